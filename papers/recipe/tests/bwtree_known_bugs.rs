@@ -1,7 +1,7 @@
 //! What published P-BwTrees got wrong, each as a property.
 
 use index::conformance::steps::{Step, Stepping, Steps, with_hook};
-use index::conformance::{Entries, Store};
+use index::conformance::{Entries, Store, settled};
 use index::{Index, OnHeap};
 use pmem::{Hardware, Media};
 use std::cell::RefCell;
@@ -134,7 +134,7 @@ fn a_crash_in_a_removal_loses_no_sibling() {
         model = left;
     }
     assert!(crashes > 100, "{crashes} crashes");
-    assert_eq!(store.index().heap().stats().objects, EMPTY);
+    assert_eq!(settled(store.index().heap()).objects, EMPTY);
 }
 
 /// Nothing is inserted into a node that is being removed, and a compare-and-swap that fails gives back what it was to publish,
@@ -160,11 +160,7 @@ fn threads_that_split_and_merge_the_same_nodes_lose_and_leak_nothing() {
         }
     });
     store.compare(&Entries::new());
-    let heap = store.index().heap();
-    index::conformance::wait_until("nothing is left", || {
-        heap::pin().flush();
-        heap.stats().objects == EMPTY
-    });
+    assert_eq!(settled(store.index().heap()).objects, EMPTY);
 }
 
 /// A key is its bytes: it is removed, and found removed, by any copy of them, in place or in a record, and comes again with a
@@ -200,5 +196,5 @@ fn the_longest_keys_are_parted() {
     store.compare(&model);
     store = store.crashed();
     empty(&store, &mut model);
-    assert_eq!(store.index().heap().stats().objects, EMPTY);
+    assert_eq!(settled(store.index().heap()).objects, EMPTY);
 }

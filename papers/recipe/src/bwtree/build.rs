@@ -1,8 +1,9 @@
 //! Writing bases and cells.
 
+use super::base::{Entry, Head, about, bitmap_words, ends_len};
 use super::content::Child;
 use super::link::{BASE, RECORD, cell_tag};
-use super::object::{Cell, Entry, Head, about, bitmap_words, ends_len, lengths};
+use super::object::{Cell, lengths};
 use heap::{Error, Heap};
 use index::codec::{PairWords, prefix};
 use pmem::{Batch, Draft, Erased, Flushed, Link, Media, PSlot, PWord, Tag};

@@ -1,7 +1,8 @@
 //! The whole of a node, its chain replayed: for scans, consolidations and modifications.
 
+use super::base::BaseRef;
 use super::link::{FIRST_DELTA, Kind, depth, gone, kind};
-use super::object::{BaseRef, Cell, Pair, PairRef, RangeRef};
+use super::object::{Cell, Pair, PairRef, RangeRef};
 use super::page::{Page, follow};
 use art::damaged;
 use heap::{Access, footprint};

@@ -5,7 +5,7 @@
 //! |---|---|---|---|
 //! | split | `Split` on the node | route to the sibling in the parent, or a new root | |
 //! | removal | `Frozen` on the node | `Merge` on the left sibling, which has its content | the route in the parent goes |
-//! | lower root | `Frozen` on the root | the link to the root | |
+//! | lower root | `Frozen` on the only child, with its new cell | the link to the root | |
 //!
 //! A head that is a mark says that the modification may not be complete; a delta above a mark says that it is. So a writer
 //! that finds a mark as a head calls [`Writer::help`], which goes on at the step that is missing, and nothing tells whether
@@ -17,9 +17,10 @@
 //!
 //! **It ends.** Helping goes up the tree, and, for nodes about to be removed, to the left.
 
+use super::aim::Aim;
 use super::build::{Bounds, draft_cell, draft_inner_base};
 use super::link::{Kind, LEVELS, MOST_DEEP, cell_tag, delta_tag, depth, is_mark, kind, level_of, same_place};
-use super::object::{Aim, Range, RangeRef, lengths};
+use super::object::{Range, RangeRef, lengths};
 use super::page::Page;
 use super::write::Writer;
 use art::{Tries, damaged};
@@ -42,7 +43,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             Kind::Frozen => {
                 let low = page.low(self.heap)?;
                 match low.is_empty() {
-                    true => self.end_lowering(page),
+                    true => self.end_lowering(page, mark),
                     false => self.end_removal(page, low),
                 }
             }

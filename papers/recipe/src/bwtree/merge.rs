@@ -4,15 +4,17 @@
 //! keys have until a writer comes to them by another way, which no writer does before the modification is complete. So no
 //! reader begins anew because of a merge.
 
+use super::aim::Aim;
+use super::base::{BaseRef, Head};
 use super::build::{draft_inner_base, draft_leaf_base};
 use super::content::{Content, cell_extent};
-use super::link::{BASE, Kind, delta_tag, is_mark, kind, level_of, part_tag, same_place};
-use super::object::{Aim, BaseRef, Head, RangeRef};
+use super::link::{BASE, Kind, cell_tag, delta_tag, is_mark, kind, level_of, part_tag, same_place};
+use super::object::{Cell, RangeRef};
 use super::page::Page;
 use super::write::{Writer, is_whole};
 use art::{Tries, damaged};
 use heap::Error;
-use pmem::{Batch, Draft, Link, Media, Purpose, persist_scope};
+use pmem::{Batch, Draft, Link, Media, PSlot, Purpose, persist_scope};
 
 impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
     /// Removes a node that is a base alone, and not the first of its level. Returns whether to look at the node again.
@@ -29,40 +31,94 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         }
     }
 
-    /// Makes the only child of the root the root. Returns whether to look at the node again.
+    /// Makes the only child of the root the root: freezes the child, with a cell in the mark that takes its place. (Were it
+    /// its own cell that the root's link leads to again, a writer that raises the root could be misled.) Returns whether to
+    /// look at the node again.
     pub(super) fn lower(&self, page: Page<'a>) -> Result<bool, Error> {
-        // If it is the root, it is until it is frozen: the root changes after a mark has come on it.
-        if !same_place(self.top()?.load(self.media()), page.cell) {
+        let media = self.media();
+        // If it is the root, it stays: while it has one child that has not changed.
+        if !same_place(self.top()?.load(media), page.cell) {
             return Ok(false);
         }
-        self.media().comes_to("lower root");
-        match self.publish_range(page, Kind::Frozen, Link::NULL, (&[], None))? {
+        let Some(child) = self.only_child(page)? else {
+            return Ok(false);
+        };
+        let child = child.settled(media);
+        if is_mark(child.head) {
+            self.help(child)?;
+        }
+        let (base, _) = child.ground(self.heap)?;
+        if child.high(self.heap)?.is_some() || kind(child.head) == Kind::Frozen {
+            return Ok(false);
+        }
+        if !is_whole(media, child.head, &base) {
+            self.consolidate(child)?;
+            return Ok(true);
+        }
+        media.comes_to("lower root");
+        let frozen = persist_scope(media, Purpose::Node, |batch| {
+            let mut mark = self.draft_range(child.head, Link::NULL, &[], None, &batch)?;
+            let mut cell = self.heap.draft(Cell { head: PSlot::null() }, 0, &batch)?;
+            cell.link(|cell| &mut cell.head, child.head);
+            mark.adopt(|mark| &mut mark.cell, cell.flush(&batch), cell_tag(child.level));
+            let tag = delta_tag(Kind::Frozen, 0);
+            let mark = mark.flush(&batch).persisted(&batch.fence());
+            let head = mark.link(tag);
+            match child.slot.publish_if(media, child.head, mark, tag) {
+                Ok(published) => {
+                    let _durable = published.commit();
+                    Ok(Some(Page { head, ..child }))
+                }
+                Err(mark) => {
+                    let cell = RangeRef::at(self.heap, head)?.cell;
+                    drop(mark);
+                    self.retire(cell, cell_extent());
+                    Ok::<_, Error>(None)
+                }
+            }
+        })?;
+        match frozen {
             Some(frozen) => self.help(frozen).map(|()| false),
             None => Ok(true),
         }
     }
 
-    /// The second step of lowering a root. 1 write-back, 1 fence.
-    pub(super) fn end_lowering(&self, page: Page<'a>) -> Result<(), Error> {
-        let media = self.media();
-        let slot = self.top()?;
-        let top = slot.settle(media);
-        if !same_place(top, page.cell) {
-            return Ok(());
-        }
+    /// The child of an inner node that has one.
+    fn only_child(&self, page: Page<'a>) -> Result<Option<Page<'a>>, Error> {
         let children = page.children(self.heap)?.items;
         let [(_, child)] = children[..] else {
-            return Err(damaged("root that is about to go", page.cell).into());
+            return Ok(None);
         };
         if level_of(child).map(|level| level + 1) != Some(page.level) {
             return Err(damaged("child of a node", page.cell).into());
         }
-        let remains = page.remains(self.heap)?;
-        if let Some(published) = slot.publish_link_if(media, top, child) {
+        Ok(Some(Page::load(self.heap, child)?))
+    }
+
+    /// The second step of lowering a root. 1 write-back, 1 fence.
+    pub(super) fn end_lowering(&self, page: Page<'a>, mark: RangeRef<'a>) -> Result<(), Error> {
+        let media = self.media();
+        let slot = self.top()?;
+        let top = slot.settle(media);
+        if level_of(top) != Some(page.level + 1) {
+            return Ok(());
+        }
+        let root = Page::load(self.heap, top)?;
+        let only = self.only_child(root)?;
+        if !only.is_some_and(|child| same_place(child.cell, page.cell)) {
+            return Ok(());
+        }
+        let remains = root.remains(self.heap)?;
+        if level_of(mark.cell) != Some(page.level) {
+            return Err(damaged("cell of a node", page.cell).into());
+        }
+        if let Some(published) = slot.publish_link_if(media, top, mark.cell) {
             let _durable = published.commit();
             self.retire_all(remains);
+            self.retire(top, cell_extent());
+            self.retire(page.head, mark.extent);
             self.retire(page.cell, cell_extent());
-            self.tend_later(child, false);
+            self.tend_later(mark.cell, false);
         }
         Ok(())
     }

@@ -9,7 +9,7 @@
 //!           cell --> split --> base                         a node and the mark of its split
 //! ```
 //!
-//! A node is a *chain*: deltas in front of a *base* (`object`). Its name is the place of its *cell*, an object of eight bytes
+//! A node is a *chain*: deltas in front of a *base*. Its name is the place of its *cell*, an object of eight bytes
 //! that holds the head of the chain. The cells are the mapping table: entries of 16 bytes, whose pages the heap grows, finds
 //! again after a crash, and reuses behind guards; so no table is allocated, and no number of a node is given out. A write puts
 //! a delta before the head by one compare-and-swap of the cell.
@@ -22,7 +22,7 @@
 //! | consolidation | #1 | the head, which leads to a base in place of a chain |
 //! | split | #2 | (1) the head, which leads to the mark of a split; then (2) the parent's head, or the link to the root |
 //! | removal of a node | #2 | (1) its head: frozen; then (2) the left sibling's, merged; then (3) the parent's |
-//! | lower root | #2 | (1) its head: frozen; then (2) the link to the root |
+//! | lower root | #2 | (1) its only child's head: frozen; then (2) the link to the root |
 //!
 //! Each store is durable before the next (`PSlot::publish_if`: the slot is marked until it is, and whoever loads a marked slot
 //! makes it so). Between the steps of a modification a mark is the node's head; the next writer to the node completes it
@@ -39,7 +39,8 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `link`, `object` | tags of links; the bytes of cells, deltas, marks and bases, and how they are read |
+//! | `link`, `object`, `base` | tags of links; cells, deltas and marks; bases, and how they are read |
+//! | `aim` | what a walk looks for |
 //! | `page`, `content` | a chain as one load shows it: what a key finds, and all that it has |
 //! | `read`, `scan` | lookups, alone and many side by side; scans both ways |
 //! | `write`, `consolidate` | edits; chains that are replaced |
@@ -47,6 +48,8 @@
 //! | `build` | new bases and cells |
 //! | `trace`, `check` | what is alive; what is wrong |
 
+mod aim;
+mod base;
 mod build;
 mod check;
 mod consolidate;

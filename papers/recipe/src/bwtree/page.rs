@@ -5,8 +5,10 @@
 //! I2 A mark lies on a base. What lies on a mark came after the modification was complete.
 //! I3 The depths of a chain's links descend.
 
+use super::aim::Aim;
+use super::base::BaseRef;
 use super::link::{FIRST_DELTA, Kind, depth, gone, is_mark, kind, level_of, with_gone};
-use super::object::{Aim, BaseRef, PairRef, RangeRef, slot_at};
+use super::object::{PairRef, RangeRef, slot_at};
 use art::damaged;
 use heap::Access;
 use index::codec::{Key, PairWords};

@@ -2,7 +2,7 @@
 //! when it loaded the head.
 
 use super::BwTree;
-use super::object::Aim;
+use super::aim::Aim;
 use super::page::{Found, Page, Step};
 use art::{GROUP, damaged, prefetch_range};
 use index::Value;

@@ -4,7 +4,7 @@
 //! leaf's `low`.
 
 use super::BwTree;
-use super::object::Aim;
+use super::aim::Aim;
 use super::page::{Page, descend};
 use art::damaged;
 use heap::{Guard, keep};

@@ -1,8 +1,8 @@
 //! Splits, first step: a new sibling with the upper half, and a mark on the node. The second is `help`'s.
 
 use super::build::{Bounds, draft_cell, draft_inner_base, draft_leaf_base};
-use super::content::cell_extent;
-use super::link::{BASE, Kind, cell_tag, delta_tag, part_tag};
+use super::content::{Child, cell_extent};
+use super::link::{BASE, Kind, cell_tag, delta_tag, kind, part_tag};
 use super::object::BaseRef;
 use super::page::Page;
 use super::write::Writer;
@@ -20,7 +20,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         let media = self.media();
         let (_, high) = base.bounds(self.heap)?;
         let count = base.entries.len();
-        let stay = match high {
+        let mut stay = match high {
             Some(_) => count / 2,
             None => count * BEHIND.0 / BEHIND.1,
         };
@@ -30,6 +30,10 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             self.between(&pairs[stay - 1], &pairs[stay])?
         } else {
             children = page.children(self.heap)?.items;
+            match self.nearest_staying(&children, stay)? {
+                Some(nearest) => stay = nearest,
+                None => return Ok(false),
+            }
             children[stay].0.to_vec()
         };
         media.comes_to(if page.level == 0 {
@@ -60,7 +64,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
                     Ok(Some(Page { head, ..page }))
                 }
                 Err(mark) => {
-                    let cell = super::object::RangeRef::at(self.heap, head)?.cell;
+                    let cell = RangeRef::at(self.heap, head)?.cell;
                     let upper = Page::load(self.heap, cell)?.head.with_tag(BASE);
                     let len = BaseRef::at(self.heap, upper)?.extent(self.heap);
                     drop(mark);
@@ -74,6 +78,20 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             self.help(marked)?;
         }
         Ok(true)
+    }
+
+    /// The place near `wanted` of a child that is not about to go: a removal needs its separator within a node, and would
+    /// undo a split there, again and again.
+    fn nearest_staying(&self, children: &[Child<'a>], wanted: usize) -> Result<Option<usize>, Error> {
+        let mut places: Vec<usize> = (1..children.len()).collect();
+        places.sort_by_key(|place| place.abs_diff(wanted));
+        for place in places {
+            let child = Page::load(self.heap, children[place].1)?;
+            if kind(child.head) != Kind::Frozen {
+                return Ok(Some(place));
+            }
+        }
+        Ok(None)
     }
 
     /// The shortest key that parts two pairs: at most the latter's.

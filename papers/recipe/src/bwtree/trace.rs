@@ -6,9 +6,10 @@
 //! own: a split's mark has the new one; and a merge's mark the node that was merged, which leads to its own right sibling.
 //! A chain keeps the records that it has ever named until it is replaced.
 
+use super::base::BaseRef;
 use super::content::cell_extent;
 use super::link::{Apart, Kind, apart, kind};
-use super::object::{BaseRef, Pair, PairRef, RangeRef, slot_at};
+use super::object::{Pair, PairRef, RangeRef, slot_at};
 use super::{KIND, Root, root_at};
 use art::damaged;
 use heap::{Access, Error, Trace};
@@ -45,9 +46,11 @@ unsafe impl<M: Media> Trace<M> for Tracer {
             }
             (form @ (Kind::Route | Kind::Split | Kind::Merge | Kind::Frozen), _) => {
                 let range = RangeRef::at(heap, link)?;
-                children.push(range.next);
-                if matches!(form, Kind::Split | Kind::Merge) {
-                    children.push(range.cell);
+                match form {
+                    Kind::Route => children.push(range.next),
+                    // The new cell of what becomes the root leads to the base.
+                    Kind::Frozen if !range.cell.is_null() => children.push(range.cell),
+                    _ => children.extend([range.next, range.cell]),
                 }
                 range.extent
             }

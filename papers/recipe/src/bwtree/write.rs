@@ -8,8 +8,10 @@
 //! 4. A head that has changed meanwhile starts the edit anew.
 //! 5. A chain that has become long, or holds much that does not count, is replaced (`consolidate`).
 
+use super::aim::Aim;
+use super::base::BaseRef;
 use super::link::{FIRST_DELTA, Kind, MOST_DEEP, RECORD, delta_tag, depth, gone, is_mark, kind, with_gone};
-use super::object::{Aim, BaseRef, Pair, PairRef, set_flag};
+use super::object::{Pair, PairRef, set_flag};
 use super::page::{Found, Page, descend, follow};
 use super::{BwTree, root_at};
 use art::{Missed, Tries, damaged};
@@ -42,9 +44,16 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
     /// The node of a level that an aim leads to; `None` if the tree is lower.
     pub(super) fn locate(&self, aim: Aim<'_>, level: u8) -> Result<Option<Page<'a>>, Error> {
         let top = self.top()?.load(self.media());
-        match descend(self.heap, top, aim, level)? {
-            Some(page) => Ok(Some(page.right_to(self.heap, aim)?.settled(self.media()))),
-            None => Ok(None),
+        let Some(mut page) = descend(self.heap, top, aim, level)? else {
+            return Ok(None);
+        };
+        loop {
+            page = page.right_to(self.heap, aim)?.settled(self.media());
+            // It may have been split since it was looked at.
+            let high = page.high(self.heap)?;
+            if !high.is_some_and(|(high, _)| aim.reaches(high)) {
+                return Ok(Some(page));
+            }
         }
     }
 
@@ -164,6 +173,10 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
     /// as many where the pair that was removed before is to be flagged first.
     fn remove(&self, page: Page<'a>, pair: PairWords, position: u16) -> Result<bool, Error> {
         let media = self.media();
+        if kind(page.head) == Kind::Frozen {
+            self.help(page)?;
+            return Ok(false);
+        }
         self.settle_gone(page)?;
         let head = with_gone(page.head, position);
         let Some(published) = page.slot.publish_link_if(media, page.head, head) else {
