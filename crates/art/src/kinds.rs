@@ -119,7 +119,7 @@ impl<'g, K: Kinds> InnerRef<'g, K> {
 }
 
 /// Builds the smallest node that holds `children`, with the head that a node of its kind shall have; its
-/// lines join the batch. The children are left where this fails. The offset is for who must give it back.
+/// lines join the batch. The children are left where this fails. The caller gives the space at the offset back.
 ///
 /// # Errors
 ///

@@ -17,7 +17,7 @@ fn filled() -> Pool {
     pool
 }
 
-/// Whoever comes second is told who is first, and changes nothing.
+/// A second opener is told who has the pool, and changes nothing.
 #[test]
 fn a_second_opener_is_told_who_is_first() {
     let pool = filled();

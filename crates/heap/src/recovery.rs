@@ -38,8 +38,8 @@ const SWEEP_BATCH: u32 = 64;
 /// Turns for which recovery stays awake while it waits for guards.
 const AWAKE: u32 = 8;
 
-/// The same where threads take turns: who holds a guard runs meanwhile, and sleeping helps only against others of the
-/// process.
+/// The same where threads take turns: the holder of a guard runs meanwhile, and sleeping helps only against others of
+/// the process.
 const AWAKE_IN_TURNS: u32 = 20_000;
 
 /// How far recovery is.
@@ -294,7 +294,7 @@ impl Recovery {
                 return false;
             }
             crate::pin().flush();
-            // Always a first turn: who holds a guard need not be one of the media's threads.
+            // Always a first turn: the holder of a guard need not be one of the media's threads.
             media.wait(0);
             turn += 1;
             if turn > if M::TAKES_TURNS { AWAKE_IN_TURNS } else { AWAKE } {
@@ -395,7 +395,8 @@ impl<M: Media> Heap<M> {
         TracePause(Arc::clone(recovery))
     }
 
-    /// Like [`pause_trace`](Heap::pause_trace), for who would rather come later: `None` if recovery is tracing now.
+    /// Like [`pause_trace`](Heap::pause_trace), for a caller that would rather come later: `None` if recovery is
+    /// tracing now.
     pub fn try_pause_trace(&self) -> Option<TracePause> {
         let recovery = &self.inner.recovery;
         let mut course = lock(&recovery.course);
@@ -406,9 +407,9 @@ impl<M: Media> Heap<M> {
         Some(TracePause(Arc::clone(recovery)))
     }
 
-    /// For who was told that the pool is full: if recovery is under way, waits until it has ended; has what was retired
-    /// come back, as far as nobody holds a guard of then; and says that it is worth trying again. Returns `false` at
-    /// once to a thread that holds a guard. The caller holds no [pause](Heap::pause_trace) either.
+    /// For a caller that was told that the pool is full: if recovery is under way, waits until it has ended; has what
+    /// was retired come back, as far as nobody holds a guard of then; and says that it is worth trying again. Returns
+    /// `false` at once to a thread that holds a guard. The caller holds no [pause](Heap::pause_trace) either.
     pub fn wait_for_room(&self) -> bool {
         if crate::is_pinned() {
             return false;

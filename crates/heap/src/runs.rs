@@ -15,7 +15,7 @@ pub(crate) struct Runs {
     by_len: BTreeSet<(u32, u32)>,
     /// What `allocated` says, in pages.
     pub(crate) end: u32,
-    /// Free pages, for who looks without the lock.
+    /// Free pages, for readers without the lock.
     free: Arc<AtomicU64>,
 }
 
@@ -29,7 +29,7 @@ impl Runs {
         }
     }
 
-    /// How many pages are free, for who has no lock.
+    /// How many pages are free, for readers without the lock.
     pub(crate) fn counter(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.free)
     }

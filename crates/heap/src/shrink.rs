@@ -21,7 +21,7 @@ const LONG: u64 = 4 << 20;
 /// Online, this many free bytes keep their blocks, and an eighth of the pool besides.
 const SPARE: u64 = 64 << 20;
 
-/// Turns of the epochs without effect after which who holds a guard is not waited for.
+/// Turns of the epochs without effect after which the holders of guards are not waited for.
 const TURNS: usize = 8;
 
 impl<M: Media> Heap<M> {

@@ -217,7 +217,7 @@ fn a_writer_may_sleep_between_unlinking_and_retiring() {
     assert_eq!(toy.all().len(), 6000);
 }
 
-/// Who finds the pool full can wait for the sweep, and then has room.
+/// A writer that finds the pool full can wait for the sweep, and then has room.
 #[test]
 fn a_full_pool_waits_for_recovery() {
     let folder = tempfile::tempdir().unwrap();

@@ -140,8 +140,8 @@ pub trait OnHeap: Send + Sync + Sized {
         None
     }
 
-    /// Walks everything and reports structure faults. Nobody writes meanwhile. That walks and gets then agree, and that
-    /// walks are in order, is checked for all indexes alike.
+    /// Walks everything and reports structure faults. The caller lets no other thread write meanwhile. That walks and
+    /// gets then agree, and that walks are in order, is checked for all indexes alike.
     fn find_faults(&self) -> Faults;
 }
 

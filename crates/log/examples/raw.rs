@@ -83,7 +83,7 @@ impl Target {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let null = std::ptr::null_mut();
         let bytes = match way {
-            // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
+            // SAFETY: a new mapping at an address of the system's choice touches no other memory.
             Way::Map | Way::MapLarge => unsafe { mmap(null, FILE, protection, MapFlags::SHARED, &file, 0) },
             // SAFETY: as above.
             _ => unsafe { mmap_anonymous(null, FILE, protection, MapFlags::PRIVATE) },
@@ -297,7 +297,7 @@ fn durable_log(log: &Log<Directory>, device: &File, threads: usize, each: usize,
     }
 }
 
-/// Nanoseconds of an append to the log that nobody waits for; syncs take place between the measured passes.
+/// Nanoseconds of an append to the log without a sync; syncs take place between the measured passes.
 fn unsynced_log(log: &Log<Directory>, time: Duration) -> f64 {
     let record = [7; RECORD];
     let (started, mut spent, mut records) = (Instant::now(), Duration::ZERO, 0u64);
@@ -314,7 +314,7 @@ fn unsynced_log(log: &Log<Directory>, time: Duration) -> f64 {
     spent.as_nanos() as f64 / records as f64
 }
 
-/// Nanoseconds of an append that nobody waits for, with one sync at the end of each pass over the file.
+/// Nanoseconds of an append without a sync of its own, with one sync at the end of each pass over the file.
 fn unsynced(target: &Target, time: Duration) -> f64 {
     let record = [7; RECORD];
     let (started, mut spent, mut records) = (Instant::now(), Duration::ZERO, 0u64);

@@ -39,7 +39,7 @@ pub trait Disk: Send + Sync + 'static {
     /// Gives a file another name, in one step; a file that had that name is gone.
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError>;
 
-    /// Removes a file. Who has it open may go on using it.
+    /// Removes a file. A program that has it open may go on using it.
     fn remove(&self, name: &str) -> Result<(), DiskError>;
 
     /// Makes creations, renames and removals durable.

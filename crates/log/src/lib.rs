@@ -63,7 +63,7 @@
 //! | `make` | segments made ready ahead: M1, M2 |
 //! | `keep` | the beginning, recycling, the limit |
 //! | `walk`, `open`, `scan` | reading: O1 to O3 |
-//! | `syncer` | a thread for what nobody waits for |
+//! | `syncer` | the thread that syncs, within a bounded time, the records that no append waits for |
 //!
 //! Locks are taken in the order maker, tail; maker, segments; maker, pins; group, pins. The leader of a group holds none
 //! while it syncs.

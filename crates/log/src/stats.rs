@@ -32,7 +32,7 @@ pub struct Stats {
     pub segments_prepared: u64,
     /// Of these, the segments that are older ones, used again.
     pub segments_recycled: u64,
-    /// Segments that an append had to make ready itself, since nobody had done it ahead.
+    /// Segments that an append had to make ready itself, since none was ready.
     pub segments_late: u64,
     /// Appends refused since the log had reached its limit.
     pub refused_at_limit: u64,

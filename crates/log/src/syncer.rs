@@ -1,4 +1,4 @@
-//! A thread that syncs what nobody waits for.
+//! The thread that syncs the records that no append waits for.
 
 use crate::log::lock;
 use crate::{Disk, Log};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A thread that syncs what nobody waits for, within a bounded time.
+/// The thread that syncs, within a bounded time, the records that no append waits for.
 #[derive(Debug)]
 pub struct Syncer {
     stop: Arc<(Mutex<bool>, Condvar)>,

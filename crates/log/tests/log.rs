@@ -252,8 +252,8 @@ fn what_is_wrong_with_a_directory_is_told() {
     assert_eq!(names(path), [""; 0]);
 }
 
-/// Threads that append and wait each find their records durable, in groups; what nobody waits for is durable within the
-/// bound.
+/// Threads that append and wait each find their records durable, in groups; what no append waits for is durable within
+/// the bound.
 #[test]
 fn groups_share_syncs() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -201,7 +201,7 @@ pub(crate) enum DraftEntry<'e, 'h> {
     New(Flushed<'e, 'h, Leaf>, u16),
 }
 
-/// Where something new is, and how long it is: for who must give it back.
+/// Where a new object is, and its length: the caller gives it back if it does not link it.
 pub(crate) type Extent = (Offset, usize);
 
 /// Builds the smallest array that holds `entries`.

@@ -80,7 +80,7 @@ pub(crate) fn inline_size(link: Link) -> Result<usize, Fault> {
     Ok(Shape::of(link)?.size())
 }
 
-/// Where a key is, for who holds the lock.
+/// Where a key is, as the lock's holder sees it.
 pub(crate) enum Spot<'g> {
     /// In this entry, present or removed.
     Taken(&'g Entry),
@@ -91,13 +91,13 @@ pub(crate) enum Spot<'g> {
 }
 
 impl Entry {
-    /// The key, if the entry was ever used, and whether it is present. For who holds the lock.
+    /// The key, if the entry was ever used, and whether it is present. The caller holds the lock.
     pub(crate) fn stored<M: Media>(&self, media: &M) -> Option<(KeyWord, bool)> {
         let word = self.key.load(media);
         KeyWord::stored(word).map(|key| (key, is_present(word)))
     }
 
-    /// The value. For who holds the lock.
+    /// The value. The caller holds the lock.
     pub(crate) fn value<M: Media>(&self, media: &M) -> u64 {
         self.value.load(media)
     }

@@ -41,9 +41,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         guard: &Guard,
         each: &mut EachEdit<'_>,
     ) -> ControlFlow<()> {
-        // Who edits will meet what is wrong.
+        // The edit will meet what is wrong.
         let walks = self.walk_group::<false>(keys).ok();
-        // Who does not find the key there has to begin anew.
+        // A writer that does not find the key there has to begin anew.
         let above = |i: usize| {
             let likely = |walks: &&Walks| has_home(walks.links[i]);
             walks.as_ref().filter(likely).map(|walks| walks.above[i])

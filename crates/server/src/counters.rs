@@ -1,4 +1,4 @@
-//! What `stats` and the metrics count. Each worker counts for itself; who looks adds up.
+//! What `stats` and the metrics count. Each worker counts for itself; a reader adds up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

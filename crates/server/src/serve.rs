@@ -122,7 +122,7 @@ impl Server {
     }
 
     /// Hears the signals of `shutdown` from now on, so that one that comes before [`run`](Server::run) is not lost and
-    /// does not end the process: for who tells others that the server is there before it runs.
+    /// does not end the process: for callers that announce the server before it runs.
     ///
     /// # Errors
     ///

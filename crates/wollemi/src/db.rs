@@ -75,7 +75,7 @@ impl<M: Media> Clone for Maps<M> {
     }
 }
 
-/// The maps that somebody holds, or builds.
+/// The maps that are open, or being built.
 #[derive(Default)]
 pub(crate) struct Held {
     /// Two handles to one map share its index.
@@ -85,7 +85,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// A map that nobody held before.
+    /// A map that was not open before.
     pub fn hold(&mut self, name: &str, kind: IndexKind, index: &Arc<dyn MapIndex>) {
         self.maps.insert(name.to_owned(), (kind, Arc::downgrade(index)));
     }

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
             }
         };
     }
-    // As a test's harness says it, for who counts the tests of a run.
+    // As a test's harness says it, so that what counts the tests of a run counts this one.
     println!("running 1 test");
     let number = |name: &str, default| {
         let set = std::env::var(name).ok();

@@ -43,7 +43,7 @@ fn ablations_in_the_hands_of_threads() {
     }
 }
 
-/// Who looks for another key and meets a leaf whose value is being changed depends on its key alone. (The mark beside
+/// A reader of another key that meets a leaf whose value is being changed depends on its key alone. (The mark beside
 /// the value once counted as something that a crash must not take back.)
 #[test]
 fn keys_are_what_they_are_while_values_change() {

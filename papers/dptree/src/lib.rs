@@ -76,7 +76,7 @@ pub const KIND: u32 = 20;
 
 /// A DPTree in a heap, under a root of its own. Clones are handles of the same one.
 ///
-/// Who opens a tree that is open already gets another handle of it, whatever options it gives.
+/// Opening a tree that is open already gives another handle of it, whatever the options.
 #[derive(Debug)]
 pub struct DpTree<M: Media = Hardware, C: Choice = Defaults> {
     owner: Arc<Owner<M>>,

@@ -38,7 +38,7 @@ pub(crate) struct Shared<M: Media> {
     pub(crate) current: Swap<Trees>,
     pub(crate) gate: Gate,
     pub(crate) cache: Cache,
-    /// Held by who merges.
+    /// Held by the thread that merges.
     pub(crate) merging: Mutex<()>,
     /// The serial of the base tree that the last merge to begin is making.
     pub(crate) started: AtomicU64,

@@ -344,7 +344,7 @@ impl<'b, 'e, 'h, 'm, L: Layout, M: Media> Builder<'b, 'e, 'h, 'm, L, M> {
         Ok(())
     }
 
-    /// Everything that was built and is not part of something larger: for who must give it back.
+    /// Everything that was built and is not part of something larger. The caller gives it back.
     pub(super) fn abandon(&mut self) -> Vec<Child<'e, 'h>> {
         let mut all: Vec<_> = self.built.take().into_iter().collect();
         for node in self.open.drain(..) {

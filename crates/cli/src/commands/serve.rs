@@ -243,7 +243,7 @@ impl Args {
             redis: in_text(&server.addresses(Protocol::Redis)),
             metrics: server.metrics_address(),
         };
-        // Who reads that the server is there may stop it at once.
+        // A program that reads that the server is there may stop it at once.
         let shutdown = Shutdown::on_signals();
         server.hear(&shutdown)?;
         heard_or_not(announce(&ready, context.json))?;

@@ -42,7 +42,7 @@ fn write(taken: &Receiver<Message>) {
         match message {
             // Errors in saying it are not said.
             Message::Line(line) => drop(io::stderr().write_all(&line)),
-            // Who asked may have gone.
+            // The caller may have gone.
             Message::Told(told) => drop(told.try_send(())),
         }
     }

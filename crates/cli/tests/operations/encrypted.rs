@@ -23,7 +23,7 @@ fn certify(pool: &Pool) -> CertificateDer<'static> {
     cert.der().clone()
 }
 
-/// What a server answers who trusts this certificate alone; `None` if its own is another one.
+/// What a server answers to a client that trusts this certificate alone; `None` if its own is another one.
 fn ask(server: &Server, of: &str, trusted: &CertificateDer<'static>, request: &str) -> Option<String> {
     let mut roots = RootCertStore::empty();
     roots.add(trusted.clone()).expect("a certificate");

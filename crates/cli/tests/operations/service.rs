@@ -36,7 +36,7 @@ fn the_manager_is_told() {
         let mut told = [0; 64];
         let length = socket.recv(&mut told).expect("word of the server");
         assert_eq!(&told[..length], b"READY=1");
-        // Who is answered comes after signals are heard.
+        // The server answers only once it listens for signals.
         assert_eq!(server.client().get("k"), None);
         assert_eq!(server.terminate(), Some(0));
     }

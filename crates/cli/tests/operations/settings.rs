@@ -108,7 +108,7 @@ fn files_follow_the_limit_on_connections() {
             .expect("a limit");
         soft.parse::<u32>().expect("a number")
     };
-    // Who is answered comes after signals are heard.
+    // The server answers only once it listens for signals.
     assert_eq!((server.parameter("maxclients").as_str(), files()), ("20", 100));
     write(300);
     server.signal(Signal::HUP);
@@ -124,7 +124,7 @@ fn files_follow_the_limit_on_connections() {
 }
 
 /// What flags say of who comes in, where, and with how much holds. Passwords that have changed hold from the next reload on,
-/// for who comes in then, and a file of them that is wrong changes nothing.
+/// for logins from then on, and a file of them that is wrong changes nothing.
 #[test]
 fn flags_and_passwords_hold() {
     let pool = Pool::new();

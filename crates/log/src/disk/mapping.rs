@@ -22,7 +22,7 @@ impl FileMapping {
         let len = usize::try_from(len).map_err(|_| Errno::NOMEM)?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let null = std::ptr::null_mut();
-        // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
+        // SAFETY: a new mapping at an address of the system's choice touches no other memory.
         let start = unsafe { rustix::mm::mmap(null, len, protection, MapFlags::SHARED, fd, 0) }?;
         let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
         let mapping = FileMapping { start, len };

@@ -83,7 +83,7 @@ fn a_crash_frees_every_lock() {
     }
 }
 
-/// Who takes a lock first is told whether a process before it had it when it was killed, and nobody after that.
+/// The first to take a lock is told whether a process before it had it when it was killed; no later one is.
 #[test]
 fn a_lock_that_was_left_says_so() {
     let media = &media();

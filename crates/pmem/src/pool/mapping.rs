@@ -57,7 +57,7 @@ impl Mapping {
     fn reserve_exactly(size: usize) -> Result<Mapping, Errno> {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         let padded = size.checked_add(HUGE).ok_or(Errno::NOMEM)?;
-        // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
+        // SAFETY: a new mapping at an address of the system's choice touches no other memory.
         let whole =
             unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), padded, ProtFlags::empty(), flags) }?;
         let whole = whole.cast::<u8>();
@@ -130,7 +130,7 @@ impl Mapping {
         let flags = platform::SYNC.ok_or(Errno::OPNOTSUPP)?;
         // For reading alone, which a file that was opened to be read allows, too.
         let prot = ProtFlags::READ;
-        // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
+        // SAFETY: a new mapping at an address of the system's choice touches no other memory.
         let probe = unsafe { rustix::mm::mmap(std::ptr::null_mut(), PROBE, prot, flags, file, 0) }?;
         // SAFETY: the mapping is ours alone, and nothing refers to it.
         unsafe { rustix::mm::munmap(probe, PROBE) }

@@ -68,7 +68,7 @@ impl CommitWord {
         }
     }
 
-    /// Like [`load`](CommitWord::load), and takes the mark away. For who holds the lock on the word.
+    /// Like [`load`](CommitWord::load), and takes the mark away. The caller holds the lock on the word.
     #[track_caller]
     pub fn settle<M: Media>(&self, media: &M) -> u64 {
         self.0.settle(media).bits()

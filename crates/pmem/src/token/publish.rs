@@ -67,7 +67,7 @@ unsafe impl Publication for Contended {
     }
 }
 
-/// A plain store into a slot that nobody looks at until another word makes it count (a counter, a child
+/// A plain store into a slot that no reader looks at until another word makes it count (a counter, a child
 /// index), as in append-only nodes.
 ///
 /// Where that word is in the slot's line and stored afterwards, its own persist serves both, since the stores to a line

@@ -79,7 +79,7 @@ fn part_in_groups(pairs: &[(KeyWord, u64)], from: usize) -> bool {
     groups * 2 <= pairs.len()
 }
 
-/// Builds an array. The offset is for who must give it back.
+/// Builds an array. The caller gives the space at the offset back if it does not link the array.
 pub(crate) fn draft_inline<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &Batch<'e, '_, M>,

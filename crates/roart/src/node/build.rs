@@ -96,7 +96,7 @@ pub(crate) fn children_of<'e, 'h, M: Media>(node: &Node<'_>, media: &M) -> Child
 }
 
 /// Builds the smallest node that holds `children`, for the keys that begin with `path`; they are left where this fails.
-/// The offset is for who must give it back.
+/// The caller gives the space at the offset back if it does not link the object.
 pub(crate) fn draft_node<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &Batch<'e, '_, M>,

@@ -104,7 +104,7 @@ mod tests {
         number.to_string().into_bytes()
     }
 
-    /// A scan keeps its place however many pages others have, and its last cursors for who asks again.
+    /// A scan keeps its place however many pages others have, and its last cursors for a client that asks again.
     #[test]
     fn scans_count_and_not_pages() {
         let cursors = Cursors::default();

@@ -6,8 +6,9 @@
 //!
 //! I1 While nobody lowers the limit and all items are counted, `used + reserved` is at most the limit whenever a write
 //!    has been let in, and no write takes more than it has reserved: what is used never exceeds the limit.
-//! I2 `reserved` alone never exceeds it either: who would reserve beyond it waits for writes that are under way, so
-//!    that no two of them need more room between them than there can be. These never wait for who reserves.
+//! I2 `reserved` alone never exceeds it either: a writer that would reserve beyond it waits for writes that are under
+//!    way, so that no two of them need more room between them than there can be. These never wait for a writer that
+//!    reserves.
 //!
 //! Who goes: a hand goes round all items in key order, [`STEP`] at a time. Of those that it comes to, dead ones go, and
 //! of the others the quarter that was asked for least (`frequency`); of equals, those stored first. Where live ones may

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::Notify;
 
-/// Who a client is that does not say so.
+/// The user of a client that has not logged in.
 pub const DEFAULT: &[u8] = b"default";
 
 /// One open connection, as others see it.

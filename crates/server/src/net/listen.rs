@@ -159,7 +159,7 @@ fn unix(path: &Path, workers: usize) -> io::Result<(File, Vec<Bound>)> {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     if is_socket && UnixStream::connect(path).is_err_and(refused) {
-        // What a server that was killed has left. Any other failure may be somebody's who listens.
+        // What a server that was killed has left. Any other failure may mean that a server listens there.
         std::fs::remove_file(path)?;
     }
     let socket = UnixListener::bind(path)?;

@@ -3,7 +3,7 @@
 //! I1 What a backup holds is one moment of all databases, between the request for it and its answer, with each
 //!    transaction whole or not at all: the moment is taken while nobody acts alone. Of one that a transaction asks for
 //!    it is after that.
-//! I2 No worker waits for a backup. Who asks with `SAVE` waits, and nobody else.
+//! I2 No worker waits for a backup. Only the client that asks with `SAVE` waits.
 //! I3 A server that has ended has no backup under way.
 //!
 //! Not here: how a moment is taken and what becomes of it, which the configuration says; the commands
@@ -191,7 +191,7 @@ impl Backups {
                 }));
                 let made = made.unwrap_or_else(|_| Err("the backup has panicked".into()));
                 backups.end(&made);
-                // Who has asked may be gone.
+                // The client that asked may be gone.
                 let _ = tell.send(made);
             }
         });

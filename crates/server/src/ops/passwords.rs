@@ -1,4 +1,4 @@
-//! Who may come in: users and their passwords, from a file of `user:password` lines as memcached's `-Y` reads it.
+//! Who may log in: users and their passwords, from a file of `user:password` lines as memcached's `-Y` reads it.
 
 use crate::Error;
 use crate::net::clients::DEFAULT;
@@ -33,7 +33,7 @@ impl Passwords {
         })
     }
 
-    /// Reads the file anew, if there is one, for who comes in from now on. What is wrong with it changes nothing.
+    /// Reads the file anew, if there is one, for logins from now on. What is wrong with it changes nothing.
     pub fn read_again(&self) -> Result<(), Error> {
         if let Some(path) = &self.path {
             let users = users(path)?;
@@ -103,7 +103,7 @@ fn same(a: &[u8], b: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// What may end in a log has no password, nor who has one.
+    /// What may end in a log names no password and no user.
     #[test]
     fn passwords_are_not_shown() {
         let directory = tempfile::tempdir().unwrap();

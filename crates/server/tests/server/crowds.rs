@@ -57,7 +57,8 @@ fn ten_thousand_clients_are_served() {
     assert_eq!(server.stop().failures, 0);
 }
 
-/// Who has closed its sending side is still answered, to the last request that is whole; half a request is dropped.
+/// A client that has closed its sending side is still answered, to the last request that is whole; half a request is
+/// dropped.
 #[test]
 fn half_open_connections_are_answered() {
     let server = Running::with_redis();

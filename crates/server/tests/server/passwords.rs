@@ -59,7 +59,7 @@ fn passwords_are_asked_for() {
     std::fs::remove_file(config.passwords.expect("set above")).expect("the file");
 }
 
-/// Who has come in as whom is told, and whose connections are meant can be said so.
+/// The list of clients names each one's user, and a command may choose connections by user.
 #[test]
 fn users_are_told_and_ended_by_name() {
     let config = guarded("ann:secret\nbob:word\ndefault:pass\n", "users");
@@ -81,7 +81,7 @@ fn users_are_told_and_ended_by_name() {
         [&mut ann, &mut bob, &mut nobody].map(user),
         ["ann", "bob", "default"]
     );
-    // Who fails to come in as another stays who it was.
+    // A client that fails to log in as another stays who it was.
     ann.send(b"auth bob secret\r\n");
     assert!(ann.line().starts_with("-WRONGPASS"));
     assert_eq!(user(&mut ann), "ann");

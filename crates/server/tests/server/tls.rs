@@ -107,7 +107,7 @@ fn both_protocols_are_encrypted() {
     assert!(rest.is_empty());
 }
 
-/// Who does not encrypt is not served, and disturbs nobody; a unix socket needs no encryption.
+/// A client that does not encrypt is not served, and disturbs no other; a unix socket needs no encryption.
 #[test]
 fn others_are_not_served() {
     let files = Files::new("others");

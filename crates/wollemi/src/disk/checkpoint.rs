@@ -22,8 +22,8 @@
 //!
 //! I1 The pool's log position is never below the manifest's `from`: the log behind either is kept.
 //! I2 The manifest in memory is the one on disk, but while a checkpoint holds its lock.
-//! I3 A file whose name the manifest does not have is nobody's: a failed checkpoint removes its own, an opening what a
-//!    crash has left.
+//! I3 A file whose name the manifest does not have belongs to nothing: a failed checkpoint removes its own, an opening
+//!    what a crash has left.
 
 use crate::db::Maps;
 use crate::disk::manifest::{Manifest, MapRuns, Run};

@@ -19,7 +19,7 @@ use std::time::Duration;
 /// How much log an opening after a killed process replays at most, beside what came while the position was noted.
 const REPLAYED: u64 = 4 << 20;
 
-/// How often the thread looks, if nobody calls it.
+/// How often the thread looks by itself.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A checkpoint is due when the log has grown by so much since the last one, or by as much as the last full one has, if that
@@ -87,7 +87,7 @@ impl Bell {
 pub(crate) struct Thread<D: Disk, M: Media> {
     shared: Arc<Shared<D, M>>,
     thread: Option<JoinHandle<()>>,
-    /// Makes durable what nobody waits for.
+    /// Makes durable the records that no write waits for.
     _syncer: Syncer,
 }
 
@@ -154,7 +154,7 @@ impl<D: Disk, M: Media> Shared<D, M> {
 }
 
 impl<D: Disk, M: Media> Thread<D, M> {
-    /// Starts the thread. What nobody waits for is durable within `sync_within`.
+    /// Starts the thread. A record that no write waits for is durable within `sync_within`.
     pub fn start(shared: Arc<Shared<D, M>>, sync_within: Duration) -> Result<Thread<D, M>, Error> {
         let syncer = Syncer::start(shared.log.clone(), sync_within).map_err(Error::Thread)?;
         let thread = std::thread::Builder::new().name("wollemi-keeper".into());

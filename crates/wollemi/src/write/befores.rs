@@ -84,7 +84,8 @@ impl Kept {
     ///
     /// [`Error::SnapshotOutgrown`]
     pub fn is_whole(&self) -> Result<(), Error> {
-        // Who has seen a change that was not noted has taken the notes' lock after the writer, and so sees this, too.
+        // A reader that has seen a change that was not noted has taken the notes' lock after the writer, and so sees
+        // this, too.
         match self.outgrown.load(Relaxed) {
             true => Err(Error::SnapshotOutgrown(self.most)),
             false => Ok(()),
@@ -135,7 +136,7 @@ pub(crate) struct Befores {
 }
 
 impl Befores {
-    /// Whether there is a snapshot. Who writes asks behind the gate, and so knows of all that began before.
+    /// Whether there is a snapshot. A writer asks behind the gate, and so knows of all that began before.
     #[inline]
     pub fn are_kept(&self) -> bool {
         self.any.load(Relaxed)

@@ -11,7 +11,7 @@
 //! I2 A reader asks for the notes after it has read the index. So it knows of a record at least as late as that of what it
 //!    has seen, and waits until that is durable. For a key it asks its stripe, for a range, whose gaps have no stripe, the
 //!    newest of all.
-//! I3 [Eventual](Durability::Eventual) writes are not noted: who reads what they have put may see it lost.
+//! I3 [Eventual](Durability::Eventual) writes are not noted: a reader of what they have put may see it lost.
 
 use crate::files_error::FilesError;
 use crate::write::stripes::{STRIPES, StripeId};
@@ -31,7 +31,7 @@ pub enum Durability {
     Immediate,
     /// Within a bounded time ([`Options::sync_within`](crate::Options::sync_within)), and when a later
     /// [`Db::sync`](crate::Db::sync) or immediate write returns. It survives the end of the process at once, as at level
-    /// `process`. Until it is durable, a loss of power takes it back, also from who has read it.
+    /// `process`. Until it is durable, a loss of power takes it back, also from those that have read it.
     Eventual,
 }
 

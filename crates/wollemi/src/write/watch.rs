@@ -1,9 +1,9 @@
-//! Watches: who wants to know what becomes of the keys with a prefix.
+//! Watches: what becomes of the keys with a prefix, told to those that ask.
 //!
 //! A writer tells when its change is durable (at level `disk` whoever takes the event waits for that), and before it releases the key's [stripe](super::stripes): writes of one
 //! key are told in the order in which they happened.
 //!
-//! I1 A queue holds no more than its watch has asked for: nobody waits for who does not listen.
+//! I1 A queue holds no more than its watch has asked for: no writer waits for a watcher that does not listen.
 
 use crate::write::journal::Journal;
 use index::{Action, Edit};
@@ -212,7 +212,7 @@ impl Watches {
         self.any.store(!all.is_empty(), Relaxed);
     }
 
-    /// Whether anybody watches. Who writes asks behind the gate, which is closed when a watch begins.
+    /// Whether anybody watches. A writer asks behind the gate, which is closed when a watch begins.
     #[inline]
     pub fn are_there(&self) -> bool {
         self.any.load(Relaxed)

@@ -1,4 +1,5 @@
-//! Watches: every change of the keys with a prefix is told, in order; who does not listen is told what was lost.
+//! Watches: every change of the keys with a prefix is told, in order; a watcher that does not listen is told what was
+//! lost.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

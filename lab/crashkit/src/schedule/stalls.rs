@@ -100,7 +100,7 @@ mod tests {
         }
     }
 
-    /// Who alone can run does, and who waits lets another one run.
+    /// A thread that alone can run does, and one that waits lets another one run.
     #[test]
     fn who_waits_lets_others_run() {
         let ids: Vec<TaskId> = (0..2).map(TaskId::from).collect();

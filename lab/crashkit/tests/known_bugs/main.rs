@@ -49,7 +49,7 @@ fn each_is_found() {
             "the prefix is what two leaves share",
         ),
         (Bug::CheckBeforeLock, 0, 50_000, "is there twice"),
-        // Nobody who has the one lock waits for who has the other.
+        // No holder of the one lock waits for a holder of the other.
         (Bug::UpdateUnderOtherLock, 0, 50_000, dirty),
         (Bug::TryLockMeansCrash, 0, 200_000, no_order),
         (Bug::OldNodeWritten, 0, 50_000, lost),

@@ -260,7 +260,7 @@ impl Tree {
         let number = live.root()?.load(media) + 1;
         let new = live.node(number)?;
         if !std::ptr::eq(old, live.node(number - 1)?) {
-            // Who was overtaken has nothing to move.
+            // A thread that was overtaken has nothing to move.
             return Ok(());
         }
         let locked = new.lock.lock(media, live.pool.generation());

@@ -81,7 +81,7 @@ impl User {
         }
     }
 
-    /// The requests answered last, for who reads of a failure.
+    /// The requests answered last, for the report of a failure.
     pub fn recent(&self) -> String {
         let lines = self.recent.iter().map(|line| format!("\n    {line}"));
         lines.collect()

@@ -1,7 +1,7 @@
 //! The log of one buffer tree: partitions of the keys' hashes, each a list of pages (DPTree §3.1, Algorithm 5, Fig. 7).
 //!
-//! I1 A key's records are in one partition, in the order of its updates: who appends holds the lock on the key's leaf of
-//!    the buffer tree.
+//! I1 A key's records are in one partition, in the order of its updates: the writer that appends holds the lock on the
+//!    key's leaf of the buffer tree.
 //! I2 A record's place is claimed by one fetch-and-add, and written by its claimer alone.
 //! I3 A page is reachable before any record is written into it, and belongs to one log.
 

@@ -344,7 +344,7 @@ impl Bucket {
         }
     }
 
-    /// As [`pairs`](Bucket::pairs), for who holds the lock.
+    /// As [`pairs`](Bucket::pairs); the caller holds the lock.
     pub(super) fn held<M: Media>(&self, media: &M) -> (State, [Option<Filling>; SLOTS]) {
         let state = self.state(media);
         let pairs = std::array::from_fn(|slot| state.has(slot).then(|| self.slot(slot, state, media)));

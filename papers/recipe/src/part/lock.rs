@@ -2,7 +2,7 @@
 //!
 //! A writer locks the node that it changes, then, if that is to be replaced, its parent: from the child
 //! upward only, here and everywhere, so that waiting cannot end in a circle. Where a child is locked after
-//! its parent, it is only tried. An obsolete node refuses its lock; who meets one starts anew from the root.
+//! its parent, it is only tried. An obsolete node refuses its lock; a writer that meets one starts anew from the root.
 
 use super::node::{Meta, Node};
 use super::{Writer, locate};
@@ -136,7 +136,7 @@ impl<'a, M: Media> Writer<'a, M> {
 
     /// The node in which `child` hangs on the key's way, and its level; `None` if it was not met.
     ///
-    /// To who holds the child's lock the level is more than a hint. A node is put above a child, or taken
+    /// To the holder of the child's lock the level is more than a hint. A node is put above a child, or taken
     /// away there, under the child's lock only, and what else may replace a parent is of the parent's level.
     /// So what was met is a parent of now, or was replaced by one of its level.
     pub(super) fn find_parent(&self, child: Link) -> Result<Option<(Link, usize)>, Fault> {

@@ -25,7 +25,7 @@ use heap::Error;
 use pmem::{Durable, Link, LinkAndPersist, Media};
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Finishes what a crash has left half done at the node at `link`, or lets who is at work finish. The
+    /// Finishes what a crash has left half done at the node at `link`, or lets the writer at work finish. The
     /// walk then starts anew.
     #[cold]
     pub(super) fn finish_interrupted(&self, node: Node<'a>, link: Link) -> Result<Missed, Error> {

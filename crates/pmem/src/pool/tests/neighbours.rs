@@ -18,7 +18,7 @@ struct Mapped(*mut AtomicU64, u64);
 impl Mapped {
     fn new(number: u64) -> Mapped {
         let prot = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
+        // SAFETY: a new mapping at an address of the system's choice touches no other memory.
         let start = unsafe { mmap_anonymous(std::ptr::null_mut(), LEN, prot, MapFlags::PRIVATE) };
         let mapped = Mapped(start.expect("memory").cast(), number);
         mapped.word().store(number, Ordering::Relaxed);

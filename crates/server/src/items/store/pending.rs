@@ -28,12 +28,12 @@ impl Pending {
         }
     }
 
-    /// The index itself, for who is in no transaction.
+    /// The index itself, outside of a transaction.
     pub fn index(&self) -> &dyn Index {
         &*self.index
     }
 
-    /// The map itself, for who is in no transaction.
+    /// The map itself, outside of a transaction.
     pub fn map(&self) -> &Map {
         &self.map
     }

@@ -210,7 +210,7 @@ fn a_crowd_is_answered_in_order() {
         .clients
         .iter_mut()
         .for_each(|client| client.expect(COMMANDS));
-    // Who comes twice while nobody else does is no crowd.
+    // One client that comes twice is no crowd.
     let last = &mut crowd.clients[CLIENTS - 1];
     assert!(last.send(&count(CLIENTS - 1).repeat(COMMANDS)));
     last.poll();
@@ -236,7 +236,7 @@ fn a_crowd_is_answered_before_the_stop() {
     }
 }
 
-/// Who is killed while its answers wait gets them, and the end; the others go on.
+/// A client that is killed while its answers wait gets them, and the end; the others go on.
 #[test]
 fn who_is_killed_in_a_crowd_has_its_answers() {
     let runtime = runtime();
@@ -271,7 +271,7 @@ fn who_is_killed_in_a_crowd_has_its_answers() {
     }
 }
 
-/// Who is killed while it takes no answers has those for which there was space, in order, and the end.
+/// A client that is killed while it takes no answers has those for which there was space, in order, and the end.
 #[test]
 fn who_is_killed_without_listening_has_what_was_sent() {
     let runtime = runtime();

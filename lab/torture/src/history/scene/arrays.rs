@@ -95,7 +95,7 @@ impl Maker {
             if i % 3 == 0 {
                 self.plan.push_back(Op::Remove(key(place)));
             } else {
-                // Who looks at once may meet it on its way.
+                // A reader that looks at once may meet it on its way.
                 self.plan.push_back(Op::Update(key(place), value));
                 self.plan.push_back(Op::Get(key(place)));
             }

@@ -323,7 +323,7 @@ fn clients_are_told_of_as_in_redis() {
     assert_eq!(ours, theirs + 2);
 }
 
-/// Who ends its own connection has the answer, and nothing behind it.
+/// A client that ends its own connection has the answer, and nothing behind it.
 #[test]
 fn who_kills_itself_is_answered_as_in_redis() {
     let (_real, _ours, mut clients) = both();
