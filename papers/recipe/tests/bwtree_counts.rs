@@ -68,7 +68,11 @@ fn removals() {
     assert_eq!(insert(&rig, 7), DELTA);
     // The last key of all: the base without it.
     let rig = rig_of_one();
-    assert_eq!(remove(&rig, 1), (1 + 1 + 1 + 1, 1 + 1 + 2), "head, flag, base, head");
+    assert_eq!(
+        remove(&rig, 1),
+        (1 + 1 + 1 + 1, 1 + 1 + 2),
+        "head, flag, base, head"
+    );
 }
 
 fn rig_of_one() -> Rig {
@@ -85,7 +89,11 @@ fn strings() {
     let update = rig.cost(|index| index.update(b"another key of 24 bytes.", b"another value"));
     assert_eq!(update, (3, 2));
     let removed = rig.cost(|index| index.remove(b"a key of 24 bytes, alone"));
-    assert_eq!(removed, add((2, 2), consolidation(1)), "all that the base has does not count");
+    assert_eq!(
+        removed,
+        add((2, 2), consolidation(1)),
+        "all that the base has does not count"
+    );
 }
 
 fn average(bytes: usize) -> (f64, f64) {

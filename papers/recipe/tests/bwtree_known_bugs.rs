@@ -171,7 +171,11 @@ fn a_key_is_removed_by_another_copy_of_its_bytes() {
     let mut model = Entries::new();
     for round in 0..6 {
         for number in 0..20_u64 {
-            let value: &[u8] = if (round + number) % 2 == 0 { b"8 bytes!" } else { b"some more bytes" };
+            let value: &[u8] = if (round + number) % 2 == 0 {
+                b"8 bytes!"
+            } else {
+                b"some more bytes"
+            };
             store.put(&mut model, &key(number), value);
         }
         store.compare(&model);

@@ -127,7 +127,13 @@ const MASSTREE: &[&str] = &[
 ];
 
 /// Chains and leaves of P-BwTree.
-const BWTREE: &[&str] = &["consolidation", "merge", "new root", "removal of a leaf", "split of a leaf"];
+const BWTREE: &[&str] = &[
+    "consolidation",
+    "merge",
+    "new root",
+    "removal of a leaf",
+    "split of a leaf",
+];
 
 /// Its inner nodes, where nodes have few entries.
 const BWTREE_SMALL: &[&str] = &["lower root", "removal of an inner node", "split of an inner node"];

@@ -1,9 +1,10 @@
 //! Splits, first step: a new sibling with the upper half, and a mark on the node. The second is `help`'s.
 
+use super::base::BaseRef;
 use super::build::{Bounds, draft_cell, draft_inner_base, draft_leaf_base};
 use super::content::{Child, cell_extent};
 use super::link::{BASE, Kind, cell_tag, delta_tag, kind, part_tag};
-use super::object::BaseRef;
+use super::object::RangeRef;
 use super::page::Page;
 use super::write::Writer;
 use art::common_prefix;
