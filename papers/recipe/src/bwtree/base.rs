@@ -220,7 +220,8 @@ impl<'g> BaseRef<'g> {
         set_flag(media, self.gone_word(i), 1 << (i % 64));
     }
 
-    /// Where a key is, or would come, among the entries of a leaf.
+    /// Where a key is, or would come, among the entries of a leaf that count: records of the others are the sibling's, which
+    /// may have given them back.
     #[inline(always)]
     pub(super) fn search<M: Media>(
         &self,
@@ -228,7 +229,7 @@ impl<'g> BaseRef<'g> {
         key: &Key<'_>,
     ) -> Result<Result<usize, usize>, Fault> {
         let media = heap.media();
-        let (mut from, mut to) = (0, self.entries.len());
+        let (mut from, mut to) = (0, self.counted());
         while from < to {
             let middle = from.midpoint(to);
             let order = match key.prefix.cmp(&self.entries[middle].prefix.load(media)) {
