@@ -147,6 +147,8 @@ fn run(args: &Args) -> Result<bool, String> {
         "clht" => args.run(of::<recipe::clht::Clht<Crash>>("clht"), history::of_map),
         "hot" => args.run(of::<recipe::hot::Hot<Crash>>("hot"), history::of_map),
         "masstree" => args.run(of::<recipe::Masstree<Crash>>("masstree"), history::of_map),
+        "bwtree" => args.run(of::<recipe::BwTree<Crash>>("bwtree"), history::of_map),
+        "bwtree-small" => args.run(of::<recipe::BwTree<Crash, 8>>("bwtree-small"), history::of_map),
         "wort" => args.run(of::<wort::wort::Wort<Crash>>("wort"), history::of_map),
         "woart" => args.run(of::<wort::woart::Woart<Crash>>("woart"), history::of_map),
         "art-cow" => args.run(of::<wort::art_cow::ArtCow<Crash>>("art-cow"), history::of_map),

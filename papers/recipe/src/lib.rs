@@ -1,16 +1,17 @@
-//! P-ART, P-CLHT, P-HOT and P-Masstree, of the five indexes that RECIPE converts for persistent memory (SOSP 2019). The
-//! fifth, P-BwTree, does not exist here yet.
+//! P-ART, P-CLHT, P-HOT, P-Masstree and P-BwTree: the five indexes that RECIPE converts for persistent memory (SOSP 2019).
 //!
 //! RECIPE takes a concurrent index in DRAM whose reads tolerate what a writer leaves half done, and makes it
 //! crash-consistent: each store that others can see is made durable before the next, and where a write takes
 //! several such stores, whoever comes upon a write that a crash has interrupted finishes it. `docs/papers.md`
 //! maps the paper's sections to these files, `docs/recipe.md` shows what was added to each store of the index in DRAM, and `docs/deviations.md` says where and why this differs.
 
+pub mod bwtree;
 pub mod clht;
 pub mod hot;
 pub mod masstree;
 pub mod part;
 
+pub use bwtree::BwTree;
 pub use clht::Clht;
 pub use hot::Hot;
 pub use masstree::Masstree;

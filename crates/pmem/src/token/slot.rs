@@ -139,6 +139,26 @@ impl PSlot {
         }
     }
 
+    /// Stores a link to an object that is reachable already, only if the slot still holds `current`, as
+    /// [settled](PSlot::settle); `None` if it does not. Neither link has been in the slot before the other under the guards
+    /// of now.
+    #[track_caller]
+    pub fn publish_link_if<'a, M: Media>(
+        &'a self,
+        media: &'a M,
+        current: Link,
+        link: Link,
+    ) -> Option<Published<'a, Contended, M>> {
+        let word = link.bits();
+        let stored = media.compare_exchange(&self.0, current.bits(), word | Link::MARK);
+        stored.is_ok().then_some(Published {
+            slot: self,
+            word,
+            media,
+            policy: PhantomData,
+        })
+    }
+
     #[inline]
     #[track_caller]
     pub(super) fn put<'a, P: Publication, M: Media>(

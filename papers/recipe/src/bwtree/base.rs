@@ -1,0 +1,257 @@
+//! Bases: what a node's chain ends with. All but the flags of removed pairs is constant.
+//!
+//! ```text
+//!            0 level:8 | entries:24
+//!            8 right  the right sibling's cell
+//!           16 lengths of `low` and `high`, as in a range
+//!           24 length of the separators
+//!  leaf     32 a bit for each entry that is a record | one for each that was removed | entries | low | high
+//!  inner    32 entries | where each separator ends, 32 bits each | low | high | separators
+//! ```
+//!
+//! An entry is two words: the key's first eight bytes, and the value, the record's link, or the child's cell. A base takes
+//! the keys from `low` up to `high`, which is its right sibling's `low`; the first separator of an inner base is its `low`,
+//! and is not among the separators.
+
+use super::aim::Aim;
+use super::link::{Apart, Kind, apart, kind};
+use super::object::{bounds_lens, bytes_of, set_flag, slice_of, words};
+use art::damaged;
+use heap::{Access, footprint};
+use index::codec::{Key, PairWords};
+use pmem::{Fault, Link, Media, PEither, PSlot, PWord, persistent};
+use std::cmp::Ordering;
+
+persistent! {
+    /// The fixed part of a base.
+    #[derive(Debug)]
+    pub(super) struct Head [size: 32] {
+        pub(super) about: PWord,
+        pub(super) right: PSlot,
+        pub(super) lengths: PWord,
+        pub(super) separators: PWord,
+    }
+
+    /// An entry of a base.
+    #[derive(Debug)]
+    pub(super) struct Entry [size: 16] {
+        pub(super) prefix: PWord,
+        pub(super) word: PEither,
+    }
+}
+
+const LEVEL_BITS: u32 = 8;
+const COUNT_BITS: u32 = 24;
+
+/// The first word of a base.
+pub(super) fn about(level: u8, count: usize) -> u64 {
+    u64::from(level) | (count as u64) << LEVEL_BITS
+}
+
+/// Words of a leaf's bitmaps, each.
+pub(super) fn bitmap_words(count: usize) -> usize {
+    count.div_ceil(64)
+}
+
+/// Bytes between an inner base's entries and its keys: where each separator ends.
+pub(super) fn ends_len(count: usize) -> usize {
+    (4 * count).next_multiple_of(8)
+}
+
+/// A base being read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BaseRef<'g> {
+    pub(super) link: Link,
+    pub(super) head: &'g Head,
+    pub(super) level: u8,
+    pub(super) entries: &'g [Entry],
+    /// Of a leaf: which entries are records, then which were removed.
+    bitmaps: &'g [PWord],
+}
+
+impl<'g> BaseRef<'g> {
+    #[inline(always)]
+    pub(super) fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<BaseRef<'g>, Fault> {
+        let offset = link.offset().ok_or_else(|| damaged("base of a node", link))?;
+        let head: &Head = heap.at(offset)?;
+        let about = head.about.load(heap.media());
+        let level = about as u8;
+        let count = (about >> LEVEL_BITS) as usize;
+        if count >> COUNT_BITS != 0
+            || !matches!(
+                (kind(link), apart(link)),
+                (Kind::Base, _) | (_, Some(Apart::Part(_)))
+            )
+        {
+            return Err(damaged("base of a node", link));
+        }
+        let bitmaps = if level == 0 { 2 * bitmap_words(count) } else { 0 };
+        let from = size_of::<Head>() + 8 * bitmaps;
+        Ok(BaseRef {
+            link,
+            head,
+            level,
+            entries: slice_of(heap, link, from, count)?,
+            bitmaps: slice_of(heap, link, size_of::<Head>(), bitmaps)?,
+        })
+    }
+
+    /// How many of the entries count by the link that leads here.
+    pub(super) fn counted(&self) -> usize {
+        match apart(self.link) {
+            Some(Apart::Part(count)) => count.min(self.entries.len()),
+            _ => self.entries.len(),
+        }
+    }
+
+    fn keys_at(&self) -> usize {
+        let count = self.entries.len();
+        let ends = if self.level == 0 { 0 } else { ends_len(count) };
+        size_of::<Head>() + 8 * self.bitmaps.len() + size_of::<Entry>() * count + ends
+    }
+
+    /// The bounds of the keys that it takes.
+    pub(super) fn bounds<M: Media>(
+        &self,
+        heap: &'g Access<M>,
+    ) -> Result<(&'g [u8], Option<&'g [u8]>), Fault> {
+        let (low, high) = bounds_lens(self.head.lengths.load(heap.media()));
+        let bytes = bytes_of(heap, self.link, self.keys_at(), low + high.unwrap_or(0))?;
+        Ok((&bytes[..low], high.map(|_| &bytes[low..])))
+    }
+
+    fn separators_len<M: Media>(&self, heap: &Access<M>) -> usize {
+        self.head.separators.load(heap.media()) as u32 as usize
+    }
+
+    /// The separators of an inner base, behind one another, and where each ends.
+    fn separators<M: Media>(&self, heap: &'g Access<M>) -> Result<(&'g [u8], &'g [[u8; 4]]), Fault> {
+        let count = self.entries.len();
+        let (low, high) = bounds_lens(self.head.lengths.load(heap.media()));
+        let at = self.keys_at();
+        let ends = bytes_of(heap, self.link, at - ends_len(count), 4 * count)?
+            .as_chunks()
+            .0;
+        let len = self.separators_len(heap);
+        let bytes = bytes_of(heap, self.link, at + low + high.unwrap_or(0), len)?;
+        Ok((bytes, ends))
+    }
+
+    /// The separators of an inner base, in order.
+    pub(super) fn children<M: Media>(&self, heap: &'g Access<M>) -> Result<Vec<(&'g [u8], Link)>, Fault> {
+        let (low, _) = self.bounds(heap)?;
+        let (bytes, ends) = self.separators(heap)?;
+        let entries = self.entries.iter().enumerate();
+        entries
+            .map(|(i, entry)| {
+                let separator = if i == 0 {
+                    low
+                } else {
+                    self.separator(bytes, ends, i)?
+                };
+                Ok((separator, entry.word.load_link(heap.media())))
+            })
+            .collect()
+    }
+
+    fn separator<'b>(&self, bytes: &'b [u8], ends: &[[u8; 4]], i: usize) -> Result<&'b [u8], Fault> {
+        let end = |i: usize| u32::from_le_bytes(ends[i]) as usize;
+        let range = end(i - 1)..end(i);
+        bytes
+            .get(range)
+            .ok_or_else(|| damaged("separators of a node", self.link))
+    }
+
+    /// The child that an aim leads to.
+    #[inline]
+    pub(super) fn child<M: Media>(&self, heap: &'g Access<M>, aim: Aim<'_>) -> Result<Link, Fault> {
+        let media = heap.media();
+        let (bytes, ends) = self.separators(heap)?;
+        // The first separator is the node's `low`, which any aim that has come here reaches.
+        let (mut from, mut to) = (1, self.entries.len());
+        while from < to {
+            let middle = from.midpoint(to);
+            let reached = match aim.prefix.cmp(&self.entries[middle].prefix.load(media)) {
+                Ordering::Equal => aim.reaches(self.separator(bytes, ends, middle)?),
+                unequal => unequal == Ordering::Greater,
+            };
+            if reached {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+        }
+        match self.entries.get(from - 1) {
+            Some(entry) => Ok(entry.word.load_link(media)),
+            None => Err(damaged("inner node without a child", self.link)),
+        }
+    }
+
+    /// The pair of an entry of a leaf.
+    #[inline(always)]
+    pub(super) fn pair<M: Media>(&self, media: &M, i: usize) -> PairWords {
+        let entry = &self.entries[i];
+        let is_record = self.bitmaps[i / 64].load(media) >> (i % 64) & 1 != 0;
+        words(media, entry.prefix.load(media), &entry.word, is_record)
+    }
+
+    /// The word of the bitmap that says whether an entry was removed.
+    fn gone_word(&self, i: usize) -> &'g PWord {
+        &self.bitmaps[self.bitmaps.len() / 2 + i / 64]
+    }
+
+    /// Whether an entry of a leaf was removed, before a later head said so of another. What a head has said was durable
+    /// before, so nothing depends on whether this word is.
+    #[inline(always)]
+    pub(super) fn is_gone<M: Media>(&self, media: &M, i: usize) -> bool {
+        self.gone_word(i).peek(media) >> (i % 64) & 1 != 0
+    }
+
+    /// How many entries of a leaf were removed.
+    pub(super) fn gone_count<M: Media>(&self, media: &M) -> usize {
+        let (_, gone) = self.bitmaps.split_at(self.bitmaps.len() / 2);
+        gone.iter()
+            .map(|word| word.peek(media).count_ones() as usize)
+            .sum()
+    }
+
+    /// Sets the flag of an entry that a head says was removed.
+    pub(super) fn set_gone<M: Media>(&self, media: &M, i: usize) {
+        set_flag(media, self.gone_word(i), 1 << (i % 64));
+    }
+
+    /// Where a key is, or would come, among the entries of a leaf that count: records of the others are the sibling's, which
+    /// may have given them back.
+    #[inline(always)]
+    pub(super) fn search<M: Media>(
+        &self,
+        heap: &'g Access<M>,
+        key: &Key<'_>,
+    ) -> Result<Result<usize, usize>, Fault> {
+        let media = heap.media();
+        let (mut from, mut to) = (0, self.counted());
+        while from < to {
+            let middle = from.midpoint(to);
+            let order = match key.prefix.cmp(&self.entries[middle].prefix.load(media)) {
+                Ordering::Equal => {
+                    let pair = self.pair(media, middle);
+                    key.compare(heap, pair.prefix, pair.link)?
+                }
+                unequal => unequal,
+            };
+            match order {
+                Ordering::Equal => return Ok(Ok(middle)),
+                Ordering::Greater => from = middle + 1,
+                Ordering::Less => to = middle,
+            }
+        }
+        Ok(Err(from))
+    }
+
+    /// Bytes of the whole base.
+    pub(super) fn extent<M: Media>(&self, heap: &'g Access<M>) -> usize {
+        let (low, high) = bounds_lens(self.head.lengths.load(heap.media()));
+        let len = self.keys_at() + low + high.unwrap_or(0) + self.separators_len(heap);
+        footprint::<Head>(len - size_of::<Head>()).unwrap_or(usize::MAX)
+    }
+}

@@ -1,0 +1,179 @@
+//! Checks of the structure: every node in its place, every key in its node.
+//!
+//! The tree is walked level by level along the siblings, so that nodes without a separator are met too. What a crash leaves
+//! half done is no fault.
+
+use super::BwTree;
+use super::content::Child;
+use super::link::{Kind, LEVELS, RECORD, kind, same_place};
+use super::page::Page;
+use art::damaged;
+use index::Faults;
+use index::codec::{PairWords, RecordRef};
+use pmem::{Fault, Link, Media};
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+
+struct Check<'i, M: Media, const FULL: usize> {
+    index: &'i BwTree<M, FULL>,
+    faults: Faults,
+}
+
+impl<M: Media, const FULL: usize> BwTree<M, FULL> {
+    /// Walks everything and reports what makes no sense.
+    pub(super) fn check_structure(&self) -> Faults {
+        let _guard = heap::pin();
+        let mut check = Check {
+            index: self,
+            faults: Faults::default(),
+        };
+        if let Err(fault) = check.check_levels() {
+            check.note(fault);
+        }
+        check.faults
+    }
+}
+
+impl<M: Media, const FULL: usize> Check<'_, M, FULL> {
+    fn note(&mut self, Fault { what, offset }: Fault) {
+        self.faults.note(|| format!("offset {offset:#x}: {what}"));
+    }
+
+    /// Walks the tree. A fault ends that, since the rest could be anything.
+    fn check_levels(&mut self) -> Result<(), Fault> {
+        let heap = &self.index.heap;
+        self.faults.objects += 1;
+        let mut first = Page::load(heap, self.index.top()?)?;
+        if first.level >= LEVELS {
+            return Err(damaged("level of a node", first.cell));
+        }
+        let mut above: Option<VecDeque<Child<'_>>> = None;
+        loop {
+            let mut below = VecDeque::new();
+            let mut at = first;
+            let mut low: &[u8] = &[];
+            loop {
+                self.faults.objects += 1;
+                if at.level != first.level || at.low(heap)? != low {
+                    return Err(damaged(
+                        "a node does not begin where its left sibling ends",
+                        at.cell,
+                    ));
+                }
+                check_mark(&at, heap)?;
+                if let Some(above) = &mut above {
+                    // A removal that is half done leaves the separator of a node that others have passed.
+                    while above.front().is_some_and(|(separator, _)| *separator < low) {
+                        self.check_passed(above.pop_front())?;
+                    }
+                    if above.front().is_some_and(|(separator, _)| *separator == low) {
+                        match above.pop_front() {
+                            Some((_, cell)) if same_place(cell, at.cell) => {}
+                            passed => self.check_passed(passed)?,
+                        }
+                    }
+                }
+                let (high, right) = if at.level == 0 {
+                    let content = at.pairs(heap)?;
+                    self.check_pairs(&content.items, (low, content.high), at.cell)?;
+                    (content.high, content.right)
+                } else {
+                    let content = at.children(heap)?;
+                    check_children(&content.items, (low, content.high), at.cell)?;
+                    below.extend(content.items);
+                    (content.high, content.right)
+                };
+                let Some(high) = high else { break };
+                low = high;
+                at = Page::load(heap, right)?;
+            }
+            for passed in above.into_iter().flatten() {
+                self.check_passed(Some(passed))?;
+            }
+            if first.level == 0 {
+                return Ok(());
+            }
+            let Some(&(_, child)) = below.front() else {
+                return Err(damaged("an inner node without a child", first.cell));
+            };
+            let child = Page::load(heap, child)?;
+            if child.level + 1 != first.level {
+                return Err(damaged("child of a node", first.cell));
+            }
+            (first, above) = (child, Some(below));
+        }
+    }
+
+    /// A separator that leads to no node of the list below leads to one that was merged.
+    fn check_passed(&self, passed: Option<Child<'_>>) -> Result<(), Fault> {
+        if let Some((_, cell)) = passed
+            && kind(Page::load(&self.index.heap, cell)?.head) != Kind::Frozen
+        {
+            return Err(damaged("a child is not among its level's siblings", cell));
+        }
+        Ok(())
+    }
+
+    /// Looks at what a leaf has.
+    fn check_pairs(
+        &mut self,
+        pairs: &[PairWords],
+        (low, high): (&[u8], Option<&[u8]>),
+        leaf: Link,
+    ) -> Result<(), Fault> {
+        let heap = &self.index.heap;
+        let mut last: Option<&PairWords> = None;
+        for pair in pairs {
+            let mut buffer = [0; 8];
+            let key = pair.key(heap, &mut buffer)?.bytes;
+            if key < low || high.is_some_and(|high| high <= key) {
+                return Err(damaged("a leaf has a key that it does not take", leaf));
+            }
+            if let Some(last) = last
+                && last.compare(heap, pair)? != Ordering::Less
+            {
+                return Err(damaged("the pairs of a leaf are out of order", leaf));
+            }
+            last = Some(pair);
+            self.faults.keys += 1;
+            if !pair.link.is_null() {
+                self.faults.objects += 1;
+                if pair.link.tag() != RECORD || !RecordRef::at(heap, pair.link)?.is_whole(heap) {
+                    return Err(damaged("a record is not what was written", pair.link));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A part of a base lies below a mark, and what is below no mark is whole.
+fn check_mark<M: Media>(page: &Page<'_>, heap: &heap::Access<M>) -> Result<(), Fault> {
+    let (base, mark) = page.ground(heap)?;
+    let is_part = kind(base.link) == Kind::Apart;
+    let has_part = matches!(mark, Some((Kind::Split | Kind::Merge, _)));
+    let is_all = base.counted() == base.entries.len();
+    let is_split = matches!(mark, Some((Kind::Split, _)));
+    if is_part != has_part || is_all == is_split {
+        return Err(damaged("the mark and the base of a node do not fit", page.cell));
+    }
+    Ok(())
+}
+
+/// Looks at the separators of an inner node.
+fn check_children(
+    children: &[Child<'_>],
+    (low, high): (&[u8], Option<&[u8]>),
+    node: Link,
+) -> Result<(), Fault> {
+    let is_sorted = children.is_sorted_by(|(a, _), (b, _)| a < b);
+    let begins = children.first().is_some_and(|(separator, _)| *separator == low);
+    let ends = children
+        .last()
+        .is_some_and(|(separator, _)| high.is_none_or(|high| *separator < high));
+    if is_sorted && begins && ends {
+        Ok(())
+    } else {
+        Err(damaged("the separators of a node are out of order", node))
+    }
+}

@@ -1,0 +1,222 @@
+//! P-BwTree: a B-link tree without locks, whose nodes change by deltas, converted (Bw-tree, ICDE 2013; OpenBw-Tree, SIGMOD
+//! 2018; RECIPE §6.3).
+//!
+//! ```text
+//!  root --> cell --> route --> base                         level 1: separators, each with the cell of a child
+//!                                |
+//!           cell --> put --> put --> base                   level 0: pairs
+//!                                     | right
+//!           cell --> split --> base                         a node and the mark of its split
+//! ```
+//!
+//! A node is a *chain*: deltas in front of a *base*. Its name is the place of its *cell*, an object of eight bytes
+//! that holds the head of the chain. The cells are the mapping table: entries of 16 bytes, whose pages the heap grows, finds
+//! again after a crash, and reuses behind guards; so no table is allocated, and no number of a node is given out. A write puts
+//! a delta before the head by one compare-and-swap of the cell.
+//!
+//! | operation | condition | the store that commits it |
+//! |---|---|---|
+//! | read, scan | non-blocking | none: it replays the chain that it has loaded, goes right where a sibling takes its key, and never starts anew |
+//! | insert, update | #1 | the head, which leads to a new delta |
+//! | remove | #1 | the head, which names the pair that is gone |
+//! | consolidation | #1 | the head, which leads to a base in place of a chain |
+//! | split | #2 | (1) the head, which leads to the mark of a split; then (2) the parent's head, or the link to the root |
+//! | removal of a node | #2 | (1) its head: frozen; then (2) the left sibling's, merged; then (3) the parent's |
+//! | lower root | #2 | (1) its only child's head: frozen; then (2) the link to the root |
+//!
+//! Each store is durable before the next (`PSlot::publish_if`: the slot is marked until it is, and whoever loads a marked slot
+//! makes it so). Between the steps of a modification a mark is the node's head; the next writer to the node completes it
+//! (`help`), after a crash as beside a writer that is slow. So there is no recovery.
+//!
+//! **Removed pairs.** A remove must go through in a full pool, so it is no delta: the head itself names, beside the chain's
+//! depth, the pair that was removed last. The next writer to the node first sets the pair's flag, which is durable before
+//! another head takes the place of the one that names it. A head is never the same twice, so a writer's compare-and-swap
+//! fails if anything has happened.
+//!
+//! **What a chain keeps.** Everything that it has named until it is replaced, the records of pairs that were replaced or
+//! removed, too: a consolidation compares with their keys. A merge's mark keeps the node that was merged until the left
+//! sibling is consolidated, which is after the parent has forgotten it.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `link`, `object`, `base` | tags of links; cells, deltas and marks; bases, and how they are read |
+//! | `aim` | what a walk looks for |
+//! | `page`, `content` | a chain as one load shows it: what a key finds, and all that it has |
+//! | `read`, `scan` | lookups, alone and many side by side; scans both ways |
+//! | `write`, `consolidate` | edits; chains that are replaced |
+//! | `help`, `split`, `merge` | modifications of several nodes, and their completion |
+//! | `build` | new bases and cells |
+//! | `trace`, `check` | what is alive; what is wrong |
+
+mod aim;
+mod base;
+mod build;
+mod check;
+mod consolidate;
+mod content;
+mod help;
+mod link;
+mod merge;
+mod object;
+mod page;
+mod read;
+mod scan;
+mod split;
+mod trace;
+mod write;
+
+use art::damaged;
+use heap::{Access, Error, Heap, Trace};
+use index::{Action, Bulk, Direction, Edit, Faults, Guard, OnHeap, Parts, Value, Visit, build_by_writes};
+use pmem::{Batch, Erased, Fault, Flushed, Hardware, Link, Media, PSlot, Tag, persistent};
+use std::ops::Bound;
+use std::sync::Arc;
+use write::Writer;
+
+/// What the heap's root directory calls a P-BwTree.
+pub const KIND: u32 = 10;
+
+persistent! {
+    /// The root of an index: the link to the cell of the root node.
+    #[derive(Debug)]
+    struct Root [size: 8] {
+        top: PSlot,
+    }
+}
+
+/// A P-BwTree in a heap, under a root of its own, whose nodes split when they have more than `FULL` entries: 8 to 1000. A
+/// pool does not say which it was written with, and serves any.
+#[derive(Debug)]
+pub struct BwTree<M: Media = Hardware, const FULL: usize = 64> {
+    heap: Access<M>,
+    root: Link,
+}
+
+impl<M: Media, const FULL: usize> Clone for BwTree<M, FULL> {
+    fn clone(&self) -> Self {
+        BwTree {
+            heap: self.heap.clone(),
+            root: self.root,
+        }
+    }
+}
+
+/// The root's object.
+fn root_at<M: Media>(heap: &Access<M>, root: Link) -> Result<&Root, Fault> {
+    match (root.offset(), root.tag() == link::ROOT) {
+        (Some(offset), true) => heap.at(offset),
+        _ => Err(damaged("root of a P-BwTree", root)),
+    }
+}
+
+/// Writes the root of an empty index, and its leaf.
+fn draft_root<'e, 'h, M: Media>(
+    heap: &'h Heap<M>,
+    batch: &Batch<'e, '_, M>,
+) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
+    let mut root = heap.draft(Root { top: PSlot::null() }, 0, batch)?;
+    let (cell, tag) = build::draft_first(heap, batch)?;
+    root.adopt(|root| &mut root.top, cell, tag);
+    Ok((root.flush(batch).erased(), link::ROOT))
+}
+
+impl<M: Media, const FULL: usize> BwTree<M, FULL> {
+    /// The heap, for reads.
+    fn access_of(heap: &Heap<M>) -> &Access<M> {
+        // SAFETY: what reads here holds a guard, that of the caller or, of a check, its own; it goes where roots and
+        // slots lead. Writers retire what they alone have unlinked.
+        unsafe { heap.access() }
+    }
+
+    /// The cell of the root node.
+    #[inline(always)]
+    fn top(&self) -> Result<Link, Fault> {
+        Ok(root_at(&self.heap, self.root)?.top.load(self.heap.media()))
+    }
+}
+
+impl<M: Media, const FULL: usize> OnHeap for BwTree<M, FULL> {
+    type Media = M;
+    const KIND: u32 = KIND;
+
+    fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, Error> {
+        // SAFETY: it is the root of an empty P-BwTree.
+        let root = unsafe { index::create_root(heap, name, KIND, |batch| draft_root(heap, batch)) }?;
+        let heap = Self::access_of(heap).clone();
+        Ok(BwTree { heap, root })
+    }
+
+    fn open(heap: &Heap<M>, name: &[u8]) -> Result<Option<Self>, Error> {
+        let Some(root) = heap.root(name)? else {
+            return Ok(None);
+        };
+        let heap = Self::access_of(heap);
+        if root.kind != KIND {
+            return Err(damaged("root of a P-BwTree", root.link).into());
+        }
+        root_at(heap, root.link)?;
+        Ok(Some(BwTree {
+            heap: heap.clone(),
+            root: root.link,
+        }))
+    }
+
+    fn tracer() -> Arc<dyn Trace<M>> {
+        Arc::new(trace::Tracer)
+    }
+
+    fn heap(&self) -> &Heap<M> {
+        &self.heap
+    }
+
+    #[inline]
+    fn find<'g>(&'g self, key: &[u8], _guard: &'g Guard) -> Result<Option<Value<'g>>, Fault> {
+        self.read(key)
+    }
+
+    fn find_many<'g>(
+        &'g self,
+        keys: &[&[u8]],
+        _guard: &'g Guard,
+        found: &mut dyn FnMut(usize, Option<Value<'g>>),
+    ) -> Result<(), Fault> {
+        self.read_many(keys, found)
+    }
+
+    fn fetch_many(&self, keys: &[&[u8]], _guard: &Guard) -> Result<(), Fault> {
+        self.read_many(keys, &mut |_, _| {})
+    }
+
+    fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, Error> {
+        let writer = Writer {
+            index: self,
+            heap: &self.heap,
+            guard,
+        };
+        writer.edit(key, edit)
+    }
+
+    fn visit_range<'g>(
+        &'g self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<(), Fault> {
+        self.scan_range(lower, upper, direction, guard, visit)
+    }
+
+    fn find_faults(&self) -> Faults {
+        self.check_structure()
+    }
+}
+
+impl<M: Media, const FULL: usize> Bulk for BwTree<M, FULL> {
+    fn build(heap: &Heap<M>, name: &[u8], parts: Parts<'_>) -> Result<Self, index::Error> {
+        let access = Self::access_of(heap).clone();
+        let at = |root| BwTree { heap: access, root };
+        // SAFETY: it is the root of an empty index of this kind, and its handle.
+        unsafe { build_by_writes(heap, name, parts, |batch| draft_root(heap, batch), at) }
+    }
+}

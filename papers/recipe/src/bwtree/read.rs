@@ -1,0 +1,83 @@
+//! Lookups: no locks, no second try from the root. A reader goes through marks: what it finds below them is what was there
+//! when it loaded the head.
+
+use super::BwTree;
+use super::aim::Aim;
+use super::page::{Found, Page, Step};
+use art::{GROUP, damaged, prefetch_range};
+use index::Value;
+use index::codec::Key;
+use pmem::{Fault, Media};
+
+/// The most siblings that a walk passes.
+const MOST_RIGHT: usize = 100_000;
+
+impl<M: Media, const FULL: usize> BwTree<M, FULL> {
+    /// The value of a key.
+    #[inline]
+    pub(super) fn read(&self, key: &[u8]) -> Result<Option<Value<'_>>, Fault> {
+        let key = Key::new(key);
+        let mut page = Page::load(&self.heap, self.top()?)?;
+        for _ in 0..MOST_RIGHT {
+            page = match self.step(&key, page)? {
+                Ok(next) => next,
+                Err(found) => return Ok(found),
+            };
+        }
+        Err(damaged("siblings without end", page.cell))
+    }
+
+    /// Goes on from a node, or ends there.
+    #[inline(always)]
+    fn step<'g>(
+        &'g self,
+        key: &Key<'_>,
+        page: Page<'g>,
+    ) -> Result<Result<Page<'g>, Option<Value<'g>>>, Fault> {
+        if page.level > 0 {
+            return match page.step(&self.heap, Aim::to(key.bytes))? {
+                Step::Child(next) | Step::Right(next) => Ok(Ok(next)),
+            };
+        }
+        Ok(match page.find(&self.heap, key)? {
+            Found::Right => Ok(page.right_to(&self.heap, Aim::to(key.bytes))?),
+            Found::Absent => Err(None),
+            Found::Pair(pair, _) => Err(Some(pair.value(&self.heap)?)),
+        })
+    }
+
+    /// Reads all `keys`, and tells what was found of each.
+    pub(super) fn read_many<'g>(
+        &'g self,
+        keys: &[&[u8]],
+        found: &mut dyn FnMut(usize, Option<Value<'g>>),
+    ) -> Result<(), Fault> {
+        let top = Page::load(&self.heap, self.top()?)?;
+        for (group, keys) in keys.chunks(GROUP).enumerate() {
+            let mut walks = [Some(top); GROUP];
+            let mut busy = keys.len();
+            let mut steps = 0;
+            while busy > 0 {
+                steps += 1;
+                if steps > MOST_RIGHT {
+                    return Err(damaged("siblings without end", top.cell));
+                }
+                for ((i, key), walk) in keys.iter().enumerate().zip(&mut walks) {
+                    let Some(page) = *walk else { continue };
+                    *walk = match self.step(&Key::new(key), page)? {
+                        Ok(next) => {
+                            prefetch_range(art::address(&self.heap, next.head), 64);
+                            Some(next)
+                        }
+                        Err(value) => {
+                            busy -= 1;
+                            found(group * GROUP + i, value);
+                            None
+                        }
+                    };
+                }
+            }
+        }
+        Ok(())
+    }
+}
