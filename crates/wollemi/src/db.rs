@@ -391,16 +391,24 @@ impl<M: Media> Maps<M> {
         }
     }
 
-    /// Notes in the pool that all of the log is in it, up to where it ends at a moment at which no write is under way, and no
-    /// map is being made: there.
-    pub fn note_position<D: Disk>(&self, log: &Log<D>) -> Result<Lsn, Error> {
+    /// The log's end at a moment at which no write is under way, and no map is being made: all of the log up to there is in the
+    /// pool.
+    pub fn end_at_rest<D: Disk>(&self, log: &Log<D>) -> Result<Lsn, Error> {
+        self.at_rest(|_| Ok(log.appended()))
+    }
+
+    /// Notes in the pool up to where all of the log is in it, and durable.
+    pub fn note_position<D: Disk>(&self, log: &Log<D>) -> Result<(), Error> {
+        self.at_rest(|pool| Ok(pool.set_log_position(Some(log.durable().0))?))
+    }
+
+    /// Looks when no write is under way, and no map is being made.
+    fn at_rest<T>(&self, look: impl FnOnce(&Pool<M>) -> Result<T, Error>) -> Result<T, Error> {
         let Store { heap, traffic, .. } = &self.store;
         // Whoever makes a map is behind no gate, but holds the table between the record and the root.
         let _held = self.held();
         let _closed = traffic.gate.close(heap.media())?;
-        let end = log.appended();
-        heap.pool().set_log_position(Some(end.0))?;
-        Ok(end)
+        look(heap.pool())
     }
 
     /// The map of this name, shared with all who have it.

@@ -62,6 +62,8 @@ mod build;
 mod damaged;
 mod db;
 mod disk;
+#[cfg(feature = "disks")]
+mod disks;
 #[cfg(feature = "doubles")]
 mod doubles;
 mod entry;
@@ -87,6 +89,8 @@ pub use backup::Copied;
 pub use bounds::KeyRange;
 pub use db::Db;
 pub use disk::rebuild::{OnRebuild, Rebuilding};
+#[cfg(feature = "disks")]
+pub use disks::OnDisk;
 pub use entry::Entry;
 pub use error::{Error, MAX_NAME};
 pub use expiry::expiring::{Expiring, WithLife};

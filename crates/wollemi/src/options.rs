@@ -2,6 +2,7 @@
 
 use crate::disk::opening::Settings;
 use crate::disk::rebuild::{OnRebuild, Rebuilding};
+use crate::disk::sizes::Sizes;
 use crate::files_error::FilesError;
 use crate::write::journal::Durability;
 use crate::{Db, Error, Hardware, IndexKind, Level, Media, disk};
@@ -241,6 +242,9 @@ impl Options {
             durability: self.durability,
             sync_within: self.sync_within,
             on_rebuild: self.on_rebuild.clone(),
+            rebuild_threads: std::thread::available_parallelism().map_or(1, |threads| threads.get()),
+            sizes: Sizes::default(),
+            has_threads: true,
         }
     }
 

@@ -15,7 +15,8 @@
 //! Little endian; a varint has seven bits a byte, the lowest first, and a high bit in each byte but the last. Blocks are
 //! compressed by LZ4 (its block format) where that saves an eighth. Each checksum is XXH3 of 64 bits over the record's
 //! other bytes, its first one included, seeded by the number of the records before it: a record that is damaged, missing,
-//! doubled or elsewhere is noticed where it stands. Only the runs of checkpoints hold removed keys.
+//! doubled or elsewhere is noticed where it stands. Only the runs of checkpoints hold removed keys, and they count their
+//! records from a number of their own, so that none is taken for another.
 
 use std::io::{self, Read, Write};
 use xxhash_rust::xxh3::Xxh3;
@@ -74,19 +75,19 @@ pub(crate) struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a stream.
+    /// Begins a stream whose records are counted from this number on.
     ///
     /// # Errors
     ///
     /// [`StreamError::Io`], as all other calls.
-    pub fn new(mut out: W) -> Result<Writer<W>, StreamError> {
+    pub fn new(first: u64, mut out: W) -> Result<Writer<W>, StreamError> {
         out.write_all(MAGIC)?;
         out.write_all(&VERSION.to_le_bytes())?;
         Ok(Writer {
             out,
             block: Vec::with_capacity(FULL + FULL / 8),
             packed: Vec::new(),
-            records: 0,
+            records: first,
             totals: Totals {
                 entries: 0,
                 bytes: 12,
@@ -118,6 +119,11 @@ impl<W: Write> Writer<W> {
     /// Entries and bytes so far; those of a block that is not full yet are not counted among the bytes.
     pub fn totals(&self) -> Totals {
         self.totals
+    }
+
+    /// Bytes of the block that is not full yet, unpacked.
+    pub fn unwritten(&self) -> usize {
+        self.block.len()
     }
 
     /// Ends the stream, and flushes `out`.
@@ -162,7 +168,7 @@ impl<W: Write> Writer<W> {
     /// Writes a record: its kind, `head`, the checksum of all three, and `tail`.
     fn put(&mut self, kind: u8, head: &[u8], tail: &[u8]) -> Result<(), StreamError> {
         let sum = checksum(self.records, kind, &[head, tail]);
-        self.records += 1;
+        self.records = self.records.wrapping_add(1);
         self.out.write_all(&[kind])?;
         self.out.write_all(head)?;
         self.out.write_all(&sum.to_le_bytes())?;
@@ -252,6 +258,15 @@ impl<R: Read> StreamReader<R> {
                 entries: 0,
                 bytes: 12,
             },
+        }
+    }
+
+    /// The same, whose records were [counted from](Writer::new) this number on.
+    #[must_use]
+    pub fn counting_from(self, first: u64) -> StreamReader<R> {
+        StreamReader {
+            records: first,
+            ..self
         }
     }
 
@@ -353,7 +368,7 @@ impl<R: Read> StreamReader<R> {
         if checksum(self.records, kind, &[head, &self.stored]) != u64::from_le_bytes(sum) {
             return Err(StreamError::Damaged("a checksum is another"));
         }
-        self.records += 1;
+        self.records = self.records.wrapping_add(1);
         Ok(())
     }
 

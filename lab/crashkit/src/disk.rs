@@ -14,7 +14,7 @@
 //! K3 Each creation, renaming and removal since the directory's last sync has happened or not, independently of others.
 //! K4 What is written while a sync runs may be left out by it.
 //! K5 After a sync that failed, each sector that was waiting for it may have become durable or not, and later syncs
-//!    change nothing about that, until the sector is written again. A process sees it all the same.
+//!    change nothing about that, until the sector is written again. A process sees it all the same. The same of names.
 //!
 //! Errors are injected by the number of the call ([`Fault`]); a sync can be left out by the place that calls it
 //! ([`CrashDisk::skip`]).
@@ -64,6 +64,7 @@ struct State {
     skipped: Option<Site>,
     syncs: Vec<Site>,
     amid_sync: Option<Box<dyn FnOnce() + Send>>,
+    before: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
 impl CrashDisk {
@@ -78,6 +79,7 @@ impl CrashDisk {
             skipped: None,
             syncs: Vec::new(),
             amid_sync: None,
+            before: None,
         };
         CrashDisk {
             state: Arc::new(Mutex::new(state)),
@@ -119,6 +121,11 @@ impl CrashDisk {
         drop(action);
     }
 
+    /// Has this called before each event.
+    pub fn before_events(&self, before: impl Fn() + Send + Sync + 'static) {
+        self.state().before = Some(Arc::new(before));
+    }
+
     /// How many events there are.
     pub fn now(&self) -> usize {
         self.state().events.len()
@@ -146,6 +153,10 @@ impl CrashDisk {
 
     /// Carries out an event, and returns its number.
     fn act(&self, event: Event) -> usize {
+        let before = self.state().before.clone();
+        if let Some(before) = before {
+            before();
+        }
         let mut state = self.state();
         let number = state.medium.apply(&event);
         state.events.push(event);

@@ -18,6 +18,7 @@
 //! | `expect`, `dirty` | durable linearizability; dirty reads |
 //! | `subject` | what is tested |
 //! | `history` | the operations that it is tested with |
+//! | `killed` | pools as a killed process leaves them, beside such a disk |
 //! | `disk` | a disk that remembers every write, and what a power cut or a kill may leave of it |
 //! | `words` | any map from words to words as a subject, and its tests by one macro |
 //! | `on_heap`, `blobs` | what subjects on a heap share; the heap alone as a subject |
@@ -39,6 +40,7 @@ mod expect;
 mod explore;
 pub mod forgiven;
 mod history;
+pub mod killed;
 pub mod log;
 mod media;
 mod meetings;

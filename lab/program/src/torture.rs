@@ -1,7 +1,7 @@
 //! `torture`: judges what crashes leave of an index, or of the heap alone.
 //!
 //! What is judged, and how, is `crashkit`'s; here are the budget, and the report
-//! (`report`) and what has a name (`target`). The log, which has files and no pool, is in `disk`.
+//! (`report`) and what has a name (`target`). The log and the database of level `disk`, which have files, are in `disk`.
 
 mod disk;
 mod report;
@@ -35,7 +35,7 @@ const IMAGES: u64 = 2000;
 )]
 pub struct Args {
     /// An index (ablations too), `heap` for the heap alone, `kv` for the database with its batches, `log` for the log
-    /// of level disk, or `all`
+    /// of level disk, `disk` for the database of that level, or `all`
     #[arg(long, default_value = "all", value_name = "NAME")]
     index: Target,
     /// Operations of a history, beside those that prepare it
@@ -68,6 +68,9 @@ pub struct Args {
     /// its threads share
     #[arg(long, default_value_t = 8, value_name = "N")]
     aimed: u32,
+    /// Of `log` and `disk`: damage so many files, and open what is left [default: one for each ten states]
+    #[arg(long, value_name = "N")]
+    damage: Option<u64>,
     /// Report as JSON, one object a line for each index and model
     #[arg(long)]
     json: bool,
@@ -150,13 +153,18 @@ impl Args {
     pub fn run(self) -> Result<Outcome, Failure> {
         let (runs, left_out) = self.runs()?;
         crashkit::silence_findings();
-        let mut found = self.index.has_log() && matches!(self.torture_log()?, Outcome::Found);
+        let mut found = false;
+        for &target in self.index.with_files() {
+            found |= matches!(self.torture_files(target)?, Outcome::Found);
+        }
         let mut findings = Vec::new();
         for (target, mode) in runs {
             let finding = match target {
                 Target::Index(kind) => self.torture(target, mode, OfIndex::listed(kind), history::of_map),
                 Target::Database => self.torture(target, mode, Batches, batches::history),
-                Target::Heap | Target::All | Target::Log => self.torture(target, mode, Blobs, blobs::history),
+                Target::Heap | Target::All | Target::Log | Target::Disk => {
+                    self.torture(target, mode, Blobs, blobs::history)
+                }
             };
             let finding = finding.map_err(Failure::Torture)?;
             found |= finding.is_bad();
@@ -169,7 +177,7 @@ impl Args {
         }
         let mut out = output();
         if findings.is_empty() {
-            // The log alone.
+            // What has files alone.
         } else if self.json {
             for one in &left_out {
                 one.write_json(&mut out)?;

@@ -6,6 +6,7 @@
 //! | `map` | any index as a subject |
 //! | `history` | histories of a map that reach every structure modification |
 //! | `log` | the log of level `disk`, on a disk that loses and fails |
+//! | `disk` | the database of level `disk`, likewise, with a pool that a kill leaves |
 //! | `builds` | indexes built of sorted pairs |
 //! | `batches` | the embedded database: batches over maps of different indexes |
 //! | `forgiven` | persists that a hunt may forgive |
@@ -16,6 +17,8 @@
 pub mod batches;
 #[cfg(feature = "listed")]
 pub mod builds;
+#[cfg(feature = "listed")]
+pub mod disk;
 pub mod forgiven;
 pub mod history;
 pub mod log;

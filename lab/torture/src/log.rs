@@ -19,6 +19,7 @@ mod mutants;
 mod script;
 mod truth;
 
+pub(crate) use damage::mutate;
 pub use damage::{Damaged, damage};
 pub use explore::{Bounds, Report, torture};
 pub use mutants::{Fate, hunt};

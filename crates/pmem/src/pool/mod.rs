@@ -9,7 +9,8 @@
 //!    pages of which the allocator has said that nobody needs them ([`give_back`](Pool::give_back)), or that an opening
 //!    has found without blocks. The allocator has these [backed](Pool::back_again) before it hands them out.
 //! I3 One process has the pool open to write (an exclusive `flock`), or any number to read (a shared one).
-//! I4 A pool is clean from a close, or the drop of the pool, to the next opening to write, and at no other time.
+//! I4 A pool is clean from a close, or the drop of the pool, to the next opening to write, and at no other time; unless
+//!    its owner [wants it otherwise](Pool::leave_unclosed).
 //! I5 An opening to read, and a forked child of the process that has the pool open, change nothing of the file.
 
 mod checked;
@@ -39,7 +40,7 @@ use memory::Taken;
 use open::Opened;
 use std::path::Path;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The size of the huge pages asked for.
@@ -76,6 +77,8 @@ pub struct Pool<M: Media = Hardware> {
     huge_pages: bool,
     /// Whether it was closed, or an attempt made; there is no second one, as it could not tell what the first left.
     closed: bool,
+    /// Whether it is not to be marked clean.
+    stays_unclosed: AtomicBool,
 }
 
 // SAFETY: `base` is an address inside `mapping`; all that is shared behind it is reached through words.
@@ -196,6 +199,7 @@ impl<M: Media> Pool<M> {
             suspect: opened.suspect,
             huge_pages: opened.huge_pages,
             closed: false,
+            stays_unclosed: AtomicBool::new(false),
         }
     }
 
@@ -436,6 +440,12 @@ impl<M: Media> Pool<M> {
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
+    /// Has the pool count as not closed when it is, as after a crash: for an owner who could not write what belongs to the
+    /// pool elsewhere.
+    pub fn leave_unclosed(&self) {
+        self.stays_unclosed.store(true, Ordering::Release);
+    }
+
     /// Closes the pool: everything in it is written to its medium, and then it is marked clean.
     ///
     /// # Errors
@@ -448,7 +458,7 @@ impl<M: Media> Pool<M> {
     fn mark_clean(&mut self) -> Result<(), ErrorKind> {
         let file = self.writable_file();
         let lives_on = file.is_some_and(PoolFile::is_ours) || self.memory.is_some();
-        if !lives_on || std::mem::replace(&mut self.closed, true) {
+        if !lives_on || std::mem::replace(&mut self.closed, true) || *self.stays_unclosed.get_mut() {
             return Ok(());
         }
         let failed = |e| ErrorKind::io("writing to the medium", e);

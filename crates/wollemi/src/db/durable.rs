@@ -135,6 +135,10 @@ impl<M: Media> Db<M> {
         if Arc::strong_count(&keeper) > 1 {
             return Err(Error::InUse);
         }
+        // A log that has failed leaves open what of the pool is in it, and stays.
+        if let Some(journal) = maps.store.traffic.journal.get() {
+            journal.settle(journal.log().appended())?;
+        }
         let remove = keeper.removal();
         drop(keeper);
         let Store { heap, traffic, .. } = maps.store;

@@ -2,9 +2,10 @@
 //!
 //! A *full* checkpoint is fuzzy: it walks the maps while others write.
 //!
-//! 1. `from` is the log's end at a moment at which no write is under way. The pool notes it as its log position.
+//! 1. `from` is the log's end at a moment at which no write is under way.
 //! 2. Each map is walked in key order into runs. An entry may be newer than `from`.
-//! 3. `until` is the log's end after the walk. The log is durable up to there before the manifest is.
+//! 3. `until` is the log's end after the walk. The log is durable up to there, and the pool's log position behind `from`,
+//!    before the manifest counts.
 //! 4. The manifest names the runs, `from` and `until`; then segments below `from` are dropped.
 //!
 //! Records are absolute, so replaying the log from `from` over the runs gives what each key held at the end of the log,
@@ -17,7 +18,7 @@
 //!
 //! Write amplification. Each byte of a key and a value is written once to the log and at most once to a delta; a full
 //! checkpoint is made when the deltas have become as large as the last full one. So beside overheads of some bytes a
-//! record, at most three bytes are written for one, as long as no more than [`MOST_LEVELS`] deltas come between two full
+//! record, at most three bytes are written for one, as long as no more than [`Sizes::levels`] deltas come between two full
 //! checkpoints.
 //!
 //! I1 The pool's log position is never below the manifest's `from`: the log behind either is kept.
@@ -29,6 +30,7 @@ use crate::db::Maps;
 use crate::disk::manifest::{Manifest, MapRuns, Run};
 use crate::disk::replay::index_kind;
 use crate::disk::run::RunWriter;
+use crate::disk::sizes::Sizes;
 use crate::files_error::FilesError;
 use crate::report::Checkpoint;
 use crate::{Error, Media};
@@ -39,26 +41,15 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A run is ended when it has this many bytes: what one thread of a rebuild loads at a time.
-const RUN: u64 = 32 << 20;
-
-/// Bytes of entries that are visited under one guard.
-const BATCH: usize = 256 << 10;
-
-/// Levels above the full one, beyond which the next checkpoint is full.
-const MOST_LEVELS: u32 = 64;
-
-/// Below this many bytes of all runs, a checkpoint is full: a delta saves nothing that counts.
-const SMALL: u64 = 16 << 20;
-
 /// The checkpoints of a database.
 pub(crate) struct Checkpoints<D: Disk> {
     disk: Arc<D>,
     log: Arc<Log<D>>,
+    /// The manifest's `uuid`.
+    pool: u128,
     manifest: Mutex<Manifest>,
     at_hand: AtHand,
-    /// Seconds of rest for each second in which a run is synced.
-    rest: f64,
+    sizes: Sizes,
 }
 
 /// What the manifest says, for those who cannot wait for a checkpoint to end.
@@ -111,15 +102,16 @@ impl MapDelta {
 }
 
 impl<D: Disk> Checkpoints<D> {
-    pub fn new(disk: Arc<D>, log: Arc<Log<D>>, manifest: Manifest, rest: f64) -> Checkpoints<D> {
+    pub fn new(disk: Arc<D>, log: Arc<Log<D>>, manifest: Manifest, sizes: Sizes) -> Checkpoints<D> {
         let at_hand = AtHand::default();
         at_hand.set(&manifest);
         Checkpoints {
             disk,
             log,
+            pool: manifest.uuid,
             manifest: Mutex::new(manifest),
             at_hand,
-            rest,
+            sizes,
         }
     }
 
@@ -136,8 +128,9 @@ impl<D: Disk> Checkpoints<D> {
         };
         let levels = manifest.runs().map(|run| run.level).max().unwrap_or(0);
         let grown = self.log.appended().0 - manifest.from;
-        let is_full = of(true) < SMALL.max(grown) || of(false) >= of(true) || levels >= MOST_LEVELS;
-        self.replace(&mut manifest, |new| match is_full {
+        let is_full =
+            of(true) < self.sizes.small.max(grown) || of(false) >= of(true) || levels >= self.sizes.levels;
+        self.replace(maps, &mut manifest, |new| match is_full {
             true => self.walk(maps, stop, new),
             false => self.delta(maps, new),
         })
@@ -149,7 +142,7 @@ impl<D: Disk> Checkpoints<D> {
     ///
     /// As [`take`](Checkpoints::take).
     pub fn take_full<M: Media>(&self, maps: &Maps<M>, stop: &AtomicBool) -> Result<Checkpoint, Error> {
-        self.replace(&mut self.lock(), |new| self.walk(maps, stop, new))
+        self.replace(maps, &mut self.lock(), |new| self.walk(maps, stop, new))
     }
 
     /// What it writes to.
@@ -173,29 +166,31 @@ impl<D: Disk> Checkpoints<D> {
     }
 
     /// Has `make` write runs and change a copy of the manifest, and makes that the one that counts.
-    fn replace(
+    fn replace<M: Media>(
         &self,
+        maps: &Maps<M>,
         manifest: &mut Manifest,
         make: impl FnOnce(&mut Manifest) -> Result<(), Error>,
     ) -> Result<Checkpoint, Error> {
         let mut new = manifest.clone();
         let made = make(&mut new).and_then(|()| {
             self.log.wait_durable(Lsn(new.until)).map_err(FilesError::from)?;
+            // I1. A pool without a position is given its first one when there is a checkpoint.
+            if maps.store.heap.pool().log_position().is_some() {
+                maps.note_position(&self.log)?;
+            }
             // The names of the runs.
             self.disk.sync_dir().map_err(FilesError::from)?;
-            Ok(new.store(&*self.disk)?)
+            Ok(new.write(&*self.disk)?)
         });
         // A number is not used twice: what a failed attempt has left may still be there.
         let first = std::mem::replace(&mut manifest.next_run, new.next_run);
         if let Err(error) = made {
-            let left = (first..new.next_run).map(|number| Run {
-                number,
-                ..Run::default()
-            });
-            // The error that is returned says more than one of these would.
-            left.for_each(|run| drop(self.disk.remove(&run.file())));
+            (first..new.next_run).for_each(|number| self.remove_left(number));
             return Err(error);
         }
+        // Where this fails, either manifest may count: the runs of both stay, and the log.
+        Manifest::put_in_place(&*self.disk)?;
         let old = std::mem::replace(manifest, new);
         self.at_hand.set(manifest);
         let is_kept = |run: &Run| manifest.runs().any(|kept| kept.number == run.number);
@@ -216,10 +211,9 @@ impl<D: Disk> Checkpoints<D> {
 
     /// Writes all maps into new runs.
     fn walk<M: Media>(&self, maps: &Maps<M>, stop: &AtomicBool, new: &mut Manifest) -> Result<(), Error> {
-        let store = &maps.store;
-        new.from = maps.note_position(&self.log)?.0;
+        new.from = maps.end_at_rest(&self.log)?.0;
         new.maps.clear();
-        for info in store.maps()? {
+        for info in maps.store.maps()? {
             let walked = self.walk_map(maps, &info.name, &mut new.next_run, stop)?;
             new.maps.extend(walked);
         }
@@ -261,9 +255,18 @@ impl<D: Disk> Checkpoints<D> {
         Ok(runs.map(Runs::finish).transpose()?)
     }
 
+    /// Removes a run that no manifest names. Where that fails the next opening does.
+    fn remove_left(&self, number: u64) {
+        let run = Run {
+            number,
+            ..Run::default()
+        };
+        let _ = self.disk.remove(&run.file());
+    }
+
     /// Writes what the log says since the last checkpoint into a new level.
     fn delta<M: Media>(&self, maps: &Maps<M>, new: &mut Manifest) -> Result<(), Error> {
-        let until = maps.note_position(&self.log)?;
+        let until = maps.end_at_rest(&self.log)?;
         let deltas = self.read_log(Lsn(new.from), until)?;
         for (name, delta) in deltas {
             let old = new.maps.iter().position(|map| map.name == name);
@@ -349,16 +352,21 @@ impl<'c, D: Disk> Runs<'c, D> {
 
     /// Adds an entry, to a new run if the present one is long enough.
     fn entry(&mut self, key: &[u8], value: Option<&[u8]>, next: &mut u64) -> Result<(), FilesError> {
-        if let Some(full) = self.open.take_if(|run| run.bytes() >= RUN) {
+        let Checkpoints { disk, sizes, .. } = self.checkpoints;
+        if let Some(full) = self.open.take_if(|run| run.bytes() >= sizes.run) {
             self.done.push(full.finish()?);
         }
         let run = match &mut self.open {
             Some(run) => run,
             None => {
-                let number = *next;
+                let run = Run {
+                    pool: self.checkpoints.pool,
+                    number: *next,
+                    level: self.level,
+                    ..Run::default()
+                };
                 *next += 1;
-                let Checkpoints { disk, rest, .. } = self.checkpoints;
-                let run = RunWriter::create(&**disk, (number, self.level), self.of, *rest)?;
+                let run = RunWriter::create(&**disk, run, self.of, *sizes)?;
                 self.open.insert(run)
             }
         };
@@ -386,7 +394,7 @@ fn visit_batch<D: Disk>(
     next: &mut u64,
 ) -> Result<Option<Bound<Vec<u8>>>, Error> {
     let (mut bytes, mut last, mut failed) = (0, None, None);
-    let lower = from.as_ref().map(Vec::as_slice);
+    let (lower, batch) = (from.as_ref().map(Vec::as_slice), runs.checkpoints.sizes.batch);
     let guard = heap::pin();
     let visit = &mut |key: &[u8], value: index::Value<'_>| {
         bytes += key.len() + value.len();
@@ -394,7 +402,7 @@ fn visit_batch<D: Disk>(
             failed = Some(error);
             return ControlFlow::Break(());
         }
-        if bytes < BATCH {
+        if bytes < batch {
             return ControlFlow::Continue(());
         }
         last = Some(key.to_vec());

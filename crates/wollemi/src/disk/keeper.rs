@@ -12,7 +12,7 @@ use crate::write::traffic::Alive;
 use crate::{Error, Media};
 use log::{Disk, Log, Syncer};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -55,8 +55,10 @@ struct Last {
 }
 
 /// Wakes the thread, and stops it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Bell {
+    /// What takes the checkpoint where no thread hears it.
+    at_once: OnceLock<Box<dyn Fn() + Send + Sync>>,
     stop: AtomicBool,
     /// Whether room is wanted in the log.
     rung: Mutex<bool>,
@@ -66,6 +68,9 @@ pub(crate) struct Bell {
 impl Bell {
     /// Asks for a checkpoint.
     pub fn ring(&self) {
+        if let Some(take) = self.at_once.get() {
+            return take();
+        }
         *self.lock() = true;
         self.changed.notify_all();
     }
@@ -93,8 +98,8 @@ impl Bell {
 pub(crate) struct Thread<D: Disk, M: Media> {
     shared: Arc<Shared<D, M>>,
     thread: Option<JoinHandle<()>>,
-    /// Makes durable the records that no write waits for.
-    syncer: Syncer,
+    /// Makes durable what nobody waits for.
+    syncer: Option<Syncer>,
 }
 
 impl<D: Disk, M: Media> Shared<D, M> {
@@ -176,8 +181,19 @@ impl<D: Disk, M: Media> Shared<D, M> {
 }
 
 impl<D: Disk, M: Media> Thread<D, M> {
-    /// Starts the thread. A record that no write waits for is durable within `sync_within`.
-    pub fn start(shared: Arc<Shared<D, M>>, sync_within: Duration) -> Result<Thread<D, M>, Error> {
+    /// Starts the thread. What nobody waits for is durable within `sync_within`. Without such a bound nothing runs by
+    /// itself: a checkpoint is taken by the writer that lacks room in the log.
+    pub fn start(shared: Arc<Shared<D, M>>, sync_within: Option<Duration>) -> Result<Thread<D, M>, Error> {
+        let Some(sync_within) = sync_within else {
+            let own = Arc::downgrade(&shared);
+            let take = move || own.upgrade().map_or((), |own| drop(own.take(false)));
+            shared.bell.at_once.get_or_init(|| Box::new(take));
+            return Ok(Thread {
+                shared,
+                thread: None,
+                syncer: None,
+            });
+        };
         let syncer = Syncer::start(shared.log.clone(), sync_within).map_err(Error::Thread)?;
         let thread = std::thread::Builder::new().name("wollemi-keeper".into());
         let own = shared.clone();
@@ -185,7 +201,7 @@ impl<D: Disk, M: Media> Thread<D, M> {
         Ok(Thread {
             shared,
             thread: Some(thread),
-            syncer,
+            syncer: Some(syncer),
         })
     }
 }
@@ -197,10 +213,14 @@ impl<D: Disk, M: Media> Drop for Thread<D, M> {
             // A panic of the thread has been told where it happened.
             let _ = thread.join();
         }
-        // Nobody writes any more. The pool must not say that more is in the log than a loss of power leaves there: it
-        // refuses a log that ends before its position. Where this fails, the next opening replays a little more.
-        if self.shared.log.sync().is_ok() {
-            let _ = self.shared.maps.note_position(&self.shared.log);
+        // Nobody writes any more.
+        let Shared { log, maps, .. } = &*self.shared;
+        match log.sync() {
+            // Where this fails, the next opening replays a little more.
+            Ok(_) => drop(maps.note_position(log)),
+            // The pool has changes that the log may not have. It is left as by a kill: while the machine runs the log is whole,
+            // and after a loss of power the pool does not count.
+            Err(_) => maps.store.heap.pool().leave_unclosed(),
         }
     }
 }
@@ -217,7 +237,9 @@ impl<D: Disk, M: Media> Keeper for Thread<D, M> {
     }
 
     fn set_sync_within(&self, time: Option<Duration>) {
-        self.syncer.set_bound(time);
+        if let Some(syncer) = &self.syncer {
+            syncer.set_bound(time);
+        }
     }
 
     fn removal(&self) -> Box<dyn FnOnce() -> Result<(), Error>> {

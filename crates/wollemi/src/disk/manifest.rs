@@ -59,6 +59,8 @@ pub(crate) struct MapRuns {
 /// A file of sorted entries of one map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Run {
+    /// The manifest's `uuid`.
+    pub pool: u128,
     pub number: u64,
     /// 0: part of all entries of a moment. Above: part of what has changed since the level before.
     pub level: u32,
@@ -71,6 +73,12 @@ impl Run {
     pub fn file(&self) -> String {
         format!("run-{:08}", self.number)
     }
+
+    /// From where on its stream counts records: no two runs count alike.
+    pub fn first_record(&self) -> u64 {
+        let name = [self.pool.to_le_bytes(), u128::from(self.number).to_le_bytes()];
+        xxh3_64(name.as_flattened())
+    }
 }
 
 impl Manifest {
@@ -79,19 +87,27 @@ impl Manifest {
         self.maps.iter().flat_map(|map| &map.runs)
     }
 
-    /// Makes this manifest the one that counts; durable when it returns.
+    /// Writes this manifest aside, durably.
     ///
     /// # Errors
     ///
-    /// [`FilesError::Disk`]; either manifest may count then.
-    pub fn store<D: Disk>(&self, disk: &D) -> Result<(), FilesError> {
+    /// [`FilesError::Disk`]; the one before counts.
+    pub fn write<D: Disk>(&self, disk: &D) -> Result<(), FilesError> {
         match disk.remove(NEW) {
             Err(error) if !error.is_missing() => return Err(error.into()),
             _ => {}
         }
         let file = disk.create(NEW)?;
         file.write_at(0, &self.encode())?;
-        file.sync()?;
+        Ok(file.sync()?)
+    }
+
+    /// Makes the manifest that was written aside the one that counts; durable when it returns.
+    ///
+    /// # Errors
+    ///
+    /// [`FilesError::Disk`]; either may count then.
+    pub fn put_in_place<D: Disk>(disk: &D) -> Result<(), FilesError> {
         disk.rename(NEW, NAME)?;
         Ok(disk.sync_dir()?)
     }
@@ -176,6 +192,7 @@ impl Manifest {
             let mut runs = Vec::new();
             for _ in 0..u32::from_le_bytes(take(from)?) {
                 runs.push(Run {
+                    pool: manifest.uuid,
                     number: u64::from_le_bytes(take(from)?),
                     level: u32::from_le_bytes(take(from)?),
                     entries: u64::from_le_bytes(take(from)?),
@@ -204,7 +221,9 @@ mod tests {
     use super::*;
 
     fn some() -> Manifest {
+        let pool = 0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10;
         let run = |number, level| Run {
+            pool,
             number,
             level,
             entries: 3 * number,
@@ -216,7 +235,7 @@ mod tests {
             runs: runs.into(),
         };
         Manifest {
-            uuid: 0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10,
+            uuid: pool,
             from: 4096,
             until: 1 << 40,
             next_run: 17,

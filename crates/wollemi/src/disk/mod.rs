@@ -13,14 +13,14 @@
 //! ```
 //!
 //! I1 All that the pool holds is in the log, or in the checkpoint: a write appends before the index publishes.
-//! I2 All that the log says below the pool's log position is in the pool. So after a killed process, replaying from there
-//!    makes the two agree.
+//! I2 All that the log says below the pool's log position is in the pool, and durable in the log. So after a killed process,
+//!    replaying from there makes the two agree, and a pool that was closed never claims more than a loss of power leaves.
 //! I3 The runs, with the log replayed over them from the manifest's position, are what the database held at the log's end.
 //!
 //! | module       | what it holds                                                  |
 //! |--------------|----------------------------------------------------------------|
 //! | `opening`    | which of all this an opening does                              |
-//! | `checkpoint` | taking checkpoints; `manifest`, `run`: their files             |
+//! | `checkpoint` | taking checkpoints; `manifest`, `run`: their files; `sizes`     |
 //! | `rebuild`    | a new pool of a checkpoint and the log; `merged`: a map's runs |
 //! | `replay`     | the log's changes over the maps                                |
 //! | `keeper`     | the thread that takes checkpoints when they are due            |
@@ -33,5 +33,6 @@ pub mod opening;
 pub mod rebuild;
 pub mod replay;
 pub mod run;
+pub mod sizes;
 #[cfg(test)]
 mod tests;

@@ -16,8 +16,9 @@ use crate::disk::keeper::{Bell, Shared, Thread};
 use crate::disk::manifest::{self, Manifest};
 use crate::disk::rebuild::{OnRebuild, rebuild};
 use crate::disk::replay::replay;
+use crate::disk::sizes::Sizes;
 use crate::files_error::FilesError;
-use crate::write::journal::{Durability, Journal};
+use crate::write::journal::{Durability, Journal, PATIENCE};
 use crate::write::store::Store;
 use crate::{Db, Error, Hardware, IndexKind, Media};
 use log::{Directory, Disk, Log, Lsn};
@@ -40,10 +41,12 @@ pub(crate) struct Settings {
     pub durability: Durability,
     pub sync_within: Duration,
     pub on_rebuild: Option<OnRebuild>,
+    /// Threads of a rebuild.
+    pub rebuild_threads: usize,
+    pub sizes: Sizes,
+    /// Whether threads take checkpoints and sync what nobody waits for.
+    pub has_threads: bool,
 }
-
-/// Seconds of rest for each second in which a checkpoint's files are synced.
-const REST: f64 = 1.0;
 
 /// The directory of the log and the checkpoint of the pool at `path`.
 pub(crate) fn directory_of(path: &Path) -> PathBuf {
@@ -149,10 +152,16 @@ pub(crate) fn attach<M: Media, D: Disk>(
     let (store, carried_out) = Store::start(pool, settings.recovery_threads)?;
     let bell = Arc::new(Bell::default());
     let ring = bell.clone();
+    let patience = if settings.has_threads {
+        PATIENCE
+    } else {
+        Duration::ZERO
+    };
     let journal = |log: &Arc<Log<D>>| {
         Arc::new(Journal::new(
             log.clone(),
             settings.durability,
+            patience,
             Box::new(move || ring.ring()),
         ))
     };
@@ -160,17 +169,16 @@ pub(crate) fn attach<M: Media, D: Disk>(
     let (log, checkpoints) = match (position, manifest) {
         (Some(position), Some(manifest)) => {
             refuse_foreign(&manifest, uuid)?;
-            clear(&*disk, Some(&manifest))?;
             let log = open_log(&disk, &manifest, position, settings)?;
             replay(&maps.store, &log, Lsn(position), None)?;
-            let checkpoints = Checkpoints::new(disk, log.clone(), manifest, REST);
+            let checkpoints = Checkpoints::new(disk, log.clone(), manifest, settings.sizes);
             maps.store.traffic.journal.get_or_init(|| journal(&log));
             (log, checkpoints)
         }
         (None, Some(manifest)) if is_new => {
             let log = open_log(&disk, &manifest, manifest.from, settings)?;
             refill(&*disk, &log, &manifest, &maps.store, settings)?;
-            let checkpoints = Checkpoints::new(disk, log.clone(), manifest, REST);
+            let checkpoints = Checkpoints::new(disk, log.clone(), manifest, settings.sizes);
             maps.store.traffic.journal.get_or_init(|| journal(&log));
             (log, checkpoints)
         }
@@ -186,7 +194,15 @@ pub(crate) fn attach<M: Media, D: Disk>(
                 uuid: uuid.to_u128(),
                 ..Manifest::default()
             };
-            let checkpoints = Checkpoints::new(disk, log.clone(), manifest, 0.0);
+            let checkpoints = Checkpoints::new(
+                disk,
+                log.clone(),
+                manifest,
+                Sizes {
+                    rest: 0.0,
+                    ..settings.sizes
+                },
+            );
             maps.store.traffic.journal.get_or_init(|| journal(&log));
             checkpoints.take_full(&maps, &Default::default())?;
             (log, checkpoints)
@@ -194,7 +210,8 @@ pub(crate) fn attach<M: Media, D: Disk>(
     };
     let shared = Shared::new(log, checkpoints, maps.clone(), settings.log.limit, bell);
     maps.note_position(&shared.log)?;
-    let thread = Thread::start(shared, settings.sync_within)?;
+    let sync_within = settings.has_threads.then_some(settings.sync_within);
+    let thread = Thread::start(shared, sync_within)?;
     Ok(Db::kept(
         maps,
         settings.index,
@@ -217,7 +234,6 @@ fn remake(
         page_size,
         ..settings.pool.clone()
     };
-    clear(&**disk, Some(manifest))?;
     let log = open_log(disk, manifest, manifest.from, settings)?;
     let mut new = path.as_os_str().to_owned();
     new.push(".rebuild");
@@ -230,15 +246,7 @@ fn remake(
     }
     let pool = Pool::create(&new, &options, Hardware::detect())?;
     let (store, _) = Store::start(pool, 0)?;
-    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
-    rebuild(
-        &**disk,
-        &log,
-        manifest,
-        &store,
-        threads,
-        settings.on_rebuild.clone(),
-    )?;
+    rebuild(&**disk, &log, manifest, &store, settings)?;
     let end = log.appended();
     log.wait_durable(end).map_err(FilesError::from)?;
     store.heap.pool().set_log_position(Some(end.0))?;
@@ -259,8 +267,7 @@ fn refill<M: Media, D: Disk>(
     store: &Store<M>,
     settings: &Settings,
 ) -> Result<(), Error> {
-    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
-    rebuild(disk, log, manifest, store, threads, settings.on_rebuild.clone())?;
+    rebuild(disk, log, manifest, store, settings)?;
     store.heap.pool().set_log_position(Some(log.appended().0))?;
     Ok(())
 }
@@ -302,13 +309,14 @@ fn failed(path: &Path, operation: &'static str, source: std::io::Error) -> Error
     FilesError::from(error).into()
 }
 
-/// Opens the log, which is to be replayed from a position on.
+/// Opens the log, which is to be replayed from a position on, and first removes what a crash has left beside it.
 fn open_log<D: Disk>(
     disk: &Arc<D>,
     manifest: &Manifest,
     position: u64,
     settings: &Settings,
 ) -> Result<Arc<Log<D>>, Error> {
+    clear(&**disk, Some(manifest))?;
     let needs = log::Needs {
         keep: Lsn(manifest.from),
         check: Lsn(position),
@@ -329,12 +337,16 @@ fn refuse_foreign(manifest: &Manifest, pool: Uuid) -> Result<(), FilesError> {
 }
 
 /// Removes what a crash has left: files that the manifest does not name; without one, the log, too.
+///
+/// That there is such a manifest may not be durable yet, if the crash was a kill. It is before anything goes that the one
+/// before needs: here, and in the log, which is opened next.
 pub(crate) fn clear<D: Disk>(disk: &D, manifest: Option<&Manifest>) -> Result<(), FilesError> {
     let named: Vec<_> = manifest
         .iter()
         .flat_map(|manifest| manifest.runs())
         .map(|run| run.file())
         .collect();
+    disk.sync_dir()?;
     for file in disk.list()? {
         let is_left = match manifest {
             Some(_) => file.starts_with("run-") && !named.contains(&file) || file == manifest::NEW,

@@ -2,6 +2,7 @@
 
 use crate::disk::manifest::{Manifest, MapRuns, Run};
 use crate::disk::merged::{Merged, first_key};
+use crate::disk::opening::Settings;
 use crate::disk::replay::{index_kind, replay};
 use crate::files_error::FilesError;
 use crate::indexes::WithIndex;
@@ -60,7 +61,7 @@ impl WithIndex for Built {
     fn with<I: Index + 'static>(self, _: I) {}
 }
 
-/// Fills the empty pool of `store` with what the database held at the log's end, by as many threads.
+/// Fills the empty pool of `store` with what the database held at the log's end.
 ///
 /// # Errors
 ///
@@ -70,18 +71,17 @@ pub(crate) fn rebuild<M: Media, D: Disk>(
     log: &Log<D>,
     manifest: &Manifest,
     store: &Store<M>,
-    threads: usize,
-    tell: Option<OnRebuild>,
+    settings: &Settings,
 ) -> Result<(), Error> {
     let progress = Progress {
         entries: AtomicU64::new(0),
         log: AtomicU64::new(0),
         entries_in_all: manifest.runs().map(|run| run.entries).sum(),
         log_in_all: log.appended().0 - manifest.from,
-        tell,
+        tell: settings.on_rebuild.clone(),
     };
     for map in &manifest.maps {
-        build_map(disk, map, store, threads, &progress)?;
+        build_map(disk, map, store, settings.rebuild_threads, &progress)?;
     }
     replay(store, log, Lsn(manifest.from), Some(&progress))?;
     progress.entries.store(progress.entries_in_all, Relaxed);

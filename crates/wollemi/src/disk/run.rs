@@ -1,17 +1,15 @@
 //! Runs: files of sorted entries of one map.
 
 use crate::disk::manifest::Run;
+use crate::disk::sizes::Sizes;
 use crate::files_error::FilesError;
 use crate::stream::{Item, StreamReader, Totals, Writer};
 use log::{Disk, DiskError, DiskFile};
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
-/// What is written between two calls of the system.
-const BUFFER: usize = 1 << 20;
-
-/// What is written between two syncs, so that the log's syncs do not wait behind a whole run.
-const SYNCED: u64 = 4 << 20;
+/// Bytes of one read.
+const READ: usize = 1 << 20;
 
 /// Writes a run.
 pub(crate) struct RunWriter<F: DiskFile> {
@@ -20,28 +18,23 @@ pub(crate) struct RunWriter<F: DiskFile> {
 }
 
 impl<F: DiskFile> RunWriter<F> {
-    /// Begins the run; its file must not be there. `rest`: how long to pause for each second of syncing.
+    /// Begins the run, of which pool, number and level are known; its file must not be there.
     pub fn create<D: Disk<File = F>>(
         disk: &D,
-        (number, level): (u64, u32),
+        run: Run,
         (map, index): (&str, &str),
-        rest: f64,
+        sizes: Sizes,
     ) -> Result<RunWriter<F>, FilesError> {
-        let run = Run {
-            number,
-            level,
-            ..Run::default()
-        };
         let file = run.file();
         let appending = Appending {
             file: disk.create(&file)?,
             at: 0,
             synced: 0,
-            buffer: Vec::with_capacity(BUFFER),
-            rest,
+            buffer: Vec::with_capacity(sizes.buffer),
+            sizes,
         };
         let begin = || {
-            let mut stream = Writer::new(appending)?;
+            let mut stream = Writer::new(run.first_record(), appending)?;
             stream.map(map, index)?;
             Ok(stream)
         };
@@ -57,7 +50,7 @@ impl<F: DiskFile> RunWriter<F> {
 
     /// Bytes so far, roughly.
     pub fn bytes(&self) -> u64 {
-        self.stream.totals().bytes
+        self.stream.totals().bytes + self.stream.unwritten() as u64
     }
 
     /// Ends the run, whose contents are durable then; its name is not.
@@ -83,7 +76,7 @@ struct Appending<F> {
     /// Bytes synced.
     synced: u64,
     buffer: Vec<u8>,
-    rest: f64,
+    sizes: Sizes,
 }
 
 impl<F: DiskFile> Appending<F> {
@@ -91,11 +84,16 @@ impl<F: DiskFile> Appending<F> {
         self.file.write_at(self.at, &self.buffer)?;
         self.at += self.buffer.len() as u64;
         self.buffer.clear();
-        if self.at - self.synced >= SYNCED {
+        if self.at - self.synced >= self.sizes.synced {
             let began = Instant::now();
             self.file.sync()?;
             self.synced = self.at;
-            std::thread::sleep(began.elapsed().mul_f64(self.rest).min(Duration::from_secs(1)));
+            std::thread::sleep(
+                began
+                    .elapsed()
+                    .mul_f64(self.sizes.rest)
+                    .min(Duration::from_secs(1)),
+            );
         }
         Ok(())
     }
@@ -104,7 +102,7 @@ impl<F: DiskFile> Appending<F> {
 impl<F: DiskFile> Write for Appending<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.buffer.extend_from_slice(bytes);
-        if self.buffer.len() >= BUFFER {
+        if self.buffer.len() >= self.sizes.buffer {
             self.write_buffer().map_err(io::Error::other)?;
         }
         Ok(bytes.len())
@@ -142,7 +140,8 @@ impl<F: DiskFile> RunReader<F> {
             return Err(FilesError::damaged(file, why));
         }
         let wrong = |error| FilesError::of_stream(&file, error);
-        let mut stream = StreamReader::new(io::BufReader::with_capacity(BUFFER, reading)).map_err(wrong)?;
+        let stream = StreamReader::new(io::BufReader::with_capacity(READ, reading)).map_err(wrong)?;
+        let mut stream = stream.counting_from(run.first_record());
         match stream.next().map_err(wrong)? {
             Some(Item::Map { name, .. }) if name == map => {}
             _ => {

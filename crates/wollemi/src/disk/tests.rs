@@ -2,6 +2,7 @@
 
 use super::manifest::Manifest;
 use super::opening::{Settings, attach};
+use super::sizes::Sizes;
 use crate::{Db, Durability, Error, IndexKind, Map, Media};
 use log::disk::{FileMapping, OpenFile};
 use log::{Directory, Disk, DiskError, DiskFile};
@@ -69,6 +70,9 @@ fn open_on<M: Media, D: Disk>(disk: D, media: M, max_size: u64) -> Db<M> {
         durability: Durability::Immediate,
         sync_within: Duration::from_secs(1),
         on_rebuild: None,
+        rebuild_threads: 2,
+        sizes: Sizes::default(),
+        has_threads: true,
     };
     let disk = Arc::new(disk);
     let manifest = Manifest::load(&*disk).expect("sound");

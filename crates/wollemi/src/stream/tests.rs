@@ -6,7 +6,7 @@ use proptest::prelude::*;
 type Entries = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
 fn write(maps: &[(&str, Entries)]) -> Vec<u8> {
-    let mut writer = Writer::new(Vec::new()).expect("memory");
+    let mut writer = Writer::new(0, Vec::new()).expect("memory");
     for (name, entries) in maps {
         writer.map(name, "roart").expect("memory");
         for (key, value) in entries {

@@ -36,7 +36,7 @@ pub enum Durability {
 }
 
 /// How long a write waits for a checkpoint to make room in a log that has reached its limit.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The log, whatever disk it is on.
 pub(crate) trait AnyLog: Send + Sync {
@@ -83,6 +83,8 @@ pub(crate) struct Journal {
     newest: CachePadded<AtomicU64>,
     /// Whether writes are [eventual](Durability::Eventual) unless they say otherwise.
     is_eventual: AtomicBool,
+    /// How long a write waits for room in the log, each time.
+    patience: Duration,
     /// Asked for a checkpoint, where the log has reached its limit.
     wants_room: Box<dyn Fn() + Send + Sync>,
 }
@@ -91,6 +93,7 @@ impl Journal {
     pub fn new(
         log: Arc<dyn AnyLog>,
         durability: Durability,
+        patience: Duration,
         wants_room: Box<dyn Fn() + Send + Sync>,
     ) -> Journal {
         Journal {
@@ -98,6 +101,7 @@ impl Journal {
             last: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
             newest: CachePadded::new(AtomicU64::new(0)),
             is_eventual: AtomicBool::new(durability == Durability::Eventual),
+            patience,
             wants_room,
         }
     }
@@ -232,7 +236,7 @@ impl Journal {
             };
             (self.wants_room)();
             // Where the log has failed, running it again tells so.
-            if let Ok(false) = self.log.wait_for_room(limit / share, PATIENCE) {
+            if let Ok(false) = self.log.wait_for_room(limit / share, self.patience) {
                 return result;
             }
             result = run();

@@ -160,6 +160,16 @@ struct NameChange {
 }
 
 impl NameChange {
+    /// Leaves alone the names that a later change has made durable.
+    fn yield_to(&mut self, later: &NameChange) {
+        let names = |name: &String| {
+            let set = later.set.as_ref().map(|(name, _)| name);
+            later.gone.as_ref() == Some(name) || set == Some(name)
+        };
+        self.gone.take_if(|gone| names(gone));
+        self.set.take_if(|(set, _)| names(set));
+    }
+
     fn apply(&self, names: &mut BTreeMap<String, u64>) {
         if let Some(gone) = &self.gone {
             names.remove(gone);
@@ -244,6 +254,9 @@ impl Medium {
             if change.stuck || change.event >= begun {
                 self.name_changes.push(change);
             } else {
+                self.name_changes
+                    .iter_mut()
+                    .for_each(|older| older.yield_to(&change));
                 change.apply(&mut self.durable_names);
             }
         }
@@ -306,6 +319,12 @@ impl Medium {
         self.files.insert(inode, file);
         self.names.insert(name.into(), inode);
         self.durable_names.insert(name.into(), inode);
+    }
+
+    /// Removes a file, durably.
+    pub fn remove(&mut self, name: &str) {
+        self.names.remove(name);
+        self.durable_names.remove(name);
     }
 
     /// How many ways there are for each thing that is not decided: names, lengths, sectors.

@@ -1,17 +1,23 @@
-//! `torture --index log`: the log of level `disk` on a disk that loses and fails.
+//! `torture --index log` and `--index disk`: the log of level `disk`, and the database, on a disk that loses and fails.
 
+use super::target::Target;
 use super::{Args, output};
 use crate::exit::{Failure, Outcome};
-use ::torture::log::{Bounds, Damaged, Fate, Report, damage, hunt, torture};
+use ::torture::log::{Bounds, Damaged, Fate, Report, hunt};
+use ::torture::{disk, log};
 use std::io::Write;
 use std::time::Instant;
 
-/// Damaged files for each ten judged states.
-const DAMAGE: u64 = 1;
+/// Judged states for each damaged file.
+const DAMAGE: u64 = 10;
 
 impl Args {
-    /// Tortures the log, damages it, and reports.
-    pub(super) fn torture_log(&self) -> Result<Outcome, Failure> {
+    /// Tortures the log or the database, damages its files, and reports.
+    pub(super) fn torture_files(&self, target: Target) -> Result<Outcome, Failure> {
+        let (torture, damage): (Torture, Damage) = match target {
+            Target::Disk => (disk::torture, disk::damage),
+            _ => (log::torture, log::damage),
+        };
         let bounds = Bounds {
             seed: self.history.unwrap_or(self.seed),
             steps: self.ops.min(60),
@@ -23,16 +29,16 @@ impl Args {
         let started = Instant::now();
         let tortured = torture(&bounds);
         let seconds = started.elapsed().as_secs_f64();
-        let mutations = tortured.as_ref().map_or(0, |report| report.states / 10 * DAMAGE);
-        let damaged = damage(bounds.seed, mutations);
+        let states = tortured.as_ref().map_or(0, |report| report.states);
+        let damaged = damage(bounds.seed, self.damage.unwrap_or(states / DAMAGE));
         let hunted = match self.mutants {
-            true => hunt(&bounds).unwrap_or_default(),
+            true => hunt(&bounds, torture).unwrap_or_default(),
             false => Vec::new(),
         };
         let mut out = output();
         match self.json {
-            true => write_json(&mut out, &tortured, &damaged, &hunted, seconds)?,
-            false => print(&mut out, &tortured, &damaged, &hunted, seconds)?,
+            true => write_json(&mut out, target, &tortured, &damaged, &hunted, seconds)?,
+            false => print(&mut out, target, &tortured, &damaged, &hunted, seconds)?,
         }
         out.flush()?;
         let missed = hunted.iter().any(|fate| fate.found.is_none());
@@ -43,27 +49,32 @@ impl Args {
     }
 }
 
+/// What tortures, and what damages, from a seed on.
+type Torture = fn(&Bounds) -> Result<Report, String>;
+type Damage = fn(u64, u64) -> Result<Damaged, String>;
+
 type Tortured = Result<Report, String>;
 type Judged = Result<Damaged, String>;
 
 fn print(
     out: &mut impl Write,
+    target: Target,
     tortured: &Tortured,
     damaged: &Judged,
     hunted: &[Fate],
     seconds: f64,
 ) -> std::io::Result<()> {
     match tortured {
-        Ok(report) => writeln!(out, "log: {report}, in {seconds:.0} s")?,
-        Err(failure) => writeln!(out, "log FAILS: {failure}")?,
+        Ok(report) => writeln!(out, "{target}: {report}, in {seconds:.0} s")?,
+        Err(failure) => writeln!(out, "{target} FAILS: {failure}")?,
     }
     match damaged {
         Ok(report) => writeln!(
             out,
-            "damaged logs: {} files changed or exchanged, {} refused with an error, {} opened with all their records",
+            "{target}, damaged: {} files changed or exchanged, {} refused with an error, {} opened with all that they had",
             report.mutations, report.refused, report.whole
         )?,
-        Err(failure) => writeln!(out, "damaged log FAILS: {failure}")?,
+        Err(failure) => writeln!(out, "{target}, damaged, FAILS: {failure}")?,
     }
     for fate in hunted {
         let (what, found) = match &fate.found {
@@ -77,6 +88,7 @@ fn print(
 
 fn write_json(
     out: &mut impl Write,
+    target: Target,
     tortured: &Tortured,
     damaged: &Judged,
     hunted: &[Fate],
@@ -86,7 +98,7 @@ fn write_json(
     let counts = damaged.as_ref().copied().unwrap_or_default();
     let survivors = hunted.iter().filter(|fate| fate.found.is_none());
     let line = serde_json::json!({
-        "index": "log",
+        "index": target.to_string(),
         "histories": report.histories,
         "crash_points": report.crash_points,
         "states": report.states,

@@ -13,6 +13,7 @@ pub enum Target {
     Heap,
     Database,
     Log,
+    Disk,
     Index(IndexKind),
 }
 
@@ -24,6 +25,7 @@ impl FromStr for Target {
             "heap" => Target::Heap,
             "kv" => Target::Database,
             "log" => Target::Log,
+            "disk" => Target::Disk,
             name => Target::Index(name.parse()?),
         })
     }
@@ -36,6 +38,7 @@ impl fmt::Display for Target {
             Target::Heap => f.write_str("heap"),
             Target::Database => f.write_str("kv"),
             Target::Log => f.write_str("log"),
+            Target::Disk => f.write_str("disk"),
             Target::Index(kind) => f.write_str(kind.name()),
         }
     }
@@ -45,7 +48,7 @@ impl Target {
     /// The single ones that have stores in a pool.
     pub fn each(self) -> Vec<Target> {
         match self {
-            Target::Log => Vec::new(),
+            Target::Log | Target::Disk => Vec::new(),
             Target::All => [Target::Heap, Target::Database]
                 .into_iter()
                 .chain(IndexKind::ALL.iter().copied().map(Target::Index))
@@ -54,9 +57,14 @@ impl Target {
         }
     }
 
-    /// Whether the log is tortured, which has files.
-    pub fn has_log(self) -> bool {
-        matches!(self, Target::All | Target::Log)
+    /// The single ones that have files.
+    pub fn with_files(self) -> &'static [Target] {
+        match self {
+            Target::All => &[Target::Log, Target::Disk],
+            Target::Log => &[Target::Log],
+            Target::Disk => &[Target::Disk],
+            _ => &[],
+        }
     }
 
     /// Whether it claims the model `word`.
@@ -65,7 +73,7 @@ impl Target {
             Target::Index(kind) => kind.claims_word(),
             Target::Heap => Blobs::CLAIMS_WORD,
             Target::Database => Batches::CLAIMS_WORD,
-            Target::All | Target::Log => false,
+            Target::All | Target::Log | Target::Disk => false,
         }
     }
 }

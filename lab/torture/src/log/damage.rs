@@ -29,7 +29,7 @@ pub fn damage(seed: u64, mutations: u64) -> Result<Damaged, String> {
         let (medium, truth) = log_of(&mut random).map_err(|trouble| trouble.to_string())?;
         for _ in 0..500.min(mutations - report.mutations) {
             report.mutations += 1;
-            let (damaged, how) = mutate(&medium, &mut random);
+            let (damaged, how) = mutate(&medium, &medium.names(), &mut random);
             match judge(damaged, &truth, &mut random) {
                 Ok(true) => report.whole += 1,
                 Ok(false) => report.refused += 1,
@@ -86,11 +86,10 @@ fn log_of(random: &mut Random) -> Result<(Medium, Truth), Trouble> {
     Ok((disk.medium(), truth))
 }
 
-/// Changes a file, or exchanges two.
-fn mutate(medium: &Medium, random: &mut Random) -> (Medium, String) {
+/// Changes one of these files, or exchanges two.
+pub fn mutate(medium: &Medium, names: &[String], random: &mut Random) -> (Medium, String) {
     let mut damaged = medium.clone();
-    let names = medium.names();
-    let name = random.pick(&names);
+    let name = random.pick(names);
     let mut bytes = medium.contents(name).unwrap_or_default();
     let at = random.below(bytes.len() as u64) as usize;
     let how = match random.below(8) {
@@ -106,7 +105,8 @@ fn mutate(medium: &Medium, random: &mut Random) -> (Medium, String) {
         5 => {
             let at = at / 512 * 512;
             let noise = random.below(2) == 0;
-            for byte in &mut bytes[at..at + 512] {
+            let end = bytes.len().min(at + 512);
+            for byte in &mut bytes[at..end] {
                 *byte = if noise { random.next() as u8 } else { 0 };
             }
             format!(
@@ -119,7 +119,7 @@ fn mutate(medium: &Medium, random: &mut Random) -> (Medium, String) {
             format!("{name} is {} bytes long", bytes.len())
         }
         _ => {
-            let other = random.pick(&names);
+            let other = random.pick(names);
             let others = medium.contents(other).unwrap_or_default();
             damaged.put(other, &bytes);
             bytes = others;

@@ -4,7 +4,7 @@ use super::script::{Draw, History, run, run_together};
 use super::truth::{Trouble, Truth};
 use crashkit::Random;
 use crashkit::disk::{CrashDisk, Medium, Site, images};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -64,6 +64,8 @@ pub struct Report {
     pub faults: u64,
     /// Places that have called a sync.
     pub sync_sites: Vec<Site>,
+    /// What was come to, and how often.
+    pub reached: BTreeMap<&'static str, u64>,
 }
 
 impl fmt::Display for Report {

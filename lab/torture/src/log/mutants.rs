@@ -1,9 +1,9 @@
 //! Syncs left out: is each of them missed?
 
-use super::explore::{Bounds, torture};
+use super::explore::{Bounds, Report};
 use crashkit::disk::Site;
 
-/// What became of a log that leaves out one sync.
+/// What became of a subject that leaves out one sync.
 #[derive(Debug)]
 pub struct Fate {
     /// Where the sync is called.
@@ -12,12 +12,15 @@ pub struct Fate {
     pub found: Option<String>,
 }
 
-/// Leaves out each sync in turn that a sound log calls, and tortures that, within the bounds.
+/// Leaves out each sync in turn that what is sound calls, and tortures that, within the bounds.
 ///
 /// # Errors
 ///
-/// The sound log's failure.
-pub fn hunt(bounds: &Bounds) -> Result<Vec<Fate>, String> {
+/// The failure of what is sound.
+pub fn hunt(
+    bounds: &Bounds,
+    torture: impl Fn(&Bounds) -> Result<Report, String>,
+) -> Result<Vec<Fate>, String> {
     let sound = torture(bounds)?;
     let hunted = sound.sync_sites.into_iter().map(|site| {
         let skip = Some(site);

@@ -119,6 +119,20 @@ fn reopening_finds_everything() {
     }
 }
 
+/// A pool whose owner wants it so counts as not closed when it is.
+#[test]
+fn a_pool_is_left_unclosed() {
+    let (place, _) = Place::with_pool();
+    let ends: [fn(Pool); 2] = [drop, |pool| pool.close().expect("no error")];
+    for end in ends {
+        let pool = place.open().expect("the pool");
+        pool.leave_unclosed();
+        end(pool);
+        let left = place.open().expect("the pool").last_shutdown();
+        assert_eq!(left, LastShutdown::ProcessCrash);
+    }
+}
+
 /// A panic that unwinds past the pool leaves it as a crash does.
 #[test]
 fn panic_is_a_crash() {

@@ -1,0 +1,87 @@
+//! Pools as a killed process leaves them, for what has files beside its pool.
+//!
+//! [`Told`] is the machine, and calls somebody before each store, so that a copy of the pool ([`Image`]) can be taken between
+//! any two of them: what a process leaves that is killed there. (Which of several stores a *loss of power* takes is
+//! [`Crash`](crate::Crash)'s affair.)
+
+use pmem::watched::{Step, Watch};
+use pmem::{Memory, Watched};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Words of a piece of an image.
+const PIECE: usize = 512;
+
+/// The machine; somebody is told before each store.
+pub type Told = Watched<Tell>;
+
+/// What a [`Told`] calls.
+#[derive(Clone)]
+pub struct Tell(Arc<dyn Fn() + Send + Sync>);
+
+/// A media that calls `before` before each store.
+pub fn told(before: impl Fn() + Send + Sync + 'static) -> Told {
+    Watched::machine(Tell(Arc::new(before)))
+}
+
+impl Watch for Tell {
+    fn before(&self, step: &Step) {
+        if step.stores() {
+            (self.0)();
+        }
+    }
+}
+
+/// A copy of a memory.
+#[derive(Clone, Debug)]
+pub struct Image {
+    len: u64,
+    /// Pieces that are not zeros, with their numbers.
+    pieces: Vec<(usize, Box<[u64]>)>,
+    hash: u64,
+}
+
+impl Image {
+    /// Copies a memory, into which nobody stores meanwhile.
+    pub fn of(memory: &Memory) -> Image {
+        // SAFETY: nothing is changed.
+        let words = unsafe { memory.words() };
+        let (mut pieces, mut hasher) = (Vec::new(), DefaultHasher::new());
+        for (number, piece) in words.chunks(PIECE).enumerate() {
+            if piece.iter().any(|word| word.load(Relaxed) != 0) {
+                let piece: Box<[u64]> = piece.iter().map(|word| word.load(Relaxed)).collect();
+                (number, &piece).hash(&mut hasher);
+                pieces.push((number, piece));
+            }
+        }
+        Image {
+            len: memory.len(),
+            pieces,
+            hash: hasher.finish(),
+        }
+    }
+
+    /// A new memory that holds the same.
+    ///
+    /// # Errors
+    ///
+    /// Where the system refuses memory.
+    pub fn memory(&self) -> Result<Memory, pmem::pool::Error> {
+        let memory = Memory::new(self.len)?;
+        // SAFETY: no pool is open in it yet.
+        let words = unsafe { memory.words() };
+        for (number, piece) in &self.pieces {
+            let place = &words[number * PIECE..];
+            for (word, value) in place.iter().zip(piece) {
+                word.store(*value, Relaxed);
+            }
+        }
+        Ok(memory)
+    }
+
+    /// The same for images that hold the same.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+}

@@ -1,0 +1,136 @@
+//! Bits, lengths and files that are not what was written: a clear error or the right data, never something else.
+
+use super::history::{ID, on_disk, pool};
+use super::notes::Trouble;
+use super::state::{State, key, value};
+use crate::log::{Damaged, mutate};
+use crashkit::Random;
+use crashkit::disk::{CrashDisk, Medium};
+use crashkit::killed::{Image, told};
+use std::sync::Arc;
+use wollemi::{Error, IndexKind};
+
+/// Files that are damaged of one database.
+const OF_ONE: u64 = 250;
+
+/// Damages the files of databases that were closed in order, in so many ways that the seed draws, and opens what is left: with
+/// the pool, and without it.
+///
+/// # Errors
+///
+/// Something that is missing or wrong, and how that came.
+pub fn damage(seed: u64, mutations: u64) -> Result<Damaged, String> {
+    let mut random = Random(seed);
+    let mut report = Damaged::default();
+    while report.mutations < mutations {
+        let database = Database::new(ID, &mut random).map_err(|error| error.to_string())?;
+        let other = Database::new(ID + 1, &mut random).map_err(|error| error.to_string())?;
+        for _ in 0..OF_ONE.min(mutations - report.mutations) {
+            report.mutations += 1;
+            let (medium, how) = database.mutate(&other, &mut random);
+            match database.judge(medium, &mut random) {
+                Ok(true) => report.whole += 1,
+                Ok(false) => report.refused += 1,
+                Err(what) => {
+                    let number = report.mutations;
+                    return Err(format!("seed {seed}, mutation {number}: {how}: {what}"));
+                }
+            }
+        }
+    }
+    Ok(report)
+}
+
+/// A database that was closed.
+struct Database {
+    medium: Medium,
+    pool: Image,
+    state: State,
+}
+
+impl Database {
+    /// One with a full checkpoint, deltas and a log behind them.
+    fn new(id: u128, random: &mut Random) -> Result<Database, Error> {
+        let disk = CrashDisk::new(Medium::new());
+        let (pool, memory) = pool(None, id, told(|| ()))?;
+        let mut opened = on_disk(random);
+        opened.small = 0;
+        let db = opened.open(pool, Arc::new(disk.clone()))?;
+        let kinds = [IndexKind::Roart, IndexKind::Part, IndexKind::Clht];
+        let maps = ["a", "b", "c"].into_iter().zip(kinds);
+        let maps = maps.map(|(name, kind)| db.map_with(name, kind));
+        let maps = maps.collect::<Result<Vec<_>, _>>()?;
+        let mut number = 0;
+        for part in 0..3 + random.below(2) {
+            for _ in 0..4 + random.below(8) {
+                number += 1;
+                let (map, key) = (random.pick(&maps), key(random));
+                match random.below(5) {
+                    0 => drop(map.remove(&key)?),
+                    _ => map.upsert(&key, value(number, random))?,
+                }
+            }
+            if part < 3 {
+                db.checkpoint(part == 0)?;
+            }
+        }
+        let state = State::of(&db)?;
+        drop((maps, db));
+        Ok(Database {
+            medium: disk.medium(),
+            pool: Image::of(&memory),
+            state,
+        })
+    }
+
+    /// Changes a file, removes it, or puts another one in its place: of this database or of another.
+    fn mutate(&self, other: &Database, random: &mut Random) -> (Medium, String) {
+        let names = self.medium.names();
+        // The log has damage of its own.
+        let own: Vec<_> = names
+            .iter()
+            .filter(|name| !name.starts_with("log-"))
+            .cloned()
+            .collect();
+        let name = random.pick(&own).clone();
+        match random.below(10) {
+            0 => {
+                let mut left = self.medium.clone();
+                left.remove(&name);
+                (left, format!("{name} is missing"))
+            }
+            1 => {
+                let theirs = other.medium.names();
+                let theirs = random.pick(&theirs);
+                let mut left = self.medium.clone();
+                left.put(&name, &other.medium.contents(theirs).unwrap_or_default());
+                (left, format!("{name} is {theirs} of another database"))
+            }
+            _ => mutate(&self.medium, &own, random),
+        }
+    }
+
+    /// Whether it was opened, with all that it held.
+    fn judge(&self, medium: Medium, random: &mut Random) -> Result<bool, String> {
+        let with_pool = random.below(4) == 0;
+        let image = with_pool.then_some(&self.pool);
+        let look = || {
+            let (pool, memory) = pool(image, ID, told(|| ()))?;
+            let db = on_disk(random).open(pool, Arc::new(CrashDisk::new(medium)))?;
+            let found = State::of(&db)?;
+            drop(db);
+            Ok::<_, Error>((found, memory))
+        };
+        match look() {
+            // Without the pool and the manifest there is nothing that says that there was something.
+            Ok((found, _)) if !with_pool && found == State::default() => Ok(false),
+            Ok((found, _)) if found == self.state => Ok(true),
+            Ok((found, _)) => Err(Trouble::Wrong(format!(
+                "it holds\n{found:?}\n  instead of\n{:?}",
+                self.state
+            ))
+            .to_string()),
+            Err(_) => Ok(false),
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! A process from its opening to its end: what its disk did, what its pool held, and what it was told meanwhile.
+
+use super::notes::{Allowed, Bounds, Notes, Trouble};
+use super::process::{MAPS, Process, Then, lock};
+use super::state::State;
+use crashkit::Random;
+use crashkit::disk::{CrashDisk, Event, Fault, FaultKind, Medium, Site};
+use crashkit::killed::{Image, Told, told};
+use pmem::pool::{LastShutdown, Uuid};
+use pmem::{Memory, Pool, PoolOptions};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use wollemi::{Db, Durability, Error, OnDisk, Options};
+
+/// What a crash has left.
+#[derive(Clone)]
+pub struct Left {
+    pub medium: Medium,
+    /// The pool; a loss of power takes it, but for one that was closed.
+    pub pool: Option<Image>,
+}
+
+/// How a history is drawn.
+#[derive(Clone, Copy)]
+pub struct Draw {
+    pub steps: usize,
+    /// The number that no value has yet.
+    pub next: u64,
+    /// Whether calls may fail.
+    pub faults: bool,
+    /// A sync to leave out.
+    pub skip: Option<Site>,
+}
+
+/// A run of a process.
+pub struct History {
+    /// What the disk held at the beginning.
+    pub base: Medium,
+    pub events: Vec<Event>,
+    /// What a crash before each event may leave.
+    pub bounds: Vec<Bounds>,
+    /// What may be there at all.
+    pub notes: Notes,
+    /// What was left between two stores, and before some of the events, by a process that was killed there.
+    pub kills: Vec<Kill>,
+    /// The pool after it was closed.
+    pub closed: Option<Image>,
+    /// The number that no value has yet.
+    pub next: u64,
+    pub sync_sites: Vec<Site>,
+    pub reached: BTreeMap<&'static str, u64>,
+}
+
+/// A moment at which the process is killed.
+pub struct Kill {
+    /// How many events there had been.
+    pub events: usize,
+    /// Whether the next event had begun.
+    pub amid: bool,
+    /// `None`: it is not made yet that takes the lost one's place.
+    pub pool: Option<Image>,
+    pub bounds: Bounds,
+}
+
+/// The id of every pool that is tortured.
+pub const ID: u128 = 0xdb;
+
+/// Bytes of a pool.
+const POOL: u64 = 8 << 20;
+
+/// How the databases are opened.
+pub fn on_disk(random: &mut Random) -> OnDisk {
+    OnDisk {
+        options: Options::new().recovery_threads(0),
+        log: log::Options {
+            segment_size: 8192,
+            limit: 64 << 10,
+            spares: 2,
+        },
+        run: 2048,
+        levels: 4,
+        small: *random.pick(&[0, 0, 4096]),
+        rebuild_threads: 1 + random.below(2) as usize,
+        has_threads: false,
+    }
+}
+
+/// The pool that is there, or a new one of this id; and its memory.
+pub fn pool(left: Option<&Image>, id: u128, media: Told) -> Result<(Pool<Told>, Memory), Error> {
+    match left {
+        Some(image) => {
+            let memory = image.memory()?;
+            Ok((Pool::open_in(&memory, media)?, memory))
+        }
+        None => {
+            let memory = Memory::new(POOL)?;
+            let options = PoolOptions {
+                page_size: 64 << 10,
+                uuid: Some(Uuid::from_u128(id)),
+                ..PoolOptions::default()
+            };
+            Ok((Pool::create_in(&memory, &options, media)?, memory))
+        }
+    }
+}
+
+/// What the process's stores and events are told to.
+struct Watcher {
+    disk: CrashDisk,
+    notes: Arc<Mutex<Notes>>,
+    seen: Mutex<Seen>,
+}
+
+struct Seen {
+    memory: Option<Memory>,
+    /// Whether the pool is not made yet that takes the lost one's place.
+    is_making: bool,
+    random: Random,
+    bounds: Vec<Bounds>,
+    kills: Vec<Kill>,
+    /// Stores until the next kill.
+    left: u64,
+}
+
+/// Of so many stores one is followed by a kill, and of so many events one is preceded by it.
+const STORES: u64 = 600;
+const EVENTS: u64 = 12;
+
+impl Watcher {
+    fn before_store(&self) {
+        let mut seen = lock(&self.seen);
+        seen.left -= 1;
+        if seen.left == 0 {
+            seen.left = 1 + seen.random.below(2 * STORES);
+            let bounds = lock(&self.notes).now;
+            seen.kill(self.disk.now(), false, bounds);
+        }
+    }
+
+    fn before_event(&self) {
+        let (mut seen, bounds) = (lock(&self.seen), lock(&self.notes).now);
+        seen.bounds.push(bounds);
+        if seen.random.below(EVENTS) == 0 {
+            let events = seen.bounds.len() - 1;
+            seen.kill(events, true, bounds);
+        }
+    }
+}
+
+impl Seen {
+    fn kill(&mut self, events: usize, amid: bool, bounds: Bounds) {
+        let pool = match (&self.memory, self.is_making) {
+            (Some(memory), false) => Some(Image::of(memory)),
+            (None, false) => return,
+            (_, true) => None,
+        };
+        self.kills.push(Kill {
+            events,
+            amid,
+            pool,
+            bounds,
+        });
+    }
+}
+
+/// Carries a history out. An error is one that no fault explains.
+pub fn run(left: &Left, allowed: &Allowed, draw: Draw, random: &mut Random) -> Result<History, Trouble> {
+    let disk = CrashDisk::new(left.medium.clone());
+    disk.skip(draw.skip);
+    if draw.faults {
+        disk.inject(Some(draw_fault(draw.steps, random)));
+    }
+    let notes = Notes {
+        states: allowed.states.clone(),
+        now: Bounds {
+            durable: 0,
+            done: if left.pool.is_some() { allowed.kept } else { 0 },
+            most: allowed.states.len() - 1,
+        },
+    };
+    let watcher = Arc::new(Watcher {
+        disk: disk.clone(),
+        notes: Arc::new(Mutex::new(notes)),
+        seen: Mutex::new(Seen {
+            memory: None,
+            is_making: left.pool.is_none() && left.medium.names().iter().any(|name| name == "manifest"),
+            random: Random(random.next()),
+            bounds: Vec::new(),
+            kills: Vec::new(),
+            left: 1 + random.below(2 * STORES),
+        }),
+    });
+    let watching = watcher.clone();
+    disk.before_events(move || watching.before_event());
+    let watching = watcher.clone();
+    let media = told(move || watching.before_store());
+    let (pool, memory) = pool(left.pool.as_ref(), ID, media)?;
+    lock(&watcher.seen).memory = Some(memory.clone());
+    let opened = on_disk(random).open(pool, Arc::new(disk.clone()));
+    lock(&watcher.seen).is_making = false;
+    let mut history = History {
+        base: left.medium.clone(),
+        events: Vec::new(),
+        bounds: Vec::new(),
+        notes: Notes::default(),
+        kills: Vec::new(),
+        closed: None,
+        next: draw.next,
+        sync_sites: Vec::new(),
+        reached: BTreeMap::new(),
+    };
+    let mut left_unclosed = None;
+    match opened {
+        Ok(db) => {
+            history.reached = use_it(db, &mut history.next, left, allowed, &watcher, draw, random)?;
+            let image = Image::of(&memory);
+            let after = self::pool(Some(&image), ID, told(|| ()))?.0.last_shutdown();
+            match after {
+                LastShutdown::Clean => history.closed = Some(image),
+                _ => left_unclosed = Some(image),
+            }
+        }
+        Err(_) if disk.injected() > 0 => {}
+        Err(error) => return Err(error.into()),
+    }
+    history.events = disk.events();
+    history.sync_sites = disk.sync_sites();
+    let mut seen = lock(&watcher.seen);
+    seen.memory = None;
+    history.bounds = std::mem::take(&mut seen.bounds);
+    history.kills = std::mem::take(&mut seen.kills);
+    history.notes = std::mem::take(&mut *lock(&watcher.notes));
+    history.bounds.push(history.notes.now);
+    history.kills.extend(left_unclosed.map(|image| Kill {
+        events: history.events.len(),
+        amid: false,
+        pool: Some(image),
+        bounds: history.notes.now,
+    }));
+    Ok(history)
+}
+
+/// Uses a database that was opened, and closes it; what was come to.
+fn use_it(
+    db: Db<Told>,
+    next: &mut u64,
+    left: &Left,
+    allowed: &Allowed,
+    watcher: &Arc<Watcher>,
+    draw: Draw,
+    random: &mut Random,
+) -> Result<BTreeMap<&'static str, u64>, Trouble> {
+    let found = State::of(&db)?;
+    allowed.check(&found, left.pool.is_some())?;
+    // What was read is not taken back.
+    let reached = lock(&watcher.notes).begin([found]);
+    lock(&watcher.notes).end(reached, true);
+    let mut process = Process {
+        db,
+        disk: watcher.disk.clone(),
+        maps: Vec::new(),
+        notes: watcher.notes.clone(),
+        touched: BTreeSet::new(),
+        next: *next,
+        reached: BTreeMap::new(),
+    };
+    let went = go(&mut process, draw.steps, random);
+    *next = process.next;
+    went?;
+    let Process {
+        db, maps, reached, ..
+    } = process;
+    drop((maps, db));
+    Ok(reached)
+}
+
+fn go(process: &mut Process, steps: usize, random: &mut Random) -> Result<(), Trouble> {
+    if random.below(2) == 0 {
+        process.db.recover();
+    }
+    if random.below(6) == 0 {
+        process.db.set_durability(Durability::Eventual);
+        process.db.set_durability(Durability::Immediate);
+    }
+    for (name, kind) in MAPS {
+        let mut states = Vec::new();
+        let now = process.now();
+        if !now.0.contains_key(name) {
+            let mut state = State::clone(&now);
+            state.0.entry(name.into()).or_default().index = kind.name().into();
+            states.push(state);
+        }
+        let made = process.apply(states, Then::Durable, |process| process.db.map_with(name, kind))?;
+        match made {
+            Some(map) => process.maps.push(map),
+            None => return Ok(()),
+        }
+    }
+    for _ in 0..steps {
+        process.step(random)?;
+        if process.disk.injected() > 0 && process.has_failed()? {
+            process.reach("logs failed");
+            return process.check_failed();
+        }
+    }
+    Ok(())
+}
+
+/// One call fails, somewhere; or the disk is full from there on.
+fn draw_fault(steps: usize, random: &mut Random) -> Fault {
+    let kind = *random.pick(&[FaultKind::Io, FaultKind::Io, FaultKind::Full, FaultKind::Short]);
+    Fault {
+        call: random.below(60 + 8 * steps as u64),
+        kind,
+        lasting: kind == FaultKind::Full && random.below(2) == 0,
+    }
+}
