@@ -88,6 +88,7 @@ const OUR_OWN: &[&str] = &[
     // There only with a limit to idle time.
     "idle_kicks",
     "pool_level",
+    "pool_sync",
     "pool_generation",
     "pool_bytes",
     "pool_used_bytes",
