@@ -133,7 +133,10 @@ fn a_pool_is_left_unclosed() {
         pool.leave_unclosed(true);
         pool.leave_unclosed(false);
         end(pool);
-        assert_eq!(place.open().expect("the pool").last_shutdown(), LastShutdown::Clean);
+        assert_eq!(
+            place.open().expect("the pool").last_shutdown(),
+            LastShutdown::Clean
+        );
     }
 }
 
