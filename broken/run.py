@@ -68,10 +68,14 @@ class Command:
         if self.tool not in ("torture", "test"):
             sys.exit(f"Found-by: {text}: neither torture nor test")
 
+    def is_listed(self):
+        """Whether it is of the database, and not of an index, the heap or the log alone."""
+        return bool({"kv", "disk"} & set(self.arguments))
+
     def is_light(self):
         """Whether it is built without the indexes' list and the database."""
         if self.tool == "torture":
-            return "kv" not in self.arguments and "60s" in self.arguments
+            return not self.is_listed() and "60s" in self.arguments
         return self.arguments[:2] in (["-p", "wollemi-heap"], ["-p", "wollemi-pmem"])
 
     def has_tests(self):
@@ -98,7 +102,7 @@ class Command:
         if self.tool == "test":
             words = ["test", *self.arguments, "--no-run"]
         else:
-            listed = ["--features", "listed"] if "kv" in self.arguments else []
+            listed = ["--features", "listed"] if self.is_listed() else []
             words = ["build", "-p", "wollemi-torture", "--no-default-features", "--example", "light", *listed]
         done = subprocess.run(["cargo", *words, "-q"], cwd=TREE, env=ENV, capture_output=True, text=True)
         return done.stderr[-2000:] if done.returncode else None

@@ -37,9 +37,6 @@ kind::indexes! {
     /// Trie of B-link trees by eight bytes of the key: dense integers, fast scans (P-Masstree, RECIPE, SOSP 2019)
     #[cfg(feature = "papers")]
     Masstree = index "masstree", roots 8, recipe::masstree::Masstree<M>;
-    /// B-link tree of delta chains, without locks (P-BwTree, RECIPE, SOSP 2019)
-    #[cfg(feature = "papers")]
-    BwTree = index "bwtree", roots 10, recipe::bwtree::BwTree<M>;
     /// Radix tree of half-bytes, each change one 8-byte store (WORT, FAST 2017)
     #[cfg(feature = "papers")]
     Wort = index "wort", roots 3, wort::wort::Wort<M>;
@@ -76,9 +73,6 @@ kind::indexes! {
     /// ROART with none of its techniques
     #[cfg(feature = "ablations")]
     RoartRaw = ablation "roart-raw", roots 1 byte 3, roart::Roart<M, roart::Raw>;
-    /// P-BwTree with nodes of eight entries, so that few keys split inner nodes
-    #[cfg(feature = "ablations")]
-    BwTreeSmall = ablation "bwtree-small", roots 10, recipe::bwtree::BwTree<M, 8>;
     /// DPTree that merges when its buffer tree has 2% of the base tree's keys
     #[cfg(feature = "ablations")]
     DpTreeMerge2 = ablation "dptree-merge-2", roots 20, dptree::DpTree<M, dptree::Threshold<2>>;
@@ -103,7 +97,6 @@ impl IndexKind {
             recipe::clht::KIND,
             recipe::hot::KIND,
             recipe::masstree::KIND,
-            recipe::bwtree::KIND,
         ]
         .contains(&self.root_kind());
         #[cfg(not(feature = "papers"))]

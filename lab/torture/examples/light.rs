@@ -1,8 +1,8 @@
 //! `torture` with few dependencies, so that it is rebuilt in seconds: what `broken/run.py` runs.
 //!
 //! Takes the arguments of `wollemi-lab torture` that choose histories, for one of the indexes without its ablations,
-//! for `heap`, for `log`, and with the feature `listed` for `kv`. It does not shrink what it finds. Its last line says
-//! after how many histories and states it ended. Exit code 0 if nothing was found, 1 if something was.
+//! for `heap`, for `log`, and with the feature `listed` for `kv` and `disk`. It does not shrink what it finds. Its last
+//! line says after how many histories and states it ended. Exit code 0 if nothing was found, 1 if something was.
 
 use crashkit::blobs::{self, Blobs};
 use crashkit::{Crash, Explorer, History, Mode, Model, Settings, Subject};
@@ -153,13 +153,15 @@ fn run(args: &Args) -> Result<bool, String> {
         "woart" => args.run(of::<wort::woart::Woart<Crash>>("woart"), history::of_map),
         "art-cow" => args.run(of::<wort::art_cow::ArtCow<Crash>>("art-cow"), history::of_map),
         "dptree" => args.run(of::<dptree::DpTree<Crash>>("dptree"), history::of_map),
-        "log" => Ok(run_log(args)),
+        "log" => Ok(run_files(args, log::torture)),
+        #[cfg(feature = "listed")]
+        "disk" => Ok(run_files(args, wollemi_torture::disk::torture)),
         name => Err(format!("nothing here is called {name}")),
     }
 }
 
-/// The log of level `disk`.
-fn run_log(args: &Args) -> bool {
+/// The log of level `disk`, or the database with it.
+fn run_files(args: &Args, torture: fn(&log::Bounds) -> Result<log::Report, String>) -> bool {
     let bounds = log::Bounds {
         seed: args.history.unwrap_or(args.seed),
         histories: args.history.map_or(args.histories, |_| 1),
@@ -167,7 +169,7 @@ fn run_log(args: &Args) -> bool {
         budget: args.budget,
         ..log::Bounds::default()
     };
-    let tortured = log::torture(&bounds);
+    let tortured = torture(&bounds);
     match &tortured {
         Ok(report) => println!(
             "{report}\n{} histories, {} states",

@@ -440,10 +440,10 @@ impl<M: Media> Pool<M> {
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
-    /// Has the pool count as not closed when it is, as after a crash: for an owner who could not write what belongs to the
-    /// pool elsewhere.
-    pub fn leave_unclosed(&self) {
-        self.stays_unclosed.store(true, Ordering::Release);
+    /// Has the pool count as not closed when it is, as after a crash, or not: for an owner who has not written yet what
+    /// belongs to the pool elsewhere.
+    pub fn leave_unclosed(&self, wanted: bool) {
+        self.stays_unclosed.store(wanted, Ordering::Release);
     }
 
     /// Closes the pool: everything in it is written to its medium, and then it is marked clean.

@@ -215,12 +215,10 @@ impl<D: Disk, M: Media> Drop for Thread<D, M> {
         }
         // Nobody writes any more.
         let Shared { log, maps, .. } = &*self.shared;
-        match log.sync() {
+        if log.sync().is_ok() {
             // Where this fails, the next opening replays a little more.
-            Ok(_) => drop(maps.note_position(log)),
-            // The pool has changes that the log may not have. It is left as by a kill: while the machine runs the log is whole,
-            // and after a loss of power the pool does not count.
-            Err(_) => maps.store.heap.pool().leave_unclosed(),
+            let _ = maps.note_position(log);
+            maps.store.heap.pool().leave_unclosed(false);
         }
     }
 }

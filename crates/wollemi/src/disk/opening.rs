@@ -149,6 +149,9 @@ pub(crate) fn attach<M: Media, D: Disk>(
 ) -> Result<Db<M>, Error> {
     let (uuid, position) = (pool.uuid(), pool.log_position());
     let is_new = pool.last_shutdown() == LastShutdown::New;
+    // The pool may have changes that the log does not have durably. Until it does, the pool is left as by a kill: while the
+    // machine runs the log is whole, and after a loss of power the pool does not count.
+    pool.leave_unclosed(position.is_some());
     let (store, carried_out) = Store::start(pool, settings.recovery_threads)?;
     let bell = Arc::new(Bell::default());
     let ring = bell.clone();
@@ -210,6 +213,7 @@ pub(crate) fn attach<M: Media, D: Disk>(
     };
     let shared = Shared::new(log, checkpoints, maps.clone(), settings.log.limit, bell);
     maps.note_position(&shared.log)?;
+    maps.store.heap.pool().leave_unclosed(true);
     let sync_within = settings.has_threads.then_some(settings.sync_within);
     let thread = Thread::start(shared, sync_within)?;
     Ok(Db::kept(

@@ -10,6 +10,7 @@ use pmem::watched::{Step, Watch, What};
 use pmem::{Hardware, Pool, PoolOptions, Watched};
 use std::cell::RefCell;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -169,6 +170,45 @@ fn a_checkpoint_comes_amid_a_write() {
         assert!(batch.commit().expect("room"));
     });
     checkpoint_amid(|db| assert!(db.drop_map("b").expect("room")));
+}
+
+/// What is written while a checkpoint walks the map is there after a loss of power, be it that the walk had passed it.
+#[test]
+fn writes_come_amid_a_walk() {
+    const KEYS: u32 = 4000;
+    let files = folder();
+    let db = open(files.path(), Hardware::detect());
+    let map = db.map("map").expect("room");
+    let put = |i: u32, round: u32| {
+        let value = [&round.to_be_bytes()[..], &[i as u8; 400]].concat();
+        map.upsert((i % KEYS).to_be_bytes(), value).expect("room");
+    };
+    let turn = db.turn();
+    (0..KEYS).for_each(|i| put(i, 0));
+    turn.end().expect("a sync");
+    for round in 1..5 {
+        let (written, done) = (AtomicU32::new(0), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let turn = db.turn();
+                for i in 0..2 * KEYS {
+                    if done.load(SeqCst) {
+                        break;
+                    }
+                    put(i, round);
+                    written.store(i + 1, SeqCst);
+                }
+                turn.end().expect("a sync");
+            });
+            while written.load(SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            let taken = db.checkpoint(true);
+            done.store(true, SeqCst);
+            taken.expect("a checkpoint");
+        });
+        assert_eq!(contents(&left(files.path()).1), contents(&db), "round {round}");
+    }
 }
 
 /// Whether files may be synced now.

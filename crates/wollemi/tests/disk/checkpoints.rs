@@ -113,7 +113,8 @@ fn deltas_have_what_has_changed() -> Result<(), Error> {
             assert_eq!(map.remove([i])?, held.remove(&vec![i]).is_some());
         }
         let index = [IndexKind::Roart, IndexKind::DpTree][usize::from(round % 2)];
-        db.drop_map("anew")?;
+        db.map("anew")?.upsert("goes with the map", "soon")?;
+        assert!(db.drop_map("anew")?);
         db.map_with("anew", index)?.upsert([round], "anew")?;
         if round == 3 {
             assert!(db.drop_map("large")?);

@@ -10,7 +10,7 @@ use pmem::pool::{LastShutdown, Uuid};
 use pmem::{Memory, Pool, PoolOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use wollemi::{Db, Durability, Error, OnDisk, Options};
+use wollemi::{Durability, Error, OnDisk, Options};
 
 /// What a crash has left.
 #[derive(Clone)]
@@ -178,12 +178,13 @@ pub fn run(left: &Left, allowed: &Allowed, draw: Draw, random: &mut Random) -> R
             most: allowed.states.len() - 1,
         },
     };
+    let is_making = left.pool.is_none() && left.medium.names().iter().any(|name| name == "manifest");
     let watcher = Arc::new(Watcher {
         disk: disk.clone(),
         notes: Arc::new(Mutex::new(notes)),
         seen: Mutex::new(Seen {
             memory: None,
-            is_making: left.pool.is_none() && left.medium.names().iter().any(|name| name == "manifest"),
+            is_making,
             random: Random(random.next()),
             bounds: Vec::new(),
             kills: Vec::new(),
@@ -209,19 +210,32 @@ pub fn run(left: &Left, allowed: &Allowed, draw: Draw, random: &mut Random) -> R
         sync_sites: Vec::new(),
         reached: BTreeMap::new(),
     };
-    let mut left_unclosed = None;
+    let (mut left_unclosed, has_failed) = (None, opened.is_err());
     match opened {
         Ok(db) => {
-            history.reached = use_it(db, &mut history.next, left, allowed, &watcher, draw, random)?;
-            let image = Image::of(&memory);
-            let after = self::pool(Some(&image), ID, told(|| ()))?.0.last_shutdown();
-            match after {
-                LastShutdown::Clean => history.closed = Some(image),
-                _ => left_unclosed = Some(image),
-            }
+            let process = Process {
+                db,
+                disk: disk.clone(),
+                memory: memory.clone(),
+                maps: Vec::new(),
+                notes: watcher.notes.clone(),
+                touched: BTreeSet::new(),
+                next: draw.next,
+                reached: BTreeMap::new(),
+            };
+            let allowed = (allowed, left.pool.is_some());
+            (history.next, history.reached) = use_it(process, allowed, draw.steps, random)?;
         }
         Err(_) if disk.injected() > 0 => {}
         Err(error) => return Err(error.into()),
+    }
+    if !(has_failed && is_making) {
+        let image = Image::of(&memory);
+        let after = self::pool(Some(&image), ID, told(|| ()))?.0.last_shutdown();
+        match after {
+            LastShutdown::Clean => history.closed = Some(image),
+            _ => left_unclosed = Some(image),
+        }
     }
     history.events = disk.events();
     history.sync_sites = disk.sync_sites();
@@ -240,38 +254,31 @@ pub fn run(left: &Left, allowed: &Allowed, draw: Draw, random: &mut Random) -> R
     Ok(history)
 }
 
-/// Uses a database that was opened, and closes it; what was come to.
+/// What no value has yet, and what was come to.
+type Used = (u64, BTreeMap<&'static str, u64>);
+
+/// Uses a database that was opened, and closes it.
 fn use_it(
-    db: Db<Told>,
-    next: &mut u64,
-    left: &Left,
-    allowed: &Allowed,
-    watcher: &Arc<Watcher>,
-    draw: Draw,
+    mut process: Process,
+    (allowed, is_kept): (&Allowed, bool),
+    steps: usize,
     random: &mut Random,
-) -> Result<BTreeMap<&'static str, u64>, Trouble> {
-    let found = State::of(&db)?;
-    allowed.check(&found, left.pool.is_some())?;
+) -> Result<Used, Trouble> {
+    let found = State::of(&process.db)?;
+    allowed.check(&found, is_kept)?;
     // What was read is not taken back.
-    let reached = lock(&watcher.notes).begin([found]);
-    lock(&watcher.notes).end(reached, true);
-    let mut process = Process {
-        db,
-        disk: watcher.disk.clone(),
-        maps: Vec::new(),
-        notes: watcher.notes.clone(),
-        touched: BTreeSet::new(),
-        next: *next,
-        reached: BTreeMap::new(),
-    };
-    let went = go(&mut process, draw.steps, random);
-    *next = process.next;
-    went?;
+    let reached = process.notes().begin([found]);
+    process.notes().end(reached, true);
+    go(&mut process, steps, random)?;
     let Process {
-        db, maps, reached, ..
+        db,
+        maps,
+        next,
+        reached,
+        ..
     } = process;
     drop((maps, db));
-    Ok(reached)
+    Ok((next, reached))
 }
 
 fn go(process: &mut Process, steps: usize, random: &mut Random) -> Result<(), Trouble> {

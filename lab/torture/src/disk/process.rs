@@ -1,12 +1,14 @@
 //! A process over a disk: how operations are carried out and noted.
 
+use super::history::{ID, pool};
 use super::notes::{Notes, Trouble};
 use super::state::{LIVES, State};
 use crashkit::disk::CrashDisk;
-use crashkit::killed::Told;
+use crashkit::killed::{Image, Told, told};
+use pmem::Memory;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use wollemi::{Db, Durability, Error, IndexError, IndexKind, Map};
+use wollemi::{Db, Durability, Error, IndexError, IndexKind, Map, Options};
 
 /// The maps that are always there.
 pub const MAPS: [(&str, IndexKind); 4] = [
@@ -22,6 +24,8 @@ pub const OTHER: &str = "other";
 pub struct Process {
     pub db: Db<Told>,
     pub disk: CrashDisk,
+    /// What the pool is in.
+    pub memory: Memory,
     pub maps: Vec<Map>,
     pub notes: Arc<Mutex<Notes>>,
     /// Keys that were written since all was durable.
@@ -147,13 +151,11 @@ impl Process {
         Ok(())
     }
 
-    /// What it holds, durable or not.
+    /// What it holds, durable or not: what another process finds in a copy of the pool.
     pub fn live(&self) -> Result<State, Error> {
-        let turn = self.db.turn();
-        let live = State::of(&self.db);
-        // Nothing of it is told: whether it is durable does not matter.
-        drop(turn);
-        live
+        let image = Image::of(&self.memory);
+        let (pool, _memory) = pool(Some(&image), ID, told(|| ()))?;
+        State::of(&Options::new().recovery_threads(0).open_pool(pool)?)
     }
 
     /// Whether the log has failed.

@@ -126,18 +126,6 @@ const MASSTREE: &[&str] = &[
     "split of an inner node",
 ];
 
-/// Chains and leaves of P-BwTree.
-const BWTREE: &[&str] = &[
-    "consolidation",
-    "merge",
-    "new root",
-    "removal of a leaf",
-    "split of a leaf",
-];
-
-/// Its inner nodes, where nodes have few entries.
-const BWTREE_SMALL: &[&str] = &["lower root", "removal of an inner node", "split of an inner node"];
-
 /// The phases of DPTree's merges, its log, and what an opening finds.
 pub const DPTREE: &[&str] = &[
     "in place: removal",
@@ -196,8 +184,6 @@ pub fn of(kind: IndexKind) -> Vec<&'static str> {
         IndexKind::Clht => &[TABLES],
         IndexKind::Hot => &[HOT],
         IndexKind::Masstree => &[MASSTREE],
-        IndexKind::BwTree => &[BWTREE],
-        IndexKind::BwTreeSmall => &[BWTREE, BWTREE_SMALL],
         // Its merges are counted in `dptree`.
         _ => &[],
     };

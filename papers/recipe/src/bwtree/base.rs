@@ -107,7 +107,7 @@ impl<'g> BaseRef<'g> {
     fn keys_at(&self) -> usize {
         let count = self.entries.len();
         let ends = if self.level == 0 { 0 } else { ends_len(count) };
-        size_of::<Head>() + 8 * self.bitmaps.len() + size_of::<Entry>() * count + ends
+        size_of::<Head>() + 8 * self.bitmaps.len() + size_of_val(self.entries) + ends
     }
 
     /// The bounds of the keys that it takes.

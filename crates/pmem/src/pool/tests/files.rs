@@ -126,10 +126,17 @@ fn a_pool_is_left_unclosed() {
     let ends: [fn(Pool); 2] = [drop, |pool| pool.close().expect("no error")];
     for end in ends {
         let pool = place.open().expect("the pool");
-        pool.leave_unclosed();
+        pool.leave_unclosed(true);
         end(pool);
-        let left = place.open().expect("the pool").last_shutdown();
-        assert_eq!(left, LastShutdown::ProcessCrash);
+        let pool = place.open().expect("the pool");
+        assert_eq!(pool.last_shutdown(), LastShutdown::ProcessCrash);
+        pool.leave_unclosed(true);
+        pool.leave_unclosed(false);
+        end(pool);
+        assert_eq!(
+            place.open().expect("the pool").last_shutdown(),
+            LastShutdown::Clean
+        );
     }
 }
 

@@ -75,7 +75,12 @@ fn the_last_record_is_the_last_decision() {
         (vec![removes], None, None),
     ] {
         let log = Arc::new(Remembering::default());
-        let journal = Journal::new(log.clone(), Durability::Immediate, Box::new(|| {}));
+        let journal = Journal::new(
+            log.clone(),
+            Durability::Immediate,
+            Duration::ZERO,
+            Box::new(|| {}),
+        );
         let count = decisions.len();
         let mut edit = Wavering(decisions.into_iter());
         let mut logged = journal.logged(("map", b"key"), 0, None, &mut edit);
