@@ -16,7 +16,7 @@ use std::time::Duration;
 ///
 /// All of them also hold the heap's accounts against what is reachable.
 ///
-/// ```ignore
+/// ```text
 /// wollemi_crashkit::word_map_tests! {
 ///     my_index: MyIndex<Crash>,
 /// }
