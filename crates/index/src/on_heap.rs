@@ -34,6 +34,10 @@ pub trait OnHeap: Send + Sync + Sized {
     /// The order in which it is walked, as [`Index::order`] says.
     const ORDER: Order = Order::Keys;
 
+    /// Whether its writers hold no lock while they [decide](crate::Edit::decide), so that one which another has outrun
+    /// decides again.
+    const IS_LOCK_FREE: bool = false;
+
     /// Makes an empty index under the root `name`.
     ///
     /// # Errors

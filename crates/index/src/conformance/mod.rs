@@ -123,6 +123,9 @@ pub trait Subject: Sized {
 
     /// So long that may take: guards of other tests in the process hold it up.
     const PATIENCE: Duration = PATIENCE;
+
+    /// As [`OnHeap::IS_LOCK_FREE`](crate::OnHeap::IS_LOCK_FREE).
+    const IS_LOCK_FREE: bool = false;
 }
 
 /// Makes a module of tests, one for each property, for each `name: Subject`. With `name: Subject; scale = 0.2`, they

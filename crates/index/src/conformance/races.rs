@@ -248,6 +248,7 @@ pub fn own_keys_keep_their_values<S: Subject>(plan: &Plan) {
                 let own: Vec<_> = keys.iter().skip(thread).step_by(THREADS).cloned().collect();
                 let mut oracle = Oracle {
                     map: oracles[thread].map.clone(),
+                    asks_again: S::IS_LOCK_FREE,
                 };
                 for removing in [2, 13, 3, 14] {
                     for _ in 0..own.len() * 8 {
@@ -258,6 +259,7 @@ pub fn own_keys_keep_their_values<S: Subject>(plan: &Plan) {
             });
             let all = Oracle {
                 map: oracles.iter().flat_map(|oracle| oracle.map.clone()).collect(),
+                ..Oracle::default()
             };
             all.compare(subject.index());
             // The threads are the first to touch what is reopened, all at once.

@@ -178,6 +178,8 @@ fn assert_same<'a>(
 /// The conformance suite over a pool in a file, which is closed or left as by a crash, opened again and recovered
 /// while the suite goes on; with the heap's accounts.
 impl<I: OnHeap<Media = Hardware>> Subject for Store<I> {
+    const IS_LOCK_FREE: bool = I::IS_LOCK_FREE;
+
     fn create() -> Self {
         Store::create()
     }

@@ -138,6 +138,7 @@ impl<M: Media, const FULL: usize> BwTree<M, FULL> {
 impl<M: Media, const FULL: usize> OnHeap for BwTree<M, FULL> {
     type Media = M;
     const KIND: u32 = KIND;
+    const IS_LOCK_FREE: bool = true;
 
     fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, Error> {
         // SAFETY: it is the root of an empty P-BwTree.
