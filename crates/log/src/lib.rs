@@ -72,7 +72,7 @@
 //!
 //! Records are copied into a shared mapping of a preallocated, already written file: no system call for each record
 //! (about 100 ns instead of 1,500 for 120 bytes), and `fdatasync` has no metadata to write. Groups then become durable as
-//! fast as by `pwrite` or `O_DIRECT | O_DSYNC` (`examples/raw.rs` measures all of them). Two things keep that so. Pages
+//! fast as by `pwrite` or `O_DIRECT | O_DSYNC` (`examples/raw` measures all of them). Two things keep that so. Pages
 //! are written and read one by one, since a store makes a whole *folio* of the page cache dirty, and the file system
 //! would write a megabyte for each group. And blocks are there before, so that no store finds the disk full.
 //!

@@ -181,8 +181,8 @@ impl<D: Disk, M: Media> Shared<D, M> {
 }
 
 impl<D: Disk, M: Media> Thread<D, M> {
-    /// Starts the thread. What nobody waits for is durable within `sync_within`. Without such a bound nothing runs by
-    /// itself: a checkpoint is taken by the writer that lacks room in the log.
+    /// Starts the thread. A record that no write waits for is durable within `sync_within`. Without such a bound nothing
+    /// runs by itself: a checkpoint is taken by the writer that lacks room in the log.
     pub fn start(shared: Arc<Shared<D, M>>, sync_within: Option<Duration>) -> Result<Thread<D, M>, Error> {
         let Some(sync_within) = sync_within else {
             let own = Arc::downgrade(&shared);

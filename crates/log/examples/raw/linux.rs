@@ -1,12 +1,4 @@
-//! What the file system gives: appends of small records to a preallocated file, and how fast they become durable.
-//!
-//! ```sh
-//! cargo run --release -p wollemi-log --example raw -- DIRECTORY [SECONDS]
-//! ```
-//!
-//! The last row is the log itself, over the same directory; its figures are judged against the rows above. Each way is measured with one thread that waits for each
-//! record, with 8 and 64 threads that wait in groups, and with one thread that waits for 64 records at a time; then
-//! without waiting at all. Rounds alternate between the ways, and the best round of each counts.
+//! The measurement, by calls that Linux has.
 
 use rustix::fs::{Mode, OFlags, fdatasync, open};
 use rustix::io::{IoSlice, ReadWriteFlags, pwrite, pwritev2};
@@ -334,7 +326,8 @@ fn unsynced(target: &Target, time: Duration) -> f64 {
     spent.as_nanos() as f64 / records as f64
 }
 
-fn main() {
+/// Measures, as the program's arguments say.
+pub fn measure() {
     let mut arguments = std::env::args().skip(1);
     let (Some(directory), seconds) = (arguments.next(), arguments.next()) else {
         eprintln!("usage: raw DIRECTORY [SECONDS of each cell, 1 by default]");
