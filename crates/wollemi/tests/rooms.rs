@@ -1,12 +1,13 @@
 //! The database's rooms keep their order.
 
 /// Below the rooms: what they share.
-const ORDER: [&str; 21] = [
+const ORDER: [&str; 22] = [
     "typed",
     "expiry",
     "backup",
     "build",
     "doubles",
+    "disks",
     "txn",
     "read",
     "options",
