@@ -194,6 +194,12 @@ impl CrashDisk {
             state.syncs.push(site);
         }
         if state.skipped == Some(site) {
+            // What is to come amid this sync must not come amid another one, which may hold other locks.
+            let amid = state.amid_sync.take_if(|_| inode.is_some());
+            drop(state);
+            if let Some(action) = amid {
+                action();
+            }
             return Ok(());
         }
         drop(state);
