@@ -327,7 +327,7 @@ fn unsynced(target: &Target, time: Duration) -> f64 {
 }
 
 /// Measures, as the program's arguments say.
-pub fn measure() {
+pub fn measure_all() {
     let mut arguments = std::env::args().skip(1);
     let (Some(directory), seconds) = (arguments.next(), arguments.next()) else {
         eprintln!("usage: raw DIRECTORY [SECONDS of each cell, 1 by default]");

@@ -14,7 +14,7 @@ mod linux;
 
 #[cfg(target_os = "linux")]
 fn main() {
-    linux::measure();
+    linux::measure_all();
 }
 
 #[cfg(not(target_os = "linux"))]
