@@ -47,9 +47,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             draft_leaf_base(self.heap, &content.items, content.bounds(), batch)
         });
         match replaced {
-            Err(full) if full.is_full() && content.items.is_empty() => {
-                self.let_go(page)?.ok_or(full)
-            }
+            Err(full) if full.is_full() && content.items.is_empty() => self.let_go(page)?.ok_or(full),
             replaced => replaced,
         }
     }

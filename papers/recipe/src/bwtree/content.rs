@@ -136,7 +136,8 @@ impl<'g> Page<'g> {
             let mut counts = gone(self.head) != entry as u16 + 1 && !base.is_gone(media, entry);
             if deltas.peek().is_some() {
                 let named = Named::of(heap, pair)?;
-                while let Some((delta, is_live)) = deltas.next_if(|(delta, _)| delta.compare(&named).is_le()) {
+                while let Some((delta, is_live)) = deltas.next_if(|(delta, _)| delta.compare(&named).is_le())
+                {
                     counts &= delta.compare(&named).is_ne();
                     take(delta.pair, is_live);
                 }

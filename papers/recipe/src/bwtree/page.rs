@@ -7,9 +7,7 @@
 
 use super::aim::Aim;
 use super::base::BaseRef;
-use super::link::{
-    FIRST_DELTA, Kind, depth, gone, is_emptied, is_mark, kind, level_of, part_tag, with_gone,
-};
+use super::link::{FIRST_DELTA, Kind, depth, gone, is_emptied, is_mark, kind, level_of, part_tag, with_gone};
 use super::object::{PairRef, RangeRef, slot_at};
 use art::damaged;
 use heap::Access;
