@@ -14,8 +14,8 @@
 //! and is not among the separators.
 
 use super::aim::Aim;
-use super::link::{Apart, Kind, apart, kind};
-use super::object::{bounds_lens, bytes_of, set_flag, slice_of, words};
+use super::link::{Apart, Kind, apart, is_emptied, kind};
+use super::object::{bounds_lens, bytes_of, set_flag, slice_of, spare_len, words};
 use art::damaged;
 use heap::{Access, footprint};
 use index::codec::{Key, PairWords};
@@ -100,8 +100,14 @@ impl<'g> BaseRef<'g> {
     pub(super) fn counted(&self) -> usize {
         match apart(self.link) {
             Some(Apart::Part(count)) => count.min(self.entries.len()),
+            _ if is_emptied(self.link) => 0,
             _ => self.entries.len(),
         }
+    }
+
+    /// Whether it has entries of which none counts any more.
+    pub(super) fn is_emptied(&self) -> bool {
+        self.counted() == 0 && !self.entries.is_empty()
     }
 
     fn keys_at(&self) -> usize {
@@ -250,8 +256,10 @@ impl<'g> BaseRef<'g> {
 
     /// Bytes of the whole base.
     pub(super) fn extent<M: Media>(&self, heap: &'g Access<M>) -> usize {
-        let (low, high) = bounds_lens(self.head.lengths.load(heap.media()));
-        let len = self.keys_at() + low + high.unwrap_or(0) + self.separators_len(heap);
+        let lengths = self.head.lengths.load(heap.media());
+        let (low, high) = bounds_lens(lengths);
+        let bounds = low + high.unwrap_or(0);
+        let len = self.keys_at() + bounds + self.separators_len(heap) + spare_len(lengths);
         footprint::<Head>(len - size_of::<Head>()).unwrap_or(usize::MAX)
     }
 }

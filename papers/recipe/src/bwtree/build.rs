@@ -3,7 +3,7 @@
 use super::base::{Entry, Head, about, bitmap_words, ends_len};
 use super::content::Child;
 use super::link::{BASE, RECORD, cell_tag};
-use super::object::{Cell, lengths};
+use super::object::{Cell, draft_to_fit, lengths};
 use heap::{Error, Heap};
 use index::codec::{PairWords, prefix};
 use pmem::{Batch, Draft, Erased, Flushed, Link, Media, PSlot, PWord, Tag};
@@ -17,11 +17,11 @@ pub(super) struct Bounds<'b> {
 }
 
 impl Bounds<'_> {
-    fn head(&self, level: u8, count: usize, separators: usize) -> Head {
+    fn head(&self, level: u8, count: usize, separators: usize, spare: usize) -> Head {
         Head {
             about: PWord::new(about(level, count)),
             right: PSlot::null(),
-            lengths: PWord::new(lengths(self.low, self.high)),
+            lengths: PWord::new(lengths(self.low, self.high, spare)),
             separators: PWord::new(separators as u64),
         }
     }
@@ -55,7 +55,9 @@ pub(super) fn draft_leaf_base<'e, 'h, M: Media>(
     let words = bitmap_words(pairs.len());
     let entries_at = 16 * words;
     let keys_at = entries_at + size_of::<Entry>() * pairs.len();
-    let mut draft = heap.draft(bounds.head(0, pairs.len(), 0), keys_at + bounds.len(), batch)?;
+    let mut draft = draft_to_fit(heap, keys_at + bounds.len(), batch, |spare| {
+        bounds.head(0, pairs.len(), 0, spare)
+    })?;
     draft.link(|head| &mut head.right, bounds.right);
     let tail = draft.tail_mut();
     tail[..entries_at].fill(0);
@@ -90,8 +92,9 @@ pub(super) fn draft_inner_base<'e, 'h, M: Media>(
         .skip(1)
         .map(|(separator, _)| separator.len())
         .sum();
-    let head = bounds.head(level, count, separators);
-    let mut draft = heap.draft(head, keys_at + bounds.len() + separators, batch)?;
+    let mut draft = draft_to_fit(heap, keys_at + bounds.len() + separators, batch, |spare| {
+        bounds.head(level, count, separators, spare)
+    })?;
     draft.link(|head| &mut head.right, bounds.right);
     let tail = draft.tail_mut();
     tail[ends_at..keys_at].fill(0);

@@ -152,7 +152,7 @@ fn check_mark<M: Media>(page: &Page<'_>, heap: &heap::Access<M>) -> Result<(), F
     let (base, mark) = page.ground(heap)?;
     let is_part = kind(base.link) == Kind::Apart;
     let has_part = matches!(mark, Some((Kind::Split | Kind::Merge, _)));
-    let is_all = base.counted() == base.entries.len();
+    let is_all = base.counted() == base.entries.len() || (base.is_emptied() && !is_part);
     let is_split = matches!(mark, Some((Kind::Split, _)));
     if is_part != has_part || is_all == is_split {
         return Err(damaged("the mark and the base of a node do not fit", page.cell));

@@ -3,14 +3,15 @@
 //! What leaves with the chain is retired when the new head is durable: its objects, the records of pairs that do not count,
 //! and a sibling that was merged.
 
+use super::base::Head;
 use super::build::{Bounds, draft_inner_base, draft_leaf_base};
 use super::content::{Content, Remains};
 use super::help::LONG_INNER;
-use super::link::{BASE, Kind, MOST_PAIRS, depth, is_mark, kind};
+use super::link::{BASE, Kind, MOST_PAIRS, depth, is_emptied, is_mark, kind, same_place};
 use super::page::Page;
 use super::write::{LONG, Writer, is_whole};
-use heap::Error;
-use pmem::{Link, Media, Purpose, persist_scope};
+use heap::{Error, MayBeFull};
+use pmem::{Batch, Draft, Link, Media, Purpose, persist_scope};
 
 impl<T> Content<'_, T> {
     pub(super) fn bounds(&self) -> Bounds<'_> {
@@ -24,27 +25,44 @@ impl<T> Content<'_, T> {
 
 impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
     /// Replaces a node's chain by a base; `false` if another writer was faster. The modification that its head may be amid
-    /// is complete.
+    /// is complete. In a full pool, a leaf whose pairs are all gone gives back what it can without.
     pub(super) fn consolidate(&self, page: Page<'a>) -> Result<bool, Error> {
-        let media = self.media();
         if kind(page.head) == Kind::Frozen {
             return Ok(false);
         }
         self.settle_gone(page)?;
-        let remains = page.remains(self.heap)?;
-        media.comes_to("consolidation");
+        self.media().comes_to("consolidation");
+        if page.level > 0 {
+            let content = page.children(self.heap)?;
+            let remains = page.remains(self.heap)?;
+            return self.replace(page, remains, |batch| {
+                draft_inner_base(self.heap, page.level, &content.items, content.bounds(), batch)
+            });
+        }
+        let (content, remains) = page.pairs_and_remains(self.heap)?;
+        if content.items.len() > MOST_PAIRS {
+            return Ok(false);
+        }
+        let replaced = self.replace(page, remains, |batch| {
+            draft_leaf_base(self.heap, &content.items, content.bounds(), batch)
+        });
+        match replaced {
+            Err(full) if full.is_full() && content.items.is_empty() => self.let_go(page)?.ok_or(full),
+            replaced => replaced,
+        }
+    }
+
+    /// Publishes a base in the place of a chain; `false` if another writer was faster. 1 write-back for each line of the
+    /// base and 1 for the head, 2 fences.
+    fn replace(
+        &self,
+        page: Page<'a>,
+        remains: Remains,
+        draft: impl for<'e> FnOnce(&Batch<'e, '_, M>) -> Result<Draft<'e, 'a, Head>, Error>,
+    ) -> Result<bool, Error> {
+        let media = self.media();
         let replaced = persist_scope(media, Purpose::Node, |batch| {
-            let base = if page.level == 0 {
-                let content = page.pairs(self.heap)?;
-                if content.items.len() > MOST_PAIRS {
-                    return Ok(false);
-                }
-                draft_leaf_base(self.heap, &content.items, content.bounds(), &batch)?
-            } else {
-                let content = page.children(self.heap)?;
-                draft_inner_base(self.heap, page.level, &content.items, content.bounds(), &batch)?
-            };
-            let base = base.flush(&batch).persisted(&batch.fence());
+            let base = draft(&batch)?.flush(&batch).persisted(&batch.fence());
             let Ok(published) = page.slot.publish_if(media, page.head, base, BASE) else {
                 return Ok::<_, Error>(false);
             };
@@ -55,6 +73,26 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             self.retire_all(remains);
         }
         Ok(replaced)
+    }
+
+    /// Takes deltas away from a leaf whose pairs are all gone, and the records, without memory: the head leads to the base
+    /// again, or to the mark of a split on it, and says that nothing of the base counts. `false` if another writer was faster,
+    /// `None` if there is nothing to take away. 1 write-back, 1 fence.
+    ///
+    /// A head may come again by this; but then the leaf has what it had when the head was there before: nothing.
+    fn let_go(&self, page: Page<'a>) -> Result<Option<bool>, Error> {
+        let media = self.media();
+        let (head, remains) = page.without_pairs(self.heap)?;
+        if same_place(head, page.head) && is_emptied(page.head) {
+            return Ok(None);
+        }
+        media.comes_to("leaf let go of in a full pool");
+        let Some(published) = page.slot.publish_link_if(media, page.head, head) else {
+            return Ok(Some(false));
+        };
+        let _durable = published.commit();
+        self.retire_all(remains);
+        Ok(Some(true))
     }
 
     /// Retires what has left with a chain.
@@ -88,7 +126,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             }
             let (base, mark) = page.ground(self.heap)?;
             let long = if page.level == 0 { LONG } else { LONG_INNER };
-            wasteful |= matches!(mark, Some((Kind::Merge, _)));
+            wasteful |= matches!(mark, Some((Kind::Merge, _))) || base.is_emptied();
             if depth(page.head) >= long || (wasteful && !is_whole(media, page.head, &base)) {
                 if self.consolidate(page)? {
                     wasteful = false;

@@ -1,12 +1,12 @@
 //! The whole of a node, its chain replayed: for scans, consolidations and modifications.
 
 use super::base::BaseRef;
-use super::link::{FIRST_DELTA, Kind, depth, gone, kind};
+use super::link::{BASE, FIRST_DELTA, Kind, depth, emptied, gone, kind, same_place};
 use super::object::{Cell, Pair, PairRef, RangeRef};
 use super::page::{Page, follow};
 use art::damaged;
 use heap::{Access, footprint};
-use index::codec::PairWords;
+use index::codec::{PairWords, RecordRef, prefix};
 use pmem::{Fault, Link, Media};
 use std::cmp::Ordering;
 
@@ -31,8 +31,35 @@ pub(super) struct Remains {
 /// A separator, and the child that takes the keys from it on.
 pub(super) type Child<'g> = (&'g [u8], Link);
 
-/// A pair delta: its pair, and whether it was removed.
-type Delta = (PairWords, bool);
+/// A pair, its key at hand.
+#[derive(Clone, Copy, Debug)]
+struct Named<'g> {
+    pair: PairWords,
+    /// The key, if it is a record's.
+    key: Option<&'g [u8]>,
+}
+
+impl<'g> Named<'g> {
+    fn of<M: Media>(heap: &'g Access<M>, pair: PairWords) -> Result<Named<'g>, Fault> {
+        let key = match pair.link.is_null() {
+            true => None,
+            false => Some(RecordRef::at(heap, pair.link)?.key),
+        };
+        if key.is_some_and(|key| prefix(key) != pair.prefix) {
+            return Err(damaged("prefix of a key", pair.link));
+        }
+        Ok(Named { pair, key })
+    }
+
+    fn compare(&self, other: &Named<'_>) -> Ordering {
+        let prefixes = self.pair.prefix.cmp(&other.pair.prefix);
+        let [a, b] = [self, other].map(|named| named.pair.prefix.to_be_bytes());
+        prefixes.then_with(|| self.key.unwrap_or(&a).cmp(other.key.unwrap_or(&b)))
+    }
+}
+
+/// What a leaf has: pairs in order, and the records of those that do not count any more.
+type Replayed = (Vec<PairWords>, Vec<Link>);
 
 impl<'g> Page<'g> {
     fn bounded<M: Media, T>(&self, heap: &'g Access<M>, items: Vec<T>) -> Result<Content<'g, T>, Fault> {
@@ -57,65 +84,67 @@ impl<'g> Page<'g> {
         self.bounded(heap, items)
     }
 
-    /// The pairs of a leaf, and the records of those that do not count any more.
-    fn replay<M: Media>(&self, heap: &'g Access<M>) -> Result<(Vec<PairWords>, Vec<Link>), Fault> {
+    /// The pairs of a leaf, and all that goes when something else takes the chain's place.
+    pub(super) fn pairs_and_remains<M: Media>(
+        &self,
+        heap: &'g Access<M>,
+    ) -> Result<(Content<'g, PairWords>, Remains), Fault> {
+        let (items, records) = self.replay(heap)?;
+        let mut remains = Remains {
+            records,
+            ..Remains::default()
+        };
+        self.add_objects(heap, &mut remains)?;
+        Ok((self.bounded(heap, items)?, remains))
+    }
+
+    /// The deltas of a leaf, whether they count, and by their keys, of those of one key the newest first.
+    fn deltas<M: Media>(&self, heap: &'g Access<M>) -> Result<Vec<(Named<'g>, bool)>, Fault> {
         let media = heap.media();
-        let mut deltas: Vec<Delta> = Vec::new();
+        let mut deltas = Vec::new();
         let mut at = self.head;
         while matches!(kind(at), Kind::Put | Kind::PutRecord) {
             let pair = PairRef::at(heap, at)?;
             let is_gone = pair.pair.gone.peek(media) != 0 || gone(self.head) == FIRST_DELTA + depth(at);
-            deltas.push((pair.words, is_gone));
+            deltas.push((Named::of(heap, pair.words)?, !is_gone));
             at = follow(at, pair.next)?;
         }
-        sort_newest_first(heap, &mut deltas)?;
+        deltas.sort_by(|(a, _), (b, _)| a.compare(b));
+        for i in (1..deltas.len()).rev() {
+            deltas[i].1 &= deltas[i - 1].0.compare(&deltas[i].0).is_ne();
+        }
+        Ok(deltas)
+    }
+
+    fn replay<M: Media>(&self, heap: &'g Access<M>) -> Result<Replayed, Fault> {
+        let media = heap.media();
+        let deltas = self.deltas(heap)?;
         let (base, _) = self.ground(heap)?;
         if base.level > 0 {
             return Err(damaged("level of a leaf", self.cell));
         }
         let mut pairs = Vec::with_capacity(base.counted() + deltas.len());
         let mut dead = Vec::new();
+        let mut take = |pair: PairWords, counts: bool| match counts {
+            true => pairs.push(pair),
+            false if pair.link.is_null() => {}
+            false => dead.push(pair.link),
+        };
         let mut deltas = deltas.into_iter().peekable();
-        let take_delta = |delta: Delta, newest: bool, pairs: &mut Vec<PairWords>, dead: &mut Vec<Link>| {
-            if newest && !delta.1 {
-                pairs.push(delta.0);
-            } else {
-                dead.push(delta.0.link);
-            }
-        };
-        let mut last: Option<PairWords> = None;
-        let is_newest = |delta: &Delta, last: &mut Option<PairWords>| -> Result<bool, Fault> {
-            let newest = match last {
-                Some(last) => last.compare(heap, &delta.0)? != Ordering::Equal,
-                None => true,
-            };
-            *last = Some(delta.0);
-            Ok(newest)
-        };
         for entry in 0..base.counted() {
             let pair = base.pair(media, entry);
             let mut counts = gone(self.head) != entry as u16 + 1 && !base.is_gone(media, entry);
-            while let Some(delta) = deltas.peek() {
-                let order = delta.0.compare(heap, &pair)?;
-                if order == Ordering::Greater {
-                    break;
+            if deltas.peek().is_some() {
+                let named = Named::of(heap, pair)?;
+                while let Some((delta, is_live)) = deltas.next_if(|(delta, _)| delta.compare(&named).is_le())
+                {
+                    counts &= delta.compare(&named).is_ne();
+                    take(delta.pair, is_live);
                 }
-                counts &= order != Ordering::Equal;
-                let newest = is_newest(delta, &mut last)?;
-                take_delta(*delta, newest, &mut pairs, &mut dead);
-                deltas.next();
             }
-            if counts {
-                pairs.push(pair);
-            } else {
-                dead.push(pair.link);
-            }
+            take(pair, counts);
         }
-        for delta in deltas {
-            let newest = is_newest(&delta, &mut last)?;
-            take_delta(delta, newest, &mut pairs, &mut dead);
-        }
-        dead.retain(|link| !link.is_null());
+        deltas.for_each(|(delta, is_live)| take(delta.pair, is_live));
         Ok((pairs, dead))
     }
 
@@ -158,6 +187,26 @@ impl<'g> Page<'g> {
         Ok(remains)
     }
 
+    /// The head without what a leaf's pairs were, all of which are gone, and what goes with that: all but the base, and the
+    /// mark of a split on it. A base below the mark of a merge stands for itself.
+    pub(super) fn without_pairs<M: Media>(&self, heap: &'g Access<M>) -> Result<(Link, Remains), Fault> {
+        let (_, mut remains) = self.pairs_and_remains(heap)?;
+        let mut at = self.head;
+        while !matches!(kind(at), Kind::Split | Kind::Base) {
+            at = match kind(at) {
+                Kind::Put | Kind::PutRecord => follow(at, PairRef::at(heap, at)?.next)?,
+                Kind::Apart => at.with_tag(BASE),
+                _ => follow(at, RangeRef::at(heap, at)?.next)?,
+            };
+        }
+        let (base, mark) = self.ground(heap)?;
+        let stays = |link: Link| {
+            same_place(link, base.link) || (same_place(link, at) && matches!(mark, Some((Kind::Split, _))))
+        };
+        remains.objects.retain(|&(link, _)| !stays(link));
+        Ok((emptied(at), remains))
+    }
+
     fn add_objects<M: Media>(&self, heap: &'g Access<M>, remains: &mut Remains) -> Result<(), Fault> {
         let mut at = self.head;
         loop {
@@ -190,19 +239,6 @@ impl<'g> Page<'g> {
             };
         }
     }
-}
-
-/// Sorts deltas by their keys, those of one key as they were.
-fn sort_newest_first<M: Media>(heap: &Access<M>, deltas: &mut [Delta]) -> Result<(), Fault> {
-    let mut fault = None;
-    deltas.sort_by(|a, b| match a.0.compare(heap, &b.0) {
-        Ok(order) => order,
-        Err(found) => {
-            fault = Some(found);
-            Ordering::Equal
-        }
-    });
-    fault.map_or(Ok(()), Err)
 }
 
 const _: () = assert!(size_of::<Pair>() == 32 && size_of::<Cell>() == 8);

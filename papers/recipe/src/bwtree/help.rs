@@ -20,7 +20,7 @@
 use super::aim::Aim;
 use super::build::{Bounds, draft_cell, draft_inner_base};
 use super::link::{Kind, LEVELS, MOST_DEEP, cell_tag, delta_tag, depth, is_mark, kind, level_of, same_place};
-use super::object::{Range, RangeRef, lengths};
+use super::object::{Range, RangeRef, draft_to_fit, lengths};
 use super::page::Page;
 use super::write::Writer;
 use art::{Tries, damaged};
@@ -79,18 +79,17 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         to: Option<&[u8]>,
         batch: &Batch<'e, '_, M>,
     ) -> Result<Draft<'e, 'a, Range>, Error> {
-        let range = Range {
+        let len = from.len() + to.map_or(0, <[u8]>::len);
+        let mut range = draft_to_fit(self.heap, len, batch, |spare| Range {
             next: PSlot::null(),
             cell: PSlot::null(),
-            lengths: PWord::new(lengths(from, to)),
-        };
-        let to = to.unwrap_or_default();
-        let mut range = self.heap.draft(range, from.len() + to.len(), batch)?;
+            lengths: PWord::new(lengths(from, to, spare)),
+        })?;
         range.link(|range| &mut range.next, next);
         range.link(|range| &mut range.cell, cell);
-        let (start, end) = range.tail_mut().split_at_mut(from.len());
+        let (start, end) = range.tail_mut()[..len].split_at_mut(from.len());
         start.copy_from_slice(from);
-        end.copy_from_slice(to);
+        end.copy_from_slice(to.unwrap_or_default());
         Ok(range)
     }
 

@@ -11,6 +11,7 @@
 //!
 //! A chain's link tells how many deltas and marks lie above the base (`depth`) and, in a head, which of the chain's pairs
 //! was removed last (`gone`, 0 for none): the base's entry `gone - 1`, or the delta of a depth above [`FIRST_DELTA`].
+//! Where it is [`ALL_GONE`], in a head or behind deltas, no entry of the base counts any more.
 
 use pmem::{Link, Tag};
 
@@ -27,6 +28,10 @@ pub(super) const MOST_DEEP: u16 = (1 << DEPTH_BITS) - 1;
 
 /// What is added to a delta's depth to name its pair in a head.
 pub(super) const FIRST_DELTA: u16 = 2015;
+
+/// What says that no entry of the base counts.
+const ALL_GONE: u16 = u16::MAX >> DEPTH_BITS;
+const _: () = assert!(FIRST_DELTA + MOST_DEEP < ALL_GONE);
 
 /// The most pairs of a leaf, so that a head can name each.
 pub(super) const MOST_PAIRS: usize = FIRST_DELTA as usize;
@@ -151,8 +156,20 @@ pub(super) fn depth(link: Link) -> u16 {
 pub(super) fn gone(head: Link) -> u16 {
     match kind(head) {
         Kind::Apart => 0,
+        _ if is_emptied(head) => 0,
         _ => info(head) >> DEPTH_BITS,
     }
+}
+
+/// Whether the link, to a base or a mark on it, says that no entry of the base counts.
+#[inline(always)]
+pub(super) fn is_emptied(link: Link) -> bool {
+    kind(link) != Kind::Apart && info(link) >> DEPTH_BITS == ALL_GONE
+}
+
+/// The link to a base or a mark on it that says so.
+pub(super) fn emptied(link: Link) -> Link {
+    with_gone(link, ALL_GONE)
 }
 
 /// The head of the same chain, from which this pair is removed.
@@ -190,6 +207,8 @@ mod tests {
         assert_eq!((apart(of(BASE)), depth(of(BASE)), gone(of(BASE))), (None, 0, 0));
         for above in 0..MOST_DEEP {
             let head = of(delta_tag(Kind::Put, above));
+            assert!(!is_emptied(head) && is_emptied(emptied(head)));
+            assert_eq!((gone(emptied(head)), depth(emptied(head))), (0, above + 1));
             for entry in [1, 64, FIRST_DELTA, FIRST_DELTA + above + 1] {
                 let removed = with_gone(head, entry);
                 assert_eq!(

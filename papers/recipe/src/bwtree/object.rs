@@ -6,16 +6,18 @@
 //!
 //! pair       0 next   8 prefix  16 word  24 gone              a delta of a leaf
 //!
-//! range      0 next   8 cell   16 lengths of `from` (32 bits) and `to` (32 bits, all ones for none)
+//! range      0 next   8 cell   16 lengths of `from` (16 bits), of what is spare (16 bits), of `to`
+//!                                      (32 bits, all ones for none)
 //!           24 from, to                                       a delta of an inner node, or a mark
 //! ```
 
 use super::link::{Kind, kind};
 use art::damaged;
-use heap::{Access, footprint};
+use heap::{Access, Error, Heap, MayBeFull, footprint};
 use index::codec::PairWords;
 use pmem::{
-    Fault, Link, Media, Offset, PEither, PSlot, PWord, Persistent, Purpose, persist_scope, persistent,
+    Batch, Draft, Fault, Link, Media, Offset, PEither, PSlot, PWord, Persistent, Purpose, persist_scope,
+    persistent,
 };
 
 persistent! {
@@ -46,15 +48,55 @@ persistent! {
 /// The length that stands for no bound.
 const NONE: u64 = u32::MAX as u64;
 
-/// The lengths of two bounds, as a word.
-pub(super) fn lengths(from: &[u8], to: Option<&[u8]>) -> u64 {
-    from.len() as u64 | to.map_or(NONE, |to| to.len() as u64) << 32
+const SPARE_SHIFT: u32 = 16;
+const _: () = assert!(index::MAX_KEY < 1 << SPARE_SHIFT);
+
+/// The lengths of two bounds, and of what an object has behind all else, as a word.
+pub(super) fn lengths(from: &[u8], to: Option<&[u8]>, spare: usize) -> u64 {
+    let spare = (spare as u64) << SPARE_SHIFT;
+    from.len() as u64 | spare | to.map_or(NONE, |to| to.len() as u64) << 32
 }
 
 /// The lengths of two bounds that a word holds.
 pub(super) fn bounds_lens(lengths: u64) -> (usize, Option<usize>) {
     let to = lengths >> 32;
-    ((lengths & NONE) as usize, (to != NONE).then_some(to as usize))
+    (usize::from(lengths as u16), (to != NONE).then_some(to as usize))
+}
+
+/// How many bytes an object has behind all else.
+pub(super) fn spare_len(lengths: u64) -> usize {
+    usize::from((lengths >> SPARE_SHIFT) as u16)
+}
+
+/// Drafts an object, with a tail of this length. In a full pool it takes a longer chunk, if there is one that is free, and
+/// has bytes to spare, which `make` is told. So what has shrunk can be replaced, whatever chunks have become free by that.
+pub(super) fn draft_to_fit<'e, 'h, T: Persistent, M: Media>(
+    heap: &'h Heap<M>,
+    tail: usize,
+    batch: &Batch<'e, '_, M>,
+    make: impl Fn(usize) -> T,
+) -> Result<Draft<'e, 'h, T>, Error> {
+    const MOST: usize = 32 << 10;
+    let full = match heap.draft(make(0), tail, batch) {
+        Err(error) if error.is_full() => error,
+        done => return done,
+    };
+    let least = size_of::<T>() + tail;
+    let mut len = least;
+    while len < MOST {
+        // About as the heap's classes ascend.
+        len = match len {
+            ..256 => (len + 1).next_multiple_of(32),
+            256..1024 => (len + 1).next_multiple_of(64),
+            _ => (len + len / 8).next_multiple_of(64),
+        };
+        let spare = len - least;
+        if let Ok(mut draft) = heap.draft(make(spare), tail + spare, batch) {
+            draft.tail_mut()[tail..].fill(0);
+            return Ok(draft);
+        }
+    }
+    Err(full)
 }
 
 /// `len` objects from an object's byte `from` on, which is a multiple of 16.
@@ -147,7 +189,8 @@ impl<'g> RangeRef<'g> {
         let offset = link.offset().ok_or_else(|| damaged("delta of a node", link))?;
         let media = heap.media();
         let range: &Range = heap.at(offset)?;
-        let (from, to) = bounds_lens(range.lengths.load(media));
+        let lengths = range.lengths.load(media);
+        let (from, to) = bounds_lens(lengths);
         let len = from + to.unwrap_or(0);
         let bytes = bytes_of(heap, link, size_of::<Range>(), len)?;
         Ok(RangeRef {
@@ -155,7 +198,7 @@ impl<'g> RangeRef<'g> {
             cell: range.cell.load(media),
             from: &bytes[..from],
             to: to.map(|_| &bytes[from..]),
-            extent: footprint::<Range>(len).unwrap_or(usize::MAX),
+            extent: footprint::<Range>(len + spare_len(lengths)).unwrap_or(usize::MAX),
         })
     }
 }

@@ -7,7 +7,7 @@
 
 use super::aim::Aim;
 use super::base::BaseRef;
-use super::link::{FIRST_DELTA, Kind, depth, gone, is_mark, kind, level_of, with_gone};
+use super::link::{FIRST_DELTA, Kind, depth, gone, is_emptied, is_mark, kind, level_of, part_tag, with_gone};
 use super::object::{PairRef, RangeRef, slot_at};
 use art::damaged;
 use heap::Access;
@@ -41,11 +41,16 @@ pub(super) enum Step<'g> {
     Right(Page<'g>),
 }
 
-/// The next link of a chain, behind one of its links.
+/// The next link of a chain, behind one of its links. Behind a mark that says so, it leads to a base of which nothing counts.
+#[inline(always)]
 pub(super) fn follow(at: Link, next: Link) -> Result<Link, Fault> {
     let is_ground = matches!(kind(next), Kind::Base | Kind::Apart);
     if depth(next) < depth(at) && (is_ground || (depth(next) > 0 && !is_mark(at))) {
-        Ok(next)
+        Ok(if is_mark(at) && is_emptied(at) {
+            next.with_tag(part_tag(0))
+        } else {
+            next
+        })
     } else {
         Err(damaged("chain of a node", at))
     }

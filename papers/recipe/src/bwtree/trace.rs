@@ -8,7 +8,7 @@
 
 use super::base::BaseRef;
 use super::content::cell_extent;
-use super::link::{Apart, Kind, apart, kind};
+use super::link::{Apart, Kind, apart, is_emptied, kind, part_tag};
 use super::object::{Pair, PairRef, RangeRef, slot_at};
 use super::{KIND, Root, root_at};
 use art::damaged;
@@ -48,6 +48,10 @@ unsafe impl<M: Media> Trace<M> for Tracer {
                 let range = RangeRef::at(heap, link)?;
                 match form {
                     Kind::Route => children.push(range.next),
+                    // What does not count any more was retired.
+                    Kind::Split if is_emptied(link) => {
+                        children.extend([range.next.with_tag(part_tag(0)), range.cell]);
+                    }
                     // The new cell of what becomes the root leads to the base.
                     Kind::Frozen if !range.cell.is_null() => children.push(range.cell),
                     _ => children.extend([range.next, range.cell]),

@@ -245,5 +245,5 @@ pub(super) const LONG: u16 = 8;
 
 /// Whether all of a base counts and no pair of it was removed.
 pub(super) fn is_whole<M: Media>(media: &M, head: Link, base: &BaseRef<'_>) -> bool {
-    kind(head) == Kind::Base && gone(head) == 0 && base.gone_count(media) == 0
+    kind(head) == Kind::Base && gone(head) == 0 && !base.is_emptied() && base.gone_count(media) == 0
 }

@@ -1,0 +1,103 @@
+//! P-BwTree in a pool that is full.
+
+use heap::Heap;
+use index::conformance::Entries;
+use index::{Index, OnHeap};
+use pmem::{Hardware, Media, PWord, Pool, PoolOptions, Purpose, persist_scope};
+use std::ops::Bound;
+use wollemi_recipe::BwTree;
+
+const NAME: &[u8] = b"bwtree";
+
+fn heap_of<M: Media>(media: M, pages: u64) -> Heap<M> {
+    let options = PoolOptions {
+        page_size: 64 << 10,
+        max_size: pages * (64 << 10),
+        ..PoolOptions::default()
+    };
+    Heap::new(Pool::anonymous(&options, media).expect("memory")).expect("a heap")
+}
+
+/// Runs `f` while nothing can be allocated.
+fn while_full<M: Media>(heap: &Heap<M>, f: impl FnOnce()) {
+    persist_scope(heap.media(), Purpose::Node, |batch| {
+        let mut taken = Vec::new();
+        for len in [30_000, 15_000, 8_000, 4_000]
+            .into_iter()
+            .chain((0..3_000).rev().step_by(16))
+        {
+            while let Ok(draft) = heap.draft(PWord::new(0), len, &batch) {
+                taken.push(draft);
+            }
+        }
+        f();
+    });
+}
+
+/// Reads and scans find what the model has, from each of these keys; and the structure is sound.
+fn compare<I: Index>(index: &I, model: &Entries, keys: &[Vec<u8>]) {
+    let guard = heap::pin();
+    for key in keys {
+        let found = index.get(key, &guard).expect("no error");
+        assert_eq!(found.as_deref(), model.get(key).map(Vec::as_slice), "{key:?}");
+        let next = index.range(Bound::Included(key), Bound::Unbounded, &guard).next();
+        let next = next.map(|entry| entry.expect("no error").0.to_vec());
+        assert_eq!(
+            next.as_ref(),
+            model.range(key.clone()..).next().map(|(key, _)| key)
+        );
+    }
+    let all = index.range(Bound::Unbounded, Bound::Unbounded, &guard);
+    let all: Vec<Vec<u8>> = all.map(|entry| entry.expect("no error").0.to_vec()).collect();
+    assert!(all.iter().eq(model.keys()));
+    assert_eq!(index.check().expect("no error").found, [""; 0]);
+}
+
+/// Keys of 8 bytes, and longer ones that share their beginnings.
+fn key(number: u64) -> Vec<u8> {
+    match number % 3 {
+        0 => number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec(),
+        1 => [&b"a common beginning"[..], &number.to_be_bytes()].concat(),
+        _ => vec![b'x'; 1 + number as usize % 20],
+    }
+}
+
+/// A leaf that lets go of its pairs while nothing can be allocated, the mark of its split below them or not, has none for
+/// any reader; keys come there when there is room, and nothing is left over at the end.
+#[test]
+fn a_leaf_that_lets_go_has_nothing() {
+    let heap = heap_of(Hardware::detect(), 64);
+    let index = BwTree::<Hardware, 8>::create(&heap, NAME).expect("room");
+    let empty = index::conformance::settled(&heap).objects;
+    let mut model = Entries::new();
+    let keys: Vec<Vec<u8>> = (0..200).map(key).collect();
+    for key in &keys {
+        index.upsert(key, b"the value").expect("room");
+        model.insert(key.clone(), b"the value".to_vec());
+    }
+    while_full(&heap, || {
+        let before = heap.stats().objects;
+        for (i, key) in keys.iter().enumerate() {
+            assert_eq!(
+                index.remove(key).expect("no memory needed"),
+                model.remove(key).is_some()
+            );
+            if i % 20 == 0 {
+                compare(&index, &model, &keys);
+            }
+        }
+        compare(&index, &model, &keys);
+        let left = index::conformance::settled(&heap).objects;
+        assert!(left + 150 < before, "{before} objects, and {left} when emptied");
+    });
+    for key in keys.iter().step_by(3) {
+        index.upsert(key, b"8 bytes!").expect("room");
+        model.insert(key.clone(), b"8 bytes!".to_vec());
+    }
+    compare(&index, &model, &keys);
+    for key in model.keys() {
+        assert!(index.remove(key).expect("no error"));
+    }
+    compare(&index, &Entries::new(), &keys);
+    assert_eq!(index::conformance::settled(&heap).objects, empty);
+}
