@@ -1,8 +1,8 @@
 //! Pools as a killed process leaves them, for what has files beside its pool.
 //!
-//! [`Told`] is the machine, and calls somebody before each store, so that a copy of the pool ([`Image`]) can be taken between
-//! any two of them: what a process leaves that is killed there. (Which of several stores a *loss of power* takes is
-//! [`Crash`](crate::Crash)'s affair.)
+//! [`Told`] is the machine, and calls a function before each store, so that a copy of the pool ([`Image`]) can be taken
+//! between any two of them: what a process leaves that is killed there. (Which of several stores a *loss of power*
+//! takes is [`Crash`](crate::Crash)'s affair.)
 
 use pmem::watched::{Step, Watch};
 use pmem::{Memory, Watched};
@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Words of a piece of an image.
 const PIECE: usize = 512;
 
-/// The machine; somebody is told before each store.
+/// The machine; a function is called before each store.
 pub type Told = Watched<Tell>;
 
 /// What a [`Told`] calls.
@@ -43,7 +43,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Copies a memory, into which nobody stores meanwhile.
+    /// Copies a memory, into which no thread stores meanwhile.
     pub fn of(memory: &Memory) -> Image {
         // SAFETY: nothing is changed.
         let words = unsafe { memory.words() };

@@ -45,7 +45,7 @@ pub trait WordMap: Sized + Send + Sync + 'static {
     fn scan(&self, from: u64) -> Done<Vec<(u64, u64)>>;
 
     /// Whether everything is in order once each key has been written since the last crash: what a crash leaves half
-    /// done and a writer mends (RECIPE's Conditions #2 and #3) is mended then. Nobody else uses the map.
+    /// done and a writer mends (RECIPE's Conditions #2 and #3) is mended then. No other thread uses the map.
     fn check(&self) -> Done<()> {
         Ok(())
     }

@@ -9,6 +9,7 @@ use crashkit::{Crash, Explorer, History, Mode, Model, Settings, Subject};
 use index::{Index, OnHeap};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use wollemi_torture::bounds::{Bounds, Report};
 use wollemi_torture::map::OfIndex;
 use wollemi_torture::{history, log};
 
@@ -161,13 +162,13 @@ fn run(args: &Args) -> Result<bool, String> {
 }
 
 /// The log of level `disk`, or the database with it.
-fn run_files(args: &Args, torture: fn(&log::Bounds) -> Result<log::Report, String>) -> bool {
-    let bounds = log::Bounds {
+fn run_files(args: &Args, torture: fn(&Bounds) -> Result<Report, String>) -> bool {
+    let bounds = Bounds {
         seed: args.history.unwrap_or(args.seed),
         histories: args.history.map_or(args.histories, |_| 1),
         states: args.states,
         budget: args.budget,
-        ..log::Bounds::default()
+        ..Bounds::default()
     };
     let tortured = torture(&bounds);
     match &tortured {

@@ -7,6 +7,8 @@
 //! | `history` | histories of a map that reach every structure modification |
 //! | `log` | the log of level `disk`, on a disk that loses and fails |
 //! | `disk` | the database of level `disk`, likewise, with a pool that a kill leaves |
+//! | `bounds` | how many histories of the two are explored, and what came of them |
+//! | `syncs` | syncs of the two left out |
 //! | `builds` | indexes built of sorted pairs |
 //! | `batches` | the embedded database: batches over maps of different indexes |
 //! | `forgiven` | persists that a hunt may forgive |
@@ -15,6 +17,7 @@
 
 #[cfg(feature = "listed")]
 pub mod batches;
+pub mod bounds;
 #[cfg(feature = "listed")]
 pub mod builds;
 #[cfg(feature = "listed")]
@@ -23,3 +26,4 @@ pub mod forgiven;
 pub mod history;
 pub mod log;
 pub mod map;
+pub mod syncs;

@@ -10,16 +10,14 @@
 //! | `script` | what a history does, and notes of what it was told |
 //! | `truth` | what must be there after a crash, and what may be |
 //! | `explore` | crash points, images, second crashes |
-//! | `mutants` | syncs left out |
 //! | `damage` | bits, lengths and files that are not what was written |
 
 mod damage;
 mod explore;
-mod mutants;
 mod script;
 mod truth;
 
+#[cfg(feature = "listed")]
 pub(crate) use damage::mutate;
 pub use damage::{Damaged, damage};
-pub use explore::{Bounds, Report, torture};
-pub use mutants::{Fate, hunt};
+pub use explore::torture;

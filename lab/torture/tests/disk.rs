@@ -2,8 +2,8 @@
 //! disk` does.
 
 use std::time::Duration;
+use wollemi_torture::bounds::Bounds;
 use wollemi_torture::disk::{damage, torture};
-use wollemi_torture::log::Bounds;
 
 fn bounds(histories: u64) -> Bounds {
     let seed = std::env::var("SEED").map_or(1, |seed| seed.parse().expect("a number"));

@@ -2,7 +2,9 @@
 //! log` does.
 
 use std::time::Duration;
-use wollemi_torture::log::{Bounds, damage, hunt, torture};
+use wollemi_torture::bounds::Bounds;
+use wollemi_torture::log::{damage, torture};
+use wollemi_torture::syncs::hunt;
 
 /// After every crash of every history exactly the records that were appended are there, up to some position that is not
 /// before what was acknowledged.

@@ -3,7 +3,9 @@
 use super::target::Target;
 use super::{Args, output};
 use crate::exit::{Failure, Outcome};
-use ::torture::log::{Bounds, Damaged, Fate, Report, hunt};
+use ::torture::bounds::{Bounds, Report};
+use ::torture::log::Damaged;
+use ::torture::syncs::{Fate, hunt};
 use ::torture::{disk, log};
 use std::io::Write;
 use std::time::Instant;

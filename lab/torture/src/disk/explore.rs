@@ -4,13 +4,12 @@ use super::history::{Draw, History, ID, Left, on_disk, pool, run};
 use super::notes::{Allowed, Trouble};
 use super::state::State;
 use super::together;
-use crate::log::{Bounds, Report};
+use crate::bounds::{Bounds, Report};
 use crashkit::Random;
 use crashkit::disk::{CrashDisk, images};
 use crashkit::killed::told;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// How often crashes follow each other, at most.
 const DEPTH: u32 = 3;
@@ -25,26 +24,15 @@ const USED: u64 = 16;
 /// What is wrong, after which crashes, and the seed of the history, which fails again alone, but for those of several
 /// threads, which are likely to.
 pub fn torture(bounds: &Bounds) -> Result<Report, String> {
-    let mut explorer = Explorer {
-        bounds,
-        report: Report::default(),
-        seen: HashSet::new(),
-    };
-    let started = Instant::now();
-    for number in 0..bounds.histories {
-        if started.elapsed() >= bounds.budget || explorer.report.states >= bounds.states {
-            break;
-        }
-        let seed = bounds.seed.wrapping_add(number);
-        let explored = explorer.history(seed);
-        explored.map_err(|what| format!("history {seed}: {what}\n{}", explorer.report))?;
-    }
-    Ok(explorer.report)
+    bounds.explore(|report, seed| {
+        let seen = HashSet::new();
+        Explorer { bounds, report, seen }.history(seed)
+    })
 }
 
 struct Explorer<'b> {
     bounds: &'b Bounds,
-    report: Report,
+    report: &'b mut Report,
     /// States of this history that were judged.
     seen: HashSet<(u64, u64, usize, usize)>,
 }
@@ -52,8 +40,6 @@ struct Explorer<'b> {
 impl Explorer<'_> {
     fn history(&mut self, seed: u64) -> Result<(), String> {
         let mut random = Random(seed);
-        self.seen.clear();
-        self.report.histories += 1;
         if seed % 8 == 7 && self.bounds.skip.is_none() {
             self.report.together += 1;
             return self.together(&mut random);
@@ -86,11 +72,7 @@ impl Explorer<'_> {
         for (what, times) in &history.reached {
             *self.report.reached.entry(what).or_default() += times;
         }
-        for &site in &history.sync_sites {
-            if !self.report.sync_sites.contains(&site) {
-                self.report.sync_sites.push(site);
-            }
-        }
+        self.report.note_syncs(&history.sync_sites);
         Ok(history)
     }
 

@@ -10,7 +10,7 @@ use wollemi::{Db, Error, Expiring, Media};
 /// The map whose entries end.
 pub const LIVES: &str = "lives";
 
-/// The entries of a map, as whoever reads it sees them.
+/// The entries of a map, as a reader sees them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entries {
     /// The name of its index.

@@ -133,7 +133,7 @@ impl Thread<'_> {
             self.read(&mut random)?;
             match random.below(12) {
                 0 | 1 => drop(self.db.checkpoint(random.below(2) == 0)?),
-                // Somebody has a handle to it, so nothing comes of it.
+                // There is a handle of it, so the drop is refused.
                 2 | 3 => match self.db.drop_map("a") {
                     Err(Error::MapInUse(_)) => {}
                     other => drop(other?),

@@ -2,88 +2,11 @@
 
 use super::script::{Draw, History, run, run_together};
 use super::truth::{Trouble, Truth};
+use crate::bounds::{Bounds, Report};
 use crashkit::Random;
-use crashkit::disk::{CrashDisk, Medium, Site, images};
-use std::collections::{BTreeMap, HashSet};
-use std::fmt;
+use crashkit::disk::{CrashDisk, Medium, images};
+use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// What is explored.
-#[derive(Clone, Debug)]
-pub struct Bounds {
-    /// The seed of the first history; the others follow.
-    pub seed: u64,
-    /// Steps of a history.
-    pub steps: usize,
-    /// Images of one moment, at most.
-    pub images: usize,
-    /// One image in so many goes on and crashes again, and so does what each process leaves at its end.
-    pub again: u64,
-    /// No further history begins after this many.
-    pub histories: u64,
-    /// Nor after this many states.
-    pub states: u64,
-    /// Nor after this time.
-    pub budget: Duration,
-    /// A sync to leave out.
-    pub skip: Option<Site>,
-}
-
-impl Default for Bounds {
-    fn default() -> Bounds {
-        Bounds {
-            seed: 1,
-            steps: 40,
-            images: 10,
-            again: 50,
-            histories: u64::MAX,
-            states: u64::MAX,
-            budget: Duration::from_secs(60),
-            skip: None,
-        }
-    }
-}
-
-/// What was explored.
-#[derive(Clone, Debug, Default)]
-pub struct Report {
-    /// Histories.
-    pub histories: u64,
-    /// Moments at which the power went or the process was killed.
-    pub crash_points: u64,
-    /// States that were judged: what was left, and what must be there.
-    pub states: u64,
-    /// Of these, what a kill left.
-    pub kills: u64,
-    /// Histories that began with what a crash had left.
-    pub again: u64,
-    /// Histories of several threads.
-    pub together: u64,
-    /// Histories in which a call failed.
-    pub faults: u64,
-    /// Places that have called a sync.
-    pub sync_sites: Vec<Site>,
-    /// What was come to, and how often.
-    pub reached: BTreeMap<&'static str, u64>,
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} states ({} of kills) at {} crash points of {} histories, {} of them with failing calls and {} of several \
-             threads, and {} after a crash",
-            self.states,
-            self.kills,
-            self.crash_points,
-            self.histories,
-            self.faults,
-            self.together,
-            self.again
-        )
-    }
-}
 
 /// Explores histories until one fails or the bounds are reached.
 ///
@@ -92,26 +15,15 @@ impl fmt::Display for Report {
 /// What is wrong, after which crashes, and the seed of the history, which fails again alone, but for those of several
 /// threads, which are likely to.
 pub fn torture(bounds: &Bounds) -> Result<Report, String> {
-    let mut explorer = Explorer {
-        bounds,
-        report: Report::default(),
-        seen: HashSet::new(),
-    };
-    let started = Instant::now();
-    for number in 0..bounds.histories {
-        if started.elapsed() >= bounds.budget || explorer.report.states >= bounds.states {
-            break;
-        }
-        let seed = bounds.seed.wrapping_add(number);
-        let explored = explorer.history(seed);
-        explored.map_err(|what| format!("history {seed}: {what}\n{}", explorer.report))?;
-    }
-    Ok(explorer.report)
+    bounds.explore(|report, seed| {
+        let seen = HashSet::new();
+        Explorer { bounds, report, seen }.history(seed)
+    })
 }
 
 struct Explorer<'b> {
     bounds: &'b Bounds,
-    report: Report,
+    report: &'b mut Report,
     /// States of this history that were judged.
     seen: HashSet<(u64, usize, usize)>,
 }
@@ -122,14 +34,12 @@ const DEPTH: u32 = 3;
 impl Explorer<'_> {
     fn history(&mut self, seed: u64) -> Result<(), String> {
         let mut random = Random(seed);
-        self.seen.clear();
         let draw = Draw {
             steps: self.bounds.steps,
             first: 0,
             faults: seed.is_multiple_of(3),
             skip: self.bounds.skip,
         };
-        self.report.histories += 1;
         let history = if seed % 8 == 7 && self.bounds.skip.is_none() {
             self.report.together += 1;
             run_together(2 + seed / 8 % 3, self.bounds.steps as u64 / 4, &mut random)
@@ -143,11 +53,7 @@ impl Explorer<'_> {
 
     /// Crashes before each event.
     fn explore(&mut self, history: &History, depth: u32, random: &mut Random) -> Result<(), String> {
-        for &site in &history.sync_sites {
-            if !self.report.sync_sites.contains(&site) {
-                self.report.sync_sites.push(site);
-            }
-        }
+        self.report.note_syncs(&history.sync_sites);
         let mut medium = history.base.clone();
         // What comes after a crash is a longer way to the same moments: a share of them.
         let share = if depth == 1 { 1 } else { 4 };

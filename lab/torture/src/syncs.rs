@@ -1,6 +1,6 @@
 //! Syncs left out: is each of them missed?
 
-use super::explore::{Bounds, Report};
+use crate::bounds::{Bounds, Report};
 use crashkit::disk::Site;
 
 /// What became of a subject that leaves out one sync.
