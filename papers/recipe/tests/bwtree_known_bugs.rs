@@ -1,60 +1,16 @@
 //! What published P-BwTrees got wrong, each as a property.
 
-use index::conformance::steps::{Step, Stepping, Steps, with_hook};
+mod amid;
+
+use amid::{decided, filled, images, key, open};
+use index::conformance::steps::Stepping;
 use index::conformance::{Entries, Store, settled};
 use index::{Index, OnHeap};
 use pmem::{Hardware, Media};
-use std::cell::RefCell;
-use std::rc::Rc;
-use tempfile::TempDir;
 use wollemi_recipe::BwTree;
 
 /// Nodes of few entries, so that few keys split inner nodes.
 type Small<M> = BwTree<M, 8>;
-
-type Stepped = Rc<Store<Small<Stepping>>>;
-
-fn key(number: u64) -> Vec<u8> {
-    number.to_be_bytes().to_vec()
-}
-
-fn filled(numbers: impl Iterator<Item = u64>) -> (Stepped, Entries) {
-    let store = Store::<Small<Stepping>>::create_on(Stepping::machine(Steps));
-    let mut model = Entries::new();
-    for number in numbers {
-        store.put(&mut model, &key(number), b"8 bytes!");
-    }
-    (Rc::new(store), model)
-}
-
-/// What a killed process leaves after each step of `change` that alters memory.
-fn images(store: &Stepped, change: impl FnOnce(&Small<Stepping>)) -> Vec<TempDir> {
-    let images = Rc::new(RefCell::new(vec![store.image()]));
-    let (source, copies) = (Rc::clone(store), Rc::clone(&images));
-    let hook = move |step| {
-        if matches!(step, Step::Store | Step::Unpersisted) {
-            copies.borrow_mut().push(source.image());
-        }
-    };
-    with_hook(hook, || change(store.index()));
-    images.take()
-}
-
-fn open(image: TempDir) -> Store<Small<Hardware>> {
-    Store::open_in(image, Hardware::detect())
-}
-
-/// Takes over whether the key in flight is there.
-fn decided<M: Media>(store: &Store<Small<M>>, model: &Entries, key: &[u8], value: &[u8]) -> Entries {
-    let mut model = model.clone();
-    let guard = heap::pin();
-    if store.index().get(key, &guard).expect("no error").is_some() {
-        model.insert(key.to_vec(), value.to_vec());
-    } else {
-        model.remove(key);
-    }
-    model
-}
 
 /// Objects in use by an index of this kind without keys: the root, the cell of its leaf, and the base.
 const EMPTY: u64 = 3;
@@ -74,7 +30,7 @@ fn empty<M: Media>(store: &Store<Small<M>>, model: &mut Entries) {
 fn a_split_that_is_completed_later_keeps_what_both_halves_were_told() {
     let mut crashes = 0;
     for count in [8, 62, 63, 64] {
-        let (store, model) = filled((0..count).map(|number| 4 * number));
+        let (store, model) = filled::<Small<Stepping>>((0..count).map(|number| 4 * number));
         for between in (0..8).map(|number| key(4 * (count - 8) + 4 * number + 1)) {
             let model = decided(&store, &model, &between, b"between!");
             let images = images(&store, |index| {
@@ -82,7 +38,7 @@ fn a_split_that_is_completed_later_keeps_what_both_halves_were_told() {
             });
             for image in images {
                 crashes += 1;
-                let store = open(image);
+                let store = open::<Small<Hardware>>(image);
                 let mut model = model.clone();
                 for number in 0..8 {
                     let key = key(4 * (count - 8) + 4 * number + 1);
@@ -108,7 +64,7 @@ fn a_split_that_is_completed_later_keeps_what_both_halves_were_told() {
 #[test]
 fn a_crash_in_a_removal_loses_no_sibling() {
     let mut crashes = 0;
-    let (store, mut model) = filled(0..150);
+    let (store, mut model) = filled::<Small<Stepping>>(0..150);
     // Leaves that are the first of their parent, among others, and the last ones.
     for number in (40..150).chain(0..40) {
         if model.len() % 3 != 0 {
@@ -121,7 +77,7 @@ fn a_crash_in_a_removal_loses_no_sibling() {
         let left = decided(&store, &model, &key(number), b"8 bytes!");
         for image in images.into_iter().step_by(2) {
             crashes += 1;
-            let store = open(image);
+            let store = open::<Small<Hardware>>(image);
             let mut model = decided(&store, &model, &key(number), b"8 bytes!");
             store.compare(&model);
             for other in number.saturating_sub(9)..number + 9 {

@@ -1,60 +1,17 @@
 //! What published P-Masstrees got wrong, each as a property.
 
+mod amid;
+
+use amid::{decided, filled, images, key, open};
 use heap::{Heap, State};
 use index::conformance::steps::{Step, Stepping, Steps, with_hook};
 use index::conformance::{Entries, Store, settled};
 use index::{Index, OnHeap};
 use pmem::{Hardware, Pool};
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use tempfile::TempDir;
 use wollemi_recipe::Masstree;
-
-type Stepped = Rc<Store<Masstree<Stepping>>>;
-
-fn key(number: u64) -> Vec<u8> {
-    number.to_be_bytes().to_vec()
-}
-
-/// Keys of a layer, in ascending order: borders of twelve.
-fn filled(numbers: impl Iterator<Item = u64>) -> (Stepped, Entries) {
-    let store = Store::<Masstree<Stepping>>::create_on(Stepping::machine(Steps));
-    let mut model = Entries::new();
-    for number in numbers {
-        store.put(&mut model, &key(number), b"8 bytes!");
-    }
-    (Rc::new(store), model)
-}
-
-/// What a killed process leaves after each step of `change` that alters memory.
-fn images(store: &Stepped, change: impl FnOnce(&Masstree<Stepping>)) -> Vec<TempDir> {
-    let images = Rc::new(RefCell::new(vec![store.image()]));
-    let (source, copies) = (Rc::clone(store), Rc::clone(&images));
-    let hook = move |step| {
-        if matches!(step, Step::Store | Step::Unpersisted) {
-            copies.borrow_mut().push(source.image());
-        }
-    };
-    with_hook(hook, || change(store.index()));
-    images.take()
-}
-
-fn open(image: TempDir) -> Store<Masstree> {
-    Store::open_in(image, Hardware::detect())
-}
-
-/// Takes over whether the key in flight is there.
-fn decided(store: &Store<Masstree>, model: &Entries, key: &[u8], value: &[u8]) -> Entries {
-    let mut model = model.clone();
-    let guard = heap::pin();
-    if store.index().get(key, &guard).expect("no error").is_some() {
-        model.insert(key.to_vec(), value.to_vec());
-    } else {
-        model.remove(key);
-    }
-    model
-}
 
 /// A half split that is ended after a crash keeps what was acknowledged in the sibling since: wherever the crash came,
 /// values change on both sides first, then keys come on both sides, and after another crash all of it is there. (To
@@ -63,14 +20,14 @@ fn decided(store: &Store<Masstree>, model: &Entries, key: &[u8], value: &[u8]) -
 #[test]
 fn a_split_that_is_ended_later_keeps_what_the_sibling_was_told() {
     for count in [13, 37] {
-        let (store, model) = filled((0..count).map(|number| 4 * number));
+        let (store, model) = filled::<Masstree<Stepping>>((0..count).map(|number| 4 * number));
         let between = key(4 * (count - 13) + 9);
         let images = images(&store, |index| {
             assert!(index.insert(&between, b"between!").expect("room"))
         });
         assert!(images.len() > 10, "{}", images.len());
         for image in images {
-            let store = open(image);
+            let store = open::<Masstree<Hardware>>(image);
             let mut model = decided(&store, &model, &between, b"between!");
             for number in (0..count).rev() {
                 store.put(&mut model, &key(4 * number), b"changed.");
@@ -89,7 +46,7 @@ fn a_split_that_is_ended_later_keeps_what_the_sibling_was_told() {
 #[test]
 fn a_split_amid_the_trace_takes_nothing_from_it() {
     const LONG: &[u8] = b"in a leaf of its own";
-    let (store, _) = filled(0..0);
+    let (store, _) = filled::<Masstree<Stepping>>(0..0);
     let numbers: Vec<_> = (0..26).map(|number| 4 * number).collect();
     for &number in &numbers {
         store.index().upsert(&key(number), LONG).expect("room");
@@ -144,7 +101,7 @@ fn a_split_amid_the_trace_takes_nothing_from_it() {
 /// sibling is lost, at any pair of steps.
 #[test]
 fn a_crash_in_a_split_and_then_in_a_removal_loses_no_sibling() {
-    let (store, model) = filled(0..37);
+    let (store, model) = filled::<Masstree<Stepping>>(0..37);
     let split = images(&store, |index| {
         assert!(index.insert(&key(37), b"8 bytes!").expect("room"))
     });
@@ -182,7 +139,7 @@ fn a_crash_in_a_split_and_then_in_a_removal_loses_no_sibling() {
                 assert!(index.remove(&key(last)).expect("no error"))
             }) {
                 crashes += 1;
-                let store = open(image);
+                let store = open::<Masstree<Hardware>>(image);
                 let mut left = decided(&store, &left, &key(last), b"8 bytes!");
                 store.compare(&left);
                 for number in 0..45 {

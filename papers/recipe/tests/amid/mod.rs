@@ -1,0 +1,56 @@
+//! Processes that are killed amid a change, as stores of images of their pools.
+
+use index::conformance::steps::{Step, Stepping, Steps, with_hook};
+use index::conformance::{Entries, Store};
+use index::{Index, OnHeap};
+use pmem::Hardware;
+use std::cell::RefCell;
+use std::rc::Rc;
+use tempfile::TempDir;
+
+pub type Stepped<I> = Rc<Store<I>>;
+
+/// Keys of eight bytes, in the order of their numbers.
+pub fn key(number: u64) -> Vec<u8> {
+    number.to_be_bytes().to_vec()
+}
+
+/// An index of these keys, and what it holds.
+pub fn filled<I: OnHeap<Media = Stepping>>(numbers: impl Iterator<Item = u64>) -> (Stepped<I>, Entries) {
+    let store = Store::<I>::create_on(Stepping::machine(Steps));
+    let mut model = Entries::new();
+    for number in numbers {
+        store.put(&mut model, &key(number), b"8 bytes!");
+    }
+    (Rc::new(store), model)
+}
+
+/// What a killed process leaves after each step of `change` that alters memory.
+pub fn images<I: OnHeap + 'static>(store: &Stepped<I>, change: impl FnOnce(&I)) -> Vec<TempDir> {
+    let images = Rc::new(RefCell::new(vec![store.image()]));
+    let (source, copies) = (Rc::clone(store), Rc::clone(&images));
+    let hook = move |step| {
+        if matches!(step, Step::Store | Step::Unpersisted) {
+            copies.borrow_mut().push(source.image());
+        }
+    };
+    with_hook(hook, || change(store.index()));
+    images.take()
+}
+
+/// Opens what a killed process has left.
+pub fn open<I: OnHeap<Media = Hardware>>(image: TempDir) -> Store<I> {
+    Store::open_in(image, Hardware::detect())
+}
+
+/// What the index holds, if all but one key is as in `model`: takes over whether the key in flight is there.
+pub fn decided<I: OnHeap>(store: &Store<I>, model: &Entries, key: &[u8], value: &[u8]) -> Entries {
+    let mut model = model.clone();
+    let guard = heap::pin();
+    if store.index().get(key, &guard).expect("no error").is_some() {
+        model.insert(key.to_vec(), value.to_vec());
+    } else {
+        model.remove(key);
+    }
+    model
+}
