@@ -17,7 +17,7 @@ fn filled() -> Pool {
     pool
 }
 
-/// A second opener is told who has the pool, and changes nothing.
+/// The error of a second opener names the process that has the pool, and nothing is changed.
 #[test]
 fn a_second_opener_is_told_who_is_first() {
     let pool = filled();

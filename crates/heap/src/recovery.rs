@@ -408,7 +408,7 @@ impl<M: Media> Heap<M> {
     }
 
     /// For a caller that was told that the pool is full: if recovery is under way, waits until it has ended; has what
-    /// was retired come back, as far as nobody holds a guard of then; and says that it is worth trying again. Returns
+    /// was retired come back, as far as no guard of then is held; and says that it is worth trying again. Returns
     /// `false` at once to a thread that holds a guard. The caller holds no [pause](Heap::pause_trace) either.
     pub fn wait_for_room(&self) -> bool {
         if crate::is_pinned() {

@@ -255,8 +255,8 @@ fn what_is_wrong_with_a_directory_is_told() {
     assert_eq!(names(path), [""; 0]);
 }
 
-/// A record that was durable and does not check any more is damage, also where nobody knows how far the log went: those behind
-/// it say that it was durable.
+/// A record that was durable and whose checksum is wrong is damage, also where no position says how far the log went:
+/// those behind it say that it was durable.
 #[test]
 fn damage_is_no_end() {
     let directory = tempfile::tempdir().expect("a directory");

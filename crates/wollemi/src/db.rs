@@ -405,7 +405,7 @@ impl<M: Media> Maps<M> {
     /// Looks when no write is under way, and no map is being made.
     fn at_rest<T>(&self, look: impl FnOnce(&Pool<M>) -> Result<T, Error>) -> Result<T, Error> {
         let Store { heap, traffic, .. } = &self.store;
-        // Whoever makes a map is behind no gate, but holds the table between the record and the root.
+        // A thread that makes a map is behind no gate, but holds the table between the record and the root.
         let _held = self.held();
         let _closed = traffic.gate.close(heap.media())?;
         look(heap.pool())

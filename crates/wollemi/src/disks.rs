@@ -25,7 +25,7 @@ pub struct OnDisk {
     pub small: u64,
     /// Threads of a rebuild.
     pub rebuild_threads: usize,
-    /// Whether threads take checkpoints and sync what nobody waits for. Otherwise nothing runs by itself.
+    /// Whether threads take checkpoints and sync the records that no write waits for. Otherwise nothing runs by itself.
     pub has_threads: bool,
 }
 

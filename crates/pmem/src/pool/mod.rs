@@ -440,8 +440,8 @@ impl<M: Media> Pool<M> {
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
-    /// Has the pool count as not closed when it is, as after a crash, or not: for an owner who has not written yet what
-    /// belongs to the pool elsewhere.
+    /// Has the pool count as not closed when it is, as after a crash, or not: for an owner that has not yet written
+    /// what belongs to the pool elsewhere.
     pub fn leave_unclosed(&self, wanted: bool) {
         self.stays_unclosed.store(wanted, Ordering::Release);
     }

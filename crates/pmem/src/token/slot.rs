@@ -43,9 +43,9 @@ impl PSlot {
         Link::from_word(word)
     }
 
-    /// Like [`load`](PSlot::load), and takes the mark away. The caller holds the lock on the slot, so that nobody else
-    /// is publishing into it; or where only [`publish_if`](PSlot::publish_if) does, under a guard, so that no link
-    /// comes back.
+    /// Like [`load`](PSlot::load), and takes the mark away. The caller holds the lock on the slot, so that no other
+    /// thread is publishing into it; or where only [`publish_if`](PSlot::publish_if) does, under a guard, so that no
+    /// link comes back.
     #[track_caller]
     pub fn settle<M: Media>(&self, media: &M) -> Link {
         let word = media.load(&self.0);

@@ -98,7 +98,7 @@ impl Bell {
 pub(crate) struct Thread<D: Disk, M: Media> {
     shared: Arc<Shared<D, M>>,
     thread: Option<JoinHandle<()>>,
-    /// Makes durable what nobody waits for.
+    /// Makes durable the records that no write waits for.
     syncer: Option<Syncer>,
 }
 
@@ -213,7 +213,7 @@ impl<D: Disk, M: Media> Drop for Thread<D, M> {
             // A panic of the thread has been told where it happened.
             let _ = thread.join();
         }
-        // Nobody writes any more.
+        // All handles of the database are gone, so no thread writes.
         let Shared { log, maps, .. } = &*self.shared;
         if log.sync().is_ok() {
             // Where this fails, the next opening replays a little more.

@@ -44,7 +44,7 @@ pub(crate) struct Settings {
     /// Threads of a rebuild.
     pub rebuild_threads: usize,
     pub sizes: Sizes,
-    /// Whether threads take checkpoints and sync what nobody waits for.
+    /// Whether threads take checkpoints, and sync the records that no write waits for.
     pub has_threads: bool,
 }
 

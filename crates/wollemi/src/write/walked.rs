@@ -108,7 +108,8 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-    /// Whoever drops a map waits for the walk to leave it, and the walk is told to, and waits for the drop to end.
+    /// A thread that drops a map tells the walk to leave it and waits until it has; then the walk waits for the drop to
+    /// end.
     #[test]
     fn walks_and_drops_take_turns() {
         let (walked, left, ended) = (

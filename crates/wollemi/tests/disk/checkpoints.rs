@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use wollemi::{Error, IndexKind};
 
-/// A map that cannot be dropped, since somebody holds it, is in the checkpoint as a whole, however often it is tried.
+/// A map that cannot be dropped, since there is a handle of it, is in the checkpoint as a whole, however often it is
+/// tried.
 #[test]
 fn a_drop_that_is_refused_takes_nothing_from_a_checkpoint() -> Result<(), Error> {
     let place = Place::new();

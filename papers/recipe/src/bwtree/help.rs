@@ -1,5 +1,5 @@
 //! The helping mechanism (RECIPE's Condition #2): a modification of several nodes is a sequence of compare-and-swaps, each
-//! durable before the next, and whoever is to write where one was begun ends it first.
+//! durable before the next, and the next writer to a node where one was begun ends it first.
 //!
 //! | modification | 1 | 2 | 3 |
 //! |---|---|---|---|

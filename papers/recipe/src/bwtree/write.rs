@@ -1,4 +1,4 @@
-//! Writes: every one is an edit of one key (`index::Edit`), tried until nobody was faster.
+//! Writes: every one is an edit of one key (`index::Edit`), tried until no other writer was faster.
 //!
 //! 1. Find the key's leaf, without locks.
 //! 2. Let the edit decide, given the pair that the chain has.

@@ -223,8 +223,8 @@ impl PoolFile {
     /// holes read as zeros, where there are such. (That these file systems tell holes from data is not to be relied on:
     /// where they do not, all is data.)
     ///
-    /// What is there stays, since nobody else writes there now: the opener of a pool has the file alone, a pool
-    /// grows where it is not mapped, and pages that were given back are their allocator's alone.
+    /// What is there stays, since no other process or thread writes there now: the opener of a pool has the file alone,
+    /// a pool grows where it is not mapped, and pages that were given back are their allocator's alone.
     fn write_zeros(&self, from: u64, to: u64) -> Result<(), ErrorKind> {
         let end = self.len()?;
         let mut at = from;
