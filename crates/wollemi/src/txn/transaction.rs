@@ -303,8 +303,24 @@ impl<M: Media> Transaction<'_, M> {
         self.reads.into_inner()
     }
 
-    /// Checks that what was read is still so, for a transaction that is given up.
-    fn check(self) -> Result<(), Error> {
+    /// Checks that what it has read is still so, and gives it up: it changes nothing. For those who run a transaction again
+    /// by themselves, as [`Db::transact`] does: an error that they met in it may come of what never was together.
+    ///
+    /// ```
+    /// let db = wollemi::Db::anonymous()?;
+    /// let map = db.map("seats")?;
+    /// let tx = db.begin();
+    /// let seat = tx.get(&map, "7a")?;
+    /// map.upsert("7a", "bob")?; // another thread is faster
+    /// assert_eq!(seat, None);
+    /// assert!(matches!(tx.check(), Err(wollemi::Error::Conflict { .. })));
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] if something that it has read was changed, or is about to be changed by another commit.
+    pub fn check(self) -> Result<(), Error> {
         let (points, ranges) = self.reads.into_inner().into_parts();
         self.store.check_reads(&points, &ranges)
     }
