@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Builds the native library with Cargo's profile $1 and puts it into the folder $2.
+set -euo pipefail
+profile=$1 folder=$2
+cd "$(dirname "$0")"
+cargo build --quiet --locked --profile "$profile"
+built=$([ "$profile" = dev ] && echo debug || echo "$profile")
+mkdir -p "$folder"
+cp "${CARGO_TARGET_DIR:-target}/$built/libwollemi_java.so" "$folder/"

@@ -1,0 +1,26 @@
+//! The native methods, by what they are called on.
+
+mod database;
+mod expiring;
+mod maps;
+mod snapshots;
+mod transactions;
+
+/// Native methods of `io.github.wollemi.Handle`. The body is a fallible closure over the environment; what it fails with, a
+/// panic included, becomes an exception.
+macro_rules! native {
+    ($($name:literal => fn $rust:ident<$l:lifetime>($env:ident $(, $argument:ident: $type:ty)* $(,)?) -> $result:ty $body:block)*) => {$(
+        // J2: the name and the types are those that `Handle.java` declares.
+        #[unsafe(export_name = concat!("Java_io_github_wollemi_Handle_", $name))]
+        extern "system" fn $rust<$l>(
+            mut unowned: jni::EnvUnowned<$l>,
+            _this: jni::objects::JObject<$l>
+            $(, $argument: $type)*
+        ) -> $result {
+            let outcome = unowned.with_env(|$env| -> Result<$result, $crate::failure::Failure> { $body });
+            outcome.resolve::<$crate::failure::Throw>()
+        }
+    )*};
+}
+
+use native;

@@ -1,0 +1,147 @@
+//! What goes wrong, as Java sees it.
+
+use heap::MayBeFull;
+use jni::errors::ErrorPolicy;
+use jni::objects::{JByteArray, JThrowable};
+use jni::{Env, JValue, jni_sig, jni_str};
+use std::any::Any;
+use wollemi::{Error, IndexError, PoolErrorKind};
+
+/// Why a call failed.
+pub enum Failure {
+    /// What it was called on is closed.
+    Closed(&'static str),
+    /// The database says so.
+    Database(Error),
+    /// An argument makes no sense.
+    Argument(String),
+    /// A JNI call failed; if Java has thrown something, that is on its way.
+    Jni(jni::errors::Error),
+}
+
+impl From<jni::errors::Error> for Failure {
+    fn from(error: jni::errors::Error) -> Failure {
+        Failure::Jni(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Database(error)
+    }
+}
+
+impl From<IndexError> for Failure {
+    fn from(error: IndexError) -> Failure {
+        Failure::Database(error.into())
+    }
+}
+
+/// The names in `io.github.wollemi.WollemiException.Kind`, and those that become exceptions of Java's own: see `Failure.java`.
+fn kind(error: &Error) -> &'static str {
+    if error.is_full() {
+        return "FULL";
+    }
+    match error {
+        Error::Index(IndexError::KeyTooLong(_) | IndexError::ValueTooLong(_)) => "argument",
+        Error::MapName(_) | Error::OtherDatabase(_) => "argument",
+        Error::Index(IndexError::Unordered) => "unsupported",
+        Error::Index(IndexError::ReadOnly) => "READ_ONLY",
+        Error::Index(IndexError::Unfinished) | Error::Unfinished(_) => "UNFINISHED",
+        Error::Index(IndexError::NotDurable(_)) => "NOT_DURABLE",
+        Error::Index(IndexError::Heap(wollemi::HeapError::Damaged { .. })) => "DAMAGED",
+        Error::Heap(wollemi::HeapError::Damaged { .. }) => "DAMAGED",
+        Error::Pool(error) => match error.kind {
+            PoolErrorKind::Busy { .. } => "IN_USE",
+            PoolErrorKind::Missing => "MISSING",
+            PoolErrorKind::Damaged { .. } | PoolErrorKind::Truncated { .. } => "DAMAGED",
+            _ => "POOL",
+        },
+        Error::InUse | Error::MapInUse(_) => "IN_USE",
+        Error::OtherIndex { .. } | Error::OtherKind { .. } | Error::LeftOut { .. } => "OTHER_INDEX",
+        Error::Conflict { .. } => "conflict",
+        Error::SnapshotOutgrown(_) => "SNAPSHOT_OUTGROWN",
+        Error::NotExpiring(_) => "NOT_EXPIRING",
+        _ => "OTHER",
+    }
+}
+
+/// Throws the exception that a failure is.
+pub struct Throw;
+
+impl<T: Default> ErrorPolicy<T, Failure> for Throw {
+    type Captures<'unowned_env_local: 'native_method, 'native_method> = ();
+
+    fn on_error<'unowned_env_local: 'native_method, 'native_method>(
+        env: &mut Env<'unowned_env_local>,
+        _: &mut (),
+        failure: Failure,
+    ) -> jni::errors::Result<T> {
+        match failure {
+            Failure::Closed(what) => throw(env, "closed", what, None),
+            Failure::Argument(what) => throw(env, "argument", &what, None),
+            Failure::Database(Error::Conflict { map, key }) => {
+                let message = Error::Conflict {
+                    map: map.clone(),
+                    key: key.clone(),
+                }
+                .to_string();
+                throw(env, "conflict", &message, Some((&map, &key)))
+            }
+            Failure::Database(error) => throw(env, kind(&error), &error.to_string(), None),
+            Failure::Jni(_) if env.exception_check() => Ok(()),
+            Failure::Jni(error) => throw(env, "OTHER", &error.to_string(), None),
+        }?;
+        Ok(T::default())
+    }
+
+    fn on_panic<'unowned_env_local: 'native_method, 'native_method>(
+        env: &mut Env<'unowned_env_local>,
+        _: &mut (),
+        payload: Box<dyn Any + Send + 'static>,
+    ) -> jni::errors::Result<T> {
+        let said = payload
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| payload.downcast_ref::<String>().cloned());
+        let said = said.unwrap_or_default();
+        throw(
+            env,
+            "PANIC",
+            &format!("a bug of Wollemi's, please report it: {said}"),
+            None,
+        )?;
+        Ok(T::default())
+    }
+}
+
+/// Has `Failure.of` make the exception, and throws it. `conflict`: the map's name and the key.
+fn throw(
+    env: &mut Env,
+    kind: &str,
+    message: &str,
+    conflict: Option<(&str, &[u8])>,
+) -> jni::errors::Result<()> {
+    if env.exception_check() {
+        return Ok(());
+    }
+    let class = env.find_class(jni_str!("io/github/wollemi/Failure"))?;
+    let kind = env.new_string(kind)?;
+    let message = env.new_string(message)?;
+    let (map, key) = match conflict {
+        Some((map, key)) => (env.new_string(map)?, env.byte_array_from_slice(key)?),
+        None => (Default::default(), JByteArray::default()),
+    };
+    let made = env.call_static_method(
+        class,
+        jni_str!("of"),
+        jni_sig!((java.lang.String, java.lang.String, java.lang.String, jbyte[]) -> java.lang.RuntimeException),
+        &[JValue::Object(&kind), JValue::Object(&message), JValue::Object(&map), JValue::Object(&key)],
+    )?;
+    let exception = env.cast_local::<JThrowable>(made.l()?)?;
+    match env.throw(exception) {
+        // This is how jni says that it is thrown.
+        Err(jni::errors::Error::JavaException) => Ok(()),
+        other => other,
+    }
+}

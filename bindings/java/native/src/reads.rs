@@ -1,0 +1,163 @@
+//! Batches of entries: what a cursor of Java's takes a call.
+//!
+//! A batch is packed: one byte string of one byte, 1 if there may be more, then keys and values by turns.
+
+use crate::bytes::Packed;
+use crate::failure::Failure;
+use crate::table::Map;
+use index::{Direction, behind};
+use std::ops::{Bound, ControlFlow};
+use wollemi::Entry;
+
+/// Large values end a batch early.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Bytes of values that end a reading of many keys early.
+const MANY_BYTES: usize = 16 << 20;
+
+/// What a cursor asks for.
+pub struct Ask {
+    pub lower: Bound<Vec<u8>>,
+    pub upper: Bound<Vec<u8>>,
+    /// The last key that it has seen.
+    pub after: Option<Vec<u8>>,
+    pub reverse: bool,
+    pub limit: usize,
+}
+
+type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+
+impl Ask {
+    fn direction(&self) -> Direction {
+        if self.reverse {
+            Direction::Reverse
+        } else {
+            Direction::Forward
+        }
+    }
+
+    fn bounds(&self) -> Bounds<'_> {
+        (
+            self.lower.as_ref().map(Vec::as_slice),
+            self.upper.as_ref().map(Vec::as_slice),
+        )
+    }
+
+    /// The bounds of what is left.
+    fn left(&self) -> Bounds<'_> {
+        let (lower, upper) = self.bounds();
+        match (&self.after, self.reverse) {
+            (None, _) => (lower, upper),
+            (Some(key), false) => (Bound::Excluded(key), upper),
+            (Some(key), true) => (lower, Bound::Excluded(key)),
+        }
+    }
+}
+
+/// A batch that grows.
+struct Batch {
+    packed: Packed,
+    entries: usize,
+    bytes: usize,
+}
+
+impl Batch {
+    fn new() -> Batch {
+        let mut packed = Packed::default();
+        packed.put(Some(&[0]));
+        Batch {
+            packed,
+            entries: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Adds an entry; whether that was the last for which there is room.
+    fn put(&mut self, key: &[u8], value: &[u8], limit: usize) -> bool {
+        self.packed.put(Some(key));
+        self.packed.put(Some(value));
+        self.entries += 1;
+        self.bytes += key.len() + value.len();
+        let full = self.entries >= limit || self.bytes >= BATCH_BYTES;
+        if full {
+            self.packed.0[4] = 1;
+        }
+        full
+    }
+}
+
+/// The next entries of a map, in its own order, under one pin.
+pub fn of_map(Map { map, .. }: &Map, ask: &Ask) -> Result<Vec<u8>, Failure> {
+    let index = map.index();
+    let order = index.order();
+    // All keys are no range, and a cursor over all of them goes on behind any key.
+    let (lower, upper) = ask.bounds();
+    order.take_range(lower, upper)?;
+    let (lower, upper) = ask.left();
+    let mut batch = Batch::new();
+    if !order.has_between(lower, upper) {
+        return Ok(batch.packed.0);
+    }
+    let mut last = None;
+    let guard = heap::pin();
+    index.walk(lower, upper, ask.direction(), &guard, &mut |key, value| {
+        if batch.put(key, &value, ask.limit) {
+            last = Some(key.to_vec());
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    })?;
+    if let Some(last) = last {
+        // In a damaged pool keys may come in any order, and the cursor would not end.
+        let from = if ask.reverse { upper } else { lower };
+        behind(order, &last, from, ask.direction())?;
+    }
+    Ok(batch.packed.0)
+}
+
+/// The next entries that an iterator yields from the end that is asked for.
+fn of_entries(
+    mut entries: impl DoubleEndedIterator<Item = Result<Entry, wollemi::Error>>,
+    ask: &Ask,
+) -> Result<Vec<u8>, Failure> {
+    let mut batch = Batch::new();
+    while let Some(entry) = if ask.reverse {
+        entries.next_back()
+    } else {
+        entries.next()
+    } {
+        let (key, value) = entry?;
+        if batch.put(&key, &value, ask.limit) {
+            break;
+        }
+    }
+    Ok(batch.packed.0)
+}
+
+/// The next entries of a map as a snapshot has it.
+pub fn of_view(view: &wollemi::View, map: &Map, ask: &Ask) -> Result<Vec<u8>, Failure> {
+    map.map.index().order().require_keys()?;
+    of_entries(view.range(ask.left()), ask)
+}
+
+/// The next entries of a map as a transaction sees it.
+pub fn of_transaction(
+    transaction: &wollemi::Transaction<'_>,
+    map: &Map,
+    ask: &Ask,
+) -> Result<Vec<u8>, Failure> {
+    of_entries(transaction.range(&map.map, ask.left())?, ask)
+}
+
+/// The values of the first of these keys, of as many as have a bounded number of bytes, and at least of one.
+pub fn many(Map { map, .. }: &Map, keys: &[&[u8]]) -> Result<Vec<u8>, Failure> {
+    let reader = map.reader();
+    let mut packed = Packed::default();
+    for value in reader.multi_get(keys)? {
+        packed.put(value.as_deref());
+        if packed.0.len() >= MANY_BYTES {
+            break;
+        }
+    }
+    Ok(packed.0)
+}

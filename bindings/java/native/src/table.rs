@@ -1,0 +1,182 @@
+//! What Java's numbers stand for.
+//!
+//! I1 Numbers count up, and none is used twice.
+//! I2 What belongs to a database is listed in it ([`Database::own`]), and nothing is added once it is closed. So closing a
+//!    database closes all that belongs to it.
+
+use crate::failure::Failure;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+use wollemi::{Db, Sweeper};
+
+/// A database, and the numbers of what belongs to it; `None`: it is closed.
+pub struct Database {
+    pub db: Db,
+    owned: Mutex<Option<HashSet<u64>>>,
+}
+
+/// A handle of a map. Fields are dropped in their order, so the database goes last.
+pub struct Map {
+    pub map: wollemi::Map,
+    pub database: Arc<Database>,
+}
+
+/// A snapshot.
+pub struct Snapshot {
+    pub snapshot: wollemi::Snapshot,
+    pub _database: Arc<Database>,
+}
+
+/// A transaction that may be committed, or was.
+pub struct Running<'d>(pub Option<wollemi::Transaction<'d>>);
+
+self_cell::self_cell!(
+    /// A transaction, and the database that it borrows from.
+    pub struct Borrowed {
+        owner: Arc<Database>,
+        #[not_covariant]
+        dependent: Running,
+    }
+);
+
+/// A transaction. Calls of several threads take turns.
+pub struct Transaction {
+    pub running: Mutex<Borrowed>,
+    pub _database: Arc<Database>,
+}
+
+/// A thread that removes entries past their end.
+pub struct Sweeping {
+    pub sweeper: Sweeper,
+    pub _database: Arc<Database>,
+}
+
+/// What a number stands for.
+#[derive(Clone)]
+pub enum Object {
+    Database(Arc<Database>),
+    Map(Arc<Map>),
+    Snapshot(Arc<Snapshot>),
+    Transaction(Arc<Transaction>),
+    Sweeper(Arc<Sweeping>),
+}
+
+/// Numbers count up, so they need no better hash than themselves.
+#[derive(Default)]
+struct Identity(u64);
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, _: &[u8]) {}
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+type Shard = HashMap<u64, Object, BuildHasherDefault<Identity>>;
+
+/// Calls with different numbers seldom meet at a lock.
+const SHARDS: usize = 16;
+
+static NEXT: AtomicU64 = AtomicU64::new(1);
+static TABLE: [RwLock<Shard>; SHARDS] =
+    [const { RwLock::new(HashMap::with_hasher(BuildHasherDefault::new())) }; SHARDS];
+
+fn shard(number: u64) -> &'static RwLock<Shard> {
+    &TABLE[number as usize % SHARDS]
+}
+
+// What a panicking holder leaves is whole: each change is one insertion or removal.
+fn insert(object: Object) -> u64 {
+    let number = NEXT.fetch_add(1, Relaxed);
+    let mut shard = shard(number).write().unwrap_or_else(PoisonError::into_inner);
+    shard.insert(number, object);
+    number
+}
+
+fn remove(number: u64) -> Option<Object> {
+    let mut shard = shard(number).write().unwrap_or_else(PoisonError::into_inner);
+    shard.remove(&number)
+}
+
+fn find(number: i64) -> Option<Object> {
+    let number = number as u64;
+    let shard = shard(number).read().unwrap_or_else(PoisonError::into_inner);
+    shard.get(&number).cloned()
+}
+
+macro_rules! lookups {
+    ($($name:ident, $variant:ident, $type:ty, $what:literal;)*) => {$(
+        pub fn $name(number: i64) -> Result<Arc<$type>, Failure> {
+            match find(number) {
+                Some(Object::$variant(object)) => Ok(object),
+                _ => Err(Failure::Closed($what)),
+            }
+        }
+    )*};
+}
+
+lookups! {
+    database, Database, Database, "the database is closed";
+    map, Map, Map, "the map is closed, or its database is";
+    snapshot, Snapshot, Snapshot, "the snapshot is closed, or its database is";
+    transaction, Transaction, Transaction, "the transaction has ended, or its database is closed";
+    sweeper, Sweeper, Sweeping, "the sweeper is closed, or its database is";
+}
+
+/// A number for a database that was opened.
+pub fn add_database(db: Db) -> u64 {
+    let owned = Mutex::new(Some(HashSet::new()));
+    insert(Object::Database(Arc::new(Database { db, owned })))
+}
+
+impl Database {
+    /// A number for what belongs to the database.
+    pub fn own(&self, object: Object) -> Result<u64, Failure> {
+        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+        let owned = owned.as_mut().ok_or(Failure::Closed("the database is closed"))?;
+        let number = insert(object);
+        owned.insert(number);
+        Ok(number)
+    }
+
+    fn disown(&self, number: u64) {
+        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(owned) = owned.as_mut() {
+            owned.remove(&number);
+        }
+    }
+
+    fn close(&self) -> HashSet<u64> {
+        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+        owned.take().unwrap_or_default()
+    }
+}
+
+/// Closes what a number stands for; `false` if it is closed already. A database is closed with all that belongs to it, and
+/// when this returns its pool is.
+pub fn close(number: i64) -> bool {
+    let number = number as u64;
+    match remove(number) {
+        None => return false,
+        Some(Object::Map(map)) => map.database.disown(number),
+        Some(Object::Snapshot(snapshot)) => snapshot._database.disown(number),
+        Some(Object::Transaction(transaction)) => transaction._database.disown(number),
+        Some(Object::Sweeper(sweeper)) => sweeper._database.disown(number),
+        Some(Object::Database(database)) => {
+            for owned in database.close() {
+                drop(remove(owned));
+            }
+            // Nobody can find it any more. Each call that has found it ends by itself.
+            while Arc::strong_count(&database) > 1 {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        }
+    }
+    true
+}

@@ -1,0 +1,71 @@
+package io.github.wollemi;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.Locale;
+
+/**
+ * The native library: that of the property {@code wollemi.library}, or else the jar's, copied to a temporary file that is
+ * deleted once it is loaded.
+ */
+final class Library {
+    static final String PROPERTY = "wollemi.library";
+
+    private Library() {}
+
+    /** Loads it; to be followed by {@link #check}. Returns where it was loaded from. */
+    static String load() {
+        String given = System.getProperty(PROPERTY);
+        if (given != null) {
+            System.load(Path.of(given).toAbsolutePath().toString());
+            return given;
+        }
+        String platform = platform(System.getProperty("os.name"), System.getProperty("os.arch"));
+        String name = "native/" + platform + "/libwollemi_java.so";
+        try (InputStream library = Library.class.getResourceAsStream(name)) {
+            if (library == null) {
+                throw new UnsatisfiedLinkError("wollemi: the jar has no native library for " + platform
+                        + "; build one from bindings/java/native and name it by -D" + PROPERTY);
+            }
+            Path copy = Files.createTempFile("libwollemi_java", ".so");
+            try {
+                Files.copy(library, copy, StandardCopyOption.REPLACE_EXISTING);
+                System.load(copy.toString());
+            } finally {
+                // The loader keeps what it has mapped.
+                Files.delete(copy);
+            }
+        } catch (IOException error) {
+            throw new UncheckedIOException("wollemi: the native library cannot be copied to "
+                    + System.getProperty("java.io.tmpdir") + "; name one by -D" + PROPERTY, error);
+        }
+        return name;
+    }
+
+    /** The name of a platform, as the jar's folders have it. */
+    static String platform(String os, String arch) {
+        String processor = arch.equals("amd64") ? "x86-64" : arch.replace('_', '-');
+        return os.toLowerCase(Locale.ROOT) + "-" + processor;
+    }
+
+    /** Refuses a library of another version than the jar. */
+    static void check(String place, String jar, String library) {
+        if (!jar.equals(library)) {
+            throw new UnsatisfiedLinkError("wollemi: the jar has version " + jar + ", and the native library " + place
+                    + " has version " + library + ": use both of one version");
+        }
+    }
+
+    /** The jar's version. */
+    static String version() {
+        try (InputStream version = Library.class.getResourceAsStream("version")) {
+            return version == null ? "unknown" : Packed.text(version.readAllBytes()).strip();
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+}

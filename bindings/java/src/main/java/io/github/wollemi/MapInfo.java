@@ -1,0 +1,9 @@
+package io.github.wollemi;
+
+/**
+ * A map's name and what holds it.
+ *
+ * @param name the map's name
+ * @param index the name of its index
+ */
+public record MapInfo(String name, String index) {}

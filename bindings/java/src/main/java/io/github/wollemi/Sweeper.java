@@ -1,0 +1,24 @@
+package io.github.wollemi;
+
+/** A thread that removes entries past their end, until this is closed. */
+public final class Sweeper implements AutoCloseable {
+    private final Handle handle;
+
+    Sweeper(Handle handle) {
+        this.handle = handle;
+    }
+
+    /**
+     * Entries that it has removed.
+     *
+     * @return their number
+     */
+    public long removed() {
+        return handle.swept(handle.number());
+    }
+
+    @Override
+    public void close() {
+        handle.close();
+    }
+}
