@@ -194,7 +194,6 @@ class MapTest {
             }
             assertEquals(List.of(new MapInfo("b", "roart"), new MapInfo("ä name of UTF-8", "part")), db.maps());
             assertTrue(db.findMap("b").isPresent());
-            db.findMap("b").get().close();
             try (Database other = Database.inMemory(Options.DEFAULT)) {
                 assertFalse(other.dropMap("b"));
             }

@@ -1,0 +1,178 @@
+package io.github.wollemi;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What is closed throws, in whatever thread, and what was never closed is told. */
+class ClosedTest {
+    @TempDir
+    Path folder;
+
+    private static final byte[] KEY = Bytes.of("key");
+
+    @Test
+    void everyCallOnWhatIsClosedThrows() {
+        Database db = Database.inMemory(Options.DEFAULT);
+        DurableMap map = db.map("m");
+        map.put(KEY, KEY);
+        Snapshot snapshot = db.snapshot();
+        ReadableMap then = snapshot.map(map);
+        Transaction transaction = db.begin();
+        WritableMap seen = transaction.map(map);
+        Cursor cursor = map.cursor();
+        ExpiringMap expiring = new ExpiringMap(db.map("e"));
+        Sweeper sweeper = expiring.sweeper(Duration.ofHours(1));
+        Batch batch = db.batch().put(map, KEY, KEY);
+        ByteBuffer buffer = ByteBuffer.allocateDirect(8);
+        db.close();
+        db.close();
+        List<Executable> calls = List.of(() -> db.map("m"), db::maps, db::stats, db::check, db::sync, db::snapshot,
+                db::begin, db::level, () -> map.get(KEY), () -> map.put(KEY, KEY), () -> map.get(buffer, buffer),
+                () -> map.put(buffer, buffer), () -> map.multiGet(List.of(KEY)), map::count, map::firstEntry,
+                map.descendingMap()::isEmpty, cursor::next, () -> then.get(KEY), then::firstEntry, snapshot::memory,
+                () -> seen.get(KEY), () -> seen.put(KEY, KEY), seen::firstEntry, transaction::commit,
+                transaction::check, () -> expiring.get(KEY), sweeper::removed, batch::commit,
+                () -> db.transact(tx -> null), () -> map.withDurability(Durability.EVENTUAL));
+        for (int i = 0; i < calls.size(); i++) {
+            assertThrows(IllegalStateException.class, calls.get(i), "call " + i);
+        }
+        map.close();
+        snapshot.close();
+        transaction.close();
+        sweeper.close();
+    }
+
+    /** Threads use a database in every way while another one closes it. Each of them gets an exception, and no crash. */
+    @Test
+    void closingBesideCallsOfOtherThreads() throws Exception {
+        Path pool = folder.resolve("closed.pool");
+        ExecutorService threads = Executors.newFixedThreadPool(6);
+        try {
+            for (int round = 0; round < 25; round++) {
+                // The pool is closed when close returns, so nobody has to be waited for.
+                Database db = Database.open(pool, Options.DEFAULT.lockWait(Duration.ZERO));
+                assertEquals(round == 0 ? "new" : "clean", db.stats().lastShutdown());
+                DurableMap map = db.map("m");
+                CountDownLatch started = new CountDownLatch(6);
+                List<Callable<Void>> uses = new ArrayList<>();
+                for (int i = 0; i < 6; i++) {
+                    int kind = i;
+                    uses.add(() -> {
+                        assertThrows(IllegalStateException.class, () -> {
+                            for (long n = 0;; n++) {
+                                use(db, map, kind, n);
+                                started.countDown();
+                            }
+                        });
+                        return null;
+                    });
+                }
+                List<Future<Void>> running = uses.stream().map(threads::submit).toList();
+                started.await();
+                db.close();
+                for (Future<Void> use : running) {
+                    use.get();
+                }
+            }
+        } finally {
+            threads.shutdown();
+        }
+        try (Database db = Database.open(pool)) {
+            Check check = db.check();
+            assertTrue(check.isClean(), check.faults().toString());
+        }
+    }
+
+    private static void use(Database db, DurableMap map, int kind, long n) {
+        byte[] key = Bytes.of(n % 1000);
+        switch (kind) {
+            case 0 -> map.put(key, Bytes.of(n));
+            case 1 -> map.get(key);
+            case 2 -> map.remove(key);
+            case 3 -> map.tailMap(key, true).descendingMap().cursor().advance();
+            case 4 -> {
+                try {
+                    db.transact(tx -> {
+                        tx.map(map).put(key, Bytes.of(n));
+                        return tx.map(map).firstEntry();
+                    });
+                } catch (ConflictException conflict) {
+                    // The others write the same keys.
+                }
+            }
+            default -> {
+                try (Snapshot snapshot = db.snapshot(); DurableMap other = db.map("other")) {
+                    snapshot.map(map).get(key);
+                    other.put(key, key);
+                }
+            }
+        }
+    }
+
+    @Test
+    void leaksAreClosedAndTold() throws Exception {
+        Path pool = folder.resolve("leak.pool");
+        AtomicReference<Leaks.Leak> told = new AtomicReference<>();
+        CountDownLatch leaked = new CountDownLatch(1);
+        Leaks.listen(leak -> {
+            if (leak.what().contains("leak.pool")) {
+                told.set(leak);
+                leaked.countDown();
+            }
+        });
+        try {
+            leak(pool);
+            while (!leaked.await(10, java.util.concurrent.TimeUnit.MILLISECONDS)) {
+                System.gc();
+            }
+            assertEquals("the database " + pool, told.get().toString());
+            assertTrue(List.of(told.get().opened().getStackTrace()).toString().contains("ClosedTest.leak"));
+            // It was closed before it was told, so the pool can be opened.
+            try (Database db = Database.open(pool, Options.DEFAULT.lockWait(Duration.ZERO))) {
+                assertEquals("clean", db.stats().lastShutdown());
+            }
+        } finally {
+            Leaks.listen(null);
+        }
+    }
+
+    @SuppressWarnings("try")
+    private static void leak(Path pool) {
+        Database.open(pool).map("m").put(KEY, KEY);
+    }
+
+    @Test
+    void whatIsInUseIsNotCollected() {
+        DurableMap map = Database.open(folder.resolve("used.pool")).map("m");
+        for (long i = 0; i < 20; i++) {
+            System.gc();
+            map.put(Bytes.of(i), KEY);
+        }
+        Cursor cursor = map.cursor();
+        map = null;
+        long seen = 0;
+        while (cursor.advance()) {
+            System.gc();
+            seen++;
+        }
+        assertEquals(20, seen);
+        assertFalse(cursor.hasNext());
+    }
+}

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Builds the native library and the jar, runs all tests of the Java binding, and then the README's first program with the
+# jar alone. Passes, and says so, where a JDK, Maven, or what they would fetch cannot be had.
+set -euo pipefail
+cd "$(dirname "$0")"
+exec </dev/null
+
+leave_out() {
+    printf 'left out: the Java binding: %s\n' "$1"
+    exit 0
+}
+
+command -v javac >/dev/null || leave_out 'there is no JDK (javac)'
+command -v mvn >/dev/null || leave_out 'there is no Maven (mvn)'
+[ "$(javac -version 2>&1 | sed 's/javac \([0-9]*\).*/\1/')" -ge 17 ] || leave_out 'the JDK is older than 17'
+[ "$(uname -sm)" = 'Linux x86_64' ] || leave_out 'it is built for Linux on x86-64'
+
+# What is not there yet is fetched first, so that a failure later is one of ours.
+cargo fetch --quiet --locked --manifest-path native/Cargo.toml || leave_out "Cargo cannot fetch what native/ needs"
+fetched=target/fetched-$(cksum <pom.xml | tr ' ' -)
+if [ ! -e "$fetched" ]; then
+    timeout 300 mvn -B -q dependency:resolve dependency:resolve-plugins >/dev/null || leave_out 'Maven cannot fetch what pom.xml needs'
+    mkdir -p target
+    touch "$fetched"
+fi
+
+# The profile that is built soonest.
+mvn -B -q -o package -Dnative.profile=dev "$@"
+
+# The jar alone, in a folder of its own, with nothing of this shell's environment.
+jar=$(realpath target/wollemi-*.jar)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+sed -n '/^```java$/,/^```$/{/^```/d;p};/^}$/q' README.md >"$folder/First.java"
+said=$(cd "$folder" && env -i "$(command -v java)" -cp "$jar" First.java)
+[ "$said" = 'hello=world' ] || {
+    printf 'the first program says: %s\n' "$said"
+    exit 1
+}
+awk -F'[:,]' '/^Tests run/ { tests += $2 } END { print "the Java binding: " tests " tests passed, and the first program with the jar" }' \
+    target/surefire-reports/*.txt
