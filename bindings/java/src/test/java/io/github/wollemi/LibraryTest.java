@@ -29,8 +29,11 @@ class LibraryTest {
     }
 
     @Test
-    void theVersionsAreInStep() {
+    void theVersionsAreInStep() throws Exception {
         assertEquals(Library.version(), Database.version());
+        String workspace = Files.readString(Path.of("../../Cargo.toml"));
+        assertTrue(workspace.contains("[workspace.package]\nversion = \"" + Library.version() + "\""),
+                "the jar has version " + Library.version() + ", and Wollemi another");
     }
 
     @Test
