@@ -15,13 +15,16 @@ command -v mvn >/dev/null || leave_out 'there is no Maven (mvn)'
 [ "$(javac -version 2>&1 | sed 's/javac \([0-9]*\).*/\1/')" -ge 17 ] || leave_out 'the JDK is older than 17'
 [ "$(uname -sm)" = 'Linux x86_64' ] || leave_out 'it is built for Linux on x86-64'
 
-# What is not there yet is fetched first, so that a failure later is one of ours.
-cargo fetch --quiet --locked --manifest-path native/Cargo.toml || leave_out "Cargo cannot fetch what native/ needs"
-fetched=target/fetched-$(cksum <pom.xml | tr ' ' -)
-if [ ! -e "$fetched" ]; then
-    timeout 300 mvn -B -q dependency:resolve dependency:resolve-plugins >/dev/null || leave_out 'Maven cannot fetch what pom.xml needs'
-    mkdir -p target
-    touch "$fetched"
+# What is not there yet is fetched first: all that Cargo and Maven need is there when this has gone well.
+cargo fetch --quiet --locked --manifest-path native/Cargo.toml || leave_out 'Cargo cannot fetch what native/ needs'
+if ! said=$(timeout 300 mvn -B -q package -DskipTests -Dexec.skip=true 2>&1); then
+    case $said in
+    *'ould not be resolved'* | *'ould not resolve'* | *'ould not transfer'* | '')
+        leave_out 'Maven cannot fetch what pom.xml needs'
+        ;;
+    esac
+    printf '%s\n' "$said"
+    exit 1
 fi
 
 # The profile that is built soonest.

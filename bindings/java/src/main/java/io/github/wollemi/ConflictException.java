@@ -7,7 +7,9 @@ package io.github.wollemi;
 public final class ConflictException extends WollemiException {
     private static final long serialVersionUID = 1;
 
+    /** The name of the key's map. */
     private final String map;
+    /** The key. */
     private final byte[] key;
 
     ConflictException(String message, String map, byte[] key) {

@@ -42,6 +42,7 @@ public class WollemiException extends RuntimeException {
         OTHER
     }
 
+    /** What happened. */
     private final Kind kind;
 
     WollemiException(Kind kind, String message) {
