@@ -43,6 +43,12 @@ impl Latencies {
         }
     }
 
+    /// How many were noted.
+    #[cfg(feature = "peers")]
+    pub fn count(&self) -> u64 {
+        self.0.as_ref().map_or(0, Histogram::len)
+    }
+
     /// Their mean, in nanoseconds.
     pub fn mean(&self) -> f64 {
         self.0.as_ref().map_or(0.0, Histogram::mean)

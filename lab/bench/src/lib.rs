@@ -4,8 +4,8 @@
 //! one of the indexes in the list (`wollemi::indexes`), or a peer. `bench run` measures one index, `bench open` how soon
 //! a pool is up again, `bench build` how fast an index is built of sorted pairs, `bench server` the server beside others;
 //! `bench about` tells scripts what there is; with the Cargo feature `peers`, `bench compare` all
-//! engines in turn, in one process and the same loop, and `bench transactions` the database beside others that have
-//! transactions.
+//! engines in turn, in one process and the same loop, `bench transactions` the database beside others that have
+//! transactions, and `bench durable` level `disk` beside others that sync each commit.
 //!
 //! Mounted as `wollemi-lab bench`.
 
@@ -18,6 +18,8 @@ mod child;
 mod compare;
 mod counters;
 mod distribution;
+#[cfg(feature = "peers")]
+mod durable;
 mod engine;
 mod error;
 mod keys;
@@ -78,6 +80,9 @@ enum Command {
     /// Measure how long processes take from their start to the first answer after a kill, ours and peers
     #[cfg(feature = "peers")]
     Restart(restart::RestartArgs),
+    /// Measure writes that survive the loss of power, on a disk, ours beside the raw loop and peers
+    #[cfg(feature = "peers")]
+    Durable(durable::DurableArgs),
     /// Measure transactions over two maps, ours beside peers, and count the conflicts
     #[cfg(feature = "peers")]
     Transactions(transactions::TransactionsArgs),
@@ -100,6 +105,8 @@ pub fn run(args: &Args) -> Result<(), Error> {
         Command::Compare(args) => compare::run(args),
         #[cfg(feature = "peers")]
         Command::Restart(args) => restart::run(args),
+        #[cfg(feature = "peers")]
+        Command::Durable(args) => durable::run(args),
         #[cfg(feature = "peers")]
         Command::Transactions(args) => transactions::run(args),
     }

@@ -1,7 +1,7 @@
 //! What commands print: records, each as a line of JSON for programs, or in tables of the same fields for people.
 //!
-//! A table is of the records of one kind (`record`, where they have it): a column a field, or where that would be too wide
-//! a row a field. What is the same in all of them stands below it.
+//! A table is of the records of one kind (`record`, where they have it): a column a field, or a row a
+//! field, where the former would be too wide and the latter is less so. What is the same in all of them stands below it.
 
 use crate::Error;
 use serde::de::{MapAccess, Visitor};
@@ -146,10 +146,14 @@ fn table(kind: &str, records: &[&Record]) -> String {
         |record: &&Record| -> Vec<String> { differ.iter().map(|name| record.get(name).to_owned()).collect() };
     let header = differ.iter().map(|name| (*name).to_owned()).collect();
     let mut rows: Vec<Vec<String>> = std::iter::once(header).chain(records.iter().map(row)).collect();
-    if columns(&rows).iter().map(|width| width + 2).sum::<usize>() > WIDEST {
-        rows = (0..differ.len())
+    let width = |rows: &[Vec<String>]| columns(rows).iter().map(|width| width + 2).sum::<usize>();
+    if width(&rows) > WIDEST {
+        let turned: Vec<Vec<String>> = (0..differ.len())
             .map(|i| rows.iter().map(|row| row[i].clone()).collect())
             .collect();
+        if width(&turned) < width(&rows) {
+            rows = turned;
+        }
     }
     let mut text = match kind {
         "" => String::new(),

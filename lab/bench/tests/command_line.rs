@@ -28,6 +28,7 @@ fn main() -> ExitCode {
             "about",
             "alloc",
             "transactions",
+            "durable",
         ]
         .contains(&first.as_str())
     }) {
@@ -56,6 +57,8 @@ fn main() -> ExitCode {
     peers::restart_asks_every_engine(tempfile::tempdir().expect("a directory for engines").path());
     #[cfg(feature = "peers")]
     peers::transactions_lose_nothing(tempfile::tempdir().expect("a directory for engines").path());
+    #[cfg(feature = "peers")]
+    peers::durable_measures_every_part();
     ExitCode::SUCCESS
 }
 

@@ -7,6 +7,7 @@
 //! on the medium when it returns.
 
 mod disk;
+pub mod kept;
 mod memory;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;

@@ -1,5 +1,6 @@
 //! RocksDB, through the C interface of the system's library (`librocksdb-dev` and the like).
 
+use super::kept::{Commits, Kept, Pair, Syncing};
 use super::{Durable, Promise};
 use crate::Error;
 use crate::engine::{Engine, Scanned};
@@ -30,6 +31,16 @@ unsafe extern "C" {
         value_len: usize,
         error: *mut *mut c_char,
     );
+    fn rocksdb_writebatch_create() -> *mut c_void;
+    fn rocksdb_writebatch_destroy(batch: *mut c_void);
+    fn rocksdb_writebatch_put(
+        batch: *mut c_void,
+        key: *const c_char,
+        key_len: usize,
+        value: *const c_char,
+        value_len: usize,
+    );
+    fn rocksdb_write(db: *mut c_void, options: *const c_void, batch: *mut c_void, error: *mut *mut c_char);
     fn rocksdb_delete(
         db: *mut c_void,
         options: *const c_void,
@@ -62,6 +73,18 @@ pub const ROCKSDB: Durable = Durable {
     synced: "log synced by every operation (sync on); writes are blind, and do not tell what was there",
     survives_kill: true,
     open: |directory, promise| Ok(Box::new(RocksDb::open(&directory.join("rocksdb"), promise)?)),
+};
+
+/// RocksDB with any pairs, each commit synced.
+pub const SYNCING: Syncing = Syncing {
+    name: "rocksdb",
+    setting: "sync on; several pairs as a WriteBatch",
+    open: |directory| {
+        Ok(Box::new(RocksDb::open(
+            &directory.join("rocksdb"),
+            Promise::Power,
+        )?))
+    },
 };
 
 /// An open database and the options of its calls, all freed in the end.
@@ -140,10 +163,9 @@ impl Drop for RocksDb {
     }
 }
 
-impl Engine for RocksDb {
-    fn insert(&self, key: &[u8], value: u64) -> Result<bool, Error> {
-        let (value, mut error) = (value.to_le_bytes(), null_mut());
-        let (db, options) = (self.db.as_ptr(), self.write);
+impl RocksDb {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        let (db, options, mut error) = (self.db.as_ptr(), self.write, null_mut());
         // SAFETY: an open database, its options, and bytes with their lengths, which are copied.
         unsafe {
             rocksdb_put(
@@ -156,10 +178,11 @@ impl Engine for RocksDb {
                 &raw mut error,
             );
         }
-        done(error).map(|()| true)
+        done(error)
     }
 
-    fn get(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+    /// What `look` makes of the key's value.
+    fn find<T>(&self, key: &[u8], look: impl FnOnce(&[u8]) -> T) -> Result<Option<T>, Error> {
         let (mut len, mut error) = (0, null_mut());
         let (db, options) = (self.db.as_ptr(), self.read);
         // SAFETY: an open database, its options, a key with its length, and places for the results.
@@ -177,10 +200,48 @@ impl Engine for RocksDb {
         if value.is_null() {
             return Ok(None);
         }
-        let found = word(value, len);
+        // SAFETY: a value that was found has `len` bytes, which stay until it is freed.
+        let found = look(unsafe { std::slice::from_raw_parts(value.cast(), len) });
         // SAFETY: a value that was found is ours to free.
         unsafe { rocksdb_free(value.cast()) };
         Ok(Some(found))
+    }
+}
+
+impl Commits for RocksDb {
+    fn commit(&self, pairs: &[Pair<'_>]) -> Result<(), Error> {
+        if let [(key, value)] = pairs {
+            return self.put(key, value);
+        }
+        // SAFETY: makes a batch, which is freed below.
+        let batch = unsafe { rocksdb_writebatch_create() };
+        for (key, value) in pairs {
+            let (key, value, lens) = (key.as_ptr(), value.as_ptr(), (key.len(), value.len()));
+            // SAFETY: a batch, and bytes with their lengths, which are copied.
+            unsafe { rocksdb_writebatch_put(batch, key.cast(), lens.0, value.cast(), lens.1) };
+        }
+        let mut error = null_mut();
+        // SAFETY: an open database, its options, the batch and a place for an error.
+        unsafe { rocksdb_write(self.db.as_ptr(), self.write, batch, &raw mut error) };
+        // SAFETY: made above and not used again.
+        unsafe { rocksdb_writebatch_destroy(batch) };
+        done(error)
+    }
+}
+
+impl Kept for RocksDb {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        self.find(key, <[u8]>::to_vec)
+    }
+}
+
+impl Engine for RocksDb {
+    fn insert(&self, key: &[u8], value: u64) -> Result<bool, Error> {
+        self.put(key, &value.to_le_bytes()).map(|()| true)
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+        self.find(key, |value| word(value.as_ptr().cast(), value.len()))
     }
 
     fn update(&self, key: &[u8], value: u64) -> Result<bool, Error> {

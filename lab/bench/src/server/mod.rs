@@ -10,10 +10,10 @@
 //!
 //! Not here: the words (`words`), the loop (`client`), the processes (`started`), what is printed (`report`).
 
-mod client;
-mod report;
-mod started;
-mod words;
+pub mod client;
+pub mod report;
+pub mod started;
+pub mod words;
 
 use crate::Error;
 use crate::limit::Calibrator;
@@ -98,13 +98,16 @@ pub fn run(args: &ServerArgs) -> Result<(), Error> {
             .map_err(Error::Filler)?
             .with_file_name("wollemi"),
     };
-    let mut servers = vec![started::ours(&program, directory.path(), args.server_core)?];
+    let mut servers = vec![started::ours(&program, directory.path(), &[], args.server_core)?];
     for (name, peer) in [
         (
             "memcached",
             started::memcached(&args.memcached, args.server_core)?,
         ),
-        ("redis", started::redis(&args.redis, args.server_core)?),
+        (
+            "redis",
+            started::redis(&args.redis, &[], &std::env::temp_dir(), args.server_core)?,
+        ),
     ] {
         match peer {
             Some(peer) => servers.push(peer),
@@ -120,7 +123,7 @@ pub fn run(args: &ServerArgs) -> Result<(), Error> {
     let mut clients = connect(args, &servers)?;
     for (who, client) in &mut clients {
         progress.say(format_args!("storing {} keys in {}", args.keys, who.0));
-        load(args, client)?;
+        load(args.keys, args.value, client)?;
     }
     let mut calibrator = Calibrator::for_keys(args.keys, &Place::Anonymous, true)?.on_core(args.client_core);
     let mut misses = calibrator.misses()?;
@@ -132,7 +135,14 @@ pub fn run(args: &ServerArgs) -> Result<(), Error> {
                 for turn in 0..clients.len() {
                     let place = (round + i + turn) % clients.len();
                     let (who, client) = &mut clients[place];
-                    let figure = measure(args, client, operation, pipeline, round)?;
+                    let plan = Plan {
+                        operation,
+                        pipeline,
+                        length: args.value,
+                    };
+                    let time = Duration::from_secs_f64(args.seconds);
+                    let seed = args.seed.wrapping_add(round as u64);
+                    let figure = measure(plan, args.keys, time, seed, client)?;
                     figures.note(*who, operation, pipeline, figure);
                 }
             }
@@ -162,17 +172,16 @@ fn connect(args: &ServerArgs, servers: &[Started]) -> Result<Vec<(Who, Client)>,
 }
 
 /// Stores all keys.
-fn load(args: &ServerArgs, client: &mut Client) -> Result<(), Error> {
+pub fn load(keys: usize, length: usize, client: &mut Client) -> Result<(), Error> {
     let plan = Plan {
         operation: Operation::Set,
         pipeline: LOADING,
-        length: args.value,
+        length,
     };
-    let keys = args.keys as u64;
-    let (mut next, mut turns) = (0, args.keys.div_ceil(LOADING));
+    let (mut next, mut turns) = (0, keys.div_ceil(LOADING));
     let number = || {
         next += 1;
-        (next - 1) % keys
+        (next - 1) % keys as u64
     };
     let more = |_| {
         let any = turns > 0;
@@ -182,24 +191,18 @@ fn load(args: &ServerArgs, client: &mut Client) -> Result<(), Error> {
     client.ask(plan, number, more).map(drop)
 }
 
-fn measure(
-    args: &ServerArgs,
+/// Asks for keys below `keys`, drawn at random, for so long.
+pub fn measure(
+    plan: Plan,
+    keys: usize,
+    time: Duration,
+    seed: u64,
     client: &mut Client,
-    operation: Operation,
-    pipeline: usize,
-    round: usize,
 ) -> Result<Figure, Error> {
-    let plan = Plan {
-        operation,
-        pipeline,
-        length: args.value,
-    };
-    let mut random = Random::new(args.seed.wrapping_add(round as u64));
-    let keys = args.keys as u64;
-    let (time, mut begin) = (Duration::from_secs_f64(args.seconds), None);
+    let (mut random, mut begin) = (Random::new(seed), None);
     let outcome = client.ask(
         plan,
-        || random.below(keys),
+        || random.below(keys as u64),
         |now| now - *begin.get_or_insert(now) < time,
     )?;
     Ok(Figure {

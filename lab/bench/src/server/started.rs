@@ -44,14 +44,15 @@ struct Ready {
     redis: Vec<SocketAddr>,
 }
 
-/// Our server, over a new pool in this directory.
-pub fn ours(program: &Path, directory: &Path, core: usize) -> Result<Started, Error> {
+/// Our server, over a new pool in this directory, with these arguments, too.
+pub fn ours(program: &Path, directory: &Path, more: &[&str], core: usize) -> Result<Started, Error> {
     let mut command = Command::new(program);
     command
         .args(["serve", "--json", "--threads", "1", "--log-level", "error"])
         .args(["--memcached", "127.0.0.1:0", "--redis", "127.0.0.1:0"])
         .arg("--pool")
         .arg(directory.join("pool"))
+        .args(more)
         .current_dir(directory)
         .stdout(Stdio::piped());
     let child = spawn(&mut command, core).map_err(|error| match error.kind() {
@@ -86,30 +87,30 @@ pub fn memcached(program: &OsStr, core: usize) -> Result<Option<Started>, Error>
     if rustix::process::geteuid().is_root() {
         args.extend(["-u", "root"]);
     }
-    peer("memcached", program, &args, "-p", "-V", Protocol::Memcached, core)
+    let words = ("-p", "-V", Protocol::Memcached);
+    peer("memcached", program, &args, &std::env::temp_dir(), words, core)
 }
 
-/// Redis that writes nothing to disk; `None` where there is none.
-pub fn redis(program: &OsStr, core: usize) -> Result<Option<Started>, Error> {
-    let args = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
-    peer(
-        "redis",
-        program,
-        &args,
-        "--port",
-        "--version",
-        Protocol::Redis,
-        core,
-    )
+/// Redis with one thread in this directory, which writes nothing to disk unless these arguments say so; `None` where
+/// there is none.
+pub fn redis(program: &OsStr, log: &[&str], directory: &Path, core: usize) -> Result<Option<Started>, Error> {
+    let mut args = vec!["--bind", "127.0.0.1", "--save", ""];
+    args.extend(if log.is_empty() {
+        &["--appendonly", "no"]
+    } else {
+        log
+    });
+    let words = ("--port", "--version", Protocol::Redis);
+    peer("redis", program, &args, directory, words, core)
 }
 
+/// Starts a peer. `words`: its options for the port and for its version, and what it speaks.
 fn peer(
     name: &'static str,
     program: &OsStr,
     args: &[&str],
-    port: &str,
-    version: &str,
-    protocol: Protocol,
+    directory: &Path,
+    (port, version, protocol): (&str, &str, Protocol),
     core: usize,
 ) -> Result<Option<Started>, Error> {
     let version = match Command::new(program).arg(version).output() {
@@ -122,7 +123,7 @@ fn peer(
     command
         .args(args)
         .args([port, &address.port().to_string()])
-        .current_dir(std::env::temp_dir())
+        .current_dir(directory)
         .stdout(Stdio::null());
     let child = spawn(&mut command, core).map_err(|error| failed(name, error))?;
     let mut started = Started {

@@ -1,4 +1,4 @@
-//! What `compare`, `restart` and `transactions` print: ours beside peers.
+//! What `compare`, `restart`, `transactions` and `durable` print: ours beside peers.
 
 use crate::{objects, program};
 use serde_json::Value;
@@ -156,4 +156,49 @@ pub fn transactions_lose_nothing(directory: &Path) {
     let conditions = objects.iter().find(is("conditions")).expect("conditions");
     assert_eq!(conditions["pace"].as_array().map(Vec::len), Some(2));
     assert_eq!(std::fs::read_dir(directory).expect("the directory").count(), 0);
+}
+
+/// `durable` measures every part on a disk, finds what was written, refuses memory, and removes its files.
+pub fn durable_measures_every_part() {
+    // Beside the program: where the system's directory for files may be in memory.
+    let here = std::env::current_exe().expect("the path of this test");
+    let directory = tempfile::tempdir_in(here.parent().expect("its directory")).expect("a directory");
+    let line = "durable --quick --part writes,levels,upkeep,restart --json --dir";
+    let objects = objects(line, &[directory.path()]);
+    let all = |record: &'static str| objects.iter().filter(move |object| object["record"] == record);
+    let peers = if cfg!(feature = "rocksdb") { 4 } else { 3 };
+    // By 1, 8 and 64 threads and of 64 pairs a commit; of peers, ours and the raw loop.
+    assert_eq!(all("writes").count(), 4 * (peers + 2));
+    for object in all("writes") {
+        let figure = |name: &str| object[name]["median"].as_f64();
+        assert!(figure("krps").is_some_and(|krps| krps > 0.0), "{object}");
+        let (ours, raw) = (object["engine"] == "wollemi", object["engine"] == "raw");
+        assert_eq!(figure("ratio").is_none(), ours, "{object}");
+        assert_eq!(figure("pairs_a_sync").is_some(), ours || raw, "{object}");
+    }
+    // Upserts and gets, at two levels.
+    assert_eq!(all("level").count(), 4);
+    assert_eq!(all("checkpoint").count(), 2);
+    assert!(all("checkpoint").all(|object| object["checkpoints"].as_u64() >= Some(2)));
+    let amplification = all("amplification").next().expect("amplification");
+    // A key, a value, and a header.
+    assert!(
+        amplification["log"]
+            .as_f64()
+            .is_some_and(|log| (1.0..2.0).contains(&log))
+    );
+    // Two shapes, after a kill and after a loss of power.
+    assert_eq!(all("restart").count(), 4 * (peers + 1));
+    assert!(all("restart").all(|object| object["first_get_ms"]["median"].as_f64() > Some(0.0)));
+    assert_eq!(all("conditions").count(), 1);
+    assert_eq!(
+        std::fs::read_dir(directory.path())
+            .expect("the directory")
+            .count(),
+        0
+    );
+    if let Ok(memory) = tempfile::tempdir_in("/dev/shm") {
+        let refused = program("durable --quick --dir", &[memory.path()]);
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("in memory"));
+    }
 }

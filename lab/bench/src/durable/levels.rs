@@ -1,0 +1,75 @@
+//! What level `disk` costs where no write waits: eventual writes, and gets, beside level `process`.
+
+use super::Plan;
+use super::ours::Ours;
+use super::pairs::Shape;
+use super::report::Record;
+use super::timed::{Sample, measure};
+use crate::Error;
+use crate::peers::kept::{Commits, Kept};
+use crate::progress::Progress;
+use crate::summary::Summary;
+use crate::turns::order;
+use std::collections::BTreeMap;
+use wollemi::{Durability, Level};
+
+const LEVELS: [(&str, Level); 2] = [("process", Level::Process), ("disk, eventual", Level::Disk)];
+
+/// Operations between two readings of the clock.
+const TURN: usize = 64;
+
+const OPERATIONS: [&str; 2] = ["upsert", "get"];
+
+/// Measures both in turn, round by round.
+pub fn run(plan: &Plan, progress: &Progress) -> Result<Vec<Record>, Error> {
+    let shape = Shape::usual(plan.seed);
+    let mut sides = Vec::new();
+    for (name, level) in LEVELS {
+        progress.say(format_args!("filling level {name}"));
+        let ours = Ours::open(&plan.place(&format!("level {name}"))?, level)?;
+        ours.fill(shape, plan.keys)?;
+        ours.db.set_durability(Durability::Eventual);
+        sides.push(ours);
+    }
+    let mut rounds: BTreeMap<(usize, usize), Vec<Sample>> = BTreeMap::new();
+    for round in 0..plan.rounds {
+        for (operation, name) in OPERATIONS.into_iter().enumerate() {
+            for side in order(round, sides.len()) {
+                let level = LEVELS[side].0;
+                progress.say(format_args!(
+                    "{name}, level {level}, round {} of {}",
+                    round + 1,
+                    plan.rounds
+                ));
+                let ours = &sides[side];
+                let sample = measure(1, TURN, plan.time, plan.seed + round as u64, |random| {
+                    (0..TURN).try_for_each(|_| match operation {
+                        0 => shape.draw(random, plan.keys, 1, |pairs| ours.commit(pairs)),
+                        _ => {
+                            let number = random.below(plan.keys as u64);
+                            let found = ours.get(&shape.key(number))?;
+                            shape.check(level, number, found.as_deref())
+                        }
+                    })
+                })?;
+                // Nobody waits for what is left of these writes.
+                ours.db.sync()?;
+                rounds.entry((operation, side)).or_default().push(sample);
+            }
+        }
+    }
+    let records = rounds.iter().filter_map(|(&(operation, side), samples)| {
+        let process = rounds.get(&(operation, 0)).filter(|_| side > 0);
+        let ratio = process.and_then(|process| {
+            let both = process.iter().zip(samples);
+            Summary::of(both.map(|(process, its)| its.rate / process.rate))
+        });
+        Some(Record::Level {
+            operation: OPERATIONS[operation],
+            level: LEVELS[side].0,
+            kops: Summary::of(samples.iter().map(|sample| sample.rate))?,
+            to_process: ratio,
+        })
+    });
+    Ok(records.collect())
+}

@@ -1,0 +1,170 @@
+//! The first answer after a kill, and after a loss of power.
+//!
+//! Another process fills a directory and is killed; then, in each round, a process opens it, answers for one key, and is
+//! killed with it open. What is timed is all of that process up to its answer. After a *kill* the files are in memory,
+//! as they are then. For a loss of *power* they are taken out of it, and ours has no pool, so that it is made anew from
+//! the checkpoint and the log; a power cut itself leaves a pool that is not looked at.
+
+use super::ours::{self, LOADING, Ours};
+use super::pairs::Shape;
+use super::report::Record;
+use super::{Plan, ours::POOL};
+use crate::Error;
+use crate::child::{self, Child};
+use crate::peers::kept::{Kept, SYNCING};
+use crate::progress::Progress;
+use crate::summary::Summary;
+use crate::turns::order;
+use rustix::fs::{Advice, fadvise};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use wollemi::Level;
+
+const FILL: &str = "fill";
+const FILLED: &str = "filled";
+const ASK: &str = "ask";
+const ANSWERED: &str = "answered";
+
+/// What came before an opening.
+const AFTER: [&str; 2] = ["kill", "power"];
+
+/// Measures both shapes.
+pub fn run(plan: &Plan, progress: &Progress) -> Result<Vec<Record>, Error> {
+    let mut records = Vec::new();
+    for (key, value, keys) in [(8, 8, plan.restart_keys), (16, 100, plan.restart_keys / 2)] {
+        let shape = Shape {
+            key,
+            value,
+            seed: plan.seed,
+        };
+        records.extend(restart(plan, progress, shape, keys)?);
+    }
+    Ok(records)
+}
+
+/// Fills every engine, and opens each in turn, round by round.
+fn restart(plan: &Plan, progress: &Progress, shape: Shape, keys: usize) -> Result<Vec<Record>, Error> {
+    let peers = SYNCING.iter().map(|peer| peer.name);
+    let engines: Vec<&str> = std::iter::once(ours::NAME).chain(peers).collect();
+    let mut places = Vec::new();
+    for engine in &engines {
+        progress.say(format_args!(
+            "filling {engine}, {keys} pairs of {} and {} bytes",
+            shape.key, shape.value
+        ));
+        let place = plan.place(&format!("restart {engine} {}", shape.key))?;
+        Child::start(role(FILL, engine, &place, shape, keys), FILLED)?.kill()?;
+        places.push(place);
+    }
+    let mut times: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
+    for round in 0..plan.rounds {
+        for (after, what) in AFTER.into_iter().enumerate() {
+            for side in order(round, engines.len()) {
+                let (engine, place) = (engines[side], &places[side]);
+                progress.say(format_args!(
+                    "{engine}, {keys} pairs, after {what}, round {} of {}",
+                    round + 1,
+                    plan.rounds
+                ));
+                if what == "power" {
+                    lose_power(place)?;
+                }
+                let start = Instant::now();
+                let child = Child::start(role(ASK, engine, place, shape, keys), ANSWERED)?;
+                let ms = start.elapsed().as_secs_f64() * 1e3;
+                child.kill()?;
+                times.entry((after, side)).or_default().push(ms);
+            }
+        }
+    }
+    places
+        .iter()
+        .try_for_each(std::fs::remove_dir_all)
+        .map_err(Error::Directory)?;
+    let records = times.iter().filter_map(|(&(after, side), times)| {
+        Some(Record::Restart {
+            engine: engines[side],
+            after: AFTER[after],
+            pairs: keys,
+            key: shape.key,
+            value: shape.value,
+            first_get_ms: Summary::of(times.iter().copied())?,
+        })
+    });
+    Ok(records.collect())
+}
+
+/// The arguments of the other process.
+fn role(role: &str, engine: &str, place: &Path, shape: Shape, keys: usize) -> Vec<std::ffi::OsString> {
+    let numbers = [keys, shape.key, shape.value].map(|number| number.to_string().into());
+    let words = ["--role".into(), role.into(), engine.into(), place.into()];
+    words.into_iter().chain(numbers).collect()
+}
+
+/// Takes the files out of memory, and our pool away.
+fn lose_power(place: &Path) -> Result<(), Error> {
+    let pool = place.join(POOL);
+    let lose = || {
+        if pool.exists() {
+            std::fs::remove_file(&pool)?;
+        }
+        files(place)?.iter().try_for_each(|file| {
+            let file = std::fs::File::open(file)?;
+            file.sync_all()?;
+            fadvise(&file, 0, None, Advice::DontNeed).map_err(std::io::Error::from)
+        })
+    };
+    lose().map_err(Error::Directory)
+}
+
+/// All files below a directory.
+fn files(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => found.extend(files(&entry.path())?),
+            false => found.push(entry.path()),
+        }
+    }
+    Ok(found)
+}
+
+/// The other process.
+pub fn other(role: &[String], seed: u64) -> Result<(), Error> {
+    let wrong = || Error::Wrong("a role".into());
+    let [role, engine, place, numbers @ ..] = role else {
+        return Err(wrong());
+    };
+    let numbers: Result<Vec<usize>, _> = numbers.iter().map(|number| number.parse()).collect();
+    let [keys, key, value] = numbers.map_err(|_| wrong())?[..] else {
+        return Err(wrong());
+    };
+    let (place, shape) = (Path::new(place), Shape { key, value, seed });
+    if engine == ours::NAME {
+        let ours = Ours::open(place, Level::Disk)?;
+        if role == FILL {
+            ours.fill(shape, keys)?;
+        }
+        return answer(role, engine, &ours, shape, keys);
+    }
+    let peer = SYNCING
+        .iter()
+        .find(|peer| peer.name == engine)
+        .ok_or_else(wrong)?;
+    let database = (peer.open)(place)?;
+    if role == FILL {
+        shape.all(keys, LOADING, |pairs| database.commit(pairs))?;
+    }
+    answer(role, engine, &*database, shape, keys)
+}
+
+/// Asks for a key and, once that is told, for the first and the last.
+fn answer(role: &str, engine: &str, database: &dyn Kept, shape: Shape, keys: usize) -> Result<(), Error> {
+    let ask = |number: u64| shape.check(engine, number, database.get(&shape.key(number))?.as_deref());
+    ask(keys as u64 / 2)?;
+    [0, keys as u64 - 1].into_iter().try_for_each(ask)?;
+    child::ready(if role == FILL { FILLED } else { ANSWERED })?;
+    child::wait_for_end()
+}

@@ -1,0 +1,85 @@
+//! The timed loop: threads that do one thing again and again, and what each took.
+
+use crate::Error;
+use crate::latency::Latencies;
+use crate::random::Random;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// What one measurement gave.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// Things done in a second, in thousands.
+    pub rate: f64,
+    /// Of a turn.
+    pub p50_us: f64,
+    pub p99_us: f64,
+}
+
+/// Has threads take turns for so long, each of which does `each` things.
+pub fn measure(
+    threads: usize,
+    each: usize,
+    time: Duration,
+    seed: u64,
+    turn: impl Fn(&mut Random) -> Result<(), Error> + Sync,
+) -> Result<Sample, Error> {
+    let (start, failed) = (Barrier::new(threads + 1), AtomicBool::new(false));
+    let work = |thread: usize| -> Result<Latencies, Error> {
+        let mut random = Random::new(seed ^ ((thread as u64 + 1) << 32));
+        let mut latencies = Latencies::new();
+        start.wait();
+        let mut now = Instant::now();
+        let end = now + time;
+        while now < end && !failed.load(Relaxed) {
+            turn(&mut random).inspect_err(|_| failed.store(true, Relaxed))?;
+            let began = std::mem::replace(&mut now, Instant::now());
+            latencies.note(now - began);
+        }
+        Ok(latencies)
+    };
+    let (latencies, elapsed) = std::thread::scope(|scope| {
+        let work = &work;
+        let threads: Vec<_> = (0..threads).map(|i| scope.spawn(move || work(i))).collect();
+        start.wait();
+        let begun = Instant::now();
+        let mut all = Latencies::new();
+        for thread in threads {
+            let panicked = |_| Error::Wrong("a thread has panicked".into());
+            all.add(&thread.join().map_err(panicked)??);
+        }
+        Ok::<_, Error>((all, begun.elapsed()))
+    })?;
+    Ok(Sample {
+        rate: (latencies.count() * each as u64) as f64 / elapsed.as_secs_f64() / 1e3,
+        p50_us: latencies.quantile(0.5) as f64 / 1e3,
+        p99_us: latencies.quantile(0.99) as f64 / 1e3,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU64;
+
+    /// Each turn counts, and one that fails ends all.
+    #[test]
+    fn turns_are_counted() {
+        let turns = AtomicU64::new(0);
+        let time = Duration::from_millis(20);
+        let begun = Instant::now();
+        let sample = measure(3, 5, time, 1, |_| {
+            turns.fetch_add(1, Relaxed);
+            Ok(())
+        });
+        let most = turns.into_inner() as f64 * 5.0 / time.as_secs_f64() / 1e3;
+        let least = most * time.as_secs_f64() / begun.elapsed().as_secs_f64();
+        let rate = sample.unwrap().rate;
+        assert!((least..=most).contains(&rate), "{least} {rate} {most}");
+        let wrong = measure(2, 1, Duration::from_secs(3600), 1, |_| {
+            Err(Error::Wrong("so".into()))
+        });
+        assert!(wrong.is_err());
+    }
+}

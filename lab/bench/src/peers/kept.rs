@@ -1,0 +1,176 @@
+//! Databases that sync each commit: any pairs of bytes, one or several a commit, each durable when the commit returns.
+
+use super::disk::{Backend, lmdb, or_failed};
+use super::{Error, Promise};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use heed::Env;
+use heed::types::Bytes;
+use redb::{ReadableDatabase, TableDefinition};
+use std::path::Path;
+
+/// A key and its value.
+pub type Pair<'p> = (&'p [u8], &'p [u8]);
+
+/// Takes commits.
+pub trait Commits: Send + Sync {
+    /// Puts these pairs, all or none, whatever their keys held. They survive the loss of power when this returns.
+    fn commit(&self, pairs: &[Pair<'_>]) -> Result<(), Error>;
+}
+
+/// Takes commits, and has what they put.
+pub trait Kept: Commits {
+    /// The key's value.
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error>;
+}
+
+/// A peer that syncs each commit.
+pub struct Syncing {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is set to.
+    pub setting: &'static str,
+    /// Opens it in a directory, or makes it there.
+    pub open: fn(&Path) -> Result<Box<dyn Kept>, Error>,
+}
+
+/// All of them. sled is none: its flush waits neither for the disk's own cache nor for the file's size.
+pub const SYNCING: &[Syncing] = &[
+    REDB,
+    FJALL,
+    LMDB,
+    #[cfg(feature = "rocksdb")]
+    super::rocksdb::SYNCING,
+];
+
+struct Redb(redb::Database);
+
+const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("bench");
+
+const REDB: Syncing = Syncing {
+    name: "redb",
+    setting: "Durability::Immediate",
+    open: |directory| {
+        let backend = or_failed!("redb", Backend::open(directory, Promise::Power))?;
+        let database = or_failed!("redb", redb::Builder::new().create_with_backend(backend))?;
+        let transaction = or_failed!("redb", database.begin_write())?;
+        drop(or_failed!("redb", transaction.open_table(TABLE))?);
+        or_failed!("redb", transaction.commit())?;
+        Ok(Box::new(Redb(database)))
+    },
+};
+
+impl Commits for Redb {
+    fn commit(&self, pairs: &[Pair<'_>]) -> Result<(), Error> {
+        let transaction = or_failed!("redb", self.0.begin_write())?;
+        {
+            let mut table = or_failed!("redb", transaction.open_table(TABLE))?;
+            for (key, value) in pairs {
+                or_failed!("redb", table.insert(*key, *value))?;
+            }
+        }
+        or_failed!("redb", transaction.commit())
+    }
+}
+
+impl Kept for Redb {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let transaction = or_failed!("redb", self.0.begin_read())?;
+        let table = or_failed!("redb", transaction.open_table(TABLE))?;
+        let found = or_failed!("redb", table.get(key))?;
+        Ok(found.map(|value| value.value().to_vec()))
+    }
+}
+
+struct Fjall {
+    database: Database,
+    keyspace: Keyspace,
+}
+
+const FJALL: Syncing = Syncing {
+    name: "fjall",
+    setting: "PersistMode::SyncData; several pairs as a WriteBatch",
+    open: |directory| {
+        let database = or_failed!("fjall", Database::builder(directory.join("fjall")).open())?;
+        let options = KeyspaceCreateOptions::default;
+        let keyspace = or_failed!("fjall", database.keyspace("bench", options))?;
+        Ok(Box::new(Fjall { database, keyspace }))
+    },
+};
+
+impl Commits for Fjall {
+    fn commit(&self, pairs: &[Pair<'_>]) -> Result<(), Error> {
+        if let [(key, value)] = pairs {
+            or_failed!("fjall", self.keyspace.insert(*key, *value))?;
+            return or_failed!("fjall", self.database.persist(PersistMode::SyncData));
+        }
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
+        for (key, value) in pairs {
+            batch.insert(&self.keyspace, *key, *value);
+        }
+        or_failed!("fjall", batch.commit())
+    }
+}
+
+impl Kept for Fjall {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        Ok(or_failed!("fjall", self.keyspace.get(key))?.map(|value| value.to_vec()))
+    }
+}
+
+struct Lmdb {
+    env: Env,
+    database: heed::Database<Bytes, Bytes>,
+}
+
+const LMDB: Syncing = Syncing {
+    name: "lmdb",
+    setting: "the default: each transaction synced",
+    open: |directory| {
+        let env = lmdb(directory, Promise::Power)?;
+        let mut transaction = or_failed!("lmdb", env.write_txn())?;
+        let database = or_failed!("lmdb", env.create_database(&mut transaction, None))?;
+        or_failed!("lmdb", transaction.commit())?;
+        Ok(Box::new(Lmdb { env, database }))
+    },
+};
+
+impl Commits for Lmdb {
+    fn commit(&self, pairs: &[Pair<'_>]) -> Result<(), Error> {
+        let mut transaction = or_failed!("lmdb", self.env.write_txn())?;
+        for (key, value) in pairs {
+            or_failed!("lmdb", self.database.put(&mut transaction, key, value))?;
+        }
+        or_failed!("lmdb", transaction.commit())
+    }
+}
+
+impl Kept for Lmdb {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let transaction = or_failed!("lmdb", self.env.read_txn())?;
+        let found = or_failed!("lmdb", self.database.get(&transaction, key))?;
+        Ok(found.map(<[u8]>::to_vec))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every peer has what was committed, one pair or several, and finds it again.
+    #[test]
+    fn peers_keep_their_commits() {
+        for peer in SYNCING {
+            let directory = tempfile::tempdir().unwrap();
+            let open = || (peer.open)(directory.path()).unwrap();
+            let database = open();
+            database.commit(&[(b"one", b"1")]).unwrap();
+            database.commit(&[(b"two", b"2"), (b"one", b"11")]).unwrap();
+            drop(database);
+            let database = open();
+            let get = |key: &[u8]| database.get(key).unwrap();
+            assert_eq!(get(b"one").as_deref(), Some(&b"11"[..]), "{}", peer.name);
+            assert_eq!(get(b"two").as_deref(), Some(&b"2"[..]), "{}", peer.name);
+            assert_eq!(get(b"three"), None, "{}", peer.name);
+        }
+    }
+}
