@@ -18,9 +18,9 @@ pub struct Bounds {
     pub again: u64,
     /// No further history begins after this many.
     pub histories: u64,
-    /// Nor after this many states.
+    /// Exploring ends after this many states, also amid a history.
     pub states: u64,
-    /// Nor after this time.
+    /// And after this time.
     pub budget: Duration,
     /// A sync to leave out.
     pub skip: Option<Site>,
@@ -62,6 +62,8 @@ pub struct Report {
     pub sync_sites: Vec<Site>,
     /// What was come to, and how often.
     pub reached: BTreeMap<&'static str, u64>,
+    /// When exploring ends: after these states, or at this time, if any.
+    end: (u64, Option<Instant>),
 }
 
 impl fmt::Display for Report {
@@ -91,10 +93,12 @@ impl Bounds {
         &self,
         mut history: impl FnMut(&mut Report, u64) -> Result<(), String>,
     ) -> Result<Report, String> {
-        let mut report = Report::default();
-        let started = Instant::now();
+        let mut report = Report {
+            end: (self.states, Instant::now().checked_add(self.budget)),
+            ..Report::default()
+        };
         for number in 0..self.histories {
-            if started.elapsed() >= self.budget || report.states >= self.states {
+            if report.is_over() {
                 break;
             }
             let seed = self.seed.wrapping_add(number);
@@ -107,6 +111,12 @@ impl Bounds {
 }
 
 impl Report {
+    /// Whether the bounds are reached: a history may be too long to be explored to its end.
+    pub(crate) fn is_over(&self) -> bool {
+        let (states, time) = self.end;
+        self.states >= states || time.is_some_and(|time| Instant::now() >= time)
+    }
+
     /// Notes which places have called a sync.
     pub(crate) fn note_syncs(&mut self, sites: &[Site]) {
         for &site in sites {

@@ -12,7 +12,8 @@ pub struct Fate {
     pub found: Option<String>,
 }
 
-/// Leaves out each sync in turn that what is sound calls, and tortures that, within the bounds.
+/// Leaves out each sync in turn that what is sound calls, tortures that, within the bounds each, and tells what became
+/// of it.
 ///
 /// # Errors
 ///
@@ -20,6 +21,7 @@ pub struct Fate {
 pub fn hunt(
     bounds: &Bounds,
     torture: impl Fn(&Bounds) -> Result<Report, String>,
+    mut tell: impl FnMut(&Fate),
 ) -> Result<Vec<Fate>, String> {
     let sound = torture(bounds)?;
     let hunted = sound.sync_sites.into_iter().map(|site| {
@@ -30,10 +32,12 @@ pub fn hunt(
             again: 6,
             ..bounds.clone()
         });
-        Fate {
+        let fate = Fate {
             site,
             found: found.err(),
-        }
+        };
+        tell(&fate);
+        fate
     });
     Ok(hunted.collect())
 }

@@ -31,7 +31,7 @@ fn each_sync_is_missed() {
         budget: Duration::MAX,
         ..Bounds::default()
     };
-    let fates = hunt(&bounds, torture).unwrap_or_else(|failure| panic!("{failure}"));
+    let fates = hunt(&bounds, torture, |_| ()).unwrap_or_else(|failure| panic!("{failure}"));
     for fate in &fates {
         println!("{}: {:?}", fate.site, fate.found);
     }

@@ -33,14 +33,32 @@ impl Args {
         let seconds = started.elapsed().as_secs_f64();
         let states = tortured.as_ref().map_or(0, |report| report.states);
         let damaged = damage(bounds.seed, self.damage.unwrap_or(states / DAMAGE));
-        let hunted = match self.mutants {
-            true => hunt(&bounds, torture).unwrap_or_default(),
-            false => Vec::new(),
-        };
         let mut out = output();
-        match self.json {
-            true => write_json(&mut out, target, &tortured, &damaged, &hunted, seconds)?,
-            false => print(&mut out, target, &tortured, &damaged, &hunted, seconds)?,
+        if !self.json {
+            print(&mut out, target, &tortured, &damaged, seconds)?;
+            out.flush()?;
+        }
+        let mut told = Ok(());
+        let hunted = match self.mutants && tortured.is_ok() {
+            // One at a time, since each may take as long as all before.
+            true => hunt(&bounds, torture, |fate| {
+                if !self.json && told.is_ok() {
+                    told = tell(&mut out, fate);
+                }
+            }),
+            false => Ok(Vec::new()),
+        };
+        told?;
+        let (hunted, unsound) = match hunted {
+            Ok(hunted) => (hunted, None),
+            Err(failure) => (Vec::new(), Some(failure)),
+        };
+        if let (Some(failure), false) = (&unsound, self.json) {
+            writeln!(out, "{target} FAILS: {failure}")?;
+        }
+        let tortured = unsound.map_or(tortured, Err);
+        if self.json {
+            write_json(&mut out, target, &tortured, &damaged, &hunted, seconds)?;
         }
         out.flush()?;
         let missed = hunted.iter().any(|fate| fate.found.is_none());
@@ -63,7 +81,6 @@ fn print(
     target: Target,
     tortured: &Tortured,
     damaged: &Judged,
-    hunted: &[Fate],
     seconds: f64,
 ) -> std::io::Result<()> {
     match tortured {
@@ -78,14 +95,17 @@ fn print(
         )?,
         Err(failure) => writeln!(out, "{target}, damaged, FAILS: {failure}")?,
     }
-    for fate in hunted {
-        let (what, found) = match &fate.found {
-            Some(found) => ("killed", found.lines().next().unwrap_or_default()),
-            None => ("SURVIVED", ""),
-        };
-        writeln!(out, "  {what:<8}  without the sync at {}: {found}", fate.site)?;
-    }
     Ok(())
+}
+
+/// Says what became of a sync left out.
+fn tell(out: &mut impl Write, fate: &Fate) -> std::io::Result<()> {
+    let (what, found) = match &fate.found {
+        Some(found) => ("killed", found.lines().next().unwrap_or_default()),
+        None => ("SURVIVED", ""),
+    };
+    writeln!(out, "  {what:<8}  without the sync at {}: {found}", fate.site)?;
+    out.flush()
 }
 
 fn write_json(

@@ -80,17 +80,26 @@ impl Explorer<'_> {
     fn explore(&mut self, history: &History, depth: u32, random: &mut Random) -> Result<(), String> {
         let mut medium = history.base.clone();
         let mut kills = history.kills.iter().peekable();
-        // What comes after a crash is a longer way to the same moments: a share of them.
-        let share = if depth == 1 { 2 } else { 6 };
+        // What comes after a crash is a longer way to the same moments: a share of them. A hunt, in which many images go
+        // on, takes few of them, and few images, so that it comes to the end of a history.
+        let (share, images_of_each) = match (depth, self.bounds.skip) {
+            (1, _) => (2, self.bounds.images),
+            (_, None) => (6, self.bounds.images),
+            (2, Some(_)) => (6, 6),
+            (_, Some(_)) => (20, 4),
+        };
         let len = history.events.len();
         for event in 0..=len {
+            if self.report.is_over() {
+                return Ok(());
+            }
             let crash =
                 |what: &str, trouble: String| format!("{what} before event {event} of {len}: {trouble}");
             if random.below(share) == 0 || event == len {
                 self.report.crash_points += 1;
                 let allowed = history.notes.allowed(history.bounds[event]);
                 let ways = medium.choices();
-                for picks in images(&ways, self.bounds.images, random) {
+                for picks in images(&ways, images_of_each, random) {
                     let left = Left {
                         medium: medium.image(&picks),
                         pool: None,
@@ -156,9 +165,10 @@ impl Explorer<'_> {
     ) -> Result<(), String> {
         let pool = left.pool.as_ref().map_or(0, |pool| pool.hash());
         let kept = if left.pool.is_some() { allowed.kept } else { 0 };
-        if !self
-            .seen
-            .insert((left.medium.hash(), pool, kept, allowed.states.len()))
+        if self.report.is_over()
+            || !self
+                .seen
+                .insert((left.medium.hash(), pool, kept, allowed.states.len()))
         {
             return Ok(());
         }

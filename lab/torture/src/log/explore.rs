@@ -58,6 +58,9 @@ impl Explorer<'_> {
         // What comes after a crash is a longer way to the same moments: a share of them.
         let share = if depth == 1 { 1 } else { 4 };
         for event in 0..=history.events.len() {
+            if self.report.is_over() {
+                return Ok(());
+            }
             if random.below(share) == 0 {
                 let crash = |what: &str, trouble: String| {
                     format!(
@@ -97,7 +100,7 @@ impl Explorer<'_> {
         (depth, again): (u32, bool),
         random: &mut Random,
     ) -> Result<(), String> {
-        if !self.seen.insert((medium.hash(), least, truth.records.len())) {
+        if self.report.is_over() || !self.seen.insert((medium.hash(), least, truth.records.len())) {
             return Ok(());
         }
         self.report.states += 1;
