@@ -39,47 +39,8 @@ for program in wollemi wollemi-lab; do
     [ -x "$programs/$program" ] || { echo "$programs/$program is no program" >&2 && exit 2; }
 done
 
-# The guest's packages: the kernel that linux-image-amd64 stands for, mkfs.ext4, and the libraries of that and of the program.
-packages=$out/packages
-if [ ! -e "$packages/fetched" ]; then
-    rm -rf "$packages"
-    mkdir -p "$packages"
-    depends() { apt-cache depends --important "$@"; }
-    names=$(
-        depends linux-image-amd64 | sed -n 's/.*Depends: //p' | head -n1
-        depends --recurse e2fsprogs libgcc-s1 | grep '^[a-z0-9.+-]*$'
-        echo busybox-static
-    )
-    (cd "$packages" && echo "$names" | sort -u | xargs apt-get download)
-    for package in "$packages"/*.deb; do
-        dpkg-deb -x "$package" "$packages" && rm "$package"
-    done
-    touch "$packages/fetched"
-fi
-kernel=$(echo "$packages"/boot/vmlinuz-*)
-
-# The guest's first file system.
-tree=$out/tree
-rm -rf "$tree"
-mkdir -p "$tree"/{bin,modules,lib,lib64,proc,sys,dev,tmp,mnt}
-cp "$packages"/bin/busybox "$tree/bin/"
-cp "$(find "$packages" -name mke2fs | head -n1)" "$tree/bin/mkfs.ext4"
-cp "$programs"/wollemi "$programs"/wollemi-lab "$tree/bin/"
-strip --strip-debug "$tree"/bin/wollemi* 2>/dev/null || true
-cp "$here/init.sh" "$tree/init"
-find "$packages" -regex '.*-linux-gnu/[^/]*\.so[^/]*' -exec cp -L {} "$tree/lib/" \;
-cp "$tree"/lib/ld-linux-x86-64.so.2 "$tree/lib64/"
-order=10
-for module in crc32c_generic crc16 mbcache jbd2 ext4 libnvdimm nfit nd_btt nd_pmem; do
-    order=$((order + 1))
-    file=$(find "$packages" -name "$module.ko*")
-    case $file in
-    '') ;; # built in
-    *.xz) xz -dc "$file" >"$tree/modules/$order-$module.ko" ;;
-    *) cp "$file" "$tree/modules/$order-$module.ko" ;;
-    esac
-done
-(cd "$tree" && find . | busybox cpio -o -H newc 2>/dev/null | gzip -1) >"$out/initrd.gz"
+. "$here/guest.sh"
+make_guest "$here/init.sh" "$programs"/wollemi "$programs"/wollemi-lab -- libnvdimm nfit nd_btt nd_pmem
 
 trap - ERR
 failed=0

@@ -1,0 +1,143 @@
+//! What `contrib/power/disk.sh` runs in its guest: transactions at level `disk` until the power goes, and the judge of what
+//! is there afterwards.
+//!
+//!     power_cut write POOL ROUND    says on the console which transactions were committed, without end
+//!     power_cut judge POOL TOLD     TOLD: ROUND.THREAD.COUNT,… of what the console has shown
+//!
+//! A transaction moves an amount from one account to another and notes, in another map, its number and the sum that it has
+//! moved. So after a cut the accounts have what they had together, and each thread's note is of a transaction whose
+//! changes are there whole: the last that was told of, or a later one.
+
+use std::error::Error;
+use std::io::Write;
+use std::process::ExitCode;
+use wollemi::{Db, Level, Map, Options, Retry};
+
+const ACCOUNTS: u64 = 16;
+const FIRST: u64 = 1 << 32;
+const THREADS: u64 = 3;
+
+/// Numbers of the threads: the other clients of a round have lower ones.
+const NUMBERS: u64 = 10;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        ["write", pool, round] => write(pool, round),
+        ["judge", pool, told] => judge(pool, told),
+        _ => Err("usage: power_cut write POOL ROUND, or power_cut judge POOL TOLD".into()),
+    };
+    match done {
+        Ok(text) => {
+            println!("ok {text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            println!("BAD program: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+type Done = Result<String, Box<dyn Error + Send + Sync>>;
+
+fn open(pool: &str) -> Result<(Db, Map, Map), wollemi::Error> {
+    let db = Options::new().level(Level::Disk).open(pool)?;
+    let (accounts, notes) = (db.map("accounts")?, db.map("notes")?);
+    Ok((db, accounts, notes))
+}
+
+fn number(bytes: Option<Vec<u8>>) -> Option<u64> {
+    bytes?.try_into().ok().map(u64::from_le_bytes)
+}
+
+/// Threads that run transactions, and one that takes checkpoints.
+fn write(pool: &str, round: &str) -> Done {
+    let (db, accounts, notes) = open(pool)?;
+    // All or none of the accounts.
+    let mut batch = db.batch();
+    for account in 0..ACCOUNTS {
+        batch.expect(&accounts, account.to_le_bytes(), None::<&[u8]>);
+        batch.upsert(&accounts, account.to_le_bytes(), FIRST.to_le_bytes());
+    }
+    batch.commit()?;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (NUMBERS..NUMBERS + THREADS)
+            .map(|thread| {
+                let (db, accounts, notes) = (&db, &accounts, &notes);
+                scope.spawn(move || transfer(db, accounts, notes, &format!("{round}.{thread}"), thread))
+            })
+            .collect();
+        let mut checkpoints = 0u64;
+        while threads.iter().all(|thread| !thread.is_finished()) {
+            db.checkpoint(checkpoints % 4 == 3)?;
+            checkpoints += 1;
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        threads.into_iter().try_for_each(|thread| match thread.join() {
+            Ok(ended) => ended,
+            Err(_) => Err("a thread has panicked".into()),
+        })?;
+        Err("the threads have come to an end".into())
+    })
+}
+
+fn transfer(
+    db: &Db,
+    accounts: &Map,
+    notes: &Map,
+    name: &str,
+    seed: u64,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let retry = Retry::new().tries(u32::MAX);
+    let mut random = seed;
+    for count in 1u64.. {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(count);
+        let (from, amount) = ((random >> 33) % ACCOUNTS, (random >> 40) % 100);
+        let to = (from + 1 + (random >> 50) % (ACCOUNTS - 1)) % ACCOUNTS;
+        db.transact_with(&retry, |tx| {
+            let [from, to] = [from, to].map(u64::to_le_bytes);
+            let left = number(tx.get(accounts, from)?).unwrap_or(0).wrapping_sub(amount);
+            let more = number(tx.get(accounts, to)?).unwrap_or(0).wrapping_add(amount);
+            tx.upsert(accounts, from, left.to_le_bytes())?;
+            tx.upsert(accounts, to, more.to_le_bytes())?;
+            tx.upsert(notes, name, count.to_le_bytes())
+        })?;
+        writeln!(std::io::stdout().lock(), "acknowledged {name}.{count}")?;
+    }
+    Ok(())
+}
+
+fn judge(pool: &str, told: &str) -> Done {
+    let (db, accounts, notes) = open(pool)?;
+    let (mut sum, mut found) = (0u64, 0);
+    for entry in accounts.iter() {
+        sum = sum.wrapping_add(number(Some(entry?.1)).ok_or("an account is no number")?);
+        found += 1;
+    }
+    if found > 0 && (found, sum) != (ACCOUNTS, ACCOUNTS * FIRST) {
+        return Err(format!("{found} accounts have {sum} together").into());
+    }
+    let (mut threads, mut more) = (0, 0);
+    for entry in told.split(',') {
+        let Some((name, count)) = entry.rsplit_once('.') else {
+            continue;
+        };
+        let thread: u64 = name.rsplit('.').next().unwrap_or_default().parse()?;
+        if thread < NUMBERS {
+            continue;
+        }
+        let (count, noted) = (count.parse()?, number(notes.get(name)?).unwrap_or(0));
+        if noted < count || found == 0 {
+            return Err(format!("thread {name}: {count} acknowledged, {noted} there").into());
+        }
+        (threads, more) = (threads + 1, more + noted - count);
+    }
+    if !db.check()?.is_clean() {
+        return Err("the check is not clean".into());
+    }
+    Ok(format!(
+        "program: accounts are whole, all acknowledged transactions of {threads} threads there, and {more} more"
+    ))
+}
