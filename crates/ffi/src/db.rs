@@ -1,6 +1,6 @@
 //! Databases.
 
-use crate::call::call;
+use crate::call::{FromC, call};
 use crate::handle::{Shared, kinds};
 use crate::memory::copy_text;
 use crate::options::Opening;
@@ -259,17 +259,17 @@ pub unsafe extern "C" fn wollemi_maps(
     show: wollemi_show_map,
     argument: *mut c_void,
 ) -> wollemi_status {
-    // SAFETY: the caller keeps to the header.
-    unsafe {
-        call(|c| {
-            let show = show.ok_or_else(|| Failure::argument("NULL in place of a function"))?;
-            for map in c.share::<Db>(db)?.maps()? {
-                let (name, index) = (c_string(map.name), c_string(map.index));
-                if show(name.as_ptr(), index.as_ptr(), argument) != 0 {
-                    break;
-                }
+    let run = |c: &FromC<'_>| {
+        let show = show.ok_or_else(|| Failure::argument("NULL in place of a function"))?;
+        for map in c.share::<Db>(db)?.maps()? {
+            let (name, index) = (c_string(map.name), c_string(map.index));
+            // SAFETY: a function of the header's type, as the header asks; both texts outlive the call.
+            if unsafe { show(name.as_ptr(), index.as_ptr(), argument) } != 0 {
+                break;
             }
-            Ok(WOLLEMI_OK)
-        })
-    }
+        }
+        Ok(WOLLEMI_OK)
+    };
+    // SAFETY: the caller keeps to the header.
+    unsafe { call(run) }
 }

@@ -91,18 +91,18 @@ pub unsafe extern "C" fn wollemi_read(
     show: wollemi_show,
     argument: *mut c_void,
 ) -> wollemi_status {
+    let run = |c: &FromC<'_>| {
+        let show = show.ok_or_else(|| Failure::argument("NULL in place of a function"))?;
+        let reader = c.share::<Map>(map)?.reader();
+        let Some(value) = reader.get(c.bytes(key, key_len)?)? else {
+            return Ok(WOLLEMI_NOT_FOUND);
+        };
+        // SAFETY: a function of the header's type, as the header asks; the value is pinned by the reader.
+        unsafe { show(value.as_ptr().cast(), value.len(), argument) };
+        Ok(WOLLEMI_OK)
+    };
     // SAFETY: the caller keeps to the header.
-    unsafe {
-        call(|c| {
-            let show = show.ok_or_else(|| Failure::argument("NULL in place of a function"))?;
-            let reader = c.share::<Map>(map)?.reader();
-            let Some(value) = reader.get(c.bytes(key, key_len)?)? else {
-                return Ok(WOLLEMI_NOT_FOUND);
-            };
-            show(value.as_ptr().cast(), value.len(), argument);
-            Ok(WOLLEMI_OK)
-        })
-    }
+    unsafe { call(run) }
 }
 
 /// Whether the key is there: WOLLEMI_OK or WOLLEMI_NOT_FOUND.
@@ -149,9 +149,7 @@ pub unsafe extern "C" fn wollemi_multi_get(
                 match value.as_deref().map_or(Ok(NOTHING), memory::copy) {
                     Ok(copy) => copies.push(copy),
                     Err(failure) => {
-                        for copy in copies {
-                            memory::wollemi_free(copy.data);
-                        }
+                        copies.into_iter().for_each(memory::give_back);
                         return Err(failure);
                     }
                 }

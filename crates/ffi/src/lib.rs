@@ -15,17 +15,17 @@
 // The names are C's, and the header says what callers promise.
 #![allow(non_camel_case_types, clippy::missing_safety_doc)]
 
-pub mod batch;
+mod batch;
 mod call;
-pub mod cursor;
-pub mod db;
-pub mod expiring;
+mod cursor;
+mod db;
+mod expiring;
 mod handle;
-pub mod key;
-pub mod map;
-pub mod memory;
-pub mod options;
-pub mod snapshot;
-pub mod status;
-pub mod transaction;
+mod key;
+mod map;
+mod memory;
+mod options;
+mod snapshot;
+mod status;
+mod transaction;
 pub mod types;

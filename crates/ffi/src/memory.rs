@@ -27,6 +27,12 @@ pub fn copy(bytes: &[u8]) -> Result<wollemi_bytes, Failure> {
     })
 }
 
+/// Gives a copy back that C has not got.
+pub fn give_back(bytes: wollemi_bytes) {
+    // SAFETY: it comes from `copy`, or is NULL, and nobody else has it.
+    unsafe { libc::free(bytes.data) };
+}
+
 /// A copy of a text, with a NUL behind it, for C to keep.
 pub fn copy_text(text: String) -> Result<*mut c_char, Failure> {
     Ok(copy(crate::status::c_string(text).as_bytes_with_nul())?

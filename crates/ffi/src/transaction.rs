@@ -1,6 +1,6 @@
 //! Transactions: reads and changes that happen together.
 
-use crate::call::call;
+use crate::call::{FromC, call};
 use crate::cursor::{Cursor, Source, bounds};
 use crate::handle::{self, kinds};
 use crate::key::{OutValue, answer};
@@ -265,34 +265,34 @@ pub unsafe extern "C" fn wollemi_transact(
     body: wollemi_body,
     argument: *mut c_void,
 ) -> wollemi_status {
-    // SAFETY: the caller keeps to the header.
-    unsafe {
-        call(|c| {
-            let body = body.ok_or_else(|| Failure::argument("NULL in place of a function"))?;
-            let db = c.share::<Db>(db)?;
-            let done = db.transact_owned(&Retry::default(), |transaction| {
-                let ours = std::mem::replace(transaction, db.begin_owned());
-                let running = Running::new(ours);
-                let handle = handle::open(Owner(running.clone()));
-                let code = body(handle, argument);
-                let taken = running.take();
-                let closed = handle::close::<Owner>(handle);
-                *transaction = taken.and_then(|taken| closed.map(|()| taken)).map_err(|_| {
-                    let message = "the body of a transaction has committed or freed it, or still uses it";
-                    GivenUp::Misused(Failure::argument(message))
-                })?;
-                match code {
-                    0 => Ok(()),
-                    // After a conflict that it was told of, what it has read is checked, and it is run again.
-                    code => Err(GivenUp::Body(code)),
-                }
-            });
-            match done {
-                Ok(()) => Ok(WOLLEMI_OK),
-                Err(GivenUp::Failed(error)) => Err(error.into()),
-                Err(GivenUp::Misused(failure)) => Err(failure),
-                Err(GivenUp::Body(code)) => crate::status::passed_on(code),
+    let run = |c: &FromC<'_>| {
+        let body = body.ok_or_else(|| Failure::argument("NULL in place of a function"))?;
+        let db = c.share::<Db>(db)?;
+        let done = db.transact_owned(&Retry::default(), |transaction| {
+            let ours = std::mem::replace(transaction, db.begin_owned());
+            let running = Running::new(ours);
+            let handle = handle::open(Owner(running.clone()));
+            // SAFETY: a function of the header's type, as the header asks.
+            let code = unsafe { body(handle, argument) };
+            let taken = running.take();
+            let closed = c.close::<Owner>(handle);
+            *transaction = taken.and_then(|taken| closed.map(|_| taken)).map_err(|_| {
+                let message = "the body of a transaction has committed or freed it, or still uses it";
+                GivenUp::Misused(Failure::argument(message))
+            })?;
+            match code {
+                0 => Ok(()),
+                // After a conflict that it was told of, what it has read is checked, and it is run again.
+                code => Err(GivenUp::Body(code)),
             }
-        })
-    }
+        });
+        match done {
+            Ok(()) => Ok(WOLLEMI_OK),
+            Err(GivenUp::Failed(error)) => Err(error.into()),
+            Err(GivenUp::Misused(failure)) => Err(failure),
+            Err(GivenUp::Body(code)) => crate::status::passed_on(code),
+        }
+    };
+    // SAFETY: the caller keeps to the header.
+    unsafe { call(run) }
 }
