@@ -116,6 +116,7 @@ pub use report::{
     Check, Checkpoint, HeapCheck, LogStats, MapCheck, MapInfo, Recovery, RecoveryState, Space, Stats,
 };
 pub use txn::batch::Batch;
+pub use txn::cursor::TransactionCursor;
 pub use txn::overlay::{Overlay, Visit};
 pub use txn::range::TransactionRange;
 pub use txn::transaction::Transaction;

@@ -13,6 +13,7 @@ use crate::write::retry::Retry;
 use crate::write::store::Store;
 use crate::{Db, Error, Hardware, KeyRange, Map, Media};
 use std::cell::RefCell;
+use std::ops::Deref;
 
 /// Reads and changes of any of a database's maps that happen together, as at one moment, or not at all.
 ///
@@ -34,10 +35,26 @@ use std::cell::RefCell;
 /// transaction again after a conflict.
 #[must_use = "a transaction changes nothing before it is committed"]
 pub struct Transaction<'d, M: Media = Hardware> {
-    store: &'d Store<M>,
+    store: Held<'d, M>,
     reads: RefCell<Reads>,
     changes: Overlay,
     durability: Option<Durability>,
+}
+
+/// The database's store, as a transaction holds it.
+enum Held<'d, M: Media> {
+    Borrowed(&'d Store<M>),
+    Owned(Db<M>),
+}
+
+impl<M: Media> Deref for Held<'_, M> {
+    type Target = Store<M>;
+    fn deref(&self) -> &Store<M> {
+        match self {
+            Held::Borrowed(store) => store,
+            Held::Owned(db) => db.store(),
+        }
+    }
 }
 
 impl<M: Media> Db<M> {
@@ -104,10 +121,32 @@ impl<M: Media> Db<M> {
     pub fn transact_with<R, E: From<Error>>(
         &self,
         retry: &Retry,
-        mut run: impl FnMut(&mut Transaction<'_, M>) -> Result<R, E>,
+        run: impl FnMut(&mut Transaction<'_, M>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        self.run(retry, || self.begin(), run)
+    }
+
+    /// As [`transact_with`](Db::transact_with), with transactions that [own](Db::begin_owned) a handle of the database.
+    ///
+    /// # Errors
+    ///
+    /// As [`transact`](Db::transact).
+    pub fn transact_owned<R, E: From<Error>>(
+        &self,
+        retry: &Retry,
+        run: impl FnMut(&mut Transaction<'static, M>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        self.run(retry, || self.begin_owned(), run)
+    }
+
+    fn run<'d, R, E: From<Error>>(
+        &self,
+        retry: &Retry,
+        begin: impl Fn() -> Transaction<'d, M>,
+        mut run: impl FnMut(&mut Transaction<'d, M>) -> Result<R, E>,
     ) -> Result<R, E> {
         self.store().retry(retry, || {
-            let mut transaction = self.begin();
+            let mut transaction = begin();
             match run(&mut transaction) {
                 Ok(result) => (transaction.commit(), Ok(result)),
                 Err(error) => (transaction.check(), Err(error)),
@@ -131,8 +170,31 @@ impl<M: Media> Db<M> {
     /// # Ok::<(), wollemi::Error>(())
     /// ```
     pub fn begin(&self) -> Transaction<'_, M> {
+        Transaction::on(Held::Borrowed(self.store()))
+    }
+
+    /// As [`begin`](Db::begin), of a transaction that holds a handle of the database in place of borrowing one: for those
+    /// that live in objects of another language.
+    ///
+    /// ```
+    /// # let db = wollemi::Db::anonymous()?;
+    /// # let map = db.map("seats")?;
+    /// let mut tx: wollemi::Transaction<'static> = db.begin_owned();
+    /// drop(db);
+    /// tx.upsert(&map, "7a", "alice")?;
+    /// tx.commit()?;
+    /// assert!(map.contains("7a")?);
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
+    pub fn begin_owned(&self) -> Transaction<'static, M> {
+        Transaction::on(Held::Owned(self.clone()))
+    }
+}
+
+impl<'d, M: Media> Transaction<'d, M> {
+    fn on(store: Held<'d, M>) -> Transaction<'d, M> {
         Transaction {
-            store: self.store(),
+            store,
             reads: RefCell::default(),
             changes: Overlay::default(),
             durability: None,

@@ -1,0 +1,214 @@
+//! Handles: what C holds of an object, checked at each use.
+//!
+//! A handle is the address of a *shell*, which says what kind it is and whether it is open, before the object itself.
+//!
+//! I1 A shell is never freed, so a closed handle can still be looked at. It is used again for another object of the same
+//!    kind when more than `QUARANTINE` of its kind are spare: a closed handle is told from an open one until as many
+//!    others were closed.
+//! I2 A shell that is `CLOSED` has no object; `IDLE` and `BUSY` ones have one, which only a close takes out.
+//! I3 The object of a kind that is for one thread at a time is reached through `BUSY` alone.
+
+use crate::status::{Failure, wollemi_status::*};
+use std::cell::UnsafeCell;
+use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::{Mutex, PoisonError};
+
+/// Spare shells of a kind that are not used again.
+const QUARANTINE: usize = 64;
+
+const CLOSED: u32 = 0x646f6e65;
+const IDLE: u32 = 0x69646c65;
+const BUSY: u32 = 0x62757379;
+
+/// What every shell begins with.
+#[repr(C)]
+struct Head {
+    /// Constant.
+    kind: u32,
+    state: AtomicU32,
+}
+
+/// A shell of one kind.
+#[repr(C)]
+pub struct Shell<T> {
+    head: Head,
+    object: UnsafeCell<Option<T>>,
+}
+
+// SAFETY: the object of a kind for many threads is reached as `&T`, and such a `T` is `Sync` (`Shared`); that of any other
+// through `Held`, by one thread at a time (I3); a close takes it out of a shell that no call uses.
+unsafe impl<T: Send> Sync for Shell<T> {}
+
+/// What a handle can stand for.
+pub trait Kind: Send + Sized + 'static {
+    /// The type that C knows.
+    type C;
+    /// In the shell's head: no two kinds share it.
+    const MARK: u32;
+    /// As messages have it.
+    const NAME: &str;
+    /// The shells that are spare.
+    fn spare() -> &'static Spare<Self>;
+}
+
+/// What many threads may use at once.
+pub trait Shared: Kind + Sync {}
+
+/// Shells that are spare, the one that was closed first in front.
+pub struct Spare<T: 'static>(Mutex<VecDeque<&'static Shell<T>>>);
+
+impl<T> Spare<T> {
+    pub const fn new() -> Spare<T> {
+        Spare(Mutex::new(VecDeque::new()))
+    }
+}
+
+/// Declares kinds of handles: the type that C knows, what stands behind it, and a word.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $c:ident, $object:ty, $mark:literal, $name:literal;)*) => {$(
+        impl $crate::handle::Kind for $object {
+            type C = $crate::types::$c;
+            const MARK: u32 = u32::from_le_bytes(*$mark);
+            const NAME: &str = $name;
+            fn spare() -> &'static $crate::handle::Spare<Self> {
+                static SPARE: $crate::handle::Spare<$object> = $crate::handle::Spare::new();
+                &SPARE
+            }
+        }
+    )*};
+}
+pub(crate) use kinds;
+
+/// A handle to a new object.
+pub fn open<T: Kind>(object: T) -> *mut T::C {
+    let mut spare = T::spare().0.lock().unwrap_or_else(PoisonError::into_inner);
+    let used = if spare.len() > QUARANTINE {
+        spare.pop_front()
+    } else {
+        None
+    };
+    drop(spare);
+    let shell: &'static Shell<T> = used.unwrap_or_else(|| {
+        Box::leak(Box::new(Shell {
+            head: Head {
+                kind: T::MARK,
+                state: AtomicU32::new(CLOSED),
+            },
+            object: UnsafeCell::new(None),
+        }))
+    });
+    let place = shell.object.get();
+    // SAFETY: the shell is closed and not spare any more, so nobody else reaches its object (I2).
+    unsafe { *place = Some(object) };
+    shell.head.state.store(IDLE, Release);
+    std::ptr::from_ref(shell).cast_mut().cast()
+}
+
+/// The shell behind a handle.
+///
+/// # Safety
+///
+/// The pointer is NULL or was made by [`open`], for whatever kind.
+unsafe fn shell<T: Kind>(handle: *const T::C) -> Result<&'static Shell<T>, Failure> {
+    let head = handle.cast::<Head>();
+    // SAFETY: every handle leads to a shell, which begins with a head and stays (I1).
+    let Some(head) = (unsafe { head.as_ref() }) else {
+        return Err(Failure::argument(format!("NULL in place of a {}", T::NAME)));
+    };
+    if head.kind != T::MARK {
+        let message = format!("a handle that is not that of a {}", T::NAME);
+        return Err(Failure::new(WOLLEMI_ERROR_HANDLE, message));
+    }
+    // SAFETY: a shell of this mark is one of `T`, and stays.
+    Ok(unsafe { &*handle.cast::<Shell<T>>() })
+}
+
+fn closed<T: Kind>() -> Failure {
+    let message = format!("the handle of this {} is closed", T::NAME);
+    Failure::new(WOLLEMI_ERROR_HANDLE, message)
+}
+
+/// The object behind a handle that many threads may use.
+///
+/// # Safety
+///
+/// As for [`shell`]; and nobody closes the handle while the object is used.
+pub unsafe fn share<'a, T: Shared>(handle: *const T::C) -> Result<&'a T, Failure> {
+    // SAFETY: promised by the caller.
+    let shell = unsafe { shell::<T>(handle) }?;
+    if shell.head.state.load(Acquire) != IDLE {
+        return Err(closed::<T>());
+    }
+    let object = shell.object.get();
+    // SAFETY: it is open, the caller promises that it stays so, and nothing makes a `&mut` of the object of such a kind.
+    unsafe { &*object }.as_ref().ok_or_else(closed::<T>)
+}
+
+/// The object behind a handle that is for one thread at a time, for the time of a call.
+///
+/// # Safety
+///
+/// As for [`shell`].
+pub unsafe fn hold<T: Kind>(handle: *const T::C) -> Result<Held<T>, Failure> {
+    // SAFETY: promised by the caller.
+    let shell = unsafe { shell::<T>(handle) }?;
+    match shell.head.state.compare_exchange(IDLE, BUSY, Acquire, Relaxed) {
+        Ok(_) => Ok(Held(shell)),
+        Err(BUSY) => {
+            let message = format!("another call is using this {}", T::NAME);
+            Err(Failure::new(WOLLEMI_ERROR_THREADS, message))
+        }
+        Err(_) => Err(closed::<T>()),
+    }
+}
+
+/// Closes a handle and drops its object.
+///
+/// # Safety
+///
+/// As for [`shell`]; and of a kind that many threads may use, no call uses it.
+pub unsafe fn close<T: Kind>(handle: *mut T::C) -> Result<(), Failure> {
+    // SAFETY: promised by the caller.
+    let held = unsafe { hold::<T>(handle) }?;
+    let shell = held.0;
+    let place = shell.object.get();
+    // SAFETY: this call alone has the shell, which is busy.
+    let object = unsafe { (*place).take() };
+    std::mem::forget(held);
+    shell.head.state.store(CLOSED, Release);
+    let mut spare = T::spare().0.lock().unwrap_or_else(PoisonError::into_inner);
+    spare.push_back(shell);
+    drop(spare);
+    drop(object);
+    Ok(())
+}
+
+/// An object that this call alone has.
+pub struct Held<T: 'static>(&'static Shell<T>);
+
+impl<T> Deref for Held<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        let place = self.0.object.get();
+        // SAFETY: the shell is busy for this value alone (I3).
+        let object = unsafe { &*place };
+        object.as_ref().expect("I2: a busy shell has an object")
+    }
+}
+
+impl<T> DerefMut for Held<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        let place = self.0.object.get();
+        // SAFETY: the shell is busy for this value alone (I3).
+        let object = unsafe { &mut *place };
+        object.as_mut().expect("I2: a busy shell has an object")
+    }
+}
+
+impl<T> Drop for Held<T> {
+    fn drop(&mut self) {
+        self.0.head.state.store(IDLE, Release);
+    }
+}

@@ -1,0 +1,121 @@
+//! Maps by their names.
+
+use crate::call::call;
+use crate::db::index;
+use crate::handle::{Shared, kinds};
+use crate::status::{wollemi_status, wollemi_status::*};
+use crate::types::*;
+use std::ffi::{c_char, c_int};
+use wollemi::{Db, Map};
+
+kinds! {
+    wollemi_map, Map, b"map ", "map";
+}
+
+impl Shared for Map {}
+
+/// Opens the map of this name; it is created if it is not there, with the index that the options name. Close it by
+/// wollemi_map_close(). A name has 1 to 240 bytes of UTF-8.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wollemi_map_open(
+    db: *const wollemi_db,
+    name: *const c_char,
+    map: *mut *mut wollemi_map,
+) -> wollemi_status {
+    // SAFETY: the caller keeps to the header.
+    unsafe {
+        call(|c| {
+            let map = c.out_handle(map)?;
+            map.open(c.share::<Db>(db)?.map(c.text(name)?)?)
+        })
+    }
+}
+
+/// As wollemi_map_open(), of a map that the index of this name holds: WOLLEMI_ERROR_OTHER_INDEX where another one does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wollemi_map_open_with(
+    db: *const wollemi_db,
+    name: *const c_char,
+    index: *const c_char,
+    map: *mut *mut wollemi_map,
+) -> wollemi_status {
+    // SAFETY: the caller keeps to the header.
+    unsafe {
+        call(|c| {
+            let map = c.out_handle(map)?;
+            let index = self::index(c.text(index)?)?;
+            map.open(c.share::<Db>(db)?.map_with(c.text(name)?, index)?)
+        })
+    }
+}
+
+/// Opens the map of this name, if there is one: else WOLLEMI_NOT_FOUND, and `map` is NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wollemi_map_find(
+    db: *const wollemi_db,
+    name: *const c_char,
+    map: *mut *mut wollemi_map,
+) -> wollemi_status {
+    // SAFETY: the caller keeps to the header.
+    unsafe {
+        call(|c| {
+            let map = c.out_handle(map)?;
+            match c.share::<Db>(db)?.find_map(c.text(name)?)? {
+                Some(found) => map.open(found),
+                None => Ok(WOLLEMI_NOT_FOUND),
+            }
+        })
+    }
+}
+
+/// Another handle of the map, whose writes are durable as `durability` says, a wollemi_durability. It counts at level
+/// `disk` alone. Close it by wollemi_map_close().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wollemi_map_with_durability(
+    map: *const wollemi_map,
+    durability: c_int,
+    other: *mut *mut wollemi_map,
+) -> wollemi_status {
+    // SAFETY: the caller keeps to the header.
+    unsafe {
+        call(|c| {
+            let other = c.out_handle(other)?;
+            let durability = crate::options::durability(durability)?;
+            other.open(c.share::<Map>(map)?.with_durability(durability))
+        })
+    }
+}
+
+/// Closes the handle. The map stays. NULL is nothing to close.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wollemi_map_close(map: *mut wollemi_map) -> wollemi_status {
+    // SAFETY: the caller keeps to the header.
+    unsafe { call(|c| c.close::<Map>(map)) }
+}
+
+/// Removes the map of this name and all that it holds, by one durable step: WOLLEMI_NOT_FOUND if there is none,
+/// WOLLEMI_ERROR_IN_USE while there is a handle to it, or any snapshot. Giving back its space takes time in proportion to
+/// its size.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wollemi_map_drop(db: *const wollemi_db, name: *const c_char) -> wollemi_status {
+    // SAFETY: the caller keeps to the header.
+    unsafe {
+        call(|c| match c.share::<Db>(db)?.drop_map(c.text(name)?)? {
+            true => Ok(WOLLEMI_OK),
+            false => Ok(WOLLEMI_NOT_FOUND),
+        })
+    }
+}
+
+/// Counts the entries, by visiting each of them. Exact if nobody writes meanwhile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wollemi_count(map: *const wollemi_map, count: *mut u64) -> wollemi_status {
+    // SAFETY: the caller keeps to the header.
+    unsafe {
+        call(|c| {
+            let count = c.out(count, 0)?;
+            count.set(c.share::<Map>(map)?.count()?);
+            Ok(WOLLEMI_OK)
+        })
+    }
+}

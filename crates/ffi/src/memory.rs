@@ -1,0 +1,49 @@
+//! Memory that the library gives out: of the C library's `malloc`.
+
+use crate::status::Failure;
+use crate::status::wollemi_status::WOLLEMI_ERROR_SYSTEM;
+use crate::types::wollemi_bytes;
+use std::ffi::{c_char, c_void};
+
+/// No bytes.
+pub const NOTHING: wollemi_bytes = wollemi_bytes {
+    data: std::ptr::null_mut(),
+    len: 0,
+};
+
+/// A copy for C to keep.
+pub fn copy(bytes: &[u8]) -> Result<wollemi_bytes, Failure> {
+    // SAFETY: not of no bytes, for which NULL could come.
+    let data = unsafe { libc::malloc(bytes.len().max(1)) };
+    if data.is_null() {
+        let message = format!("no memory for {} bytes", bytes.len());
+        return Err(Failure::new(WOLLEMI_ERROR_SYSTEM, message));
+    }
+    // SAFETY: what was allocated just now has room for them, and is nobody else's.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data.cast(), bytes.len()) };
+    Ok(wollemi_bytes {
+        data,
+        len: bytes.len(),
+    })
+}
+
+/// Gives a copy back that C has not got.
+pub fn give_back(bytes: wollemi_bytes) {
+    // SAFETY: it comes from `copy`, or is NULL, and nobody else has it.
+    unsafe { libc::free(bytes.data) };
+}
+
+/// A copy of a text, with a NUL behind it, for C to keep.
+pub fn copy_text(text: String) -> Result<*mut c_char, Failure> {
+    Ok(copy(crate::status::c_string(text).as_bytes_with_nul())?
+        .data
+        .cast())
+}
+
+/// Gives back what a call has given out to be given back so: values, and texts in JSON. NULL is nothing to give back. It
+/// is the C library's free() where the program and this library share one, as they do on Linux.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wollemi_free(data: *mut c_void) {
+    // SAFETY: the caller promises that it is NULL or comes from `copy`, and gives it back once.
+    unsafe { libc::free(data) };
+}

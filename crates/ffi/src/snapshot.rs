@@ -1,0 +1,122 @@
+//! Snapshots: all maps at one moment.
+
+use crate::call::call;
+use crate::cursor::{Cursor, Source, bounds};
+use crate::handle::{Shared, kinds};
+use crate::key::OutValue;
+use crate::status::{Failure, wollemi_status, wollemi_status::*};
+use crate::types::*;
+use std::ffi::{c_char, c_void};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use wollemi::{Db, Map, Snapshot};
+
+kinds! {
+    wollemi_snapshot, Snapshot, b"snap", "snapshot";
+}
+
+impl Shared for Snapshot {}
+
+/// Takes a snapshot: all maps as they are now, to be read while others write. Nothing is copied at first; of each key that
+/// is changed meanwhile, what it held is kept in memory, up to `max_memory` bytes; 0: any number. With more than that its
+/// reads fail with WOLLEMI_ERROR_SNAPSHOT, and writers go on. No map can be dropped before it is freed, by
+/// wollemi_snapshot_free().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wollemi_snapshot_take(
+    db: *const wollemi_db,
+    max_memory: u64,
+    snapshot: *mut *mut wollemi_snapshot,
+) -> wollemi_status {
+    // SAFETY: the caller keeps to the header.
+    unsafe {
+        call(|c| {
+            let snapshot = c.out_handle(snapshot)?;
+            let most = if max_memory == 0 { u64::MAX } else { max_memory };
+            snapshot.open(c.share::<Db>(db)?.snapshot_within(most)?)
+        })
+    }
+}
+
+/// As wollemi_get(), of what the key held.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wollemi_snapshot_get(
+    snapshot: *const wollemi_snapshot,
+    map: *const wollemi_map,
+    key: *const c_void,
+    key_len: usize,
+    value: *mut *mut c_void,
+    value_len: *mut usize,
+) -> wollemi_status {
+    // SAFETY: the caller keeps to the header.
+    unsafe {
+        call(|c| {
+            let value = OutValue::new(c, value, value_len)?;
+            let view = c.share::<Snapshot>(snapshot)?.view(c.share::<Map>(map)?)?;
+            value.set(view.get(c.bytes(key, key_len)?)?.as_deref())
+        })
+    }
+}
+
+/// A cursor over the entries that a map had. It may outlive the snapshot's handle, whose memory it keeps.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wollemi_snapshot_range(
+    snapshot: *const wollemi_snapshot,
+    map: *const wollemi_map,
+    range: *const wollemi_range,
+    cursor: *mut *mut wollemi_cursor,
+) -> wollemi_status {
+    // SAFETY: the caller keeps to the header.
+    unsafe {
+        call(|c| {
+            let cursor = c.out_handle(cursor)?;
+            let view = c.share::<Snapshot>(snapshot)?.view(c.share::<Map>(map)?)?;
+            cursor.open(Cursor::new(Source::View(view.range(bounds(c, range)?))))
+        })
+    }
+}
+
+/// Writes a backup of all maps, as they were, to a new file, and onto the disk. `wollemi restore` makes a pool of it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wollemi_snapshot_backup(
+    snapshot: *const wollemi_snapshot,
+    path: *const c_char,
+) -> wollemi_status {
+    fn refused(error: std::io::Error) -> Failure {
+        Failure::new(WOLLEMI_ERROR_SYSTEM, format!("backup: {error}"))
+    }
+    // SAFETY: the caller keeps to the header.
+    unsafe {
+        call(|c| {
+            let snapshot = c.share::<Snapshot>(snapshot)?;
+            let file = File::create_new(c.path(path)?).map_err(refused)?;
+            let mut out = BufWriter::new(file);
+            snapshot.backup(&mut out, |_| {})?;
+            out.flush().map_err(refused)?;
+            out.get_ref().sync_all().map_err(refused)?;
+            Ok(WOLLEMI_OK)
+        })
+    }
+}
+
+/// Roughly the bytes of memory that a snapshot takes for what was changed since.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wollemi_snapshot_memory(
+    snapshot: *const wollemi_snapshot,
+    bytes: *mut u64,
+) -> wollemi_status {
+    // SAFETY: the caller keeps to the header.
+    unsafe {
+        call(|c| {
+            let bytes = c.out(bytes, 0)?;
+            bytes.set(c.share::<Snapshot>(snapshot)?.memory());
+            Ok(WOLLEMI_OK)
+        })
+    }
+}
+
+/// Frees a snapshot. NULL is nothing to free.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wollemi_snapshot_free(snapshot: *mut wollemi_snapshot) -> wollemi_status {
+    // SAFETY: the caller keeps to the header.
+    unsafe { call(|c| c.close::<Snapshot>(snapshot)) }
+}

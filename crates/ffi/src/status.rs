@@ -1,0 +1,316 @@
+//! What a call answers, and what is told of the last one that failed on a thread.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use wollemi::{Error, FilesError, HeapError, IndexError, PoolError, PoolErrorKind};
+use wollemi_status::*;
+
+/// What a call answers. The numbers stay as they are from version to version; new ones may be added. Below 16 nothing
+/// is wrong: the answer is "yes" or a plain "no". From 16 on the call has failed, and wollemi_message() says why.
+#[allow(clippy::upper_case_acronyms)]
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum wollemi_status {
+    /// Done.
+    WOLLEMI_OK = 0,
+    /// There is no such key or map, or the cursor has come to its end.
+    WOLLEMI_NOT_FOUND = 1,
+    /// Nothing was changed, since what is there is not what the call asks for: an insert of a key that is present, an
+    /// update of one that is absent, a compare-and-swap or a batch that expected something else.
+    WOLLEMI_UNCHANGED = 2,
+    /// The value is longer than the caller's buffer. Its length was told.
+    WOLLEMI_TOO_SMALL = 3,
+    /// An argument cannot be: NULL where something must be, text that is not UTF-8, a number that means nothing.
+    WOLLEMI_ERROR_ARGUMENT = 16,
+    /// The handle is closed, or of another kind.
+    WOLLEMI_ERROR_HANDLE = 17,
+    /// The handle is for one thread at a time, and another call is using it.
+    WOLLEMI_ERROR_THREADS = 18,
+    /// The library has met a mistake of its own. Please report it, with the message.
+    WOLLEMI_ERROR_BUG = 19,
+    /// Another process, or another handle of this one, has the pool open.
+    WOLLEMI_ERROR_BUSY = 20,
+    /// There is no such file.
+    WOLLEMI_ERROR_MISSING = 21,
+    /// The file is no pool, or no file at all.
+    WOLLEMI_ERROR_NOT_A_POOL = 22,
+    /// The file, or a map in it, is of a newer version, or of an index that this library does not have.
+    WOLLEMI_ERROR_UNSUPPORTED = 23,
+    /// The pool, its log or its checkpoint is damaged.
+    WOLLEMI_ERROR_DAMAGED = 24,
+    /// The file may not be read or written.
+    WOLLEMI_ERROR_DENIED = 25,
+    /// The level that was asked for cannot be had there.
+    WOLLEMI_ERROR_LEVEL = 26,
+    /// The machine stopped while the pool was open at level `process`: see wollemi_options_set_after_power_loss().
+    WOLLEMI_ERROR_POWER_LOSS = 27,
+    /// There is no room: on the disk, within the pool's size, or within a log's limit. Nothing was changed.
+    WOLLEMI_ERROR_FULL = 28,
+    /// The operating system has refused something else.
+    WOLLEMI_ERROR_SYSTEM = 29,
+    /// A key, a value or a name is too long, or a name is empty.
+    WOLLEMI_ERROR_LENGTH = 30,
+    /// The map's index has no order of keys, and a range was asked for.
+    WOLLEMI_ERROR_UNORDERED = 31,
+    /// The database was opened to be read.
+    WOLLEMI_ERROR_READ_ONLY = 32,
+    /// The map has other handles, or there is a snapshot.
+    WOLLEMI_ERROR_IN_USE = 33,
+    /// The map is held by another index than the one that was asked for.
+    WOLLEMI_ERROR_OTHER_INDEX = 34,
+    /// The map is of another database than the batch, the transaction or the snapshot.
+    WOLLEMI_ERROR_OTHER_DATABASE = 35,
+    /// What a transaction has read was changed by another writer. Nothing was changed. wollemi_conflict() tells the key.
+    WOLLEMI_ERROR_CONFLICT = 36,
+    /// The changes are committed, and the next opening completes them, given room; until then nothing can be written.
+    WOLLEMI_ERROR_UNFINISHED = 37,
+    /// The change was made, or seen, and it is not known whether it survives a loss of power: the disk has failed. At level
+    /// `disk` only.
+    WOLLEMI_ERROR_NOT_DURABLE = 38,
+    /// The map holds values that were not put by the functions for maps whose entries expire.
+    WOLLEMI_ERROR_NOT_EXPIRING = 39,
+    /// The snapshot would need more memory than it may have: it shows nothing any more.
+    WOLLEMI_ERROR_SNAPSHOT = 40,
+    /// Something else. The message says what.
+    WOLLEMI_ERROR_OTHER = 41,
+}
+
+const ALL: [(wollemi_status, &CStr); 30] = [
+    (WOLLEMI_OK, c"ok"),
+    (WOLLEMI_NOT_FOUND, c"not found"),
+    (WOLLEMI_UNCHANGED, c"unchanged"),
+    (WOLLEMI_TOO_SMALL, c"buffer too small"),
+    (WOLLEMI_ERROR_ARGUMENT, c"bad argument"),
+    (WOLLEMI_ERROR_HANDLE, c"bad handle"),
+    (WOLLEMI_ERROR_THREADS, c"handle in use by another call"),
+    (WOLLEMI_ERROR_BUG, c"bug of the library"),
+    (WOLLEMI_ERROR_BUSY, c"pool in use"),
+    (WOLLEMI_ERROR_MISSING, c"no such file"),
+    (WOLLEMI_ERROR_NOT_A_POOL, c"not a pool"),
+    (WOLLEMI_ERROR_UNSUPPORTED, c"unsupported format or index"),
+    (WOLLEMI_ERROR_DAMAGED, c"damaged"),
+    (WOLLEMI_ERROR_DENIED, c"permission denied"),
+    (WOLLEMI_ERROR_LEVEL, c"level cannot be had"),
+    (WOLLEMI_ERROR_POWER_LOSS, c"machine stopped while open"),
+    (WOLLEMI_ERROR_FULL, c"full"),
+    (WOLLEMI_ERROR_SYSTEM, c"refused by the system"),
+    (WOLLEMI_ERROR_LENGTH, c"too long or empty"),
+    (WOLLEMI_ERROR_UNORDERED, c"index without order"),
+    (WOLLEMI_ERROR_READ_ONLY, c"read only"),
+    (WOLLEMI_ERROR_IN_USE, c"in use"),
+    (WOLLEMI_ERROR_OTHER_INDEX, c"other index"),
+    (WOLLEMI_ERROR_OTHER_DATABASE, c"other database"),
+    (WOLLEMI_ERROR_CONFLICT, c"conflict"),
+    (WOLLEMI_ERROR_UNFINISHED, c"committed and unfinished"),
+    (WOLLEMI_ERROR_NOT_DURABLE, c"not known to be durable"),
+    (WOLLEMI_ERROR_NOT_EXPIRING, c"not an expiring map"),
+    (WOLLEMI_ERROR_SNAPSHOT, c"snapshot outgrown"),
+    (WOLLEMI_ERROR_OTHER, c"other error"),
+];
+
+/// Why a call failed.
+#[derive(Debug)]
+pub struct Failure {
+    pub status: wollemi_status,
+    message: String,
+    conflict: Option<(CString, Vec<u8>)>,
+}
+
+impl Failure {
+    pub fn new(status: wollemi_status, message: impl Into<String>) -> Failure {
+        Failure {
+            status,
+            message: message.into(),
+            conflict: None,
+        }
+    }
+
+    pub fn argument(message: impl Into<String>) -> Failure {
+        Failure::new(WOLLEMI_ERROR_ARGUMENT, message)
+    }
+}
+
+/// What a callback has answered, as the answer of the call that has called it. What it was told by a call of its own, if
+/// that has failed, stays to be told.
+pub fn passed_on(code: c_int) -> Result<wollemi_status, Failure> {
+    let known = ALL.iter().find(|(status, _)| *status as c_int == code);
+    known.map_or_else(
+        || {
+            Err(Failure::argument(format!(
+                "the callback answered {code}, which is no status"
+            )))
+        },
+        |(status, _)| Ok(*status),
+    )
+}
+
+/// A C string without what comes after a NUL inside.
+pub fn c_string(text: impl Into<Vec<u8>>) -> CString {
+    let mut bytes = text.into();
+    if let Some(end) = bytes.iter().position(|&byte| byte == 0) {
+        bytes.truncate(end);
+    }
+    CString::new(bytes).unwrap_or_default()
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let (status, message) = (of(&error), error.to_string());
+        let conflict = match error {
+            Error::Conflict { map, key } => Some((c_string(map), key)),
+            _ => None,
+        };
+        Failure {
+            status,
+            message,
+            conflict,
+        }
+    }
+}
+
+fn of(error: &Error) -> wollemi_status {
+    match error {
+        Error::Pool(error) => of_pool(error),
+        Error::Heap(error) => of_heap(error),
+        Error::Index(error) => of_index(error),
+        Error::Files(error) => of_files(error),
+        Error::InUse | Error::MapInUse(_) | Error::MapExists(_) => WOLLEMI_ERROR_IN_USE,
+        Error::OtherKind { .. } | Error::LeftOut { .. } => WOLLEMI_ERROR_UNSUPPORTED,
+        Error::OtherIndex { .. } => WOLLEMI_ERROR_OTHER_INDEX,
+        Error::OtherDatabase(_) => WOLLEMI_ERROR_OTHER_DATABASE,
+        Error::Conflict { .. } => WOLLEMI_ERROR_CONFLICT,
+        Error::Unfinished(_) => WOLLEMI_ERROR_UNFINISHED,
+        Error::NotExpiring(_) => WOLLEMI_ERROR_NOT_EXPIRING,
+        Error::SnapshotOutgrown(_) => WOLLEMI_ERROR_SNAPSHOT,
+        Error::MapName(_) => WOLLEMI_ERROR_LENGTH,
+        Error::Backup(_) | Error::Thread(_) => WOLLEMI_ERROR_SYSTEM,
+        _ => WOLLEMI_ERROR_OTHER,
+    }
+}
+
+fn of_pool(error: &PoolError) -> wollemi_status {
+    match &error.kind {
+        PoolErrorKind::Foreign { .. } | PoolErrorKind::Empty | PoolErrorKind::NotAFile => {
+            WOLLEMI_ERROR_NOT_A_POOL
+        }
+        PoolErrorKind::Truncated { .. } | PoolErrorKind::Damaged { .. } => WOLLEMI_ERROR_DAMAGED,
+        PoolErrorKind::Newer { .. } => WOLLEMI_ERROR_UNSUPPORTED,
+        PoolErrorKind::Busy { .. } => WOLLEMI_ERROR_BUSY,
+        PoolErrorKind::Missing => WOLLEMI_ERROR_MISSING,
+        PoolErrorKind::Denied => WOLLEMI_ERROR_DENIED,
+        PoolErrorKind::NotPower => WOLLEMI_ERROR_LEVEL,
+        PoolErrorKind::Lost => WOLLEMI_ERROR_POWER_LOSS,
+        PoolErrorKind::Full { .. } | PoolErrorKind::NoSpace { .. } => WOLLEMI_ERROR_FULL,
+        PoolErrorKind::PageSize(_) => WOLLEMI_ERROR_ARGUMENT,
+        PoolErrorKind::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            WOLLEMI_ERROR_MISSING
+        }
+        PoolErrorKind::Io { .. } => WOLLEMI_ERROR_SYSTEM,
+        _ => WOLLEMI_ERROR_OTHER,
+    }
+}
+
+fn of_heap(error: &HeapError) -> wollemi_status {
+    match error {
+        HeapError::Damaged { .. } => WOLLEMI_ERROR_DAMAGED,
+        HeapError::Full { .. } | HeapError::TooManyRoots(_) => WOLLEMI_ERROR_FULL,
+        HeapError::NameTooLong(_) => WOLLEMI_ERROR_LENGTH,
+        HeapError::UnknownKind { .. } => WOLLEMI_ERROR_UNSUPPORTED,
+        HeapError::Pool(error) => of_pool(error),
+        HeapError::Thread(_) => WOLLEMI_ERROR_SYSTEM,
+        _ => WOLLEMI_ERROR_OTHER,
+    }
+}
+
+fn of_index(error: &IndexError) -> wollemi_status {
+    match error {
+        IndexError::KeyTooLong(_) | IndexError::ValueTooLong(_) => WOLLEMI_ERROR_LENGTH,
+        IndexError::Unordered => WOLLEMI_ERROR_UNORDERED,
+        IndexError::Unfinished => WOLLEMI_ERROR_UNFINISHED,
+        IndexError::ReadOnly => WOLLEMI_ERROR_READ_ONLY,
+        // The log refuses at its limit, or where the disk does.
+        IndexError::Refused(_) => WOLLEMI_ERROR_FULL,
+        IndexError::NotDurable(_) => WOLLEMI_ERROR_NOT_DURABLE,
+        IndexError::Heap(error) => of_heap(error),
+        _ => WOLLEMI_ERROR_OTHER,
+    }
+}
+
+fn of_files(error: &FilesError) -> wollemi_status {
+    match error {
+        FilesError::Damaged { .. } | FilesError::Foreign { .. } => WOLLEMI_ERROR_DAMAGED,
+        FilesError::Newer { .. } => WOLLEMI_ERROR_UNSUPPORTED,
+        FilesError::Missing { .. } | FilesError::NoCheckpoint(_) => WOLLEMI_ERROR_MISSING,
+        FilesError::NeedsRebuild(_) => WOLLEMI_ERROR_POWER_LOSS,
+        _ => WOLLEMI_ERROR_SYSTEM,
+    }
+}
+
+/// What is told of the last call that failed on this thread.
+#[derive(Default)]
+struct Last {
+    message: CString,
+    conflict: Option<(CString, Vec<u8>)>,
+}
+
+thread_local! {
+    static LAST: RefCell<Last> = RefCell::default();
+}
+
+/// Keeps what there is to say of a failure.
+pub fn tell(failure: Failure) -> wollemi_status {
+    let Failure {
+        status,
+        message,
+        conflict,
+    } = failure;
+    let message = c_string(message.replace('\0', "\\0"));
+    // A thread that ends has nobody to tell.
+    let _ = LAST.try_with(|last| *last.borrow_mut() = Last { message, conflict });
+    status
+}
+
+/// Why the last call that failed on this thread has failed: a sentence in English, with the names of what was concerned.
+/// Empty if none has failed. It stays until the next call that fails on this thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn wollemi_message() -> *const c_char {
+    LAST.try_with(|last| last.borrow().message.as_ptr())
+        .unwrap_or(c"".as_ptr())
+}
+
+/// The name of a status in a few words: "conflict" for WOLLEMI_ERROR_CONFLICT. Never NULL, and there for good.
+#[unsafe(no_mangle)]
+pub extern "C" fn wollemi_status_name(status: c_int) -> *const c_char {
+    let found = ALL.iter().find(|(known, _)| *known as c_int == status);
+    found.map_or(c"unknown status", |(_, name)| name).as_ptr()
+}
+
+/// The key, and the name of its map, that the last call on this thread failed for with WOLLEMI_ERROR_CONFLICT. Answers
+/// WOLLEMI_NOT_FOUND if the last call that failed did so for another reason. What is told stays until the next call that
+/// fails on this thread. `map`, `key` and `key_len` may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wollemi_conflict(
+    map: *mut *const c_char,
+    key: *mut *const c_void,
+    key_len: *mut usize,
+) -> wollemi_status {
+    // SAFETY: the caller keeps to the header.
+    unsafe {
+        crate::call::call(|c| {
+            let (map, key) = (
+                c.optional_out(map, std::ptr::null()),
+                c.optional_out(key, std::ptr::null()),
+            );
+            let key_len = c.optional_out(key_len, 0);
+            LAST.with(|last| match &last.borrow().conflict {
+                Some((name, bytes)) => {
+                    map.set(name.as_ptr());
+                    key.set(bytes.as_ptr().cast());
+                    key_len.set(bytes.len());
+                    Ok(WOLLEMI_OK)
+                }
+                None => Ok(WOLLEMI_NOT_FOUND),
+            })
+        })
+    }
+}

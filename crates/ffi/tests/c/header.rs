@@ -1,0 +1,96 @@
+//! The header is what cbindgen makes of the crate, compiles as C and as C++, and has the library's version.
+
+use crate::compiler::{CRATE, compilers, has, left_out, run};
+use std::process::Command;
+
+/// The modules with what C sees, in the order in which a reader wants it.
+const MODULES: [&str; 12] = [
+    "types",
+    "status",
+    "memory",
+    "options",
+    "db",
+    "map",
+    "key",
+    "cursor",
+    "batch",
+    "expiring",
+    "snapshot",
+    "transaction",
+];
+
+/// `WOLLEMI_UPDATE_HEADER=1` writes it anew.
+#[test]
+fn it_is_what_the_crate_says() {
+    let config = cbindgen::Config::from_file(format!("{CRATE}/cbindgen.toml")).expect("the configuration");
+    let mut builder = cbindgen::Builder::new().with_config(config);
+    for module in MODULES {
+        builder = builder.with_src(format!("{CRATE}/src/{module}.rs"));
+    }
+    let mut made = Vec::new();
+    builder.generate().expect("the header").write(&mut made);
+    let made = String::from_utf8(made).expect("UTF-8");
+    let path = format!("{CRATE}/include/wollemi.h");
+    if std::env::var_os("WOLLEMI_UPDATE_HEADER").is_some() {
+        std::fs::write(&path, &made).expect("a header");
+    }
+    let kept = std::fs::read_to_string(&path).expect("the header");
+    assert!(
+        made == kept,
+        "include/wollemi.h is not what the crate says: WOLLEMI_UPDATE_HEADER=1 cargo test -p wollemi-ffi header"
+    );
+}
+
+#[test]
+fn it_has_the_version_of_the_crate() {
+    let header = std::fs::read_to_string(format!("{CRATE}/include/wollemi.h")).expect("the header");
+    for (part, number) in [
+        ("MAJOR", env!("CARGO_PKG_VERSION_MAJOR")),
+        ("MINOR", env!("CARGO_PKG_VERSION_MINOR")),
+        ("PATCH", env!("CARGO_PKG_VERSION_PATCH")),
+    ] {
+        let line = format!("#define WOLLEMI_VERSION_{part} {number}\n");
+        assert!(header.contains(&line), "{line}");
+    }
+}
+
+/// Every function has its comment.
+#[test]
+fn it_documents_every_function() {
+    let header = std::fs::read_to_string(format!("{CRATE}/include/wollemi.h")).expect("the header");
+    let mut before = "";
+    let mut functions = 0;
+    for line in header.lines() {
+        let returns = ["wollemi_status wollemi_", "const char *wollemi_", "void wollemi_"];
+        if returns.iter().any(|begin| line.starts_with(begin)) {
+            assert!(before.starts_with("//"), "no comment: {line}");
+            functions += 1;
+        }
+        before = line;
+    }
+    assert!(functions > 70, "{functions}");
+}
+
+#[test]
+fn it_compiles_alone() {
+    let header = format!("{CRATE}/include/wollemi.h");
+    for compiler in compilers() {
+        let strict = [
+            "-std=c99",
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-Werror",
+            "-fsyntax-only",
+            "-x",
+            "c",
+        ];
+        run(Command::new(compiler).args(strict).arg(&header));
+    }
+    match has("c++") {
+        true => drop(run(Command::new("c++")
+            .args(["-Wall", "-Werror", "-fsyntax-only", "-x", "c++"])
+            .arg(&header))),
+        false => left_out("the header as C++: there is no C++ compiler"),
+    }
+}

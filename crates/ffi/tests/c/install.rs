@@ -1,0 +1,82 @@
+//! What is installed works, by the commands of the README.
+
+use crate::compiler::{CRATE, has, left_out, libraries, run};
+use std::path::Path;
+use std::process::Command;
+
+/// What a line of the README for the shell begins with that compiles and runs the first program.
+const LINE: &str = "cc first.c";
+
+fn readme() -> String {
+    std::fs::read_to_string(format!("{CRATE}/README.md")).expect("the README")
+}
+
+/// The first block of C in the README.
+fn program() -> String {
+    let readme = readme();
+    let (_, rest) = readme.split_once("```c\n").expect("a block");
+    rest.split_once("```").expect("its end").0.to_owned()
+}
+
+fn install(arguments: &[&str]) -> Command {
+    let mut command = Command::new(format!("{CRATE}/install.sh"));
+    command.arg("--libraries").arg(libraries()).args(arguments);
+    command
+}
+
+/// The first program, typed as the README has it, and its line for the shell.
+fn first_program(prefix: &Path) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = program();
+    assert!(program.lines().count() <= 12, "ten lines or so");
+    std::fs::write(folder.path().join("first.c"), program).expect("a source");
+    let readme = readme();
+    let line = readme
+        .lines()
+        .find(|line| line.starts_with(LINE))
+        .expect("the line");
+    let said = run(Command::new("sh")
+        .args(["-e", "-c", line])
+        .current_dir(folder.path())
+        .env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"))
+        .env("LD_LIBRARY_PATH", prefix.join("lib")));
+    assert_eq!(said, "hello, world\n");
+}
+
+#[test]
+fn the_first_program_runs_as_typed() {
+    if !has("pkg-config") {
+        return left_out("the README's first program: there is no pkg-config");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let prefix = folder.path().join("usr");
+    run(install(&["--prefix"]).arg(&prefix));
+    first_program(&prefix);
+}
+
+#[test]
+fn the_tarball_has_all_of_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tarball = folder.path().join("wollemi.tar.gz");
+    run(install(&["--tarball"]).arg(&tarball));
+    run(Command::new("tar")
+        .arg("-xzf")
+        .arg(&tarball)
+        .current_dir(folder.path()));
+    let mut entries = std::fs::read_dir(folder.path()).expect("a folder").flatten();
+    let unpacked = entries
+        .find(|entry| entry.path().is_dir())
+        .expect("a folder")
+        .path();
+    for file in [
+        "lib/libwollemi.so",
+        "lib/libwollemi.a",
+        "include/wollemi.h",
+        "lib/pkgconfig/wollemi.pc",
+    ] {
+        assert!(unpacked.join(file).exists(), "{file}");
+    }
+    if has("pkg-config") {
+        first_program(&unpacked);
+    }
+}
