@@ -31,7 +31,7 @@ ABOUT = {
     "default": "roart",
     "indexes": [
         {"name": name, "about": f"about {name}", "ablation": "-" in name and name != "art-cow", "ordered": name != "clht"}
-        for name in """roart part clht hot masstree wort woart art-cow dptree roart-without-inline roart-without-lc roart-without-smp
+        for name in """roart part clht hot masstree bwtree wort woart art-cow dptree roart-without-inline roart-without-lc roart-without-smp
         roart-without-ec roart-without-mo roart-without-sizes dptree-linear""".split()
     ],
     "workloads": {},

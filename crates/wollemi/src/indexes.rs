@@ -37,6 +37,9 @@ kind::indexes! {
     /// Trie of B-link trees by eight bytes of the key: dense integers, fast scans (P-Masstree, RECIPE, SOSP 2019)
     #[cfg(feature = "papers")]
     Masstree = index "masstree", roots 8, recipe::masstree::Masstree<M>;
+    /// B-link tree of delta chains, without locks (P-BwTree, RECIPE, SOSP 2019)
+    #[cfg(feature = "papers")]
+    BwTree = index "bwtree", roots 10, recipe::bwtree::BwTree<M>;
     /// Radix tree of half-bytes, each change one 8-byte store (WORT, FAST 2017)
     #[cfg(feature = "papers")]
     Wort = index "wort", roots 3, wort::wort::Wort<M>;
@@ -97,6 +100,7 @@ impl IndexKind {
             recipe::clht::KIND,
             recipe::hot::KIND,
             recipe::masstree::KIND,
+            recipe::bwtree::KIND,
         ]
         .contains(&self.root_kind());
         #[cfg(not(feature = "papers"))]

@@ -101,3 +101,73 @@ fn a_leaf_that_lets_go_has_nothing() {
     compare(&index, &Entries::new(), &keys);
     assert_eq!(index::conformance::settled(&heap).objects, empty);
 }
+
+/// Runs `f` while objects of more than `longest` bytes cannot be allocated, and small ones can, of any length.
+fn while_short<M: Media>(heap: &Heap<M>, longest: usize, f: impl FnOnce()) {
+    persist_scope(heap.media(), Purpose::Node, |batch| {
+        let mut taken = Vec::new();
+        let mut free = Vec::new();
+        for len in (0..longest).step_by(32) {
+            // A part stays taken, so that no page becomes one of longer objects.
+            for i in 0..400 {
+                let draft = heap.draft(PWord::new(0), len, &batch).expect("room");
+                if i % 8 == 0 { &mut taken } else { &mut free }.push(draft);
+            }
+        }
+        for len in [30_000, 15_000, 8_000, 4_000, 2_000]
+            .into_iter()
+            .chain((longest..1_500).rev().step_by(16))
+        {
+            while let Ok(draft) = heap.draft(PWord::new(0), len, &batch) {
+                taken.push(draft);
+            }
+        }
+        drop(free);
+        f();
+    });
+}
+
+/// Leaves that split while their parent finds no room for a longer base do not use up what removals need: when all keys
+/// are gone, keys come again wherever they were, and when there is room nothing is left over.
+#[test]
+fn a_parent_without_room_keeps_no_leaf_from_taking_keys() {
+    // Keys in records make long separators, and entries of leaves that are as short as others.
+    let key = |number: usize| [&b"twenty bytes in common, "[..], &(number as u16).to_be_bytes()].concat();
+    for step in [1, 7, 37] {
+        let heap = heap_of(Hardware::detect(), 64);
+        let index = BwTree::<Hardware, 8>::create(&heap, NAME).expect("room");
+        let empty = index::conformance::settled(&heap).objects;
+        let keys: Vec<Vec<u8>> = (0..600).map(|i| key(i * step % 600)).collect();
+        let mut model = Entries::new();
+        for key in &keys[..60] {
+            index.upsert(key, b"8 bytes!").expect("room");
+            model.insert(key.clone(), b"8 bytes!".to_vec());
+        }
+        while_short(&heap, 384, || {
+            for key in &keys[60..] {
+                if index.upsert(key, b"8 bytes!").is_ok() {
+                    model.insert(key.clone(), b"8 bytes!".to_vec());
+                }
+            }
+            assert!(model.len() > 100, "{} keys", model.len());
+            compare(&index, &model, &keys);
+            for key in &keys {
+                let removed = index.remove(key).expect("no memory needed");
+                assert_eq!(removed, model.remove(key).is_some());
+            }
+            compare(&index, &Entries::new(), &keys);
+            for key in &keys {
+                index.upsert(key, b"8 bytes!").expect("the keys are gone");
+                assert!(index.remove(key).expect("no memory needed"));
+            }
+        });
+        for key in &keys {
+            index.upsert(key, b"8 bytes!").expect("room");
+        }
+        for key in &keys {
+            assert!(index.remove(key).expect("no error"));
+        }
+        compare(&index, &Entries::new(), &keys);
+        assert_eq!(index::conformance::settled(&heap).objects, empty);
+    }
+}

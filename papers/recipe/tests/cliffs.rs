@@ -2,7 +2,7 @@
 
 use index::OnHeap;
 use index::conformance::there_are_no_cliffs;
-use wollemi_recipe::{Clht, Hot, Masstree, Part};
+use wollemi_recipe::{BwTree, Clht, Hot, Masstree, Part};
 
 #[test]
 fn part() {
@@ -22,4 +22,9 @@ fn hot() {
 #[test]
 fn masstree() {
     there_are_no_cliffs(|heap| Masstree::create(heap, b"cliffs").expect("an index"));
+}
+
+#[test]
+fn bwtree() {
+    there_are_no_cliffs(|heap| <BwTree<_>>::create(heap, b"cliffs").expect("an index"));
 }

@@ -19,6 +19,9 @@ use pmem::{Batch, Draft, Link, Media, PSlot, Purpose, persist_scope};
 impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
     /// Removes a node that is a base alone, and not the first of its level. Returns whether to look at the node again.
     pub(super) fn remove_node(&self, page: Page<'a>) -> Result<bool, Error> {
+        if !self.has_room_for_removal(page)? {
+            return Ok(true);
+        }
         let media = self.media();
         media.comes_to(if page.level == 0 {
             "removal of a leaf"
@@ -183,7 +186,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
     }
 
     /// A base with the content of two siblings, and how many entries it has.
-    fn draft_union<'e>(
+    pub(super) fn draft_union<'e>(
         &self,
         left: Page<'a>,
         page: Page<'a>,

@@ -45,6 +45,7 @@
 //! | `read`, `scan` | lookups, alone and many side by side; scans both ways |
 //! | `write`, `consolidate` | edits; chains that are replaced |
 //! | `help`, `split`, `merge` | modifications of several nodes, and their completion |
+//! | `room` | what is looked for before they begin |
 //! | `build` | new bases and cells |
 //! | `trace`, `check` | what is alive; what is wrong |
 
@@ -60,6 +61,7 @@ mod merge;
 mod object;
 mod page;
 mod read;
+mod room;
 mod scan;
 mod split;
 mod trace;

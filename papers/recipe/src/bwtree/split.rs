@@ -37,12 +37,16 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             }
             children[stay].0.to_vec()
         };
+        if !self.parent_takes_split(page, &separator)? {
+            return Ok(true);
+        }
         media.comes_to(if page.level == 0 {
             "split of a leaf"
         } else {
             "split of an inner node"
         });
         let marked = persist_scope(media, Purpose::Node, |batch| {
+            let _later = self.draft_room_for_split(&separator, high, &batch)?;
             let bounds = Bounds {
                 low: &separator,
                 high,

@@ -1,0 +1,88 @@
+//! P-BwTree with nodes of eight entries, so that histories of few keys come to all that becomes of inner nodes, and use up
+//! the parents' chains in a full pool.
+
+use crashkit::{Crash, Explorer, History, Report, Settings};
+use index::{Index, OnHeap};
+use recipe::BwTree;
+use wollemi_torture::history::{self, SCENES};
+use wollemi_torture::map::{OfIndex, Op};
+
+const ROOT: &[u8] = b"tree";
+
+type Small = BwTree<Crash, 8>;
+
+/// What becomes of nodes.
+const STEPS: &[&str] = &[
+    "consolidation",
+    "lower root",
+    "merge",
+    "new root",
+    "removal of a leaf",
+    "removal of an inner node",
+    "split of a leaf",
+    "split of an inner node",
+];
+
+/// Those steps that no history has come to.
+fn missing(report: &Report) -> Vec<&'static str> {
+    let is_missing = |step: &&&str| !report.coverage.steps.contains_key(**step);
+    STEPS.iter().filter(is_missing).copied().collect()
+}
+
+/// Explores histories until it is enough; a failure is the test's.
+fn explore(
+    settings: Settings,
+    histories: impl IntoIterator<Item = History<Op>>,
+    is_enough: impl Fn(usize, &Report) -> bool,
+) -> Report {
+    let subject = OfIndex::new(
+        "bwtree-small",
+        |heap| Ok(Box::new(Small::create(heap, ROOT)?)),
+        |heap| Ok(Small::open(heap, ROOT)?.map(|index| Box::new(index) as Box<dyn Index>)),
+        vec![Small::tracer()],
+    );
+    let mut explorer = Explorer::new(subject, settings).expect("memory");
+    for (number, history) in histories.into_iter().enumerate() {
+        if is_enough(number, explorer.report()) {
+            break;
+        }
+        if let Err(failure) = explorer.explore(&history) {
+            panic!("{failure}\n{}", explorer.report());
+        }
+    }
+    let report = explorer.into_report();
+    println!("{report}");
+    report
+}
+
+/// Crashes amid all that becomes of leaves, inner nodes and roots.
+#[test]
+fn nodes_of_all_levels_survive_crashes() {
+    let settings = Settings {
+        again_share: 50,
+        kill_share: 30,
+        ..Settings::default()
+    };
+    let histories = (1..=4 * SCENES as u64).map(|seed| history::of_map(seed, 60, 1));
+    let report = explore(settings, histories, |number, report| {
+        number >= 6 && missing(report).is_empty()
+    });
+    assert!(report.states > 1000, "{report}");
+    let missing = missing(&report);
+    assert!(missing.is_empty(), "{missing:?} of {:#?}", report.coverage.steps);
+}
+
+/// In full pools threads split and remove nodes; every crash leaves a tree that takes keys again when all are gone.
+#[test]
+fn full_pools_lock_nothing_up() {
+    let settings = Settings {
+        deep_share: 40,
+        ..Settings::default()
+    };
+    let others = (0..).map(|seed| history::of_map(seed, 40, 2 + seed as u32 % 3));
+    let full = others.filter(|history| history.room < u64::MAX).take(5);
+    let report = explore(settings, full.chain([history::of_map(5055, 100, 2)]), |_, _| {
+        false
+    });
+    assert!(report.states > 500, "{report}");
+}
