@@ -32,7 +32,7 @@ fn file(text: &str) -> (tempfile::TempDir, String) {
     (directory, path)
 }
 
-/// Flags are stronger than the environment, that than the file, that than the defaults; and it is told which spoke.
+/// Flags are stronger than the environment, that than the file, that than the defaults; and each setting names its source.
 #[test]
 fn the_strongest_source_speaks() {
     let (_directory, path) = file(
@@ -105,7 +105,7 @@ fn what_excludes_a_setting_is_stronger_too() {
     assert_eq!(shown(&text_of_it, "no-redis"), "false  # default");
 }
 
-/// What is wrong is told with where it stands.
+/// An error names the setting and its source.
 #[test]
 fn mistakes_are_placed() {
     for (content, line, words) in [
