@@ -13,6 +13,7 @@
 //! | `pool`      | what is told of the pool                    |
 //! | `log`       | what is told of its log                     |
 //! | `sync`      | when writes are durable                     |
+//! | `host`      | what the program around the server does     |
 //! | `copying`   | where backups go, and how far one is        |
 //! | `backup`    | backups while clients are served            |
 //! | `sweep`     | counting items, and removing dead ones      |
@@ -20,6 +21,7 @@
 pub mod backup;
 pub mod config;
 pub mod copying;
+pub mod host;
 pub mod latency;
 pub mod log;
 pub mod metric;
