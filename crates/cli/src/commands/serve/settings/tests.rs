@@ -58,7 +58,7 @@ fn the_strongest_source_speaks() {
     assert_eq!(settings.context.map_or("none"), "flag");
 }
 
-/// What is shown is a file of settings that says the same.
+/// The settings are shown as a file that says the same.
 #[test]
 fn what_is_shown_can_be_read() {
     let variables = [
