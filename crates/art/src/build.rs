@@ -6,7 +6,7 @@ use pmem::{Draft, Erased, Flushed, Link, PSlot, Persisted, Persistent};
 /// What a node under construction links to.
 #[derive(Debug)]
 pub enum Child<'e, 'h> {
-    /// Something reachable already, or durable and in nobody's use but the builder's, under its tag in the new node.
+    /// An object that is reachable already, or durable and used by the builder alone, under its tag in the new node.
     Reachable(Link),
     /// Something new, its kind and aux.
     New(Flushed<'e, 'h, Erased>, Kind, u8),

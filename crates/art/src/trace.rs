@@ -1,4 +1,4 @@
-//! What is alive, told to the heap (post-crash collection, audit).
+//! Tells the heap what hangs from a radix index (post-crash collection, audit).
 
 use crate::{Design, Digit, Kind, LeafRef, Node, Root, Tagged};
 use heap::{Access, Error, Trace};

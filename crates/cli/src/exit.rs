@@ -20,7 +20,7 @@ pub const CODES: &str = "Exit codes:
 pub enum Outcome {
     /// As asked.
     Done,
-    /// The key is not there, or the condition was not met. Scripts see it; nobody needs to read about it.
+    /// The key is not there, or the condition was not met. The exit code alone says so.
     NotFound,
     /// `check` has found faults and has reported them.
     Damaged,

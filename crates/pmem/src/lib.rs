@@ -17,6 +17,7 @@ extern crate self as wollemi_pmem;
 mod counting;
 mod delaying;
 mod hardware;
+mod link;
 mod lock;
 mod media;
 #[cfg(doctest)]
@@ -38,6 +39,7 @@ mod word;
 pub use counting::{Counter, Counting, Counts, Persists};
 pub use delaying::{Delay, Delaying, Latency};
 pub use hardware::{Hardware, WriteBack};
+pub use link::{Link, Offset, Tag};
 pub use lock::{GenerationLock, Locked, Obsolete};
 pub use media::{LINE, Media, PersistenceDomain, Purpose};
 pub use observed::Observed;
@@ -52,4 +54,4 @@ pub use token::{
 };
 pub use tracing::{Trace, Tracing};
 pub use watched::Watched;
-pub use word::{Link, Offset, PEither, PWord, Tag, VWord};
+pub use word::{PEither, PWord, VWord};

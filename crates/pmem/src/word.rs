@@ -3,117 +3,12 @@
 //! I1 A persistent word is 8 bytes, aligned, and changes by one store.
 //! I2 A [`VWord`] means something only while its node's generation is the pool's: after a crash it may hold
 //!    anything.
-//! I3 A [`Link`] names an object that was durable before the link could be read.
 //!
-//! A link is an offset with tag bits:
-//!
-//! ```text
-//!  63          48 47                             4 3   1  0
-//! +--------------+--------------------------------+-----+--+
-//! |  tag (high)  |  offset from the pool's base   | tag | M|
-//! +--------------+--------------------------------+-----+--+
-//!                   a multiple of 16                     mark: stored, perhaps not yet durable
-//! ```
+//! Not here: what a word holds that leads to an object (`link`), and the words through which objects are published
+//! (`token`).
 
-use crate::{Batch, Media, PSlot, Persistent};
+use crate::{Batch, Link, Media, PSlot, Persistent};
 use std::sync::atomic::AtomicU64;
-
-/// A distance in bytes from the pool's base: below 2^48 and a multiple of 16. Zero is nowhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Offset(u64);
-
-impl Offset {
-    /// The bits of a link that hold its offset.
-    pub const MASK: u64 = 0x0000_ffff_ffff_fff0;
-
-    /// The offset `bytes` from the base, if it is one.
-    #[inline]
-    pub const fn new(bytes: u64) -> Option<Offset> {
-        if bytes & !Self::MASK == 0 && bytes != 0 {
-            Some(Offset(bytes))
-        } else {
-            None
-        }
-    }
-
-    /// Bytes from the base.
-    #[inline]
-    pub const fn get(self) -> u64 {
-        self.0
-    }
-}
-
-/// The bits of a link beside its offset and its mark: 1 to 3 and 48 to 63. What they mean is the index's affair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Tag(u64);
-
-impl Tag {
-    const BITS: u64 = !(Offset::MASK | Link::MARK);
-
-    /// The tag in `bits`; bits that belong to the offset or the mark are dropped.
-    #[inline]
-    pub const fn new(bits: u64) -> Tag {
-        Tag(bits & Self::BITS)
-    }
-
-    /// The tag's bits, in place.
-    #[inline]
-    pub const fn get(self) -> u64 {
-        self.0
-    }
-}
-
-/// A tagged offset as it stands in a slot, without its mark: null, or the place of an object that is durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link(u64);
-
-impl Link {
-    /// Set in a slot from the store that publishes until that store is known to be durable (link-and-persist).
-    pub(crate) const MARK: u64 = 1;
-
-    /// Names nothing.
-    pub const NULL: Link = Link(0);
-
-    #[inline]
-    pub(crate) const fn from_word(word: u64) -> Link {
-        Link(word & !Self::MARK)
-    }
-
-    /// Whether the link names nothing.
-    #[inline]
-    pub const fn is_null(self) -> bool {
-        self.0 == 0
-    }
-
-    /// Where the object starts; `None` for null.
-    #[inline]
-    pub const fn offset(self) -> Option<Offset> {
-        Offset::new(self.0 & Offset::MASK)
-    }
-
-    /// The tag.
-    #[inline]
-    pub const fn tag(self) -> Tag {
-        Tag::new(self.0)
-    }
-
-    #[inline]
-    pub(crate) const fn with_offset(self, offset: Offset) -> Link {
-        Link(self.0 & !Offset::MASK | offset.0)
-    }
-
-    /// The same object under another tag.
-    #[inline]
-    pub const fn with_tag(self, tag: Tag) -> Link {
-        Link((self.0 & Offset::MASK) | tag.0)
-    }
-
-    /// All bits.
-    #[inline]
-    pub const fn bits(self) -> u64 {
-        self.0
-    }
-}
 
 /// Eight persistent bytes that change by one store.
 #[repr(transparent)]

@@ -8,10 +8,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Gives memory that was freed back to the operating system, as far as the program's allocator has kept it. It is
-/// called once a second at most.
-pub type GiveBack = fn();
-
 /// Bytes that are worth giving back.
 const ENOUGH: usize = 16 << 20;
 
@@ -26,8 +22,8 @@ pub fn note(bytes: usize) {
     FREED.fetch_add(bytes, Ordering::Relaxed);
 }
 
-/// Has memory given back, without end.
-pub async fn run(give_back: GiveBack) {
+/// Has memory given back by the program, without end.
+pub async fn run(give_back: impl Fn()) {
     // What is noted may not be freed quite yet: it is given back by the second time.
     let mut again = false;
     loop {

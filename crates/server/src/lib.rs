@@ -38,12 +38,12 @@ mod proto;
 mod serve;
 
 pub use error::Error;
-pub use freed::GiveBack;
 pub use items::databases::COUNT as DATABASES;
 pub use net::listen::Address;
 pub use net::shutdown::Shutdown;
 pub use net::tls::Tls;
-pub use ops::config::{Config, LARGEST_VALUE, MAX_THREADS, Reload};
-pub use ops::copying::{Backup, BackupTo, Copying, Moment};
+pub use ops::config::{Config, LARGEST_VALUE, MAX_THREADS};
+pub use ops::copying::{BackupTo, Copying};
+pub use ops::host::Host;
 pub use ops::sync::{Sync, UnknownSync};
 pub use serve::{Protocol, Report, Server, run};

@@ -200,7 +200,7 @@ fn heard(shared: &Shared, shutdown: &Shutdown) -> Result<(Runtime, Signals), Err
     let runtime = runtime()?;
     let signals = {
         let _within = runtime.enter();
-        shutdown.listen(shared.config.reload.is_some())
+        shutdown.listen(shared.config.host.is_some())
     };
     Ok((runtime, signals.map_err(Error::Threads)?))
 }
@@ -219,8 +219,8 @@ async fn wait(
     if let Some(pause) = shared.config.sweep_pause {
         tasks.spawn_local(sweep::run(shared.clone(), pause));
     }
-    if let Some(give_back) = shared.config.give_back {
-        tasks.spawn_local(freed::run(give_back));
+    if let Some(host) = shared.config.host.clone() {
+        tasks.spawn_local(freed::run(move || host.give_back()));
     }
     if let Some(listener) = metrics {
         tasks.spawn_local(metrics::http::serve(listener, shared.clone()));
@@ -246,10 +246,10 @@ async fn wait(
 
 /// Takes the limits that shall apply now, and passwords and certificate as they are now, or keeps the old ones.
 fn reload(shared: &Shared) {
-    let Some(reload) = shared.config.reload else {
+    let Some(host) = &shared.config.host else {
         return;
     };
-    match reload() {
+    match host.reload() {
         Ok(config) => {
             shared.take(&config);
             tracing::info!("limits reloaded");

@@ -71,7 +71,7 @@ impl Map {
         self.kind
     }
 
-    /// The index itself, for callers who speak its contract (a server, a benchmark).
+    /// The index itself, for callers that use its contract (a server, a benchmark).
     pub fn index(&self) -> Arc<dyn Index> {
         self.index.clone()
     }

@@ -75,7 +75,7 @@ pub trait Engine: Sync {
     }
 }
 
-/// An index as an engine. Each call pins the epoch for itself, as a caller who asks one thing at a time does.
+/// An index as an engine. Each call pins the epoch by itself, as that of a caller with one request at a time does.
 pub struct Ours<'i>(pub &'i dyn Index);
 
 #[inline]

@@ -243,7 +243,7 @@ impl<S: Subject> Explorer<S> {
     pub fn explore(&mut self, history: &History<S::Op>) -> Result<(), Box<Failure>> {
         let started = Instant::now();
         self.random = Random(self.settings.seed ^ history.seed.rotate_left(32));
-        // What was judged in one history cannot be told from what is judged in another.
+        // The hash of an image does not say of which history the image is.
         self.seen.clear();
         self.memory = self.crash.memory().first(history.room);
         let explored = apart(|| {

@@ -2,7 +2,7 @@
 
 mod swap;
 
-use crate::log::{Event, Log, Site, What};
+use crate::log::{Event, Log, Named, Site, What};
 use std::fmt;
 use std::ops::Range;
 
@@ -53,6 +53,40 @@ impl Mutant {
     }
 }
 
+impl Log {
+    /// The lines of source that asked for the persists of a name: those of its thread and file up to the next fence.
+    pub fn sites_of<'l>(&'l self, named: &'l Named, lacks: Lacks) -> impl Iterator<Item = Site> + 'l {
+        let &Named {
+            thread,
+            site: given,
+            place,
+            ref before,
+            ..
+        } = named;
+        let file = given.file();
+        let own = self.events[place..]
+            .iter()
+            .filter(move |event| event.thread == thread);
+        let is_fence = move |event: &&Event| event.what == What::Fence && event.site.file() == file;
+        let mut ended = false;
+        let about = own.take_while(move |event| {
+            let was = ended;
+            ended |= is_fence(event);
+            !was
+        });
+        about
+            .filter(move |event| match lacks {
+                Lacks::WriteBack => matches!(event.what, What::WriteBack { .. }),
+                Lacks::Fence | Lacks::Order => event.what == What::Fence,
+            })
+            .flat_map(|event| self.sites(event))
+            .filter(move |site| {
+                let earlier = lacks == Lacks::WriteBack && before.contains(site);
+                site.file() == file && !earlier
+            })
+    }
+}
+
 impl fmt::Display for Mutant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.lacks {
@@ -61,5 +95,47 @@ impl fmt::Display for Mutant {
             Lacks::Order => "order after the fence",
         };
         write!(f, "{what} at {}", self.site)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Crash;
+    use pmem::{Media, Memory, PWord, Pool, PoolOptions, Purpose, persist_scope};
+
+    /// A name is not that of a write-back that was asked for before it, though it is carried out by the same fence.
+    #[test]
+    fn what_was_asked_for_earlier_is_not_named() {
+        let crash = Crash::new(Memory::new(2 << 20).expect("memory"));
+        crash.begin(10_000);
+        let options = PoolOptions {
+            page_size: 64 << 10,
+            ..PoolOptions::default()
+        };
+        let pool = Pool::create_in(crash.memory(), &options, crash.clone()).expect("a pool");
+        let word = |line: u64| {
+            let offset = pmem::Offset::new((64 << 10) + 64 * line).expect("not zero");
+            // SAFETY: the test makes no drafts.
+            unsafe { pool.at::<PWord>(offset) }.expect("within")
+        };
+        crash.record();
+        persist_scope(&crash, Purpose::Node, |batch| {
+            word(0).store(1, &batch);
+            crash.site("second");
+            word(1).store(1, &batch);
+            let _durable = batch.fence().durable();
+        });
+        let log = crash.recorded();
+        crash.end();
+        let stores = log
+            .events
+            .iter()
+            .filter(|event| matches!(event.what, What::Store { .. }));
+        let [_, after] = stores.map(|event| event.site).collect::<Vec<_>>()[..] else {
+            panic!("two stores: {:?}", log.events);
+        };
+        let named: Vec<Site> = log.sites_of(&log.named[0], Lacks::WriteBack).collect();
+        assert_eq!(named, [after]);
     }
 }

@@ -51,7 +51,7 @@ pub enum Op {
     Load(Place, Vec<u8>),
     /// Take a map's first entry, or its last.
     Pop(u8, bool),
-    /// One key, by a thread that is told of the change.
+    /// One key, by a thread that a watch informs of the change.
     Watched(Entry),
     /// Read the entries of a map from a key on, in this order or from the end.
     Range(Place, bool),
@@ -328,7 +328,7 @@ impl Subject for Batches {
     }
 
     fn follow_up(&self, _state: &State, in_flight: &[&Op], random: &mut Random) -> Vec<Op> {
-        // What a batch in flight had to change is what somebody might look at or change now.
+        // The keys that a batch in flight was to change are those that another thread might read or change now.
         let touched = in_flight.iter().find_map(|op| match op {
             Op::Batch(changes, _) | Op::Transaction(_, _, changes) => {
                 changes.first().map(|(place, _)| place.clone())

@@ -2,6 +2,9 @@
 
 use pmem::Media;
 
+/// The most partitions of a log.
+pub(crate) const MAX_PARTITIONS: usize = 64;
+
 /// How a DPTree is made and merged. The defaults are the paper's (§4.2, §4.4), but for the smaller log pages.
 ///
 /// What shapes persistent objects is fixed when the tree is created; `open` takes it from the pool and the rest from the
@@ -153,7 +156,7 @@ impl Options {
             leaf_capacity: self.leaf_capacity.clamp(64, 256) / 64 * 64,
             consolidation_threshold: share(self.consolidation_threshold, 0.0, 0.5, 0.34),
             fill_rate: share(self.fill_rate, 0.5, 1.0, 0.7),
-            partitions: self.partitions.clamp(1, crate::root::MAX_PARTITIONS),
+            partitions: self.partitions.clamp(1, MAX_PARTITIONS),
             log_page: self.log_page.clamp(256, 64 << 10) / 64 * 64,
             workers: self.workers.min(64),
             merge_partition: self.merge_partition.max(1),

@@ -18,12 +18,9 @@
 //! I4 The links of a log that is not alive are null, or lead to pages with its number, or an older one; they are made
 //!    null before these pages serve again.
 
-use crate::Options;
+use crate::options::{MAX_PARTITIONS, Options};
 use heap::{Access, Error};
 use pmem::{Fault, Link, Media, PSlot, PWord, Purpose, Tag, persist_scope, persistent};
-
-/// The most partitions of a log.
-pub(crate) const MAX_PARTITIONS: usize = 64;
 
 /// What links lead to, in their tags. A link to a leaf also says by which version's metadata it is to be read.
 pub(crate) mod tag {

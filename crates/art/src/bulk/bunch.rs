@@ -57,7 +57,7 @@ impl Bunch {
         Group { bunch: self, range }
     }
 
-    /// Drops the pairs in front of the `i`-th. What is left is moved when no less has been dropped.
+    /// Drops the pairs in front of the `i`-th. The rest is moved once at least as much has been dropped.
     pub(super) fn keep_from(&mut self, i: usize) {
         self.dropped += i;
         let Some(start) = self.pairs.get(self.dropped).map(|place| place.start) else {
@@ -101,7 +101,7 @@ impl<'b> Group<'b> {
 mod tests {
     use super::*;
 
-    /// What is kept is what was pushed and not dropped, however much of it is dropped at a time.
+    /// It keeps the pairs that were pushed and not dropped, however many are dropped at a time.
     #[test]
     fn a_bunch_keeps_its_pairs() {
         for step in 1..5 {

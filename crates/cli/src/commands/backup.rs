@@ -48,10 +48,10 @@ struct Summary {
     #[serde(flatten)]
     copied: Copied,
     seconds: f64,
-    /// Bytes of the file before, where that is told.
+    /// Bytes of the file before, of `compact` alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<u64>,
-    /// Bytes of the file now.
+    /// Bytes of the file now, likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<u64>,
 }
@@ -265,7 +265,7 @@ pub fn to_file(
 /// What a backup's file has behind its name until it is whole.
 const PART: &str = ".part";
 
-/// A file that is written until somebody says that it is enough.
+/// A file whose writes fail once `ended` says so.
 struct Ending<'e> {
     file: File,
     ended: &'e dyn Fn() -> bool,
@@ -305,7 +305,7 @@ fn in_its_place(
         Err(error) => return Err(failed(part)(error)),
     }
     let made = make(part).and_then(|copied| {
-        // Closing a pool writes it to the medium; that it did is asked once more, as dropping tells nobody. From here on
+        // Closing a pool writes it to the medium, but dropping it returns no error, so it is synced once more. From here on
         // the file is locked again until it has its name.
         let file = alone(part).map_err(failed(part))?;
         file.sync_all().map_err(failed(part))?;

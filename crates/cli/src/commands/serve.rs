@@ -1,8 +1,8 @@
 //! `serve`: the pool for memcached and Redis clients.
 
 mod allocator;
-mod backup;
 mod notify;
+mod program;
 mod ready;
 mod recovery;
 mod settings;
@@ -12,6 +12,7 @@ use crate::context::{Context, NewMap, size};
 use crate::exit::{Failure, Outcome};
 use crate::log;
 use clap::builder::RangedU64ValueParser;
+use program::Program;
 use ready::{Ready, announce, count, heard_or_not, say_goodbye};
 use server::{Address, BackupTo, Config, Protocol, Server, Shutdown, Sync, Tls};
 use settings::Settings;
@@ -19,6 +20,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use wollemi::Level;
 
@@ -186,14 +188,6 @@ fn gather() -> Result<Settings, Failure> {
     Settings::gather(argv, |name| std::env::var_os(name))
 }
 
-/// How the server would be set up now.
-fn reload() -> Result<Config, String> {
-    match gather() {
-        Ok(settings) => Ok(settings.args.limits(Config::default())),
-        Err(failure) => Err(failure.to_string()),
-    }
-}
-
 impl Args {
     /// A configuration with what of these arguments a reload takes over.
     fn limits(&self, config: Config) -> Config {
@@ -243,17 +237,16 @@ impl Args {
             },
             map: name.to_owned(),
             index: self.new.index,
-            backup: Some(backup::of(&db, &path)),
+            host: Some(Arc::new(Program { pool: path.clone() })),
             passwords: self.passwords,
             tls,
             allow_remote: self.allow_remote,
             // Of none, the server has one a processor.
             threads: self.threads.unwrap_or(0),
             metrics: self.metrics.and_then(|addresses| addresses.first().copied()),
-            give_back: allocator::set_up(),
-            reload: Some(reload),
             ..config
         };
+        allocator::set_up();
         let mut server = Server::bind(config, &db)?;
         let stats = db.stats()?;
         let (entries, entries_exact) = count(&map)?;

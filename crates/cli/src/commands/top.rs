@@ -103,7 +103,7 @@ impl Args {
     }
 }
 
-/// Looks at the server again and again, until nobody wants to know any more.
+/// Looks at the server again and again, until the receiver is dropped.
 fn watch(address: SocketAddr, interval: Duration) -> Receiver<News> {
     let (tell, news) = mpsc::sync_channel(1);
     std::thread::spawn(move || {

@@ -77,7 +77,7 @@ mod tests {
         all
     }
 
-    /// What either format writes is one line of UTF-8, and reads back as the same bytes.
+    /// Either format writes one line of UTF-8, and reads it back as the same bytes.
     #[test]
     fn any_bytes_survive_a_round_trip() {
         for format in [Format::Tsv, Format::Jsonl] {

@@ -5,13 +5,13 @@
 pub struct Dialect {
     /// Its place among those that the server speaks.
     pub place: usize,
-    /// What it is called.
+    /// The protocol's name.
     pub name: &'static str,
-    /// What a client is told that comes when there are too many.
+    /// The answer to a client that comes when there are too many.
     pub too_many: &'static [u8],
     /// The error that a client is sent in place of answers that may not be durable, for this reason.
     pub not_durable: fn(&str) -> Vec<u8>,
-    /// What the command of a number is called; numbers begin at 0.
+    /// The name of the command with a number; numbers begin at 0.
     pub command: fn(usize) -> Option<&'static str>,
 }
 

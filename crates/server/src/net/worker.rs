@@ -106,11 +106,11 @@ where
             }
             None => {
                 let rejected = net.rejected.fetch_add(1, Ordering::Relaxed) + 1;
-                // The first, and then ever more seldom: a flood shall not fill the log.
+                // Logs the first, second, fourth, eighth and so on: a flood shall not fill the log.
                 if rejected.is_power_of_two() {
                     tracing::warn!(rejected, "too many connections");
                 }
-                // It is not worth to agree on keys.
+                // A handshake would cost more than the answer is worth.
                 if encrypted {
                     return;
                 }

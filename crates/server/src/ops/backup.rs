@@ -6,12 +6,12 @@
 //! I2 No worker waits for a backup. Only the client that asks with `SAVE` waits.
 //! I3 A server that has ended has no backup under way.
 //!
-//! Not here: how a moment is taken and what becomes of it, which the configuration says; the commands
-//! (`redis::backup`).
+//! Not here: the file, which is the program's (`host`); the commands (`redis::backup`).
 
 use crate::clock::now;
 use crate::items::databases::Databases;
-use crate::ops::copying::{Backup, BackupTo, Copying, Outcome};
+use crate::ops::copying::{BackupTo, Copying, Outcome};
+use crate::ops::host::Host;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -19,12 +19,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
+use wollemi::Snapshot;
 
 /// The backups of a server.
 pub struct Backups {
     databases: Arc<Databases>,
-    /// What makes them.
-    backup: Option<Backup>,
+    /// What writes them.
+    host: Option<Arc<dyn Host>>,
     inner: Mutex<Inner>,
 }
 
@@ -81,7 +82,7 @@ pub struct Look {
 }
 
 impl Backups {
-    pub fn new(databases: Arc<Databases>, backup: Option<Backup>, to: Option<BackupTo>) -> Backups {
+    pub fn new(databases: Arc<Databases>, host: Option<Arc<dyn Host>>, to: Option<BackupTo>) -> Backups {
         let inner = Inner {
             to,
             running: None,
@@ -98,7 +99,7 @@ impl Backups {
         };
         Backups {
             databases,
-            backup,
+            host,
             inner: Mutex::new(inner),
         }
     }
@@ -140,8 +141,8 @@ impl Backups {
     /// There is one already, none can be made here, or the server ends: the error's text.
     pub fn begin(self: &Arc<Backups>, now: bool) -> Result<oneshot::Receiver<Outcome>, String> {
         let mut inner = self.lock();
-        let backup = self.backup.clone();
-        let backup = backup.ok_or("this server has nothing that makes backups")?;
+        let host = self.host.clone();
+        let host = host.ok_or("this server has nothing that makes backups")?;
         let to = inner.to.clone().ok_or(
             "no file for backups is set: start the server with --backup FILE, or set backup = \"FILE\" in its \
              settings and send it SIGHUP",
@@ -157,16 +158,8 @@ impl Backups {
             edits: self.databases.edits(),
             copying: Arc::default(),
         };
-        let take = {
-            let (databases, copying, to) = (self.databases.clone(), running.copying.clone(), to.clone());
-            move || {
-                let moment = catch_unwind(AssertUnwindSafe(|| backup(&to)))
-                    .unwrap_or_else(|_| Err("the backup has panicked".into()))?;
-                copying.total.store(databases.keys(), Relaxed);
-                Ok::<_, String>(moment)
-            }
-        };
-        let moment = match now.then(&take).transpose() {
+        let copying = running.copying.clone();
+        let moment = match now.then(|| self.moment(&to, &copying)).transpose() {
             Ok(moment) => moment,
             Err(why) => {
                 inner.done.failed += 1;
@@ -176,7 +169,7 @@ impl Backups {
         };
         let (tell, told) = oneshot::channel();
         let thread = std::thread::Builder::new().name("backup".into()).spawn({
-            let (backups, copying) = (self.clone(), running.copying.clone());
+            let backups = self.clone();
             move || {
                 tracing::info!(file = %to.file.display(), "backup begun");
                 let made = catch_unwind(AssertUnwindSafe(|| {
@@ -184,10 +177,10 @@ impl Backups {
                         Some(moment) => moment,
                         None => {
                             let _shared = backups.databases.shared();
-                            take()?
+                            backups.moment(&to, &copying)?
                         }
                     };
-                    moment(&copying)
+                    host.back_up(&moment, &to, &copying)
                 }));
                 let made = made.unwrap_or_else(|_| Err("the backup has panicked".into()));
                 backups.end(&made);
@@ -202,6 +195,13 @@ impl Backups {
         }
         inner.running = Some(running);
         Ok(told)
+    }
+
+    /// What all maps hold now. The caller has no one act alone.
+    fn moment(&self, to: &BackupTo, copying: &Copying) -> Result<Snapshot, String> {
+        let snapshot = self.databases.db().snapshot_within(to.memory);
+        copying.total.store(self.databases.keys(), Relaxed);
+        snapshot.map_err(|error| error.to_string())
     }
 
     fn end(&self, made: &Outcome) {

@@ -1,20 +1,17 @@
 //! How the server is set up.
 
 use crate::Error;
-use crate::freed::GiveBack;
 use crate::items::store::{BATCH, ENOUGH};
 use crate::net::listen::Address;
 use crate::net::tls::Tls;
-use crate::ops::copying::{Backup, BackupTo};
+use crate::ops::copying::BackupTo;
+use crate::ops::host::Host;
 use crate::ops::sync::Sync;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use wollemi::IndexKind;
-
-/// Tells how the server would be set up now, or why that is wrong. Of this the server takes the limits (connections,
-/// sizes of requests, idle time, the slow log) and where backups go.
-pub type Reload = fn() -> Result<Config, String>;
 
 /// The largest value, in bytes, that the index can hold with an item's header.
 pub const LARGEST_VALUE: usize = index::MAX_VALUE - crate::items::item::HEADER;
@@ -36,9 +33,9 @@ pub struct Config {
     pub map: String,
     /// The index that is to hold maps that are made; `None`: the database's own choice.
     pub index: Option<IndexKind>,
-    /// What makes backups; without it there are none.
-    pub backup: Option<Backup>,
-    /// Where they go; without it there are none either. A reload may change it.
+    /// The program around the server. Without it there are no backups, and SIGHUP is not heard.
+    pub host: Option<Arc<dyn Host>>,
+    /// Where backups go; without it there are none either. A reload may change it.
     pub backup_to: Option<BackupTo>,
     /// When writes are durable, in a pool of level `disk`; `None`: what the pool's level amounts to. A reload may change it.
     pub sync: Option<Sync>,
@@ -75,10 +72,6 @@ pub struct Config {
     pub slow_threshold: i64,
     /// The most commands that the slow log keeps.
     pub slow_length: usize,
-    /// What gives freed memory back; without it that is the allocator's business.
-    pub give_back: Option<GiveBack>,
-    /// What SIGHUP asks for the limits that shall apply from then on.
-    pub reload: Option<Reload>,
 }
 
 impl Default for Config {
@@ -88,7 +81,7 @@ impl Default for Config {
             redis: Vec::new(),
             map: "memcached".to_owned(),
             index: None,
-            backup: None,
+            host: None,
             backup_to: None,
             sync: None,
             passwords: None,
@@ -107,8 +100,6 @@ impl Default for Config {
             metrics: None,
             slow_threshold: 10_000,
             slow_length: 128,
-            give_back: None,
-            reload: None,
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Where backups go, and how far one is.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Where backups go.
@@ -12,14 +11,6 @@ pub struct BackupTo {
     /// The most bytes of memory that a backup may take for what clients change while it is written.
     pub memory: u64,
 }
-
-/// Takes hold of what all maps hold at this moment, or says why that cannot be. It is called while no transaction runs,
-/// and shall not take long.
-pub type Backup = Arc<dyn Fn(&BackupTo) -> Result<Moment, String> + Send + Sync>;
-
-/// Writes what was taken hold of, while clients are served, and lets go of it; or says why it could not, and then has
-/// left the file that there was.
-pub type Moment = Box<dyn FnOnce(&Copying) -> Result<(), String> + Send>;
 
 /// A backup under way: how far it is, and whether it shall go on.
 #[derive(Debug, Default)]

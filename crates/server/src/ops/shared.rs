@@ -103,7 +103,7 @@ impl Shared {
         let databases = Arc::new(databases);
         let encryption = config.tls.clone().map(Encryption::read).transpose()?;
         let net = Net::new(limits, encryption, workers, config.drain_timeout);
-        let backups = Backups::new(databases.clone(), config.backup.clone(), config.backup_to.clone());
+        let backups = Backups::new(databases.clone(), config.host.clone(), config.backup_to.clone());
         let syncing = Syncing::new(db);
         if let Some(sync) = config.sync {
             syncing.set(sync)?;

@@ -4,7 +4,7 @@ use crate::net::clients::Client;
 use crate::net::dialect::Dialect;
 use crate::ops::config::Config;
 use crate::ops::latency::Command;
-use crate::ops::seldom::Seldom;
+use crate::ops::rate_limit::RateLimit;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -37,7 +37,7 @@ pub struct SlowLog {
     threshold: AtomicI64,
     length: AtomicUsize,
     kept: Mutex<Kept>,
-    told: Seldom,
+    told: RateLimit,
 }
 
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ impl SlowLog {
             threshold: AtomicI64::new(-1),
             length: AtomicUsize::new(0),
             kept: Mutex::default(),
-            told: Seldom::new(),
+            told: RateLimit::new(),
         };
         log.take(config);
         log
@@ -103,7 +103,7 @@ impl SlowLog {
         words: impl ExactSizeIterator<Item = &'w [u8]>,
     ) {
         let protocol = command.protocol;
-        if let Some(left_out) = self.told.may_tell(now / 1000) {
+        if let Some(left_out) = self.told.may_log(now / 1000) {
             tracing::warn!(
                 protocol = protocol.name,
                 command = command.name(),

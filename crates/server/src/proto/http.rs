@@ -8,7 +8,7 @@
 use crate::clock::now;
 use crate::counters::Counter;
 use crate::net::clients::Client;
-use crate::ops::seldom::Seldom;
+use crate::ops::rate_limit::RateLimit;
 use crate::ops::shared::Worker;
 
 /// Whether a request that is no command of ours is one of HTTP: a request line, whose last word names HTTP's version,
@@ -25,9 +25,9 @@ pub fn is_http<'w>(words: impl Iterator<Item = &'w [u8]>) -> bool {
 
 /// Counts and logs that this client's connection ends because it has sent an HTTP request.
 pub fn note_hangup(worker: &Worker, client: &Client) {
-    static REFUSED: Seldom = Seldom::new();
+    static REFUSED: RateLimit = RateLimit::new();
     worker.add(Counter::HttpHangups, 1);
-    if let Some(left_out) = REFUSED.may_tell(now() / 1000) {
+    if let Some(left_out) = REFUSED.may_log(now() / 1000) {
         let protocol = client.protocol.name;
         tracing::warn!(
             protocol,

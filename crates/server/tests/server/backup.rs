@@ -3,53 +3,100 @@
 use crate::pool::Pool;
 use crate::support::{Client, PATIENCE, Running, with_redis};
 use index::model::Model;
+use std::fs::File;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use wollemi_server::{Backup, BackupTo, Config, Copying, Moment};
+use wollemi::Snapshot;
+use wollemi_server::{BackupTo, Config, Copying, Host};
 
 type Outcome = Result<(), String>;
 
-/// What makes the backups of a test.
+/// The test's side of what makes its backups.
 struct Maker {
     /// Tells how a backup ends: each waits for it.
     ends: Sender<Outcome>,
+    seen: Arc<Seen>,
+}
+
+/// What the backups of a test have seen.
+#[derive(Default)]
+struct Seen {
     /// Backups that have been given up.
-    given_up: Arc<AtomicUsize>,
-    /// Moments that have been taken.
-    moments: Arc<AtomicUsize>,
+    given_up: AtomicUsize,
+    /// The item of the key `k` in the snapshot of the last.
+    item: Mutex<Option<Vec<u8>>>,
+}
+
+/// The server's side: backups that write nothing, and end when the test says so.
+struct Waits {
+    ended: Mutex<Receiver<Outcome>>,
+    seen: Arc<Seen>,
+    /// Whether the next one panics.
+    panics: AtomicBool,
+}
+
+impl Host for Waits {
+    fn back_up(&self, snapshot: &Snapshot, to: &BackupTo, copying: &Copying) -> Outcome {
+        assert_eq!(to.memory, 1 << 20);
+        assert!(!self.panics.swap(false, SeqCst), "it was to panic");
+        let view = snapshot.find_view("memcached").expect("a map");
+        *self.seen.item.lock().expect("one at a time") =
+            view.and_then(|view| view.get("k").expect("it can be read"));
+        copying.reached(7, 700, 70);
+        wait(
+            &self.ended.lock().expect("one at a time"),
+            copying,
+            &self.seen.given_up,
+        )
+    }
+}
+
+/// Writes each backup once `goes_on` has said so, and ends once it has said so again.
+struct Writes {
+    goes_on: Mutex<Receiver<()>>,
+}
+
+impl Host for Writes {
+    fn back_up(&self, snapshot: &Snapshot, to: &BackupTo, copying: &Copying) -> Outcome {
+        let wait = || {
+            let told = self.goes_on.lock().expect("one at a time").recv_timeout(PATIENCE);
+            told.map_err(|error| error.to_string())
+        };
+        wait()?;
+        let mut file = File::create(&to.file).map_err(|error| error.to_string())?;
+        let written = snapshot.backup(&mut file, |copied| {
+            copying.reached(copied.entries, copied.bytes, snapshot.memory());
+        });
+        written.map_err(|error| error.to_string())?;
+        wait()
+    }
 }
 
 /// A server with a place for backups, and what makes them.
 fn server() -> (Running, Maker) {
     let (config, maker) = config();
-    (Running::over(config, Arc::new(Model::new())), maker)
+    (Running::over_this(Pool::new(), config), maker)
 }
 
 fn config() -> (Config, Maker) {
+    config_that(false)
+}
+
+/// A configuration whose first backup panics, if asked for.
+fn config_that(panics: bool) -> (Config, Maker) {
     let (ends, ended) = channel();
-    let given_up = Arc::new(AtomicUsize::new(0));
-    let moments = Arc::new(AtomicUsize::new(0));
-    let maker = Maker {
-        ends,
-        given_up: given_up.clone(),
-        moments: moments.clone(),
+    let seen = Arc::new(Seen::default());
+    let host = Waits {
+        ended: Mutex::new(ended),
+        seen: seen.clone(),
+        panics: panics.into(),
     };
-    let ended = Arc::new(Mutex::new(ended));
-    let backup: Backup = Arc::new(move |to: &BackupTo| {
-        assert_eq!(to.memory, 1 << 20);
-        moments.fetch_add(1, SeqCst);
-        let (ended, given_up) = (ended.clone(), given_up.clone());
-        let moment: Moment = Box::new(move |copying: &Copying| {
-            copying.reached(7, 700, 70);
-            wait(&ended.lock().expect("one at a time"), copying, &given_up)
-        });
-        Ok(moment)
-    });
+    let maker = Maker { ends, seen };
     let config = Config {
-        backup: Some(backup),
+        host: Some(Arc::new(host)),
         backup_to: Some(BackupTo {
             file: PathBuf::from("/somewhere/all.backup"),
             memory: 1 << 20,
@@ -108,8 +155,6 @@ fn one_backup_runs_beside_the_clients() {
     client.ask("SET k v\r\n", "+OK\r\n");
     assert_eq!(info(&mut client, "rdb_changes_since_last_save"), "1");
     client.ask("BGSAVE\r\n", "+Background saving started\r\n");
-    // What comes behind it is in no backup.
-    assert_eq!(maker.moments.load(SeqCst), 1);
     for again in ["BGSAVE\r\n", "BGSAVE SCHEDULE\r\n", "SAVE\r\n"] {
         client.ask(again, "-ERR Background save already in progress\r\n");
     }
@@ -117,6 +162,9 @@ fn one_backup_runs_beside_the_clients() {
     assert_eq!(info(&mut client, "rdb_bgsave_in_progress"), "1");
     wait_until(&mut client, "current_save_keys_processed", "7");
     assert_eq!(info(&mut client, "current_cow_size"), "70");
+    // What came behind it is in no backup.
+    let item = maker.seen.item.lock().expect("one at a time").take();
+    assert_eq!(item.expect("a key").last(), Some(&b'v'));
     assert_eq!(info(&mut client, "rdb_last_bgsave_time_sec"), "-1");
 
     maker.ends.send(Ok(())).expect("it runs");
@@ -194,7 +242,9 @@ fn a_backup_is_of_the_moment_at_which_it_is_asked_for() {
     let pool = Pool::new();
     let (go_on, goes_on) = channel();
     let config = Config {
-        backup: Some(pool.backup(goes_on)),
+        host: Some(Arc::new(Writes {
+            goes_on: Mutex::new(goes_on),
+        })),
         backup_to: Some(BackupTo {
             file: file.clone(),
             memory: 1 << 30,
@@ -287,23 +337,13 @@ fn stopping_gives_a_backup_up() {
     saver.expect(b"-ERR given up\r\n");
     saver.expect_end();
     assert_eq!(server.stop().abandoned, 0);
-    assert_eq!(maker.given_up.load(SeqCst), 1);
+    assert_eq!(maker.seen.given_up.load(SeqCst), 1);
 }
 
 /// A backup that panics has failed, and the next one may be made.
 #[test]
 fn a_backup_that_panics_has_failed() {
-    let (config, maker) = config();
-    let times = Arc::new(AtomicUsize::new(0));
-    let backup = config.backup.clone().expect("there is one");
-    let at_first: Backup = Arc::new(move |to: &BackupTo| {
-        assert!(times.fetch_add(1, SeqCst) > 0, "the first panics");
-        backup(to)
-    });
-    let config = Config {
-        backup: Some(at_first),
-        ..config
-    };
+    let (config, maker) = config_that(true);
     let server = Running::over(config, Arc::new(Model::new()));
     let mut client = server.connect_redis();
     client.ask("SAVE\r\n", "-ERR the backup has panicked\r\n");

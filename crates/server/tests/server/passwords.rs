@@ -4,7 +4,8 @@ use crate::support::{Client, PATIENCE, Running, SIGNALS, memory, with_redis};
 use index::model::Model;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
-use wollemi_server::{Config, Error, Server};
+use wollemi::Snapshot;
+use wollemi_server::{BackupTo, Config, Copying, Error, Host, Server};
 
 fn guarded(text: &str, name: &str) -> Config {
     let path = std::env::temp_dir().join(format!("wollemi-passwords-{}-{name}", std::process::id()));
@@ -94,6 +95,19 @@ fn users_are_told_and_ended_by_name() {
     std::fs::remove_file(config.passwords.expect("set above")).expect("the file");
 }
 
+/// A program whose settings are the default ones.
+struct Reloads;
+
+impl Host for Reloads {
+    fn reload(&self) -> Result<Config, String> {
+        Ok(Config::default())
+    }
+
+    fn back_up(&self, _: &Snapshot, _: &BackupTo, _: &Copying) -> Result<(), String> {
+        Err("no test asks for one".into())
+    }
+}
+
 /// A user who is no longer in the file may still be connected, and that connection can be ended by the user's name.
 #[test]
 fn users_that_were_removed_can_be_ended_by_name() {
@@ -101,7 +115,7 @@ fn users_that_were_removed_can_be_ended_by_name() {
     let config = guarded("ann:secret\nbob:word\n", "removed");
     let path = config.passwords.clone().expect("set above");
     let config = Config {
-        reload: Some(|| Ok(Config::default())),
+        host: Some(Arc::new(Reloads)),
         ..config
     };
     let server = Running::over(config, Arc::new(Model::new()));

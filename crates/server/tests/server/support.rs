@@ -83,7 +83,7 @@ impl Running {
     }
 
     fn over_either(config: Config, db: &Db, pool: Option<Pool>) -> Running {
-        let reloads = config.reload.is_some();
+        let reloads = config.host.as_ref().is_some_and(|host| host.reload().is_ok());
         let server = Server::bind(config, db).expect("the server starts");
         let address = address(&server);
         let redis = match server.addresses(Protocol::Redis)[..] {

@@ -54,7 +54,7 @@ impl Crash {
         own
     }
 
-    /// What the thread itself has stored into a word past the cache, if nobody else sees it yet.
+    /// What the thread itself has stored into a word past the cache, if no other thread sees it yet.
     #[cold]
     #[inline(never)]
     fn own_past_cache(&self, word: &AtomicU64) -> Option<u64> {
@@ -62,7 +62,7 @@ impl Crash {
         self.slow().sharing.own(word, self.thread())
     }
 
-    /// Shows everybody what the thread has stored past the cache.
+    /// Shows all threads what the thread has stored past the cache.
     fn drain(&self) {
         if self.0.threaded.load(Relaxed) {
             let thread = self.thread();

@@ -86,7 +86,7 @@ pub(super) enum Expected {
     },
     /// One of these.
     OneOf(Vec<Reply>),
-    /// What is told depends on other users.
+    /// The answer depends on other users.
     Any,
 }
 
@@ -110,7 +110,7 @@ impl Sent {
 }
 
 impl Expected {
-    /// Whether this is the answer. What it tells of uniques is added to `told`.
+    /// Whether this is the answer. The uniques in it are added to `told`.
     pub fn is(&self, reply: &Reply, sent: Sent, told: &mut Vec<Unique>) -> bool {
         match (self, reply) {
             (Expected::Any, _) => true,

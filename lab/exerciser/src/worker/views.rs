@@ -64,7 +64,7 @@ impl Worker<'_> {
         Ok(None)
     }
 
-    /// Compares what the watch has told with what the map holds, and begins a new one.
+    /// Compares the watch's events with what the map holds, and begins a new watch.
     pub(super) fn watch(&mut self, slot: usize, truth: &Truth) -> Result<Option<Wrong>, Error> {
         let holds = |slot: usize| {
             let values = self.keys[slot].iter().zip(&truth.maps[slot].values);

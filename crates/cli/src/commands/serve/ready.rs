@@ -15,7 +15,7 @@ use wollemi::{Map, RecoveryState};
 /// How long the start may be held up by counting entries.
 const COUNTING: Duration = Duration::from_millis(20);
 
-/// What the server says when it is ready.
+/// The line that the server prints when it is ready.
 #[derive(Serialize)]
 pub struct Ready<'a> {
     pub pool: &'a Path,

@@ -33,7 +33,7 @@ pub enum Source {
     Variable(String),
     /// A line of the file.
     Line(PathBuf, usize),
-    /// Nobody has said anything.
+    /// Neither the command line, nor the environment, nor the file.
     Default,
 }
 
@@ -62,7 +62,7 @@ enum Values {
     Texts(Vec<OsString>),
 }
 
-/// A setting of which somebody has spoken.
+/// A setting that one of the sources gives.
 struct Settled {
     name: String,
     source: Source,

@@ -70,7 +70,7 @@ pub struct Recovery {
     pub pages: f64,
 }
 
-/// What there is to say of backups.
+/// The state of backups.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Backup {
     pub running: bool,
@@ -84,7 +84,7 @@ pub struct Backup {
     pub age: Option<f64>,
 }
 
-/// What there is to say of the log.
+/// The state of the log.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Log {
     /// When writes are durable: `always`, `everysec` or `no`.

@@ -1,10 +1,10 @@
-//! How many items there are, dead ones that nobody has met included.
+//! How many items there are, with those dead ones that no command and no sweep has met yet.
 //!
 //! A pool does not say how many keys a map holds. So the keys are counted once, in order and a step at a time, beside
 //! the writers, and edits keep the number up.
 //!
-//! Items that a flush has dropped do not count, though their keys are there, and take bytes, until somebody meets them: they
-//! are counted apart.
+//! Items that a flush has dropped are counted apart: their keys are there and take bytes until a command or the sweep meets
+//! them.
 //!
 //! I1 An edit of a key up to the cursor, in the order of the index, changes the number; one of a key behind it does not,
 //!    since the count is yet to come there.
@@ -26,12 +26,12 @@ use wollemi::Map;
 pub struct Count {
     /// Below zero for a moment where the edit that follows another is the first to say so.
     items: AtomicI64,
-    /// Those that a flush has dropped and nobody has met.
+    /// Items that a flush has dropped and that no edit has met since.
     dropped: AtomicI64,
-    /// What these and dropped ones take, which is part of what all databases' items do.
+    /// Bytes of both, which are part of `usage`.
     bytes: AtomicI64,
     usage: Arc<Usage>,
-    /// In which the keys are counted.
+    /// The order in which the keys are counted.
     order: Order,
     through: AtomicBool,
     /// The last key counted.
@@ -102,7 +102,7 @@ impl Count {
         Ok(())
     }
 
-    /// How far it is. Nobody edits meanwhile.
+    /// The count as it is. The caller keeps edits away.
     pub fn save(&self) -> Saved {
         Saved {
             items: self.items.load(Ordering::Relaxed),
@@ -113,7 +113,7 @@ impl Count {
         }
     }
 
-    /// As it was. Nobody edits meanwhile.
+    /// Makes it what it was. The caller keeps edits away.
     pub fn restore(&self, saved: Saved) {
         let mut cursor = self.cursor.write().unwrap_or_else(PoisonError::into_inner);
         self.items.store(saved.items, Ordering::Relaxed);
@@ -211,7 +211,7 @@ struct Watched<'e> {
     length: Option<usize>,
 }
 
-/// What an item takes.
+/// Bytes that an item counts for.
 fn size(key: &[u8], value: usize) -> i64 {
     (key.len() + value) as i64 + PLACE as i64
 }

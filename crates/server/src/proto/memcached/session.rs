@@ -16,7 +16,7 @@ use crate::items::number;
 use crate::items::store::classic::Verb;
 use crate::items::store::{Failure, Outcome};
 use crate::net::clients::Client;
-use crate::ops::seldom;
+use crate::ops::rate_limit;
 use crate::ops::shared::{Shared, Worker};
 use crate::proto::http::note_hangup;
 use growth::growth;
@@ -124,7 +124,7 @@ impl Session {
 
     fn fail(&self, failure: &Failure, noreply: bool, out: &mut Vec<u8>) {
         self.add(Counter::Failures, 1);
-        seldom::failed("memcached", failure);
+        rate_limit::failed("memcached", failure);
         if !noreply {
             server_error(&failure.to_string(), out);
         }

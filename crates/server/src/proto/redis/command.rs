@@ -144,7 +144,7 @@ pub fn arrived(context: &mut Context<'_>, args: Args<'_>) {
                 return;
             }
             let shared = &context.worker.shared;
-            // A lone key is one edit, and needs nobody kept away.
+            // A lone key is one edit: other clients need not be kept away.
             let alone = command.kind == Kind::Alone && (args.len() != 2 || command.keys != ALL);
             let _alone;
             let _shared;
@@ -258,7 +258,7 @@ fn refuse(context: &mut Context<'_>, command: &Command, Wrong(text): Wrong) {
     }
 }
 
-/// Carries out a command wholly or not at all. The caller lets nobody act beside it.
+/// Carries out a command wholly or not at all. The caller keeps all other commands away.
 fn transact(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
     let shared = context.worker.shared.clone();
     let begin = context.reply.out.len();

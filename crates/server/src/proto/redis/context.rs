@@ -8,7 +8,7 @@ use crate::items::item::{Header, Item};
 use crate::items::store::{Decision, Failure, Store};
 use crate::net::clients::Client;
 use crate::ops::copying::Outcome;
-use crate::ops::seldom;
+use crate::ops::rate_limit;
 use crate::ops::shared::{Shared, Worker};
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +63,7 @@ impl From<&str> for Wrong {
 
 impl From<Failure> for Wrong {
     fn from(failure: Failure) -> Wrong {
-        seldom::failed("redis", &failure);
+        rate_limit::failed("redis", &failure);
         if let Failure::NoRoom = failure {
             return "OOM command not allowed when used memory > 'maxmemory'.".into();
         }

@@ -32,7 +32,7 @@ fn file(text: &str) -> (tempfile::TempDir, String) {
     (directory, path)
 }
 
-/// Flags are stronger than the environment, that than the file, that than the defaults; and it is told which spoke.
+/// Flags are stronger than the environment, that than the file, that than the defaults; and each setting names its source.
 #[test]
 fn the_strongest_source_speaks() {
     let (_directory, path) = file(
@@ -58,7 +58,7 @@ fn the_strongest_source_speaks() {
     assert_eq!(settings.context.map_or("none"), "flag");
 }
 
-/// What is shown is a file of settings that says the same.
+/// The settings are shown as a file that says the same.
 #[test]
 fn what_is_shown_can_be_read() {
     let variables = [
@@ -105,7 +105,7 @@ fn what_excludes_a_setting_is_stronger_too() {
     assert_eq!(shown(&text_of_it, "no-redis"), "false  # default");
 }
 
-/// What is wrong is told with where it stands.
+/// An error names the setting and its source.
 #[test]
 fn mistakes_are_placed() {
     for (content, line, words) in [

@@ -1,0 +1,35 @@
+//! What the program does for the server that it runs.
+
+use super::super::backup::to_file;
+use super::{allocator, gather};
+use server::{BackupTo, Config, Copying, Host};
+use std::path::PathBuf;
+use wollemi::Snapshot;
+
+/// The program, and the pool that it serves.
+pub struct Program {
+    pub pool: PathBuf,
+}
+
+impl Host for Program {
+    /// The settings as the command line, the environment and the file say now.
+    fn reload(&self) -> Result<Config, String> {
+        match gather() {
+            Ok(settings) => Ok(settings.args.limits(Config::default())),
+            Err(failure) => Err(failure.to_string()),
+        }
+    }
+
+    /// Writes what `wollemi backup` writes of a pool that nobody uses.
+    fn back_up(&self, snapshot: &Snapshot, to: &BackupTo, copying: &Copying) -> Result<(), String> {
+        let ended = || copying.is_given_up();
+        let written = to_file(snapshot, &self.pool, &to.file, &ended, |copied| {
+            copying.reached(copied.entries, copied.bytes, snapshot.memory());
+        });
+        written.map(drop).map_err(|failure| failure.to_string())
+    }
+
+    fn give_back(&self) {
+        allocator::give_back();
+    }
+}

@@ -1,0 +1,80 @@
+//! Rate-limits log messages that any request can trigger: a flood of requests that fail shall neither fill the log nor
+//! keep the workers busy with writing it.
+//!
+//! A client's own mistake is answered to the client, and logged at the lowest level.
+
+use crate::clock;
+use crate::items::store::Failure;
+use std::sync::{Mutex, PoisonError};
+
+/// Messages of one kind that are logged in one second.
+const MAX_PER_SECOND: u32 = 10;
+
+/// The limit of one kind of message.
+#[derive(Debug)]
+pub struct RateLimit(Mutex<Logged>);
+
+#[derive(Debug)]
+struct Logged {
+    second: u64,
+    /// Messages logged in this second.
+    logged: u32,
+    /// Messages left out since the last one that was logged.
+    left_out: u64,
+}
+
+impl RateLimit {
+    pub const fn new() -> RateLimit {
+        RateLimit(Mutex::new(Logged {
+            second: 0,
+            logged: 0,
+            left_out: 0,
+        }))
+    }
+
+    /// Asks to log a message in this second: `None` if it shall be left out, or else how many were left out since the
+    /// last one that was logged.
+    pub fn may_log(&self, second: u64) -> Option<u64> {
+        // What a panic leaves are numbers like any others.
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.second != second {
+            (all.second, all.logged) = (second, 0);
+        }
+        if all.logged == MAX_PER_SECOND {
+            all.left_out += 1;
+            return None;
+        }
+        all.logged += 1;
+        Some(std::mem::take(&mut all.left_out))
+    }
+}
+
+/// Logs that a request has failed.
+pub fn failed(protocol: &str, why: &Failure) {
+    static FAILED: RateLimit = RateLimit::new();
+    let of_the_client = match why {
+        Failure::NoRoom => true,
+        Failure::Index(error) => matches!(error, index::Error::KeyTooLong(_) | index::Error::ValueTooLong(_)),
+        Failure::Foreign => false,
+    };
+    if of_the_client {
+        tracing::debug!(protocol, %why, "request refused");
+    } else if let Some(left_out) = FAILED.may_log(clock::now() / 1000) {
+        tracing::error!(protocol, %why, left_out, "request failed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a flood the first messages are logged, then none in that second, and the next says how many were left out.
+    #[test]
+    fn floods_are_limited() {
+        let limit = RateLimit::new();
+        let logged = (0..1000).filter(|_| limit.may_log(7) == Some(0)).count();
+        assert_eq!(logged, MAX_PER_SECOND as usize);
+        assert_eq!(limit.may_log(8), Some(1000 - u64::from(MAX_PER_SECOND)));
+        assert_eq!(limit.may_log(8), Some(0));
+    }
+}
