@@ -167,7 +167,8 @@ mod tests {
                 let exact = slots.iter().enumerate().map(equal).fold(0, |a, b| a | b);
                 // SAFETY: the processor has AVX.
                 let (found, all) = (unsafe { find(slots, top as u16) }, all(slots.len()));
-                let is_searched = slots.len() >= STEP && slots.len() % 2 == 0 && from != 1 && !is_marked;
+                let is_searched =
+                    slots.len() >= STEP && slots.len().is_multiple_of(2) && from != 1 && !is_marked;
                 assert_eq!(
                     found,
                     if is_searched { exact } else { all },

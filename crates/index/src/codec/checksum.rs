@@ -54,7 +54,7 @@ mod tests {
     /// The last word is the rest, filled up with zeros.
     #[test]
     fn the_last_word_is_padded() {
-        let bytes: Vec<u8> = (0..40).map(|i| 0x91 ^ i * 7).collect();
+        let bytes: Vec<u8> = (0..40_u8).map(|i| 0x91 ^ i.wrapping_mul(7)).collect();
         for len in 0..=bytes.len() {
             let bytes = &bytes[..len];
             let rest = bytes.as_chunks::<8>().1;
