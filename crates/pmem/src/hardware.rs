@@ -26,7 +26,7 @@
 //! the cache: there a non-temporal store is a store and a write-back, others see it before it is durable, and only the
 //! link-and-persist policy keeps readers from acting on it ([`LinkAndPersist`](crate::LinkAndPersist)).
 
-use crate::{Media, PersistenceDomain, Purpose};
+use crate::{Media, PSlot, PersistenceDomain, Purpose, candidates};
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 /// How a line is written back.
@@ -64,6 +64,8 @@ pub struct Hardware {
     domain: PersistenceDomain,
     /// Whether the domain stays what it is, whatever a pool says.
     fixed: bool,
+    /// Whether [`candidates`] are searched for.
+    searches: bool,
 }
 
 impl Hardware {
@@ -73,6 +75,7 @@ impl Hardware {
             write_back: best_write_back(),
             domain: PersistenceDomain::Memory,
             fixed: false,
+            searches: candidates::are_found(),
         }
     }
 
@@ -134,6 +137,17 @@ unsafe impl Media for Hardware {
     #[inline(always)]
     fn load(&self, word: &AtomicU64) -> u64 {
         word.load(Ordering::Acquire)
+    }
+
+    #[inline(always)]
+    fn candidates(&self, slots: &[PSlot], top: u16) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        if self.searches {
+            // SAFETY: the processor has AVX: `are_found` has looked.
+            return unsafe { candidates::find(slots, top) };
+        }
+        let _ = (top, self.searches);
+        candidates::all(slots.len())
     }
 
     #[inline(always)]

@@ -14,6 +14,7 @@
 #[cfg(test)]
 extern crate self as wollemi_pmem;
 
+mod candidates;
 mod counting;
 mod delaying;
 mod hardware;

@@ -10,6 +10,7 @@
 //!
 //! [`Hardware`]: crate::Hardware
 
+use crate::{PSlot, candidates};
 use std::panic::Location;
 use std::sync::atomic::AtomicU64;
 
@@ -48,8 +49,9 @@ pub enum PersistenceDomain {
 ///
 /// `load`, `store`, `compare_exchange` and the volatile calls must act on the given word with at least the
 /// ordering stated, as must their `unpersisted` forms; `store_nt` must make the word visible to other threads no
-/// later than the next `fence` of this thread; after `write_back(line)` and then `fence()` on one thread every store of
-/// that thread to the line before the write-back is durable as far as the media promises durability at all.
+/// later than the next `fence` of this thread; `candidates` must name the slots that it says; after `write_back(line)`
+/// and then `fence()` on one thread every store of that thread to the line before the write-back is durable as far as
+/// the media promises durability at all.
 pub unsafe trait Media: Send + Sync + 'static {
     /// Whether threads take turns at the calls of the media, so that one that blocks in the system blocks them all:
     /// locks held across such calls are then waited for by [`wait`](Media::wait).
@@ -68,6 +70,15 @@ pub unsafe trait Media: Send + Sync + 'static {
     #[track_caller]
     fn peek(&self, word: &AtomicU64) -> u64 {
         self.load(word)
+    }
+
+    /// Which of the first 64 slots a caller has to [load](PSlot::load) that looks for links with these highest 16 bits: a
+    /// bit for each such slot, for each marked one, and perhaps for others. Slots left out were loaded (acquire) and were
+    /// neither. A media that has to see each load keeps this default, which names all slots.
+    #[inline(always)]
+    fn candidates(&self, slots: &[PSlot], top: u16) -> u64 {
+        let _ = top;
+        candidates::all(slots.len())
     }
 
     /// Says that nothing depends on what the caller has loaded from a persistent word: it has looked again, and what it

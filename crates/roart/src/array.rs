@@ -148,16 +148,16 @@ impl<'g> ArrayRef<'g> {
 
     /// Entries not in use.
     pub(crate) fn vacant<M: Media>(&self, media: &M) -> Option<&'g PSlot> {
-        self.slots.iter().find(|slot| slot.load(media).is_null())
+        PSlot::candidates(self.slots, leaf_tag(0), media).find(|slot| slot.load(media).is_null())
     }
 
     /// The leaf of `key`, with its entry.
     #[inline]
     pub(crate) fn find<M: Media>(&self, heap: &'g Access<M>, key: &[u8]) -> Result<Option<Found<'g>>, Fault> {
-        let wanted = leaf_tag(fingerprint(key)).get();
-        for slot in self.slots {
+        let wanted = leaf_tag(fingerprint(key));
+        for slot in PSlot::candidates(self.slots, wanted, heap.media()) {
             let link = slot.load(heap.media());
-            if link.tag().get() == wanted {
+            if link.tag() == wanted {
                 let leaf = LeafRef::at(heap, link)?;
                 if same(leaf.key(), key) {
                     return Ok(Some((slot, link, leaf)));
@@ -169,12 +169,10 @@ impl<'g> ArrayRef<'g> {
 
     /// The leaf of `key`, if the fingerprints leave exactly one to look at.
     pub(crate) fn candidate<M: Media>(&self, heap: &Access<M>, key: &[u8]) -> Option<Link> {
-        let wanted = leaf_tag(fingerprint(key)).get();
-        let mut matching = self
-            .slots
-            .iter()
+        let wanted = leaf_tag(fingerprint(key));
+        let mut matching = PSlot::candidates(self.slots, wanted, heap.media())
             .map(|slot| slot.load(heap.media()))
-            .filter(|link| link.tag().get() == wanted);
+            .filter(|link| link.tag() == wanted);
         let only = matching.next()?;
         matching.next().is_none().then_some(only)
     }
@@ -182,7 +180,8 @@ impl<'g> ArrayRef<'g> {
     /// The first leaf that `key`'s fingerprint leaves to look at, for prefetching.
     pub(crate) fn likely<M: Media>(&self, heap: &Access<M>, key: &[u8]) -> Option<Link> {
         let wanted = leaf_tag(fingerprint(key));
-        let mut links = self.slots.iter().map(|slot| slot.peek(heap.media()));
+        let slots = PSlot::candidates(self.slots, wanted, heap.media());
+        let mut links = slots.map(|slot| slot.peek(heap.media()));
         links.find(|link| link.tag() == wanted)
     }
 

@@ -7,7 +7,7 @@
 //!    The publisher takes the mark away; a mark that a crash left, the first who holds the lock on the slot after it.
 
 use super::{Batch, Brand, Contended, Durable, Fenced, Persisted, Publication};
-use crate::{Link, Media, Persistent, Purpose, Tag};
+use crate::{Link, Media, Persistent, Purpose, Tag, candidates};
 use std::marker::PhantomData;
 
 /// A persistent word that holds a link and by which objects become reachable.
@@ -61,6 +61,23 @@ impl PSlot {
     #[track_caller]
     pub fn peek<M: Media>(&self, media: &M) -> Link {
         Link::from_word(media.peek(&self.0))
+    }
+
+    /// Those of at most 64 slots that may hold a link with the highest 16 bits of `tag`, or one that is not durable yet;
+    /// by hardware that can search, few others. To be [loaded](PSlot::load) one by one: no other slot holds such a link.
+    #[inline(always)]
+    pub fn candidates<'s, M: Media>(
+        slots: &'s [PSlot],
+        tag: Tag,
+        media: &M,
+    ) -> impl Iterator<Item = &'s PSlot> + use<'s, M> {
+        assert!(slots.len() <= candidates::MOST, "slots that are searched at once");
+        let mut left = media.candidates(slots, (tag.get() >> 48) as u16);
+        std::iter::from_fn(move || {
+            let slot = slots.get(left.trailing_zeros() as usize)?;
+            left &= left - 1;
+            Some(slot)
+        })
     }
 
     /// What every reader is promised, whoever it is: these two lines of source are where it is kept.
