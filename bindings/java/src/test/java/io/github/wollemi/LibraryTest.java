@@ -37,6 +37,15 @@ class LibraryTest {
     }
 
     @Test
+    void theJarListsTheCratesInIt() throws Exception {
+        try (var list = Library.class.getResourceAsStream("native/linux-x86-64/bom.json")) {
+            String crates = Packed.text(list.readAllBytes());
+            assertTrue(crates.contains("\"name\": \"wollemi\", \"version\": \"" + Library.version() + "\""), crates);
+            assertTrue(crates.contains("pkg:cargo/jni@"), crates);
+        }
+    }
+
+    @Test
     void theCopyIsGoneOnceItIsLoaded() throws Exception {
         Path temporary = Files.createDirectory(folder.resolve("tmp"));
         assertEquals(Library.version(), versions("-Djava.io.tmpdir=" + temporary));
