@@ -7,6 +7,7 @@ use crate::write::journal::Durability;
 use crate::write::key_state::KeyState;
 use crate::{Db, Error, Hardware, Map, Media};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// Changes to be made together: all of them or, whatever crash comes, none.
 ///
@@ -131,8 +132,12 @@ impl<M: Media> Batch<M> {
     fn keep_last_changes(&mut self) {
         let mut later = HashSet::with_capacity(self.changes.len());
         let changes = self.changes.iter().rev();
+        // A map of another database may have the name too; the commit refuses it.
         let mut kept: Vec<bool> = changes
-            .map(|entry| later.insert((entry.map.name(), &*entry.key)))
+            .map(|entry| {
+                let database = Arc::as_ptr(entry.map.traffic());
+                later.insert((database, entry.map.name(), &*entry.key))
+            })
             .collect();
         drop(later);
         self.changes.retain(|_| kept.pop() != Some(false));

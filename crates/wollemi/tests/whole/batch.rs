@@ -162,6 +162,8 @@ fn what_cannot_be_changes_nothing() -> Outcome {
     );
     let error = refused(&|batch| _ = batch.upsert(&foreign, "k", "v"));
     assert_eq!(error.to_string(), "map 'm': of another database");
+    let error = refused(&|batch| _ = batch.upsert(&foreign, "k", "v").upsert(&map, "k", "v"));
+    assert!(matches!(error, Error::OtherDatabase(_)), "{error}");
     let error = refused(&|batch| _ = batch.expect(&foreign, "k", Some("v")));
     assert!(matches!(error, Error::OtherDatabase(_)), "{error}");
     let error = refused(&|batch| _ = batch.upsert(&map, "large", vec![1; 7 << 20]));
