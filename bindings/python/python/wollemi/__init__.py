@@ -1,0 +1,54 @@
+"""Wollemi: an ordered, persistent key-value store that is up again the instant it is reopened.
+
+    import wollemi
+
+    with wollemi.open("shop.pool") as db:
+        prices = db.map("prices")
+        prices[b"apple"] = b"0.30"
+        for key, value in prices.items(prefix=b"ap", reverse=True):
+            print(key, value)
+
+A write that has returned survives the end of the process, kill -9 included, and at the levels "disk" and "power" the loss
+of power. Databases and maps may be used from many threads at once; the interpreter's lock is given up while they work.
+"""
+
+from ._database import AsyncMap, Batch, Database, Map, Snapshot, Transaction, View, open
+from ._native import (
+    MAX_KEY,
+    MAX_VALUE,
+    BusyError,
+    ClosedError,
+    ConflictError,
+    DamagedError,
+    FullError,
+    InUseError,
+    NotDurableError,
+    PowerLossError,
+    ReadOnlyError,
+    WollemiError,
+    __version__,
+)
+
+__all__ = [
+    "MAX_KEY",
+    "MAX_VALUE",
+    "AsyncMap",
+    "Batch",
+    "BusyError",
+    "ClosedError",
+    "ConflictError",
+    "Database",
+    "DamagedError",
+    "FullError",
+    "InUseError",
+    "Map",
+    "NotDurableError",
+    "PowerLossError",
+    "ReadOnlyError",
+    "Snapshot",
+    "Transaction",
+    "View",
+    "WollemiError",
+    "__version__",
+    "open",
+]

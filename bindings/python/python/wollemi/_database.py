@@ -1,0 +1,587 @@
+"""Databases, maps and what is made of them, over the native half."""
+
+import asyncio
+import itertools
+import json
+import os
+import random
+import time
+import weakref
+from collections.abc import ItemsView, KeysView, Mapping, MutableMapping, ValuesView
+
+from . import _native, codecs
+
+# The package and its native half are built together; a mixture of two versions is refused.
+_VERSION = "0.1.0"
+if _native.__version__ != _VERSION:
+    raise ImportError(f"wollemi {_VERSION} with a native library of version {_native.__version__}: install it again")
+
+_MISSING = object()
+
+
+def open(  # noqa: A001: it is what users call
+    path,
+    *,
+    level="process",
+    index="roart",
+    max_size=None,
+    page_size=None,
+    recovery_threads=1,
+    create=True,
+    read_only=False,
+    lock_wait=2.0,
+    durability="immediate",
+    sync_within=1.0,
+    after_power_loss="refuse",
+):
+    """Opens the database in the file `path`; it is made if it is not there. None: a database in memory.
+
+    level: "process" (survives kill -9), "disk" (also the loss of power, by a log) or "power" (persistent memory).
+    index: what holds maps that are made, "roart" by default. max_size: up to which the pool may grow, in bytes.
+    lock_wait: how long to wait for another process that has it open, in seconds. durability: at level "disk", whether
+    writes are durable when they return ("immediate") or within `sync_within` seconds ("eventual").
+    """
+    wanted = {
+        "level": level,
+        "index": index,
+        "max_size": max_size,
+        "page_size": page_size,
+        "recovery_threads": recovery_threads,
+        "create": create,
+        "read_only": read_only,
+        "lock_wait": float(lock_wait),
+        "immediate": _immediate(durability),
+        "sync_within": float(sync_within),
+        "after_power_loss": after_power_loss,
+    }
+    return Database(_native.Database.open(None if path is None else os.fsdecode(path), wanted))
+
+
+def _immediate(durability):
+    if durability not in ("immediate", "eventual"):
+        raise ValueError(f"durability='{durability}': there are immediate and eventual")
+    return durability == "immediate"
+
+
+class _Unpicklable:
+    def __reduce_ex__(self, protocol):
+        name = type(self).__name__
+        raise TypeError(f"a wollemi.{name} cannot be pickled: it is this process's own; pass the path, and open it there")
+
+
+class _Closing(_Unpicklable):
+    """What is closed with its database, or before."""
+
+    def __init__(self, native, database):
+        self._native = native
+        self._database = database
+        database._children.add(native)
+
+    def close(self):
+        """Lets go of the database. What is done with the object afterwards raises ClosedError."""
+        self._native.close()
+
+
+class Database(_Unpicklable):
+    """A database: a pool of named maps. A context manager that closes it."""
+
+    def __init__(self, native):
+        self._native = native
+        # The native objects that were made of it, for as long as they are used.
+        self._children = weakref.WeakSet()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+    def close(self):
+        """Closes the database and all that was made of it: maps, iterators, transactions, snapshots."""
+        for child in list(self._children):
+            child.close()
+        self._native.close()
+
+    def map(self, name, *, index=None, key=None, value=None):
+        """The map of this name; it is made if it is not there. `key` and `value` are codecs or their names: "bytes" (the
+        default), "str", "int", "tuple" and, for values, "json"."""
+        return Map(self._native.map(name, index), self, codecs.find(key), codecs.find(value))
+
+    def __contains__(self, name):
+        return self._native.has_map(name)
+
+    def maps(self):
+        """The names of all maps, and of their indexes."""
+        return dict(self._native.maps())
+
+    def drop(self, name):
+        """Removes a map with all that it holds. KeyError if there is none; InUseError while it is open, or a snapshot is."""
+        if not self._native.drop_map(name):
+            raise KeyError(name)
+
+    def batch(self, *, durability=None):
+        """Changes that are all made, or none, whatever crash comes: `with db.batch() as batch: batch.put(...)`."""
+        batch = Batch(self._native.batch(), self)
+        if durability is not None:
+            batch._native.set_durability(_immediate(durability))
+        return batch
+
+    def transaction(self, *, durability=None):
+        """Reads and changes that happen together: `with db.transaction() as tx: ...`, which commits at its end, and gives up
+        after an exception. ConflictError if what it has read was changed meanwhile: `transact` runs it again then."""
+        transaction = Transaction(self._native.begin(), self)
+        if durability is not None:
+            transaction._native.set_durability(_immediate(durability))
+        return transaction
+
+    def transact(self, function, *, tries=100):
+        """Calls `function(transaction)` and commits; again after a conflict, up to `tries` times. What it returns."""
+        pause = 2e-6
+        for attempt in range(1, tries + 1):
+            try:
+                with self.transaction() as transaction:
+                    return function(transaction)
+            except _native.ConflictError:
+                if attempt >= tries:
+                    raise
+            time.sleep(random.random() * pause)
+            pause = min(pause * 2, 0.005)
+
+    def snapshot(self, *, max_memory=None):
+        """All maps as they are now, to be read while others write. A context manager that ends it."""
+        return Snapshot(self._native.snapshot(max_memory), self)
+
+    @property
+    def level(self):
+        """What acknowledged writes survive: "process", "disk" or "power"."""
+        return self._native.level()
+
+    def sync(self):
+        """Returns when all writes that have returned are durable."""
+        self._native.sync()
+
+    def checkpoint(self, full=False):
+        """Takes a checkpoint, so that the log can forget what was written before. Level "disk" only."""
+        self._native.checkpoint(full)
+
+    def wait_recovered(self):
+        """Waits until the search for unused space that follows an opening has ended."""
+        self._native.wait_recovered()
+
+    def give_back(self):
+        """Gives free pages back to the file system; how many bytes."""
+        return self._native.give_back()
+
+    def stats(self):
+        """All that it tells of itself."""
+        return json.loads(self._native.stats())
+
+    def check(self):
+        """Walks everything and looks for damage: whether all is well, and a report. Nobody may write meanwhile."""
+        clean, report = self._native.check()
+        return clean, json.loads(report)
+
+
+class _Readable(_Closing):
+    """What can be read as a mapping: a map, a map in a snapshot, a map in a transaction."""
+
+    def __init__(self, native, database, key, value):
+        super().__init__(native, database)
+        self._key, self._value = key, value
+        self._plain = isinstance(key, codecs.Bytes) and isinstance(value, codecs.Bytes)
+
+    # What differs.
+    def _get(self, key):
+        return self._native.get(key)
+
+    def _range(self, start, stop, prefix, reverse):
+        return self._native.range(start, stop, prefix, reverse)
+
+    def _bound(self, key):
+        if key is None:
+            return None
+        if not getattr(self._key, "ordered", False):
+            raise TypeError("a codec without order of keys: there are no ranges of them")
+        return self._key.encode(key)
+
+    def __getitem__(self, key):
+        if isinstance(key, slice):
+            if key.step is not None:
+                raise ValueError("a range of keys has no step: use items(reverse=True) to go backwards")
+            return self.items(key.start, key.stop)
+        found = self._get(self._key.encode(key))
+        if found is None:
+            raise KeyError(key)
+        return self._value.decode(found)
+
+    def get(self, key, default=None):
+        found = self._get(self._key.encode(key))
+        return default if found is None else self._value.decode(found)
+
+    def __contains__(self, key):
+        return self._get(self._key.encode(key)) is not None
+
+    def __iter__(self):
+        return iter(self.keys())
+
+    def __reversed__(self):
+        return iter(self.keys(reverse=True))
+
+    def items(self, start=None, stop=None, *, prefix=None, reverse=False):
+        """The entries in key order: from `start`, before `stop`, those whose keys begin with `prefix`; None: without bound.
+        Iterate over it as often as you like: each time it shows what is there."""
+        return _Items(self, start, stop, prefix, reverse)
+
+    def keys(self, start=None, stop=None, *, prefix=None, reverse=False):
+        """The keys in order, as `items`."""
+        return _Keys(self, start, stop, prefix, reverse)
+
+    def values(self, start=None, stop=None, *, prefix=None, reverse=False):
+        """The values in the order of their keys, as `items`."""
+        return _Values(self, start, stop, prefix, reverse)
+
+    def first(self):
+        """The entry with the least key. KeyError if there is none."""
+        return self._end(False)
+
+    def last(self):
+        """The entry with the greatest key. KeyError if there is none."""
+        return self._end(True)
+
+    def _end(self, reverse):
+        for entry in self.items(reverse=reverse):
+            return entry
+        raise KeyError("there is no entry")
+
+    def _pairs(self, bounds):
+        start, stop, prefix, reverse = bounds
+        cursor = self._range(self._bound(start), self._bound(stop), self._bound(prefix), reverse)
+        self._database._children.add(cursor)
+        if self._plain:
+            return cursor
+        key, value = self._key.decode, self._value.decode
+        return ((key(k), value(v)) for k, v in cursor)
+
+
+class _Ranged:
+    def __init__(self, mapping, *bounds):
+        super().__init__(mapping)
+        self._bounds = bounds
+        self._is_all = bounds[:3] == (None, None, None)
+
+    def __len__(self):
+        if self._is_all:
+            return len(self._mapping)
+        return sum(1 for _ in self._mapping._pairs(self._bounds))
+
+    def __repr__(self):
+        return f"<{type(self).__name__[1:].lower()} of {self._mapping!r}>"
+
+
+class _Items(_Ranged, ItemsView):
+    def __iter__(self):
+        return iter(self._mapping._pairs(self._bounds))
+
+    def __contains__(self, item):
+        return ItemsView.__contains__(self, item) if self._is_all else any(item == found for found in self)
+
+
+class _Keys(_Ranged, KeysView):
+    def __iter__(self):
+        return (key for key, _ in self._mapping._pairs(self._bounds))
+
+    def __contains__(self, key):
+        return key in self._mapping if self._is_all else any(key == found for found in self)
+
+
+class _Values(_Ranged, ValuesView):
+    def __iter__(self):
+        return (value for _, value in self._mapping._pairs(self._bounds))
+
+    def __contains__(self, value):
+        return any(value == found for found in self)
+
+
+class Map(_Readable, MutableMapping):
+    """A map of a database, ordered by its keys' bytes: a dict that is there again after kill -9.
+
+    `m[key]`, `m[key] = value`, `del m[key]`, `key in m`, `m[b"a":b"b"]` for a range of entries, and all that a
+    MutableMapping has. `len(m)` visits each entry. Every change is durable, at the database's level, when it returns.
+    """
+
+    def __repr__(self):
+        return f"<wollemi.Map {self.name!r}>"
+
+    @property
+    def name(self):
+        """The map's name."""
+        return self._native.name()
+
+    @property
+    def index(self):
+        """The index that holds it."""
+        return self._native.index()
+
+    def __setitem__(self, key, value):
+        self._native.put(self._key.encode(key), self._value.encode(value))
+
+    def __delitem__(self, key):
+        if isinstance(key, slice):
+            raise TypeError("a range of keys cannot be deleted at once")
+        if not self._native.remove(self._key.encode(key)):
+            raise KeyError(key)
+
+    def __contains__(self, key):
+        return self._native.contains(self._key.encode(key))
+
+    def __len__(self):
+        return self._native.count()
+
+    def __bool__(self):
+        return any(True for _ in self.keys())
+
+    def multi_get(self, keys, default=None):
+        """The values of many keys, in their order, `default` where one is absent. Faster than as many gets."""
+        found = self._native.multi_get([self._key.encode(key) for key in keys])
+        return [default if value is None else self._value.decode(value) for value in found]
+
+    def insert(self, key, value):
+        """Adds the key if it is absent: whether it was."""
+        return self._native.insert(self._key.encode(key), self._value.encode(value))
+
+    def setdefault(self, key, default=None):
+        encoded = self._value.encode(default)
+        while True:
+            found = self.get(key, _MISSING)
+            if found is not _MISSING:
+                return found
+            if self._native.insert(self._key.encode(key), encoded):
+                return self._value.decode(encoded)
+
+    def discard(self, key):
+        """Removes the key: whether it was there."""
+        return self._native.remove(self._key.encode(key))
+
+    def pop(self, key, default=_MISSING):
+        encoded = self._key.encode(key)
+        while True:
+            found = self._native.get(encoded)
+            if found is None:
+                if default is _MISSING:
+                    raise KeyError(key)
+                return default
+            if self._native.compare_and_swap(encoded, found, None):
+                return self._value.decode(found)
+
+    def popitem(self, last=True):
+        """Removes the entry with the greatest key, or the least, and returns it: no two threads get the same."""
+        entry = self._native.pop_end(last)
+        if entry is None:
+            raise KeyError("popitem(): the map is empty")
+        return self._key.decode(entry[0]), self._value.decode(entry[1])
+
+    def compare_and_swap(self, key, expected, new):
+        """Replaces the value `expected` by `new`, None: absent; whether it was so."""
+        encode = self._value.encode
+        return self._native.compare_and_swap(
+            self._key.encode(key),
+            None if expected is None else encode(expected),
+            None if new is None else encode(new),
+        )
+
+    def with_durability(self, durability):
+        """The same map, whose writes are durable when they return ("immediate") or soon ("eventual"). Level "disk"."""
+        other = self._native.with_durability(_immediate(durability))
+        return Map(other, self._database, self._key, self._value)
+
+    def expiring(self):
+        """The map as one whose entries may expire. It is used so, or as it is, not both."""
+        return Expiring(self)
+
+    def aio(self):
+        """The map for asyncio: its methods run in threads, and are awaited."""
+        return AsyncMap(self)
+
+
+class Expiring(_Unpicklable):
+    """A map whose entries are absent after a number of seconds. Ends survive crashes; the clock is the system's."""
+
+    def __init__(self, map_):
+        self._map = map_
+        self._native = map_._native
+
+    def put(self, key, value, seconds=None):
+        """Gives the key this value for so many seconds; None: for ever."""
+        self._native.put_expiring(self._map._key.encode(key), self._map._value.encode(value), seconds)
+
+    def get(self, key, default=None):
+        """The value of a key that has not expired."""
+        found = self._native.get_expiring(self._map._key.encode(key))
+        return default if found is None else self._map._value.decode(found[0])
+
+    def left(self, key):
+        """The seconds that a key has left; None: no end. KeyError if there is no such key."""
+        found = self._native.get_expiring(self._map._key.encode(key))
+        if found is None:
+            raise KeyError(key)
+        return found[1]
+
+    def touch(self, key, seconds=None):
+        """Gives a key that has not expired another life: whether there is one."""
+        return self._native.touch_expiring(self._map._key.encode(key), seconds)
+
+    def discard(self, key):
+        """Removes the key: whether there was one that had not expired."""
+        return self._native.remove_expiring(self._map._key.encode(key))
+
+    def sweep(self):
+        """Removes what has expired, which else takes room until its key is written: how many entries."""
+        return self._native.sweep_expiring()
+
+
+class AsyncMap(_Unpicklable):
+    """A map whose methods are awaited, and run in threads (asyncio.to_thread), so that no event loop waits for a disk."""
+
+    def __init__(self, map_):
+        self._map = map_
+
+    async def get(self, key, default=None):
+        return await asyncio.to_thread(self._map.get, key, default)
+
+    async def multi_get(self, keys, default=None):
+        return await asyncio.to_thread(self._map.multi_get, keys, default)
+
+    async def put(self, key, value):
+        await asyncio.to_thread(self._map.__setitem__, key, value)
+
+    async def discard(self, key):
+        return await asyncio.to_thread(self._map.discard, key)
+
+    async def compare_and_swap(self, key, expected, new):
+        return await asyncio.to_thread(self._map.compare_and_swap, key, expected, new)
+
+    async def items(self, start=None, stop=None, *, prefix=None, reverse=False, page=256):
+        """The entries in key order, read `page` at a time."""
+        entries = iter(self._map.items(start, stop, prefix=prefix, reverse=reverse))
+
+        def some():
+            return list(itertools.islice(entries, page))
+
+        while found := await asyncio.to_thread(some):
+            for entry in found:
+                yield entry
+            if len(found) < page:
+                return
+
+
+class Batch(_Closing):
+    """Changes of any maps that are all made, or none. Of several changes of one key the last one counts."""
+
+    def put(self, map_, key, value):
+        """The key shall have this value."""
+        self._native.put(map_._native, map_._key.encode(key), map_._value.encode(value))
+
+    def remove(self, map_, key):
+        """The key shall be absent."""
+        self._native.remove(map_._native, map_._key.encode(key))
+
+    def expect(self, map_, key, value):
+        """It is carried out only if the key has this value before; None: only if it is absent."""
+        value = None if value is None else map_._value.encode(value)
+        self._native.expect(map_._native, map_._key.encode(key), value)
+
+    def commit(self):
+        """Carries it out: whether all was as expected. It is durable when this returns."""
+        return self._native.commit()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *error):
+        if kind is not None:
+            self.close()
+        elif not self.commit():
+            raise _native.WollemiError("the batch: something was not as it expected; nothing was changed")
+
+
+class Transaction(_Closing):
+    """Reads and changes of any maps that happen together, as at one moment, or not at all."""
+
+    def map(self, map_):
+        """The map as the transaction sees it, and changes it."""
+        return TransactionMap(self, map_)
+
+    __getitem__ = map
+
+    def commit(self):
+        """Commits it: it is durable when this returns. ConflictError, and nothing was changed, if what it has read was."""
+        self._native.commit()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *error):
+        if kind is None:
+            self.commit()
+        else:
+            self.close()
+
+
+class TransactionMap(_Readable, MutableMapping):
+    """A map in a transaction. What is read, and the gaps between the keys of a range, must be the same at the commit."""
+
+    def __init__(self, transaction, map_):
+        super().__init__(transaction._native, transaction._database, map_._key, map_._value)
+        # What it reads is the transaction's: see _get and _range.
+        self._map = map_._native
+
+    def close(self):
+        """Does nothing: it is the transaction that is closed."""
+
+    def _get(self, key):
+        return self._native.get(self._map, key)
+
+    def _range(self, start, stop, prefix, reverse):
+        return self._native.range(self._map, start, stop, prefix, reverse)
+
+    def __setitem__(self, key, value):
+        self._native.put(self._map, self._key.encode(key), self._value.encode(value))
+
+    def __delitem__(self, key):
+        if not self._native.remove(self._map, self._key.encode(key)):
+            raise KeyError(key)
+
+    def __len__(self):
+        return sum(1 for _ in self._pairs((None, None, None, False)))
+
+
+class Snapshot(_Closing):
+    """All maps as they were at one moment."""
+
+    def map(self, map_):
+        """A map as it was."""
+        return View(self._native.view(map_._native), self._database, map_._key, map_._value)
+
+    __getitem__ = map
+
+    @property
+    def memory(self):
+        """Roughly the bytes that it takes for what was changed since."""
+        return self._native.memory()
+
+    def backup(self, path):
+        """Writes a backup of all maps, as they were, to a new file. `wollemi restore` makes a pool of it."""
+        self._native.backup(os.fsdecode(path))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+
+class View(_Readable, Mapping):
+    """A map of a snapshot. It keeps the snapshot until it is closed or forgotten."""
+
+    def __len__(self):
+        return sum(1 for _ in self._pairs((None, None, None, False)))

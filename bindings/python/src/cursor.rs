@@ -1,0 +1,121 @@
+//! Entries in order, a page at a time.
+
+use crate::map::Pair;
+use crate::slot::Turns;
+use pyo3::prelude::*;
+use std::collections::VecDeque;
+use std::ops::Bound;
+use wollemi::{Direction, Entry, Error, Iter, TransactionCursor, ViewIter};
+
+/// Entries that are copied while the interpreter's lock is given up once.
+const PAGE: usize = 128;
+
+/// Bounds of a range, which own their keys.
+pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// What Python passes for a range: the least key, the key behind the greatest, a prefix.
+pub fn bounds(start: Option<&[u8]>, stop: Option<&[u8]>, prefix: Option<&[u8]>) -> Bounds {
+    let mut lower = start.map(<[u8]>::to_vec);
+    let mut upper = stop.map(<[u8]>::to_vec);
+    if let Some(prefix) = prefix {
+        if lower.as_deref().is_none_or(|lower| lower < prefix) {
+            lower = Some(prefix.to_vec());
+        }
+        if let Some(last) = prefix.iter().rposition(|&byte| byte != 0xff) {
+            let mut behind = prefix[..=last].to_vec();
+            behind[last] += 1;
+            if upper.as_deref().is_none_or(|upper| behind.as_slice() < upper) {
+                upper = Some(behind);
+            }
+        }
+    }
+    (
+        lower.map_or(Bound::Unbounded, Bound::Included),
+        upper.map_or(Bound::Unbounded, Bound::Excluded),
+    )
+}
+
+pub enum Source {
+    Map(Iter),
+    View(ViewIter),
+    Transaction(TransactionCursor, Py<crate::writes::Transaction>),
+}
+
+struct State {
+    source: Source,
+    direction: Direction,
+    ahead: VecDeque<Result<Entry, Error>>,
+}
+
+/// An iterator over entries, as pairs of bytes.
+#[pyclass(frozen, weakref, module = "wollemi._native")]
+pub struct Cursor(Turns<State>);
+
+impl Cursor {
+    pub fn new(source: Source, reverse: bool) -> Cursor {
+        Cursor(Turns::new(State {
+            source,
+            direction: if reverse {
+                Direction::Reverse
+            } else {
+                Direction::Forward
+            },
+            ahead: VecDeque::new(),
+        }))
+    }
+}
+
+fn page(
+    iter: &mut impl DoubleEndedIterator<Item = Result<Entry, Error>>,
+    direction: Direction,
+    ahead: &mut VecDeque<Result<Entry, Error>>,
+) {
+    match direction {
+        Direction::Forward => ahead.extend(iter.take(PAGE)),
+        Direction::Reverse => ahead.extend(iter.rev().take(PAGE)),
+    }
+}
+
+impl State {
+    fn fill(&mut self) {
+        let State {
+            source,
+            direction,
+            ahead,
+        } = self;
+        match source {
+            Source::Map(iter) => page(iter, *direction, ahead),
+            Source::View(iter) => page(iter, *direction, ahead),
+            Source::Transaction(cursor, transaction) => {
+                // One at a time: what was read counts, and the transaction may change what comes next.
+                // Over, it has nothing more to show.
+                let entry = transaction
+                    .get()
+                    .0
+                    .detached(|running| cursor.step(running, *direction));
+                ahead.extend(entry.and_then(Result::transpose));
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl Cursor {
+    fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Pair>> {
+        let entry = self.0.with(py, |state| {
+            if state.ahead.is_empty() {
+                state.fill();
+            }
+            state.ahead.pop_front().transpose()
+        })?;
+        Ok(entry.map(Pair))
+    }
+
+    fn close(&self, py: Python<'_>) {
+        self.0.close(py);
+    }
+}

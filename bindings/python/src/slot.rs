@@ -1,0 +1,89 @@
+//! What a Python object holds of the database, until it is closed.
+
+use crate::errors;
+use pyo3::prelude::*;
+use std::sync::{PoisonError, RwLock};
+
+/// Something that is there until it is closed.
+pub struct Slot<T>(RwLock<Option<T>>);
+
+impl<T: Send + Sync> Slot<T> {
+    pub fn new(held: T) -> Slot<T> {
+        Slot(RwLock::new(Some(held)))
+    }
+
+    /// Uses it without the interpreter's lock. A close waits for that.
+    pub fn with<R: Send>(
+        &self,
+        py: Python<'_>,
+        run: impl FnOnce(&T) -> Result<R, wollemi::Error> + Send,
+    ) -> PyResult<R> {
+        let done = py.detach(|| {
+            let held = self.0.read().unwrap_or_else(PoisonError::into_inner);
+            held.as_ref().map(run)
+        });
+        match done {
+            Some(result) => result.map_err(|error| errors::of(py, error)),
+            None => Err(errors::closed()),
+        }
+    }
+
+    /// Drops it, without the interpreter's lock.
+    pub fn close(&self, py: Python<'_>) {
+        py.detach(|| {
+            let held = self.0.write().unwrap_or_else(PoisonError::into_inner).take();
+            drop(held);
+        });
+    }
+}
+
+/// Something that is used up or changed by one thread at a time, until it is closed.
+pub struct Turns<T>(std::sync::Mutex<Option<T>>);
+
+impl<T: Send> Turns<T> {
+    pub fn new(held: T) -> Turns<T> {
+        Turns(std::sync::Mutex::new(Some(held)))
+    }
+
+    /// Uses it without the interpreter's lock; other threads wait.
+    pub fn with<R: Send>(
+        &self,
+        py: Python<'_>,
+        run: impl FnOnce(&mut T) -> Result<R, wollemi::Error> + Send,
+    ) -> PyResult<R> {
+        match py.detach(|| self.detached(run)) {
+            Some(result) => result.map_err(|error| errors::of(py, error)),
+            None => Err(errors::closed()),
+        }
+    }
+
+    /// Uses it, for a caller that has given up the interpreter's lock. `None`: it is closed.
+    pub fn detached<R>(
+        &self,
+        run: impl FnOnce(&mut T) -> Result<R, wollemi::Error>,
+    ) -> Option<Result<R, wollemi::Error>> {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.as_mut().map(run)
+    }
+
+    /// Takes it out.
+    pub fn take<R: Send>(
+        &self,
+        py: Python<'_>,
+        run: impl FnOnce(T) -> Result<R, wollemi::Error> + Send,
+    ) -> PyResult<R> {
+        let done = py.detach(|| {
+            let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+            taken.map(run)
+        });
+        match done {
+            Some(result) => result.map_err(|error| errors::of(py, error)),
+            None => Err(errors::closed()),
+        }
+    }
+
+    /// Drops it.
+    pub fn close(&self, py: Python<'_>) {
+        py.detach(|| drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take()));
+    }
+}

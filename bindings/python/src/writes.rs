@@ -1,0 +1,121 @@
+//! Several changes at once: batches and transactions.
+
+use crate::cursor::{Cursor, Source, bounds};
+use crate::map::{Bytes, Map, durability};
+use crate::slot::Turns;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use wollemi::TransactionCursor;
+
+/// Changes that are made together.
+#[pyclass(frozen, weakref, module = "wollemi._native")]
+pub struct Batch(pub Turns<wollemi::Batch>);
+
+#[pymethods]
+impl Batch {
+    fn put(&self, py: Python<'_>, map: &Map, key: PyBackedBytes, value: PyBackedBytes) -> PyResult<()> {
+        let map = map.handle(py)?;
+        self.0.with(py, |batch| {
+            batch.upsert(&map, &*key, &*value);
+            Ok(())
+        })
+    }
+
+    fn remove(&self, py: Python<'_>, map: &Map, key: PyBackedBytes) -> PyResult<()> {
+        let map = map.handle(py)?;
+        self.0.with(py, |batch| {
+            batch.remove(&map, &*key);
+            Ok(())
+        })
+    }
+
+    fn expect(
+        &self,
+        py: Python<'_>,
+        map: &Map,
+        key: PyBackedBytes,
+        value: Option<PyBackedBytes>,
+    ) -> PyResult<()> {
+        let map = map.handle(py)?;
+        self.0.with(py, |batch| {
+            batch.expect(&map, &*key, value);
+            Ok(())
+        })
+    }
+
+    fn set_durability(&self, py: Python<'_>, immediate: bool) -> PyResult<()> {
+        self.0.with(py, |batch| {
+            batch.durability(durability(immediate));
+            Ok(())
+        })
+    }
+
+    fn commit(&self, py: Python<'_>) -> PyResult<bool> {
+        self.0.take(py, wollemi::Batch::commit)
+    }
+
+    fn close(&self, py: Python<'_>) {
+        self.0.close(py);
+    }
+}
+
+/// Reads and changes that happen together.
+#[pyclass(frozen, weakref, module = "wollemi._native")]
+pub struct Transaction(pub Turns<wollemi::Transaction<'static>>);
+
+#[pymethods]
+impl Transaction {
+    fn get(&self, py: Python<'_>, map: &Map, key: PyBackedBytes) -> PyResult<Option<Bytes>> {
+        let map = map.handle(py)?;
+        self.0
+            .with(py, |running| Ok(running.get(&map, &*key)?.map(Bytes)))
+    }
+
+    fn put(&self, py: Python<'_>, map: &Map, key: PyBackedBytes, value: PyBackedBytes) -> PyResult<()> {
+        let map = map.handle(py)?;
+        self.0.with(py, |running| running.upsert(&map, &*key, &*value))
+    }
+
+    fn remove(&self, py: Python<'_>, map: &Map, key: PyBackedBytes) -> PyResult<bool> {
+        let map = map.handle(py)?;
+        self.0.with(py, |running| running.remove(&map, &*key))
+    }
+
+    #[pyo3(signature = (map, start=None, stop=None, prefix=None, reverse=false))]
+    fn range(
+        this: &Bound<'_, Self>,
+        map: &Map,
+        start: Option<PyBackedBytes>,
+        stop: Option<PyBackedBytes>,
+        prefix: Option<PyBackedBytes>,
+        reverse: bool,
+    ) -> PyResult<Cursor> {
+        let py = this.py();
+        let map = map.handle(py)?;
+        let bounds = bounds(start.as_deref(), stop.as_deref(), prefix.as_deref());
+        // A map of another database, or without order, is told at once.
+        this.get()
+            .0
+            .with(py, |running| running.range(&map, bounds.clone()).map(drop))?;
+        let place = TransactionCursor::new(&map, bounds);
+        Ok(Cursor::new(
+            Source::Transaction(place, this.clone().unbind()),
+            reverse,
+        ))
+    }
+
+    fn set_durability(&self, py: Python<'_>, immediate: bool) -> PyResult<()> {
+        self.0.with(py, |running| {
+            running.set_durability(durability(immediate));
+            Ok(())
+        })
+    }
+
+    fn commit(&self, py: Python<'_>) -> PyResult<()> {
+        self.0.take(py, wollemi::Transaction::commit)
+    }
+
+    fn close(&self, py: Python<'_>) {
+        self.0.close(py);
+    }
+}

@@ -1,0 +1,360 @@
+"""The binding as programs use it."""
+
+import asyncio
+import copy
+import os
+import pathlib
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+
+import wollemi
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "pool"
+
+
+@pytest.fixture
+def db():
+    with wollemi.open(None, max_size=64 * MIB) as database:
+        yield database
+
+
+def test_the_readme_program_runs_as_typed(tmp_path):
+    readme = pathlib.Path(__file__).parent.parent / "README.md"
+    program = re.search(r"```python\n(.*?)```", readme.read_text(), re.DOTALL).group(1)
+    run = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == "b'apricot' b'0.45'\nb'apple' b'0.30'\n"
+    with wollemi.open(tmp_path / "shop.pool") as db:
+        assert dict(db.map("prices")) == {b"apple, yesterday": b"0.30", b"apricot": b"0.45"}
+
+
+def test_a_map_is_a_mutable_mapping(db):
+    m = db.map("m")
+    m[b"b"], m[b"a"], m[b"c"] = b"2", b"1", b"3"
+    assert list(m) == [b"a", b"b", b"c"] and list(reversed(m)) == [b"c", b"b", b"a"]
+    assert m[b"a"] == b"1" and m.get(b"x") is None and m.get(b"x", 7) == 7 and b"a" in m and b"x" not in m
+    assert len(m) == 3 and m and m == {b"a": b"1", b"b": b"2", b"c": b"3"}
+    with pytest.raises(KeyError):
+        m[b"x"]
+    with pytest.raises(KeyError):
+        del m[b"x"]
+    assert m.setdefault(b"a", b"9") == b"1" and m.setdefault(b"d", b"4") == b"4"
+    assert m.pop(b"d") == b"4" and m.pop(b"d", None) is None
+    with pytest.raises(KeyError):
+        m.pop(b"d")
+    m.update({b"e": b"5"})
+    assert m.popitem() == (b"e", b"5") and m.popitem(last=False) == (b"a", b"1")
+    assert m.first() == (b"b", b"2") and m.last() == (b"c", b"3")
+    m.clear()
+    assert not m and len(m) == 0
+    with pytest.raises(KeyError):
+        m.popitem()
+    with pytest.raises(KeyError):
+        m.first()
+    m[bytearray(b"k")] = bytearray(b"v")
+    assert m[b"k"] == b"v"
+
+
+def test_ranges(db):
+    m = db.map("m")
+    for key in (b"a", b"ab", b"abc", b"b", b"\xff", b"\xff\xff"):
+        m[key] = key
+    assert [key for key, _ in m[b"ab":b"b"]] == [b"ab", b"abc"]
+    assert list(m.keys(b"b")) == [b"b", b"\xff", b"\xff\xff"]
+    assert list(m.keys(stop=b"ab")) == [b"a"]
+    assert list(m.keys(prefix=b"ab", reverse=True)) == [b"abc", b"ab"]
+    assert list(m.keys(b"abc", prefix=b"ab")) == [b"abc"]
+    assert list(m.keys(prefix=b"\xff")) == [b"\xff", b"\xff\xff"]
+    assert list(m.keys(b"b", b"a")) == []
+    view = m.items(prefix=b"ab")
+    assert len(view) == 2 and (b"ab", b"ab") in view and (b"b", b"b") not in view
+    m[b"abd"] = b""
+    assert len(view) == 3
+    with pytest.raises(ValueError):
+        m[b"a":b"b":2]
+    with pytest.raises(ValueError, match="no order"):
+        list(db.map("hashed", index="clht").keys(b"a"))
+
+
+def test_multi_get_and_compare_and_swap(db):
+    m = db.map("m")
+    m[b"a"] = b"1"
+    assert m.multi_get([b"a", b"x", b"a"]) == [b"1", None, b"1"]
+    assert m.multi_get([b"x"], default=b"") == [b""]
+    assert m.insert(b"b", b"2") and not m.insert(b"b", b"3")
+    assert m.compare_and_swap(b"a", b"1", b"one") and not m.compare_and_swap(b"a", b"1", b"2")
+    assert m.compare_and_swap(b"a", b"one", None) and b"a" not in m
+    assert m.compare_and_swap(b"a", None, b"1") and m.discard(b"a") and not m.discard(b"a")
+
+
+def test_what_cannot_be_is_refused(db, path):
+    m = db.map("m")
+    with pytest.raises(TypeError):
+        m["text"] = b""
+    with pytest.raises(ValueError, match="longest key"):
+        m[b"k" * (wollemi.MAX_KEY + 1)] = b""
+    with pytest.raises(ValueError, match="no index"):
+        db.map("n", index="nothing")
+    with pytest.raises(ValueError, match="held by"):
+        db.map("m", index="part")
+    with pytest.raises(ValueError):
+        db.map("")
+    with pytest.raises(ValueError):
+        wollemi.open(path, level="paper")
+    with pytest.raises(ValueError):
+        wollemi.open(path, lock_wait=-1)
+    with pytest.raises(FileNotFoundError):
+        wollemi.open(path, create=False)
+    path.write_bytes(b"something else")
+    with pytest.raises(wollemi.DamagedError, match="not a Wollemi pool"):
+        wollemi.open(path)
+    small = db.map("small")
+    with pytest.raises(wollemi.FullError):
+        for i in range(200):
+            small[b"%d" % i] = bytes(MIB)
+
+
+def test_one_opening_at_a_time(path):
+    with wollemi.open(path) as db:
+        db.map("m")[b"k"] = b"v"
+        with pytest.raises(wollemi.BusyError):
+            wollemi.open(path, lock_wait=0)
+    with wollemi.open(path, read_only=True) as db:
+        assert db.map("m")[b"k"] == b"v"
+        with pytest.raises(wollemi.ReadOnlyError):
+            db.map("m")[b"k"] = b"w"
+
+
+def test_closing_closes_everything(path):
+    db = wollemi.open(path)
+    m = db.map("m")
+    m.update({b"a": b"1", b"b": b"2"})
+    entries = iter(m.items())
+    next(entries)
+    then, tx, batch = db.snapshot(), db.transaction(), db.batch()
+    view = then[m]
+    db.close()
+    db.close()
+    uses = [lambda: m[b"a"], lambda: db.map("m"), lambda: view[b"a"], lambda: tx[m].get(b"a"), batch.commit]
+    for use in uses:
+        with pytest.raises(wollemi.ClosedError):
+            use()
+    with pytest.raises(wollemi.ClosedError):
+        list(entries)
+    with wollemi.open(path, lock_wait=0) as db:
+        assert list(db.map("m")) == [b"a", b"b"]
+
+
+def test_maps(db):
+    db.map("a").close()
+    db.map("b", index="part").close()
+    assert db.maps() == {"a": "roart", "b": "part"} and "a" in db and "c" not in db
+    a = db.map("a")
+    with pytest.raises(wollemi.InUseError):
+        db.drop("a")
+    a.close()
+    db.drop("a")
+    assert db.maps() == {"b": "part"}
+    with pytest.raises(KeyError):
+        db.drop("a")
+
+
+def test_batches(db):
+    a, b = db.map("a"), db.map("b")
+    with db.batch() as batch:
+        batch.expect(a, b"k", None)
+        batch.put(a, b"k", b"1")
+        batch.put(b, b"k", b"2")
+    assert a[b"k"] == b"1" and b[b"k"] == b"2"
+    batch = db.batch()
+    batch.expect(a, b"k", b"nothing")
+    batch.remove(a, b"k")
+    assert not batch.commit() and b"k" in a
+    with pytest.raises(wollemi.ClosedError):
+        batch.commit()
+    with pytest.raises(ZeroDivisionError):
+        with db.batch() as batch:
+            batch.remove(a, b"k")
+            1 / 0
+    assert b"k" in a
+
+
+def test_transactions(db):
+    m = db.map("m")
+    m.update({b"a": b"1", b"b": b"2", b"c": b"3"})
+    with db.transaction() as tx:
+        inside = tx[m]
+        inside[b"d"] = b"4"
+        del inside[b"a"]
+        assert list(inside) == [b"b", b"c", b"d"] and len(inside) == 3
+        assert list(inside.keys(reverse=True)) == [b"d", b"c", b"b"]
+        assert list(m) == [b"a", b"b", b"c"]
+        for key in inside.keys(prefix=b""):
+            inside[key] = b"seen"
+    assert dict(m) == {b"b": b"seen", b"c": b"seen", b"d": b"seen"}
+    with pytest.raises(wollemi.ConflictError) as conflict:
+        with db.transaction() as tx:
+            tx[m][b"b"]
+            m[b"b"] = b"by another"
+            tx[m][b"c"] = b"x"
+    assert conflict.value.key == b"b" and conflict.value.map == "m"
+    with pytest.raises(ZeroDivisionError):
+        with db.transaction() as tx:
+            del tx[m][b"b"]
+            1 / 0
+    assert m[b"b"] == b"by another" and m[b"c"] == b"seen"
+    calls = []
+
+    def once_disturbed(tx):
+        calls.append(None)
+        found = tx[m][b"b"]
+        if len(calls) == 1:
+            m[b"b"] = b"again"
+        tx[m][b"e"] = found
+        return found
+
+    assert db.transact(once_disturbed) == b"again" and len(calls) == 2 and m[b"e"] == b"again"
+
+
+def test_threads_move_money_and_none_is_lost(db):
+    accounts = db.map("accounts", key="int", value="int")
+    accounts.update({i: 100 for i in range(8)})
+    done = threading.Event()
+
+    def move(thread):
+        for i in range(100):
+            def body(tx, a=(thread + i) % 8, b=(thread * 3 + i * 5) % 8):
+                if a != b:
+                    tx[accounts][a] -= 1
+                    tx[accounts][b] += 1
+            db.transact(body, tries=10_000)
+
+    threads = [threading.Thread(target=move, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in range(50):
+        with db.snapshot() as then:
+            assert sum(then[accounts].values()) == 800
+    for thread in threads:
+        thread.join()
+    assert sum(accounts.values()) == 800
+
+
+def test_snapshots_and_backups(db, tmp_path):
+    m = db.map("m")
+    m[b"a"] = b"1"
+    with db.snapshot() as then:
+        m[b"a"], m[b"b"] = b"2", b"3"
+        view = then.map(m)
+        assert dict(view) == {b"a": b"1"} and len(view) == 1 and then.memory > 0
+        then.backup(tmp_path / "backup")
+        with pytest.raises(OSError):
+            then.backup(tmp_path / "backup")
+    assert (tmp_path / "backup").stat().st_size > 0
+    with pytest.raises(wollemi.ClosedError):
+        then[m]
+
+
+def test_expiry(db):
+    m = db.map("m", key="str").expiring()
+    m.put("alice", b"token", seconds=3600)
+    m.put("bob", b"token", seconds=0)
+    m.put("carol", b"token")
+    assert m.get("alice") == b"token" and 0 < m.left("alice") <= 3600
+    assert m.get("bob") is None and m.left("carol") is None and m.touch("carol", 5) and not m.touch("bob")
+    assert m.sweep() == 1 and m.discard("carol") and not m.discard("bob")
+    with pytest.raises(KeyError):
+        m.left("bob")
+
+
+def test_it_tells_of_itself(db):
+    m = db.map("m")
+    m[b"a"] = b"1"
+    db.sync()
+    db.checkpoint()
+    db.wait_recovered()
+    assert db.give_back() >= 0 and db.level == "process" and db.stats()["maps"][0]["name"] == "m"
+    clean, report = db.check()
+    assert clean and report["maps"][0]["keys"] == 1
+
+
+def test_level_disk(path):
+    with wollemi.open(path, level="disk", durability="eventual", sync_within=0.5) as db:
+        m = db.map("m")
+        m[b"a"] = b"1"
+        m.with_durability("immediate")[b"b"] = b"2"
+        with db.batch(durability="immediate") as batch:
+            batch.put(m, b"c", b"3")
+        db.sync()
+        db.checkpoint(full=True)
+        assert db.level == "disk"
+
+
+def test_nothing_can_be_pickled(db):
+    m = db.map("m")
+    for thing in (db, m, db.batch(), db.transaction(), db.snapshot(), m.expiring(), m.aio()):
+        with pytest.raises(TypeError, match="cannot be pickled"):
+            pickle.dumps(thing)
+        with pytest.raises(TypeError, match="cannot be pickled"):
+            copy.copy(thing)
+
+
+def test_asyncio(db):
+    async def program():
+        m = db.map("m", key="int").aio()
+        await asyncio.gather(*(m.put(i, b"%d" % i) for i in range(10)))
+        assert await m.get(3) == b"3" and await m.multi_get([1, 99]) == [b"1", None]
+        assert await m.discard(3) and await m.compare_and_swap(4, b"4", b"four")
+        return [key async for key, _ in m.items(page=4)]
+
+    assert asyncio.run(program()) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+
+
+def test_what_was_told_survives_kill_9(path, tmp_path):
+    """A child that is killed amid its writes: every number that it told is there."""
+    program = textwrap.dedent(
+        """
+        import sys, wollemi
+        db = wollemi.open(sys.argv[1])
+        m = db.map("m", key="int", value="str")
+        number = len(m)
+        while True:
+            if number % 2:
+                m[number] = f"number {number}"
+            else:
+                with db.transaction() as tx:
+                    tx[m][number] = f"number {number}"
+            sys.stdout.write(f"{number}\\n")
+            sys.stdout.flush()
+            number += 1
+        """
+    )
+    seed = int(os.environ.get("WOLLEMI_SEED", os.getpid()))
+    print(f"WOLLEMI_SEED={seed}")
+    told = -1
+    for turn in range(4):
+        child = subprocess.Popen([sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE, text=True)
+        for _ in range((seed * 7919 + turn * 104729) % 400 + 1):
+            line = child.stdout.readline()
+        child.send_signal(signal.SIGKILL)
+        rest = child.stdout.read().splitlines(keepends=True)
+        child.wait()
+        whole = [line] + [one for one in rest if one.endswith("\n")]
+        assert int(whole[-1]) > told
+        told = int(whole[-1])
+        with wollemi.open(path) as db:
+            m = db.map("m", key="int", value="str")
+            assert m.multi_get(range(told + 1)) == [f"number {i}" for i in range(told + 1)]
+            assert db.check()[0]
