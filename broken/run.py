@@ -85,9 +85,8 @@ class Command:
         if self.tool != "test" or not names:
             return True
         package = self.arguments[self.arguments.index("-p") + 1]
-        manifest = next(
-            path for path in ROOT.glob("*/*/Cargo.toml") if f'name = "{package}"' in path.read_text().split("[lints]")[0]
-        )
+        head = f'[package]\nname = "{package}"\n'
+        manifest = next(path for path in ROOT.glob("*/*/Cargo.toml") if path.read_text().startswith(head))
         part = names[-1].split("::")[-1]
         known = re.compile(rf"\bfn +\w*{part}|\bmod +\w*{part}\w* *\{{")
         for file in manifest.parent.rglob("*.rs"):
