@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! cargo build --profile profiling -p wollemi-roart --example steps
-//! valgrind --tool=callgrind --callgrind-out-file=steps.out --toggle-collect='*get_all*' target/profiling/examples/steps str
+//! valgrind --tool=callgrind --branch-sim=yes --callgrind-out-file=steps.out --toggle-collect='steps::get_all' \
+//!     target/profiling/examples/steps str
 //! callgrind_annotate --inclusive=yes steps.out
 //! ```
 //!
