@@ -40,10 +40,10 @@ fi
 
 doc=$root/share/doc/wollemi-c
 mkdir -p "$root/lib/pkgconfig" "$root/include" "$doc"
-install -m 755 "$libraries/libwollemi.so" "$root/lib/libwollemi.so.$version"
+install -m 755 "$libraries/libwollemi_c.so" "$root/lib/libwollemi.so.$version"
 ln -sf "libwollemi.so.$version" "$root/lib/libwollemi.so.$short"
 ln -sf "libwollemi.so.$short" "$root/lib/libwollemi.so"
-install -m 644 "$libraries/libwollemi.a" "$root/lib/libwollemi.a"
+install -m 644 "$libraries/libwollemi_c.a" "$root/lib/libwollemi.a"
 install -m 644 crates/ffi/include/wollemi.h "$root/include/wollemi.h"
 sed "s/@version@/$version/" crates/ffi/wollemi.pc.in >"$root/lib/pkgconfig/wollemi.pc"
 install -m 644 crates/ffi/README.md LICENSE-MIT LICENSE-APACHE "$doc"

@@ -1,16 +1,42 @@
 //! Compiling C programs against the library that Cargo has built for these tests.
 
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 pub const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// The folder with `libwollemi.so` and `libwollemi.a`: beside this test or above.
-pub fn libraries() -> PathBuf {
-    let test = std::env::current_exe().expect("the path of this test");
-    let mut places = test.ancestors().skip(1).take(2);
-    let found = places.find(|place| place.join("libwollemi.so").exists());
-    found.expect("the shared library").to_owned()
+/// A folder with `libwollemi_c.so` and `libwollemi_c.a`, as `cargo build` would name them: links to what Cargo has built for
+/// these tests, beside this one.
+pub fn libraries() -> &'static Path {
+    static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
+        let test = std::env::current_exe().expect("the path of this test");
+        let built = test.parent().expect("its folder");
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wollemi-c");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        for extension in ["so", "a"] {
+            let link = folder.join(format!("libwollemi_c.{extension}"));
+            let _ = std::fs::remove_file(&link);
+            symlink(newest(built, extension), link).expect("a link");
+        }
+        folder
+    });
+    &FOLDER
+}
+
+/// The library that was built last: of static ones Cargo keeps those of other features too.
+fn newest(built: &Path, extension: &str) -> PathBuf {
+    let files = std::fs::read_dir(built).expect("the folder of this test");
+    let paths = files.map(|file| file.expect("a file").path());
+    let libraries = paths.filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("libwollemi_c") && path.extension().is_some_and(|other| other == extension)
+    });
+    let time = |path: &PathBuf| path.metadata().and_then(|file| file.modified()).ok();
+    libraries
+        .max_by_key(time)
+        .expect("a library that Cargo has built")
 }
 
 /// Whether the machine has this program.
@@ -58,16 +84,19 @@ pub fn compile(compiler: &str, source: &str, folder: &Path, build: Build) -> Opt
         command.arg("-fsanitize=address");
     }
     if build.is_static {
-        command.arg(libraries().join("libwollemi.a"));
+        command.arg(libraries().join("libwollemi_c.a"));
         command.args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
     } else {
-        command.arg("-L").arg(libraries()).args(["-lwollemi", "-pthread"]);
+        command
+            .arg("-L")
+            .arg(libraries())
+            .args(["-lwollemi_c", "-pthread"]);
         command.arg(format!("-Wl,-rpath,{}", libraries().display()));
         // The loader looks for the name that the library has once it is installed.
         let name = "libwollemi.so.0.1";
         let link = folder.join(name);
         if !link.exists() {
-            let _ = std::os::unix::fs::symlink(libraries().join("libwollemi.so"), &link);
+            let _ = symlink(libraries().join("libwollemi_c.so"), &link);
         }
         command.arg(format!("-Wl,-rpath,{}", folder.display()));
     }
