@@ -149,6 +149,10 @@ fn of_seldom(seldom: Seldom) -> &'static [&'static str] {
         ],
         Seldom::Transaction(_, _, _, true) => &[
             "Db::begin",
+            "Db::begin_owned",
+            "Db::transact_owned",
+            "Retry::new",
+            "Transaction::check",
             "Transaction::contains",
             "Transaction::insert",
             "Transaction::prefix",

@@ -201,6 +201,16 @@ impl Worker<'_> {
                 let mut tx = self.db.begin();
                 let seen = body(&mut tx)?;
                 tx.commit()?;
+                // Nobody else writes to the key.
+                let looks = self.db.begin_owned();
+                let holds = looks.contains(&map, key)?;
+                looks.check()?;
+                let again = self
+                    .db
+                    .transact_owned(&Retry::new(), |tx| tx.contains(&map, key))?;
+                if let Some(wrong) = same("transactions that look", [holds, again], [true; 2]).err() {
+                    return Ok(Some(wrong));
+                }
                 seen
             }
             false => self.db.transact_with(&Retry::new().tries(100), body)?,
