@@ -6,7 +6,7 @@ use super::slice::Slice;
 use super::{Masstree, root_at};
 use art::{Tries, damaged};
 use heap::{Access, Error, Guard};
-use pmem::{Link, Locked, Media, PSlot};
+use pmem::{Fault, Link, Locked, Media, Obsolete, PSlot};
 
 /// One write.
 #[derive(Clone, Copy)]
@@ -22,6 +22,8 @@ pub(super) struct Writer<'a, M: Media> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layer {
     pub(super) above: Vec<Link>,
+    /// Nodes whose locks the writer holds while it takes others. In a damaged pool the way up may lead to them again.
+    held: Vec<Link>,
 }
 
 /// The border of the key, not locked.
@@ -52,6 +54,15 @@ impl Layer {
     /// How many layers are above.
     pub(super) fn depth(&self) -> usize {
         self.above.len()
+    }
+
+    /// Does something while the writer holds the lock of a node.
+    pub(super) fn holding<R>(&mut self, node: NodeRef<'_>, run: impl FnOnce(&mut Layer) -> R) -> R {
+        let held = self.held.len();
+        self.held.push(node.link);
+        let done = run(self);
+        self.held.truncate(held);
+        done
     }
 }
 
@@ -116,7 +127,7 @@ impl<'a, M: Media> Writer<'a, M> {
         let place = self.locate_below(Layer::default(), self.index.top()?, depth)?;
         let there = place.layer.depth() == depth;
         if there {
-            *layer = place.layer;
+            layer.above = place.layer.above;
         }
         Ok(there)
     }
@@ -156,7 +167,7 @@ impl<'a, M: Media> Writer<'a, M> {
             };
             let slice = Slice::of(self.key, layer.depth() - 1);
             let border = NodeRef::at(self.heap, above)?;
-            if let Ok(locked) = self.lock(border)? {
+            if let Ok(locked) = self.lock_another(layer, border)? {
                 let order = border.order(self.media());
                 let (place, found) = border.search(self.media(), order, slice);
                 match found {
@@ -203,10 +214,27 @@ impl<'a, M: Media> Writer<'a, M> {
         })
     }
 
+    /// Locks a node above those whose locks the writer holds.
+    ///
+    /// # Errors
+    ///
+    /// If it is one of them: the writer would wait for itself.
+    fn lock_another(
+        &self,
+        layer: &Layer,
+        node: NodeRef<'a>,
+    ) -> Result<Result<Locked<'a, M>, Obsolete>, Fault> {
+        if layer.held.iter().any(|&held| node.is(held)) {
+            return Err(damaged("node above itself", node.link));
+        }
+        self.lock(node)
+    }
+
     /// Locks the node of a level that takes a slice, and tells whether it was reached from its left sibling; `None` if
     /// there is no such level below `root`, or others have removed the node meanwhile.
     pub(super) fn lock_taking(
         &self,
+        layer: &Layer,
         root: Link,
         slice: u64,
         level: u8,
@@ -219,7 +247,7 @@ impl<'a, M: Media> Writer<'a, M> {
             while let Some(right) = self.right_of(node, slice)? {
                 (node, came_right) = (right, true);
             }
-            let Ok(locked) = self.lock(node)? else {
+            let Ok(locked) = self.lock_another(layer, node)? else {
                 return Ok(None);
             };
             if node.right(self.heap, slice)?.is_none() {

@@ -39,7 +39,9 @@ impl<'a, M: Media> Writer<'a, M> {
             if level_of(root) < level {
                 break;
             }
-            let Some((above, _)) = self.lock_taking(root, low, level)? else {
+            let node = top.node;
+            let above = layer.holding(node, |layer| self.lock_taking(layer, root, low, level))?;
+            let Some((above, _)) = above else {
                 self.lost(&mut tries)?;
                 continue;
             };

@@ -47,7 +47,8 @@ impl<'a, M: Media> Writer<'a, M> {
         if !self.root_of(layer)?.is_some_and(|root| node.is(root)) {
             return Ok(None);
         }
-        let Some(above) = self.lock_above(layer)?.filter(|above| node.is(above.root)) else {
+        let above = layer.holding(node, |layer| self.lock_above(layer))?;
+        let Some(above) = above.filter(|above| node.is(above.root)) else {
             return Ok(None);
         };
         let Some((upper, place)) = above.border else {
@@ -113,7 +114,8 @@ impl<'a, M: Media> Writer<'a, M> {
         if order.len() != 1 || !node.node.next.load(media).is_null() {
             return Ok(false);
         }
-        let Some(above) = self.lock_above(layer)?.filter(|above| node.is(above.root)) else {
+        let above = layer.holding(node, |layer| self.lock_above(layer))?;
+        let Some(above) = above.filter(|above| node.is(above.root)) else {
             return Ok(false);
         };
         let child = node.node.entries[order.entry(0)].word.load_link(media);
