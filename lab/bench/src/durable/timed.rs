@@ -26,31 +26,35 @@ pub fn measure(
     turn: impl Fn(&mut Random) -> Result<(), Error> + Sync,
 ) -> Result<Sample, Error> {
     let (start, failed) = (Barrier::new(threads + 1), AtomicBool::new(false));
-    let work = |thread: usize| -> Result<Latencies, Error> {
+    let work = |thread: usize| -> Result<(Latencies, Instant, Instant), Error> {
         let mut random = Random::new(seed ^ ((thread as u64 + 1) << 32));
         let mut latencies = Latencies::new();
         start.wait();
-        let mut now = Instant::now();
-        let end = now + time;
+        let begin = Instant::now();
+        let (mut now, end) = (begin, begin + time);
         while now < end && !failed.load(Relaxed) {
             turn(&mut random).inspect_err(|_| failed.store(true, Relaxed))?;
             let began = std::mem::replace(&mut now, Instant::now());
             latencies.note(now - began);
         }
-        Ok(latencies)
+        Ok((latencies, begin, now))
     };
-    let (latencies, elapsed) = std::thread::scope(|scope| {
+    let (latencies, begin, end) = std::thread::scope(|scope| {
         let work = &work;
         let threads: Vec<_> = (0..threads).map(|i| scope.spawn(move || work(i))).collect();
         start.wait();
-        let begun = Instant::now();
-        let mut all = Latencies::new();
+        // By the threads' own clocks: this thread may be woken from the barrier long after them.
+        let released = Instant::now();
+        let (mut all, mut first, mut last) = (Latencies::new(), released, released);
         for thread in threads {
             let panicked = |_| Error::Wrong("a thread has panicked".into());
-            all.add(&thread.join().map_err(panicked)??);
+            let (latencies, begin, end) = thread.join().map_err(panicked)??;
+            all.add(&latencies);
+            (first, last) = (first.min(begin), last.max(end));
         }
-        Ok::<_, Error>((all, begun.elapsed()))
+        Ok::<_, Error>((all, first, last))
     })?;
+    let elapsed = end - begin;
     Ok(Sample {
         rate: (latencies.count() * each as u64) as f64 / elapsed.as_secs_f64() / 1e3,
         p50_us: latencies.quantile(0.5) as f64 / 1e3,
@@ -63,7 +67,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;
 
-    /// Each turn counts, and one that fails ends all.
+    /// Each turn counts, over no less than the time asked for, and a turn that fails ends all threads.
     #[test]
     fn turns_are_counted() {
         let turns = AtomicU64::new(0);
