@@ -271,7 +271,7 @@ impl<D: Design, M: Media> OnHeap for Radix<D, M> {
         self.read_many(keys, found)
     }
 
-    fn fetch_many(&self, keys: &[&[u8]], _guard: &Guard) -> Result<(), Fault> {
+    fn prefetch_many(&self, keys: &[&[u8]], _guard: &Guard) -> Result<(), Fault> {
         self.read_many(keys, &mut |_, _| {})
     }
 

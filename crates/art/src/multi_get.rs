@@ -18,8 +18,8 @@ pub struct Walks {
 }
 
 /// Takes the walks of at most [`GROUP`] keys down from `top`, side by side, each to the link that ends it.
-/// `step` goes from an inner node at this depth in digits to what it has for the key; `ask` fetches what the
-/// next step will read.
+/// `step` goes from an inner node at this depth in digits to what it has for the key; `ask` prefetches what
+/// the next step will read.
 ///
 /// # Errors
 ///

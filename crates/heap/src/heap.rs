@@ -19,7 +19,7 @@ use pmem::{
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
 
-/// The most lines of a chunk that are fetched ahead.
+/// The most lines of a chunk that are prefetched.
 const LINES_AHEAD: usize = 4;
 
 /// A pool's memory. Clones are handles of the same heap; when the last is dropped, recovery is stopped and the pool
@@ -249,7 +249,7 @@ impl<M: Media> Heap<M> {
         });
         match (taken, next) {
             (Some(offset), Some(next)) => {
-                inner.fetch_ahead(next, SIZES[class]);
+                inner.prefetch_chunk(next, SIZES[class]);
                 Ok(offset)
             }
             (Some(offset), None) => {
@@ -284,9 +284,9 @@ fn beyond(offset: u64) -> Error {
 }
 
 impl<M: Media> Inner<M> {
-    /// Starts fetching a chunk that a coming draft will write: that draft's fence then does not wait for memory.
+    /// Prefetches a chunk that a coming draft will write: that draft's fence then does not wait for memory.
     #[inline(always)]
-    fn fetch_ahead(&self, offset: u64, size: u32) {
+    fn prefetch_chunk(&self, offset: u64, size: u32) {
         let start = self.pool.base().as_ptr().wrapping_add(offset as usize);
         for line in 0..(size as usize).div_ceil(LINE).min(LINES_AHEAD) {
             prefetch(start.wrapping_add(line * LINE));
@@ -306,7 +306,7 @@ impl<M: Media> Inner<M> {
         });
         self.give_back_left(left);
         let size = self.space.classes.size(class);
-        self.fetch_ahead(
+        self.prefetch_chunk(
             claim.start + u64::from(claim.bits.trailing_zeros()) * u64::from(size),
             size,
         );
@@ -353,7 +353,7 @@ impl<M: Media> Inner<M> {
         let take = |cache: &Cache| {
             let taken = cache.take_pair(class);
             if let Some(next) = cache.next(class, SIZES[class]) {
-                self.fetch_ahead(next, SIZES[class]);
+                self.prefetch_chunk(next, SIZES[class]);
             }
             taken
         };

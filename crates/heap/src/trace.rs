@@ -1,7 +1,7 @@
 //! Tracing: finding all that the roots lead to, with many threads and with writers at work.
 //!
-//! Each thread works on a stack of its own, taking a batch of links at a time and fetching what they lead to ahead,
-//! so that the misses of a batch overlap. A thread with work to spare gives half of it to those that have none.
+//! Each thread works on a stack of its own, taking a batch of links at a time and prefetching what they lead to, so
+//! that the misses of a batch overlap. A thread with work to spare gives half of it to those that have none.
 //!
 //! I1 A link is followed once for each slot that holds it; the visitor says whether the object is new, and only then
 //!    are its children followed.
@@ -47,13 +47,13 @@ pub type Tracers<M> = Vec<Arc<dyn Trace<M>>>;
 /// No more threads than this trace or sweep: what memory can deliver is long exhausted.
 pub(crate) const MAX_THREADS: usize = 256;
 
-/// Links fetched ahead together.
+/// Links whose objects are prefetched together.
 const BATCH: usize = 32;
 
 /// A stack longer than this has work to spare.
 const SPARE: usize = 2 * BATCH;
 
-/// Lines of each object fetched ahead.
+/// Lines of each object that are prefetched.
 const LINES_AHEAD: usize = 2;
 
 /// What is done with each object: given its place and its length, says whether it is new.
@@ -198,7 +198,7 @@ impl<M: Media> Tracing<'_, M> {
             working = true;
             let batch = stack.split_off(stack.len().saturating_sub(BATCH));
             for &(_, link) in &batch {
-                self.fetch_ahead(link);
+                self.prefetch_object(link);
             }
             let mut met = 0;
             for (tracer, link) in batch {
@@ -239,8 +239,8 @@ impl<M: Media> Tracing<'_, M> {
         visit(offset, len)
     }
 
-    /// Starts fetching the first lines of what a link leads to.
-    fn fetch_ahead(&self, link: Link) {
+    /// Prefetches the first lines of what a link leads to.
+    fn prefetch_object(&self, link: Link) {
         for line in 0..LINES_AHEAD {
             let at = link
                 .offset()

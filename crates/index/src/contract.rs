@@ -75,9 +75,9 @@ pub trait Index: Send + Sync {
         Ok(())
     }
 
-    /// Brings what reads and writes of these keys will look at into the cache, for all of them side by side, if the index
-    /// knows how. Tells nothing and changes no value.
-    fn fetch(&self, keys: &[&[u8]], guard: &Guard) {
+    /// Prefetches what reads and writes of these keys will look at, for all of them side by side, if the index knows how.
+    /// Changes no value.
+    fn prefetch(&self, keys: &[&[u8]], guard: &Guard) {
         let _ = (keys, guard);
     }
 

@@ -46,9 +46,9 @@ macro_rules! delegate {
             self.$($to)+.multi_get(keys, guard, found)
         }
     };
-    (@fetch $($to:tt)+) => {
-        fn fetch(&self, keys: &[&[u8]], guard: &$crate::Guard) {
-            self.$($to)+.fetch(keys, guard);
+    (@prefetch $($to:tt)+) => {
+        fn prefetch(&self, keys: &[&[u8]], guard: &$crate::Guard) {
+            self.$($to)+.prefetch(keys, guard);
         }
     };
     (@write $($to:tt)+) => {

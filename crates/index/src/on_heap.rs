@@ -82,12 +82,12 @@ pub trait OnHeap: Send + Sync + Sized {
         Ok(())
     }
 
-    /// Brings what reads and edits of these keys will look at into the cache, as [`Index::fetch`] does.
+    /// Prefetches what reads and edits of these keys will look at, as [`Index::prefetch`] does.
     ///
     /// # Errors
     ///
     /// As for [`find`](OnHeap::find); whoever reads or writes will meet what is wrong.
-    fn fetch_many(&self, keys: &[&[u8]], guard: &Guard) -> Result<(), Fault> {
+    fn prefetch_many(&self, keys: &[&[u8]], guard: &Guard) -> Result<(), Fault> {
         let _ = (keys, guard);
         Ok(())
     }
@@ -103,7 +103,7 @@ pub trait OnHeap: Send + Sync + Sized {
     /// under the locks of those before it. All are durable when this returns.
     fn edit_many(&self, keys: &[&[u8]], guard: &Guard, each: &mut EachEdit<'_>) {
         // Whoever edits will meet what is wrong.
-        let _ = self.fetch_many(keys, guard);
+        let _ = self.prefetch_many(keys, guard);
         for (i, key) in keys.iter().enumerate() {
             if each(i, &mut |edit| self.edit(key, edit, guard)).is_break() {
                 return;
@@ -180,10 +180,10 @@ impl<I: OnHeap> Index for I {
         self.find_many(keys, guard, found).map_err(damaged)
     }
 
-    fn fetch(&self, keys: &[&[u8]], guard: &Guard) {
+    fn prefetch(&self, keys: &[&[u8]], guard: &Guard) {
         if keys.iter().all(|key| check_key(key).is_ok()) {
             // Whoever reads or writes will meet what is wrong.
-            let _ = self.fetch_many(keys, guard);
+            let _ = self.prefetch_many(keys, guard);
         }
     }
 

@@ -180,7 +180,7 @@ impl<M: Media, V: Variant> OnHeap for Roart<M, V> {
         self.read_many(keys, found)
     }
 
-    fn fetch_many(&self, keys: &[&[u8]], _guard: &Guard) -> Result<(), Fault> {
+    fn prefetch_many(&self, keys: &[&[u8]], _guard: &Guard) -> Result<(), Fault> {
         for keys in keys.chunks(GROUP) {
             self.walk_group::<false>(keys)?;
         }

@@ -57,7 +57,7 @@ impl Access {
     }
 
     /// Brings the keys' slots into the cache, side by side.
-    pub fn fetch(&self, keys: &[&[u8]]) {
+    pub fn prefetch(&self, keys: &[&[u8]]) {
         for key in keys {
             black_box(self.slot(hash(key)).load(Ordering::Relaxed));
         }

@@ -1,5 +1,5 @@
 //! memcached's protocol on a connection: consecutive `get`s are looked up together, consecutive `set`s carried out
-//! together, and all else is answered one by one. What other writes will look at is fetched beforehand, for as many of
+//! together, and all else is answered one by one. What other writes will look at is prefetched, for as many of
 //! them as have come.
 
 pub mod parse;
@@ -74,8 +74,8 @@ impl Memcached {
         Ok(())
     }
 
-    /// Fetches what a request and those in `input`, behind it, will look at, and says how many bytes the latter have.
-    fn fetch<'b>(&self, request: &Request<'b>, input: &'b [u8]) -> usize {
+    /// Prefetches what a request and those in `input`, behind it, will look at, and says how many bytes the latter have.
+    fn prefetch<'b>(&self, request: &Request<'b>, input: &'b [u8]) -> usize {
         let mut scout = self.parser.clone();
         let mut keys = [&[][..]; BATCH];
         let (mut count, mut read) = (0, 0);
@@ -96,8 +96,8 @@ impl Memcached {
         }
         if count > 1 {
             let shared = self.session.shared();
-            shared.databases.first().fetch(&keys[..count]);
-            shared.access.fetch(&keys[..count]);
+            shared.databases.first().prefetch(&keys[..count]);
+            shared.access.prefetch(&keys[..count]);
         }
         read
     }
@@ -141,8 +141,8 @@ impl Memcached {
         // Of these and lookups only one kind waits.
         let mut sets = Sets::default();
         let mut used = 0;
-        // Up to where what requests look at has been fetched.
-        let mut fetched = 0;
+        // Up to where what requests look at has been prefetched.
+        let mut prefetched = 0;
         let want = loop {
             let (more, request, noreply) = match self.parser.next(&unread[used..]) {
                 Step::More { used: more, want } => {
@@ -190,8 +190,8 @@ impl Memcached {
                 }
                 request => {
                     self.finish(&mut lookups, sink).await?;
-                    if used > fetched && used < unread.len() {
-                        fetched = used + self.fetch(&request, &unread[used..]);
+                    if used > prefetched && used < unread.len() {
+                        prefetched = used + self.prefetch(&request, &unread[used..]);
                     }
                     if self.answer(request, noreply, sink).await? == Next::Close {
                         break None;

@@ -1,5 +1,5 @@
 //! Redis's protocol on a connection: consecutive `GET`s are looked up together, and consecutive `SET`s without options
-//! are carried out together; all else is answered one by one. What other writes will look at is fetched beforehand, for
+//! are carried out together; all else is answered one by one. What other writes will look at is prefetched, for
 //! as many of them as have come.
 
 mod admin;
@@ -223,9 +223,9 @@ impl Redis {
         Ok(())
     }
 
-    /// Reads commands behind the one that `input` begins with, which has `used` bytes, and fetches what all of them
-    /// will look at.
-    fn fetch(&mut self, input: &[u8], used: usize) {
+    /// Reads commands behind the one that `input` begins with, which has `used` bytes, and prefetches what all
+    /// of them will look at.
+    fn prefetch(&mut self, input: &[u8], used: usize) {
         let mut keys = [&[][..]; BATCH];
         let mut count = 0;
         let mut note = |key| {
@@ -238,7 +238,7 @@ impl Redis {
         let scout = Parser::new(limits(&self.worker));
         self.ahead.read(scout, &input[used..], BATCH - 1, note);
         if count > 1 {
-            self.state.store.fetch(&keys[..count]);
+            self.state.store.prefetch(&keys[..count]);
         }
     }
 
@@ -344,7 +344,7 @@ impl Redis {
             } else {
                 self.finish(&mut together, sink).await?;
                 if plain && !ahead && more < input.len() {
-                    self.fetch(input, more);
+                    self.prefetch(input, more);
                 }
                 self.answer(input, ahead, None, sink);
                 while let Some(walk) = self.state.walk.take() {

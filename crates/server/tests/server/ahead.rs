@@ -1,33 +1,33 @@
-//! What the server reads ahead of the request at hand: it fetches what that will look at, and changes no answer.
+//! What the server reads ahead of the request at hand: it prefetches what that will look at, and changes no answer.
 
 use crate::support::{Running, config, shown, with_redis};
 use index::model::Model;
 use index::{Edits, Guard, Index};
 use std::sync::{Arc, Mutex};
 
-/// An index that notes which keys it is told to fetch, or to write, together.
+/// An index that notes which keys it is told to prefetch, or to write, together.
 #[derive(Default)]
 struct Noting {
     index: Model,
-    fetched: Mutex<Vec<Vec<Vec<u8>>>>,
+    prefetched: Mutex<Vec<Vec<Vec<u8>>>>,
 }
 
 impl Index for Noting {
     index::delegate!(index: get, write, scan, check);
 
-    fn fetch(&self, keys: &[&[u8]], _guard: &Guard) {
+    fn prefetch(&self, keys: &[&[u8]], _guard: &Guard) {
         let keys = keys.iter().map(|key| key.to_vec()).collect();
-        self.fetched.lock().expect("no panic").push(keys);
+        self.prefetched.lock().expect("no panic").push(keys);
     }
     fn write_many(&self, keys: &[&[u8]], edits: &mut dyn Edits) {
-        self.fetch(keys, &heap::pin());
+        self.prefetch(keys, &heap::pin());
         self.index.write_many(keys, edits);
     }
 }
 
-/// The keys of writes that come together are fetched together, 64 requests at a time, before the first is carried out.
+/// The keys of writes that come together are prefetched together, 64 requests at a time, before the first is carried out.
 #[test]
-fn writes_that_come_together_are_fetched_together() {
+fn writes_that_come_together_are_prefetched_together() {
     let keys = |range: std::ops::Range<usize>| range.map(|i| format!("k{i:02}").into_bytes());
     // Each pipeline is one segment, which arrives whole.
     let memcached: String = (0..90).map(|i| format!("set k{i:02} 0 0 1\r\nx\r\n")).collect();
@@ -41,8 +41,8 @@ fn writes_that_come_together_are_fetched_together() {
         (server.connect_redis(), redis, "+OK\r\n"),
     ] {
         client.ask(&pipeline, &answer.repeat(90));
-        let fetched = std::mem::take(&mut *index.fetched.lock().expect("no panic"));
-        assert_eq!(fetched, [keys(0..64).collect::<Vec<_>>(), keys(64..90).collect()]);
+        let prefetched = std::mem::take(&mut *index.prefetched.lock().expect("no panic"));
+        assert_eq!(prefetched, [keys(0..64).collect::<Vec<_>>(), keys(64..90).collect()]);
     }
 }
 

@@ -234,8 +234,8 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
         self.store.traffic.settle(self.store.traffic.last(stripes))
     }
 
-    fn fetch(&self, keys: &[&[u8]], guard: &Guard) {
-        self.index.fetch(keys, guard);
+    fn prefetch(&self, keys: &[&[u8]], guard: &Guard) {
+        self.index.prefetch(keys, guard);
     }
 
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
@@ -251,7 +251,7 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
             ..
         } = &*self.store.traffic;
         if journal.get().is_some() {
-            self.index.fetch(keys, &heap::pin());
+            self.index.prefetch(keys, &heap::pin());
         }
         let mut group = Group {
             edits,

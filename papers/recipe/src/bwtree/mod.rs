@@ -186,7 +186,7 @@ impl<M: Media, const FULL: usize> OnHeap for BwTree<M, FULL> {
         self.read_many(keys, found)
     }
 
-    fn fetch_many(&self, keys: &[&[u8]], _guard: &Guard) -> Result<(), Fault> {
+    fn prefetch_many(&self, keys: &[&[u8]], _guard: &Guard) -> Result<(), Fault> {
         self.read_many(keys, &mut |_, _| {})
     }
 

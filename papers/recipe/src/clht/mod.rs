@@ -149,8 +149,8 @@ impl<M: Media> OnHeap for Clht<M> {
         self.read_many(keys, found)
     }
 
-    fn fetch_many(&self, keys: &[&[u8]], _: &Guard) -> Result<(), Fault> {
-        keys.iter().try_for_each(|key| self.fetch(&Wanted::new(key)))
+    fn prefetch_many(&self, keys: &[&[u8]], _: &Guard) -> Result<(), Fault> {
+        keys.iter().try_for_each(|key| self.prefetch(&Wanted::new(key)))
     }
 
     fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, heap::Error> {

@@ -7,7 +7,7 @@ use super::{Clht, damaged, segment, tag};
 use index::Value;
 use pmem::{Fault, LINE, Link, Media, prefetch};
 
-/// Keys whose lines are fetched side by side.
+/// Keys whose lines are prefetched side by side.
 const GROUP: usize = 32;
 
 impl<M: Media> Clht<M> {
@@ -79,7 +79,7 @@ impl<M: Media> Clht<M> {
     }
 
     /// Asks for the key's home bucket.
-    pub(super) fn fetch(&self, key: &Wanted<'_>) -> Result<(), Fault> {
+    pub(super) fn prefetch(&self, key: &Wanted<'_>) -> Result<(), Fault> {
         if let Some(bucket) = self.bucket(key.hash)? {
             prefetch(bucket);
         }

@@ -137,7 +137,7 @@ impl<M: Media> OnHeap for Hot<M> {
         self.read_many(keys, found)
     }
 
-    fn fetch_many(&self, keys: &[&[u8]], _guard: &Guard) -> Result<(), Fault> {
+    fn prefetch_many(&self, keys: &[&[u8]], _guard: &Guard) -> Result<(), Fault> {
         self.read_many(keys, &mut |_, _| {})
     }
 

@@ -1,7 +1,7 @@
 //! Range reads in both directions.
 //!
 //! A depth-first walk over an explicit stack. It begins beside the branch where the bound's way parts from the keys
-//! that are there. Between the walk and the visitor stands a short queue: what enters it is fetched ahead, so that the
+//! that are there. Between the walk and the visitor stands a short queue: what enters it is prefetched, so that the
 //! misses of a scan overlap.
 //!
 //! Nodes on the stack may be replaced meanwhile. What they led to then lies within the branches that they have for

@@ -184,7 +184,7 @@ impl<M: Media> OnHeap for Masstree<M> {
         self.read_many(keys, found)
     }
 
-    fn fetch_many(&self, keys: &[&[u8]], _guard: &Guard) -> Result<(), Fault> {
+    fn prefetch_many(&self, keys: &[&[u8]], _guard: &Guard) -> Result<(), Fault> {
         self.read_many(keys, &mut |_, _| {})
     }
 

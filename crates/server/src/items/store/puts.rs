@@ -1,4 +1,4 @@
-//! Items stored whatever is there, several together: what their edits look at is fetched side by side, and most become
+//! Items stored whatever is there, several together: what their edits look at is prefetched side by side, and most become
 //! durable together.
 
 use super::count::Counting;

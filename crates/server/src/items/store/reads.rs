@@ -57,9 +57,9 @@ impl Store {
         Ok(())
     }
 
-    /// Brings what edits of these keys will look at into the cache, as [`Index::fetch`] does.
-    pub fn fetch(&self, keys: &[&[u8]]) {
-        self.items.index().fetch(keys, &heap::pin());
+    /// Prefetches what edits of these keys will look at, as [`Index::prefetch`] does.
+    pub fn prefetch(&self, keys: &[&[u8]]) {
+        self.items.index().prefetch(keys, &heap::pin());
     }
 
     /// The order in which items are visited.

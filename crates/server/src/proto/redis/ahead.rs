@@ -1,4 +1,4 @@
-//! Commands that were read before their turn came, to fetch what they will look at. They need not be read again.
+//! Commands that were read before their turn came, to prefetch what they will look at. They need not be read again.
 
 use super::parse::{Args, Parser, Step};
 use std::ops::Range;

@@ -85,7 +85,7 @@ pub fn set_each(context: &mut Context<'_>, keys: &[&[u8]], data: &[&[u8]]) {
     if databases.memory().limit() == 0 {
         return put_all(context, keys, data);
     }
-    context.state.store.fetch(keys);
+    context.state.store.prefetch(keys);
     for (key, data) in keys.iter().zip(data) {
         let growth = PLACE + (key.len() + HEADER + data.len()) as u64;
         match databases.room(growth, context.now) {

@@ -69,7 +69,7 @@ impl Session {
         let mut dead = Vec::new();
         let mut changing = None;
         let (mut hits, mut misses) = (0, 0);
-        self.shared().access.fetch(keys);
+        self.shared().access.prefetch(keys);
         let answered = {
             let databases = &self.shared().databases;
             let _shared = databases.shared();

@@ -59,7 +59,7 @@ impl Session {
     /// Answers `set`s.
     pub fn set_all(&self, sets: &mut Sets<'_>, now: u64, out: &mut Vec<u8>) {
         let shared = self.shared();
-        shared.access.fetch(&sets.keys);
+        shared.access.prefetch(&sets.keys);
         {
             let _shared = shared.databases.shared();
             let ticked = shared.databases.first().tick(now);
@@ -85,7 +85,7 @@ impl Session {
         if databases.memory().limit() == 0 {
             return self.put_all(keys, items, now, out);
         }
-        databases.first().fetch(keys);
+        databases.first().prefetch(keys);
         for i in 0..keys.len() {
             let (keys, items) = (&keys[i..=i], &items[i..=i]);
             match databases.room(item_size(keys[0], items[0].data.len()), now) {
