@@ -41,10 +41,10 @@ impl Faults {
     }
 }
 
-/// What keeps an index still while it lives: see [`Index::hold_still`].
-pub trait Still {}
+/// Keeps an index quiescent while it lives: see [`Index::quiesce`].
+pub trait Quiesced {}
 
-impl<T> Still for T {}
+impl<T> Quiesced for T {}
 
 /// A persistent, concurrent index.
 ///
@@ -130,10 +130,10 @@ pub trait Index: Send + Sync {
     /// Walks everything and reports structure faults. Nobody may write meanwhile.
     fn check(&self) -> Result<Faults, Error>;
 
-    /// What the index does at leisure after writes, waiting included. A [`write`](Index::write) does it by itself; who
-    /// writes under a guard, under which nothing is waited for, calls this once the guard is gone.
+    /// Does the work that writes have put off, waiting included. A [`write`](Index::write) does it by itself. A caller
+    /// that writes under a guard, under which nothing may wait, calls this once the guard is gone.
     #[inline]
-    fn rest(&self) {}
+    fn maintain(&self) {}
 
     /// Merges all that it has gathered, in this thread, if it gathers writes and merges them: what it costs and the
     /// space it takes are then those of all that was written. Nothing elsewhere. To be called under no guard.
@@ -141,9 +141,9 @@ pub trait Index: Send + Sync {
         Ok(())
     }
 
-    /// Keeps the index from changing anything by itself, by merges say, until what it returns is dropped; waits for
-    /// what it is about. It may be held under no guard, and while recovery runs not for long.
-    fn hold_still(&self) -> Box<dyn Still + '_> {
+    /// Stops background work such as merges until the returned value is dropped; waits for work that has begun. Do not
+    /// hold the value under a guard, and only briefly while recovery runs.
+    fn quiesce(&self) -> Box<dyn Quiesced + '_> {
         Box::new(())
     }
 

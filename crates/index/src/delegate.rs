@@ -104,9 +104,9 @@ macro_rules! delegate {
             self.$($to)+.settle()
         }
     };
-    (@hold_still $($to:tt)+) => {
-        fn hold_still(&self) -> ::std::boxed::Box<dyn $crate::Still + '_> {
-            self.$($to)+.hold_still()
+    (@quiesce $($to:tt)+) => {
+        fn quiesce(&self) -> ::std::boxed::Box<dyn $crate::Quiesced + '_> {
+            self.$($to)+.quiesce()
         }
     };
     (@merges $($to:tt)+) => {
@@ -114,9 +114,9 @@ macro_rules! delegate {
             self.$($to)+.merges()
         }
     };
-    (@rest $($to:tt)+) => {
-        fn rest(&self) {
-            self.$($to)+.rest();
+    (@maintain $($to:tt)+) => {
+        fn maintain(&self) {
+            self.$($to)+.maintain();
         }
     };
     // Behind those above: a path of fields, and the operations.

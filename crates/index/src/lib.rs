@@ -30,7 +30,7 @@ mod value;
 
 pub use ahead::{Batch, ReadAhead, behind, prefix_bounds};
 pub use bulk::{Bulk, Pair, Pairs, Parts, Reading, Sorted, build_by_writes};
-pub use contract::{Direction, Faults, Index, Still, Visit};
+pub use contract::{Direction, Faults, Index, Quiesced, Visit};
 pub use edit::{Action, CompareAndSwap, Edit, Edits, Insert, Remove, Update, Upsert};
 pub use error::Error;
 pub use heap::Guard;

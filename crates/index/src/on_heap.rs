@@ -5,7 +5,7 @@
 
 use crate::contract::write_each;
 use crate::{
-    Action, Direction, Edit, Edits, Error, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Merges, Order, Still,
+    Action, Direction, Edit, Edits, Error, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Merges, Order, Quiesced,
     Value, Visit,
 };
 use heap::{Heap, Trace};
@@ -134,8 +134,8 @@ pub trait OnHeap: Send + Sync + Sized {
         Ok(())
     }
 
-    /// As [`Index::hold_still`].
-    fn hold_still(&self) -> Box<dyn Still + '_> {
+    /// As [`Index::quiesce`].
+    fn quiesce(&self) -> Box<dyn Quiesced + '_> {
         Box::new(())
     }
 
@@ -285,7 +285,7 @@ impl<I: OnHeap> Index for I {
     }
 
     #[inline]
-    fn rest(&self) {
+    fn maintain(&self) {
         self.wrote();
     }
 
@@ -293,8 +293,8 @@ impl<I: OnHeap> Index for I {
         Ok(OnHeap::settle(self)?)
     }
 
-    fn hold_still(&self) -> Box<dyn Still + '_> {
-        OnHeap::hold_still(self)
+    fn quiesce(&self) -> Box<dyn Quiesced + '_> {
+        OnHeap::quiesce(self)
     }
 
     fn merges(&self) -> Option<Merges> {

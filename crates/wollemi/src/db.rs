@@ -349,7 +349,7 @@ impl<M: Media> Db<M> {
                 // What a merge has made and not linked yet would count as lost.
                 let maps = names.iter().filter_map(|map| self.find_map(&map.name).ok()?);
                 let indexes: Vec<_> = maps.map(|map| map.index()).collect();
-                let _still: Vec<_> = indexes.iter().map(|index| index.hold_still()).collect();
+                let _quiesced: Vec<_> = indexes.iter().map(|index| index.quiesce()).collect();
                 self.store().audit()
             }
             state => HeapCheck::fault(format!("no account to compare with: recovery is {state}")),

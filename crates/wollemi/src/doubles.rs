@@ -41,5 +41,5 @@ impl Options {
 }
 
 impl Index for Foreign {
-    index::delegate!(0: get, multi_get, prefetch, write, write_many, order, walk, scan, check, settle, hold_still, merges, rest);
+    index::delegate!(0: get, multi_get, prefetch, write, write_many, order, walk, scan, check, settle, quiesce, merges, maintain);
 }

@@ -59,7 +59,7 @@ mod worker;
 mod write;
 
 use heap::{Heap, Trace};
-use index::{Action, Direction, Edit, Faults, Guard, Merges, OnHeap, Still, Value, Visit};
+use index::{Action, Direction, Edit, Faults, Guard, Merges, OnHeap, Quiesced, Value, Visit};
 use key::Key;
 pub use options::{Choice, Defaults, Fingerprints, Linear, Options, Probing, Threshold};
 use pmem::{Batch, Erased, Fault, Flushed, Hardware, Link, Media, Tag};
@@ -271,7 +271,7 @@ impl<M: Media, C: Choice> OnHeap for DpTree<M, C> {
         DpTree::settle(self)
     }
 
-    fn hold_still(&self) -> Box<dyn Still + '_> {
+    fn quiesce(&self) -> Box<dyn Quiesced + '_> {
         Box::new(self.shared().turn())
     }
 

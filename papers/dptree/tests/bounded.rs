@@ -83,7 +83,7 @@ fn writers_wait_for_the_trace() {
     }
 }
 
-/// While it is held still, nothing is merged though it is time to; afterwards it is. An audit in between finds nothing
+/// While the index is quiescent nothing is merged, though a merge is due; afterwards it is. An audit in between finds nothing
 /// that a merge is about to link.
 #[test]
 fn an_index_that_is_held_still_does_not_merge() {
@@ -99,7 +99,7 @@ fn an_index_that_is_held_still_does_not_merge() {
     heap.wait_recovered();
     let merges = || index.stats().merges;
     {
-        let _still = Index::hold_still(&index);
+        let _quiesced = Index::quiesce(&index);
         let before = merges();
         for i in 0..options.merge_floor as u64 + 50 {
             index

@@ -152,7 +152,7 @@ impl<I: OnHeap> Store<I> {
         let state = heap.wait_recovered();
         if state != State::Idle {
             assert_eq!(state, State::Done);
-            let _still = self.index.hold_still();
+            let _quiesced = self.index.quiesce();
             let audit = heap.audit(&vec![I::tracer()], 1).expect("an audit");
             assert!(audit.is_clean(), "{audit:?}");
         }

@@ -133,7 +133,7 @@ impl<M: Media> Store<M> {
         let try_commit = || self.heap.with_room(|| self.try_commit(plan));
         let committed = self.traffic.with_log_room(try_commit)?;
         if committed {
-            plan.changes.iter().for_each(|change| change.map.rest());
+            plan.changes.iter().for_each(|change| change.map.maintain());
         }
         self.traffic.settle(self.end_of(plan))?;
         Ok(committed)

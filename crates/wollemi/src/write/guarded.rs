@@ -13,7 +13,7 @@ use crate::write::store::Store;
 use crate::write::stripes::{Held, StripeId, hash, stripe_of};
 use crate::write::traffic::{MapIndex, Recording, Traffic};
 use heap::Guard;
-use index::{Action, Direction, Edit, Edits, Error, Faults, Index, Merges, Order, Still, Value, Visit};
+use index::{Action, Direction, Edit, Edits, Error, Faults, Index, Merges, Order, Quiesced, Value, Visit};
 use log::Lsn;
 use pmem::Media;
 use std::ops::{Bound, ControlFlow};
@@ -91,7 +91,7 @@ impl<I: Index, M: Media> Guarded<I, M> {
 impl<I: Index, M: Media> Guarded<I, M> {
     /// What follows a write, or some, that have changed something.
     fn wrote(&self) {
-        self.index.rest();
+        self.index.maintain();
         // A batch has set apart what it counts on.
         if self.store.heap.has_too_much() {
             self.store.heap.give_back_some();
@@ -325,15 +325,15 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
         self.index.settle()
     }
 
-    fn hold_still(&self) -> Box<dyn Still + '_> {
-        self.index.hold_still()
+    fn quiesce(&self) -> Box<dyn Quiesced + '_> {
+        self.index.quiesce()
     }
 
     fn merges(&self) -> Option<Merges> {
         self.index.merges()
     }
 
-    fn rest(&self) {
-        self.index.rest();
+    fn maintain(&self) {
+        self.index.maintain();
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn in_order(index: Box<dyn Index>) -> Box<dyn Index> {
 }
 
 impl Index for InOrder {
-    index::delegate!(0: get, multi_get, prefetch, write, write_many, check, settle, hold_still, merges, rest);
+    index::delegate!(0: get, multi_get, prefetch, write, write_many, check, settle, quiesce, merges, maintain);
 
     fn scan<'g>(
         &'g self,
