@@ -1,11 +1,11 @@
-//! Snapshots: all maps as they were at one moment, for as long as one likes, while others write.
+//! Snapshots: all maps as they were at one moment, while other threads write.
 //!
-//! Nothing is copied to begin one. What is changed while a snapshot lives has what it was noted in memory first
-//! (`befores`); a reader of the snapshot reads the index and then the notes, which take precedence.
+//! Taking one copies nothing. While it lives, the first change of a key records the key's before-image in memory
+//! (`before_images`); a reader of the snapshot reads the index and then the images, which take precedence.
 
 use crate::entry::Entry;
 use crate::read::merge::{self, Read};
-use crate::write::befores::Kept;
+use crate::write::before_images::Images;
 use crate::write::traffic::Traffic;
 use crate::{Db, Error, Hardware, IndexKind, KeyRange, Map, MapInfo, Media};
 use index::{Batch, Direction, ReadAhead};
@@ -18,9 +18,9 @@ use std::sync::Arc;
 ///
 /// While it lives, the first change of each key makes a copy of what the key held (key, value and some 80 bytes), in
 /// memory and for each snapshot that has none, up to the bound of [`Db::snapshot_within`]; dropping the snapshot and
-/// its views gives all of that back. Writers do not wait for its readers for longer than it takes to look at 512 of
-/// these notes, or at a megabyte of them. Taking it waits for the writes that are under way, and no map can be dropped
-/// before it is.
+/// its views frees these copies. A writer waits for its readers for at most as long as it takes to read 512 of the
+/// copies, or a megabyte of them. Taking a snapshot waits for the writes that are under way. No map can be dropped
+/// before the snapshot is.
 ///
 /// ```
 /// let db = wollemi::Db::anonymous()?;
@@ -44,16 +44,16 @@ pub struct Snapshot<M: Media = Hardware> {
     maps: Vec<MapInfo>,
 }
 
-/// The notes of a snapshot. They are taken until the snapshot and all its views are gone.
+/// A snapshot's before-images. They are recorded until the snapshot and all its views are gone.
 #[derive(Debug)]
 struct Moment {
     traffic: Arc<Traffic>,
-    kept: Arc<Kept>,
+    images: Arc<Images>,
 }
 
 impl Drop for Moment {
     fn drop(&mut self) {
-        self.traffic.befores.end(&self.kept);
+        self.traffic.before_images.end(&self.images);
     }
 }
 
@@ -67,26 +67,26 @@ impl<M: Media> Db<M> {
         self.snapshot_within(u64::MAX)
     }
 
-    /// As [`snapshot`](Db::snapshot), of a snapshot that takes at most `most` bytes of memory for what is changed while
-    /// it lives ([`Snapshot::memory`]). When it would need more, writers go on, and who reads it is told
+    /// As [`snapshot`](Db::snapshot), of a snapshot that takes at most `max` bytes of memory for what is changed while
+    /// it lives ([`Snapshot::memory`]). When it would need more, writers go on, and its readers get
     /// [`Error::SnapshotOutgrown`].
     ///
     /// # Errors
     ///
     /// As [`snapshot`](Db::snapshot).
-    pub fn snapshot_within(&self, most: u64) -> Result<Snapshot<M>, Error> {
-        Snapshot::new(self.clone(), most)
+    pub fn snapshot_within(&self, max: u64) -> Result<Snapshot<M>, Error> {
+        Snapshot::new(self.clone(), max)
     }
 }
 
 impl<M: Media> Snapshot<M> {
-    fn new(db: Db<M>, most: u64) -> Result<Snapshot<M>, Error> {
+    fn new(db: Db<M>, max: u64) -> Result<Snapshot<M>, Error> {
         let store = db.store();
         let closed = store.traffic.gate.close(store.heap.media())?;
         let maps = store.maps()?;
         let moment = Arc::new(Moment {
             traffic: store.traffic.clone(),
-            kept: store.traffic.befores.begin(most),
+            images: store.traffic.before_images.begin(max),
         });
         drop(closed);
         // What it shows is durable from the beginning, so its readers do not wait.
@@ -103,7 +103,7 @@ impl<M: Media> Snapshot<M> {
         &self.maps
     }
 
-    /// A map as it was. One that was made since is empty.
+    /// A map as it was. A map that was made since is empty.
     ///
     /// # Errors
     ///
@@ -129,9 +129,9 @@ impl<M: Media> Snapshot<M> {
         map.map(|map| self.view(&map)).transpose()
     }
 
-    /// Bytes of memory that it takes for what was changed since, roughly.
+    /// Bytes of memory that the snapshot takes for what was changed since, roughly.
     pub fn memory(&self) -> u64 {
-        self.moment.kept.bytes()
+        self.moment.images.bytes()
     }
 }
 
@@ -147,7 +147,8 @@ impl<M: Media> std::fmt::Debug for Snapshot<M> {
 #[derive(Clone, Debug)]
 pub struct View {
     map: Map,
-    /// Whether there was no such map: it is empty then, whatever is noted: it may have been built with content.
+    /// Whether the map did not exist yet. The view is empty then, whatever the images say: the map may have been built
+    /// with content.
     made_since: bool,
     moment: Arc<Moment>,
 }
@@ -169,7 +170,7 @@ impl View {
             return Ok(None);
         }
         let key = key.as_ref();
-        // In this order: see `befores`.
+        // In this order: see `before_images`.
         let guard = heap::pin();
         let now = self
             .map
@@ -178,9 +179,9 @@ impl View {
             .get(key, &guard)?
             .map(|value| value.to_vec());
         let place = self.map.index.order().place(key);
-        let noted = self.moment.kept.of(self.map.name(), &place);
-        self.moment.kept.is_whole()?;
-        Ok(match noted {
+        let image = self.moment.images.of(self.map.name(), &place);
+        self.moment.images.is_whole()?;
+        Ok(match image {
             Some(before) => before.map(|bytes| bytes.to_vec()),
             None => now,
         })
@@ -212,8 +213,8 @@ impl View {
         self.range(index::prefix_bounds(prefix.as_ref()))
     }
 
-    /// Reads the next entries as they were, from one end; whether it stopped before the other. It does not come back
-    /// with nothing unless nothing is left.
+    /// Reads the next entries as they were, from one end; returns whether it stopped before the other. It yields no
+    /// entry only if none is left.
     fn fill(&self, batch: Batch<'_, Vec<u8>, Vec<u8>>, direction: Direction) -> Result<bool, index::Error> {
         let Batch {
             lower,
@@ -240,15 +241,15 @@ impl View {
                 covered.0.map(|key| order.place(key)),
                 covered.1.map(|key| order.place(key)),
             );
-            let (notes, more) = self.moment.kept.some(self.map.name(), places, direction);
+            let (images, more) = self.moment.images.some(self.map.name(), places, direction);
             let mut reached = read.reached();
-            if let Some((last, _)) = notes.last().filter(|_| more) {
-                // What lies behind the last of these notes is read again, with the notes there.
+            if let Some((last, _)) = images.last().filter(|_| more) {
+                // Keys behind the last of these images are read again, with the images there.
                 let found = &mut read.entries;
                 found.truncate(found.partition_point(|(key, _)| !order.comes_first(last, key, direction)));
                 reached = Some(last.clone());
             }
-            merge::merge(read.entries, notes, order, direction, entries);
+            merge::merge(read.entries, images, order, direction, entries);
             match (reached, direction) {
                 (None, _) => return Ok(false),
                 (Some(_), _) if !entries.is_empty() => return Ok(true),
@@ -266,7 +267,7 @@ impl View {
 pub struct ViewIter {
     view: View,
     ahead: ReadAhead<Vec<u8>, Vec<u8>>,
-    /// Whether it has been told that the snapshot is outgrown.
+    /// Whether it has yielded that the snapshot is outgrown.
     outgrown: bool,
 }
 
@@ -274,7 +275,7 @@ impl ViewIter {
     fn step(&mut self, direction: Direction) -> Option<Result<Entry, Error>> {
         let view = &self.view;
         let entry = self.ahead.next(direction, |batch| view.fill(batch, direction));
-        match view.moment.kept.is_whole() {
+        match view.moment.images.is_whole() {
             Ok(()) => entry.map(|entry| Ok(entry?)),
             Err(_) if std::mem::replace(&mut self.outgrown, true) => None,
             Err(outgrown) => Some(Err(outgrown)),

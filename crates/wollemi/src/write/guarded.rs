@@ -162,15 +162,15 @@ impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
 
     fn write_held(&self, key: &[u8], edit: &mut dyn Edit, recording: Recording) -> Result<Action, Error> {
         let Traffic {
-            befores,
+            before_images,
             watches,
             journal,
             ..
         } = &*self.store.traffic;
-        let write = |edit: &mut dyn Edit| match befores.are_kept() {
+        let write = |edit: &mut dyn Edit| match before_images.any_snapshot() {
             true => self.index.write(
                 key,
-                &mut befores.keeping(&self.name, self.index.order(), key, edit),
+                &mut before_images.preserving(&self.name, self.index.order(), key, edit),
             ),
             false => self.index.write(key, edit),
         };
@@ -245,7 +245,7 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
     fn write_many(&self, keys: &[&[u8]], edits: &mut dyn Edits) {
         let Traffic {
             gate,
-            befores,
+            before_images,
             watches,
             journal,
             ..
@@ -266,7 +266,7 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
             if journal.get().is_none()
                 && !self.store.heap.pool().is_read_only()
                 && let Ok(_pass) = gate.enter(self.store.heap.media())
-                && !befores.are_kept()
+                && !before_images.any_snapshot()
                 && !watches.are_there()
                 && let Ok((mut held, len)) = self.lock_group(&keys[group.done..end])
             {

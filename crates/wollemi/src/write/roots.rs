@@ -94,7 +94,7 @@ impl<M: Media> Store<M> {
             return Ok(None);
         };
         let _closed = self.traffic.gate.close(self.heap.media())?;
-        if self.traffic.befores.are_kept() {
+        if self.traffic.before_images.any_snapshot() {
             return Err(Error::MapInUse(name.to_owned()));
         }
         self.record_map(&Change::MapDropped { map: name })?;

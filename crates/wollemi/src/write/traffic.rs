@@ -1,7 +1,7 @@
 //! What writes of all maps of a database pass, and a map's index as those behind it see it.
 
 use crate::write::active::Active;
-use crate::write::befores::Befores;
+use crate::write::before_images::BeforeImages;
 use crate::write::commit::Plan;
 use crate::write::gate::{Closed, Gate};
 use crate::write::intent::Change;
@@ -18,7 +18,7 @@ pub(crate) struct Traffic {
     pub gate: Gate,
     pub stripes: Stripes,
     pub active: Active,
-    pub befores: Befores,
+    pub before_images: BeforeImages,
     pub watches: Arc<Watches>,
     /// The log, of a database that has one.
     pub journal: OnceLock<Arc<Journal>>,

@@ -1,0 +1,210 @@
+//! Before-images: what keys held before their first change since a snapshot began.
+//!
+//! A snapshot begins while the [gate](super::gate) is closed, so no write is under way then. From that moment each
+//! write records its key's before-image, under the index's lock on the key and before it changes anything, in every
+//! snapshot that has no image of that key yet. Images are in DRAM only.
+//!
+//! I1 A snapshot's image of a key is what the key held when the snapshot began, and never changes. The first answer of
+//!    an edit that may change the key makes it, whether or not the index carries that answer out.
+//! I2 A reader that reads a key in the index and then finds no image of it has read what the key held when the snapshot
+//!    began, since a change becomes visible after its image. This does not hold once the snapshot is outgrown, so
+//!    readers check that last.
+
+use crate::Error;
+use crate::entry::BATCH_BYTES;
+use index::{Action, Direction, Edit, Order, Place};
+use std::collections::{BTreeMap, HashMap};
+use std::mem::size_of;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// What a key held; `None` if it was absent.
+pub(crate) type BeforeImage = Option<Arc<[u8]>>;
+
+/// Sorted as the map's index is walked.
+type ByPlace = BTreeMap<Place, BeforeImage>;
+
+/// Bytes of memory that an image takes beside key and value, roughly.
+const OVERHEAD: u64 = 2 * size_of::<(Place, BeforeImage)>() as u64;
+
+/// Maximum number of images that a reader copies under one lock. Bounds how long writers wait for it.
+const MAX_READ: usize = 512;
+
+/// One snapshot's images.
+#[derive(Debug)]
+pub(crate) struct Images {
+    inner: Mutex<Inner>,
+    /// Maximum number of bytes that they may take.
+    max: u64,
+    /// Whether an image found no room. From then on none is recorded, and reads fail.
+    outgrown: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    maps: HashMap<Arc<str>, ByPlace>,
+    bytes: u64,
+}
+
+impl Images {
+    fn new(max: u64) -> Images {
+        Images {
+            inner: Mutex::default(),
+            max,
+            outgrown: AtomicBool::new(false),
+        }
+    }
+
+    // An image is one insert, so a panic leaves the map consistent.
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn record(&self, map: &Arc<str>, place: &Place, current: Option<&[u8]>, shared: &mut Option<BeforeImage>) {
+        let inner = &mut *self.lock();
+        let images = inner.maps.entry(map.clone()).or_default();
+        if self.outgrown.load(Relaxed) || images.contains_key(place) {
+            return;
+        }
+        let bytes = inner.bytes + OVERHEAD + (place.key.len() + current.map_or(0, <[u8]>::len)) as u64;
+        if bytes > self.max {
+            // The images are freed with the snapshot: freeing them here would delay the writer.
+            self.outgrown.store(true, Relaxed);
+            return;
+        }
+        inner.bytes = bytes;
+        let before = shared.get_or_insert_with(|| current.map(Arc::from)).clone();
+        images.insert(place.clone(), before);
+    }
+
+    /// Whether what a reader has read is the snapshot's. Call it after reading the index and the images.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SnapshotOutgrown`]
+    pub fn is_whole(&self) -> Result<(), Error> {
+        // A reader that has seen a change without an image has taken the images' lock after the writer, and so sees
+        // this flag, too.
+        match self.outgrown.load(Relaxed) {
+            true => Err(Error::SnapshotOutgrown(self.max)),
+            false => Ok(()),
+        }
+    }
+
+    /// The image of a key, if there is one.
+    pub fn of(&self, map: &str, place: &Place) -> Option<BeforeImage> {
+        self.lock().maps.get(map)?.get(place).cloned()
+    }
+
+    /// The first images between two bounds that do not cross, in order from one end, and whether there are more. Copies
+    /// a bounded number, so that writers wait for a bounded time.
+    pub fn some(
+        &self,
+        map: &str,
+        bounds: (Bound<Place>, Bound<Place>),
+        direction: Direction,
+    ) -> (Vec<(Vec<u8>, BeforeImage)>, bool) {
+        let inner = self.lock();
+        let (mut some, mut bytes) = (Vec::new(), 0);
+        let mut range = inner.maps.get(map).map(|images| images.range(bounds));
+        let mut next = || match direction {
+            Direction::Forward => range.as_mut()?.next(),
+            Direction::Reverse => range.as_mut()?.next_back(),
+        };
+        while let Some((Place { key, .. }, before)) = next() {
+            if some.len() == MAX_READ || bytes >= BATCH_BYTES {
+                return (some, true);
+            }
+            bytes += key.len() + before.as_ref().map_or(0, |bytes| bytes.len());
+            some.push((key.to_vec(), before.clone()));
+        }
+        (some, false)
+    }
+
+    /// Bytes that the images take, roughly.
+    pub fn bytes(&self) -> u64 {
+        self.lock().bytes
+    }
+}
+
+/// All snapshots' images.
+#[derive(Debug, Default)]
+pub(crate) struct BeforeImages {
+    any: AtomicBool,
+    all: RwLock<Vec<Arc<Images>>>,
+}
+
+impl BeforeImages {
+    /// Whether there is a snapshot. A writer asks after it has passed the gate, and so sees each that began before.
+    #[inline]
+    pub fn any_snapshot(&self) -> bool {
+        self.any.load(Relaxed)
+    }
+
+    /// Begins a snapshot whose images may take `max` bytes. The caller has closed the gate.
+    pub fn begin(&self, max: u64) -> Arc<Images> {
+        let images = Arc::new(Images::new(max));
+        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        all.push(images.clone());
+        self.any.store(true, Relaxed);
+        images
+    }
+
+    /// Ends a snapshot.
+    pub fn end(&self, images: &Arc<Images>) {
+        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|other| !Arc::ptr_eq(other, images));
+        self.any.store(!all.is_empty(), Relaxed);
+    }
+
+    /// Wraps an edit so that what it replaces is recorded first.
+    pub fn preserving<'e>(
+        &'e self,
+        map: &'e Arc<str>,
+        order: Order,
+        key: &'e [u8],
+        edit: &'e mut dyn Edit,
+    ) -> Preserving<'e> {
+        Preserving {
+            before_images: self,
+            map,
+            order,
+            key,
+            edit,
+        }
+    }
+
+    fn record(&self, map: &Arc<str>, place: &Place, current: Option<&[u8]>) {
+        let mut shared = None;
+        for images in &*self.all.read().unwrap_or_else(PoisonError::into_inner) {
+            images.record(map, place, current, &mut shared);
+        }
+    }
+}
+
+/// An edit that records what it replaces.
+pub(crate) struct Preserving<'e> {
+    before_images: &'e BeforeImages,
+    map: &'e Arc<str>,
+    order: Order,
+    key: &'e [u8],
+    edit: &'e mut dyn Edit,
+}
+
+impl Edit for Preserving<'_> {
+    fn decide(&mut self, current: Option<&[u8]>) -> Action {
+        let action = self.edit.decide(current);
+        if action != Action::Keep {
+            // A repeated answer records nothing more: the first image counts, and was made when the key held what it had
+            // held since the snapshot began.
+            let place = self.order.place(self.key);
+            self.before_images.record(self.map, &place, current);
+        }
+        action
+    }
+
+    fn value(&self) -> &[u8] {
+        self.edit.value()
+    }
+}
