@@ -70,7 +70,7 @@ pub struct Known {
     pub lib_version: String,
     pub db: usize,
     /// Whether it speaks RESP3.
-    pub three: bool,
+    pub resp3: bool,
     /// How many commands wait for `EXEC`; `None`: it is in no transaction.
     pub queued: Option<usize>,
 }

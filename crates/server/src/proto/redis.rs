@@ -59,8 +59,8 @@ pub static DIALECT: Dialect = Dialect {
     too_many: b"-ERR max number of clients reached\r\n",
     not_durable: |why| {
         let mut out = Vec::new();
-        let three = false; // An error is the same in both versions.
-        Reply { out: &mut out, three }.error(&context::misconf(why));
+        let resp3 = false; // An error is the same in both versions.
+        Reply { out: &mut out, resp3 }.error(&context::misconf(why));
         out
     },
     command: |number| COMMANDS.get(number).map(|command| command.name),
@@ -96,7 +96,7 @@ impl Redis {
         let state = State {
             store: worker.shared.databases.first().clone(),
             db: 0,
-            three: false,
+            resp3: false,
             known: worker.shared.passwords.none(),
             queue: None,
             watched: Vec::new(),
@@ -122,12 +122,12 @@ impl Redis {
         out: &'c mut Vec<u8>,
         now: u64,
     ) -> Context<'c> {
-        let three = state.three;
+        let resp3 = state.resp3;
         Context {
             worker,
             client,
             state,
-            reply: Reply { out, three },
+            reply: Reply { out, resp3 },
             now,
         }
     }
@@ -197,11 +197,11 @@ impl Redis {
             done
         };
         done.unwrap_or_else(|context::Wrong(text)| {
-            let three = self.state.three;
+            let resp3 = self.state.resp3;
             for _ in keys {
                 Reply {
                     out: &mut sink.out,
-                    three,
+                    resp3,
                 }
                 .error(&text);
             }
@@ -214,7 +214,7 @@ impl Redis {
         let made = sink.wait(saving).await?;
         let mut reply = Reply {
             out: &mut sink.out,
-            three: self.state.three,
+            resp3: self.state.resp3,
         };
         match made.unwrap_or_else(|_| Err("the backup has ended without a word".into())) {
             Ok(()) => reply.ok(),
@@ -305,10 +305,10 @@ impl Redis {
                     Step::More(want) => break Some(want),
                     Step::Wrong(text) => {
                         self.finish(&mut together, sink).await?;
-                        let three = self.state.three;
+                        let resp3 = self.state.resp3;
                         Reply {
                             out: &mut sink.out,
-                            three,
+                            resp3,
                         }
                         .error(&text);
                         break None;

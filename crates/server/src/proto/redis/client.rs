@@ -36,7 +36,7 @@ pub fn reset(context: &mut Context<'_>, _: Args<'_>) -> Done {
     let databases = &context.worker.shared.databases;
     let state = &mut *context.state;
     state.store = databases.first().clone();
-    (state.db, state.three, state.queue) = (0, false, None);
+    (state.db, state.resp3, state.queue) = (0, false, None);
     state.watched.clear();
     state.known = context.worker.shared.passwords.none();
     context.client.know(|known| *known = Known::default());
@@ -70,9 +70,9 @@ fn login(context: &mut Context<'_>, user: &[u8], password: &[u8]) -> Done {
 
 /// `HELLO [protover [AUTH username password] [SETNAME clientname]]`.
 pub fn hello(context: &mut Context<'_>, args: Args<'_>) -> Done {
-    let mut three = context.state.three;
+    let mut resp3 = context.state.resp3;
     if args.len() > 1 {
-        three = match number::strict(args.get(1)) {
+        resp3 = match number::strict(args.get(1)) {
             Some(2) => false,
             Some(3) => true,
             Some(_) => return Err("NOPROTO unsupported protocol version".into()),
@@ -100,22 +100,22 @@ pub fn hello(context: &mut Context<'_>, args: Args<'_>) -> Done {
     if !context.state.known {
         return Err("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time".into());
     }
-    context.state.three = three;
+    context.state.resp3 = resp3;
     context.client.know(|known| {
-        known.three = three;
+        known.resp3 = resp3;
         if let Some(name) = name {
             known.name = name;
         }
     });
     let reply = &mut context.reply;
-    reply.three = three;
+    reply.resp3 = resp3;
     reply.map(7);
     for (key, value) in [("server", "redis"), ("version", VERSION)] {
         reply.bulk(key.as_bytes());
         reply.bulk(value.as_bytes());
     }
     reply.bulk(b"proto");
-    reply.int(if three { 3 } else { 2 });
+    reply.int(if resp3 { 3 } else { 2 });
     reply.bulk(b"id");
     reply.int(context.client.id as i64);
     for (key, value) in [("mode", "standalone"), ("role", "master")] {
@@ -270,7 +270,7 @@ fn line(client: &Client) -> String {
          resp={} lib-name={} lib-ver={}",
         client.command().map_or_else(|| "NULL".to_owned(), full_name),
         String::from_utf8_lossy(known.user()),
-        if known.three { 3 } else { 2 },
+        if known.resp3 { 3 } else { 2 },
         known.lib_name,
         known.lib_version,
     );

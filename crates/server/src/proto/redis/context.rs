@@ -19,7 +19,7 @@ pub struct State {
     pub store: Arc<Store>,
     pub db: usize,
     /// Whether it speaks RESP3.
-    pub three: bool,
+    pub resp3: bool,
     /// Whether the client has said who it is, where it must.
     pub known: bool,
     pub queue: Option<Queue>,

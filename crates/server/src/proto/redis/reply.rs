@@ -6,7 +6,7 @@ use crate::items::number;
 pub struct Reply<'o> {
     pub out: &'o mut Vec<u8>,
     /// Whether the client speaks RESP3.
-    pub three: bool,
+    pub resp3: bool,
 }
 
 impl Reply<'_> {
@@ -48,7 +48,7 @@ impl Reply<'_> {
 
     /// Text to be read by people.
     pub fn verbatim(&mut self, text: &str) {
-        if self.three {
+        if self.resp3 {
             self.head(b'=', text.len() as i64 + 4);
             self.out.extend_from_slice(b"txt:");
             self.out.extend_from_slice(text.as_bytes());
@@ -60,13 +60,13 @@ impl Reply<'_> {
 
     /// Nothing, in the place of bytes.
     pub fn null(&mut self) {
-        let null: &[u8] = if self.three { b"_\r\n" } else { b"$-1\r\n" };
+        let null: &[u8] = if self.resp3 { b"_\r\n" } else { b"$-1\r\n" };
         self.out.extend_from_slice(null);
     }
 
     /// Nothing, in the place of an array.
     pub fn null_array(&mut self) {
-        let null: &[u8] = if self.three { b"_\r\n" } else { b"*-1\r\n" };
+        let null: &[u8] = if self.resp3 { b"_\r\n" } else { b"*-1\r\n" };
         self.out.extend_from_slice(null);
     }
 
@@ -77,7 +77,7 @@ impl Reply<'_> {
 
     /// The head of a map of this many keys, each followed by its value.
     pub fn map(&mut self, length: usize) {
-        if self.three {
+        if self.resp3 {
             self.head(b'%', length as i64);
         } else {
             self.array(length * 2);
@@ -86,7 +86,7 @@ impl Reply<'_> {
 
     /// The head of a set, whose elements follow.
     pub fn set(&mut self, length: usize) {
-        self.head(if self.three { b'~' } else { b'*' }, length as i64);
+        self.head(if self.resp3 { b'~' } else { b'*' }, length as i64);
     }
 
     fn line(&mut self, kind: u8, text: &[u8]) {

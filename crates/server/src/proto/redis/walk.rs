@@ -153,7 +153,7 @@ impl Walk {
             let bounds = self.left.get_or_insert_with(|| range.clone());
             let (listing, found, count) = (&self.listing, &mut self.found, &mut self.count);
             let mut full = Ok(());
-            let three = context.reply.three;
+            let resp3 = context.reply.resp3;
             let ended = walk(context, bounds, listing.direction, most, &mut |key, item| {
                 if let Some(pattern) = &listing.pattern
                     && !glob::fits(pattern, key)
@@ -161,8 +161,8 @@ impl Walk {
                     return ControlFlow::Continue(());
                 }
                 *count += 1;
-                let mut elements = Reply { out: found, three };
-                if listing.values && three {
+                let mut elements = Reply { out: found, resp3 };
+                if listing.values && resp3 {
                     elements.array(2);
                 }
                 elements.bulk(key);
@@ -191,7 +191,7 @@ impl Walk {
             (true, 0) => context.reply.null(),
             (true, _) => {}
             (false, count) => {
-                let each = if values && !context.reply.three { 2 } else { 1 };
+                let each = if values && !context.reply.resp3 { 2 } else { 1 };
                 context.reply.array(count * each);
             }
         }
