@@ -124,9 +124,9 @@ impl Database {
 
     #[pyo3(signature = (max_memory=None))]
     fn snapshot(&self, py: Python<'_>, max_memory: Option<u64>) -> PyResult<Snapshot> {
-        let most = max_memory.unwrap_or(u64::MAX);
+        let max = max_memory.unwrap_or(u64::MAX);
         Ok(Snapshot(Slot::new(
-            self.0.with(py, |db| db.snapshot_within(most))?,
+            self.0.with(py, |db| db.snapshot_within(max))?,
         )))
     }
 

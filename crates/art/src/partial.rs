@@ -38,7 +38,7 @@ impl Width {
 }
 
 /// The most partial keys of a search.
-pub const MOST_PARTIALS: usize = 32;
+pub const MAX_PARTIALS: usize = 32;
 
 /// Bytes of `count` partial keys: whole words, so that vector loads can be masked by words.
 #[inline(always)]
@@ -98,7 +98,7 @@ fn find_best() -> u8 {
 }
 
 /// The last of `count` partial keys whose bits are all among those that `masks` select of `words`; `None` if there is
-/// none. Of more than [`MOST_PARTIALS`] partial keys, or more than `partials` holds, the others do not count.
+/// none. Of more than [`MAX_PARTIALS`] partial keys, or more than `partials` holds, the others do not count.
 #[inline(always)]
 pub fn last_subset(
     words: &[u64],
@@ -107,7 +107,7 @@ pub fn last_subset(
     width: Width,
     count: usize,
 ) -> Option<usize> {
-    let count = count.min(MOST_PARTIALS).min(partials.len() / width.bytes());
+    let count = count.min(MAX_PARTIALS).min(partials.len() / width.bytes());
     let partials = &partials[..partials_size(count, width).min(partials.len())];
     let found = subsets(best(), words, masks, partials, width) & ((1_u64 << count) - 1);
     found.checked_ilog2().map(|last| last as usize)

@@ -31,7 +31,7 @@ pub struct Tries {
 impl Tries {
     /// Each time something is lost in a sound pool, another thread has changed it between a walk and its lock, which are
     /// about a microsecond apart. A damaged pool uses up the tries within a fraction of a second.
-    const MOST_LOST: u32 = 20_000;
+    const MAX_LOST: u32 = 20_000;
 
     /// Waits before the next try; `false` if there should be none. A holder is waited for however long it takes: it may
     /// be off its processor for as long as the system likes.
@@ -39,6 +39,6 @@ impl Tries {
         self.turn = self.turn.saturating_add(1);
         media.wait(self.turn);
         self.lost += u32::from(missed == Missed::Lost);
-        self.lost < Self::MOST_LOST
+        self.lost < Self::MAX_LOST
     }
 }

@@ -31,8 +31,8 @@ pub unsafe extern "C" fn wollemi_snapshot_take(
     unsafe {
         call(|c| {
             let snapshot = c.out_handle(snapshot)?;
-            let most = if max_memory == 0 { u64::MAX } else { max_memory };
-            snapshot.open(c.share::<Db>(db)?.snapshot_within(most)?)
+            let max = if max_memory == 0 { u64::MAX } else { max_memory };
+            snapshot.open(c.share::<Db>(db)?.snapshot_within(max)?)
         })
     }
 }

@@ -44,14 +44,14 @@ impl Audit {
     }
 
     fn fault(&mut self, what: String) {
-        if self.faults.len() < MOST_FAULTS {
+        if self.faults.len() < MAX_FAULTS {
             self.faults.push(what);
         }
     }
 }
 
 /// The most faults kept.
-const MOST_FAULTS: usize = 1000;
+const MAX_FAULTS: usize = 1000;
 
 /// Where no page is.
 const BEYOND: &str = "beyond the last page";
@@ -108,7 +108,7 @@ impl<M: Media> Heap<M> {
             }
             Err(what) => {
                 let mut audit = lock(&audit);
-                if audit.faults.len() < MOST_FAULTS {
+                if audit.faults.len() < MAX_FAULTS {
                     audit.faults.push(format!(
                         "object of {len} bytes at offset {:#x}: {what}",
                         offset.get()

@@ -206,8 +206,8 @@ mod tests {
         Heap::new(pool).expect("a new pool")
     }
 
-    /// Allocates up to `most` objects of `len` bytes, until there is no room; how many.
-    fn fill(heap: &Heap<Hardware>, len: usize, most: usize) -> usize {
+    /// Allocates up to `max` objects of `len` bytes, until there is no room; how many.
+    fn fill(heap: &Heap<Hardware>, len: usize, max: usize) -> usize {
         let one = || {
             persist_scope(heap.media(), Purpose::Node, |batch| {
                 let draft = heap.draft(PWord::new(1), len - size_of::<PWord>(), &batch)?;
@@ -215,7 +215,7 @@ mod tests {
                 Ok::<_, Error>(persisted.into_link(Tag::default()))
             })
         };
-        (0..most).take_while(|_| one().is_ok()).count()
+        (0..max).take_while(|_| one().is_ok()).count()
     }
 
     /// Another thread that fills the pool takes nothing of what is set apart; the thread that it is set apart for has

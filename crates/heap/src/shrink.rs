@@ -93,8 +93,8 @@ impl<M: Media> Heap<M> {
         let _ = self.give_back(pages as u32, self.excess().min(PIECE));
     }
 
-    /// Gives back runs of at least `pages` pages, the longest first, up to `most` bytes.
-    fn give_back(&self, pages: u32, most: u64) -> Result<u64, pool::Error> {
+    /// Gives back runs of at least `pages` pages, the longest first, up to `max` bytes.
+    fn give_back(&self, pages: u32, max: u64) -> Result<u64, pool::Error> {
         let inner = &*self.inner;
         let space = &*inner.space;
         let bytes = |run: &Range<u32>| space.start_of(run.start)..space.start_of(run.end);
@@ -104,10 +104,10 @@ impl<M: Media> Heap<M> {
         for (start, len) in candidates {
             let mut first = start;
             while first < start + len {
-                if given >= most {
+                if given >= max {
                     return Ok(given);
                 }
-                let left = u32::try_from((most - given) / space.page_size()).unwrap_or(u32::MAX);
+                let left = u32::try_from((max - given) / space.page_size()).unwrap_or(u32::MAX);
                 let end = (first + piece.min(left.max(1))).min(start + len);
                 let run = first..end;
                 first = end;

@@ -243,8 +243,8 @@ impl Space {
         if in_pairs {
             chunks.claim_pairs()
         } else {
-            let most = if self.reuse.is_some() { 1 } else { 64 };
-            chunks.claim((CLAIM_BYTES / chunks.size()).clamp(1, most))
+            let max = if self.reuse.is_some() { 1 } else { 64 };
+            chunks.claim((CLAIM_BYTES / chunks.size()).clamp(1, max))
         }
     }
 

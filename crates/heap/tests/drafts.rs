@@ -88,7 +88,7 @@ fn roots_are_found_by_name() {
 #[test]
 fn retired_chunks_are_reused() {
     let heap = heap();
-    let mut most = 0;
+    let mut max = 0;
     for round in 0..200 {
         for i in 0..2_000_usize {
             persist_scope(heap.media(), Purpose::Node, |batch| {
@@ -104,12 +104,8 @@ fn retired_chunks_are_reused() {
             });
         }
         if round == 20 {
-            most = heap.pool().len();
+            max = heap.pool().len();
         }
     }
-    assert!(
-        heap.pool().len() <= most * 2,
-        "{} after {most}",
-        heap.pool().len()
-    );
+    assert!(heap.pool().len() <= max * 2, "{} after {max}", heap.pool().len());
 }

@@ -25,17 +25,17 @@ pub struct Faults {
     pub keys: u64,
     /// Objects (nodes, leaf arrays, leaves) met.
     pub objects: u64,
-    /// One line for each fault: where it is and what is wrong. At most [`Faults::MOST`] are kept.
+    /// One line for each fault: where it is and what is wrong. At most [`Faults::MAX`] are kept.
     pub found: Vec<String>,
 }
 
 impl Faults {
     /// Faults that are kept.
-    pub const MOST: usize = 1000;
+    pub const MAX: usize = 1000;
 
     /// Keeps a fault, while there is room.
     pub fn note(&mut self, fault: impl FnOnce() -> String) {
-        if self.found.len() < Self::MOST {
+        if self.found.len() < Self::MAX {
             self.found.push(fault());
         }
     }

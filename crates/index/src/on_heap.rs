@@ -330,7 +330,7 @@ fn check_order<I: OnHeap>(index: &I, faults: &mut Faults) {
                 if !matches!(index.find(key, &guard), Ok(Some(read)) if read == value) {
                     faults.note(|| format!("key {}: a walk finds it, a get does not", key.escape_ascii()));
                 }
-                if faults.found.len() < Faults::MOST && left > 0 {
+                if faults.found.len() < Faults::MAX && left > 0 {
                     ControlFlow::Continue(())
                 } else {
                     ControlFlow::Break(())

@@ -101,12 +101,12 @@ impl<D: Disk> Log<D> {
     pub fn append(&self, changes: &[Change<'_>]) -> Result<Lsn, Error> {
         let body = Body::new(changes)?;
         let spread = self.geometry.plan(Lsn(0), body.len()).end.0;
-        let most = self.options.limit - self.geometry.size();
-        if spread > most {
+        let max = self.options.limit - self.geometry.size();
+        if spread > max {
             return Err(Error::TooLarge {
                 bytes: body.len(),
                 limit: self.options.limit,
-                most,
+                max,
             });
         }
         self.append_record(&body, Kind::Changes, None)

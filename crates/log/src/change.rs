@@ -100,8 +100,8 @@ impl<'a> Change<'a> {
     }
 }
 
-fn too_long(what: &'static str, bytes: usize, most: usize) -> Error {
-    Error::TooLong { what, bytes, most }
+fn too_long(what: &'static str, bytes: usize, max: usize) -> Error {
+    Error::TooLong { what, bytes, max }
 }
 
 /// A change in bytes.

@@ -18,29 +18,27 @@ pub enum Error {
         limit: u64,
     },
     /// The record would not fit into an empty log.
-    #[error("a record of {bytes} bytes: the log's limit of {limit} bytes leaves room for {most}")]
+    #[error("a record of {bytes} bytes: the log's limit of {limit} bytes leaves room for {max}")]
     TooLarge {
         /// Bytes of the record.
         bytes: u64,
         /// [`Options::limit`](crate::Options::limit).
         limit: u64,
         /// Bytes of the largest record.
-        most: u64,
+        max: u64,
     },
     /// A name or a key is longer than its length field can tell.
-    #[error("{what} of {bytes} bytes: the longest has {most} bytes")]
+    #[error("{what} of {bytes} bytes: the longest has {max} bytes")]
     TooLong {
         /// What it is.
         what: &'static str,
         /// Its length.
         bytes: usize,
         /// What fits.
-        most: usize,
+        max: usize,
     },
     /// A setting is out of its range.
-    #[error(
-        "{what} of {bytes} bytes: it has {least} to {most} bytes, and a segment's size is a power of two"
-    )]
+    #[error("{what} of {bytes} bytes: it has {least} to {max} bytes, and a segment's size is a power of two")]
     Setting {
         /// The setting.
         what: &'static str,
@@ -49,7 +47,7 @@ pub enum Error {
         /// The least.
         least: u64,
         /// The most.
-        most: u64,
+        max: u64,
     },
     /// It was opened 2^32 - 1 times.
     #[error("the log can be opened no more often: restore a backup into a new database")]

@@ -108,7 +108,7 @@ impl<D: Disk> Log<D> {
                 what: "segment size",
                 bytes: size.into(),
                 least: (*SIZES.start()).into(),
-                most: (*SIZES.end()).into(),
+                max: (*SIZES.end()).into(),
             });
         }
         let files = Files::list(&*disk)?;
@@ -161,7 +161,7 @@ impl<D: Disk> Log<D> {
                 what: "limit",
                 bytes: options.limit,
                 least,
-                most: LIMIT_MAX,
+                max: LIMIT_MAX,
             });
         }
         let Some(incarnation) = start.incarnation.checked_add(1) else {

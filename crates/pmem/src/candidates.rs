@@ -16,12 +16,12 @@ use crate::PSlot;
 use std::arch::x86_64::*;
 
 /// The most slots of a search.
-pub(crate) const MOST: usize = u64::BITS as usize;
+pub(crate) const MAX: usize = u64::BITS as usize;
 
-/// A bit for each of `len` slots, up to [`MOST`].
+/// A bit for each of `len` slots, up to [`MAX`].
 #[inline(always)]
 pub(crate) const fn all(len: usize) -> u64 {
-    if len >= MOST { u64::MAX } else { (1 << len) - 1 }
+    if len >= MAX { u64::MAX } else { (1 << len) - 1 }
 }
 
 /// Whether this processor loads two words by one access.
@@ -40,13 +40,13 @@ pub(crate) fn are_found() -> bool {
 #[cfg(target_arch = "x86_64")]
 const STEP: usize = 8;
 
-/// A bit for each of the first [`MOST`] of `slots` whose highest 16 bits are `top`; for all of them, if one is marked,
+/// A bit for each of the first [`MAX`] of `slots` whose highest 16 bits are `top`; for all of them, if one is marked,
 /// if there are few, or if they do not lie on 16 bytes.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx")]
 pub(crate) fn find(slots: &[PSlot], top: u16) -> u64 {
-    let slots = &slots[..slots.len().min(MOST)];
+    let slots = &slots[..slots.len().min(MAX)];
     let len = slots.len();
     let (Some(first), Some(last)) = (slots.first_chunk(), slots.last_chunk()) else {
         return all(len);
@@ -132,7 +132,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     #[repr(align(16))]
-    struct Aligned([PSlot; MOST + 2]);
+    struct Aligned([PSlot; MAX + 2]);
 
     /// The search names those slots alone that have the highest bits, or all: so where one is marked, however many slots
     /// there are and wherever they lie.
@@ -151,13 +151,13 @@ mod tests {
         let tops = [0, 1, 0x7fff, 0x8000, 0xffff, 0x1234];
         let mut narrowed = 0;
         for round in 0..20_000 {
-            let slots = Aligned([const { PSlot::null() }; MOST + 2]);
+            let slots = Aligned([const { PSlot::null() }; MAX + 2]);
             for slot in &slots.0 {
                 slot.0
                     .store((tops[next(5)] << 48) | (next(1 << 30) as u64) << 4 | 2, Relaxed);
             }
             let from = next(3);
-            let slots = &slots.0[from..from + next(MOST + 1)];
+            let slots = &slots.0[from..from + next(MAX + 1)];
             let is_marked = round % 4 == 0 && !slots.is_empty();
             if is_marked {
                 slots[next(slots.len())].0.fetch_or(Link::MARK, Relaxed);
@@ -187,16 +187,16 @@ mod tests {
         if !are_found() {
             return;
         }
-        let slots = Aligned([const { PSlot::null() }; MOST + 2]);
+        let slots = Aligned([const { PSlot::null() }; MAX + 2]);
         let done = AtomicBool::new(false);
-        let words = &slots.0[..MOST];
+        let words = &slots.0[..MAX];
         for slot in words {
             slot.0.store(0xabcd << 48 | 0x20, Relaxed);
         }
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for i in 0..200_000_u64 {
-                    let slot = &words[i as usize % MOST];
+                    let slot = &words[i as usize % MAX];
                     // Every other slot keeps its highest bits.
                     let top = if i % 2 == 0 { 0xabcd } else { i & 0xffff };
                     slot.0.store(top << 48 | i << 4 & 0xffff_fff0, Relaxed);

@@ -26,7 +26,7 @@ use pmem::{
 pub(crate) const CAPACITIES: [usize; 6] = [2, 6, 14, 30, 46, 64];
 
 /// The most leaves of an array: the paper's m.
-pub(crate) const MOST: usize = CAPACITIES[CAPACITIES.len() - 1];
+pub(crate) const MAX_LEAVES: usize = CAPACITIES[CAPACITIES.len() - 1];
 
 /// The most leaves of an array where splits follow one another, so that many inserts pass until the next: of a chain, in which
 /// each key is a prefix of the next, one key at a time parts from all others.

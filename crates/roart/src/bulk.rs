@@ -3,7 +3,7 @@
 //! Where pairs hang from a slot, they become what `subtree` makes of them: leaf arrays as large as they may be, inline
 //! ones as full as they can be, and nodes over these only where they are needed.
 
-use crate::array::MOST;
+use crate::array::MAX_LEAVES;
 use crate::inline::LARGEST_CAPACITY;
 use crate::node::{draft_node, draft_root};
 use crate::subtree::{Built, Member, Subtrees, pair_of};
@@ -24,10 +24,10 @@ impl<V: Variant> Layout for Leaves<V> {
     const ROOT_IS_NODE: bool = true;
 
     #[inline]
-    fn most(key: &[u8], value: &[u8]) -> usize {
+    fn max(key: &[u8], value: &[u8]) -> usize {
         match V::LC {
             true if V::INLINE && pair_of(key, value).is_some() => LARGEST_CAPACITY,
-            true => MOST,
+            true => MAX_LEAVES,
             false => 1,
         }
     }
@@ -43,7 +43,7 @@ impl<V: Variant> Layout for Leaves<V> {
             .map(|(key, value)| Member::New(key, value))
             .collect();
         let mut built = Built::default();
-        let top = Subtrees::<M, V>::new(heap, MOST).draft_subtree(batch, depth, members, &mut built);
+        let top = Subtrees::<M, V>::new(heap, MAX_LEAVES).draft_subtree(batch, depth, members, &mut built);
         match top {
             Ok(top) => Ok(top.child),
             Err(error) => {

@@ -1,7 +1,7 @@
 //! Writes into inline leaf arrays.
 
 use crate::Variant;
-use crate::array::MOST;
+use crate::array::MAX_LEAVES;
 use crate::inline::word::KeyWord;
 use crate::inline::{Entry, Fill, Image, InlineRef, Spot};
 use crate::locate::Place;
@@ -13,7 +13,7 @@ use index::{Action, Edit, Value};
 use pmem::{Locked, Media, Purpose, persist_scope};
 
 /// At most this many keys, one of which is not short, go from an inline leaf array into a leaf array.
-const CONVERT: usize = MOST / 2;
+const CONVERT: usize = MAX_LEAVES / 2;
 
 /// What is written to, locked, and the first byte of all its keys.
 struct Target<'p, 'g, M: Media> {

@@ -6,7 +6,7 @@
 //! by way of the node sees from the node's flag whether the child may have moved down since.
 
 use crate::Variant;
-use crate::array::{ArrayRef, DraftEntry, MOST, ROOM, draft_array};
+use crate::array::{ArrayRef, DraftEntry, MAX_LEAVES, ROOM, draft_array};
 use crate::fingerprint::fingerprint;
 use crate::locate::{Parent, Place};
 use crate::node::{children_of, draft_node};
@@ -121,12 +121,12 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
     ) -> Result<(), Error> {
         let media = self.heap.media();
         let parent = self.lock_parent(place.link)?;
-        if array.slots().len() == MOST {
+        if array.slots().len() == MAX_LEAVES {
             return self.split_array(parent, place.link, array, locked, value);
         }
         persist_scope(media, Purpose::Node, |batch| {
             let leaf = draft_leaf(self.heap, self.key, value, &batch)?.flush(&batch);
-            let mut entries = Vec::with_capacity(MOST);
+            let mut entries = Vec::with_capacity(MAX_LEAVES);
             entries.extend(array.leaves(media).map(DraftEntry::Reachable));
             entries.push(DraftEntry::New(leaf, fingerprint(self.key)));
             let (array, class, _) = draft_array::<M, V>(self.heap, &batch, entries)?;
@@ -154,12 +154,12 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         let media = self.heap.media();
         array.prefetch_leaves(self.heap);
         // Below a small node, which such a split may have made, nearly all keys may go on together again and again.
-        let most = match parent.at.kind() {
+        let max = match parent.at.kind() {
             Kind::N4 | Kind::N16 => ROOM,
-            _ => MOST - 1,
+            _ => MAX_LEAVES - 1,
         };
-        let subtrees = Subtrees::<M, V>::new(self.heap, most);
-        let mut members = Vec::with_capacity(MOST + 1);
+        let subtrees = Subtrees::<M, V>::new(self.heap, max);
+        let mut members = Vec::with_capacity(MAX_LEAVES + 1);
         for leaf in array.leaves(media) {
             members.push(subtrees.entry_member(leaf)?);
         }

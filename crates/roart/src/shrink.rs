@@ -6,7 +6,7 @@
 //! slot is just emptied. What follows the commit is optional, too: no failure there is an error of the remove.
 
 use crate::Variant;
-use crate::array::{ArrayRef, CAPACITIES, DraftEntry, MOST, draft_array};
+use crate::array::{ArrayRef, CAPACITIES, DraftEntry, MAX_LEAVES, draft_array};
 use crate::inline::{Fill, Image, InlineRef};
 use crate::locate::{Parent, Place};
 use crate::node::{Layouts, Node, children_of, draft_node};
@@ -17,7 +17,7 @@ use heap::Error;
 use pmem::{Link, Locked, Media, PSlot, Purpose, persist_scope};
 
 /// How often a node with one child tries to collapse while its child is locked by others.
-const MOST_TURNS: u32 = 1000;
+const MAX_TURNS: u32 = 1000;
 
 /// Subtrees of at most this many leaves become one leaf array again: half of what an array holds.
 const MERGE: usize = 32;
@@ -113,7 +113,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             link: Link::NULL,
             parting: None,
         };
-        for turn in 0..MOST_TURNS {
+        for turn in 0..MAX_TURNS {
             let Ok(locked) = node.lock(self.heap) else {
                 return Ok(());
             };
@@ -142,7 +142,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             return Ok(Some(locked));
         };
         match child.kind() {
-            Kind::Array if ArrayRef::at(self.heap, child)?.leaves(media).count() < MOST => {
+            Kind::Array if ArrayRef::at(self.heap, child)?.leaves(media).count() < MAX_LEAVES => {
                 return self.replace_by_copy(place, locked, child);
             }
             Kind::Array | Kind::Inline => return self.replace_by_array(place, locked, None, without),
@@ -264,14 +264,14 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         self.replace_by_array(place, locked, Some(MERGE), without)
     }
 
-    /// Replaces a node that has only leaves and arrays by one array, unless it would have more than `most`
+    /// Replaces a node that has only leaves and arrays by one array, unless it would have more than `max`
     /// keys; `None`: there is one child, an array, of which this is a copy, or where a copy would have to be split at the
     /// next insert, what a split would make of it.
     fn replace_by_array<'g>(
         &self,
         place: &Place<'g>,
         locked: Locked<'g, M>,
-        most: Option<usize>,
+        max: Option<usize>,
         without: Link,
     ) -> Result<Option<Locked<'g, M>>, Error> {
         let media = self.heap.media();
@@ -281,7 +281,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         let mut arrays = Vec::new();
         let mut shape = None;
         for child in remaining(&node, media, without) {
-            if most.is_some_and(|most| members.len() > most) {
+            if max.is_some_and(|max| members.len() > max) {
                 return Ok(Some(locked));
             }
             match child.kind() {
@@ -310,10 +310,10 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
                 _ => return Ok(Some(locked)),
             }
         }
-        if most.is_some_and(|most| members.len() > most) {
+        if max.is_some_and(|max| members.len() > max) {
             return Ok(Some(locked));
         }
-        let image = match (Subtrees::<M, V>::pairs_of(&members), most, shape) {
+        let image = match (Subtrees::<M, V>::pairs_of(&members), max, shape) {
             (Some(pairs), Some(_), _) => {
                 let Some(image) = Image::of(&pairs, 0, Fill::Loose) else {
                     return Ok(Some(locked));

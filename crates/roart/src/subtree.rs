@@ -115,15 +115,15 @@ impl Built {
 pub(crate) struct Subtrees<'h, M: Media, V> {
     heap: &'h Access<M>,
     /// The most leaves of an array.
-    most: usize,
+    max: usize,
     variant: PhantomData<V>,
 }
 
 impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
-    /// Arrays get at most `most` leaves.
-    pub(crate) fn new(heap: &'h Access<M>, most: usize) -> Self {
+    /// Arrays get at most `max` leaves.
+    pub(crate) fn new(heap: &'h Access<M>, max: usize) -> Self {
         let variant = PhantomData;
-        Subtrees { heap, most, variant }
+        Subtrees { heap, max, variant }
     }
 
     /// The member that a leaf of a node is. The caller holds the lock on it.
@@ -172,7 +172,7 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
             if let Some(image) = Image::of(&pairs, 0, Fill::Tight) {
                 return self.draft_image(batch, &image, &members, built);
             }
-        } else if members.len() <= self.most {
+        } else if members.len() <= self.max {
             return self.draft_leaves(batch, members, built);
         }
         let level = shared_by(&members, depth);

@@ -57,7 +57,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                     guard,
                     batch: Some(batch),
                     puts: Vec::new(),
-                    most: keys.len() - next,
+                    max: keys.len() - next,
                     bytes: 0,
                     publish: PhantomData,
                 };
@@ -101,7 +101,7 @@ struct Together<'e, 'g, M: Media, P: Publication> {
     batch: Option<Batch<'e, 'g, M>>,
     puts: Vec<Put<'e, 'g, M>>,
     /// So many can join.
-    most: usize,
+    max: usize,
     /// What their values take.
     bytes: usize,
     publish: PhantomData<P>,
@@ -239,7 +239,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         }
         let leaf = draft_leaf(self.heap, self.key, value, batch)?.flush(batch);
         group.bytes += value.len();
-        group.puts.reserve_exact(group.most - group.puts.len());
+        group.puts.reserve_exact(group.max - group.puts.len());
         group.puts.push(Put {
             leaf,
             slot,

@@ -312,7 +312,7 @@ fn removed_keys_give_their_room_back() {
     let store = Store::<InFile>::create();
     let mut random = Random::new(17);
     let mut keys: Vec<[u8; 8]> = Vec::new();
-    let mut most = 0;
+    let mut max = 0;
     for turn in 0..60_000 {
         if keys.len() == 150 {
             let key = keys.swap_remove(random.below(150));
@@ -324,10 +324,10 @@ fn removed_keys_give_their_room_back() {
             keys.push(key);
         }
         if turn % 1000 == 999 {
-            most = most.max(settled(store.index().heap()).used);
+            max = max.max(settled(store.index().heap()).used);
         }
     }
-    assert!(most < 1 << 20, "{most} bytes for 150 keys");
+    assert!(max < 1 << 20, "{max} bytes for 150 keys");
     assert_eq!(store.index().check().unwrap().found, [""; 0]);
 }
 

@@ -93,7 +93,7 @@ fn both_ways<P: FnMut(&[u8], &mut String) -> (usize, Option<usize>)>(
 
 fn read<'b>(
     pieces: impl Iterator<Item = &'b [u8]>,
-    most: usize,
+    max: usize,
     mut parser: impl FnMut(&[u8], &mut String) -> (usize, Option<usize>),
 ) -> String {
     let (mut held, mut said, mut want) = (Vec::new(), String::new(), 1);
@@ -111,7 +111,7 @@ fn read<'b>(
                 }
             }
         }
-        assert!(held.len() <= most, "{} bytes are held", held.len());
+        assert!(held.len() <= max, "{} bytes are held", held.len());
     }
     said
 }

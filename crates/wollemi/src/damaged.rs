@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// No walk needs this many scans of two keys.
-const MOST_SCANS: usize = 100;
+const MAX_SCANS: usize = 100;
 
 /// An index of these keys, all with one value.
 #[derive(Default)]
@@ -72,7 +72,7 @@ impl Index for Damaged {
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), index::Error> {
         let scans = self.scans.fetch_add(1, Ordering::Relaxed);
-        assert!(scans < MOST_SCANS, "there is no end to it");
+        assert!(scans < MAX_SCANS, "there is no end to it");
         let value = Value::Bytes(self.value);
         if !self.torn {
             let again = self.keys.iter().cycle();

@@ -170,10 +170,10 @@ fn count_or_zero(text: &str) -> Result<usize, String> {
 
 /// Reads a number of threads.
 fn threads(text: &str) -> Result<usize, String> {
-    const MOST: usize = 1024;
+    const MAX: usize = 1024;
     match count(text) {
-        Ok(threads) if threads <= MOST => Ok(threads),
-        _ => Err(format!("not a number of threads from 1 to {MOST}")),
+        Ok(threads) if threads <= MAX => Ok(threads),
+        _ => Err(format!("not a number of threads from 1 to {MAX}")),
     }
 }
 

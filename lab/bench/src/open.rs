@@ -55,10 +55,10 @@ pub struct OpenArgs {
 
 /// Reads a number of threads that a heap can recover with.
 fn recovery_threads(text: &str) -> Result<usize, String> {
-    const MOST: usize = 256;
+    const MAX: usize = 256;
     match crate::threads(text) {
-        Ok(threads) if threads <= MOST => Ok(threads),
-        _ => Err(format!("not a number of threads from 1 to {MOST}")),
+        Ok(threads) if threads <= MAX => Ok(threads),
+        _ => Err(format!("not a number of threads from 1 to {MAX}")),
     }
 }
 

@@ -63,8 +63,8 @@ fn flatten(name: &str, value: &Value, fields: &mut Vec<(String, String)>) {
         Value::Number(number) if number.is_f64() => short(number.as_f64().unwrap_or(f64::NAN)),
         Value::Array(all) => list(all),
         Value::Object(parts) => match (field("median"), field("least"), field("most")) {
-            (Some(median), Some(least), Some(most)) if least < most => {
-                format!("{} ({}-{})", short(median), short(least), short(most))
+            (Some(median), Some(least), Some(max)) if least < max => {
+                format!("{} ({}-{})", short(median), short(least), short(max))
             }
             (Some(median), ..) => short(median),
             _ if parts.contains_key("max_us") => list(value["max_us"].as_array().map_or(&[], Vec::as_slice)),

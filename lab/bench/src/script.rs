@@ -231,7 +231,7 @@ impl Script {
 fn length(scans: ScanLength, loaded: usize, random: &mut Random) -> u32 {
     match scans {
         ScanLength::Keys(keys) => keys,
-        ScanLength::UpTo(most) => 1 + random.below(most.into()) as u32,
+        ScanLength::UpTo(max) => 1 + random.below(max.into()) as u32,
         ScanLength::Share(mean, deviation) => {
             let share = mean + deviation * random.normal();
             (share * loaded as f64).round().max(1.0) as u32

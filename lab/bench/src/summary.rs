@@ -10,7 +10,7 @@ pub struct Summary {
     /// The least round.
     pub least: f64,
     /// The greatest round.
-    pub most: f64,
+    pub max: f64,
 }
 
 impl Summary {
@@ -18,12 +18,12 @@ impl Summary {
     pub fn of(rounds: impl IntoIterator<Item = f64>) -> Option<Summary> {
         let mut rounds: Vec<f64> = rounds.into_iter().collect();
         rounds.sort_by(f64::total_cmp);
-        let (&least, &most) = (rounds.first()?, rounds.last()?);
+        let (&least, &max) = (rounds.first()?, rounds.last()?);
         let (low, high) = (rounds[(rounds.len() - 1) / 2], rounds[rounds.len() / 2]);
         Some(Summary {
             median: (low + high) / 2.0,
             least,
-            most,
+            max,
         })
     }
 }

@@ -163,7 +163,7 @@ impl FromStr for ScanLength {
             u32::try_from(count).map_err(|_| wrong())
         };
         match text.strip_prefix("1..") {
-            Some(most) => length(most).map(ScanLength::UpTo),
+            Some(max) => length(max).map(ScanLength::UpTo),
             None => length(text).map(ScanLength::Keys),
         }
     }

@@ -134,7 +134,7 @@ impl Ended {
 struct Over;
 
 /// How often a lone thread may wait in one loop.
-const MOST_TURNS: u32 = 100;
+const MAX_TURNS: u32 = 100;
 
 impl std::fmt::Debug for Crash {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -135,8 +135,8 @@ impl<S: Subject, F: Fn(&mut Random) -> S::Op> Torture<S, F> {
 
     fn history(&self, seed: u64) -> History<S::Op> {
         let mut random = Random(seed);
-        let (least, most) = (*self.threads.start(), *self.threads.end());
-        let numbers = u64::from(most.saturating_sub(least)) + 1;
+        let (least, max) = (*self.threads.start(), *self.threads.end());
+        let numbers = u64::from(max.saturating_sub(least)) + 1;
         History {
             seed,
             ops: (0..self.prepared + self.operations)

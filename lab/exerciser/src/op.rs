@@ -356,8 +356,8 @@ impl Drawer {
     }
 
     fn batch(&mut self, plan: &Plan, truth: &Truth) -> Op {
-        let most = if self.random.one_in(10) { 60 } else { 5 };
-        let count = 1 + self.random.index(most);
+        let max = if self.random.one_in(10) { 60 } else { 5 };
+        let count = 1 + self.random.index(max);
         let changes = (0..count).map(|_| {
             let (slot, n) = self.key(truth);
             (slot, n, self.maybe())

@@ -266,9 +266,9 @@ impl Subject for OfIndex {
 
 /// Bytes as reports show them.
 pub fn shown(bytes: &[u8]) -> String {
-    const MOST: usize = 24;
-    if bytes.len() > MOST {
-        format!("\"{}...\" ({} bytes)", bytes[..MOST].escape_ascii(), bytes.len())
+    const MAX: usize = 24;
+    if bytes.len() > MAX {
+        format!("\"{}...\" ({} bytes)", bytes[..MAX].escape_ascii(), bytes.len())
     } else {
         format!("\"{}\"", bytes.escape_ascii())
     }

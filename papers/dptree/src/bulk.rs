@@ -94,11 +94,11 @@ fn write_runs<M: Media>(
 fn read_entries<M: Media>(
     heap: &Access<M>,
     reading: &mut Reading<'_>,
-    most: usize,
+    max: usize,
 ) -> Result<Vec<Entry>, index::Error> {
     persist_scope(heap.media(), Purpose::Node, |batch| {
         let (mut entries, mut records) = (Vec::new(), Vec::new());
-        while entries.len() < most
+        while entries.len() < max
             && let Some((key, value)) = reading.next()?
         {
             let word = in_place(key, value);

@@ -66,8 +66,8 @@ fn writers_wait_for_the_trace() {
                 for i in 0..10 * bound as u64 {
                     index.insert(&key(i), b"8 bytes!").expect("room");
                     let stats = index.stats();
-                    let most = stats.threshold * options.backlog;
-                    assert!(stats.front <= most, "after {i} writes: {stats:?}");
+                    let max = stats.threshold * options.backlog;
+                    assert!(stats.front <= max, "after {i} writes: {stats:?}");
                 }
             });
             // The trace ends only once the writer has come as far as it may.

@@ -58,7 +58,7 @@ pub(super) struct Builder<'b, 'e, 'h, 'm, L: Layout, M: Media> {
     open: Vec<Open<'e, 'h>>,
     bunch: Bunch,
     /// How many pairs the bunch may have, or more where it is empty.
-    most: usize,
+    max: usize,
     built: Option<Child<'e, 'h>>,
     /// The last key.
     key: Option<Vec<u8>>,
@@ -78,7 +78,7 @@ impl<'b, 'e, 'h, 'm, L: Layout, M: Media> Builder<'b, 'e, 'h, 'm, L, M> {
             borders,
             open: root.into_iter().collect(),
             bunch: Bunch::default(),
-            most: usize::MAX,
+            max: usize::MAX,
             built: None,
             key: None,
             items: Vec::new(),
@@ -105,13 +105,13 @@ impl<'b, 'e, 'h, 'm, L: Layout, M: Media> Builder<'b, 'e, 'h, 'm, L, M> {
         } else {
             self.turn(key)?;
             if self.bunch.is_empty() {
-                self.most = usize::MAX;
+                self.max = usize::MAX;
             }
-            self.most = self.most.min(L::most(key, value));
+            self.max = self.max.min(L::max(key, value));
             self.bunch.push(key, value);
         }
         self.pass(key);
-        while self.bunch.len() > self.most {
+        while self.bunch.len() > self.max {
             self.part(None)?;
         }
         Ok(())

@@ -37,7 +37,7 @@ pub trait Layout {
     const ROOT_IS_NODE: bool;
 
     /// How many pairs may hang from one slot without a node, if this is one of them. Of several the least counts.
-    fn most(key: &[u8], value: &[u8]) -> usize;
+    fn max(key: &[u8], value: &[u8]) -> usize;
 
     /// A leaf for a pair.
     ///
@@ -252,7 +252,7 @@ impl<D: Grown> Layout for D {
     const ROOT_IS_NODE: bool = D::Root::OBJECT.is_none();
 
     #[inline(always)]
-    fn most(_key: &[u8], _value: &[u8]) -> usize {
+    fn max(_key: &[u8], _value: &[u8]) -> usize {
         1
     }
 

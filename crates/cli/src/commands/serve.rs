@@ -166,8 +166,8 @@ fn listen_on(text: &str) -> Result<Addresses, String> {
 }
 
 /// Reads a number that is not zero.
-fn from_one_to(most: usize) -> RangedU64ValueParser<usize> {
-    RangedU64ValueParser::new().range(1..=most as u64)
+fn from_one_to(max: usize) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=max as u64)
 }
 
 /// Serves, or shows the settings, as the command line, the environment and the file of settings say.

@@ -1,7 +1,7 @@
 //! Lines on their way to the standard error stream, which a thread of its own writes: a server serves its clients, whether or
 //! not anybody takes what it says.
 //!
-//! I1 Who tells a line never waits: where [`MOST`] of them wait to be taken, it is dropped.
+//! I1 Who tells a line never waits: where [`MAX`] of them wait to be taken, it is dropped.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tracing_subscriber::fmt::MakeWriter;
 
 /// Lines that may wait.
-const MOST: usize = 4096;
+const MAX: usize = 4096;
 
 /// How long the end waits for what is still to be told.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -30,7 +30,7 @@ pub struct Telling(SyncSender<Message>);
 
 /// Starts the thread.
 pub fn start() -> io::Result<(Lines, Telling)> {
-    let (lines, taken) = sync_channel(MOST);
+    let (lines, taken) = sync_channel(MAX);
     std::thread::Builder::new()
         .name("log".into())
         .spawn(move || write(&taken))?;

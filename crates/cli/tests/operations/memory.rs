@@ -43,15 +43,15 @@ fn ask(stream: &mut TcpStream, request: &[u8], end: &[u8]) {
 }
 
 /// Waits until the server has no more than this much memory of its own.
-fn expect_at_most(server: &Server, most: usize, what: &str) {
+fn expect_at_most(server: &Server, max: usize, what: &str) {
     let begin = Instant::now();
     loop {
         let own = own_memory(server);
-        if own <= most {
+        if own <= max {
             return;
         }
         let waited = begin.elapsed() > PATIENCE / 6;
-        assert!(!waited, "{what}: {} MiB, and not {}", own / MIB, most / MIB);
+        assert!(!waited, "{what}: {} MiB, and not {}", own / MIB, max / MIB);
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }

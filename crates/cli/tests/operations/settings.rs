@@ -88,7 +88,7 @@ fn limits_are_reloaded() {
 fn files_follow_the_limit_on_connections() {
     let pool = Pool::new();
     let write =
-        |most: u32| fs::write(pool.file("w.toml"), format!("max-connections = {most}\n")).expect("a file");
+        |max: u32| fs::write(pool.file("w.toml"), format!("max-connections = {max}\n")).expect("a file");
     write(20);
     let wollemi = pool.command(["serve", "--json", "--config", "w.toml"]);
     let mut limited = Command::new("sh");

@@ -23,11 +23,11 @@ const FAMILIES: [Family; 11] = [
 ];
 
 /// A family, and about how many keys of it make a test of some milliseconds.
-fn family(seed: u64, most: usize) -> (Family, usize) {
+fn family(seed: u64, max: usize) -> (Family, usize) {
     let family = FAMILIES[seed as usize % FAMILIES.len()];
     match std::ptr::fn_addr_eq(family, keys::long as Family) {
-        true => (family, most.min(40)),
-        false => (family, most),
+        true => (family, max.min(40)),
+        false => (family, max),
     }
 }
 

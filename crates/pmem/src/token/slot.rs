@@ -71,7 +71,7 @@ impl PSlot {
         tag: Tag,
         media: &M,
     ) -> impl Iterator<Item = &'s PSlot> + use<'s, M> {
-        assert!(slots.len() <= candidates::MOST, "slots that are searched at once");
+        assert!(slots.len() <= candidates::MAX, "slots that are searched at once");
         let mut left = media.candidates(slots, (tag.get() >> 48) as u16);
         std::iter::from_fn(move || {
             let slot = slots.get(left.trailing_zeros() as usize)?;

@@ -36,14 +36,14 @@ impl Image {
                 from: from as u8,
                 text,
             };
-            let most = match fill {
+            let max = match fill {
                 Fill::Tight => shape.capacity(),
                 Fill::Loose => shape.capacity() / 2,
             };
             if shape.class > 3 && pairs.len() < shape.capacity() / 4 && part_in_groups(pairs, from) {
                 return None;
             }
-            if pairs.len() <= most
+            if pairs.len() <= max
                 && let Some(image) = Image::with_shape(pairs, shape)
             {
                 return Some(image);

@@ -19,7 +19,7 @@ pub(crate) const LINES_AHEAD: usize = 12;
 /// Bytes kept at first, and the most that is asked for at a time: each time twice as much as before.
 /// (Allocators have pieces of up to a kilobyte at hand.)
 const KEPT: usize = 128 * LONGEST;
-const MOST_KEPT: usize = 512 * LONGEST;
+const MAX_KEPT: usize = 512 * LONGEST;
 
 /// Fewer pairs wait for more.
 const FEW: usize = 8;
@@ -31,23 +31,23 @@ const AT_ONCE: usize = 64;
 #[derive(Clone, Copy)]
 pub(crate) struct Words {
     pub(crate) least: u64,
-    pub(crate) most: u64,
+    pub(crate) max: u64,
 }
 
 impl Words {
     pub(crate) const ALL: Words = Words {
         least: 0,
-        most: u64::MAX,
+        max: u64::MAX,
     };
 
     #[inline(always)]
     fn are_none(self) -> bool {
-        self.least > self.most
+        self.least > self.max
     }
 
     #[inline(always)]
     fn contain(self, key: KeyWord) -> bool {
-        (key.bits() >= self.least) & (key.bits() <= self.most)
+        (key.bits() >= self.least) & (key.bits() <= self.max)
     }
 }
 
@@ -97,7 +97,7 @@ impl<'g> Scratch<'g> {
     ) -> ControlFlow<()> {
         if self.kept.len() < count * LONGEST {
             let len = (count * LONGEST).max(self.step);
-            self.step = (self.step * 2).min(MOST_KEPT);
+            self.step = (self.step * 2).min(MAX_KEPT);
             let mut room = Vec::with_capacity(len);
             room.resize(len, 0);
             self.kept = heap::keep(self.guard, room.into());
@@ -177,12 +177,12 @@ impl InlineRef<'_> {
                 None => lines.start = self.shape.first_line(words.least),
             }
         }
-        if words.most < u64::MAX {
-            let most = KeyWord::from_bits(words.most);
-            match apart(most) {
+        if words.max < u64::MAX {
+            let max = KeyWord::from_bits(words.max);
+            match apart(max) {
                 Some(true) => return None,
-                Some(false) => words.most = u64::MAX,
-                None => lines.end = lines.end.min(self.shape.home(most) + WINDOW),
+                Some(false) => words.max = u64::MAX,
+                None => lines.end = lines.end.min(self.shape.home(max) + WINDOW),
             }
         }
         Some(lines)

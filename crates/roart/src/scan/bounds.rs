@@ -20,7 +20,7 @@ pub(super) fn words_between(bounds: &Bounds<'_>, edges: Edges) -> Words {
         && let Some((word, exact)) = word_of(key_of(bounds.upper))
     {
         let excluded = exact && matches!(bounds.upper, Bound::Excluded(_));
-        words.most = word.bits() - u64::from(excluded);
+        words.max = word.bits() - u64::from(excluded);
     }
     words
 }

@@ -7,7 +7,7 @@
 
 use super::queue::{Item, Queue};
 use super::sort::{self, BATCH, NUMBER, RUN};
-use crate::array::{ArrayRef, MOST};
+use crate::array::{ArrayRef, MAX_LEAVES};
 use crate::{Roart, Variant};
 use art::bounds::{Bounds, Edges};
 use art::{Kind, LeafRef, Tagged, prefetch};
@@ -19,7 +19,7 @@ use std::ops::{ControlFlow, Range};
 const AHEAD: usize = 48;
 /// Room for these, for another array, and for what an empty entry is written over.
 const RING: usize = 128;
-const _: () = assert!(RING.is_power_of_two() && AHEAD + MOST <= RING);
+const _: () = assert!(RING.is_power_of_two() && AHEAD + MAX_LEAVES <= RING);
 
 /// Leaves on their way, and room that is used again by each run.
 pub(super) struct Leaves<'g> {

@@ -3,14 +3,14 @@
 //! A leaf is one word: the first bytes of its key that not all share, inverted where a scan goes downward,
 //! above its number. Words are sorted by exchanges, without branches.
 
-use crate::array::MOST;
+use crate::array::MAX_LEAVES;
 use std::array::from_fn;
 
 /// Leaves of a run beside which no further item is taken.
 pub(super) const RUN: usize = 24;
 /// Room for the words of a run, and for those that are sorted beside them.
 pub(super) const BATCH: usize = 128;
-const _: () = assert!(RUN + MOST + TWICE <= BATCH && BATCH.is_power_of_two());
+const _: () = assert!(RUN + MAX_LEAVES + TWICE <= BATCH && BATCH.is_power_of_two());
 
 /// The bits of a word that number a leaf.
 pub(super) const NUMBER: u64 = BATCH as u64 - 1;
@@ -124,8 +124,8 @@ fn exchanged_twice(words: &[u64; TWICE]) -> [u64; TWICE] {
     let high = exchanged(from_fn(|i| words[FEW + i]));
     // The lesser half and the greater, each of which rises and then falls, or falls and then rises.
     let least = merged(from_fn(|i| low[i].min(high[FEW - 1 - i])));
-    let most = merged(from_fn(|i| low[i].max(high[FEW - 1 - i])));
-    from_fn(|i| if i < FEW { least[i] } else { most[i - FEW] })
+    let max = merged(from_fn(|i| low[i].max(high[FEW - 1 - i])));
+    from_fn(|i| if i < FEW { least[i] } else { max[i - FEW] })
 }
 
 /// Sorts what rises and then falls, or falls and then rises, wherever it begins.
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn every_count_is_sorted() {
         let mut state = 1u64;
-        for count in 0..=MOST {
+        for count in 0..=MAX_LEAVES {
             for kinds in [2, 5, 250] {
                 let keys: Vec<Vec<u8>> = (0..count)
                     .map(|i| {

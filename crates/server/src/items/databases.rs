@@ -47,7 +47,7 @@ impl From<wollemi::Error> for NotMade {
 }
 
 /// The most bytes that a transaction may change in one database.
-const MOST: usize = 256 << 20;
+const MAX: usize = 256 << 20;
 
 const TOO_MUCH: &str = "the transaction changes more than 256 MiB";
 
@@ -105,7 +105,7 @@ impl Databases {
         memory: Memory,
         largest: Arc<AtomicUsize>,
     ) -> Result<Databases, Error> {
-        let overlay = Arc::new(Mutex::new(Overlay::within(MOST)));
+        let overlay = Arc::new(Mutex::new(Overlay::within(MAX)));
         let map = make(db, name, index)?;
         let first = Store::open(
             map,
@@ -258,7 +258,7 @@ impl Databases {
         // Each change of it is one insert: it is whole whatever panicked.
         let mut overlay = self.overlay.lock().unwrap_or_else(PoisonError::into_inner);
         freed::note(overlay.bytes());
-        std::mem::replace(&mut *overlay, Overlay::within(MOST))
+        std::mem::replace(&mut *overlay, Overlay::within(MAX))
     }
 
     fn end(&self, committed: bool) {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Words of counters in a line; the last word says how much was counted.
 const WORDS: usize = 7;
 const COUNTERS: u64 = WORDS as u64 * 16;
-const MOST: u64 = 15;
+const MAX: u64 = 15;
 
 /// A line is halved when this much was counted in it: some seven times for each item that a line is for.
 const AGE: u64 = 100;
@@ -18,7 +18,7 @@ const AGE: u64 = 100;
 /// Bytes of items for which there is a line, of 64 bytes.
 const BYTES_A_LINE: u64 = 4096;
 const FEWEST: u64 = 1 << 10;
-const MOST_LINES: u64 = 1 << 20;
+const MAX_LINES: u64 = 1 << 20;
 
 #[derive(Debug, Default)]
 #[repr(align(64))]
@@ -34,7 +34,7 @@ pub struct Sketch(Box<[Line]>);
 impl Sketch {
     /// A sketch for this many bytes of items: 64 bytes for each 4 KiB, at least 64 KiB and at most 64 MiB.
     pub fn new(bytes: u64) -> Sketch {
-        let lines = (bytes / BYTES_A_LINE).clamp(FEWEST, MOST_LINES);
+        let lines = (bytes / BYTES_A_LINE).clamp(FEWEST, MAX_LINES);
         Sketch((0..lines).map(|_| Line::default()).collect())
     }
 
@@ -50,7 +50,7 @@ impl Sketch {
         for place in places(hash) {
             let (word, shift) = (&line.counters[place / 16], place % 16 * 4);
             let old = word.load(Relaxed);
-            if old >> shift & MOST < MOST {
+            if old >> shift & MAX < MAX {
                 let new = old + (1 << shift);
                 // Whoever was faster counts.
                 grown |= word.compare_exchange(old, new, Relaxed, Relaxed).is_ok();
@@ -69,7 +69,7 @@ impl Sketch {
     pub fn estimate(&self, hash: u64) -> u64 {
         let line = self.line(hash);
         let counts =
-            places(hash).map(|place| line.counters[place / 16].load(Relaxed) >> (place % 16 * 4) & MOST);
+            places(hash).map(|place| line.counters[place / 16].load(Relaxed) >> (place % 16 * 4) & MAX);
         counts.into_iter().min().unwrap_or(0)
     }
 }

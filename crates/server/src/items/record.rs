@@ -33,7 +33,7 @@ pub struct Record {
 }
 
 /// No server gives this many uniques.
-const MOST: u64 = 1 << 62;
+const MAX: u64 = 1 << 62;
 
 impl Record {
     /// The record of a server that has never run. Unique 0 is never given.
@@ -64,7 +64,7 @@ impl Record {
             flushed: word(24)?,
             flush_at: word(32)?,
         };
-        let given = 1..=MOST;
+        let given = 1..=MAX;
         if value.len() != LEN || !given.contains(&record.reserved) || record.flushed > record.reserved {
             return Err(Error::DamagedRecord);
         }
@@ -91,7 +91,7 @@ mod tests {
     proptest! {
         /// What is written is read; a record cut short, lengthened or of other bytes is refused.
         #[test]
-        fn records_are_read_as_written(reserved in 1..=MOST, share: u64, flush_at: u64, cut in 0..LEN) {
+        fn records_are_read_as_written(reserved in 1..=MAX, share: u64, flush_at: u64, cut in 0..LEN) {
             let record = Record { reserved, flushed: share % reserved, flush_at };
             let bytes = record.bytes();
             prop_assert_eq!(Record::read(&bytes).ok(), Some(record));
@@ -111,7 +111,7 @@ mod tests {
         ));
         bytes[0] = 0;
         assert!(matches!(Record::read(&bytes), Err(Error::NotOurs)));
-        for reserved in [0, MOST + 1, u64::MAX] {
+        for reserved in [0, MAX + 1, u64::MAX] {
             let wrong = Record {
                 reserved,
                 ..Record::FIRST

@@ -166,14 +166,14 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Lets a connection in, unless `most` are open.
+    /// Lets a connection in, unless `max` are open.
     pub fn enter(
         clients: &Arc<Clients>,
-        most: usize,
+        max: usize,
         protocol: &'static Dialect,
         names: (String, String),
     ) -> Option<Open> {
-        let room = |open: usize| (open < most).then_some(open + 1);
+        let room = |open: usize| (open < max).then_some(open + 1);
         clients
             .count
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, room)

@@ -10,10 +10,10 @@ const OTHERS: u64 = 64;
 pub fn allow(connections: usize) {
     let wanted = (connections as u64).saturating_add(OTHERS);
     let limit = getrlimit(Resource::Nofile);
-    let most = limit.maximum.unwrap_or(u64::MAX);
-    if limit.current.is_some_and(|now| now < wanted.min(most)) {
+    let max = limit.maximum.unwrap_or(u64::MAX);
+    if limit.current.is_some_and(|now| now < wanted.min(max)) {
         let raised = Rlimit {
-            current: Some(wanted.min(most)),
+            current: Some(wanted.min(max)),
             maximum: limit.maximum,
         };
         // What is not granted is as it was.

@@ -23,9 +23,9 @@ impl Limits {
     }
 
     /// Changes the most connections at once, and lets the process have files for them. Those that are open stay.
-    pub fn set_connections(&self, most: usize) {
-        files::allow(most);
-        self.connections.store(most, Ordering::Relaxed);
+    pub fn set_connections(&self, max: usize) {
+        files::allow(max);
+        self.connections.store(max, Ordering::Relaxed);
     }
 
     /// How long a connection may neither send nor take anything.
@@ -48,8 +48,8 @@ impl Limits {
     }
 
     /// Changes the longest value that a Redis client may store.
-    pub fn set_bulk(&self, most: usize) {
-        self.bulk.store(most, Ordering::Relaxed);
+    pub fn set_bulk(&self, max: usize) {
+        self.bulk.store(max, Ordering::Relaxed);
     }
 
     /// The largest value that a memcached client may make, in bytes.
@@ -58,8 +58,8 @@ impl Limits {
     }
 
     /// Changes the largest value that a memcached client may make.
-    pub fn set_value(&self, most: usize) {
-        self.value.store(most, Ordering::Relaxed);
+    pub fn set_value(&self, max: usize) {
+        self.value.store(max, Ordering::Relaxed);
     }
 
     /// Where [`value`](Limits::value) is kept.

@@ -11,8 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What is kept of a command: its first words, and the first bytes of each.
-const MOST_WORDS: usize = 32;
-const MOST_BYTES: usize = 128;
+const MAX_WORDS: usize = 32;
+const MAX_BYTES: usize = 128;
 
 /// A command that took long.
 #[derive(Clone, Debug)]
@@ -82,8 +82,8 @@ impl SlowLog {
     }
 
     /// Changes how many are kept, from the next slow command on.
-    pub fn set_length(&self, most: usize) {
-        self.length.store(most, Ordering::Relaxed);
+    pub fn set_length(&self, max: usize) {
+        self.length.store(max, Ordering::Relaxed);
     }
 
     /// Whether this is slow.
@@ -115,7 +115,7 @@ impl SlowLog {
         }
         let words = shorten(words);
         let (peer, name) = (client.peer.clone(), client.known().name);
-        let most = self.length();
+        let max = self.length();
         let mut kept = self.lock();
         let id = kept.next;
         kept.next += 1;
@@ -128,12 +128,12 @@ impl SlowLog {
             peer,
             name,
         });
-        kept.slow.truncate(most);
+        kept.slow.truncate(max);
     }
 
-    /// Up to `most` of the newest, the newest first.
-    pub fn newest(&self, most: usize) -> Vec<Slow> {
-        self.lock().slow.iter().take(most).cloned().collect()
+    /// Up to `max` of the newest, the newest first.
+    pub fn newest(&self, max: usize) -> Vec<Slow> {
+        self.lock().slow.iter().take(max).cloned().collect()
     }
 
     /// How many are kept.
@@ -155,11 +155,11 @@ impl SlowLog {
 /// What is kept of a command's words, in Redis's way.
 fn shorten<'w>(words: impl ExactSizeIterator<Item = &'w [u8]>) -> Vec<Vec<u8>> {
     let count = words.len();
-    let room = if count > MOST_WORDS { MOST_WORDS - 1 } else { count };
-    let shortened = |word: &[u8]| match word.len().checked_sub(MOST_BYTES) {
+    let room = if count > MAX_WORDS { MAX_WORDS - 1 } else { count };
+    let shortened = |word: &[u8]| match word.len().checked_sub(MAX_BYTES) {
         None | Some(0) => word.to_vec(),
         Some(more) => {
-            let mut short = word[..MOST_BYTES].to_vec();
+            let mut short = word[..MAX_BYTES].to_vec();
             short.extend_from_slice(format!("... ({more} more bytes)").as_bytes());
             short
         }
@@ -181,7 +181,7 @@ mod tests {
         let long = [b'x'; 130];
         let words = vec![&long[..]; 40];
         let kept = shorten(words.into_iter());
-        assert_eq!(kept.len(), MOST_WORDS);
+        assert_eq!(kept.len(), MAX_WORDS);
         assert!(kept[30].ends_with(b"xx... (2 more bytes)"));
         assert_eq!(kept[31], b"... (9 more arguments)");
         assert_eq!(

@@ -42,7 +42,10 @@ fn writes_that_come_together_are_prefetched_together() {
     ] {
         client.ask(&pipeline, &answer.repeat(90));
         let prefetched = std::mem::take(&mut *index.prefetched.lock().expect("no panic"));
-        assert_eq!(prefetched, [keys(0..64).collect::<Vec<_>>(), keys(64..90).collect()]);
+        assert_eq!(
+            prefetched,
+            [keys(0..64).collect::<Vec<_>>(), keys(64..90).collect()]
+        );
     }
 }
 

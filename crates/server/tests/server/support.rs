@@ -202,8 +202,8 @@ impl Client {
         let mut read = Vec::new();
         while read.len() < answer.len() && answer.starts_with(&read) {
             let mut piece = [0; 4096];
-            let most = piece.len().min(answer.len() - read.len());
-            match self.socket.read(&mut piece[..most]) {
+            let max = piece.len().min(answer.len() - read.len());
+            match self.socket.read(&mut piece[..max]) {
                 Ok(0) => break,
                 Ok(len) => read.extend_from_slice(&piece[..len]),
                 Err(error) => panic!("no answer: {error}; so far {:?}", shown(&read)),
@@ -244,6 +244,6 @@ impl Client {
 }
 
 pub fn shown(bytes: &[u8]) -> String {
-    let most = &bytes[..bytes.len().min(2000)];
-    format!("{}", most.escape_ascii())
+    let max = &bytes[..bytes.len().min(2000)];
+    format!("{}", max.escape_ascii())
 }

@@ -13,7 +13,7 @@ const CLIENTS: usize = 8;
 /// How many of them are killed.
 const VICTIMS: usize = 4;
 /// Turns after which a client ends by itself, whatever the others do.
-const MOST: usize = 1 << 16;
+const MAX: usize = 1 << 16;
 /// Commands that each sends at once.
 const COMMANDS: usize = 64;
 
@@ -34,7 +34,7 @@ fn count(client: &Client, key: usize, after_turn: impl Fn() -> bool) -> usize {
     let mut answers = BufReader::new(&client.socket);
     let commands = format!("incr {key}\r\n").repeat(COMMANDS);
     let mut come = 0;
-    for _ in 0..MOST {
+    for _ in 0..MAX {
         if socket.write_all(commands.as_bytes()).is_err() {
             break; // What was not taken from here was not carried out.
         }

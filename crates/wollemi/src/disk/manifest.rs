@@ -123,7 +123,7 @@ impl Manifest {
             file => file?,
         };
         let len = file.len()?;
-        if len > MOST {
+        if len > MAX {
             return Err(damaged("it is longer than any"));
         }
         let mut bytes = vec![0; len as usize];
@@ -206,7 +206,7 @@ impl Manifest {
 }
 
 /// More than the manifest of any database has: a thousand maps with ten thousand runs each.
-const MOST: u64 = 1 << 30;
+const MAX: u64 = 1 << 30;
 
 fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
     from.split_off(..N)?.try_into().ok()

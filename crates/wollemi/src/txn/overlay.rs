@@ -39,7 +39,7 @@ pub struct Overlay {
     /// In the order in which the maps were first changed.
     maps: Vec<Layer>,
     /// The most bytes that the changes of one map may have.
-    most: usize,
+    max: usize,
     /// There was more, and something is missing.
     outgrown: bool,
 }
@@ -74,10 +74,10 @@ impl Overlay {
 
     /// No changes yet, which may have at most this many bytes for each map. With more the overlay is
     /// [outgrown](Overlay::is_outgrown): it keeps no further values and cannot be committed.
-    pub fn within(most: usize) -> Overlay {
+    pub fn within(max: usize) -> Overlay {
         Overlay {
             maps: Vec::new(),
-            most,
+            max,
             outgrown: false,
         }
     }
@@ -106,7 +106,7 @@ impl Overlay {
         });
         let layer = &mut self.maps[place];
         let len = |value: Option<&[u8]>| value.map_or(0, <[u8]>::len);
-        let full = layer.bytes > self.most;
+        let full = layer.bytes > self.max;
         if full && value.is_some() {
             self.outgrown = true;
             return;
@@ -237,7 +237,7 @@ impl Overlay {
 
     /// Whether there are more bytes than there may be.
     pub fn is_outgrown(&self) -> bool {
-        self.outgrown || self.maps.iter().any(|layer| layer.bytes > self.most)
+        self.outgrown || self.maps.iter().any(|layer| layer.bytes > self.max)
     }
 
     /// The changes, as a commit makes them.
@@ -294,7 +294,7 @@ impl<M: Media> Db<M> {
     /// was changed then.
     pub fn commit(&self, overlay: Overlay) -> Result<(), Error> {
         if overlay.is_outgrown() {
-            return Err(Error::OverlayOutgrown(overlay.most));
+            return Err(Error::OverlayOutgrown(overlay.max));
         }
         let plan = Plan {
             changes: overlay.into_changes(),
@@ -334,12 +334,12 @@ mod tests {
         map: &Map,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
-        most: usize,
+        max: usize,
     ) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut seen = Vec::new();
         let scanned = overlay.scan(map, bounds, direction, &mut |key, value| {
             seen.push((key.to_vec(), value.to_vec()));
-            match seen.len() < most {
+            match seen.len() < max {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
             }
@@ -393,7 +393,7 @@ mod tests {
         fn an_overlay_shows_its_own_changes(
             before in prop::collection::vec(any::<Step>(), 0..30),
             within in prop::collection::vec(any::<Step>(), 0..30),
-            low: u8, high: u8, most in 1..20usize,
+            low: u8, high: u8, max in 1..20usize,
         ) {
             let db = Db::anonymous().expect("memory");
             let [ours, direct] = ["ours", "direct"].map(|name| db.map(name).expect("room"));
@@ -412,8 +412,8 @@ mod tests {
             for direction in [Direction::Forward, Direction::Reverse] {
                 for bounds in [all, (Bound::Included(&low[..]), Bound::Excluded(&high[..]))] {
                     prop_assert_eq!(
-                        seen(&overlay, &ours, bounds, direction, most),
-                        seen(&none, &direct, bounds, direction, most)
+                        seen(&overlay, &ours, bounds, direction, max),
+                        seen(&none, &direct, bounds, direction, max)
                     );
                 }
             }

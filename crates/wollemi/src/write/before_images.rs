@@ -61,7 +61,13 @@ impl Images {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn record(&self, map: &Arc<str>, place: &Place, current: Option<&[u8]>, shared: &mut Option<BeforeImage>) {
+    fn record(
+        &self,
+        map: &Arc<str>,
+        place: &Place,
+        current: Option<&[u8]>,
+        shared: &mut Option<BeforeImage>,
+    ) {
         let inner = &mut *self.lock();
         let images = inner.maps.entry(map.clone()).or_default();
         if self.outgrown.load(Relaxed) || images.contains_key(place) {

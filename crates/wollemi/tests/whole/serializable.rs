@@ -37,8 +37,8 @@ impl Random {
     }
 
     /// Different keys.
-    fn keys(&mut self, most: u64) -> Vec<Key> {
-        let mut keys: Vec<_> = (0..1 + self.below(most)).map(|_| self.key()).collect();
+    fn keys(&mut self, max: u64) -> Vec<Key> {
+        let mut keys: Vec<_> = (0..1 + self.below(max)).map(|_| self.key()).collect();
         keys.sort_unstable();
         keys.dedup();
         keys

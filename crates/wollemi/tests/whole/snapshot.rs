@@ -12,12 +12,12 @@ fn key() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(0..5u8, 0..4)
 }
 
-fn changes(most: usize) -> impl Strategy<Value = Vec<(Vec<u8>, Option<Vec<u8>>)>> {
+fn changes(max: usize) -> impl Strategy<Value = Vec<(Vec<u8>, Option<Vec<u8>>)>> {
     let value = prop_oneof![
         prop::collection::vec(any::<u8>(), 8),
         prop::collection::vec(any::<u8>(), 0..20)
     ];
-    prop::collection::vec((key(), prop::option::weighted(0.6, value)), 0..most)
+    prop::collection::vec((key(), prop::option::weighted(0.6, value)), 0..max)
 }
 
 fn bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
@@ -221,11 +221,11 @@ fn what_is_removed_meanwhile_is_shown() -> Outcome {
 /// that are not bounded so stay what they are.
 #[test]
 fn a_bounded_snapshot_takes_no_more() -> Outcome {
-    const MOST: u64 = 10_000;
+    const MAX: u64 = 10_000;
     let db = Db::anonymous()?;
     let map = db.map("m")?;
     map.load((0..100u32).map(|i| (i.to_be_bytes(), vec![1; 1000])))?;
-    let bounded = db.snapshot_within(MOST)?;
+    let bounded = db.snapshot_within(MAX)?;
     let whole = db.snapshot()?;
     map.upsert(0u32.to_be_bytes(), "new")?;
     let (view, mut begun) = (bounded.view(&map)?, bounded.view(&map)?.iter());
@@ -238,9 +238,9 @@ fn a_bounded_snapshot_takes_no_more() -> Outcome {
     for i in 0..100u32 {
         map.upsert(i.to_be_bytes(), "newer")?;
     }
-    assert!((1000..=MOST).contains(&bounded.memory()), "{}", bounded.memory());
-    assert!(whole.memory() > MOST);
-    let is_outgrown = |error: &Error| matches!(error, Error::SnapshotOutgrown(MOST));
+    assert!((1000..=MAX).contains(&bounded.memory()), "{}", bounded.memory());
+    assert!(whole.memory() > MAX);
+    let is_outgrown = |error: &Error| matches!(error, Error::SnapshotOutgrown(MAX));
     assert!(
         view.get(99u32.to_be_bytes())
             .is_err_and(|error| is_outgrown(&error))

@@ -465,7 +465,7 @@ fn no_write_skew() -> Outcome {
 #[test]
 fn no_phantoms() -> Outcome {
     const ROUNDS: u64 = 300;
-    const MOST: usize = 8;
+    const MAX: usize = 8;
     let db = Db::anonymous()?;
     let (entries, counts) = (db.map("m")?, db.map("counts")?);
     let over = AtomicBool::new(false);
@@ -477,10 +477,10 @@ fn no_phantoms() -> Outcome {
                     for round in 0..ROUNDS {
                         let change = |tx: &mut Transaction<'_>| {
                             let there: Vec<_> = tx.prefix(entries, "e")?.collect::<Result<_, _>>()?;
-                            assert!(there.len() <= MOST);
+                            assert!(there.len() <= MAX);
                             let key =
                                 |i| [b"e".as_slice(), &[(thread * 31 + round * 7 + i) as u8 % 16]].concat();
-                            if there.len() < MOST && round % 3 != 0 {
+                            if there.len() < MAX && round % 3 != 0 {
                                 tx.upsert(entries, key(0), "one")?;
                             } else if let Some((first, _)) = there.first() {
                                 tx.remove(entries, first)?;

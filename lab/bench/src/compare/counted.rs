@@ -13,7 +13,7 @@ use serde::Serialize;
 use wollemi::indexes::IndexKind;
 
 /// Counted are no more than this many keys of a kind: the first of those loaded where more are timed.
-const MOST_KEYS: usize = 200_000;
+const MAX_KEYS: usize = 200_000;
 
 /// What one kind of operations persists.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -36,7 +36,7 @@ pub fn count(
     ops: usize,
     seed: u64,
 ) -> Result<Vec<Persists>, Error> {
-    let keys = &Keys::generate(kind, keys.min(MOST_KEYS), seed);
+    let keys = &Keys::generate(kind, keys.min(MAX_KEYS), seed);
     let heap = &Place::Anonymous.create(Observed::Counting(Counting::new(Hardware::as_persistent())))?;
     let Observed::Counting(counting) = heap.media() else {
         return Ok(Vec::new());

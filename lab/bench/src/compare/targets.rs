@@ -36,7 +36,7 @@ impl Verdict {
     }
 }
 
-const MOST_BYTES_PER_KEY: f64 = 100.0;
+const MAX_BYTES_PER_KEY: f64 = 100.0;
 
 /// Every target whose operands were measured.
 pub fn verdicts(all: &[Compared]) -> Vec<Verdict> {
@@ -89,10 +89,10 @@ pub fn verdicts(all: &[Compared]) -> Vec<Verdict> {
             let measured = Summary {
                 median: bytes,
                 least: bytes,
-                most: bytes,
+                max: bytes,
             };
             let target = format!("{kind}: bytes a key, at most");
-            verdicts.push(Verdict::new(target, MOST_BYTES_PER_KEY, measured, false));
+            verdicts.push(Verdict::new(target, MAX_BYTES_PER_KEY, measured, false));
         }
     }
     verdicts

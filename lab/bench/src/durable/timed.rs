@@ -77,10 +77,10 @@ mod tests {
             turns.fetch_add(1, Relaxed);
             Ok(())
         });
-        let most = turns.into_inner() as f64 * 5.0 / time.as_secs_f64() / 1e3;
-        let least = most * time.as_secs_f64() / begun.elapsed().as_secs_f64();
+        let max = turns.into_inner() as f64 * 5.0 / time.as_secs_f64() / 1e3;
+        let least = max * time.as_secs_f64() / begun.elapsed().as_secs_f64();
         let rate = sample.unwrap().rate;
-        assert!((least..=most).contains(&rate), "{least} {rate} {most}");
+        assert!((least..=max).contains(&rate), "{least} {rate} {max}");
         let wrong = measure(2, 1, Duration::from_secs(3600), 1, |_| {
             Err(Error::Wrong("so".into()))
         });

@@ -37,23 +37,23 @@ const STEPS: u64 = 2_000;
 
 /// Over this many times the third-level cache, and no less than [`BEYOND_CACHES`] bytes, if an index is smaller and
 /// nothing else is said: of less, that cache holds what its other users leave, and that changes all the time. But no
-/// more than [`MOST_LINES`] a key, lest small runs take longer to calibrate than to run.
+/// more than [`MAX_LINES`] a key, lest small runs take longer to calibrate than to run.
 const CACHES: u64 = 4;
 const BEYOND_CACHES: u64 = 64 << 20;
-const MOST_LINES: u64 = 32;
+const MAX_LINES: u64 = 32;
 
 /// Over at most this many bytes, if nothing else is said and the caches are no larger: made within a tenth of a second.
-const MOST: u64 = 256 << 20;
+const MAX: u64 = 256 << 20;
 
 /// However large the caches are.
-const MOST_EVER: u64 = 1 << 30;
+const MAX_EVER: u64 = 1 << 30;
 
 /// The bytes to measure over beside this many keys, with a third-level cache of this many bytes, where that is known.
 fn footprint(keys: usize, cache: Option<u64>) -> u64 {
     let lines = |each: u64| (keys as u64).saturating_mul(each * LINE as u64);
     let beyond = cache.map_or(0, |bytes| bytes.saturating_mul(CACHES));
-    let beyond = beyond.clamp(BEYOND_CACHES, MOST_EVER);
-    lines(2).min(MOST).max(beyond.min(lines(MOST_LINES)))
+    let beyond = beyond.clamp(BEYOND_CACHES, MAX_EVER);
+    lines(2).min(MAX).max(beyond.min(lines(MAX_LINES)))
 }
 
 impl Calibrator {

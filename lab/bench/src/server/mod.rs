@@ -81,10 +81,10 @@ const LOADING: usize = 64;
 
 /// Reads a value's length.
 fn length(text: &str) -> Result<usize, String> {
-    const MOST: usize = 1 << 20;
+    const MAX: usize = 1 << 20;
     match crate::count(text) {
-        Ok(length) if length <= MOST => Ok(length),
-        _ => Err(format!("not a length from 1 to {MOST}")),
+        Ok(length) if length <= MAX => Ok(length),
+        _ => Err(format!("not a length from 1 to {MAX}")),
     }
 }
 

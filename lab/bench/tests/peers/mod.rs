@@ -148,8 +148,8 @@ pub fn transactions_lose_nothing(directory: &Path) {
         );
         // One thread alone has no conflicts, and neither has an engine with one writer at a time.
         let alone = case["threads"] == 1 || case["engine"] == "redb" || case["engine"] == "lmdb";
-        let most = case["conflicts_per_1000"]["most"].as_f64();
-        assert!(!alone || most == Some(0.0), "{case}");
+        let max = case["conflicts_per_1000"]["most"].as_f64();
+        assert!(!alone || max == Some(0.0), "{case}");
     }
     let about = objects.iter().filter(is("about")).map(|about| &about["engine"]);
     assert!(about.eq(engines), "{objects:?}");

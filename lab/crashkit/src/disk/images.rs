@@ -3,17 +3,17 @@
 use crate::Random;
 
 /// Ways to make choices, where `ways` says how many there are for each ([`Medium::choices`](super::Medium::choices)):
-/// all of them if there are at most `most`. Otherwise the oldest of all, the newest of all, one that lags behind all
+/// all of them if there are at most `max`. Otherwise the oldest of all, the newest of all, one that lags behind all
 /// others, one that is ahead of all others, and some by chance.
-pub fn images(ways: &[usize], most: usize, random: &mut Random) -> Vec<Vec<usize>> {
+pub fn images(ways: &[usize], max: usize, random: &mut Random) -> Vec<Vec<usize>> {
     let all = ways.iter().try_fold(1usize, |all, &ways| all.checked_mul(ways));
-    if all.is_some_and(|all| all <= most) {
+    if all.is_some_and(|all| all <= max) {
         return every(ways);
     }
     let oldest = vec![0; ways.len()];
     let newest: Vec<_> = ways.iter().map(|ways| ways - 1).collect();
     let mut picked = vec![oldest.clone(), newest.clone()];
-    while picked.len() < most.max(2) {
+    while picked.len() < max.max(2) {
         let one = random.below(ways.len() as u64) as usize;
         let other = random.below(ways[one] as u64) as usize;
         let image = match random.below(4) {

@@ -34,14 +34,14 @@ impl<S: Subject> Explorer<S> {
     /// Walks along what has come after a crash. Where it was looked for, there will be others: it does not use up all
     /// the images that are left.
     fn walk_after(&mut self, run: &Run<S>, from: Place, at: &At<'_, S>) -> Result<(), Box<Failure>> {
-        let most = match self.walk {
+        let max = match self.walk {
             Walk::Again(_) if at.crashes == 1 => self.left.min(self.left / PLACES + 1),
             _ => self.left,
         };
-        let kept = self.left - most;
-        self.left = most;
+        let kept = self.left - max;
+        self.left = max;
         // What comes late after a crash is judged as well as what comes first.
-        let spread = (run.crash_points() / (most / 4).max(1)).max(1);
+        let spread = (run.crash_points() / (max / 4).max(1)).max(1);
         let outer = std::mem::replace(&mut self.spread, spread);
         let walked = self.walk(run, from, at.known.left(), at.created);
         self.left = self.left.saturating_add(kept);

@@ -16,7 +16,7 @@ use std::ops::Range;
 const IMAGES: u64 = 200;
 
 /// How many threads go on one after the other, at most, before all do.
-const MOST_LEGS: u32 = 3;
+const MAX_LEGS: u32 = 3;
 
 /// One in this many plans is a relay.
 const RELAY: u32 = 4;
@@ -35,7 +35,7 @@ impl<S: Subject> Explorer<S> {
         let mut random = Random(!seed);
         for number in 0..self.settings.aimed {
             // Those of one leg first: what they find takes the fewest preemptions.
-            let legs = 1 + number * MOST_LEGS / self.settings.aimed;
+            let legs = 1 + number * MAX_LEGS / self.settings.aimed;
             let plan = match number % RELAY {
                 0 => scouted.relay(&mut random),
                 _ => scouted.aim(legs, &mut random),

@@ -43,14 +43,14 @@ impl<S: Subject> Explorer<S> {
             };
             let before = size(&least);
             // What fails while it goes on after a crash goes on only where another one may follow.
-            let most = (least.1.crashes + 1).min(settings.crashes);
-            self.settings.crashes = most;
-            for crashes in 1..most {
+            let max = (least.1.crashes + 1).min(settings.crashes);
+            self.settings.crashes = max;
+            for crashes in 1..max {
                 self.settings.crashes = crashes;
                 if attempt(self, least.0.clone(), &mut least) {
                     break;
                 }
-                self.settings.crashes = most;
+                self.settings.crashes = max;
             }
             for threads in 1..least.0.threads {
                 let history = History {

@@ -1,6 +1,6 @@
 //! What passes through the media: each call of the structure under test touches or saves its line, and is written down.
 
-use super::{Crash, Does, MOST_TURNS, Point};
+use super::{Crash, Does, MAX_TURNS, Point};
 use crate::log::{Event, Named, Site, Store, What};
 use pmem::{LINE, Media, Purpose};
 use std::panic::Location;
@@ -330,7 +330,7 @@ unsafe impl Media for Crash {
     fn wait(&self, turn: u32) {
         if self.0.threaded.load(Relaxed) {
             self.switch(Point::Wait);
-        } else if turn >= MOST_TURNS {
+        } else if turn >= MAX_TURNS {
             self.hang();
         }
         let left = self.0.steps.load(Relaxed);

@@ -60,10 +60,10 @@ impl Volatile {
 }
 
 /// More contents of one line than this are not looked at one by one.
-const MOST_VERSIONS: usize = 64;
+const MAX_VERSIONS: usize = 64;
 
 /// More stores past the cache to one line than this are not combined freely.
-const MOST_FREE: usize = 4;
+const MAX_FREE: usize = 4;
 
 impl Line {
     pub(super) fn is_settled(&self) -> bool {
@@ -180,7 +180,7 @@ impl Line {
         let mut add = |taken: [usize; 8], mask| {
             self.add(versions, &|i| nth[i].1 <= taken[nth[i].0], mask);
         };
-        if combinations <= MOST_VERSIONS {
+        if combinations <= MAX_VERSIONS {
             for number in 0..combinations {
                 let mut rest = number;
                 let taken = counts.map(|count| {
@@ -308,7 +308,7 @@ impl Versions {
 fn masks(count: usize) -> Vec<u64> {
     let count = count.min(63);
     let all = (1 << count) - 1;
-    if count <= MOST_FREE {
+    if count <= MAX_FREE {
         return (0..=all).collect();
     }
     let each = || (0..count).map(|i| 1_u64 << i);

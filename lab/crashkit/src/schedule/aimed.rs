@@ -290,7 +290,7 @@ impl Pilot {
             return true;
         }
         match (&mut flight.until, point) {
-            (Until::Operations(most), _) => flight.operations >= *most,
+            (Until::Operations(max), _) => flight.operations >= *max,
             (Until::Stored, Point::Access(access)) => {
                 flight.stored = access.at == self.plan.word && access.does == Does::Store;
                 false

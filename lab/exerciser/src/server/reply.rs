@@ -104,8 +104,8 @@ impl Sent {
     /// Whether `left` milliseconds may be left before `end`.
     pub fn may_be_left(self, end: End, left: u64) -> bool {
         let least = end.low.saturating_sub(self.to + SLACK);
-        let most = (end.high + SLACK).saturating_sub(self.from);
-        (least..=most).contains(&left)
+        let max = (end.high + SLACK).saturating_sub(self.from);
+        (least..=max).contains(&left)
     }
 }
 
@@ -239,10 +239,10 @@ impl fmt::Debug for Expected {
 
 /// Bytes as text, as many of them as are worth reading.
 pub(super) fn shown(bytes: &[u8]) -> String {
-    const MOST: usize = 160;
+    const MAX: usize = 160;
     match bytes.len() {
-        0..=MOST => bytes.escape_ascii().to_string(),
-        len => format!("{}… ({len} bytes)", bytes[..MOST].escape_ascii()),
+        0..=MAX => bytes.escape_ascii().to_string(),
+        len => format!("{}… ({len} bytes)", bytes[..MAX].escape_ascii()),
     }
 }
 

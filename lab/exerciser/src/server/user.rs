@@ -142,8 +142,8 @@ impl<'u> Session<'u> {
     }
 
     fn several(&mut self, protocol: Protocol) -> Result<(), Stop> {
-        let most = self.random.pick(&[1, 1, 3, 20, 100]).min(self.user.pipeline);
-        let count = 1 + self.random.below(most);
+        let max = self.random.pick(&[1, 1, 3, 20, 100]).min(self.user.pipeline);
+        let count = 1 + self.random.below(max);
         let mut steps: Vec<Step> = (0..count)
             .map(|_| match protocol {
                 Protocol::Memcached => self.draw(memcached::draw),

@@ -175,7 +175,7 @@ pub fn run(left: &Left, allowed: &Allowed, draw: Draw, random: &mut Random) -> R
         now: Bounds {
             durable: 0,
             done: if left.pool.is_some() { allowed.kept } else { 0 },
-            most: allowed.states.len() - 1,
+            max: allowed.states.len() - 1,
         },
     };
     let is_making = left.pool.is_none() && left.medium.names().iter().any(|name| name == "manifest");

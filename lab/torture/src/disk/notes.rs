@@ -51,7 +51,7 @@ pub struct Bounds {
     /// The newest state that has been reached.
     pub done: usize,
     /// The newest state to which an operation under way may lead.
-    pub most: usize,
+    pub max: usize,
 }
 
 /// What a process was told.
@@ -66,8 +66,8 @@ impl Notes {
     pub fn begin(&mut self, states: impl IntoIterator<Item = State>) -> usize {
         self.states
             .extend(states.into_iter().map(|state| Some(Arc::new(state))));
-        self.now.most = self.states.len() - 1;
-        self.now.most
+        self.now.max = self.states.len() - 1;
+        self.now.max
     }
 
     /// An operation has returned that has led to this state.
@@ -81,7 +81,7 @@ impl Notes {
     /// What a crash may leave when this is known.
     pub fn allowed(&self, bounds: Bounds) -> Allowed {
         Allowed {
-            states: self.states[bounds.durable..=bounds.most].to_vec(),
+            states: self.states[bounds.durable..=bounds.max].to_vec(),
             kept: bounds.done - bounds.durable,
         }
     }

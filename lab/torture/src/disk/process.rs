@@ -105,7 +105,7 @@ impl Process {
             Ok(answer) => {
                 self.notes().end(last, changes && then == Then::Durable);
                 let all = self.notes().now;
-                if all.durable == all.most {
+                if all.durable == all.max {
                     self.touched.clear();
                 }
                 Ok(Some(answer))

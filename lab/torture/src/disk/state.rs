@@ -119,8 +119,8 @@ pub fn value(number: u64, random: &mut Random) -> Arc<[u8]> {
         let mut random = Random(2);
         (0..4000).map(|_| random.next() as u8).collect()
     });
-    let most = *random.pick(&[9, 9, 20, 20, 100, 400, 400, 1500, 3500]);
-    let len = random.below(most) as usize;
+    let max = *random.pick(&[9, 9, 20, 20, 100, 400, 400, 1500, 3500]);
+    let len = random.below(max) as usize;
     let from = number as usize % 200;
     let bytes = [&number.to_le_bytes()[..], &noise[from..]].concat();
     bytes[..len].into()

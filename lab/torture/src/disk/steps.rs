@@ -345,7 +345,7 @@ impl Process {
     fn synced(&mut self, reached: usize) {
         self.notes().end(reached, true);
         let now = self.notes().now;
-        if now.durable == now.most {
+        if now.durable == now.max {
             self.touched.clear();
         }
     }

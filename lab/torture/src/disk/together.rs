@@ -217,7 +217,7 @@ impl Together {
                 .iter()
                 .filter(|(of, _, since)| *of == number && *since <= event);
             let least = told.map(|(_, least, _)| *least as usize).max().unwrap_or(0);
-            let most = writes.iter().take_while(|write| write.begun <= event).count();
+            let max = writes.iter().take_while(|write| write.begun <= event).count();
             let prefix = format!("{number} ").into_bytes();
             let mut held = BTreeMap::new();
             for (map, entries) in &found.0 {
@@ -227,7 +227,7 @@ impl Together {
             }
             let mut state = BTreeMap::new();
             let mut is_one = least == 0 && held.is_empty();
-            for (n, write) in writes[..most].iter().enumerate() {
+            for (n, write) in writes[..max].iter().enumerate() {
                 for (map, key) in &write.keys {
                     state.insert((*map, key.clone()), bytes(n as u64 + 1, write.len));
                 }
@@ -243,7 +243,7 @@ impl Together {
                 });
                 let numbers: Vec<_> = numbers.collect();
                 return Err(Trouble::Wrong(format!(
-                    "thread {number} has begun {most} writes, {least} of which were acknowledged or read, and of \
+                    "thread {number} has begun {max} writes, {least} of which were acknowledged or read, and of \
                      these there is {numbers:?}"
                 )));
             }

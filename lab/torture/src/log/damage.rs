@@ -54,10 +54,10 @@ fn log_of(random: &mut Random) -> Result<(Medium, Truth), Trouble> {
         ..Truth::nothing()
     };
     for number in 0..10 + random.below(30) {
-        let most = *random.pick(&[20, 200, 600, 3000, LONGEST as u64 / 2]);
+        let max = *random.pick(&[20, 200, 600, 3000, LONGEST as u64 / 2]);
         let content = Content {
             number,
-            len: random.below(most) as usize,
+            len: random.below(max) as usize,
         };
         let end = match content.with(|changes| log.append(changes)) {
             Ok(end) => end,

@@ -267,10 +267,10 @@ impl Process {
 }
 
 fn draw_content(number: u64, random: &mut Random) -> Content {
-    let most = *random.pick(&[8, 100, 100, 200, 600, 600, 1500, 9000, LONGEST]);
+    let max = *random.pick(&[8, 100, 100, 200, 600, 600, 1500, 9000, LONGEST]);
     Content {
         number,
-        len: random.below(most as u64) as usize,
+        len: random.below(max as u64) as usize,
     }
 }
 

@@ -17,7 +17,7 @@ use std::ops::Bound;
 const ROUNDS: usize = 4;
 
 /// Keys that a filling adds, at most.
-const MOST: usize = 2500;
+const MAX: usize = 2500;
 
 /// The most children of a node that can still grow.
 const BRINKS: [usize; 3] = [4, 16, 48];
@@ -57,7 +57,7 @@ impl OfIndex {
         // Nothing that is retired serves again, so that a place tells an object.
         let _kept = self.name_object.map(|_| heap::pin());
         let before = self.objects(live)?;
-        let (places, most) = (places(map), map.len() + MOST);
+        let (places, max) = (places(map), map.len() + MAX);
         // Of some bytes of the first nodes, so that those get new children too.
         for byte in 0..=255 {
             let key: Bytes = match map.keys().nth(random.below(map.len() as u64) as usize) {
@@ -79,7 +79,7 @@ impl OfIndex {
                 let free = (0..=255_u8).map(|i| first.wrapping_add(i));
                 let free = free.filter(|byte| !bytes.contains(byte));
                 for byte in free.take(brink + 1 - bytes.len()) {
-                    if map.len() >= most {
+                    if map.len() >= max {
                         break 'round;
                     }
                     let mut key = place.to_vec();
@@ -88,7 +88,7 @@ impl OfIndex {
                 }
             }
             same = unchanged(&before, &self.objects(live)?);
-            if same.is_empty() || map.len() >= most {
+            if same.is_empty() || map.len() >= max {
                 break;
             }
         }

@@ -7,19 +7,19 @@ use std::ops::{Bound, ControlFlow};
 
 pub(super) type Entry<'g> = (&'g [u8], Value<'g>);
 
-/// What a scan finds, at most one more than `most`.
+/// What a scan finds, at most one more than `max`.
 pub(super) fn scan<'g>(
     index: &'g dyn Index,
     direction: Direction,
     guard: &'g heap::Guard,
-    most: usize,
+    max: usize,
 ) -> Result<Vec<Entry<'g>>, String> {
-    let mut found: Vec<Entry<'g>> = Vec::with_capacity(most);
+    let mut found: Vec<Entry<'g>> = Vec::with_capacity(max);
     let all = Bound::Unbounded;
     let done = index.scan(all, all, direction, guard, &mut |key, value| {
         found.push((key, value));
         // One too many is enough to be wrong.
-        if found.len() > most {
+        if found.len() > max {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
@@ -32,8 +32,8 @@ pub(super) fn scan<'g>(
 /// Scans both ways and gets everything: which of the allowed states it is.
 pub(super) fn read_all(index: &dyn Index, verdict: &Verdict<'_, OfIndex>) -> Result<usize, String> {
     let guard = heap::pin();
-    let most = verdict.allowed.iter().map(|map| map.len()).max().unwrap_or(0);
-    let found = scan(index, Direction::Forward, &guard, most)?;
+    let max = verdict.allowed.iter().map(|map| map.len()).max().unwrap_or(0);
+    let found = scan(index, Direction::Forward, &guard, max)?;
     let is = |map: &Map| {
         let equal = |((key, value), (other, expected)): (&Entry<'_>, (&Bytes, &Bytes))| {
             **key == **other && value[..] == expected[..]
@@ -43,7 +43,7 @@ pub(super) fn read_all(index: &dyn Index, verdict: &Verdict<'_, OfIndex>) -> Res
     let Some(which) = verdict.allowed.iter().position(|map| is(map)) else {
         return Err(difference(&found, verdict.allowed));
     };
-    let back = scan(index, Direction::Reverse, &guard, most)?;
+    let back = scan(index, Direction::Reverse, &guard, max)?;
     if !found.iter().eq(back.iter().rev()) {
         return Err("the scan downward differs from the scan upward".into());
     }

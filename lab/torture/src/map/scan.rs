@@ -22,7 +22,7 @@ pub struct Scan {
     /// From which side.
     pub direction: Direction,
     /// After this many keys the visitor has enough.
-    pub most: usize,
+    pub max: usize,
 }
 
 impl fmt::Debug for Scan {
@@ -37,8 +37,8 @@ impl fmt::Debug for Scan {
             Direction::Forward => write!(f, "upward from {lower} to {upper}")?,
             Direction::Reverse => write!(f, "downward from {upper} to {lower}")?,
         }
-        if self.most < usize::MAX {
-            write!(f, ", {} at most", self.most)?;
+        if self.max < usize::MAX {
+            write!(f, ", {} at most", self.max)?;
         }
         Ok(())
     }
@@ -69,7 +69,7 @@ impl Scan {
             lower,
             upper,
             direction: *random.pick(&[Direction::Forward, Direction::Reverse]),
-            most: *random.pick(&[1, 2, 5, usize::MAX, usize::MAX, usize::MAX]),
+            max: *random.pick(&[1, 2, 5, usize::MAX, usize::MAX, usize::MAX]),
         }
     }
 
@@ -86,8 +86,8 @@ impl Scan {
         let entries = map.iter().filter(|(key, _)| self.contains(key));
         let copied = |(key, value): (&Bytes, &Bytes)| (key.clone(), value.clone());
         match self.direction {
-            Direction::Forward => entries.take(self.most).map(copied).collect(),
-            Direction::Reverse => entries.rev().take(self.most).map(copied).collect(),
+            Direction::Forward => entries.take(self.max).map(copied).collect(),
+            Direction::Reverse => entries.rev().take(self.max).map(copied).collect(),
         }
     }
 
@@ -97,7 +97,7 @@ impl Scan {
         let (lower, upper) = (slice(&self.lower), slice(&self.upper));
         index.scan(lower, upper, self.direction, &guard, &mut |key, value| {
             visited.push((key.into(), value[..].into()));
-            if visited.len() < self.most {
+            if visited.len() < self.max {
                 ControlFlow::Continue(())
             } else {
                 ControlFlow::Break(())
@@ -130,7 +130,7 @@ impl Scan {
             }
         }
         // What comes behind the last was not asked for, if that were as many as it wanted.
-        let last = visited.last().filter(|_| visited.len() >= self.most);
+        let last = visited.last().filter(|_| visited.len() >= self.max);
         let is_asked_for = |key: &[u8]| {
             self.contains(key) && last.is_none_or(|(last, _)| **last == *key || is_before(key, last))
         };
@@ -185,11 +185,11 @@ mod tests {
     /// What a scan answers of a map that stands still is allowed, and each way to be wrong is not.
     #[test]
     fn wrong_answers_are_told() {
-        let scan = |direction, most| Scan {
+        let scan = |direction, max| Scan {
             lower: Bound::Included(b"b"[..].into()),
             upper: Bound::Excluded(b"e"[..].into()),
             direction,
-            most,
+            max,
         };
         let states = [&map(&["a", "b", "c", "e"]), &map(&["a", "b", "d", "e"])];
         let up = scan(Direction::Forward, usize::MAX);

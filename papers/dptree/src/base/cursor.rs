@@ -106,11 +106,11 @@ impl<'t, 'g> Cursor<'t, 'g> {
         }
     }
 
-    /// Takes pairs that were read and have a prefix before `limit`, if there is one, and no more than `most`.
+    /// Takes pairs that were read and have a prefix before `limit`, if there is one, and no more than `max`.
     #[inline]
-    pub(crate) fn take_before(&mut self, limit: Option<u64>, most: usize, into: &mut Vec<Entry>) {
+    pub(crate) fn take_before(&mut self, limit: Option<u64>, max: usize, into: &mut Vec<Entry>) {
         let ahead = &self.entries[self.passed..];
-        let ahead = &ahead[..ahead.len().min(most)];
+        let ahead = &ahead[..ahead.len().min(max)];
         let is_before = |entry: &Entry| match (limit, self.direction) {
             (None, _) => true,
             (Some(limit), Direction::Forward) => entry.prefix < limit,

@@ -46,7 +46,7 @@ impl Base {
     pub(crate) fn open<M: Media>(heap: &Access<M>, root: &Root, capacity: usize) -> Result<Base, Error> {
         let media = heap.media();
         let state = root.state(media);
-        let most = heap.pool().len() / leaf::extent(capacity) as u64;
+        let max = heap.pool().len() / leaf::extent(capacity) as u64;
         let mut leaves = Vec::new();
         let mut lasts = Vec::new();
         let mut keys = 0;
@@ -54,7 +54,7 @@ impl Base {
         while let Some(offset) = link.offset() {
             let leaf = LeafRef::at(heap, link)?;
             let tagged = link.tag() == tag::LEAF[state.version];
-            if leaf.capacity() != capacity || !tagged || leaves.len() as u64 >= most {
+            if leaf.capacity() != capacity || !tagged || leaves.len() as u64 >= max {
                 return Err(Fault {
                     what: "list of leaves",
                     offset: offset.get(),

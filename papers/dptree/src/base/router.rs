@@ -137,8 +137,8 @@ mod tests {
     fn ranks_count() {
         for seed in 0..300 {
             let mut random = Random::new(seed);
-            let most = if random.one_in(2) { 3 } else { 256 };
-            let alphabet = 1 + random.below(most);
+            let max = if random.one_in(2) { 3 } else { 256 };
+            let alphabet = 1 + random.below(max);
             let mut key = |longest: usize| -> Vec<u8> {
                 let len = random.below(longest + 1);
                 (0..len).map(|_| random.below(alphabet) as u8).collect()

@@ -23,13 +23,13 @@ pub(crate) fn replay<M: Media>(
     apply: &mut dyn FnMut(Entry) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let media = heap.media();
-    let most = heap.pool().len() / 256;
+    let max = heap.pool().len() / 256;
     let mut pages: Vec<Link> = Vec::new();
     let mut link = root.log(log.number)[partition].peek(media);
     while let Some(offset) = link.offset() {
         let head = PageHead::at(heap, link)?;
         let fits = head.extent(media)? == log.shape.page;
-        if head.number.load(media) != log.number || !fits || pages.len() as u64 > most {
+        if head.number.load(media) != log.number || !fits || pages.len() as u64 > max {
             return Err(Fault {
                 what: "a log page does not belong to its log",
                 offset: offset.get(),

@@ -7,7 +7,7 @@ use super::base::Head;
 use super::build::{Bounds, draft_inner_base, draft_leaf_base};
 use super::content::{Content, Remains};
 use super::help::LONG_INNER;
-use super::link::{BASE, Kind, MOST_PAIRS, depth, is_emptied, is_mark, kind, same_place};
+use super::link::{BASE, Kind, MAX_PAIRS, depth, is_emptied, is_mark, kind, same_place};
 use super::page::Page;
 use super::write::{LONG, Writer, is_whole};
 use heap::{Error, MayBeFull};
@@ -40,7 +40,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             });
         }
         let (content, remains) = page.pairs_and_remains(self.heap)?;
-        if content.items.len() > MOST_PAIRS {
+        if content.items.len() > MAX_PAIRS {
             return Ok(false);
         }
         let replaced = self.replace(page, remains, |batch| {

@@ -19,7 +19,7 @@
 
 use super::aim::Aim;
 use super::build::{Bounds, draft_cell, draft_inner_base};
-use super::link::{Kind, LEVELS, MOST_DEEP, cell_tag, delta_tag, depth, is_mark, kind, level_of, same_place};
+use super::link::{Kind, LEVELS, MAX_DEEP, cell_tag, delta_tag, depth, is_mark, kind, level_of, same_place};
 use super::object::{Range, RangeRef, draft_to_fit, lengths};
 use super::page::Page;
 use super::write::Writer;
@@ -63,7 +63,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
                 return Ok(None);
             }
         }
-        if depth(parent.head) == MOST_DEEP {
+        if depth(parent.head) == MAX_DEEP {
             self.consolidate(parent)?;
             return Ok(None);
         }

@@ -24,17 +24,17 @@ const PART: u16 = 2 << APART_SHIFT;
 const APART_INFO: u16 = (1 << APART_SHIFT) - 1;
 
 /// The most deltas and marks above a base.
-pub(super) const MOST_DEEP: u16 = (1 << DEPTH_BITS) - 1;
+pub(super) const MAX_DEEP: u16 = (1 << DEPTH_BITS) - 1;
 
 /// What is added to a delta's depth to name its pair in a head.
 pub(super) const FIRST_DELTA: u16 = 2015;
 
 /// What says that no entry of the base counts.
 const ALL_GONE: u16 = u16::MAX >> DEPTH_BITS;
-const _: () = assert!(FIRST_DELTA + MOST_DEEP < ALL_GONE);
+const _: () = assert!(FIRST_DELTA + MAX_DEEP < ALL_GONE);
 
 /// The most pairs of a leaf, so that a head can name each.
-pub(super) const MOST_PAIRS: usize = FIRST_DELTA as usize;
+pub(super) const MAX_PAIRS: usize = FIRST_DELTA as usize;
 
 /// Levels that a tree may have.
 pub(super) const LEVELS: u8 = 64;
@@ -106,7 +106,7 @@ pub(super) fn part_tag(count: usize) -> Tag {
 
 /// The tag of a link to a delta or mark above this many others.
 pub(super) fn delta_tag(kind: Kind, above: u16) -> Tag {
-    tag(kind, (above + 1).min(MOST_DEEP))
+    tag(kind, (above + 1).min(MAX_DEEP))
 }
 
 #[inline(always)]
@@ -147,7 +147,7 @@ pub(super) fn level_of(link: Link) -> Option<u8> {
 pub(super) fn depth(link: Link) -> u16 {
     match kind(link) {
         Kind::Apart => 0,
-        _ => info(link) & MOST_DEEP,
+        _ => info(link) & MAX_DEEP,
     }
 }
 
@@ -174,7 +174,7 @@ pub(super) fn emptied(link: Link) -> Link {
 
 /// The head of the same chain, from which this pair is removed.
 pub(super) fn with_gone(head: Link, gone: u16) -> Link {
-    head.with_tag(tag(kind(head), gone << DEPTH_BITS | info(head) & MOST_DEEP))
+    head.with_tag(tag(kind(head), gone << DEPTH_BITS | info(head) & MAX_DEEP))
 }
 
 /// Whether a node with this head is amid a structure modification: its next writer ends that first.
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(apart(of(RECORD)), Some(Apart::Record));
         assert_eq!(apart(of(part_tag(700))), Some(Apart::Part(700)));
         assert_eq!((apart(of(BASE)), depth(of(BASE)), gone(of(BASE))), (None, 0, 0));
-        for above in 0..MOST_DEEP {
+        for above in 0..MAX_DEEP {
             let head = of(delta_tag(Kind::Put, above));
             assert!(!is_emptied(head) && is_emptied(emptied(head)));
             assert_eq!((gone(emptied(head)), depth(emptied(head))), (0, above + 1));

@@ -76,14 +76,14 @@ pub(super) fn draft_to_fit<'e, 'h, T: Persistent, M: Media>(
     batch: &Batch<'e, '_, M>,
     make: impl Fn(usize) -> T,
 ) -> Result<Draft<'e, 'h, T>, Error> {
-    const MOST: usize = 32 << 10;
+    const MAX: usize = 32 << 10;
     let full = match heap.draft(make(0), tail, batch) {
         Err(error) if error.is_full() => error,
         done => return done,
     };
     let least = size_of::<T>() + tail;
     let mut len = least;
-    while len < MOST {
+    while len < MAX {
         // About as the heap's classes ascend.
         len = match len {
             ..256 => (len + 1).next_multiple_of(32),

@@ -4,7 +4,7 @@
 //! no writer takes the first before
 //!
 //! 1. the parent's chain has room for the delta that tells of it. A chain that cannot be consolidated ends at
-//!    [`MOST_DEEP`]; splits use the first few deltas of it, and removals most of the others, since they shorten what is to
+//!    [`MAX_DEEP`]; splits use the first few deltas of it, and removals most of the others, since they shorten what is to
 //!    be consolidated;
 //! 2. the memory for the later steps was allocated once, and given back.
 //!
@@ -12,7 +12,7 @@
 
 use super::aim::Aim;
 use super::help::LONG_INNER;
-use super::link::{MOST_DEEP, depth};
+use super::link::{MAX_DEEP, depth};
 use super::object::{Cell, draft_to_fit};
 use super::page::Page;
 use super::write::Writer;
@@ -20,18 +20,18 @@ use heap::Error;
 use pmem::{Batch, Draft, Link, Media, PSlot, PWord, Purpose, persist_scope};
 
 /// The depth of a parent's chain from which on no child splits.
-const MOST_FOR_SPLITS: u16 = 2 * LONG_INNER;
+const MAX_FOR_SPLITS: u16 = 2 * LONG_INNER;
 
 /// The depth of a parent's chain from which on no child is removed. The rest is for writers that have looked side by side.
-const MOST_FOR_REMOVALS: u16 = MOST_DEEP - 7;
-const _: () = assert!(MOST_FOR_SPLITS < MOST_FOR_REMOVALS);
+const MAX_FOR_REMOVALS: u16 = MAX_DEEP - 7;
+const _: () = assert!(MAX_FOR_SPLITS < MAX_FOR_REMOVALS);
 
 impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
     /// Whether the parent takes the delta of a split at this separator. If not, the parent is consolidated, and the caller
     /// looks again.
     pub(super) fn parent_takes_split(&self, page: Page<'a>, separator: &[u8]) -> Result<bool, Error> {
         match self.locate(Aim::to(separator), page.level + 1)? {
-            Some(parent) => self.is_shorter(parent, MOST_FOR_SPLITS),
+            Some(parent) => self.is_shorter(parent, MAX_FOR_SPLITS),
             None => Ok(true),
         }
     }
@@ -55,7 +55,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
     pub(super) fn has_room_for_removal(&self, page: Page<'a>) -> Result<bool, Error> {
         let low = page.low(self.heap)?;
         if let Some(parent) = self.locate(Aim::to(low), page.level + 1)? {
-            if !self.is_shorter(parent, MOST_FOR_REMOVALS)? {
+            if !self.is_shorter(parent, MAX_FOR_REMOVALS)? {
                 return Ok(false);
             }
             // Where the parent begins with the node, the parent goes first.
@@ -77,8 +77,8 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
     }
 
     /// Whether a parent's chain is shorter than this; if not, it is consolidated.
-    fn is_shorter(&self, parent: Page<'a>, most: u16) -> Result<bool, Error> {
-        if depth(parent.head) < most {
+    fn is_shorter(&self, parent: Page<'a>, max: u16) -> Result<bool, Error> {
+        if depth(parent.head) < max {
             return Ok(true);
         }
         if self.consolidate(parent)? {

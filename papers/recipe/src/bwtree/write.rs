@@ -10,7 +10,7 @@
 
 use super::aim::Aim;
 use super::base::BaseRef;
-use super::link::{FIRST_DELTA, Kind, MOST_DEEP, RECORD, delta_tag, depth, gone, is_mark, kind, with_gone};
+use super::link::{FIRST_DELTA, Kind, MAX_DEEP, RECORD, delta_tag, depth, gone, is_mark, kind, with_gone};
 use super::object::{Pair, PairRef, set_flag};
 use super::page::{Found, Page, descend, follow};
 use super::{BwTree, root_at};
@@ -122,7 +122,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             }
         }
         self.settle_gone(page)?;
-        if depth(page.head) == MOST_DEEP {
+        if depth(page.head) == MAX_DEEP {
             self.consolidate(page)?;
             return Ok(false);
         }

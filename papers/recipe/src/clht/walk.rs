@@ -16,7 +16,7 @@ use std::ops::{Bound, ControlFlow, Range};
 
 /// Home buckets that are read at a time at first, and at most.
 const FIRST: usize = 4;
-const MOST: usize = 32;
+const MAX: usize = 32;
 
 type Bounds<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);
 
@@ -86,7 +86,7 @@ impl<M: Media> Clht<M> {
         let mut left = number(low)..number(high) + 1;
         while !left.is_empty() {
             let part = take(&mut left, walk.some, walk.direction);
-            walk.some = (walk.some * 2).min(MOST);
+            walk.some = (walk.some * 2).min(MAX);
             let mut pairs = Vec::with_capacity(part.len() * SLOTS);
             for bucket in &buckets[part] {
                 self.read_chain(bucket, &mut pairs)?;

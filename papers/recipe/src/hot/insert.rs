@@ -16,11 +16,11 @@
 //! ```
 //!
 //! **Where pull-ups end.** Of keys that part one after the other (prefixes of each other, say) all nodes on the way may
-//! be full, and each insert would copy all of them. After [`MOST_PULLS`] the branch stays below, in an intermediate
+//! be full, and each insert would copy all of them. After [`MAX_PULLS`] the branch stays below, in an intermediate
 //! node, which then takes those to come. Heights only guide inserts, so that one may be too low there.
 
 use super::build::Made;
-use super::layout::MOST;
+use super::layout::MAX_ENTRIES;
 use super::lock::Parent;
 use super::node::Node;
 use super::plan::{Item, Plan};
@@ -33,7 +33,7 @@ use index::{Action, Edit};
 use pmem::{Locked, Media};
 
 /// How many full nodes an insert splits at most. More than a tree of 10^8 random keys is high.
-const MOST_PULLS: usize = 8;
+const MAX_PULLS: usize = 8;
 
 impl<'a, M: Media> Writer<'a, M> {
     /// The key differs at `position` from the leaf at the end of the path, and from no key of its way before.
@@ -53,7 +53,7 @@ impl<'a, M: Media> Writer<'a, M> {
         let below = path.steps.get(depth + 1).and_then(|below| below.node);
         match (plan, below) {
             (Some(plan), _) if branch => self.insert_into(path, depth, plan, position, edit),
-            (_, Some(node)) if node.shape.count < MOST => {
+            (_, Some(node)) if node.shape.count < MAX_ENTRIES => {
                 self.insert_into(path, depth + 1, Plan::of_ways(&node)?, position, edit)
             }
             (Some(plan), Some(node)) if height <= node.height().saturating_add(1) => {
@@ -154,7 +154,7 @@ impl<'a, M: Media> Writer<'a, M> {
         let mut replaced = vec![(locked, at, node)];
         let parent = loop {
             let height = node.height();
-            if plan.len() <= MOST {
+            if plan.len() <= MAX_ENTRIES {
                 media.comes_to(if replaced.len() == 1 {
                     "normal insert"
                 } else {
@@ -225,5 +225,5 @@ impl<'a, M: Media> Writer<'a, M> {
 
 /// Whether a branch of a node of this height, one of so many that are replaced, is pulled up into the node above.
 fn takes_branch(above: &Node<'_>, height: u16, replaced: usize) -> bool {
-    above.height() <= height.saturating_add(1) && (above.shape.count < MOST || replaced < MOST_PULLS)
+    above.height() <= height.saturating_add(1) && (above.shape.count < MAX_ENTRIES || replaced < MAX_PULLS)
 }

@@ -15,7 +15,7 @@ use art::partial::{Width, partials_size};
 use pmem::{Link, PSlot, Tag};
 
 /// The most entries of a node: the paper's k.
-pub(super) const MOST: usize = 32;
+pub(super) const MAX_ENTRIES: usize = 32;
 
 /// Bytes of a window: the word under a single mask.
 pub(super) const WINDOW: usize = 8;
@@ -109,7 +109,7 @@ pub(super) fn target(link: Link) -> Target {
         NODE => {
             let (count, layout) = (high & 63, high >> (LAYOUT_SHIFT - COUNT_SHIFT));
             match ALL.get(layout) {
-                Some(&layout) if count.wrapping_sub(2) <= MOST - 2 => Target::Node(Shape {
+                Some(&layout) if count.wrapping_sub(2) <= MAX_ENTRIES - 2 => Target::Node(Shape {
                     layout,
                     count,
                     bits: high as u16,
@@ -158,8 +158,8 @@ impl Shape {
 pub(super) struct Selection {
     pub(super) layout: Layout,
     /// Numbers of bytes, of the multi layouts only.
-    pub(super) numbers: [u16; MOST],
-    pub(super) masks: [u8; MOST],
+    pub(super) numbers: [u16; MAX_ENTRIES],
+    pub(super) masks: [u8; MAX_ENTRIES],
     /// Of a single mask, the first byte of its window; else, a bit for each number that stands for the bit that says
     /// that a key goes on.
     pub(super) select: u32,
@@ -173,8 +173,8 @@ impl Selection {
             9..=16 => Width::Two,
             _ => Width::Four,
         };
-        let mut numbers = [0; MOST];
-        let mut masks = [0; MOST];
+        let mut numbers = [0; MAX_ENTRIES];
+        let mut masks = [0; MAX_ENTRIES];
         let (mut groups, mut select) = (0_usize, 0_u32);
         for &position in positions {
             let (byte, higher) = position::parts(position);
@@ -194,7 +194,7 @@ impl Selection {
         let last = usize::from(numbers[groups.saturating_sub(1)]);
         let window = (last + 1).saturating_sub(WINDOW);
         if select == 0 && usize::from(numbers[0]) >= window {
-            let mut single = [0; MOST];
+            let mut single = [0; MAX_ENTRIES];
             for (number, mask) in numbers.iter().zip(&masks).take(groups) {
                 single[usize::from(*number) - window] = *mask;
             }
@@ -203,7 +203,7 @@ impl Selection {
                     masks: Masks::Single,
                     width,
                 },
-                numbers: [0; MOST],
+                numbers: [0; MAX_ENTRIES],
                 masks: single,
                 select: window as u32,
             };
@@ -211,7 +211,7 @@ impl Selection {
         let bytes = match groups {
             0..=8 => 8,
             9..=16 => 16,
-            _ => MOST,
+            _ => MAX_ENTRIES,
         };
         Selection {
             layout: Layout {
@@ -252,7 +252,7 @@ mod tests {
         ];
         for (positions, layout) in positions.iter().zip(ALL) {
             assert_eq!(Selection::of(positions).layout, layout, "{positions:?}");
-            for count in 2..=MOST {
+            for count in 2..=MAX_ENTRIES {
                 let shape = Shape::new(layout, count);
                 assert_eq!(target(Link::NULL.with_tag(shape.tag())), Target::Node(shape));
             }
@@ -270,7 +270,7 @@ mod tests {
         const MARK: u64 = 1;
         let shapes = ALL
             .into_iter()
-            .flat_map(|layout| (2..=MOST).map(move |count| Shape::new(layout, count)));
+            .flat_map(|layout| (2..=MAX_ENTRIES).map(move |count| Shape::new(layout, count)));
         let tags = shapes.map(Shape::tag).chain([LEAF_TAG, ROOT_TAG]);
         for tag in tags {
             assert_eq!(tag.get() & MARK, 0);

@@ -19,7 +19,7 @@
 //! I4 A slot is null only where a key was removed in a full pool; a node has at least one that is not. The next writer
 //!    that comes there replaces the node by a copy without such slots.
 
-use super::layout::{HEAD, MOST, Masks, Shape, Target, WINDOW, target};
+use super::layout::{HEAD, MAX_ENTRIES, Masks, Shape, Target, WINDOW, target};
 use super::position::{Position, bit_of, goes_on};
 use art::damaged;
 use art::partial::{Width, last_subset};
@@ -144,8 +144,8 @@ impl<'g> Node<'g> {
     }
 
     /// The bytes of a key that are to be looked at, and their masks.
-    fn gather(&self, key: &[u8], bytes: usize) -> ([u64; MOST / 8], [u64; MOST / 8]) {
-        let mut gathered = [0_u8; MOST];
+    fn gather(&self, key: &[u8], bytes: usize) -> ([u64; MAX_ENTRIES / 8], [u64; MAX_ENTRIES / 8]) {
+        let mut gathered = [0_u8; MAX_ENTRIES];
         let select = self.select();
         let numbers = self.fixed[..bytes * 2].as_chunks::<2>().0;
         for (i, (byte, number)) in gathered.iter_mut().zip(numbers).enumerate() {
@@ -155,7 +155,7 @@ impl<'g> Node<'g> {
                 _ => u8::from(found.is_some()),
             };
         }
-        let (mut words, mut masks) = ([0; MOST / 8], [0; MOST / 8]);
+        let (mut words, mut masks) = ([0; MAX_ENTRIES / 8], [0; MAX_ENTRIES / 8]);
         let all_masks = self.fixed[bytes * 2..].as_chunks::<8>().0;
         for (i, (word, bytes)) in words.iter_mut().zip(gathered.as_chunks::<8>().0).enumerate() {
             *word = u64::from_be_bytes(*bytes);

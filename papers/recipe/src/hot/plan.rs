@@ -8,7 +8,7 @@
 //! I2 Each branching bit is set in some partial key: two neighbours' partial keys differ first in the bit where their
 //!    ways part, which the second has set.
 
-use super::layout::{MOST, Selection, Shape};
+use super::layout::{MAX_ENTRIES, Selection, Shape};
 use super::node::Node;
 use super::position::Position;
 use art::partial::{deposit, extract};
@@ -27,20 +27,20 @@ pub(super) enum Item {
 /// A node to be made.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    positions: [Position; MOST],
+    positions: [Position; MAX_ENTRIES],
     bits: usize,
-    partials: [u32; MOST + 1],
-    items: [Item; MOST + 1],
+    partials: [u32; MAX_ENTRIES + 1],
+    items: [Item; MAX_ENTRIES + 1],
     len: usize,
 }
 
 impl Plan {
     fn empty() -> Plan {
         Plan {
-            positions: [0; MOST],
+            positions: [0; MAX_ENTRIES],
             bits: 0,
-            partials: [0; MOST + 1],
-            items: [Item::Old(Link::NULL); MOST + 1],
+            partials: [0; MAX_ENTRIES + 1],
+            items: [Item::Old(Link::NULL); MAX_ENTRIES + 1],
             len: 0,
         }
     }
@@ -63,7 +63,7 @@ impl Plan {
     pub(super) fn of_ways(node: &Node<'_>) -> Result<Plan, Fault> {
         let mut plan = Plan::empty();
         node.positions(|position| {
-            if plan.bits < MOST - 1 {
+            if plan.bits < MAX_ENTRIES - 1 {
                 plan.positions[plan.bits] = position;
             }
             plan.bits += 1;
@@ -82,7 +82,10 @@ impl Plan {
 
     /// Whether the invariants hold, and it is small enough for a node.
     pub(super) fn is_sound(&self) -> bool {
-        if !(1..MOST).contains(&self.bits) || !(2..=MOST).contains(&self.len) || self.partials[0] != 0 {
+        if !(1..MAX_ENTRIES).contains(&self.bits)
+            || !(2..=MAX_ENTRIES).contains(&self.len)
+            || self.partials[0] != 0
+        {
             return false;
         }
         let used = self.partials().iter().fold(0, |used, partial| used | partial);
@@ -275,7 +278,7 @@ impl Plan {
 
     /// Puts the entries of what hangs from `index` in its place. Both together fit into a node.
     pub(super) fn draw_in(&mut self, index: usize, below: &Plan) {
-        let (mut merged, mut bits) = ([0; MOST], 0);
+        let (mut merged, mut bits) = ([0; MAX_ENTRIES], 0);
         let (mut own, mut theirs) = (0_u64, 0_u64);
         let (mut a, mut b) = (
             self.positions().iter().peekable(),

@@ -10,7 +10,7 @@
 //!
 //! In a full pool the slot is emptied where a copy would have to be made.
 
-use super::layout::MOST;
+use super::layout::MAX_ENTRIES;
 use super::lock::Parent;
 use super::node::Node;
 use super::plan::{Item, Plan};
@@ -22,7 +22,7 @@ use pmem::{Link, LinkAndPersist, Locked, Media};
 
 /// A node and the one above become one if that has at most so many entries: few enough that the next inserts do not
 /// split it again.
-const DRAWN_IN: usize = MOST / 2;
+const DRAWN_IN: usize = MAX_ENTRIES / 2;
 
 impl<'a, M: Media> Writer<'a, M> {
     /// Has a parent's slot lead to something that is reachable, or to nothing: a commit point. 1 write-back, 1 fence.
@@ -128,7 +128,7 @@ impl<'a, M: Media> Writer<'a, M> {
         let Some(above) = parent
             .step
             .node
-            .filter(|above| above.shape.count - 1 + plan.len() <= MOST)
+            .filter(|above| above.shape.count - 1 + plan.len() <= MAX_ENTRIES)
         else {
             self.put_in_place(plan, node.height(), || Ok(parent))?;
             return Ok(None);

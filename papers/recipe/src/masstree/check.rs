@@ -43,7 +43,7 @@ impl<M: Media> Masstree<M> {
             if let Err(fault) = done {
                 check.note(fault);
             }
-            if check.faults.found.len() >= Faults::MOST {
+            if check.faults.found.len() >= Faults::MAX {
                 break;
             }
         }

@@ -64,8 +64,8 @@ impl<'g> Node<'g> {
             }
             InnerRef::N48(node) => {
                 let words = node.index.iter().map(|word| word.settle(media));
-                let most = words.flat_map(|word| word.to_le_bytes()).max();
-                let used = usize::from(most.unwrap_or(0) >> 1).min(slots.len());
+                let max = words.flat_map(|word| word.to_le_bytes()).max();
+                let used = usize::from(max.unwrap_or(0) >> 1).min(slots.len());
                 empty(&slots[used..], media);
                 node.used.store(used as u64, media);
                 node.live.store(live, media);

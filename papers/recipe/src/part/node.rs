@@ -107,7 +107,7 @@ impl Meta {
 
     /// Whether it is as a node of this kind has it.
     pub(super) fn is_of(self, kind: Kind) -> bool {
-        let most = match kind {
+        let max = match kind {
             Kind::N4 => 4,
             Kind::N16 => 16,
             _ => 0,
@@ -118,7 +118,7 @@ impl Meta {
         };
         self.0 >> 8 & 0xf == kind as u64
             && self.0 & Self::UNUSED == 0
-            && self.count() <= most
+            && self.count() <= max
             && beyond.unwrap_or(0) == 0
     }
 }

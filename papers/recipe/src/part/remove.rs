@@ -13,7 +13,7 @@ use heap::Error;
 use pmem::{Link, Locked, Media, PSlot};
 
 /// How often a node with one child tries to give it its place while the child is locked by others.
-const MOST_TURNS: u32 = 1000;
+const MAX_TURNS: u32 = 1000;
 
 impl<'a, M: Media> Writer<'a, M> {
     /// Takes the leaf at `link` out of its slot in the place's node. Without more ado, 1 write-back, 1 fence.
@@ -99,7 +99,7 @@ impl<'a, M: Media> Writer<'a, M> {
         if same_object(at, self.index.root()) {
             return Ok(());
         }
-        for turn in 0..MOST_TURNS {
+        for turn in 0..MAX_TURNS {
             let Ok(locked) = node.lock(self.heap) else {
                 return Ok(());
             };

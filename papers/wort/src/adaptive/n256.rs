@@ -71,9 +71,9 @@ impl Branch for N256 {
         true
     }
 
-    fn count_up_to<M: Media>(&self, media: &M, most: usize) -> usize {
+    fn count_up_to<M: Media>(&self, media: &M, max: usize) -> usize {
         let used = self.slots.iter().filter(|slot| !slot.load(media).is_null());
-        used.take(most).count()
+        used.take(max).count()
     }
 
     fn fault<M: Media>(&self, media: &M) -> Option<&'static str> {

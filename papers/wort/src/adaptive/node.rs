@@ -83,11 +83,11 @@ pub trait Branch: Inner<Head = Common> {
     /// that in place.
     fn remove<M: Media>(&self, media: &M, byte: u8) -> bool;
 
-    /// How many children there are, or `most` if there are more.
-    fn count_up_to<M: Media>(&self, media: &M, most: usize) -> usize {
+    /// How many children there are, or `max` if there are more.
+    fn count_up_to<M: Media>(&self, media: &M, max: usize) -> usize {
         let mut count = 0;
         self.children(media, 0..256, |_, _| count += 1);
-        count.min(most)
+        count.min(max)
     }
 
     /// What does not make sense in how the node names its slots.
@@ -173,8 +173,8 @@ impl<'g, S: Scheme> Node<'g, S> {
         each_kind!(self.0, node => node.remove(media, byte))
     }
 
-    pub(crate) fn count_up_to<M: Media>(&self, media: &M, most: usize) -> usize {
-        each_kind!(self.0, node => node.count_up_to(media, most))
+    pub(crate) fn count_up_to<M: Media>(&self, media: &M, max: usize) -> usize {
+        each_kind!(self.0, node => node.count_up_to(media, max))
     }
 
     pub(crate) fn all<M: Media>(&self, media: &M, mut each: impl FnMut(u8, Link)) {

@@ -126,10 +126,10 @@ native! {
         Ok(table::database(database)?.db.give_back()? as jlong)
     }
 
-    "snapshot" => fn snapshot<'l>(_env, database: jlong, most: jlong) -> jlong {
+    "snapshot" => fn snapshot<'l>(_env, database: jlong, max: jlong) -> jlong {
         let database = table::database(database)?;
-        let snapshot = match u64::try_from(most) {
-            Ok(most) => database.db.snapshot_within(most)?,
+        let snapshot = match u64::try_from(max) {
+            Ok(max) => database.db.snapshot_within(max)?,
             Err(_) => database.db.snapshot()?,
         };
         let snapshot = Snapshot { snapshot, _database: database.clone() };

@@ -23,7 +23,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::{Mutex, PoisonError};
 
 /// How many times what the same operation costs among random keys, and of the shape's way, an operation may cost.
-const MOST: f64 = 6.0;
+const MAX: f64 = 6.0;
 
 /// Lines of a node on the way, for each byte of the key: a node of half-bytes has two, and two of them a byte.
 const LINES_A_BYTE: f64 = 4.0;
@@ -115,24 +115,24 @@ impl Cost {
     fn judge(&self, plain: &Cost, shape: &Shape, name: &str, keys: &[Vec<u8>], over: &mut Vec<String>) {
         let bytes = keys.iter().map(Vec::len).sum::<usize>() as f64 / keys.len() as f64;
         let comparisons = (keys.len() as f64).log2() * (bytes / LINE as f64 + 1.0);
-        let way = MOST * plain.get + LINES_A_BYTE * bytes * shape.branching + comparisons;
-        let mut hold = |what: &str, lines: f64, most: f64| {
-            if lines > most {
-                over.push(format!("{name}: {what}: {lines:.0} lines, at most {most:.0}"));
+        let way = MAX * plain.get + LINES_A_BYTE * bytes * shape.branching + comparisons;
+        let mut hold = |what: &str, lines: f64, max: f64| {
+            if lines > max {
+                over.push(format!("{name}: {what}: {lines:.0} lines, at most {max:.0}"));
             }
         };
         hold("get", self.get, way);
-        let most = |plain: f64| MOST * (plain + self.get);
-        hold("get of an absent key", self.absent, most(plain.absent));
-        hold("insert", self.insert, most(plain.insert));
-        hold("remove", self.remove, most(plain.remove));
-        hold("scan", self.forward, most(plain.forward));
-        hold("scan in reverse", self.reverse, most(plain.reverse));
+        let max = |plain: f64| MAX * (plain + self.get);
+        hold("get of an absent key", self.absent, max(plain.absent));
+        hold("insert", self.insert, max(plain.insert));
+        hold("remove", self.remove, max(plain.remove));
+        hold("scan", self.forward, max(plain.forward));
+        hold("scan in reverse", self.reverse, max(plain.reverse));
         hold("get after ageing", self.aged_get, 2.0 * self.get);
         hold(
             "insert and remove at a boundary",
             self.boundary,
-            MOST * (plain.boundary + self.longest) + NODE,
+            MAX * (plain.boundary + self.longest) + NODE,
         );
     }
 }
@@ -182,14 +182,14 @@ impl<I: crate::OnHeap<Media = Counted>> Bed<I> {
         self.index.settle().expect("room");
         cost.aged_get = mean(keys, |key| self.get(key, true));
         let aged = self.used();
-        let mut most = 0;
+        let mut max = 0;
         cost.remove = mean(keys, |key| {
             let lines = self.remove(key);
-            most = most.max(self.used());
+            max = max.max(self.used());
             lines
         });
         let bound = (fresh as f64 * MORE_SPACE) as u64 + SLACK;
-        for (what, used) in [("after ageing", aged), ("while all is removed", most)] {
+        for (what, used) in [("after ageing", aged), ("while all is removed", max)] {
             if used > bound {
                 over.push(format!("{name}: {used} bytes {what}, at most {bound}"));
             }

@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 /// The most connections at once; further ones wait to be accepted.
-const MOST: usize = 16;
+const MAX: usize = 16;
 /// The longest head of a request, in bytes.
 const LONGEST: usize = 8 << 10;
 /// How long a request and its answer may take.
@@ -22,7 +22,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     let mut open = JoinSet::new();
     loop {
-        while open.len() >= MOST {
+        while open.len() >= MAX {
             open.join_next().await;
         }
         match listener.accept().await {

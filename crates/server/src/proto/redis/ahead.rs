@@ -24,16 +24,16 @@ impl Ahead {
         self.taken = 0;
     }
 
-    /// Reads the first commands of `input`, up to `most`, and tells the second argument of each that has one.
+    /// Reads the first commands of `input`, up to `max`, and tells the second argument of each that has one.
     pub fn read<'b>(
         &mut self,
         mut scout: Parser,
         mut input: &'b [u8],
-        most: usize,
+        max: usize,
         mut second: impl FnMut(&'b [u8]),
     ) {
         self.clear();
-        while self.commands.len() < most
+        while self.commands.len() < max
             && let Step::Command(used) = scout.next(input, false)
             && let Some(ranges) = scout.ranges()
         {

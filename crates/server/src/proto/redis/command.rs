@@ -228,9 +228,9 @@ fn check(context: &Context<'_>, args: Args<'_>) -> Result<(&'static Command, usi
 }
 
 fn unknown(args: Args<'_>) -> Wrong {
-    let shown = |word: &[u8], most: usize| {
+    let shown = |word: &[u8], max: usize| {
         let word = word.split(|&byte| byte == 0).next().unwrap_or_default();
-        String::from_utf8_lossy(&word[..word.len().min(most)]).into_owned()
+        String::from_utf8_lossy(&word[..word.len().min(max)]).into_owned()
     };
     let mut words = String::new();
     for arg in args.from(1) {

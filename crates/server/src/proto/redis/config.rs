@@ -181,11 +181,11 @@ fn set(context: &Context<'_>, known: &str, name: &[u8], value: &[u8], apply: boo
     let within = |bounds: RangeInclusive<i64>| {
         let number =
             number::strict(value).ok_or_else(|| refused("argument couldn't be parsed into an integer"))?;
-        let (least, most) = (bounds.start(), bounds.end());
+        let (least, max) = (bounds.start(), bounds.end());
         match bounds.contains(&number) {
             true => Ok(number),
             false => Err(refused(&format!(
-                "argument must be between {least} and {most} inclusive"
+                "argument must be between {least} and {max} inclusive"
             ))),
         }
     };
@@ -202,10 +202,10 @@ fn set(context: &Context<'_>, known: &str, name: &[u8], value: &[u8], apply: boo
             Box::new(move |shared| drop(shared.syncing.set(sync)))
         }
         "maxclients" => {
-            let most = within(1..=i64::from(u32::MAX))? as usize;
+            let max = within(1..=i64::from(u32::MAX))? as usize;
             Box::new(move |shared| {
-                files::allow(most);
-                shared.net.limits.set_connections(most);
+                files::allow(max);
+                shared.net.limits.set_connections(max);
             })
         }
         "maxmemory" => {
@@ -229,22 +229,22 @@ fn set(context: &Context<'_>, known: &str, name: &[u8], value: &[u8], apply: boo
         }
         "proto-max-bulk-len" => {
             let bounds = 1 << 20..=crate::ops::config::LARGEST_VALUE as u64;
-            let most = bytes(value).ok_or_else(|| refused("argument must be a memory value"))?;
-            if !bounds.contains(&most) {
-                let (least, most) = (bounds.start(), bounds.end());
+            let max = bytes(value).ok_or_else(|| refused("argument must be a memory value"))?;
+            if !bounds.contains(&max) {
+                let (least, max) = (bounds.start(), bounds.end());
                 return Err(refused(&format!(
-                    "argument must be between {least} and {most} inclusive"
+                    "argument must be between {least} and {max} inclusive"
                 )));
             }
-            Box::new(move |shared| shared.net.limits.set_bulk(most as usize))
+            Box::new(move |shared| shared.net.limits.set_bulk(max as usize))
         }
         "slowlog-log-slower-than" => {
             let micros = within(-1..=i64::MAX)?;
             Box::new(move |shared| shared.slow.set_threshold(micros))
         }
         "slowlog-max-len" => {
-            let most = within(0..=i64::MAX)? as usize;
-            Box::new(move |shared| shared.slow.set_length(most))
+            let max = within(0..=i64::MAX)? as usize;
+            Box::new(move |shared| shared.slow.set_length(max))
         }
         _ => return Err(refused("can't set immutable config")),
     };

@@ -16,7 +16,7 @@ use std::ops::Bound;
 const EVEN: f64 = 32.0;
 
 /// Descents at most. After them, one of the keys that were come to is taken, each with the chance of its weight.
-const MOST: usize = 256;
+const MAX: usize = 256;
 
 /// Splits of a descent at most: more happen where a key has as many others as its beginnings, or in a damaged pool.
 const SPLITS: usize = 1024;
@@ -76,7 +76,7 @@ pub fn pick<K: Keys>(keys: &K, count: u64, random: &mut Random) -> Result<Picked
     };
     let (mut sum, mut picked) = (0.0, None);
     let mut met = first.clone();
-    for _ in 0..MOST {
+    for _ in 0..MAX {
         let (key, weight) = descend(keys, first.clone(), last.clone(), random)?;
         if !keys.may_take(&key)? {
             met = key;
@@ -213,11 +213,11 @@ mod tests {
             let variance = set.keys.iter().map(square).sum::<f64>() / count as f64;
             // What counting itself scatters is not the keys'.
             let deviation = (variance - EACH as f64).max(0.0).sqrt() / EACH as f64;
-            let most = counts.iter().max_by_key(|(_, count)| **count);
-            let (key, most) = most.expect("some were picked");
+            let max = counts.iter().max_by_key(|(_, count)| **count);
+            let (key, max) = max.expect("some were picked");
             let (key, looks) = (String::from_utf8_lossy(key), set.looks.get() / (count * EACH));
-            println!("{count} keys, {key} {most} of {EACH}, deviation {deviation:.2}, {looks} looks a pick");
-            assert!(*most < 3 * EACH && deviation < 0.33);
+            println!("{count} keys, {key} {max} of {EACH}, deviation {deviation:.2}, {looks} looks a pick");
+            assert!(*max < 3 * EACH && deviation < 0.33);
             for (first, last) in [
                 ("key:", "key;"),
                 ("session:", "session;"),

@@ -11,11 +11,11 @@ use crate::ops::latency;
 pub fn slowlog(context: &mut Context<'_>, args: Args<'_>) -> Done {
     match (args.get(1).to_ascii_lowercase().as_slice(), args.len()) {
         (b"get", 2..=3) => {
-            let most = match args.len() {
+            let max = match args.len() {
                 2 => 10,
-                _ => most(number::strict(args.get(2)))?,
+                _ => max(number::strict(args.get(2)))?,
             };
-            let newest = context.shared().slow.newest(most);
+            let newest = context.shared().slow.newest(max);
             let reply = &mut context.reply;
             reply.array(newest.len());
             for slow in newest {
@@ -50,7 +50,7 @@ pub fn slowlog(context: &mut Context<'_>, args: Args<'_>) -> Done {
 }
 
 /// How many are asked for; -1: all.
-fn most(count: Option<i64>) -> Result<usize, &'static str> {
+fn max(count: Option<i64>) -> Result<usize, &'static str> {
     match count {
         Some(-1) => Some(usize::MAX),
         Some(count) => usize::try_from(count).ok(),

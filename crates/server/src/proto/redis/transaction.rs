@@ -18,7 +18,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The most bytes that wait between `MULTI` and `EXEC`.
-const MOST: usize = 64 << 20;
+const MAX: usize = 64 << 20;
 
 /// The commands between `MULTI` and `EXEC`. While there is one, others see so.
 pub struct Queue {
@@ -57,7 +57,7 @@ impl Queue {
     /// Keeps a command for `EXEC`.
     pub fn push(&mut self, command: &'static Command, args: Args<'_>) -> Done {
         let kept = Kept::new(args);
-        if self.size + kept.size() > MOST {
+        if self.size + kept.size() > MAX {
             self.refused = true;
             return Err("ERR too much is queued".into());
         }
@@ -99,9 +99,9 @@ pub fn discard(context: &mut Context<'_>, _: Args<'_>) -> Done {
 }
 
 /// The most keys that a connection may watch.
-const MOST_WATCHED: usize = 1 << 16;
+const MAX_WATCHED: usize = 1 << 16;
 /// The most bytes of keys that a connection may watch.
-const MOST_WATCHED_BYTES: usize = 16 << 20;
+const MAX_WATCHED_BYTES: usize = 16 << 20;
 
 pub fn watch(context: &mut Context<'_>, args: Args<'_>) -> Done {
     if context.state.queue.is_some() {
@@ -118,7 +118,7 @@ pub fn watch(context: &mut Context<'_>, args: Args<'_>) -> Done {
             continue;
         }
         bytes += key.len();
-        if context.state.watched.len() >= MOST_WATCHED || bytes > MOST_WATCHED_BYTES {
+        if context.state.watched.len() >= MAX_WATCHED || bytes > MAX_WATCHED_BYTES {
             return Err("ERR too many keys are watched".into());
         }
         known.insert(key.to_vec());

@@ -23,16 +23,16 @@ const TRIES: usize = 3;
 /// The keys that are left to visit.
 pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// Visits live items between the bounds, in order, until told to break, though at most `most` keys, live or dead.
+/// Visits live items between the bounds, in order, until told to break, though at most `max` keys, live or dead.
 /// Whether this was all; if not, the bounds are those of what is left.
 pub fn walk(
     context: &Context<'_>,
     bounds: &mut Bounds,
     direction: Direction,
-    most: usize,
+    max: usize,
     visit: &mut dyn FnMut(&[u8], &Item<'_>) -> ControlFlow<()>,
 ) -> Result<bool, Wrong> {
-    let mut left = most;
+    let mut left = max;
     while left > 0 {
         let step = left.min(STEP);
         left -= step;
@@ -145,8 +145,8 @@ impl Walk {
         Ok(())
     }
 
-    /// Visits at most `most` keys of a range; whether all is done.
-    fn step(&mut self, context: &Context<'_>, most: usize) -> Result<bool, Wrong> {
+    /// Visits at most `max` keys of a range; whether all is done.
+    fn step(&mut self, context: &Context<'_>, max: usize) -> Result<bool, Wrong> {
         while self.count < self.listing.limit
             && let Some(range) = self.ranges.get(self.done)
         {
@@ -154,7 +154,7 @@ impl Walk {
             let (listing, found, count) = (&self.listing, &mut self.found, &mut self.count);
             let mut full = Ok(());
             let resp3 = context.reply.resp3;
-            let ended = walk(context, bounds, listing.direction, most, &mut |key, item| {
+            let ended = walk(context, bounds, listing.direction, max, &mut |key, item| {
                 if let Some(pattern) = &listing.pattern
                     && !glob::fits(pattern, key)
                 {

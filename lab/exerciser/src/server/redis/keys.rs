@@ -134,9 +134,9 @@ fn walk(draw: &mut Draw<'_>, has: impl FnMut(&[u8]) -> bool, reverse: bool) -> (
     }
     // Elsewhere others' keys count, too.
     if *draw.database == OWN && draw.random.one_in(2) {
-        let most = draw.random.below(20) as usize;
-        words.extend(["LIMIT".to_owned(), most.to_string()]);
-        own.truncate(most);
+        let max = draw.random.below(20) as usize;
+        words.extend(["LIMIT".to_owned(), max.to_string()]);
+        own.truncate(max);
     }
     if with_data {
         words.push("WITHVALUES".to_owned());
@@ -158,14 +158,14 @@ fn krange(draw: &mut Draw<'_>) -> Command {
     let (low, high) = (a.min(b), a.max(b).min(a.min(b) + 60));
     let (with_low, with_high) = (draw.random.one_in(2), draw.random.one_in(2));
     let bound = |n: usize, with: bool| [if with { b"[" } else { &b"("[..] }, &draw.keys.all[n]].concat();
-    let (least, most) = (bound(low, with_low), bound(high, with_high));
+    let (least, max) = (bound(low, with_low), bound(high, with_high));
     let keys = draw.keys;
     let (low, high) = (&keys.all[low], &keys.all[high]);
     let has =
         move |key: &[u8]| (key > low || with_low && key == low) && (key < high || with_high && key == high);
     let reverse = draw.random.one_in(2);
     let (words, expected) = walk(draw, has, reverse);
-    let bounds = if reverse { [most, least] } else { [least, most] };
+    let bounds = if reverse { [max, least] } else { [least, max] };
     Command::new("KRANGE", bounds, expected).with(words)
 }
 

@@ -44,7 +44,11 @@ impl Rig {
 
     /// Every key has its way, in the order of keys, and neighbours part where they differ.
     fn check(&self) {
-        assert!(self.plan.len() > MOST || self.plan.is_sound(), "{:?}", self.plan);
+        assert!(
+            self.plan.len() > MAX_ENTRIES || self.plan.is_sound(),
+            "{:?}",
+            self.plan
+        );
         assert_eq!(self.plan.len(), self.keys.len());
         for (i, (key, number)) in self.keys.iter().enumerate() {
             assert_eq!(self.search(key), i);
@@ -91,7 +95,7 @@ fn drawn(random: &mut Random, len: usize) -> Rig {
 fn entries_come_and_go() {
     let mut random = Random::new(1);
     for _ in 0..100 {
-        let mut rig = drawn(&mut random, MOST + 1);
+        let mut rig = drawn(&mut random, MAX_ENTRIES + 1);
         while rig.keys.len() > 2 {
             let index = random.below(rig.keys.len());
             let key = rig.keys.keys().nth(index).expect("in range").clone();
@@ -108,7 +112,7 @@ fn entries_come_and_go() {
 fn halves_are_put_together_again() {
     let mut random = Random::new(2);
     for _ in 0..100 {
-        let rig = drawn(&mut random, MOST);
+        let rig = drawn(&mut random, MAX_ENTRIES);
         let (position, zero, one) = rig.plan.split();
         assert_eq!(position, rig.plan.positions()[0]);
         assert_eq!(zero.len() + one.len(), rig.plan.len());

@@ -4,7 +4,7 @@ use super::*;
 use index::{Error, Visit};
 
 /// No walk of two keys needs this many scans.
-const MOST_SCANS: usize = 100;
+const MAX_SCANS: usize = 100;
 
 /// An index whose scans show the items out of order, again and again, wherever they begin; or, where it is torn, fail
 /// behind the last.
@@ -27,7 +27,7 @@ impl Index for Damaged {
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Error> {
         let scans = self.scans.fetch_add(1, Ordering::Relaxed);
-        assert!(scans < MOST_SCANS, "there is no end to it");
+        assert!(scans < MAX_SCANS, "there is no end to it");
         if self.torn {
             let mut broken = false;
             self.index

@@ -37,16 +37,16 @@ pub enum Line<'b> {
 
 /// The first words of a line: as many as the longest command has, and one more to tell when there are too many.
 struct Words<'b> {
-    words: [&'b [u8]; Words::MOST],
+    words: [&'b [u8]; Words::MAX],
     count: usize,
 }
 
 impl<'b> Words<'b> {
-    const MOST: usize = 8;
+    const MAX: usize = 8;
 
     fn of(line: &'b [u8]) -> Words<'b> {
         let mut all = Words {
-            words: [&[]; Words::MOST],
+            words: [&[]; Words::MAX],
             count: 0,
         };
         for (slot, word) in all.words.iter_mut().zip(Keys { rest: line }) {

@@ -61,7 +61,7 @@ pub struct Flags<'b> {
 }
 
 /// The words of a line at most, as memcached counts them.
-const MOST_WORDS: usize = 19;
+const MAX_WORDS: usize = 19;
 /// The longest opaque word.
 const MAX_OPAQUE: usize = 32;
 
@@ -87,7 +87,7 @@ pub fn short(verb: MetaVerb, mut rest: Keys<'_>) -> Parsed<'_> {
     if key.len() > MAX_KEY {
         return wrong(BAD_LINE);
     }
-    if rest.clone().count() + 2 > MOST_WORDS {
+    if rest.clone().count() + 2 > MAX_WORDS {
         return wrong(match verb {
             MetaVerb::Get => MANY_GET_FLAGS,
             _ => MANY_FLAGS,
@@ -113,7 +113,7 @@ pub fn set(mut rest: Keys<'_>) -> Parsed<'_> {
     let Some(length) = rest.next().filter(|_| key.len() <= MAX_KEY) else {
         return wrong(BAD_LINE);
     };
-    if rest.clone().count() + 3 > MOST_WORDS {
+    if rest.clone().count() + 3 > MAX_WORDS {
         return wrong(MANY_FLAGS);
     }
     let Some(length) = number::unsigned(length).filter(|&length| length <= MAX_LENGTH) else {

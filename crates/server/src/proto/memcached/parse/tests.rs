@@ -13,12 +13,12 @@ const LIMITS: Limits = Limits {
 fn requests<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> (Vec<String>, usize) {
     let mut parser = Parser::new(LIMITS);
     let mut held = Vec::new();
-    let (mut requests, mut most) = (Vec::new(), 0);
+    let (mut requests, mut max) = (Vec::new(), 0);
     let mut want = 1;
     for piece in pieces {
         for &byte in piece {
             held.push(byte);
-            most = most.max(held.len());
+            max = max.max(held.len());
         }
         while held.len() >= want {
             let used = match parser.next(&held) {
@@ -35,7 +35,7 @@ fn requests<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> (Vec<String>, usize) 
                     assert!(used > 0);
                     requests.push(format!("{request:?} {noreply}"));
                     if request == Request::LineTooLong {
-                        return (requests, most);
+                        return (requests, max);
                     }
                     want = 1;
                     used
@@ -44,7 +44,7 @@ fn requests<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> (Vec<String>, usize) 
             held.drain(..used);
         }
     }
-    (requests, most)
+    (requests, max)
 }
 
 fn whole(bytes: &[u8]) -> Vec<String> {
@@ -99,9 +99,9 @@ proptest! {
         });
         let (cut, _) = requests(pieces);
         prop_assert_eq!(&cut, &whole(&bytes));
-        let (single, most) = requests(bytes.chunks(1));
+        let (single, max) = requests(bytes.chunks(1));
         prop_assert_eq!(&single, &cut);
-        prop_assert!(most <= LIMITS.longest(), "{} bytes held", most);
+        prop_assert!(max <= LIMITS.longest(), "{} bytes held", max);
     }
 
     /// Any bytes at all are requests or wrong, never a panic, and are all used up or waited for.
@@ -159,7 +159,7 @@ fn large_bodies_are_not_held() {
     let mut bytes = b"set a 0 0 100000\r\n".to_vec();
     bytes.resize(bytes.len() + 100_000, b'\n');
     bytes.extend_from_slice(b"\r\nversion\r\n");
-    let (read, most) = requests(bytes.chunks(100));
+    let (read, max) = requests(bytes.chunks(100));
     assert_eq!(
         read,
         [
@@ -167,7 +167,7 @@ fn large_bodies_are_not_held() {
             "Version false"
         ]
     );
-    assert!(most <= 200, "{most} bytes held");
+    assert!(max <= 200, "{max} bytes held");
 }
 
 /// A line is too long at the same byte, whether its end has arrived or not.

@@ -13,10 +13,10 @@ const LIMITS: Limits = Limits {
 fn commands<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> (Vec<String>, usize) {
     let mut parser = Parser::new(LIMITS);
     let mut held = Vec::new();
-    let (mut commands, mut most, mut want) = (Vec::new(), 0, 1);
+    let (mut commands, mut max, mut want) = (Vec::new(), 0, 1);
     for piece in pieces {
         held.extend_from_slice(piece);
-        most = most.max(held.len());
+        max = max.max(held.len());
         while held.len() >= want {
             match parser.next(&held, false) {
                 Step::More(wanted) => {
@@ -32,12 +32,12 @@ fn commands<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> (Vec<String>, usize) 
                 }
                 Step::Wrong(text) => {
                     commands.push(text);
-                    return (commands, most);
+                    return (commands, max);
                 }
             }
         }
     }
-    (commands, most)
+    (commands, max)
 }
 
 /// Byte strings that look like the protocol, more or less.
@@ -108,9 +108,9 @@ proptest! {
         let (whole, _) = commands([bytes.as_slice()].into_iter());
         let (cut, _) = commands(bytes.chunks(cut));
         prop_assert_eq!(&cut, &whole);
-        let (single, most) = commands(bytes.chunks(1));
+        let (single, max) = commands(bytes.chunks(1));
         prop_assert_eq!(&single, &whole);
-        prop_assert!(most <= LIMITS.longest(), "{} bytes held", most);
+        prop_assert!(max <= LIMITS.longest(), "{} bytes held", max);
     }
 
     /// Any bytes at all are commands or wrong, never a panic.

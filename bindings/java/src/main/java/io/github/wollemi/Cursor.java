@@ -13,7 +13,7 @@ import java.util.NoSuchElementException;
  * what was taken in a batch counts as read.
  */
 public final class Cursor implements Iterator<Entry>, AutoCloseable {
-    private static final int MOST = 256;
+    private static final int MAX = 256;
     private static final byte[] EMPTY = {};
 
     private final Source source;
@@ -43,7 +43,7 @@ public final class Cursor implements Iterator<Entry>, AutoCloseable {
         if (!batch.hasNext() && more) {
             batch = new Packed(source.fetch(bounds, key == null ? null : Buffers.bytes(key), reverse, limit));
             more = batch.next()[0] == 1;
-            limit = Math.min(2 * limit, MOST);
+            limit = Math.min(2 * limit, MAX);
         }
         return batch.hasNext();
     }

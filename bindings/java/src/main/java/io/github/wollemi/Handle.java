@@ -119,7 +119,7 @@ final class Handle {
 
     native long giveBack(long database);
 
-    native long snapshot(long database, long most);
+    native long snapshot(long database, long max);
 
     native boolean commitBatch(long database, byte[] operations, byte[] durability);
 
