@@ -18,7 +18,7 @@
 use crate::{Children, Digit, damaged};
 use heap::{Access, Error, Heap, Trace};
 use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
-use pmem::{Batch, Erased, Fault, Flushed, Hardware, Link, Media, Tag};
+use pmem::{Erased, Fault, Flushed, Hardware, Link, Media, PersistBatch, Tag};
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::{Bound, Range};
@@ -71,7 +71,7 @@ pub trait Root {
     /// If the heap has no room.
     fn draft<'e, 'h, M: Media>(
         heap: &'h Heap<M>,
-        batch: &Batch<'e, '_, M>,
+        batch: &PersistBatch<'e, '_, M>,
         children: &mut Children<'e, 'h>,
     ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error>;
 

@@ -4,7 +4,7 @@
 
 use crate::{Children, Kind, Tagged, damaged};
 use heap::{Access, Error, Heap};
-use pmem::{Batch, Erased, Fault, Flushed, Link, Media, Offset, PSlot, Persistent, zeroed};
+use pmem::{Erased, Fault, Flushed, Link, Media, Offset, PSlot, PersistBatch, Persistent, zeroed};
 
 /// What nodes of all kinds begin with.
 pub trait Head {
@@ -127,7 +127,7 @@ impl<'g, K: Kinds> InnerRef<'g, K> {
 #[track_caller]
 pub fn draft_smallest<'e, 'h, K: Kinds, M: Media>(
     heap: &'h Heap<M>,
-    batch: &Batch<'e, '_, M>,
+    batch: &PersistBatch<'e, '_, M>,
     head: impl FnOnce(Kind) -> K::Head,
     children: &mut Children<'e, 'h>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Kind, Offset), Error> {
@@ -147,7 +147,7 @@ pub fn draft_smallest<'e, 'h, K: Kinds, M: Media>(
 #[track_caller]
 pub fn draft_kind<'e, 'h, N: Inner, M: Media>(
     heap: &'h Heap<M>,
-    batch: &Batch<'e, '_, M>,
+    batch: &PersistBatch<'e, '_, M>,
     head: impl FnOnce(Kind) -> N::Head,
     children: &mut Children<'e, 'h>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Kind, Offset), Error> {

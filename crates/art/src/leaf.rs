@@ -18,7 +18,8 @@ use crate::checksum;
 use heap::{Access, Error, Heap};
 use index::Value;
 use pmem::{
-    Batch, Draft, Durable, Fault, Link, Media, Offset, PWord, Publication, Purpose, persist_scope, persistent,
+    Draft, Durable, Fault, Link, Media, Offset, PWord, PersistBatch, Publication, Purpose, persist_scope,
+    persistent,
 };
 
 const KEY_BITS: u32 = 16;
@@ -196,7 +197,7 @@ pub fn draft_leaf<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     key: &[u8],
     value: &[u8],
-    batch: &Batch<'e, '_, M>,
+    batch: &PersistBatch<'e, '_, M>,
 ) -> Result<Draft<'e, 'h, Leaf>, Error> {
     let leaf = Leaf::new(key, value);
     let tail = leaf.tail();

@@ -13,8 +13,8 @@ use crate::recovery::{Recovery, StopOnDrop};
 use crate::space::Space;
 use crate::{Error, Guard};
 use pmem::{
-    Batch, Chunk, Draft, Hardware, LINE, Lender, Media, Offset, Persistent, Pool, Purpose, persist_scope,
-    prefetch,
+    Chunk, Draft, Hardware, LINE, Lender, Media, Offset, PersistBatch, Persistent, Pool, Purpose,
+    persist_scope, prefetch,
 };
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
@@ -153,7 +153,7 @@ impl<M: Media> Heap<M> {
         &'h self,
         value: T,
         tail: usize,
-        batch: &Batch<'e, '_, M>,
+        batch: &PersistBatch<'e, '_, M>,
     ) -> Result<Draft<'e, 'h, T>, Error> {
         let offset = match footprint::<T>(tail) {
             Some(len) if len <= SMALL => self.take_small(len)?,
@@ -178,7 +178,7 @@ impl<M: Media> Heap<M> {
         a_tail: usize,
         b: B,
         b_tail: usize,
-        batch: &Batch<'e, '_, M>,
+        batch: &PersistBatch<'e, '_, M>,
     ) -> Result<(Draft<'e, 'h, A>, Draft<'e, 'h, B>), Error> {
         if let (Some(a_len @ ..=64), Some(b_len @ ..=64)) = (footprint::<A>(a_tail), footprint::<B>(b_tail))
             && small(a_len) == small(b_len)

@@ -29,7 +29,7 @@ pub struct ReadAhead<K, V> {
 
 /// A batch to be read by a walk.
 #[derive(Debug)]
-pub struct Batch<'b, K, V> {
+pub struct Refill<'b, K, V> {
     /// Where the range begins.
     pub lower: Bound<&'b [u8]>,
     /// Where it ends.
@@ -62,7 +62,7 @@ impl<K: AsRef<[u8]>, V> ReadAhead<K, V> {
     pub fn next(
         &mut self,
         direction: Direction,
-        scan: impl FnOnce(Batch<'_, K, V>) -> Result<bool, Error>,
+        scan: impl FnOnce(Refill<'_, K, V>) -> Result<bool, Error>,
     ) -> Option<Result<(K, V), Error>> {
         if let Some(refused) = self.refused.take() {
             return Some(Err(refused));
@@ -93,7 +93,7 @@ impl<K: AsRef<[u8]>, V> ReadAhead<K, V> {
     fn fill(
         &mut self,
         direction: Direction,
-        scan: impl FnOnce(Batch<'_, K, V>) -> Result<bool, Error>,
+        scan: impl FnOnce(Refill<'_, K, V>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         let entries = match direction {
             Direction::Forward => &mut self.front,
@@ -101,7 +101,7 @@ impl<K: AsRef<[u8]>, V> ReadAhead<K, V> {
         };
         let lower = self.lower.as_ref().map(Vec::as_slice);
         let upper = self.upper.as_ref().map(Vec::as_slice);
-        let batch = Batch {
+        let batch = Refill {
             lower,
             upper,
             limit: self.batch,

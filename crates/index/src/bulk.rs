@@ -10,7 +10,7 @@
 use crate::root::{forget_built, name_built};
 use crate::{Error, Index, MAX_KEY, MAX_VALUE, OnHeap};
 use heap::Heap;
-use pmem::{Batch, Erased, Flushed, Link, Media, Purpose, Tag, persist_scope};
+use pmem::{Erased, Flushed, Link, Media, PersistBatch, Purpose, Tag, persist_scope};
 use std::sync::{Mutex, PoisonError};
 
 /// A key and its value.
@@ -219,7 +219,9 @@ pub unsafe fn build_by_writes<'h, I: OnHeap>(
     heap: &'h Heap<I::Media>,
     name: &[u8],
     parts: Parts<'_>,
-    draft: impl for<'e> FnOnce(&Batch<'e, '_, I::Media>) -> Result<(Flushed<'e, 'h, Erased>, Tag), heap::Error>,
+    draft: impl for<'e> FnOnce(
+        &PersistBatch<'e, '_, I::Media>,
+    ) -> Result<(Flushed<'e, 'h, Erased>, Tag), heap::Error>,
     at: impl FnOnce(Link) -> I,
 ) -> Result<I, Error> {
     let media = heap.media();

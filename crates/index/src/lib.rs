@@ -28,7 +28,7 @@ mod range;
 mod root;
 mod value;
 
-pub use ahead::{Batch, ReadAhead, behind, prefix_bounds};
+pub use ahead::{ReadAhead, Refill, behind, prefix_bounds};
 pub use bulk::{Bulk, Pair, Pairs, Parts, Reading, Sorted, build_by_writes};
 pub use contract::{Direction, Faults, Index, Quiesced, Visit};
 pub use edit::{Action, CompareAndSwap, Edit, Edits, Insert, Remove, Update, Upsert};

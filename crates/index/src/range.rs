@@ -1,6 +1,6 @@
 //! Ordinary iterators over any index, which borrow what they yield.
 
-use crate::{Batch, Direction, Error, Guard, Index, ReadAhead, Value, prefix_bounds};
+use crate::{Direction, Error, Guard, Index, ReadAhead, Refill, Value, prefix_bounds};
 use std::ops::{Bound, ControlFlow};
 
 type Entry<'g> = (&'g [u8], Value<'g>);
@@ -41,7 +41,7 @@ impl<'g> Range<'g> {
     fn step(&mut self, direction: Direction) -> Option<Result<Entry<'g>, Error>> {
         let (index, guard) = (self.index, self.guard);
         self.ahead.next(direction, |batch| {
-            let Batch {
+            let Refill {
                 lower,
                 upper,
                 limit,

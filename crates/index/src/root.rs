@@ -1,7 +1,7 @@
 //! The making of an index's root.
 
 use heap::{Error, Heap, Trace};
-use pmem::{Batch, Erased, Flushed, Link, Media, Persisted, Purpose, Tag, persist_scope};
+use pmem::{Erased, Flushed, Link, Media, PersistBatch, Persisted, Purpose, Tag, persist_scope};
 
 /// Makes what `draft` builds, an empty index of this kind, the root `name`: it is durable before its name leads to it.
 /// Beside the lines of the draft and what [`Heap::create_root`] costs, 1 fence.
@@ -17,7 +17,7 @@ pub unsafe fn create_root<'h, M: Media>(
     heap: &'h Heap<M>,
     name: &[u8],
     kind: u32,
-    draft: impl for<'e> FnOnce(&Batch<'e, '_, M>) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error>,
+    draft: impl for<'e> FnOnce(&PersistBatch<'e, '_, M>) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error>,
 ) -> Result<Link, Error> {
     persist_scope(heap.media(), Purpose::Node, |batch| {
         let (root, tag) = draft(&batch)?;

@@ -49,10 +49,10 @@ pub use pool::{Fault, Level, Memory, Pool, PoolOptions};
 pub use prefetch::{prefetch, prefetch_range};
 pub use process::Process;
 pub use token::{
-    Batch, Chunk, CommitWord, Contended, Draft, Durable, Erased, Fenced, Flushed, Joined, Lender,
-    LinkAndPersist, Marked, NonTemporal, PSlot, Persisted, Placed, Publication, Published, Uncounted,
+    Chunk, CommitWord, Contended, Draft, Durable, Erased, Fenced, Flushed, Joined, Lender, LinkAndPersist,
+    Marked, NonTemporal, PSlot, PersistBatch, Persisted, Placed, Publication, Published, Uncounted,
     persist_scope,
 };
-pub use tracing::{Trace, Tracing};
+pub use tracing::{LineTrace, Tracing};
 pub use watched::Watched;
 pub use word::{PEither, PWord, VWord};

@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wollemi_pmem::{
-    Batch, Chunk, Counting, Draft, Hardware, Lender, Media, Offset, PSlot, PWord, Persistent, Pool,
+    Chunk, Counting, Draft, Hardware, Lender, Media, Offset, PSlot, PWord, PersistBatch, Persistent, Pool,
     PoolOptions,
 };
 
@@ -63,7 +63,7 @@ impl<M: Media> Toy<M> {
         unsafe { Chunk::new(start, offset, len, self) }
     }
 
-    pub fn draft<'e>(&self, key: u64, batch: &Batch<'e, '_, M>) -> Draft<'e, '_, Node> {
+    pub fn draft<'e>(&self, key: u64, batch: &PersistBatch<'e, '_, M>) -> Draft<'e, '_, Node> {
         let node = Node {
             key: PWord::new(key),
             ..Node::default()

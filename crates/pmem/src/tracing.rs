@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Notes the lines that are touched on the way to `M`, between [`begin`](Tracing::begin) and [`take`](Tracing::take).
-pub type Tracing<M = Hardware> = Watched<Trace, M>;
+pub type Tracing<M = Hardware> = Watched<LineTrace, M>;
 
 /// The notes of a [`Tracing`] media.
 #[derive(Debug, Default)]
-pub struct Trace {
+pub struct LineTrace {
     noting: AtomicBool,
     lines: Mutex<Vec<usize>>,
 }
@@ -21,7 +21,7 @@ pub struct Trace {
 impl<M: Media> Tracing<M> {
     /// Notes nothing yet.
     pub fn new(inner: M) -> Tracing<M> {
-        Watched::around(inner, Trace::default())
+        Watched::around(inner, LineTrace::default())
     }
 
     /// Notes what is touched from now on.
@@ -32,13 +32,13 @@ impl<M: Media> Tracing<M> {
     /// Ends it. The numbers of the lines (address by 64) touched since it began, in order; a line touched several
     /// times in a row is there once.
     pub fn take(&self) -> Vec<usize> {
-        let Trace { noting, lines } = self.watch();
+        let LineTrace { noting, lines } = self.watch();
         noting.store(false, Ordering::Relaxed);
         std::mem::take(&mut *lines.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Watch for Trace {
+impl Watch for LineTrace {
     fn before(&self, step: &Step) {
         let touches = !matches!(
             step.what,

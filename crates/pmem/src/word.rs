@@ -7,7 +7,7 @@
 //! Not here: what a word holds that leads to an object (`link`), and the words through which objects are published
 //! (`token`).
 
-use crate::{Batch, Link, Media, PSlot, Persistent};
+use crate::{Link, Media, PSlot, PersistBatch, Persistent};
 use std::sync::atomic::AtomicU64;
 
 /// Eight persistent bytes that change by one store.
@@ -58,7 +58,7 @@ impl PWord {
     /// Stores `value` in place (release); it is durable once the batch is fenced.
     #[inline]
     #[track_caller]
-    pub fn store<M: Media>(&self, value: u64, batch: &Batch<'_, '_, M>) {
+    pub fn store<M: Media>(&self, value: u64, batch: &PersistBatch<'_, '_, M>) {
         batch.media().store(&self.0, value);
         batch.join(&raw const self.0 as *const u8, size_of::<u64>());
     }
@@ -67,7 +67,7 @@ impl PWord {
     /// batch is fenced.
     #[inline]
     #[track_caller]
-    pub fn store_nt<M: Media>(&self, value: u64, batch: &Batch<'_, '_, M>) {
+    pub fn store_nt<M: Media>(&self, value: u64, batch: &PersistBatch<'_, '_, M>) {
         batch.media().store_nt(&self.0, value);
     }
 
@@ -90,7 +90,7 @@ impl PWord {
     /// Writes back a value that another thread stored and may not have persisted yet.
     #[inline]
     #[track_caller]
-    pub fn persist_seen<M: Media>(&self, batch: &Batch<'_, '_, M>) {
+    pub fn persist_seen<M: Media>(&self, batch: &PersistBatch<'_, '_, M>) {
         batch.join(&raw const self.0 as *const u8, size_of::<u64>());
     }
 }
@@ -145,7 +145,7 @@ impl PEither {
     /// Stores a value in place (release); it is durable once the batch is fenced.
     #[inline]
     #[track_caller]
-    pub fn store<M: Media>(&self, value: u64, batch: &Batch<'_, '_, M>) {
+    pub fn store<M: Media>(&self, value: u64, batch: &PersistBatch<'_, '_, M>) {
         batch.media().store(&self.0.0, value);
         batch.join(&raw const self.0 as *const u8, size_of::<u64>());
     }
@@ -154,7 +154,7 @@ impl PEither {
     /// [`PSlot::store`](crate::PSlot::store).
     #[inline]
     #[track_caller]
-    pub fn store_link<M: Media>(&self, link: Link, batch: &Batch<'_, '_, M>) {
+    pub fn store_link<M: Media>(&self, link: Link, batch: &PersistBatch<'_, '_, M>) {
         self.store(link.bits(), batch);
     }
 
@@ -173,7 +173,7 @@ impl PEither {
     /// Writes back a value that another thread stored and may not have persisted yet.
     #[inline]
     #[track_caller]
-    pub fn persist_seen<M: Media>(&self, batch: &Batch<'_, '_, M>) {
+    pub fn persist_seen<M: Media>(&self, batch: &PersistBatch<'_, '_, M>) {
         batch.join(&raw const self.0 as *const u8, size_of::<u64>());
     }
 }
@@ -219,7 +219,7 @@ impl VWord {
     /// metadata (the ablation of selective metadata persistence, ROART §3.3.1).
     #[inline]
     #[track_caller]
-    pub fn store_persistent<M: Media>(&self, value: u64, batch: &Batch<'_, '_, M>) {
+    pub fn store_persistent<M: Media>(&self, value: u64, batch: &PersistBatch<'_, '_, M>) {
         batch.media().store(&self.0, value);
         batch.join(&raw const self.0 as *const u8, size_of::<u64>());
     }

@@ -12,7 +12,7 @@ use crate::{Roart, Variant, access, root_tag, tracer};
 use art::{Byte, Child, Children, Group, Layout, Spot};
 use heap::{Access, Error, Heap};
 use index::{Bulk, Parts};
-use pmem::{Batch, Erased, Flushed, Link, Media, Tag};
+use pmem::{Erased, Flushed, Link, Media, PersistBatch, Tag};
 use std::marker::PhantomData;
 
 /// What a ROART of a variant looks like.
@@ -34,7 +34,7 @@ impl<V: Variant> Layout for Leaves<V> {
 
     fn group<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &Batch<'e, '_, M>,
+        batch: &PersistBatch<'e, '_, M>,
         depth: usize,
         pairs: Group<'_>,
     ) -> Result<Child<'e, 'h>, Error> {
@@ -55,7 +55,7 @@ impl<V: Variant> Layout for Leaves<V> {
 
     fn node<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &Batch<'e, '_, M>,
+        batch: &PersistBatch<'e, '_, M>,
         spot: Spot<'_>,
         children: &mut Children<'e, 'h>,
     ) -> Result<Child<'e, 'h>, Error> {
@@ -66,7 +66,7 @@ impl<V: Variant> Layout for Leaves<V> {
 
     fn root<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &Batch<'e, '_, M>,
+        batch: &PersistBatch<'e, '_, M>,
         children: &mut Children<'e, 'h>,
     ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
         Ok((draft_root(heap, batch, children)?, root_tag::<V>()))

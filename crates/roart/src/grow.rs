@@ -14,7 +14,7 @@ use crate::subtree::{Built, Member, Subtrees, shared_by};
 use crate::writer::{Writer, skip_between};
 use art::{Child, Children, Kind, Tagged, child_tag, damaged, draft_leaf};
 use heap::Error;
-use pmem::{Batch, Erased, Link, Locked, Media, PSlot, Persisted, Purpose, persist_scope};
+use pmem::{Erased, Link, Locked, Media, PSlot, PersistBatch, Persisted, Purpose, persist_scope};
 
 impl<M: Media, V: Variant> Writer<'_, M, V> {
     /// Swings the parent's slot to a new object: the commit point.
@@ -93,7 +93,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
     /// is in its tag, and the new leaf.
     fn hang_over<'e>(
         &self,
-        batch: Batch<'e, '_, M>,
+        batch: PersistBatch<'e, '_, M>,
         (slot, link): (&PSlot, Link),
         lower: Link,
         (level, skip): (usize, u8),

@@ -22,7 +22,7 @@ use art::{Kind, Leaf, LeafRef, Tagged, Walks, draft_leaf, same};
 use heap::{Access, Error, Guard};
 use index::{Action, EachEdit, Edit};
 use pmem::{
-    Batch, Fault, Flushed, GenerationLock, Link, Locked, Media, PSlot, Publication, Purpose, Tag,
+    Fault, Flushed, GenerationLock, Link, Locked, Media, PSlot, PersistBatch, Publication, Purpose, Tag,
     persist_scope,
 };
 use std::marker::PhantomData;
@@ -98,7 +98,7 @@ struct Together<'e, 'g, M: Media, P: Publication> {
     heap: &'g Access<M>,
     guard: &'g Guard,
     /// The leaves'; `None` once the group is committed.
-    batch: Option<Batch<'e, 'g, M>>,
+    batch: Option<PersistBatch<'e, 'g, M>>,
     puts: Vec<Put<'e, 'g, M>>,
     /// So many can join.
     max: usize,

@@ -8,7 +8,9 @@
 #[path = "common/seeded.rs"]
 mod seeded;
 
-use pmem::{Batch, GenerationLock, Locked, Media, Offset, PWord, Pool, Purpose, persist_scope, persistent};
+use pmem::{
+    GenerationLock, Locked, Media, Offset, PWord, PersistBatch, Pool, Purpose, persist_scope, persistent,
+};
 use seeded::Expected;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -98,7 +100,7 @@ impl Live {
         self.pool.media()
     }
 
-    fn persist(&self, change: impl FnOnce(&Batch<'_, '_, Crash>)) {
+    fn persist(&self, change: impl FnOnce(&PersistBatch<'_, '_, Crash>)) {
         persist_scope(self.media(), Purpose::Node, |batch| {
             change(&batch);
             let _durable = batch.fence().durable();

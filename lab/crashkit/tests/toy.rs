@@ -1,6 +1,6 @@
 //! A stack of words, whole and broken: the kit finds each way of breaking it, and nothing in the whole one.
 
-use pmem::{Batch, Media, Offset, PWord, Pool, Purpose, persist_scope};
+use pmem::{Media, Offset, PWord, PersistBatch, Pool, Purpose, persist_scope};
 use std::sync::atomic::AtomicU64;
 use wollemi_crashkit::{
     Crash, Explorer, Failure, History, Mode, Model, Random, Report, Settings, Subject, Verdict,
@@ -63,7 +63,7 @@ impl Toy {
         let (word, link) = self.node(pool, new);
         persist_scope(media, Purpose::Node, |batch| {
             word.store(value, &batch);
-            let link = |batch: &Batch<'_, '_, Crash>| link.store(old, batch);
+            let link = |batch: &PersistBatch<'_, '_, Crash>| link.store(old, batch);
             match self.0 {
                 Broken::HalfTheNode => persist_scope(media, Purpose::Node, |forgotten| link(&forgotten)),
                 _ => link(&batch),

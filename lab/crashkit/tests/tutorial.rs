@@ -1,7 +1,7 @@
 //! The program of the tutorial, `docs/crash-tutorial.md`: a bank whose transfers are atomic by a redo log, two ways to
 //! get it wrong, and what the kit says of them.
 
-use pmem::{Batch, Offset, PWord, Pool, Purpose, persist_scope};
+use pmem::{Offset, PWord, PersistBatch, Pool, Purpose, persist_scope};
 use wollemi_crashkit::{Crash, Failure, Random, Report, Subject, Verdict, torture};
 
 const DOCUMENT: &str = include_str!("../../../docs/crash-tutorial.md");
@@ -44,7 +44,7 @@ fn words(pool: &Pool<Crash>) -> Words<'_> {
 }
 
 /// Changes words, and waits until they are durable.
-fn persist(pool: &Pool<Crash>, change: impl FnOnce(&Batch<'_, '_, Crash>)) {
+fn persist(pool: &Pool<Crash>, change: impl FnOnce(&PersistBatch<'_, '_, Crash>)) {
     persist_scope(pool.media(), Purpose::Log, |batch| {
         change(&batch);
         let _durable = batch.fence().durable();

@@ -62,7 +62,7 @@ use heap::{Heap, Trace};
 use index::{Action, Direction, Edit, Faults, Guard, Merges, OnHeap, Quiesced, Value, Visit};
 use key::Key;
 pub use options::{Choice, Defaults, Fingerprints, Linear, Options, Probing, Threshold};
-use pmem::{Batch, Erased, Fault, Flushed, Hardware, Link, Media, Tag};
+use pmem::{Erased, Fault, Flushed, Hardware, Link, Media, PersistBatch, Tag};
 use root::{Root, tag};
 pub use stats::{Phase, Stats};
 use std::marker::PhantomData;
@@ -213,7 +213,7 @@ impl<M: Media, C: Choice> DpTree<M, C> {
 fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     options: &Options,
-    batch: &Batch<'e, '_, M>,
+    batch: &PersistBatch<'e, '_, M>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Tag), heap::Error> {
     let draft = heap.draft(Root::new(options), 0, batch)?;
     heap.media().site("dptree: root");

@@ -11,7 +11,8 @@
 use art::{Children, damaged};
 use heap::{Access, Error, Heap};
 use pmem::{
-    Batch, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, PSlot, Tag, persistent,
+    Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, PSlot, PersistBatch, Tag,
+    persistent,
 };
 
 persistent! {
@@ -32,7 +33,7 @@ impl art::Root for Root {
 
     fn draft<'e, 'h, M: Media>(
         heap: &'h Heap<M>,
-        batch: &Batch<'e, '_, M>,
+        batch: &PersistBatch<'e, '_, M>,
         children: &mut Children<'e, 'h>,
     ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
         let root = Root {

@@ -55,17 +55,17 @@ impl Ask {
 }
 
 /// A batch that grows.
-struct Batch {
+struct PackedBatch {
     packed: Packed,
     entries: usize,
     bytes: usize,
 }
 
-impl Batch {
-    fn new() -> Batch {
+impl PackedBatch {
+    fn new() -> PackedBatch {
         let mut packed = Packed::default();
         packed.put(Some(&[0]));
-        Batch {
+        PackedBatch {
             packed,
             entries: 0,
             bytes: 0,
@@ -94,7 +94,7 @@ pub fn of_map(Map { map, .. }: &Map, ask: &Ask) -> Result<Vec<u8>, Failure> {
     let (lower, upper) = ask.bounds();
     order.take_range(lower, upper)?;
     let (lower, upper) = ask.left();
-    let mut batch = Batch::new();
+    let mut batch = PackedBatch::new();
     if !order.has_between(lower, upper) {
         return Ok(batch.packed.0);
     }
@@ -120,7 +120,7 @@ fn of_entries(
     mut entries: impl DoubleEndedIterator<Item = Result<Entry, wollemi::Error>>,
     ask: &Ask,
 ) -> Result<Vec<u8>, Failure> {
-    let mut batch = Batch::new();
+    let mut batch = PackedBatch::new();
     while let Some(entry) = if ask.reverse {
         entries.next_back()
     } else {

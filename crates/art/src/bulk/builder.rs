@@ -13,7 +13,7 @@ use super::{Layout, Spot};
 use crate::{Child, Children, Digit, Tagged, child_tag};
 use heap::{Access, Error};
 use index::Reading;
-use pmem::{Batch, Fenced, Link, Media};
+use pmem::{Fenced, Link, Media, PersistBatch};
 
 /// Values longer than this are written at once, instead of being copied until it is known what they hang from.
 const LONG: usize = 1 << 10;
@@ -53,7 +53,7 @@ impl Borders<'_> {
 /// A tree, or a part of it, under construction.
 pub(super) struct Builder<'b, 'e, 'h, 'm, L: Layout, M: Media> {
     heap: &'h Access<M>,
-    batch: &'b Batch<'e, 'm, M>,
+    batch: &'b PersistBatch<'e, 'm, M>,
     borders: Borders<'b>,
     open: Vec<Open<'e, 'h>>,
     bunch: Bunch,
@@ -67,7 +67,7 @@ pub(super) struct Builder<'b, 'e, 'h, 'm, L: Layout, M: Media> {
 }
 
 impl<'b, 'e, 'h, 'm, L: Layout, M: Media> Builder<'b, 'e, 'h, 'm, L, M> {
-    pub(super) fn new(heap: &'h Access<M>, batch: &'b Batch<'e, 'm, M>, borders: Borders<'b>) -> Self {
+    pub(super) fn new(heap: &'h Access<M>, batch: &'b PersistBatch<'e, 'm, M>, borders: Borders<'b>) -> Self {
         let root = L::ROOT_IS_NODE.then(|| Open {
             level: 0,
             children: Children::default(),

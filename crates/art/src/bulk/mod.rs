@@ -15,7 +15,7 @@ use builder::{Borders, Builder, Item};
 pub use bunch::Group;
 use heap::{Access, Error, Heap, Trace};
 use index::{Bulk, OnHeap, Parts, Reading};
-use pmem::{Batch, Erased, Flushed, Link, Media, Purpose, Tag, persist_scope};
+use pmem::{Erased, Flushed, Link, Media, PersistBatch, Purpose, Tag, persist_scope};
 
 /// Where a node under construction hangs.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,7 @@ pub trait Layout {
     /// If the heap has no room.
     fn leaf<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &Batch<'e, '_, M>,
+        batch: &PersistBatch<'e, '_, M>,
         key: &[u8],
         value: &[u8],
     ) -> Result<Child<'e, 'h>, Error> {
@@ -61,7 +61,7 @@ pub trait Layout {
     /// If the heap has no room. Nothing of it stays then.
     fn group<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &Batch<'e, '_, M>,
+        batch: &PersistBatch<'e, '_, M>,
         depth: usize,
         pairs: Group<'_>,
     ) -> Result<Child<'e, 'h>, Error>;
@@ -73,7 +73,7 @@ pub trait Layout {
     /// If the heap has no room.
     fn node<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &Batch<'e, '_, M>,
+        batch: &PersistBatch<'e, '_, M>,
         spot: Spot<'_>,
         children: &mut Children<'e, 'h>,
     ) -> Result<Child<'e, 'h>, Error>;
@@ -86,7 +86,7 @@ pub trait Layout {
     /// If the heap has no room.
     fn root<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &Batch<'e, '_, M>,
+        batch: &PersistBatch<'e, '_, M>,
         children: &mut Children<'e, 'h>,
     ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error>;
 }
@@ -239,7 +239,7 @@ pub trait Grown: Design {
     /// If the heap has no room.
     fn draft_node<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &Batch<'e, '_, M>,
+        batch: &PersistBatch<'e, '_, M>,
         spot: Spot<'_>,
         children: &mut Children<'e, 'h>,
     ) -> Result<Child<'e, 'h>, Error>;
@@ -258,7 +258,7 @@ impl<D: Grown> Layout for D {
 
     fn group<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &Batch<'e, '_, M>,
+        batch: &PersistBatch<'e, '_, M>,
         _depth: usize,
         pairs: Group<'_>,
     ) -> Result<Child<'e, 'h>, Error> {
@@ -268,7 +268,7 @@ impl<D: Grown> Layout for D {
 
     fn node<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &Batch<'e, '_, M>,
+        batch: &PersistBatch<'e, '_, M>,
         spot: Spot<'_>,
         children: &mut Children<'e, 'h>,
     ) -> Result<Child<'e, 'h>, Error> {
@@ -277,7 +277,7 @@ impl<D: Grown> Layout for D {
 
     fn root<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &Batch<'e, '_, M>,
+        batch: &PersistBatch<'e, '_, M>,
         children: &mut Children<'e, 'h>,
     ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
         D::Root::draft(heap, batch, children)

@@ -204,7 +204,7 @@ impl<M: Media> Toy<M> {
         &'h self,
         key: u64,
         len: usize,
-        batch: &pmem::Batch<'e, '_, M>,
+        batch: &pmem::PersistBatch<'e, '_, M>,
     ) -> Result<Draft<'e, 'h, Leaf>, Error> {
         let leaf = Leaf {
             key: PWord::new(key),

@@ -10,7 +10,7 @@
 
 use super::checksum;
 use heap::{Access, Error, Guard, Heap};
-use pmem::{Batch, Fault, Flushed, Link, Media, Offset, PWord, persistent};
+use pmem::{Fault, Flushed, Link, Media, Offset, PWord, PersistBatch, persistent};
 
 const KEY_BITS: u32 = 16;
 const VALUE_BITS: u32 = 27;
@@ -92,7 +92,7 @@ pub fn draft<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     key: &[u8],
     value: &[u8],
-    batch: &Batch<'e, '_, M>,
+    batch: &PersistBatch<'e, '_, M>,
 ) -> Result<Flushed<'e, 'h, Record>, Error> {
     let record = Record {
         header: PWord::new(key.len() as u64 | (value.len() as u64) << KEY_BITS),

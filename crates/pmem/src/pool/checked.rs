@@ -13,7 +13,7 @@
 //! The CRC (polynomial 0x1021, initial value 0xffff, most significant byte of the value first) finds every damage of
 //! up to three bits and every damage confined to 16 adjacent bits. A word of zeros is not valid.
 
-use crate::{Batch, Media, PWord, Persistent};
+use crate::{Media, PWord, PersistBatch, Persistent};
 
 /// Eight persistent bytes that hold a value below 2^48 and its check, and change by one store.
 #[repr(transparent)]
@@ -39,14 +39,14 @@ impl CheckedWord {
     /// Stores the lower 48 bits of `value` (release); durable once the batch is fenced.
     #[inline]
     #[track_caller]
-    pub(super) fn store<M: Media>(&self, value: u64, batch: &Batch<'_, '_, M>) {
+    pub(super) fn store<M: Media>(&self, value: u64, batch: &PersistBatch<'_, '_, M>) {
         self.0.store(seal(value), batch);
     }
 
     /// Makes the value that is there durable, whoever stored it; durable once the batch is fenced.
     #[inline]
     #[track_caller]
-    pub fn persist_seen<M: Media>(&self, batch: &Batch<'_, '_, M>) {
+    pub fn persist_seen<M: Media>(&self, batch: &PersistBatch<'_, '_, M>) {
         self.0.persist_seen(batch);
     }
 }

@@ -31,7 +31,7 @@ pub use file::rename_new;
 pub use memory::Memory;
 pub use options::{AfterPowerLoss, LastShutdown, Level, PoolOptions, Uuid};
 
-use crate::{Batch, Hardware, Media, Offset, PersistenceDomain, Persistent};
+use crate::{Hardware, Media, Offset, PersistBatch, PersistenceDomain, Persistent};
 use file::PoolFile;
 use header::{HEADER, Header, State};
 use holes::Holes;
@@ -404,7 +404,7 @@ impl<M: Media> Pool<M> {
     /// Every object lies below: the next opening hands out what lies above.
     #[inline]
     #[track_caller]
-    pub unsafe fn set_allocated(&self, end: u64, batch: &Batch<'_, '_, M>) {
+    pub unsafe fn set_allocated(&self, end: u64, batch: &PersistBatch<'_, '_, M>) {
         self.header().allocated.store(end, batch);
     }
 

@@ -18,7 +18,7 @@ use std::marker::PhantomData;
 /// #     fn give_back(&self, _: Offset, _: usize) {}
 /// # }
 /// # impl Heap {
-/// #     fn draft<'e, T: Persistent>(&self, object: T, batch: &Batch<'e, '_, Hardware>) -> Draft<'e, '_, T> {
+/// #     fn draft<'e, T: Persistent>(&self, object: T, batch: &PersistBatch<'e, '_, Hardware>) -> Draft<'e, '_, T> {
 /// #         let offset = Offset::new(self.1.fetch_add(64, Ordering::Relaxed)).unwrap();
 /// #         let start = self.0.chunk_start(offset, 64).unwrap();
 /// #         // SAFETY: each 64 bytes are handed out once.
@@ -55,9 +55,9 @@ use std::marker::PhantomData;
 pub fn persist_scope<M: Media, R>(
     media: &M,
     purpose: Purpose,
-    f: impl for<'e> FnOnce(Batch<'e, '_, M>) -> R,
+    f: impl for<'e> FnOnce(PersistBatch<'e, '_, M>) -> R,
 ) -> R {
-    f(Batch {
+    f(PersistBatch {
         media,
         purpose,
         lines: RefCell::new(Lines::default()),
@@ -69,7 +69,7 @@ pub fn persist_scope<M: Media, R>(
 /// Write-backs of this thread that are not fenced yet. Each line joins once and is written back by the fence at
 /// the latest.
 #[derive(Debug)]
-pub struct Batch<'e, 'm, M: Media> {
+pub struct PersistBatch<'e, 'm, M: Media> {
     media: &'m M,
     purpose: Purpose,
     lines: RefCell<Lines>,
@@ -88,7 +88,7 @@ struct Lines {
     oldest: usize,
 }
 
-impl<'e, 'm, M: Media> Batch<'e, 'm, M> {
+impl<'e, 'm, M: Media> PersistBatch<'e, 'm, M> {
     /// The media written to.
     #[inline]
     pub fn media(&self) -> &'m M {

@@ -10,7 +10,7 @@
 //! I3 A reader believes what it has read in a slot only if it finds the word unchanged afterwards: the slot may have
 //!    been emptied, and something else placed there, since the word was read ([`CommitWord::read_stable`]).
 
-use super::{Batch, Brand, Durable, Fenced, Flushed, PSlot, Publication, Published};
+use super::{Brand, Durable, Fenced, Flushed, PSlot, PersistBatch, Publication, Published};
 use crate::{Link, Media, Persistent, Tag};
 
 /// A persistent word of 63 bits, 1 to 63, by whose store a change commits.
@@ -88,7 +88,7 @@ impl CommitWord {
     /// readers make durable when they meet the mark behind it: a value beside the word that changes in place.
     #[inline]
     #[track_caller]
-    pub fn mark<'a, 'e, M: Media>(&'a self, batch: &Batch<'e, 'a, M>) -> Marked<'a, 'e, M> {
+    pub fn mark<'a, 'e, M: Media>(&'a self, batch: &PersistBatch<'e, 'a, M>) -> Marked<'a, 'e, M> {
         let media = batch.media();
         let value = media.peek(&self.0.0) & Self::BITS;
         media.store_unpersisted(&self.0.0, value | Link::MARK);
@@ -130,7 +130,7 @@ impl PSlot {
         &'a self,
         object: Flushed<'e, '_, T>,
         tag: Tag,
-        batch: &Batch<'e, 'a, M>,
+        batch: &PersistBatch<'e, 'a, M>,
     ) -> Placed<'a, 'e, P, M> {
         let word = object.release().get() | tag.get();
         let stored = self.put(batch.media(), word);

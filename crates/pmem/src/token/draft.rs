@@ -4,7 +4,7 @@
 //!    of it.
 //! I2 What is flushed is not written any more.
 
-use super::{Batch, Brand, Fenced, PSlot};
+use super::{Brand, Fenced, PSlot, PersistBatch};
 use crate::{Link, Media, Offset, Persistent, Tag};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Range};
@@ -77,7 +77,7 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
     ///
     /// If the chunk is smaller than the object: the allocator is asked for the object's own size.
     #[inline]
-    pub fn new<M: Media>(chunk: Chunk<'h>, object: T, batch: &Batch<'e, '_, M>) -> Draft<'e, 'h, T> {
+    pub fn new<M: Media>(chunk: Chunk<'h>, object: T, batch: &PersistBatch<'e, '_, M>) -> Draft<'e, 'h, T> {
         // Has the compiler check a struct with parameters (`persistent!`).
         let _checked = const { T::WORDS_ONLY };
         assert!(chunk.len >= size_of::<T>() && chunk.start.cast::<T>().is_aligned());
@@ -153,7 +153,7 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
     /// Ends the writing: the object's lines join the batch.
     #[inline]
     #[track_caller]
-    pub fn flush<M: Media>(self, batch: &Batch<'e, '_, M>) -> Flushed<'e, 'h, T> {
+    pub fn flush<M: Media>(self, batch: &PersistBatch<'e, '_, M>) -> Flushed<'e, 'h, T> {
         let start = self.chunk.start.as_ptr();
         batch.media().drafted(start, self.chunk.len);
         batch.join(start, self.chunk.len);
@@ -171,7 +171,7 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
     pub fn flush_parts<M: Media>(
         self,
         parts: impl IntoIterator<Item = Range<usize>>,
-        batch: &Batch<'e, '_, M>,
+        batch: &PersistBatch<'e, '_, M>,
     ) -> Flushed<'e, 'h, T> {
         for part in parts {
             assert!(part.end <= self.chunk.len, "a part outside its object");

@@ -1,11 +1,11 @@
 //! Tokens: publishing what is not durable does not compile.
 //!
 //! ```text
-//! Draft<'e, T> --flush(&Batch<'e>)--> Flushed<'e, T> --persisted(&Fenced<'e>)--> Persisted<T>
-//! Batch<'e>    --fence()-----------> Fenced<'e>         one fence for the whole batch; stays on its thread
-//! PSlot        --publish(Persisted<T>)--> Published --commit()--> Durable
-//!                                         Published --join(&Batch<'e>)--> Joined<'e> --durable(&Fenced<'e>)--> Durable
-//! PSlot        --place(Flushed<'e, T>)--> Placed<'e> --publish(&Fenced<'e>, CommitWord)--> Published
+//! Draft<'e, T>     --flush(&PersistBatch<'e>)--> Flushed<'e, T> --persisted(&Fenced<'e>)--> Persisted<T>
+//! PersistBatch<'e> --fence()-------------------> Fenced<'e>      one fence for the whole batch; stays on its thread
+//! PSlot            --publish(Persisted<T>)-----> Published --commit()--> Durable
+//! Published        --join(&PersistBatch<'e>)---> Joined<'e> --durable(&Fenced<'e>)--> Durable
+//! PSlot            --place(Flushed<'e, T>)-----> Placed<'e> --publish(&Fenced<'e>, CommitWord)--> Published
 //! ```
 //!
 //! `'e` is an invariant brand that [`persist_scope`] makes anew for each batch, so that no token of one batch
@@ -25,7 +25,7 @@ mod slot;
 #[cfg(test)]
 mod tests;
 
-pub use batch::{Batch, Fenced, persist_scope};
+pub use batch::{Fenced, PersistBatch, persist_scope};
 pub use commit::{CommitWord, Marked, Placed};
 pub use draft::{Chunk, Draft, Erased, Flushed, Lender, Persisted};
 pub use publish::{Contended, LinkAndPersist, NonTemporal, Publication, Uncounted};

@@ -6,7 +6,7 @@
 //!    links and hold the same one again (null; an object that hung here before), published anew and not durable yet.
 //!    The publisher takes the mark away; a mark that a crash left, the first who holds the lock on the slot after it.
 
-use super::{Batch, Brand, Contended, Durable, Fenced, Persisted, Publication};
+use super::{Brand, Contended, Durable, Fenced, PersistBatch, Persisted, Publication};
 use crate::{Link, Media, Persistent, Purpose, Tag, candidates};
 use std::marker::PhantomData;
 
@@ -118,7 +118,7 @@ impl PSlot {
     /// the batch is fenced.
     #[inline]
     #[track_caller]
-    pub fn store<M: Media>(&self, link: Link, batch: &Batch<'_, '_, M>) {
+    pub fn store<M: Media>(&self, link: Link, batch: &PersistBatch<'_, '_, M>) {
         batch.media().store(&self.0, link.bits());
         batch.join(&raw const self.0 as *const u8, size_of::<u64>());
     }
@@ -127,7 +127,7 @@ impl PSlot {
     /// batch is fenced.
     #[inline]
     #[track_caller]
-    pub fn persist_seen<M: Media>(&self, batch: &Batch<'_, '_, M>) {
+    pub fn persist_seen<M: Media>(&self, batch: &PersistBatch<'_, '_, M>) {
         batch.join(&raw const self.0 as *const u8, size_of::<u64>());
     }
 
@@ -221,7 +221,7 @@ impl<'a, P: Publication, M: Media> Published<'a, P, M> {
     /// [`Joined::durable`].
     #[inline]
     #[track_caller]
-    pub fn join<'e>(self, batch: &Batch<'e, '_, M>) -> Joined<'a, 'e, P, M> {
+    pub fn join<'e>(self, batch: &PersistBatch<'e, '_, M>) -> Joined<'a, 'e, P, M> {
         if !P::STREAMS {
             batch.join((&raw const self.slot.0).cast(), size_of::<u64>());
         }

@@ -7,7 +7,7 @@ use crate::{Counting, Counts, Hardware, Purpose, persist_scope};
 fn words_cost_what_they_say() {
     let media = Counting::new(Hardware::detect());
     let (word, volatile) = (PWord::new(1), VWord::new(1));
-    let cost = |store: &dyn Fn(&Batch<'_, '_, Counting>)| -> Counts {
+    let cost = |store: &dyn Fn(&PersistBatch<'_, '_, Counting>)| -> Counts {
         let before = media.counts();
         persist_scope(&media, Purpose::Node, |batch| {
             store(&batch);

@@ -4,7 +4,7 @@ use super::shape::{LARGEST, PER_LINE, Shape, is_text};
 use super::word::KeyWord;
 use super::{Entry, FirstLine, Head, PRESENT_SHIFT};
 use heap::{Error, Heap};
-use pmem::{Batch, Erased, Flushed, GenerationLock, LINE, Media, Offset, PWord};
+use pmem::{Erased, Flushed, GenerationLock, LINE, Media, Offset, PWord, PersistBatch};
 
 /// An array's entries, where its shape has them.
 pub(crate) struct Image {
@@ -82,7 +82,7 @@ fn part_in_groups(pairs: &[(KeyWord, u64)], from: usize) -> bool {
 /// Builds an array. The caller gives the space at the offset back if it does not link the array.
 pub(crate) fn draft_inline<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
-    batch: &Batch<'e, '_, M>,
+    batch: &PersistBatch<'e, '_, M>,
     image: &Image,
 ) -> Result<(Flushed<'e, 'h, Erased>, Offset), Error> {
     let shape = image.shape;

@@ -3,7 +3,7 @@
 use super::{Header, N4, N16, N48, N256, Node};
 use art::{Children, Head, Inner, Kind, Tagged, index_word, with_byte};
 use heap::{Error, Heap};
-use pmem::{Batch, Erased, Flushed, Media, Offset, PSlot, PWord, VWord};
+use pmem::{Erased, Flushed, Media, Offset, PSlot, PWord, PersistBatch, VWord};
 
 /// A ROART's four kinds of inner node.
 pub(crate) enum Layouts {}
@@ -99,7 +99,7 @@ pub(crate) fn children_of<'e, 'h, M: Media>(node: &Node<'_>, media: &M) -> Child
 /// The caller gives the space at the offset back if it does not link the object.
 pub(crate) fn draft_node<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
-    batch: &Batch<'e, '_, M>,
+    batch: &PersistBatch<'e, '_, M>,
     path: &[u8],
     children: &mut Children<'e, 'h>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Kind, Offset), Error> {
@@ -110,7 +110,7 @@ pub(crate) fn draft_node<'e, 'h, M: Media>(
 /// Builds a root: an N256, whatever children it has. They are left where this fails.
 pub(crate) fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
-    batch: &Batch<'e, '_, M>,
+    batch: &PersistBatch<'e, '_, M>,
     children: &mut Children<'e, 'h>,
 ) -> Result<Flushed<'e, 'h, Erased>, Error> {
     let header = |_| Header::new(heap.generation(), &[]);

@@ -7,7 +7,7 @@
 use crate::Error;
 use crate::entry::{BATCH_BYTES, Entry};
 use crate::write::traffic::MapIndex;
-use index::{Batch, Direction, ReadAhead};
+use index::{Direction, ReadAhead, Refill};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl Iter {
     fn step(&mut self, direction: Direction) -> Option<Result<Entry, Error>> {
         let index = &*self.index;
         let entry = self.ahead.next(direction, |batch| {
-            let Batch {
+            let Refill {
                 lower,
                 upper,
                 limit,

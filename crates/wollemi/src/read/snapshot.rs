@@ -8,7 +8,7 @@ use crate::read::merge::{self, Read};
 use crate::write::before_images::Images;
 use crate::write::traffic::Traffic;
 use crate::{Db, Error, Hardware, IndexKind, KeyRange, Map, MapInfo, Media};
-use index::{Batch, Direction, ReadAhead};
+use index::{Direction, ReadAhead, Refill};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -215,8 +215,8 @@ impl View {
 
     /// Reads the next entries as they were, from one end; returns whether it stopped before the other. It yields no
     /// entry only if none is left.
-    fn fill(&self, batch: Batch<'_, Vec<u8>, Vec<u8>>, direction: Direction) -> Result<bool, index::Error> {
-        let Batch {
+    fn fill(&self, batch: Refill<'_, Vec<u8>, Vec<u8>>, direction: Direction) -> Result<bool, index::Error> {
+        let Refill {
             lower,
             upper,
             limit,

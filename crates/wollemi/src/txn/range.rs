@@ -8,7 +8,7 @@ use crate::read::merge::{self, Read};
 use crate::txn::overlay::Changes;
 use crate::write::reads::{RangeRead, Reads};
 use crate::{Error, Map};
-use index::{Batch, Direction, ReadAhead};
+use index::{Direction, ReadAhead, Refill};
 use std::cell::RefCell;
 use std::ops::Bound;
 
@@ -76,10 +76,10 @@ impl Source<'_> {
     /// does not come back with nothing unless nothing is left.
     fn fill(
         &mut self,
-        batch: Batch<'_, Vec<u8>, Vec<u8>>,
+        batch: Refill<'_, Vec<u8>, Vec<u8>>,
         direction: Direction,
     ) -> Result<bool, index::Error> {
-        let Batch {
+        let Refill {
             lower,
             upper,
             limit,

@@ -4,13 +4,15 @@ use super::node::{Record, Root, counts, follows};
 use super::step::{Mends, Step};
 use super::tree::{At, BLink, KIND, RECORD, ROOT, damaged, node_at, object};
 use heap::{Access, Error, Guard, Trace, footprint};
-use pmem::{Batch, CommitWord, Fault, Flushed, GenerationLock, Link, Locked, Media, PSlot, Persistent, Tag};
+use pmem::{
+    CommitWord, Fault, Flushed, GenerationLock, Link, Locked, Media, PSlot, PersistBatch, Persistent, Tag,
+};
 
 impl<M: Media, S: Step> BLink<M, S> {
     // Ordered stores (steps 1 and 2).
 
     /// What the batch has written is durable before the next store.
-    pub fn persist(&self, batch: Batch<'_, '_, M>) {
+    pub fn persist(&self, batch: PersistBatch<'_, '_, M>) {
         if S::PERSISTS {
             batch.fence();
         }
@@ -31,7 +33,7 @@ impl<M: Media, S: Step> BLink<M, S> {
         slot: &'t PSlot,
         new: Flushed<'e, '_, T>,
         tag: Tag,
-        batch: Batch<'e, 't, M>,
+        batch: PersistBatch<'e, 't, M>,
     ) {
         if S::PERSISTS {
             let new = new.persisted(&batch.fence());

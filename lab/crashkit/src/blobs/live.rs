@@ -5,7 +5,7 @@ use crate::on_heap::may_be_full;
 use crate::{Crash, Random};
 use heap::{Access, Guard, Heap, Trace, Tracers, footprint};
 use pmem::{
-    Batch, Fault, Flushed, Link, Media, Offset, PSlot, PWord, Purpose, Tag, persist_scope, persistent,
+    Fault, Flushed, Link, Media, Offset, PSlot, PWord, PersistBatch, Purpose, Tag, persist_scope, persistent,
 };
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ impl Live {
     fn blob<'e>(
         &self,
         (len, seed): Held,
-        batch: &Batch<'e, '_, Crash>,
+        batch: &PersistBatch<'e, '_, Crash>,
     ) -> Result<Flushed<'e, '_, Blob>, heap::Error> {
         let blob = Blob {
             len: PWord::new(len),

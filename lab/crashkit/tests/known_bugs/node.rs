@@ -1,7 +1,7 @@
 //! A node in persistent memory, and the structure in use.
 
 use pmem::{
-    Batch, GenerationLock, Offset, PWord, Persistent, Pool, Purpose, VWord, persist_scope, persistent,
+    GenerationLock, Offset, PWord, PersistBatch, Persistent, Pool, Purpose, VWord, persist_scope, persistent,
 };
 use std::sync::Mutex;
 use wollemi_crashkit::Crash;
@@ -74,7 +74,7 @@ impl Live {
         u64::from(self.pool.generation())
     }
 
-    pub fn persist(&self, change: impl FnOnce(&Batch<'_, '_, Crash>)) {
+    pub fn persist(&self, change: impl FnOnce(&PersistBatch<'_, '_, Crash>)) {
         persist_scope(self.media(), Purpose::Node, |batch| {
             change(&batch);
             let _durable = batch.fence().durable();

@@ -2,7 +2,7 @@
 
 use super::node::{Live, Node, PRESENT, USED, key_of, print_of};
 use super::subject::State;
-use pmem::{Batch, Locked, PWord, Purpose, persist_scope};
+use pmem::{Locked, PWord, PersistBatch, Purpose, persist_scope};
 use std::collections::BTreeMap;
 use wollemi_crashkit::Crash;
 
@@ -269,7 +269,8 @@ impl Tree {
             for (to, from) in new.entries.iter().zip(&old.entries) {
                 to.store(from.load(media), batch);
             }
-            let header = |batch: &Batch<'_, '_, Crash>| new.counted.store(old.counted.load(media), batch);
+            let header =
+                |batch: &PersistBatch<'_, '_, Crash>| new.counted.store(old.counted.load(media), batch);
             match self.0 {
                 // Asked for by nobody who fences.
                 Bug::HeaderNotWrittenBack => {

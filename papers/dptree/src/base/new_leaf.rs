@@ -5,7 +5,7 @@ use super::slots::{Bits, GROUP, GROUPS, Places, print, set};
 use crate::key::Entry;
 use crate::root::tag;
 use heap::{Access, Error};
-use pmem::{Batch, Fault, Flushed, Link, Media};
+use pmem::{Fault, Flushed, Link, Media, PersistBatch};
 
 /// A leaf that was made, but for what is volatile.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct NewLeaf {
 /// Makes a leaf in which only `version` counts, in front of the leaf `next`; its lines join the batch.
 pub(crate) fn draft<'e, 'h, M: Media>(
     heap: &'h Access<M>,
-    batch: &Batch<'e, '_, M>,
+    batch: &PersistBatch<'e, '_, M>,
     entries: &[Entry],
     (version, capacity): (usize, usize),
     next: &mut Option<Flushed<'e, 'h, Head>>,

@@ -24,7 +24,7 @@ use crate::key::Entry;
 use crate::root::tag;
 use heap::{Access, Error};
 use index::codec::{PairWords, checksum};
-use pmem::{Batch, Fault, Link, Media, Offset, PEither, PSlot, PWord, Tag, persistent};
+use pmem::{Fault, Link, Media, Offset, PEither, PSlot, PWord, PersistBatch, Tag, persistent};
 
 persistent! {
     /// The head of a page.
@@ -166,7 +166,13 @@ fn check(head: u64, prefix: u64, value: u64) -> u64 {
 
 impl LogRecord {
     /// Writes the record of an entry, whose link, if any, leads to a durable record. One line.
-    pub(crate) fn store<M: Media>(&self, entry: &Entry, number: u64, sense: bool, batch: &Batch<'_, '_, M>) {
+    pub(crate) fn store<M: Media>(
+        &self,
+        entry: &Entry,
+        number: u64,
+        sense: bool,
+        batch: &PersistBatch<'_, '_, M>,
+    ) {
         let valid = |word: u64| word & !VALID | if sense { VALID } else { 0 };
         let mut head = (number & 0xffff_ffff) << NUMBER_SHIFT;
         head |= if entry.removed { KIND_REMOVED } else { 0 };
@@ -195,7 +201,7 @@ impl LogRecord {
     }
 
     /// Writes back a record that was seen. One line.
-    pub(crate) fn persist_seen<M: Media>(&self, batch: &Batch<'_, '_, M>) {
+    pub(crate) fn persist_seen<M: Media>(&self, batch: &PersistBatch<'_, '_, M>) {
         self.head.persist_seen(batch);
     }
 

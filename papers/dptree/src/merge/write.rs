@@ -10,7 +10,7 @@ use crate::base::slots::{Bits, GROUP, GROUPS, Places, clear, has, home, passed_b
 use crate::key::Entry;
 use crate::root::tag;
 use heap::{Access, Error};
-use pmem::{Batch, Link, Media, Purpose, persist_scope};
+use pmem::{Link, Media, PersistBatch, Purpose, persist_scope};
 
 /// What media call the persists of this file.
 const SITE: &str = "dptree: written by a merge";
@@ -68,7 +68,7 @@ fn write_kept<M: Media>(
     piece: &Piece,
     keep: usize,
     version: usize,
-    batch: &Batch<'_, '_, M>,
+    batch: &PersistBatch<'_, '_, M>,
 ) -> Result<Written, Error> {
     let media = heap.media();
     let old = &plan.old[keep];

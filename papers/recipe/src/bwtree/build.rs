@@ -6,7 +6,7 @@ use super::link::{BASE, RECORD, cell_tag};
 use super::object::{Cell, draft_to_fit, lengths};
 use heap::{Error, Heap};
 use index::codec::{PairWords, prefix};
-use pmem::{Batch, Draft, Erased, Flushed, Link, Media, PSlot, PWord, Tag};
+use pmem::{Draft, Erased, Flushed, Link, Media, PSlot, PWord, PersistBatch, Tag};
 
 /// Where a node's keys begin and end, and the sibling's cell from there on.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,7 @@ pub(super) fn draft_leaf_base<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     pairs: &[PairWords],
     bounds: Bounds<'_>,
-    batch: &Batch<'e, '_, M>,
+    batch: &PersistBatch<'e, '_, M>,
 ) -> Result<Draft<'e, 'h, Head>, Error> {
     let words = bitmap_words(pairs.len());
     let entries_at = 16 * words;
@@ -82,7 +82,7 @@ pub(super) fn draft_inner_base<'e, 'h, M: Media>(
     level: u8,
     children: &[Child<'_>],
     bounds: Bounds<'_>,
-    batch: &Batch<'e, '_, M>,
+    batch: &PersistBatch<'e, '_, M>,
 ) -> Result<Draft<'e, 'h, Head>, Error> {
     let count = children.len();
     let ends_at = size_of::<Entry>() * count;
@@ -120,7 +120,7 @@ pub(super) fn draft_inner_base<'e, 'h, M: Media>(
 pub(super) fn draft_cell<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     base: Draft<'e, 'h, Head>,
-    batch: &Batch<'e, '_, M>,
+    batch: &PersistBatch<'e, '_, M>,
 ) -> Result<Draft<'e, 'h, Cell>, Error> {
     let mut cell = heap.draft(Cell { head: PSlot::null() }, 0, batch)?;
     cell.adopt(|cell| &mut cell.head, base.flush(batch), BASE);
@@ -130,7 +130,7 @@ pub(super) fn draft_cell<'e, 'h, M: Media>(
 /// The cell of an empty leaf that takes all keys.
 pub(super) fn draft_first<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
-    batch: &Batch<'e, '_, M>,
+    batch: &PersistBatch<'e, '_, M>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
     let all = Bounds {
         low: &[],

@@ -11,7 +11,7 @@ use super::link::{BASE, Kind, MAX_PAIRS, depth, is_emptied, is_mark, kind, same_
 use super::page::Page;
 use super::write::{LONG, Writer, is_whole};
 use heap::{Error, MayBeFull};
-use pmem::{Batch, Draft, Link, Media, Purpose, persist_scope};
+use pmem::{Draft, Link, Media, PersistBatch, Purpose, persist_scope};
 
 impl<T> Content<'_, T> {
     pub(super) fn bounds(&self) -> Bounds<'_> {
@@ -58,7 +58,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         &self,
         page: Page<'a>,
         remains: Remains,
-        draft: impl for<'e> FnOnce(&Batch<'e, '_, M>) -> Result<Draft<'e, 'a, Head>, Error>,
+        draft: impl for<'e> FnOnce(&PersistBatch<'e, '_, M>) -> Result<Draft<'e, 'a, Head>, Error>,
     ) -> Result<bool, Error> {
         let media = self.media();
         let replaced = persist_scope(media, Purpose::Node, |batch| {

@@ -25,7 +25,7 @@ use super::page::Page;
 use super::write::Writer;
 use art::{Tries, damaged};
 use heap::Error;
-use pmem::{Batch, Draft, Link, Media, PSlot, PWord, Purpose, persist_scope};
+use pmem::{Draft, Link, Media, PSlot, PWord, PersistBatch, Purpose, persist_scope};
 
 /// Deltas above an inner base that make a writer replace the chain.
 pub(super) const LONG_INNER: u16 = 4;
@@ -77,7 +77,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         cell: Link,
         from: &[u8],
         to: Option<&[u8]>,
-        batch: &Batch<'e, '_, M>,
+        batch: &PersistBatch<'e, '_, M>,
     ) -> Result<Draft<'e, 'a, Range>, Error> {
         let len = from.len() + to.map_or(0, <[u8]>::len);
         let mut range = draft_to_fit(self.heap, len, batch, |spare| Range {

@@ -14,7 +14,7 @@ use super::page::Page;
 use super::write::{Writer, is_whole};
 use art::{Tries, damaged};
 use heap::Error;
-use pmem::{Batch, Draft, Link, Media, PSlot, Purpose, persist_scope};
+use pmem::{Draft, Link, Media, PSlot, PersistBatch, Purpose, persist_scope};
 
 impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
     /// Removes a node that is a base alone, and not the first of its level. Returns whether to look at the node again.
@@ -190,7 +190,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         &self,
         left: Page<'a>,
         page: Page<'a>,
-        batch: &Batch<'e, '_, M>,
+        batch: &PersistBatch<'e, '_, M>,
     ) -> Result<(Draft<'e, 'a, Head>, usize), Error> {
         if page.level == 0 {
             let union = join(left.pairs(self.heap)?, page.pairs(self.heap)?);

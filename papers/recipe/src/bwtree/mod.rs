@@ -70,7 +70,7 @@ mod write;
 use art::damaged;
 use heap::{Access, Error, Heap, Trace};
 use index::{Action, Bulk, Direction, Edit, Faults, Guard, OnHeap, Parts, Value, Visit, build_by_writes};
-use pmem::{Batch, Erased, Fault, Flushed, Hardware, Link, Media, PSlot, Tag, persistent};
+use pmem::{Erased, Fault, Flushed, Hardware, Link, Media, PSlot, PersistBatch, Tag, persistent};
 use std::ops::Bound;
 use std::sync::Arc;
 use write::Writer;
@@ -114,7 +114,7 @@ fn root_at<M: Media>(heap: &Access<M>, root: Link) -> Result<&Root, Fault> {
 /// Writes the root of an empty index, and its leaf.
 fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
-    batch: &Batch<'e, '_, M>,
+    batch: &PersistBatch<'e, '_, M>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
     let mut root = heap.draft(Root { top: PSlot::null() }, 0, batch)?;
     let (cell, tag) = build::draft_first(heap, batch)?;

@@ -16,8 +16,8 @@ use art::damaged;
 use heap::{Access, Error, Heap, MayBeFull, footprint};
 use index::codec::PairWords;
 use pmem::{
-    Batch, Draft, Fault, Link, Media, Offset, PEither, PSlot, PWord, Persistent, Purpose, persist_scope,
-    persistent,
+    Draft, Fault, Link, Media, Offset, PEither, PSlot, PWord, PersistBatch, Persistent, Purpose,
+    persist_scope, persistent,
 };
 
 persistent! {
@@ -73,7 +73,7 @@ pub(super) fn spare_len(lengths: u64) -> usize {
 pub(super) fn draft_to_fit<'e, 'h, T: Persistent, M: Media>(
     heap: &'h Heap<M>,
     tail: usize,
-    batch: &Batch<'e, '_, M>,
+    batch: &PersistBatch<'e, '_, M>,
     make: impl Fn(usize) -> T,
 ) -> Result<Draft<'e, 'h, T>, Error> {
     const MAX: usize = 32 << 10;

@@ -17,7 +17,7 @@ use super::object::{Cell, draft_to_fit};
 use super::page::Page;
 use super::write::Writer;
 use heap::Error;
-use pmem::{Batch, Draft, Link, Media, PSlot, PWord, Purpose, persist_scope};
+use pmem::{Draft, Link, Media, PSlot, PWord, PersistBatch, Purpose, persist_scope};
 
 /// The depth of a parent's chain from which on no child splits.
 const MAX_FOR_SPLITS: u16 = 2 * LONG_INNER;
@@ -41,7 +41,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         &self,
         separator: &[u8],
         high: Option<&[u8]>,
-        batch: &Batch<'e, '_, M>,
+        batch: &PersistBatch<'e, '_, M>,
     ) -> Result<(Draft<'e, 'a, PWord>, Draft<'e, 'a, Cell>), Error> {
         // The base of a root with two children; a route is shorter, but for the bound.
         const ROOT: usize = 72;

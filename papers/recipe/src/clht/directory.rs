@@ -12,8 +12,8 @@
 use super::{damaged, tag};
 use heap::{Access, Error, Heap};
 use pmem::{
-    Batch, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, Offset, PSlot, PWord, Tag,
-    VWord, persistent,
+    Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, Offset, PSlot, PWord,
+    PersistBatch, Tag, VWord, persistent,
 };
 
 /// Slots of a directory below the root.
@@ -111,7 +111,7 @@ pub(super) fn draft<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     slots: usize,
     links: impl IntoIterator<Item = Link>,
-    batch: &Batch<'e, '_, M>,
+    batch: &PersistBatch<'e, '_, M>,
 ) -> Result<Flushed<'e, 'h, Head>, Error> {
     let mut draft = heap.draft(Head::new(0, 0), slots * size_of::<PSlot>(), batch)?;
     let (tail, _) = draft.tail_mut().as_chunks_mut::<8>();
@@ -124,7 +124,7 @@ pub(super) fn draft<'e, 'h, M: Media>(
 /// Writes the root of an empty index.
 pub(super) fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
-    batch: &Batch<'e, '_, M>,
+    batch: &PersistBatch<'e, '_, M>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
     Ok((draft(heap, 1, [Link::NULL], batch)?.erased(), tag::ROOT))
 }

@@ -3,7 +3,7 @@
 use super::layout::ROOT_TAG;
 use art::damaged;
 use heap::{Access, Error, Heap};
-use pmem::{Batch, Erased, Fault, Flushed, GenerationLock, Link, Media, PSlot, Tag, persistent};
+use pmem::{Erased, Fault, Flushed, GenerationLock, Link, Media, PSlot, PersistBatch, Tag, persistent};
 
 persistent! {
     /// Where walks start.
@@ -30,7 +30,7 @@ impl Root {
     /// Builds the root of an empty index, and the tag of its link.
     pub(super) fn draft<'e, 'h, M: Media>(
         heap: &'h Heap<M>,
-        batch: &Batch<'e, '_, M>,
+        batch: &PersistBatch<'e, '_, M>,
     ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
         let root = Root {
             lock: GenerationLock::new(heap.generation()),

@@ -61,7 +61,9 @@ use heap::{Access, Error, Heap, Trace};
 use index::{Action, Bulk, Direction, Edit, Faults, Guard, OnHeap, Parts, Value, Visit, build_by_writes};
 use locate::Writer;
 use node::Node;
-use pmem::{Batch, Erased, Fault, Flushed, GenerationLock, Hardware, Link, Media, PSlot, Tag, persistent};
+use pmem::{
+    Erased, Fault, Flushed, GenerationLock, Hardware, Link, Media, PSlot, PersistBatch, Tag, persistent,
+};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -104,7 +106,7 @@ fn root_at<M: Media>(heap: &Access<M>, root: Link) -> Result<&Root, Fault> {
 /// Writes the root of an empty index, and its border.
 fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
-    batch: &Batch<'e, '_, M>,
+    batch: &PersistBatch<'e, '_, M>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
     let root = Root {
         lock: GenerationLock::new(heap.generation()),

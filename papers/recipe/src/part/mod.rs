@@ -27,7 +27,7 @@ use art::{Byte, Children, Design, Kind, Radix, Root, child_tag, damaged};
 use heap::{Access, Error, Heap};
 use index::{Action, Edit, Guard};
 use node::{N256, Node};
-use pmem::{Batch, Erased, Fault, Flushed, Hardware, Link, Media, Tag};
+use pmem::{Erased, Fault, Flushed, Hardware, Link, Media, PersistBatch, Tag};
 
 /// P-ART as a design of radix indexes.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +70,7 @@ impl Root for N256 {
 
     fn draft<'e, 'h, M: Media>(
         heap: &'h Heap<M>,
-        batch: &Batch<'e, '_, M>,
+        batch: &PersistBatch<'e, '_, M>,
         children: &mut Children<'e, 'h>,
     ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
         Ok((build::draft_root(heap, batch, children)?, ROOT))

@@ -15,7 +15,7 @@ use art::{
 use heap::{Access, Error, Guard};
 use index::{Action, Edit};
 use node::{Header, LEAF, NODE, Node};
-use pmem::{Batch, Fault, Hardware, Link, Media};
+use pmem::{Fault, Hardware, Link, Media, PersistBatch};
 use std::ops::Range;
 
 /// A WORT in a heap, under a root of its own.
@@ -50,7 +50,7 @@ unsafe impl Design for WriteOptimal {
 impl Grown for WriteOptimal {
     fn draft_node<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &Batch<'e, '_, M>,
+        batch: &PersistBatch<'e, '_, M>,
         spot: Spot<'_>,
         children: &mut Children<'e, 'h>,
     ) -> Result<Child<'e, 'h>, Error> {
