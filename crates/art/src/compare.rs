@@ -28,20 +28,20 @@ pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 
 /// Where a key parts from a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shared {
+pub enum CommonPrefix {
     /// The key has all the bytes.
     All,
     /// The key differs, or ends, at this position, where the string has this byte.
     Until(usize, u8),
 }
 
-impl Shared {
+impl CommonPrefix {
     /// Compares `key` from its byte `from` on with `string`.
-    pub fn of(string: &[u8], key: &[u8], from: usize) -> Shared {
+    pub fn of(string: &[u8], key: &[u8], from: usize) -> CommonPrefix {
         let same = common_prefix(string, key.get(from..).unwrap_or_default());
         match string.get(same) {
-            None => Shared::All,
-            Some(&byte) => Shared::Until(from + same, byte),
+            None => CommonPrefix::All,
+            Some(&byte) => CommonPrefix::Until(from + same, byte),
         }
     }
 }

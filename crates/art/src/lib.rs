@@ -39,7 +39,7 @@ pub use build::{Child, Children};
 pub use bulk::{Group, Grown, Layout, Spot, build};
 pub use bytes::{byte_at, bytes_like, index_word, named, naming, with_byte};
 pub use check::report;
-pub use compare::{Shared, common_prefix, same};
+pub use compare::{CommonPrefix, common_prefix, same};
 pub use design::{Design, Node, Radix, Root, Site};
 pub use digit::{Byte, Digit, HalfByte};
 pub use entry::{Kind, LONG_SKIP, Tagged, child_tag, damaged, matching, same_object};

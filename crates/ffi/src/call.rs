@@ -4,7 +4,7 @@
 //! The one promise that all of it rests on is made by the C program: what it passes is as the header says. Each function
 //! says so once, where it calls `call`; what it gets is a [`FromC`], through which pointers are read and written.
 
-use crate::handle::{self, Held, Kind, Shared};
+use crate::handle::{self, Held, Kind, ThreadSafe};
 use crate::status::{Failure, tell, wollemi_status, wollemi_status::*};
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::marker::PhantomData;
@@ -41,7 +41,7 @@ pub struct FromC<'a>(PhantomData<&'a ()>);
 
 impl<'a> FromC<'a> {
     /// An object that many threads may use.
-    pub fn share<T: Shared>(&'a self, handle: *const T::C) -> Result<&'a T, Failure> {
+    pub fn share<T: ThreadSafe>(&'a self, handle: *const T::C) -> Result<&'a T, Failure> {
         // SAFETY: promised to `call`.
         unsafe { handle::share(handle) }
     }

@@ -1,7 +1,7 @@
 //! Databases.
 
 use crate::call::{FromC, call};
-use crate::handle::{Shared, kinds};
+use crate::handle::{ThreadSafe, kinds};
 use crate::memory::copy_text;
 use crate::options::Opening;
 use crate::status::{Failure, c_string, wollemi_status, wollemi_status::*};
@@ -13,7 +13,7 @@ kinds! {
     wollemi_db, Db, b"data", "database";
 }
 
-impl Shared for Db {}
+impl ThreadSafe for Db {}
 
 /// The index of this name.
 pub fn index(name: &str) -> Result<IndexKind, Failure> {

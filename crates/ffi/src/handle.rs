@@ -37,7 +37,7 @@ pub struct Shell<T> {
     object: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: the object of a kind for many threads is reached as `&T`, and such a `T` is `Sync` (`Shared`); that of any other
+// SAFETY: the object of a kind for many threads is reached as `&T`, and such a `T` is `Sync` (`ThreadSafe`); that of any other
 // through `Held`, by one thread at a time (I3); a close takes it out of a shell that no call uses.
 unsafe impl<T: Send> Sync for Shell<T> {}
 
@@ -54,7 +54,7 @@ pub trait Kind: Send + Sized + 'static {
 }
 
 /// What many threads may use at once.
-pub trait Shared: Kind + Sync {}
+pub trait ThreadSafe: Kind + Sync {}
 
 /// Shells that are spare, the one that was closed first in front.
 pub struct Spare<T: 'static>(Mutex<VecDeque<&'static Shell<T>>>);
@@ -135,7 +135,7 @@ fn closed<T: Kind>() -> Failure {
 /// # Safety
 ///
 /// As for [`shell`]; and nobody closes the handle while the object is used.
-pub unsafe fn share<'a, T: Shared>(handle: *const T::C) -> Result<&'a T, Failure> {
+pub unsafe fn share<'a, T: ThreadSafe>(handle: *const T::C) -> Result<&'a T, Failure> {
     // SAFETY: promised by the caller.
     let shell = unsafe { shell::<T>(handle) }?;
     if shell.head.state.load(Acquire) != IDLE {

@@ -2,7 +2,7 @@
 
 use crate::call::call;
 use crate::db::index;
-use crate::handle::{Shared, kinds};
+use crate::handle::{ThreadSafe, kinds};
 use crate::status::{wollemi_status, wollemi_status::*};
 use crate::types::*;
 use std::ffi::{c_char, c_int};
@@ -12,7 +12,7 @@ kinds! {
     wollemi_map, Map, b"map ", "map";
 }
 
-impl Shared for Map {}
+impl ThreadSafe for Map {}
 
 /// Opens the map of this name; it is created if it is not there, with the index that the options name. Close it by
 /// wollemi_map_close(). A name has 1 to 240 bytes of UTF-8.

@@ -2,7 +2,7 @@
 
 use crate::call::call;
 use crate::cursor::{Cursor, Source, bounds};
-use crate::handle::{Shared, kinds};
+use crate::handle::{ThreadSafe, kinds};
 use crate::key::OutValue;
 use crate::status::{Failure, wollemi_status, wollemi_status::*};
 use crate::types::*;
@@ -15,7 +15,7 @@ kinds! {
     wollemi_snapshot, Snapshot, b"snap", "snapshot";
 }
 
-impl Shared for Snapshot {}
+impl ThreadSafe for Snapshot {}
 
 /// Takes a snapshot: all maps as they are now, to be read while others write. Nothing is copied at first; of each key that
 /// is changed meanwhile, what it held is kept in memory, up to `max_memory` bytes; 0: any number. With more than that its

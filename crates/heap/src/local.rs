@@ -22,7 +22,7 @@ pub(crate) fn new_id() -> u64 {
     LAST_ID.fetch_add(1, Relaxed) + 1
 }
 
-struct Entry {
+struct ThreadCache {
     id: u64,
     cache: Arc<Cache>,
     space: Weak<Space>,
@@ -30,7 +30,7 @@ struct Entry {
 }
 
 /// The caches of one thread.
-struct Caches(RefCell<Vec<Entry>>);
+struct Caches(RefCell<Vec<ThreadCache>>);
 
 impl Drop for Caches {
     fn drop(&mut self) {
@@ -82,7 +82,7 @@ fn find_cache(id: u64, space: &Arc<Space>) -> *const Cache {
                 let cache = Arc::new(Cache::new());
                 lock(&space.caches).push(Arc::clone(&cache));
                 let place = Arc::as_ptr(&cache);
-                caches.push(Entry {
+                caches.push(ThreadCache {
                     id,
                     cache,
                     space: Arc::downgrade(space),

@@ -38,7 +38,7 @@ pub struct Root {
 }
 
 persistent! {
-    struct Entry [size: 256] {
+    struct RootEntry [size: 256] {
         link: PSlot,
         about: PWord,
         name: [PWord; WORDS],
@@ -147,16 +147,16 @@ impl<M: Media> Heap<M> {
     /// Where the directory's entries are.
     fn entries(&self) -> impl Iterator<Item = Offset> + use<M> {
         let (start, len) = self.pool().directory();
-        let count = (len / size_of::<Entry>()) as u64;
-        (0..count).filter_map(move |i| Offset::new(start.get() + i * size_of::<Entry>() as u64))
+        let count = (len / size_of::<RootEntry>()) as u64;
+        (0..count).filter_map(move |i| Offset::new(start.get() + i * size_of::<RootEntry>() as u64))
     }
 
-    fn entry(&self, place: Offset) -> Result<&Entry, Error> {
+    fn entry(&self, place: Offset) -> Result<&RootEntry, Error> {
         // SAFETY: the directory is in page 0, of which nothing is drafted, and its entries are words only.
         Ok(unsafe { self.pool().at(place) }?)
     }
 
-    fn find_root(&self, name: &[u8]) -> Result<Option<(&Entry, Root)>, Error> {
+    fn find_root(&self, name: &[u8]) -> Result<Option<(&RootEntry, Root)>, Error> {
         for place in self.entries() {
             let entry = self.entry(place)?;
             if let Some((found, root)) = self.read_root(place, entry)?
@@ -168,7 +168,7 @@ impl<M: Media> Heap<M> {
         Ok(None)
     }
 
-    fn read_root(&self, place: Offset, entry: &Entry) -> Result<Option<(Vec<u8>, Root)>, Error> {
+    fn read_root(&self, place: Offset, entry: &RootEntry) -> Result<Option<(Vec<u8>, Root)>, Error> {
         let media = self.media();
         let link = entry.link.settle(media);
         if link.is_null() {

@@ -74,7 +74,7 @@ pub(crate) struct Tracing<'t, M: Media> {
 
 /// Work that no thread has on its own stack.
 #[derive(Default)]
-struct Shared {
+struct SpareWork {
     common: Mutex<Common>,
     more: Condvar,
     /// Threads that wait for work: a hint.
@@ -91,7 +91,7 @@ struct Common {
     error: Option<Error>,
 }
 
-impl Shared {
+impl SpareWork {
     /// Fills the empty stack of a thread, which has been `working` until now or not; `false` if there is no work any
     /// more.
     fn fill(&self, stack: &mut Vec<Work>, working: bool) -> bool {
@@ -139,7 +139,7 @@ impl Shared {
 }
 
 /// Ends the trace if a tracer panics, so that no thread waits for the one that did.
-struct EndOnPanic<'s>(&'s Shared);
+struct EndOnPanic<'s>(&'s SpareWork);
 
 impl Drop for EndOnPanic<'_> {
     fn drop(&mut self) {
@@ -166,12 +166,12 @@ impl<M: Media> Tracing<'_, M> {
             })?;
             work.push((tracer, root.link));
         }
-        let shared = Shared {
+        let shared = SpareWork {
             common: Mutex::new(Common {
                 work,
                 ..Common::default()
             }),
-            ..Shared::default()
+            ..SpareWork::default()
         };
         std::thread::scope(|scope| {
             for _ in 1..self.threads {
@@ -189,7 +189,7 @@ impl<M: Media> Tracing<'_, M> {
         }
     }
 
-    fn work(&self, shared: &Shared, visit: &Visit<'_>) {
+    fn work(&self, shared: &SpareWork, visit: &Visit<'_>) {
         let _ender = EndOnPanic(shared);
         let mut stack = Vec::new();
         let mut children = Vec::new();

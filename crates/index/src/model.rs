@@ -38,7 +38,7 @@ impl Model {
     }
 
     /// The first key between the bounds, seen in this direction.
-    fn first(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, direction: Direction) -> Option<Entry> {
+    fn first(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, direction: Direction) -> Option<ModelEntry> {
         if !ordered(lower, upper) {
             return None;
         }
@@ -52,7 +52,7 @@ impl Model {
     }
 }
 
-type Entry = (&'static [u8], &'static [u8]);
+type ModelEntry = (&'static [u8], &'static [u8]);
 
 /// Whether `BTreeMap::range` takes these bounds: it panics on those that cross.
 fn ordered(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> bool {

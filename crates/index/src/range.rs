@@ -3,7 +3,7 @@
 use crate::{Direction, Error, Guard, Index, ReadAhead, Refill, Value, prefix_bounds};
 use std::ops::{Bound, ControlFlow};
 
-type Entry<'g> = (&'g [u8], Value<'g>);
+type BorrowedEntry<'g> = (&'g [u8], Value<'g>);
 
 /// A double-ended iterator over the keys between two bounds.
 ///
@@ -38,7 +38,7 @@ impl<'g> Range<'g> {
         Range::new(index, lower, upper, guard)
     }
 
-    fn step(&mut self, direction: Direction) -> Option<Result<Entry<'g>, Error>> {
+    fn step(&mut self, direction: Direction) -> Option<Result<BorrowedEntry<'g>, Error>> {
         let (index, guard) = (self.index, self.guard);
         self.ahead.next(direction, |batch| {
             let Refill {
@@ -61,7 +61,7 @@ impl<'g> Range<'g> {
 }
 
 impl<'g> Iterator for Range<'g> {
-    type Item = Result<Entry<'g>, Error>;
+    type Item = Result<BorrowedEntry<'g>, Error>;
     fn next(&mut self) -> Option<Self::Item> {
         self.step(Direction::Forward)
     }

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 /// The thread that syncs, within a bounded time, the records that no append waits for.
 #[derive(Debug)]
 pub struct Syncer {
-    shared: Arc<Shared>,
+    shared: Arc<SyncerState>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SyncerState {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -38,7 +38,7 @@ impl Syncer {
             is_stopped: false,
             bound: Some(bound),
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SyncerState {
             state: Mutex::new(state),
             changed: Condvar::new(),
         });
@@ -68,7 +68,7 @@ impl Syncer {
     }
 }
 
-impl Shared {
+impl SyncerState {
     /// Sleeps until a sync is due, the last of which has begun then; whether the thread shall end instead.
     fn sleep_after(&self, last: Instant) -> bool {
         let mut state = lock(&self.state);

@@ -3,7 +3,7 @@
 use crate::Variant;
 use crate::array::MAX_LEAVES;
 use crate::inline::word::KeyWord;
-use crate::inline::{Entry, Fill, Image, InlineRef, Spot};
+use crate::inline::{Fill, Image, InlineEntry, InlineRef, Spot};
 use crate::locate::Place;
 use crate::subtree::{Built, Member, pair_of, shared_by};
 use crate::writer::{Writer, none_removed};
@@ -196,7 +196,12 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
 
     /// Removes a key that is present. 1 write-back, 1 fence; a smaller array, if few keys are left, costs its
     /// lines, the slot's, and 2 fences.
-    fn remove_inline(&self, target: Target<'_, '_, M>, entry: &Entry, word: KeyWord) -> Result<(), Error> {
+    fn remove_inline(
+        &self,
+        target: Target<'_, '_, M>,
+        entry: &InlineEntry,
+        word: KeyWord,
+    ) -> Result<(), Error> {
         let media = self.heap.media();
         let Target {
             place, array, locked, ..

@@ -54,7 +54,7 @@ persistent! {
     }
 
     /// A key and its value.
-    pub(crate) struct Entry [size: 16] {
+    pub(crate) struct InlineEntry [size: 16] {
         key: PWord,
         value: PWord,
     }
@@ -62,7 +62,7 @@ persistent! {
     /// The head and the first entries.
     struct FirstLine [size: 64, align: 64] {
         head: Head,
-        entries: [Entry; PER_LINE - 1],
+        entries: [InlineEntry; PER_LINE - 1],
     }
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct InlineRef<'g> {
     pub(crate) shape: Shape,
     offset: Offset,
     /// Lines of entries; the very first is the head.
-    slots: &'g [Entry],
+    slots: &'g [InlineEntry],
 }
 
 /// Bytes of the array that a link leads to.
@@ -83,14 +83,14 @@ pub(crate) fn inline_size(link: Link) -> Result<usize, Fault> {
 /// Where a key is, as the lock's holder sees it.
 pub(crate) enum Spot<'g> {
     /// In this entry, present or removed.
-    Taken(&'g Entry),
+    Taken(&'g InlineEntry),
     /// Nowhere; this entry is free for it.
-    Free(&'g Entry),
+    Free(&'g InlineEntry),
     /// Nowhere, and all entries that it may have are taken.
     None,
 }
 
-impl Entry {
+impl InlineEntry {
     /// The key, if the entry was ever used, and whether it is present. The caller holds the lock.
     pub(crate) fn stored<M: Media>(&self, media: &M) -> Option<(KeyWord, bool)> {
         let word = self.key.load(media);
@@ -282,20 +282,20 @@ impl<'g> InlineRef<'g> {
     }
 
     /// All entries.
-    pub(crate) fn entries(&self) -> &'g [Entry] {
+    pub(crate) fn entries(&self) -> &'g [InlineEntry] {
         &self.slots[1..]
     }
 
     /// The entries of a line.
     #[inline(always)]
-    pub(crate) fn line(&self, line: usize) -> &'g [Entry] {
+    pub(crate) fn line(&self, line: usize) -> &'g [InlineEntry] {
         let first = usize::from(line == 0);
         &self.slots[line * PER_LINE + first..(line + 1) * PER_LINE]
     }
 
     /// The entry of `key`, present or removed.
     #[inline(always)]
-    pub(crate) fn find<M: Media>(&self, key: KeyWord, media: &M) -> Option<&'g Entry> {
+    pub(crate) fn find<M: Media>(&self, key: KeyWord, media: &M) -> Option<&'g InlineEntry> {
         for line in self.shape.window(key) {
             let mut ends = false;
             for entry in self.line(line) {

@@ -17,7 +17,7 @@ use crate::node::Node;
 use crate::prefix::Prefix;
 use crate::writer::Writer;
 use crate::{Roart, Variant};
-use art::{Byte, Kind, LeafRef, Missed, Shared, Tagged, Tries, Way, damaged, prefetch, same_object};
+use art::{Byte, CommonPrefix, Kind, LeafRef, Missed, Tagged, Tries, Way, damaged, prefetch, same_object};
 use pmem::{Fault, Link, Media};
 
 pub(crate) type Place<'g> = art::Place<Node<'g>>;
@@ -55,7 +55,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
                 let Some(shared) = self.shared((link, child), child_level, level + 1, &mut way)? else {
                     return Ok(None);
                 };
-                if let Shared::Until(until, byte) = shared {
+                if let CommonPrefix::Until(until, byte) = shared {
                     check_level(&node, at, level, self.heap.media())?;
                     return Ok(Some(Place {
                         node,
@@ -91,22 +91,22 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         level: usize,
         from: usize,
         way: &mut Option<Way>,
-    ) -> Result<Option<Shared>, Fault> {
+    ) -> Result<Option<CommonPrefix>, Fault> {
         let prefix = node.header().prefix(self.heap.media());
         if level - from <= Prefix::MAX {
             let string = prefix.last(level - from).ok_or(UNFIT_PREFIX)?;
-            return Ok(Some(Shared::of(string, self.key, from)));
+            return Ok(Some(CommonPrefix::of(string, self.key, from)));
         }
         if !self.looks.get() && level <= self.key.len() {
             self.passed.set(Some((node, level)));
-            return Ok(Some(Shared::All));
+            return Ok(Some(CommonPrefix::All));
         }
         if !way.as_mut().is_some_and(|way| way.leads_to(link, level)) {
             *way = self.index.way_along((link, from), self.key)?;
         }
         Ok(way.as_ref().map(|way| match way.parting(level) {
-            None => Shared::All,
-            Some((at, byte)) => Shared::Until(at, byte),
+            None => CommonPrefix::All,
+            Some((at, byte)) => CommonPrefix::Until(at, byte),
         }))
     }
 

@@ -65,9 +65,9 @@ pub type Schedule = Arc<dyn Fn(Point) -> u32 + Send + Sync>;
 
 /// The media. Clones are handles of the same one.
 #[derive(Clone)]
-pub struct Crash(Arc<Shared>);
+pub struct Crash(Arc<MediaState>);
 
-struct Shared {
+struct MediaState {
     memory: Memory,
     start: usize,
     len: usize,
@@ -146,7 +146,7 @@ impl Crash {
     /// A media over `memory`, which holds zeros.
     pub fn new(memory: Memory) -> Crash {
         let len = memory.len() as usize;
-        Crash(Arc::new(Shared {
+        Crash(Arc::new(MediaState {
             start: memory.base().as_ptr().addr(),
             len,
             lines: (0..len / LINE).map(|_| LineState::default()).collect(),

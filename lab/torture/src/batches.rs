@@ -17,20 +17,20 @@ use wollemi::Event;
 pub type Place = (u8, Vec<u8>);
 
 /// What a key shall hold, or is expected to.
-pub type Entry = (Place, Option<Vec<u8>>);
+pub type PlacedValue = (Place, Option<Vec<u8>>);
 
 /// An operation of the database.
 #[derive(Clone, Debug)]
 pub enum Op {
     /// All of these, if that is there.
-    Batch(Vec<Entry>, Option<Entry>),
+    Batch(Vec<PlacedValue>, Option<PlacedValue>),
     /// In a transaction: look at these keys, and at all keys of a map from a number on, in this order or from the end;
     /// then make the changes, and look at that map again.
-    Transaction(Vec<Place>, Option<(Place, bool)>, Vec<Entry>),
+    Transaction(Vec<Place>, Option<(Place, bool)>, Vec<PlacedValue>),
     /// One key.
-    Write(Entry),
+    Write(PlacedValue),
     /// One key, if it holds what is expected (the second).
-    Swap(Entry, Option<Vec<u8>>),
+    Swap(PlacedValue, Option<Vec<u8>>),
     /// Look what a key holds.
     Get(Place),
     /// Give a key of the map whose entries end a value with a life; of two such, the second only if it is absent.
@@ -52,7 +52,7 @@ pub enum Op {
     /// Take a map's first entry, or its last.
     Pop(u8, bool),
     /// One key, by a thread that a watch informs of the change.
-    Watched(Entry),
+    Watched(PlacedValue),
     /// Read the entries of a map from a key on, in this order or from the end.
     Range(Place, bool),
     /// Read a map's first entry and its last.
@@ -384,7 +384,7 @@ fn live_on(state: &mut State, key: &[u8], value: &[u8], life: Life) -> bool {
 }
 
 /// Makes a change; `false` if it was to remove what is not there.
-fn set(state: &mut State, (place, value): &Entry) -> bool {
+fn set(state: &mut State, (place, value): &PlacedValue) -> bool {
     match value {
         Some(value) => {
             state.insert(place.clone(), value.clone());

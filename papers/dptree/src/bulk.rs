@@ -6,7 +6,7 @@
 
 use crate::base::leaf::LeafRef;
 use crate::base::new_leaf;
-use crate::key::{Entry, in_place};
+use crate::key::{MarkedPair, in_place};
 use crate::options::{Choice, Options};
 use crate::root::{Root, tag};
 use crate::{DpTree, KIND, tracer};
@@ -95,7 +95,7 @@ fn read_entries<M: Media>(
     heap: &Access<M>,
     reading: &mut Reading<'_>,
     max: usize,
-) -> Result<Vec<Entry>, index::Error> {
+) -> Result<Vec<MarkedPair>, index::Error> {
     persist_scope(heap.media(), Purpose::Node, |batch| {
         let (mut entries, mut records) = (Vec::new(), Vec::new());
         while entries.len() < max
@@ -106,7 +106,7 @@ fn read_entries<M: Media>(
                 let record = heap.with_room(|| codec::draft(heap, key, value, &batch))?;
                 records.push((entries.len(), record));
             }
-            entries.push(Entry {
+            entries.push(MarkedPair {
                 pair: PairWords {
                     prefix: prefix(key),
                     link: Link::NULL,
@@ -127,7 +127,7 @@ fn read_entries<M: Media>(
 /// Writes the leaves of some entries. One fence.
 fn write_run<M: Media>(
     heap: &Access<M>,
-    entries: &[Entry],
+    entries: &[MarkedPair],
     capacity: usize,
     filled: usize,
 ) -> Result<Run, (Error, Vec<Link>)> {

@@ -4,17 +4,17 @@ use crate::base::Base;
 use crate::base::leaf::LeafRef;
 use crate::base::slots::has;
 use crate::buffer::Buffer;
-use crate::key::Entry;
+use crate::key::MarkedPair;
 use crate::log::lock_patiently;
 use crate::merge::expected;
-use crate::tree::Shared;
+use crate::tree::TreeState;
 use heap::Error;
 use index::codec::{self, RecordRef};
 use index::{Direction, Faults};
 use pmem::{Link, Media, Offset};
 use std::ops::{Bound, ControlFlow};
 
-impl<M: Media> Shared<M> {
+impl<M: Media> TreeState<M> {
     /// Every fault that can be found.
     pub(crate) fn find_faults(&self) -> Faults {
         let mut faults = Faults::default();
@@ -48,7 +48,7 @@ impl<M: Media> Shared<M> {
 
     fn check_buffer(&self, buffer: &Buffer, faults: &mut Faults) -> Result<(), Error> {
         let mut cursor = buffer.tree.cursor(Bound::Unbounded, Direction::Forward);
-        let mut last: Option<Entry> = None;
+        let mut last: Option<MarkedPair> = None;
         while let Some(entry) = cursor.peek(&self.heap)? {
             cursor.advance();
             if let Some(last) = last
@@ -63,7 +63,7 @@ impl<M: Media> Shared<M> {
         Ok(())
     }
 
-    fn check_record(&self, entry: &Entry, faults: &mut Faults) -> Result<(), Error> {
+    fn check_record(&self, entry: &MarkedPair, faults: &mut Faults) -> Result<(), Error> {
         if entry.link.is_null() {
             return Ok(());
         }
@@ -86,7 +86,7 @@ impl<M: Media> Shared<M> {
         let media = self.heap.media();
         let version = base.state.version;
         let mut next = self.root()?.heads[version].peek(media);
-        let mut last: Option<Entry> = None;
+        let mut last: Option<MarkedPair> = None;
         for (i, &link) in base.leaves.iter().enumerate() {
             faults.objects += 1;
             let place = link.offset().map_or(0, Offset::get);
@@ -113,7 +113,7 @@ impl<M: Media> Shared<M> {
         &self,
         leaf: &LeafRef<'_>,
         version: usize,
-        last: &mut Option<Entry>,
+        last: &mut Option<MarkedPair>,
         faults: &mut Faults,
     ) -> Result<(), Error> {
         let (heap, media) = (&self.heap, self.heap.media());

@@ -9,13 +9,13 @@ use std::ops::Deref;
 
 /// A key with its value, or with the mark that it was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct MarkedPair {
     pub(crate) pair: PairWords,
     /// There is no such key any more.
     pub(crate) removed: bool,
 }
 
-impl Deref for Entry {
+impl Deref for MarkedPair {
     type Target = PairWords;
     #[inline]
     fn deref(&self) -> &PairWords {

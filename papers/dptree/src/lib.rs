@@ -68,7 +68,7 @@ pub use stats::{Phase, Stats};
 use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::Arc;
-use tree::Shared;
+use tree::TreeState;
 use worker::Owner;
 
 /// What the heap's root directory calls a DPTree.
@@ -169,7 +169,7 @@ impl<M: Media, C: Choice> DpTree<M, C> {
         // SAFETY: readers hold the guard that they are given. Merges, of which one runs at a time, replace the base's
         // leaves and retire them, and nothing else does; so they and checks, which keep them out, need none.
         let heap = unsafe { heap.access() };
-        let owner = heap.attach(at, || Owner::start(Shared::open(heap, root, options)?))?;
+        let owner = heap.attach(at, || Owner::start(TreeState::open(heap, root, options)?))?;
         Ok(DpTree {
             owner: owner.ok_or(fault)?,
             chosen: PhantomData,
@@ -177,7 +177,7 @@ impl<M: Media, C: Choice> DpTree<M, C> {
     }
 
     #[inline]
-    fn shared(&self) -> &Shared<M> {
+    fn shared(&self) -> &TreeState<M> {
         &self.owner.shared
     }
 

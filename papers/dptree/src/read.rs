@@ -1,12 +1,12 @@
 //! Point reads (DPTree §3.2, Algorithm 6): front, middle, base; nothing is waited for.
 
 use crate::key::Key;
-use crate::tree::Shared;
+use crate::tree::TreeState;
 use heap::{Error, Guard};
 use index::Value;
 use pmem::Media;
 
-impl<M: Media> Shared<M> {
+impl<M: Media> TreeState<M> {
     /// The key's value.
     #[inline]
     pub(crate) fn read<'g>(&'g self, bytes: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {

@@ -11,8 +11,8 @@
 
 use crate::base::Cursor as BaseCursor;
 use crate::buffer::Cursor as BufferCursor;
-use crate::key::{Entry, Key, in_direction};
-use crate::tree::{Shared, Trees};
+use crate::key::{Key, MarkedPair, in_direction};
+use crate::tree::{TreeState, Trees};
 use heap::{Access, Error, Guard, keep};
 use index::{Direction, Visit, codec};
 use pmem::{Fault, Media};
@@ -27,7 +27,7 @@ enum Ended {
     /// All was visited, or the visitor broke.
     Done,
     /// The base tree is not valid any more; the last entry of those visited, and removals between them.
-    Stale(Option<Entry>),
+    Stale(Option<MarkedPair>),
 }
 
 /// Where a scan ends.
@@ -44,11 +44,11 @@ struct Merged<'t, 'g> {
     front: BufferCursor<'t>,
     middle: Option<BufferCursor<'t>>,
     /// The next one of front and middle, once it was looked for; `Some(None)` if there is none.
-    buffered: Option<Option<Entry>>,
+    buffered: Option<Option<MarkedPair>>,
     direction: Direction,
 }
 
-impl<M: Media> Shared<M> {
+impl<M: Media> TreeState<M> {
     /// Visits the keys between the bounds in order.
     pub(crate) fn visit_range<'g>(
         &'g self,
@@ -109,7 +109,7 @@ impl<M: Media> Shared<M> {
     /// Visits entries. Keys that stand in place are copied, since a later merge may use their slots.
     fn visit_step<'g>(
         &'g self,
-        entries: &[Entry],
+        entries: &[MarkedPair],
         guard: &'g Guard,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<ControlFlow<()>, Error> {
@@ -161,7 +161,7 @@ impl<'t, 'g> Merged<'t, 'g> {
         &mut self,
         heap: &'g Access<M>,
         far: Far<'_>,
-        entries: &mut Vec<Entry>,
+        entries: &mut Vec<MarkedPair>,
     ) -> Result<bool, Error> {
         while entries.len() < STEP {
             // Pairs of the base tree alone, which is what most are.
@@ -184,7 +184,7 @@ impl<'t, 'g> Merged<'t, 'g> {
 
     /// The next entry.
     #[inline]
-    fn next<M: Media>(&mut self, heap: &'g Access<M>) -> Result<Option<Entry>, Error> {
+    fn next<M: Media>(&mut self, heap: &'g Access<M>) -> Result<Option<MarkedPair>, Error> {
         let buffered = self.buffered(heap)?;
         let base = self.base.peek(heap)?;
         let order = match (&base, &buffered) {
@@ -204,7 +204,7 @@ impl<'t, 'g> Merged<'t, 'g> {
 
     /// The next entry of front and middle, which stays the next one until [`next`](Self::next) has taken it.
     #[inline]
-    fn buffered<M: Media>(&mut self, heap: &Access<M>) -> Result<Option<Entry>, Fault> {
+    fn buffered<M: Media>(&mut self, heap: &Access<M>) -> Result<Option<MarkedPair>, Fault> {
         if let Some(buffered) = self.buffered {
             return Ok(buffered);
         }
@@ -214,7 +214,7 @@ impl<'t, 'g> Merged<'t, 'g> {
     }
 
     /// Takes the next entry of front and middle out of them; of those with one key, the front's.
-    fn next_buffered<M: Media>(&mut self, heap: &Access<M>) -> Result<Option<Entry>, Fault> {
+    fn next_buffered<M: Media>(&mut self, heap: &Access<M>) -> Result<Option<MarkedPair>, Fault> {
         let front = self.front.peek(heap)?;
         let Some(middle) = &mut self.middle else {
             self.front.advance_if(front.is_some());
@@ -260,7 +260,7 @@ impl<'k> Far<'k> {
 
     /// Whether an entry lies behind it.
     #[inline]
-    fn is_before<M: Media>(&self, heap: &Access<M>, entry: &Entry) -> Result<bool, Fault> {
+    fn is_before<M: Media>(&self, heap: &Access<M>, entry: &MarkedPair) -> Result<bool, Fault> {
         let Some(key) = self.key else { return Ok(false) };
         let order = key.compare(heap, entry.prefix, entry.link)?;
         Ok(match in_direction(order, self.direction) {

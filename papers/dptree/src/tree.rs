@@ -30,7 +30,7 @@ pub(crate) struct Trees {
 
 /// What all handles of one DPTree share.
 #[derive(Debug)]
-pub(crate) struct Shared<M: Media> {
+pub(crate) struct TreeState<M: Media> {
     pub(crate) heap: Access<M>,
     pub(crate) root: Link,
     pub(crate) shape: Shape,
@@ -45,9 +45,9 @@ pub(crate) struct Shared<M: Media> {
     pub(crate) progress: Progress,
 }
 
-impl<M: Media> Shared<M> {
+impl<M: Media> TreeState<M> {
     /// The trees that the root leads to; logs are replayed.
-    pub(crate) fn open(heap: &Access<M>, root: Link, options: Options) -> Result<Shared<M>, Error> {
+    pub(crate) fn open(heap: &Access<M>, root: Link, options: Options) -> Result<TreeState<M>, Error> {
         let options = options.sane();
         let persistent = Root::at(heap, root)?;
         let shape = persistent.shape(heap.media())?;
@@ -71,7 +71,7 @@ impl<M: Media> Shared<M> {
         } else {
             (first, None)
         };
-        Ok(Shared {
+        Ok(TreeState {
             heap: heap.clone(),
             root,
             shape,

@@ -6,7 +6,7 @@
 //!    if they hold no guard, which recovery might wait for. So the buffer trees are bounded.
 
 use crate::log::lock;
-use crate::tree::Shared;
+use crate::tree::TreeState;
 use pmem::{Media, Process};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
@@ -36,7 +36,7 @@ struct Signal {
 /// child, its drop only frees memory.
 #[derive(Debug)]
 pub(crate) struct Owner<M: Media> {
-    pub(crate) shared: Arc<Shared<M>>,
+    pub(crate) shared: Arc<TreeState<M>>,
     signal: Arc<Signal>,
     thread: Option<JoinHandle<()>>,
     process: Process,
@@ -44,7 +44,7 @@ pub(crate) struct Owner<M: Media> {
 
 impl<M: Media> Owner<M> {
     /// Starts the thread, if there is to be one.
-    pub(crate) fn start(shared: Shared<M>) -> Result<Owner<M>, heap::Error> {
+    pub(crate) fn start(shared: TreeState<M>) -> Result<Owner<M>, heap::Error> {
         let (shared, signal) = (Arc::new(shared), Arc::<Signal>::default());
         let thread = match shared.options.workers {
             0 => None,
@@ -134,7 +134,7 @@ impl<M: Media> Owner<M> {
     }
 }
 
-fn work<M: Media>(shared: &Shared<M>, signal: &Signal) {
+fn work<M: Media>(shared: &TreeState<M>, signal: &Signal) {
     let mut wishes = lock(&signal.wishes);
     loop {
         while !wishes.wanted && !wishes.stop {

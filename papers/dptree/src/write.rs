@@ -8,15 +8,15 @@
 //! word, without a log record.
 
 use crate::base::Found;
-use crate::key::{Entry, Key, in_place};
+use crate::key::{Key, MarkedPair, in_place};
 use crate::root::tag;
-use crate::tree::{Shared, Trees};
+use crate::tree::{TreeState, Trees};
 use heap::{Error, Guard};
 use index::codec::{self, PairWords};
 use index::{Action, Edit};
 use pmem::{Link, Media, Purpose, persist_scope};
 
-impl<M: Media> Shared<M> {
+impl<M: Media> TreeState<M> {
     /// Carries the edit out.
     pub(crate) fn edit(&self, key: &Key<'_>, edit: &mut dyn Edit, guard: &Guard) -> Result<Action, Error> {
         let heap = &self.heap;
@@ -102,7 +102,7 @@ impl<M: Media> Shared<M> {
     }
 
     /// The entry of a key and its new value. What does not stand in place is durable.
-    fn pair(&self, key: &Key<'_>, value: &[u8]) -> Result<Entry, Error> {
+    fn pair(&self, key: &Key<'_>, value: &[u8]) -> Result<MarkedPair, Error> {
         let word = in_place(key.bytes, value);
         let link = match word {
             Some(_) => Link::NULL,
@@ -111,7 +111,7 @@ impl<M: Media> Shared<M> {
                 Ok::<_, Error>(flushed.persisted(&batch.fence()).into_link(tag::RECORD))
             })?,
         };
-        Ok(Entry {
+        Ok(MarkedPair {
             pair: PairWords {
                 prefix: key.prefix,
                 link,
@@ -124,12 +124,12 @@ impl<M: Media> Shared<M> {
 
 /// The removal of a key that is present. It is not copied: the record of the pair that goes has it, and lives until the merge
 /// that takes this entry in, since a leaf, or a log that is not merged earlier, leads to it.
-fn removal(key: &Key<'_>, present: Option<&Entry>) -> Entry {
+fn removal(key: &Key<'_>, present: Option<&MarkedPair>) -> MarkedPair {
     let link = match (key.bytes.len(), present) {
         (8, _) | (_, None) => Link::NULL,
         (_, Some(present)) => present.link,
     };
-    Entry {
+    MarkedPair {
         pair: PairWords {
             prefix: key.prefix,
             link,

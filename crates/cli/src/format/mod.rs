@@ -7,8 +7,7 @@ use clap::ValueEnum;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// A key and its value.
-pub type Entry = (Vec<u8>, Vec<u8>);
+pub use wollemi::Entry;
 
 /// A text form of entries, one a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

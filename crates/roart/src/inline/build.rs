@@ -2,7 +2,7 @@
 
 use super::shape::{LARGEST, PER_LINE, Shape, is_text};
 use super::word::KeyWord;
-use super::{Entry, FirstLine, Head, PRESENT_SHIFT};
+use super::{FirstLine, Head, InlineEntry, PRESENT_SHIFT};
 use heap::{Error, Heap};
 use pmem::{Erased, Flushed, GenerationLock, LINE, Media, Offset, PWord, PersistBatch};
 
@@ -90,7 +90,7 @@ pub(crate) fn draft_inline<'e, 'h, M: Media>(
         lock: GenerationLock::new(heap.generation()),
         shape: PWord::new(u64::from(shape.aux()) | (image.present as u64) << PRESENT_SHIFT),
     };
-    let entry = |&(key, value): &(u64, u64)| Entry {
+    let entry = |&(key, value): &(u64, u64)| InlineEntry {
         key: PWord::new(key),
         value: PWord::new(value),
     };

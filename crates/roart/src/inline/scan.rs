@@ -6,7 +6,7 @@
 
 use super::shape::{PER_LINE, WINDOW};
 use super::word::{KeyWord, LONGEST, MARK, is_present};
-use super::{Entry, InlineRef};
+use super::{InlineEntry, InlineRef};
 use heap::Guard;
 use index::{Direction, Value, Visit};
 use pmem::Media;
@@ -219,7 +219,7 @@ impl InlineRef<'_> {
     /// on what the entries hold, since that cannot be foreseen: all are read, and sorted by exchanges.
     #[inline(always)]
     fn sorted<M: Media>(&self, line: usize, words: Words, media: &M) -> Option<Sorted> {
-        let entries: &[Entry; PER_LINE] = self.slots[line * PER_LINE..].first_chunk()?;
+        let entries: &[InlineEntry; PER_LINE] = self.slots[line * PER_LINE..].first_chunk()?;
         // The head's place counts as used, by no key.
         let head = |i: usize| line == 0 && i == 0;
         let keys = || from_fn(|i| if head(i) { HEAD } else { entries[i].key.peek(media) });

@@ -30,7 +30,7 @@ use crate::Error;
 use crate::items::item::{Header, Item};
 use crate::items::record::{self, Record};
 use count::Count;
-use edit::Change;
+use edit::StoreEdit;
 use index::{Action, Direction, Edit, Guard, Index};
 use pending::Pending;
 pub use recorded::ENOUGH;
@@ -199,7 +199,7 @@ impl Store {
         rule: impl FnMut(Option<Item<'_>>, u64, &mut Vec<u8>) -> Decision<T>,
     ) -> Result<T, Failure> {
         self.reserve_if_few()?;
-        let mut change = Change {
+        let mut change = StoreEdit {
             store: self,
             now,
             put: scratch,

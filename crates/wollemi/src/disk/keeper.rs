@@ -30,7 +30,7 @@ const DUE: u64 = 64 << 20;
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// What the thread and those who call it share.
-pub(crate) struct Shared<D: Disk, M: Media> {
+pub(crate) struct KeeperState<D: Disk, M: Media> {
     pub log: Arc<Log<D>>,
     pub checkpoints: Checkpoints<D>,
     pub maps: Maps<M>,
@@ -96,21 +96,21 @@ impl Bell {
 
 /// The thread. Dropping it stops it.
 pub(crate) struct Thread<D: Disk, M: Media> {
-    shared: Arc<Shared<D, M>>,
+    shared: Arc<KeeperState<D, M>>,
     thread: Option<JoinHandle<()>>,
     /// Makes durable the records that no write waits for.
     syncer: Option<Syncer>,
 }
 
-impl<D: Disk, M: Media> Shared<D, M> {
+impl<D: Disk, M: Media> KeeperState<D, M> {
     pub fn new(
         log: Arc<Log<D>>,
         checkpoints: Checkpoints<D>,
         maps: Maps<M>,
         limit: u64,
         bell: Arc<Bell>,
-    ) -> Arc<Shared<D, M>> {
-        Arc::new(Shared {
+    ) -> Arc<KeeperState<D, M>> {
+        Arc::new(KeeperState {
             log,
             checkpoints,
             maps,
@@ -183,7 +183,10 @@ impl<D: Disk, M: Media> Shared<D, M> {
 impl<D: Disk, M: Media> Thread<D, M> {
     /// Starts the thread. A record that no write waits for is durable within `sync_within`. Without such a bound nothing
     /// runs by itself: a checkpoint is taken by the writer that lacks room in the log.
-    pub fn start(shared: Arc<Shared<D, M>>, sync_within: Option<Duration>) -> Result<Thread<D, M>, Error> {
+    pub fn start(
+        shared: Arc<KeeperState<D, M>>,
+        sync_within: Option<Duration>,
+    ) -> Result<Thread<D, M>, Error> {
         let Some(sync_within) = sync_within else {
             let own = Arc::downgrade(&shared);
             let take = move || own.upgrade().map_or((), |own| drop(own.take(false)));
@@ -214,7 +217,7 @@ impl<D: Disk, M: Media> Drop for Thread<D, M> {
             let _ = thread.join();
         }
         // All handles of the database are gone, so no thread writes.
-        let Shared { log, maps, .. } = &*self.shared;
+        let KeeperState { log, maps, .. } = &*self.shared;
         if log.sync().is_ok() {
             // Where this fails, the next opening replays a little more.
             let _ = maps.note_position(log);

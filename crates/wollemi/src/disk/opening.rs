@@ -12,7 +12,7 @@
 
 use crate::db::Maps;
 use crate::disk::checkpoint::Checkpoints;
-use crate::disk::keeper::{Bell, Shared, Thread};
+use crate::disk::keeper::{Bell, KeeperState, Thread};
 use crate::disk::manifest::{self, Manifest};
 use crate::disk::rebuild::{OnRebuild, rebuild};
 use crate::disk::replay::replay;
@@ -211,7 +211,7 @@ pub(crate) fn attach<M: Media, D: Disk>(
             (log, checkpoints)
         }
     };
-    let shared = Shared::new(log, checkpoints, maps.clone(), settings.log.limit, bell);
+    let shared = KeeperState::new(log, checkpoints, maps.clone(), settings.log.limit, bell);
     maps.note_position(&shared.log)?;
     maps.store.heap.pool().leave_unclosed(true);
     let sync_within = settings.has_threads.then_some(settings.sync_within);

@@ -114,7 +114,7 @@ impl<F: DiskFile> Write for Appending<F> {
 }
 
 /// A key and its value; `None`: the key was removed.
-pub(crate) type Entry<'r> = (&'r [u8], Option<&'r [u8]>);
+pub(crate) type RunEntry<'r> = (&'r [u8], Option<&'r [u8]>);
 
 /// Reads a run.
 pub(crate) struct RunReader<F: DiskFile> {
@@ -155,7 +155,7 @@ impl<F: DiskFile> RunReader<F> {
     }
 
     /// The next entry; `None` at the end.
-    pub fn next(&mut self) -> Result<Option<Entry<'_>>, FilesError> {
+    pub fn next(&mut self) -> Result<Option<RunEntry<'_>>, FilesError> {
         let file = &self.file;
         match self.stream.next() {
             Ok(Some(Item::Entry { key, value })) => Ok(Some((key, value))),

@@ -81,14 +81,14 @@ fn is_over(end: u64, now: u64) -> bool {
 }
 
 /// An edit by a rule, which is given the value and its end, if there is one, and fills the bytes to put.
-struct Change<R> {
+struct RuleEdit<R> {
     rule: R,
     put: Vec<u8>,
     /// The map holds something else.
     foreign: bool,
 }
 
-impl<R: FnMut(Option<(u64, &[u8])>, &mut Vec<u8>) -> Action> Edit for Change<R> {
+impl<R: FnMut(Option<(u64, &[u8])>, &mut Vec<u8>) -> Action> Edit for RuleEdit<R> {
     fn decide(&mut self, current: Option<&[u8]>) -> Action {
         let found = current.map(read);
         self.foreign = matches!(found, Some(None));
@@ -149,7 +149,7 @@ impl Expiring {
         key: &[u8],
         rule: impl FnMut(Option<(u64, &[u8])>, &mut Vec<u8>) -> Action,
     ) -> Result<Action, Error> {
-        let mut change = Change {
+        let mut change = RuleEdit {
             rule,
             put: Vec::new(),
             foreign: false,

@@ -22,7 +22,7 @@ impl Expiring {
     ///
     /// [`Error::Thread`]
     pub fn sweeper(&self, pause: Duration) -> Result<Sweeper, Error> {
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<SweeperState>::default();
         let (theirs, map) = (shared.clone(), self.clone());
         let thread = std::thread::Builder::new()
             .name("wollemi-sweep".into())
@@ -35,8 +35,13 @@ impl Expiring {
         })
     }
 
-    /// Goes through the map again and again, and rests in between, until the rest says that it stops.
-    fn sweep_rounds(&self, shared: &Shared, pause: Duration, mut stops_within: impl FnMut(Duration) -> bool) {
+    /// Sweeps the map in rounds, idle for `pause` between two of them, until `stops_within` that pause.
+    fn sweep_rounds(
+        &self,
+        shared: &SweeperState,
+        pause: Duration,
+        mut stops_within: impl FnMut(Duration) -> bool,
+    ) {
         loop {
             self.sweep_round(shared);
             if stops_within(pause) {
@@ -46,7 +51,7 @@ impl Expiring {
     }
 
     /// Goes through the map once, unless it is stopped or meets an error.
-    fn sweep_round(&self, shared: &Shared) {
+    fn sweep_round(&self, shared: &SweeperState) {
         let mut cursor = None;
         // A full or damaged pool, or another's values: whoever reads and writes gets the error. The next round tries
         // again.
@@ -60,13 +65,13 @@ impl Expiring {
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SweeperState {
     stop: Mutex<bool>,
     stopped: Condvar,
     removed: AtomicU64,
 }
 
-impl Shared {
+impl SweeperState {
     /// Waits for so long, or until the sweeper is to stop; whether it is.
     fn stops_within(&self, rest: Duration) -> bool {
         let stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,7 +87,7 @@ impl Shared {
 /// child there is no such thread, and dropping this there does nothing.
 #[derive(Debug)]
 pub struct Sweeper {
-    shared: Arc<Shared>,
+    shared: Arc<SweeperState>,
     thread: Option<JoinHandle<()>>,
     process: Process,
 }
@@ -123,7 +128,7 @@ mod tests {
             let over = (i == 7).then_some(Duration::ZERO);
             map.upsert(i.to_be_bytes(), "value", over)?;
         }
-        let (shared, mut rests) = (Shared::default(), Vec::new());
+        let (shared, mut rests) = (SweeperState::default(), Vec::new());
         let pause = Duration::from_nanos(50);
         map.sweep_rounds(&shared, pause, |rest| {
             rests.push((rest, shared.removed.load(Relaxed)));
@@ -142,7 +147,7 @@ mod tests {
             let over = (i % 8 == 0).then_some(Duration::ZERO);
             map.upsert(i.to_be_bytes(), "value", over)?;
         }
-        let shared = Shared::default();
+        let shared = SweeperState::default();
         map.sweep_round(&shared);
         assert_eq!(shared.removed.load(Relaxed), 10 * STEP as u64 / 8);
         assert_eq!(map.map().count()?, 10 * STEP as u64 * 7 / 8);

@@ -29,7 +29,7 @@ pub trait WithIndex {
 }
 
 /// What the list has of an entry even where a program leaves it out.
-pub(crate) struct Entry {
+pub(crate) struct KindEntry {
     pub name: &'static str,
     /// The kind of its roots.
     pub kind: u32,
@@ -69,7 +69,7 @@ macro_rules! indexes {
         }
 
         /// The list, with what this program leaves out of it.
-        const ENTRIES: &[kind::Entry] = &[$(kind::entry!($role $name, $roots $(, $byte)?)),+];
+        const ENTRIES: &[kind::KindEntry] = &[$(kind::entry!($role $name, $roots $(, $byte)?)),+];
 
         $($(#[cfg($cfg)])?
         const _: () = {
@@ -82,7 +82,7 @@ macro_rules! indexes {
             /// All of them.
             pub const ALL: &[IndexKind] = &[$($(#[cfg($cfg)])? IndexKind::$kind),+];
 
-            const fn entry(self) -> kind::Entry {
+            const fn entry(self) -> kind::KindEntry {
                 match self {
                     $($(#[cfg($cfg)])? IndexKind::$kind => kind::entry!($role $name, $roots $(, $byte)?),)+
                 }
@@ -176,7 +176,7 @@ macro_rules! indexes {
 
 macro_rules! entry {
     ($role:ident $name:literal, $roots:literal $(, $byte:literal)?) => {
-        kind::Entry {
+        kind::KindEntry {
             name: $name,
             kind: $roots,
             byte: kind::optional!($($byte)?),
@@ -205,7 +205,7 @@ macro_rules! is_ablation {
 
 pub(crate) use {entry, indexes, is_ablation, optional};
 
-impl Entry {
+impl KindEntry {
     /// Whether it can open this root: the one it was made as, or one that keeps its bytes alike.
     fn holds(&self, root: &Root) -> bool {
         let byte = art::Tagged::byte(root.link);

@@ -72,13 +72,13 @@ const HEAD: usize = 8;
 
 /// What one key of one map shall hold; `None`: nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Change<'b> {
+pub(crate) struct KeyChange<'b> {
     pub map: &'b str,
     pub key: &'b [u8],
     pub value: Option<&'b [u8]>,
 }
 
-impl Change<'_> {
+impl KeyChange<'_> {
     /// The bytes that it takes in an intent.
     pub fn len(&self) -> usize {
         HEAD + self.map.len() + self.key.len() + self.value.map_or(0, <[u8]>::len)
@@ -103,15 +103,15 @@ impl Change<'_> {
     }
 }
 
-impl<'b> Change<'b> {
+impl<'b> KeyChange<'b> {
     /// The change at the beginning of `from`, which is left with what comes after it.
-    fn read(from: &mut &'b [u8]) -> Option<Change<'b>> {
+    fn read(from: &mut &'b [u8]) -> Option<KeyChange<'b>> {
         let head: [u8; HEAD] = from.split_off(..HEAD)?.try_into().ok()?;
         let [verb, name, k0, k1, v0, v1, v2, v3] = head;
         let name = from.split_off(..usize::from(name))?;
         let key = from.split_off(..usize::from(u16::from_le_bytes([k0, k1])))?;
         let value = from.split_off(..u32::from_le_bytes([v0, v1, v2, v3]) as usize)?;
-        Some(Change {
+        Some(KeyChange {
             map: str::from_utf8(name).ok()?,
             key,
             value: match verb {
@@ -133,12 +133,12 @@ impl Intent {
     }
 
     /// Writes the changes, which fill `into`.
-    pub fn write<'b>(changes: impl Iterator<Item = Change<'b>>, into: &mut [u8]) {
+    pub fn write<'b>(changes: impl Iterator<Item = KeyChange<'b>>, into: &mut [u8]) {
         changes.fold(into, |rest, change| change.write(rest));
     }
 
     /// The changes of an intent, and its footprint.
-    pub fn read<M: Media>(heap: &Access<M>, link: Link) -> Result<(Vec<Change<'_>>, usize), heap::Error> {
+    pub fn read<M: Media>(heap: &Access<M>, link: Link) -> Result<(Vec<KeyChange<'_>>, usize), heap::Error> {
         let offset = link.offset().ok_or(damaged("an intent that is nowhere", 0))?;
         let wrong = || damaged("an intent makes no sense", offset.get());
         let intent: &Intent = heap.at(offset)?;
@@ -150,7 +150,7 @@ impl Intent {
         let mut rest = heap.bytes(tail, bytes)?;
         let mut changes = Vec::new();
         while !rest.is_empty() {
-            changes.push(Change::read(&mut rest).ok_or_else(wrong)?);
+            changes.push(KeyChange::read(&mut rest).ok_or_else(wrong)?);
         }
         if changes.len() != count {
             return Err(wrong());
@@ -210,8 +210,8 @@ mod tests {
 
     type Owned = (String, Vec<u8>, Option<Vec<u8>>);
 
-    fn change((map, key, value): &Owned) -> Change<'_> {
-        Change {
+    fn change((map, key, value): &Owned) -> KeyChange<'_> {
+        KeyChange {
             map,
             key,
             value: value.as_deref(),
@@ -231,12 +231,12 @@ mod tests {
             Intent::write(changes.iter().map(change), &mut bytes);
             let mut rest = &bytes[..];
             for owned in &changes {
-                prop_assert_eq!(Change::read(&mut rest), Some(change(owned)));
+                prop_assert_eq!(KeyChange::read(&mut rest), Some(change(owned)));
             }
             prop_assert!(rest.is_empty());
             for bytes in [&bytes[..cut.index(bytes.len() + 1)], &noise] {
                 let mut rest = bytes;
-                while Change::read(&mut rest).is_some() {}
+                while KeyChange::read(&mut rest).is_some() {}
                 prop_assert!(rest.len() <= bytes.len());
             }
         }

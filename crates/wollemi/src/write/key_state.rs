@@ -1,7 +1,7 @@
 //! A key and what it holds, or shall hold: what is read, expected and changed is made of these.
 
 use crate::Error;
-use crate::write::intent::Change;
+use crate::write::intent::KeyChange;
 use crate::write::stripes::StripeId;
 use crate::write::traffic::MapIndex;
 use heap::Guard;
@@ -24,8 +24,8 @@ impl KeyState {
         }
     }
 
-    pub fn change(&self) -> Change<'_> {
-        Change {
+    pub fn change(&self) -> KeyChange<'_> {
+        KeyChange {
             map: self.map.name(),
             key: &self.key,
             value: self.value.as_deref(),

@@ -7,7 +7,7 @@
 //! The root is made by the first commit of several changes, while the gate is closed. In a pool whose root is of the
 //! older kind, with one slot, that commit removes it, empty as it is, and makes the one of today.
 
-use crate::write::intent::{self, Change, INTENT, Intent, Own, SLOTS, SingleSlot};
+use crate::write::intent::{self, INTENT, Intent, KeyChange, Own, SLOTS, SingleSlot};
 use crate::write::key_state::KeyState;
 use crate::write::store::Store;
 use crate::write::traffic::{MapIndex, Recording, make};
@@ -132,7 +132,7 @@ impl<M: Media> Store<M> {
     /// Sets apart in the heap what these changes may need.
     fn set_apart<'c>(
         &self,
-        changes: impl ExactSizeIterator<Item = Change<'c>>,
+        changes: impl ExactSizeIterator<Item = KeyChange<'c>>,
     ) -> Result<SetApart<'_, M>, Error> {
         let count = changes.len();
         let mut bytes = LOG_PAGE * count.min(LOG_PAGES);

@@ -18,12 +18,12 @@ pub(crate) type Unlinked<'s, M> = (Removed<'s, M>, Arc<dyn Trace<M>>);
 type Opened = (IndexKind, Arc<dyn MapIndex>);
 
 /// An index as a handle that can be shared, behind the store's gate.
-struct Shared<'s, M: Media> {
+struct IntoHandle<'s, M: Media> {
     store: &'s Store<M>,
     name: &'s str,
 }
 
-impl<M: Media> WithIndex for Shared<'_, M> {
+impl<M: Media> WithIndex for IntoHandle<'_, M> {
     type Out = Arc<dyn MapIndex>;
     fn with<I: Index + 'static>(self, index: I) -> Arc<dyn MapIndex> {
         let store = self.store;
@@ -32,8 +32,8 @@ impl<M: Media> WithIndex for Shared<'_, M> {
 }
 
 impl<M: Media> Store<M> {
-    fn shared<'s>(&'s self, name: &'s str) -> Shared<'s, M> {
-        Shared { store: self, name }
+    fn shared<'s>(&'s self, name: &'s str) -> IntoHandle<'s, M> {
+        IntoHandle { store: self, name }
     }
 
     pub fn create(&self, name: &str, kind: IndexKind) -> Result<Arc<dyn MapIndex>, Error> {

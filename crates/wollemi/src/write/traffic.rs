@@ -4,7 +4,7 @@ use crate::write::active::Active;
 use crate::write::before_images::BeforeImages;
 use crate::write::commit::Plan;
 use crate::write::gate::{Closed, Gate};
-use crate::write::intent::Change;
+use crate::write::intent::KeyChange;
 use crate::write::journal::{AsLogError, Durability, Journal};
 use crate::write::stripes::{StripeId, Stripes};
 use crate::write::watch::Watches;
@@ -127,7 +127,7 @@ impl Traffic {
 
 /// Makes a change, in the map's index, for a thread that holds its stripe.
 pub(crate) fn make(
-    change: &Change<'_>,
+    change: &KeyChange<'_>,
     index: &dyn MapIndex,
     recording: Recording,
 ) -> Result<(), crate::Error> {

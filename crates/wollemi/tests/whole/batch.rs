@@ -8,7 +8,7 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 type Model = BTreeMap<(usize, Vec<u8>), Vec<u8>>;
 
 /// A key of a map and what it holds.
-type Entry = ((usize, Vec<u8>), Option<Vec<u8>>);
+type PlacedValue = ((usize, Vec<u8>), Option<Vec<u8>>);
 
 fn key() -> impl Strategy<Value = (usize, Vec<u8>)> {
     (0..2usize, prop::collection::vec(0..3u8, 0..3))
@@ -69,7 +69,7 @@ proptest! {
                 };
             }
             prop_assert_eq!(batch.commit()?, holds);
-            let made: Vec<Entry> = if holds { changes } else { Vec::new() };
+            let made: Vec<PlacedValue> = if holds { changes } else { Vec::new() };
             for (key, value) in made {
                 match value {
                     Some(value) => model.insert(key, value),

@@ -279,7 +279,7 @@ fn see_own(keys: &Keys, user: usize, redis: &mut Connection) -> Result<Vec<Optio
 
 #[cfg(test)]
 mod tests {
-    use super::super::step::Change;
+    use super::super::step::ItemChange;
     use super::super::wire::Protocol;
     use super::*;
 
@@ -296,7 +296,7 @@ mod tests {
 
     /// A step that gives these keys these values, each of which held nothing.
     fn step(changes: &[(usize, &str)], together: bool) -> Step {
-        let changes = changes.iter().map(|&(n, text)| Change {
+        let changes = changes.iter().map(|&(n, text)| ItemChange {
             place: (OWN, n),
             old: None,
             new: item(text),

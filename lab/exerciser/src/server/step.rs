@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// What a key holds from a request on.
 #[derive(Clone, Debug)]
-pub(super) struct Change {
+pub(super) struct ItemChange {
     pub place: Place,
     pub old: Option<Item>,
     pub new: Option<Item>,
@@ -23,7 +23,7 @@ pub(super) struct Step {
     pub request: Vec<u8>,
     /// One for each answer; none if the request is to be carried out without one.
     pub expected: Vec<Expected>,
-    pub changes: Vec<Change>,
+    pub changes: Vec<ItemChange>,
     /// Whether the server may carry it out together with those beside it, so that of all of them a kill may leave any.
     pub together: bool,
 }
@@ -39,7 +39,7 @@ pub(super) struct Draw<'a> {
     pub database: &'a mut usize,
     /// Whether requests may ask for no answer. Where one may be refused, they may not.
     pub may_be_quiet: bool,
-    changes: Vec<Change>,
+    changes: Vec<ItemChange>,
 }
 
 /// How an item ends that a request gives a new life.
@@ -181,7 +181,7 @@ impl<'a> Draw<'a> {
     pub fn set(&mut self, place: Place, new: Option<Item>) {
         let old = self.item(place);
         self.truth.set(place, new.clone());
-        self.changes.push(Change { place, old, new });
+        self.changes.push(ItemChange { place, old, new });
     }
 
     /// The life of an item as it is.

@@ -1,7 +1,7 @@
 //! Histories of the database, drawn by chance.
 
 use super::live::{COMES_AND_GOES, ENDING, KINDS};
-use super::{Entry, Life, Op, Place};
+use super::{Life, Op, Place, PlacedValue};
 use crashkit::{History, Random};
 
 pub(super) fn place(random: &mut Random) -> Place {
@@ -9,7 +9,7 @@ pub(super) fn place(random: &mut Random) -> Place {
     (random.below(2) as u8, vec![random.below(5) as u8; len])
 }
 
-fn entry(random: &mut Random) -> Entry {
+fn entry(random: &mut Random) -> PlacedValue {
     let place = place(random);
     let len = match random.below(10) {
         0..3 => return (place, None),
@@ -19,7 +19,7 @@ fn entry(random: &mut Random) -> Entry {
     (place, Some(vec![random.below(256) as u8; len]))
 }
 
-pub(super) fn entries(random: &mut Random) -> Vec<Entry> {
+pub(super) fn entries(random: &mut Random) -> Vec<PlacedValue> {
     (0..1 + random.below(5)).map(|_| entry(random)).collect()
 }
 

@@ -1,6 +1,6 @@
 //! The database in use: its maps, and how operations are carried out.
 
-use super::{Answer, Entry, Life, Op, Place, Seen, State, edited};
+use super::{Answer, Life, Op, Place, PlacedValue, Seen, State, edited};
 use crashkit::Crash;
 use crashkit::on_heap::may_be_full;
 use pmem::{Media, Pool};
@@ -126,7 +126,7 @@ impl Live {
         OfTable(&self.table)
     }
 
-    fn commit(&self, changes: &[Entry], expected: Option<&Entry>) -> Result<bool, Error> {
+    fn commit(&self, changes: &[PlacedValue], expected: Option<&PlacedValue>) -> Result<bool, Error> {
         let map = |number: u8| &self.maps[usize::from(number % 2)];
         let mut batch = self.db.batch();
         if let Some(((number, key), value)) = expected {
@@ -146,7 +146,7 @@ impl Live {
         &self,
         places: &[Place],
         range: Option<&(Place, bool)>,
-        changes: &[Entry],
+        changes: &[PlacedValue],
     ) -> Result<Seen, Error> {
         let map = |number: u8| &self.maps[usize::from(number % 2)];
         let entries = |tx: &Transaction<'_, Crash>| match range {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use wollemi::{Durability, Error, Expiring, IndexError, IndexKind, Map, Parts, Sorted};
 
 /// A map's number, a key, and what it shall hold.
-type Change = (usize, Vec<u8>, Option<Arc<[u8]>>);
+type StateChange = (usize, Vec<u8>, Option<Arc<[u8]>>);
 
 /// The maps of single writes: without the one whose entries end.
 const PLAIN: u64 = 3;
@@ -41,7 +41,7 @@ impl Process {
     }
 
     /// A change of a plain map.
-    fn change(&mut self, random: &mut Random) -> Change {
+    fn change(&mut self, random: &mut Random) -> StateChange {
         let value = (random.below(4) > 0).then(|| self.value(random));
         (random.below(PLAIN) as usize, key(random), value)
     }
@@ -51,7 +51,7 @@ impl Process {
         value(self.next, random)
     }
 
-    fn touch(&mut self, changes: &[Change]) {
+    fn touch(&mut self, changes: &[StateChange]) {
         let touched = changes
             .iter()
             .map(|(map, key, _)| (MAPS[*map].0.to_owned(), key.clone()));
@@ -113,8 +113,8 @@ impl Process {
     }
 
     /// Changes of different keys.
-    fn changes(&mut self, random: &mut Random) -> (Vec<Change>, State) {
-        let mut changes = Vec::<Change>::new();
+    fn changes(&mut self, random: &mut Random) -> (Vec<StateChange>, State) {
+        let mut changes = Vec::<StateChange>::new();
         for _ in 0..1 + random.below(4) {
             let change = self.change(random);
             if !changes

@@ -5,7 +5,7 @@ use crashkit::{Random, Verdict};
 use index::{Direction, Index, Value};
 use std::ops::{Bound, ControlFlow};
 
-pub(super) type Entry<'g> = (&'g [u8], Value<'g>);
+pub(super) type FoundEntry<'g> = (&'g [u8], Value<'g>);
 
 /// What a scan finds, at most one more than `max`.
 pub(super) fn scan<'g>(
@@ -13,8 +13,8 @@ pub(super) fn scan<'g>(
     direction: Direction,
     guard: &'g heap::Guard,
     max: usize,
-) -> Result<Vec<Entry<'g>>, String> {
-    let mut found: Vec<Entry<'g>> = Vec::with_capacity(max);
+) -> Result<Vec<FoundEntry<'g>>, String> {
+    let mut found: Vec<FoundEntry<'g>> = Vec::with_capacity(max);
     let all = Bound::Unbounded;
     let done = index.scan(all, all, direction, guard, &mut |key, value| {
         found.push((key, value));
@@ -35,7 +35,7 @@ pub(super) fn read_all(index: &dyn Index, verdict: &Verdict<'_, OfIndex>) -> Res
     let max = verdict.allowed.iter().map(|map| map.len()).max().unwrap_or(0);
     let found = scan(index, Direction::Forward, &guard, max)?;
     let is = |map: &Map| {
-        let equal = |((key, value), (other, expected)): (&Entry<'_>, (&Bytes, &Bytes))| {
+        let equal = |((key, value), (other, expected)): (&FoundEntry<'_>, (&Bytes, &Bytes))| {
             **key == **other && value[..] == expected[..]
         };
         map.len() == found.len() && found.iter().zip(map).all(equal)
@@ -135,7 +135,7 @@ pub(super) fn write_a_little(
 }
 
 /// What is wrong with what a scan found, seen from the allowed state that is most like it.
-pub(super) fn difference(found: &[Entry<'_>], allowed: &[&Map]) -> String {
+pub(super) fn difference(found: &[FoundEntry<'_>], allowed: &[&Map]) -> String {
     let one = |map: &Map| {
         let mut wrong = Vec::new();
         let mut found = found.iter().peekable();

@@ -6,7 +6,7 @@
 use super::Base;
 use super::leaf::LeafRef;
 use super::slots::{GROUP, GROUPS, has};
-use crate::key::{Entry, Key, in_direction};
+use crate::key::{Key, MarkedPair, in_direction};
 use heap::{Access, Error};
 use index::Direction;
 use pmem::{Fault, Media};
@@ -31,7 +31,7 @@ pub(crate) struct Cursor<'t, 'g> {
     count: usize,
     read: usize,
     /// Pairs that were read, and how many of them were passed.
-    entries: Vec<Entry>,
+    entries: Vec<MarkedPair>,
     passed: usize,
     /// The prefix of the last one read.
     last: Option<u64>,
@@ -77,7 +77,7 @@ impl<'t, 'g> Cursor<'t, 'g> {
 
     /// The next pair; the cursor stays before it.
     #[inline]
-    pub(crate) fn peek<M: Media>(&mut self, heap: &'g Access<M>) -> Result<Option<Entry>, Error> {
+    pub(crate) fn peek<M: Media>(&mut self, heap: &'g Access<M>) -> Result<Option<MarkedPair>, Error> {
         while self.passed == self.entries.len() {
             if !self.fill(heap)? {
                 return Ok(None);
@@ -108,10 +108,10 @@ impl<'t, 'g> Cursor<'t, 'g> {
 
     /// Takes pairs that were read and have a prefix before `limit`, if there is one, and no more than `max`.
     #[inline]
-    pub(crate) fn take_before(&mut self, limit: Option<u64>, max: usize, into: &mut Vec<Entry>) {
+    pub(crate) fn take_before(&mut self, limit: Option<u64>, max: usize, into: &mut Vec<MarkedPair>) {
         let ahead = &self.entries[self.passed..];
         let ahead = &ahead[..ahead.len().min(max)];
-        let is_before = |entry: &Entry| match (limit, self.direction) {
+        let is_before = |entry: &MarkedPair| match (limit, self.direction) {
             (None, _) => true,
             (Some(limit), Direction::Forward) => entry.prefix < limit,
             (Some(limit), Direction::Reverse) => entry.prefix > limit,

@@ -29,7 +29,7 @@
 //!    has read; and the first to touch a leaf in a generation, what a killed process may have left of it.
 
 use super::slots::{Bits, GROUP, GROUPS, home, passed_by, print, slots_of};
-use crate::key::{Entry, Key};
+use crate::key::{Key, MarkedPair};
 use crate::options::Probing;
 use crate::root::tag;
 use heap::{Access, Error};
@@ -180,7 +180,7 @@ impl<'g> LeafRef<'g> {
     }
 
     /// What stands in a slot.
-    pub(crate) fn entry<M: Media>(&self, slot: usize, media: &M) -> Entry {
+    pub(crate) fn entry<M: Media>(&self, slot: usize, media: &M) -> MarkedPair {
         let pair = &self.slots[slot];
         let prefix = pair.prefix.load(media);
         let is_record = self.head.records[slot / GROUP].peek(media) >> (slot % GROUP) & 1 == 1;
@@ -189,7 +189,7 @@ impl<'g> LeafRef<'g> {
         } else {
             (Link::NULL, pair.value.load(media))
         };
-        Entry {
+        MarkedPair {
             pair: PairWords { prefix, link, word },
             removed: false,
         }
@@ -197,7 +197,7 @@ impl<'g> LeafRef<'g> {
 
     /// What stands in a slot that counted in `version`, if it still does after it was read. Otherwise its key was removed in
     /// place meanwhile, and what was read may be in part that of another key, which a merge puts there.
-    pub(crate) fn live_entry<M: Media>(&self, version: usize, slot: usize, media: &M) -> Option<Entry> {
+    pub(crate) fn live_entry<M: Media>(&self, version: usize, slot: usize, media: &M) -> Option<MarkedPair> {
         let entry = self.entry(slot, media);
         let live = self.meta(version).bitmap[slot / GROUP].load(media);
         if live >> (slot % GROUP) & 1 == 1 {
@@ -247,7 +247,7 @@ impl<'g> LeafRef<'g> {
         key: &Key<'_>,
         hash: u64,
         probing: Probing,
-    ) -> Result<Option<(usize, Entry)>, Fault> {
+    ) -> Result<Option<(usize, MarkedPair)>, Fault> {
         let media = heap.media();
         let groups = self.groups();
         let by_hash = probing != Probing::Fingerprints;
@@ -505,7 +505,7 @@ impl Head {
 
 /// Writes a new leaf's pairs, ascending by slot, into the bytes after its head; returns the parts of the leaf that say
 /// something: its head, and the lines of the pairs.
-pub(crate) fn fill(tail: &mut [u8], capacity: usize, pairs: &[(usize, Entry)]) -> Vec<Range<usize>> {
+pub(crate) fn fill(tail: &mut [u8], capacity: usize, pairs: &[(usize, MarkedPair)]) -> Vec<Range<usize>> {
     let slots = &mut tail[3 * capacity..];
     let mut parts: Vec<Range<usize>> = std::iter::once(0..HEAD).collect();
     for (slot, entry) in pairs {

@@ -10,7 +10,7 @@ pub(crate) mod new_leaf;
 mod router;
 pub(crate) mod slots;
 
-use crate::key::{Entry, Key};
+use crate::key::{Key, MarkedPair};
 use crate::options::Probing;
 use crate::root::{Root, State, tag};
 pub(crate) use cursor::Cursor;
@@ -38,7 +38,7 @@ pub(crate) struct Base {
 pub(crate) struct Found<'g> {
     pub(crate) leaf: LeafRef<'g>,
     pub(crate) slot: usize,
-    pub(crate) entry: Entry,
+    pub(crate) entry: MarkedPair,
 }
 
 impl Base {

@@ -2,7 +2,7 @@
 
 use super::leaf::{self, Head, LeafRef};
 use super::slots::{Bits, GROUP, GROUPS, Places, print, set};
-use crate::key::Entry;
+use crate::key::MarkedPair;
 use crate::root::tag;
 use heap::{Access, Error};
 use pmem::{Fault, Flushed, Link, Media, PersistBatch};
@@ -22,7 +22,7 @@ pub(crate) struct NewLeaf {
 pub(crate) fn draft<'e, 'h, M: Media>(
     heap: &'h Access<M>,
     batch: &PersistBatch<'e, '_, M>,
-    entries: &[Entry],
+    entries: &[MarkedPair],
     (version, capacity): (usize, usize),
     next: &mut Option<Flushed<'e, 'h, Head>>,
 ) -> Result<(Flushed<'e, 'h, Head>, NewLeaf), Error> {
@@ -38,7 +38,7 @@ pub(crate) fn draft<'e, 'h, M: Media>(
         prints: Vec::with_capacity(entries.len()),
     };
     let mut records = [0; GROUPS];
-    let mut pairs: Vec<(usize, Entry)> = Vec::with_capacity(entries.len());
+    let mut pairs: Vec<(usize, MarkedPair)> = Vec::with_capacity(entries.len());
     for entry in entries {
         let hash = entry.key(heap, &mut [0; 8])?.hash();
         let slot = places.take(hash).ok_or(Fault {

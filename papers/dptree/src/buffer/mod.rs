@@ -7,7 +7,7 @@ mod bloom;
 mod node;
 mod tree;
 
-use crate::key::{Entry, Key};
+use crate::key::{Key, MarkedPair};
 use crate::log::{Log, lock};
 use crate::root::Shape;
 use bloom::Bloom;
@@ -61,7 +61,7 @@ impl Buffer {
         heap: &Access<M>,
         key: &Key<'_>,
         hash: u64,
-    ) -> Result<Option<Entry>, Fault> {
+    ) -> Result<Option<MarkedPair>, Fault> {
         if self.bloom.may_have(hash) {
             self.tree.get(heap, key)
         } else {
@@ -70,7 +70,7 @@ impl Buffer {
     }
 
     /// Puts an entry in whose log record is durable.
-    pub(crate) fn put(&self, leaf: LockedLeaf<'_>, hash: u64, entry: Entry) {
+    pub(crate) fn put(&self, leaf: LockedLeaf<'_>, hash: u64, entry: MarkedPair) {
         if let Some(old) = leaf.entry()
             && !old.link.is_null()
         {
@@ -96,7 +96,7 @@ impl Buffer {
     pub(crate) fn replay<M: Media>(
         &self,
         heap: &Access<M>,
-        entry: Entry,
+        entry: MarkedPair,
         partition: usize,
     ) -> Result<(), Fault> {
         let mut bytes = [0; 8];

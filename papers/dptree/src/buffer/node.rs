@@ -7,7 +7,7 @@
 //! I3 A link in a node leads to a record that lives at least as long as the buffer tree, so readers may follow it even
 //!    if the node has changed since.
 
-use crate::key::Entry;
+use crate::key::MarkedPair;
 use crossbeam_utils::atomic::AtomicCell;
 use index::codec::PairWords;
 use pmem::{Link, Media};
@@ -100,8 +100,8 @@ impl Default for NullLink {
 }
 
 impl Slot {
-    fn get(&self) -> Entry {
-        Entry {
+    fn get(&self) -> MarkedPair {
+        MarkedPair {
             pair: PairWords {
                 prefix: self.prefix.load(Relaxed),
                 link: self.link.0.load(),
@@ -111,7 +111,7 @@ impl Slot {
         }
     }
 
-    fn set(&self, entry: Entry) {
+    fn set(&self, entry: MarkedPair) {
         self.prefix.store(entry.prefix, Relaxed);
         self.link.0.store(entry.link);
         self.word.store(entry.word, Relaxed);
@@ -139,18 +139,18 @@ impl Leaf {
         (slot.prefix.load(Relaxed), slot.link.0.load())
     }
 
-    pub(super) fn entry(&self, i: usize) -> Entry {
+    pub(super) fn entry(&self, i: usize) -> MarkedPair {
         self.slots[i].get()
     }
 
     /// Replaces the entry at `i`. The caller holds the lock and has said that it changes the leaf, as for all that
     /// follows.
-    pub(super) fn set(&self, i: usize, entry: Entry) {
+    pub(super) fn set(&self, i: usize, entry: MarkedPair) {
         self.slots[i].set(entry);
     }
 
     /// Inserts the entry at `i`, where there is room.
-    pub(super) fn insert(&self, i: usize, entry: Entry) {
+    pub(super) fn insert(&self, i: usize, entry: MarkedPair) {
         let count = self.count();
         for at in (i..count).rev() {
             self.slots[at + 1].set(self.slots[at].get());
@@ -160,7 +160,7 @@ impl Leaf {
     }
 
     /// Moves the upper half to a new leaf; returns its first entry.
-    pub(super) fn split_into(&self, upper: &Leaf) -> Entry {
+    pub(super) fn split_into(&self, upper: &Leaf) -> MarkedPair {
         let (count, half) = (self.count(), self.count() / 2);
         for (to, from) in (half..count).enumerate() {
             upper.slots[to].set(self.slots[from].get());

@@ -6,7 +6,7 @@
 //! I3 Whoever holds the lock on a leaf alone decides about the keys in its range.
 
 use super::node::{Arena, Child, INNER, Inner, LEAF, Leaf, Version};
-use crate::key::{Entry, Key};
+use crate::key::{Key, MarkedPair};
 use heap::Access;
 use index::Direction;
 use index::codec::PairWords;
@@ -40,12 +40,12 @@ impl Drop for LockedLeaf<'_> {
 
 impl LockedLeaf<'_> {
     /// The key's entry.
-    pub(crate) fn entry(&self) -> Option<Entry> {
+    pub(crate) fn entry(&self) -> Option<MarkedPair> {
         self.found.then(|| self.leaf.entry(self.at))
     }
 
     /// Puts the key's entry in, or replaces it; readers see it from now on.
-    pub(crate) fn put(self, entry: Entry) {
+    pub(crate) fn put(self, entry: MarkedPair) {
         self.leaf.lock.change();
         if self.found {
             self.leaf.set(self.at, entry);
@@ -110,7 +110,7 @@ impl Tree {
     }
 
     /// The key's entry.
-    pub(crate) fn get<M: Media>(&self, heap: &Access<M>, key: &Key<'_>) -> Result<Option<Entry>, Fault> {
+    pub(crate) fn get<M: Media>(&self, heap: &Access<M>, key: &Key<'_>) -> Result<Option<MarkedPair>, Fault> {
         Self::retry(heap.media(), || {
             let Reached { leaf, version, .. } = self.reach(heap, Goal::At(*key), Direction::Forward)?;
             let found = position(heap, leaf.count(), |i| leaf.key(i), key)?;
@@ -265,7 +265,7 @@ impl Tree {
         heap: &Access<M>,
         from: Bound<&[u8]>,
         direction: Direction,
-        entries: &mut Vec<Entry>,
+        entries: &mut Vec<MarkedPair>,
     ) -> Result<Option<Bound<Vec<u8>>>, Fault> {
         Self::retry(heap.media(), || {
             entries.clear();
@@ -337,7 +337,7 @@ impl Tree {
 #[derive(Debug)]
 pub(crate) struct Cursor<'t> {
     tree: &'t Tree,
-    batch: Vec<Entry>,
+    batch: Vec<MarkedPair>,
     at: usize,
     from: Option<Bound<Vec<u8>>>,
     direction: Direction,
@@ -345,7 +345,7 @@ pub(crate) struct Cursor<'t> {
 
 impl Cursor<'_> {
     /// The next entry; the cursor stays before it.
-    pub(crate) fn peek<M: Media>(&mut self, heap: &Access<M>) -> Result<Option<Entry>, Fault> {
+    pub(crate) fn peek<M: Media>(&mut self, heap: &Access<M>) -> Result<Option<MarkedPair>, Fault> {
         while self.at == self.batch.len() {
             let Some(from) = self.from.take() else {
                 return Ok(None);

@@ -9,7 +9,7 @@ pub(crate) mod cache;
 pub(crate) mod page;
 mod replay;
 
-use crate::key::Entry;
+use crate::key::MarkedPair;
 use crate::root::{Root, Shape, tag};
 use cache::{Cache, Ready};
 use crossbeam_utils::CachePadded;
@@ -93,7 +93,7 @@ impl Log {
         root: &Root,
         cache: &Cache,
         hash: u64,
-        entry: &Entry,
+        entry: &MarkedPair,
     ) -> Result<usize, Error> {
         let number = self.partition(hash);
         let partition = &self.partitions[number];
@@ -313,7 +313,7 @@ mod tests {
             for thread in 0..THREADS {
                 scope.spawn(move || {
                     for i in 0..RECORDS {
-                        let entry = Entry {
+                        let entry = MarkedPair {
                             pair: index::codec::PairWords {
                                 prefix: thread,
                                 link: Link::NULL,

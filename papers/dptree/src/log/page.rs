@@ -20,7 +20,7 @@
 //! I4 A record of a removal shares the record of its key with the pair that goes (`shared`), which keeps it alive. (Removals of
 //!    earlier versions had one of their own.)
 
-use crate::key::Entry;
+use crate::key::MarkedPair;
 use crate::root::tag;
 use heap::{Access, Error};
 use index::codec::{PairWords, checksum};
@@ -168,7 +168,7 @@ impl LogRecord {
     /// Writes the record of an entry, whose link, if any, leads to a durable record. One line.
     pub(crate) fn store<M: Media>(
         &self,
-        entry: &Entry,
+        entry: &MarkedPair,
         number: u64,
         sense: bool,
         batch: &PersistBatch<'_, '_, M>,
@@ -210,7 +210,12 @@ impl LogRecord {
     /// # Errors
     ///
     /// Where it counts and does not make sense: damage.
-    pub(crate) fn load<M: Media>(&self, number: u64, sense: bool, media: &M) -> Result<Option<Entry>, Fault> {
+    pub(crate) fn load<M: Media>(
+        &self,
+        number: u64,
+        sense: bool,
+        media: &M,
+    ) -> Result<Option<MarkedPair>, Fault> {
         let (head, prefix, value) = (
             self.head.load(media),
             self.prefix.load(media),
@@ -237,7 +242,7 @@ impl LogRecord {
         } else {
             Link::NULL
         };
-        Ok(Some(Entry {
+        Ok(Some(MarkedPair {
             pair: PairWords {
                 prefix: prefix & !VALID | high(HIGH_PREFIX),
                 link,

@@ -5,7 +5,7 @@
 
 use super::Log;
 use super::page::{self, PageHead};
-use crate::key::Entry;
+use crate::key::MarkedPair;
 use crate::root::Root;
 use heap::{Access, Error};
 use pmem::{Fault, Link, Media, Purpose, persist_scope};
@@ -20,7 +20,7 @@ pub(crate) fn replay<M: Media>(
     root: &Root,
     log: &Log,
     partition: usize,
-    apply: &mut dyn FnMut(Entry) -> Result<(), Error>,
+    apply: &mut dyn FnMut(MarkedPair) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let media = heap.media();
     let max = heap.pool().len() / 256;

@@ -23,11 +23,11 @@ use crate::base::leaf::LeafRef;
 use crate::base::slots::GROUPS;
 use crate::base::{Base, Router};
 use crate::buffer::Buffer;
-use crate::key::Entry;
+use crate::key::MarkedPair;
 use crate::log::{lock, lock_patiently};
 use crate::root::{Root, State, tag};
 use crate::stats::Phase;
-use crate::tree::{Shared, Trees};
+use crate::tree::{TreeState, Trees};
 use heap::{Error, TracePause};
 use index::Direction;
 use plan::{Fill, Plan};
@@ -53,7 +53,7 @@ pub(crate) struct Turn<'t> {
     _pause: TracePause,
 }
 
-impl<M: Media> Shared<M> {
+impl<M: Media> TreeState<M> {
     /// The right to merge, if nobody has it and recovery does not trace.
     pub(crate) fn try_turn(&self) -> Option<Turn<'_>> {
         let alone = match self.merging.try_lock() {
@@ -240,7 +240,7 @@ impl<M: Media> Shared<M> {
         buffer: &Buffer,
         start: Bound<Vec<u8>>,
         end: Bound<&[u8]>,
-    ) -> Result<Vec<Entry>, Error> {
+    ) -> Result<Vec<MarkedPair>, Error> {
         let mut entries = Vec::new();
         let mut cursor = buffer.tree.cursor(start, Direction::Forward);
         while let Some(entry) = cursor.peek(&self.heap)? {

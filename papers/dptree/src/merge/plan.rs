@@ -9,7 +9,7 @@
 use crate::base::Base;
 use crate::base::leaf::LeafRef;
 use crate::base::slots::{Bits, GROUP, has, set};
-use crate::key::{Entry, Key};
+use crate::key::{Key, MarkedPair};
 use heap::{Access, Error};
 use pmem::{Fault, Link, Media};
 use std::cmp::Ordering;
@@ -43,7 +43,7 @@ pub(super) struct Old<'g> {
 /// A partition's plan.
 pub(super) struct Plan<'g> {
     pub(super) old: Vec<Old<'g>>,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<MarkedPair>,
     pub(super) pieces: Vec<Piece>,
     /// Records that the new version does not lead to.
     pub(super) dead: Vec<Link>,
@@ -65,7 +65,7 @@ impl<'g> Plan<'g> {
         heap: &'g Access<M>,
         base: &Base,
         range: Range<usize>,
-        entries: Vec<Entry>,
+        entries: Vec<MarkedPair>,
         fill: Fill,
     ) -> Result<Plan<'g>, Error> {
         let mut plan = Plan {
@@ -239,7 +239,7 @@ impl<'g> Plan<'g> {
     }
 
     /// What an item is.
-    pub(super) fn entry<M: Media>(&self, item: Item, media: &M) -> Entry {
+    pub(super) fn entry<M: Media>(&self, item: Item, media: &M) -> MarkedPair {
         match item {
             Item::Old { leaf, slot } => self.old[leaf].leaf.entry(slot.into(), media),
             Item::New(at) => self.entries[at],
@@ -281,7 +281,7 @@ fn place<M: Media>(
     heap: &Access<M>,
     leaf: &LeafRef<'_>,
     slots: &[u8],
-    entry: &Entry,
+    entry: &MarkedPair,
 ) -> Result<(usize, bool), Error> {
     let (mut low, mut high) = (0, slots.len());
     while low < high {

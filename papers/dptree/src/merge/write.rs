@@ -7,7 +7,7 @@ use super::plan::{Item, Piece, Plan};
 use crate::base::leaf::LeafRef;
 use crate::base::new_leaf;
 use crate::base::slots::{Bits, GROUP, GROUPS, Places, clear, has, home, passed_by, print, set};
-use crate::key::Entry;
+use crate::key::MarkedPair;
 use crate::root::tag;
 use heap::{Access, Error};
 use pmem::{Link, Media, PersistBatch, Purpose, persist_scope};
@@ -132,7 +132,7 @@ fn write_new<M: Media>(
     capacity: usize,
 ) -> Result<Written, Error> {
     let media = heap.media();
-    let entries: Vec<Entry> = piece.items.iter().map(|&item| plan.entry(item, media)).collect();
+    let entries: Vec<MarkedPair> = piece.items.iter().map(|&item| plan.entry(item, media)).collect();
     let greatest = greatest(heap, plan, piece)?;
     let (link, leaf) = persist_scope(media, Purpose::Node, |batch| {
         let (flushed, leaf) = new_leaf::draft(heap, &batch, &entries, (version, capacity), &mut None)?;

@@ -34,7 +34,7 @@ persistent! {
 
     /// An entry of a base.
     #[derive(Debug)]
-    pub(super) struct Entry [size: 16] {
+    pub(super) struct BaseEntry [size: 16] {
         pub(super) prefix: PWord,
         pub(super) word: PEither,
     }
@@ -64,7 +64,7 @@ pub(super) struct BaseRef<'g> {
     pub(super) link: Link,
     pub(super) head: &'g Head,
     pub(super) level: u8,
-    pub(super) entries: &'g [Entry],
+    pub(super) entries: &'g [BaseEntry],
     /// Of a leaf: which entries are records, then which were removed.
     bitmaps: &'g [PWord],
 }

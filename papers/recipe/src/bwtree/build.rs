@@ -1,6 +1,6 @@
 //! Writing bases and cells.
 
-use super::base::{Entry, Head, about, bitmap_words, ends_len};
+use super::base::{BaseEntry, Head, about, bitmap_words, ends_len};
 use super::content::Child;
 use super::link::{BASE, RECORD, cell_tag};
 use super::object::{Cell, draft_to_fit, lengths};
@@ -54,7 +54,7 @@ pub(super) fn draft_leaf_base<'e, 'h, M: Media>(
 ) -> Result<Draft<'e, 'h, Head>, Error> {
     let words = bitmap_words(pairs.len());
     let entries_at = 16 * words;
-    let keys_at = entries_at + size_of::<Entry>() * pairs.len();
+    let keys_at = entries_at + size_of::<BaseEntry>() * pairs.len();
     let mut draft = draft_to_fit(heap, keys_at + bounds.len(), batch, |spare| {
         bounds.head(0, pairs.len(), 0, spare)
     })?;
@@ -85,7 +85,7 @@ pub(super) fn draft_inner_base<'e, 'h, M: Media>(
     batch: &PersistBatch<'e, '_, M>,
 ) -> Result<Draft<'e, 'h, Head>, Error> {
     let count = children.len();
-    let ends_at = size_of::<Entry>() * count;
+    let ends_at = size_of::<BaseEntry>() * count;
     let keys_at = ends_at + ends_len(count);
     let separators = children
         .iter()

@@ -49,7 +49,7 @@ const ONES: u64 = 0x1_1111_1111_1111;
 persistent! {
     /// A slice and what it stands for.
     #[derive(Debug)]
-    pub(super) struct Entry [size: 16] {
+    pub(super) struct NodeEntry [size: 16] {
         pub(super) slice: PWord,
         pub(super) word: PEither,
     }
@@ -65,7 +65,7 @@ persistent! {
         pub(super) kinds: PWord,
         pub(super) low: PWord,
         pub(super) version: VWord,
-        pub(super) entries: [Entry; ENTRIES],
+        pub(super) entries: [NodeEntry; ENTRIES],
     }
 }
 
@@ -113,7 +113,7 @@ impl Node {
             kinds: PWord::new(u64::from(kind) * ONES),
             low: PWord::new(low),
             version: VWord::new(0),
-            entries: std::array::from_fn(|_| Entry {
+            entries: std::array::from_fn(|_| NodeEntry {
                 slice: PWord::new(0),
                 word: PEither::value(0),
             }),
@@ -142,7 +142,7 @@ impl Node {
     fn push_word(&mut self, slice: u64, word: PEither) -> usize {
         let order = Order::from_word(self.order.private());
         let at = order.len();
-        self.entries[at] = Entry {
+        self.entries[at] = NodeEntry {
             slice: PWord::new(slice),
             word,
         };
@@ -153,7 +153,7 @@ impl Node {
     /// The bytes of a draft that hold something.
     pub(super) fn used(&self) -> std::ops::Range<usize> {
         let count = Order::from_word(self.order.private()).len();
-        0..HEAD + count * size_of::<Entry>()
+        0..HEAD + count * size_of::<NodeEntry>()
     }
 }
 
@@ -216,7 +216,7 @@ impl<'g> NodeRef<'g> {
     /// What the entry holds, and its slice, in a border.
     #[inline(always)]
     pub(super) fn held<M: Media>(&self, media: &M, kinds: u64, entry: usize) -> (Slice, Held) {
-        let Entry { slice, word } = &self.node.entries[entry];
+        let NodeEntry { slice, word } = &self.node.entries[entry];
         let bytes = slice.peek(media);
         match kind(kinds, entry) {
             LINK => {

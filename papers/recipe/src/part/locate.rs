@@ -6,7 +6,7 @@
 
 use super::node::Node;
 use super::{AppendOnly, Writer};
-use art::{Kind, Missed, Shared, Tagged, Way, damaged, prefetch};
+use art::{CommonPrefix, Kind, Missed, Tagged, Way, damaged, prefetch};
 use heap::{Access, Error};
 use pmem::{Fault, Link, Media};
 
@@ -55,8 +55,8 @@ impl<'a, M: Media> Writer<'a, M> {
             }
             match self.compare(child, link, (depth, below), &mut way)? {
                 None => return Ok(Err(Missed::Lost)),
-                Some(Shared::All) => (at, node, level) = (link, child, below),
-                Some(Shared::Until(until, byte)) => {
+                Some(CommonPrefix::All) => (at, node, level) = (link, child, below),
+                Some(CommonPrefix::Until(until, byte)) => {
                     return Ok(Ok(Place {
                         parting: Some((until, byte)),
                         ..place
@@ -74,14 +74,14 @@ impl<'a, M: Media> Writer<'a, M> {
         link: Link,
         (depth, level): (usize, usize),
         way: &mut Option<Way>,
-    ) -> Result<Option<Shared>, Fault> {
+    ) -> Result<Option<CommonPrefix>, Fault> {
         let prefix = node.prefix(self.media());
         if !prefix.fits(depth, level) {
             return Ok(None);
         }
         let (kept, len) = prefix.kept();
-        let shared = Shared::of(&kept[..len], self.key, depth);
-        if prefix.len() == len || matches!(shared, Shared::Until(..)) {
+        let shared = CommonPrefix::of(&kept[..len], self.key, depth);
+        if prefix.len() == len || matches!(shared, CommonPrefix::Until(..)) {
             return Ok(Some(shared));
         }
         // The rest is in any key below.
@@ -92,8 +92,8 @@ impl<'a, M: Media> Writer<'a, M> {
             return Ok(None);
         };
         match way.parting(level) {
-            None => Ok(Some(Shared::All)),
-            Some((at, byte)) if at >= depth => Ok(Some(Shared::Until(at, byte))),
+            None => Ok(Some(CommonPrefix::All)),
+            Some((at, byte)) if at >= depth => Ok(Some(CommonPrefix::Until(at, byte))),
             Some(_) => Err(damaged("key of a leaf", link)),
         }
     }

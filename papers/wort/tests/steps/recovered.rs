@@ -1,7 +1,7 @@
 //! Headers that a crash has left behind.
 
 use index::conformance::Store;
-use index::conformance::steps::{Change, Step, Stepping, Steps, changes, with_hook};
+use index::conformance::steps::{Step, StepChange, Stepping, Steps, changes, with_hook};
 use index::{Index, OnHeap};
 use pmem::{Counting, Hardware};
 use std::cell::RefCell;
@@ -12,7 +12,7 @@ use wollemi_wort::woart::Woart;
 use wollemi_wort::wort::Wort;
 
 /// What a crash leaves that comes between the two steps of a change, the header's and the slot's.
-fn image_between<S: OnHeap<Media = Stepping> + 'static>(change: &Change) -> TempDir {
+fn image_between<S: OnHeap<Media = Stepping> + 'static>(change: &StepChange) -> TempDir {
     let store = Rc::new(Store::<S>::create_on(Stepping::machine(Steps)));
     for (key, value) in &change.before {
         store.index().upsert(key, value).expect("no error");

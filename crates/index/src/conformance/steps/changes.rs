@@ -5,7 +5,7 @@ use crate::Index;
 
 /// A change of a radix tree: a name, what is there before, and the change.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct StepChange {
     /// What it is.
     pub name: &'static str,
     /// What is there before.
@@ -16,7 +16,7 @@ pub struct Change {
     pub value: Option<&'static [u8]>,
 }
 
-impl Change {
+impl StepChange {
     /// Carries it out.
     pub fn apply(&self, tree: &impl Index) {
         match self.value {
@@ -54,7 +54,7 @@ const NODES: [(u8, u8); 12] = [
 
 /// Every kind of change, with `lead` in front of all keys: prefixes of no, some, and more bytes than a node
 /// keeps, and depths that a byte does not count.
-pub fn changes() -> Vec<Change> {
+pub fn changes() -> Vec<StepChange> {
     let mut changes = Vec::new();
     for lead in [0, 1, 3, 4, 40, 200, 3000] {
         let key = |rest: &[u8]| [&vec![0x77; lead][..], rest].concat();
@@ -72,7 +72,7 @@ pub fn changes() -> Vec<Change> {
         let beside = |rest: &'static [u8]| [node, &[rest]].concat();
         let mut change = |name, before: &[&[u8]], rest: &[u8], value| {
             let (before, key) = (entries(before), key(rest));
-            changes.push(Change {
+            changes.push(StepChange {
                 name,
                 before,
                 key,
@@ -106,7 +106,7 @@ pub fn changes() -> Vec<Change> {
         let below = |byte| (7..7 + each).map(move |last| (vec![7, 7, byte, last], vec![byte]));
         let before: Entries = (0..children).flat_map(below).collect();
         let mut change = |name, key: &[u8], value| {
-            changes.push(Change {
+            changes.push(StepChange {
                 name,
                 before: before.clone(),
                 key: key.to_vec(),

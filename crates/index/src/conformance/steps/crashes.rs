@@ -1,6 +1,6 @@
 //! A crash after each step of a change.
 
-use super::{Change, Step, Stepping, Steps, changes, with_hook};
+use super::{Step, StepChange, Stepping, Steps, changes, with_hook};
 use crate::conformance::Store;
 use crate::{Index, OnHeap};
 use pmem::Hardware;
@@ -9,7 +9,7 @@ use std::rc::Rc;
 use tempfile::TempDir;
 
 /// What a killed process leaves after each step of the change that alters memory, or makes it durable.
-fn images<S: OnHeap<Media = Stepping> + 'static>(change: &Change) -> Vec<TempDir> {
+fn images<S: OnHeap<Media = Stepping> + 'static>(change: &StepChange) -> Vec<TempDir> {
     let store = Rc::new(Store::<S>::create_on(Stepping::machine(Steps)));
     for (key, value) in &change.before {
         store.index().upsert(key, value).expect("no error");

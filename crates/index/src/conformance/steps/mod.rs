@@ -11,7 +11,7 @@ mod readers;
 mod turnover;
 mod writers;
 
-pub use changes::{Change, changes};
+pub use changes::{StepChange, changes};
 pub use crashes::any_step_can_be_the_last;
 pub use media::{Step, Stepping, Steps, with_hook, with_waits_hook};
 pub use readers::{readers_find_what_is_there_all_the_while, readers_see_no_half_of_a_write};

@@ -1,7 +1,7 @@
 //! A writer amid a write.
 
 use super::readers::index;
-use super::{Change, Step, Stepping, changes, with_hook, with_waits_hook};
+use super::{Step, StepChange, Stepping, changes, with_hook, with_waits_hook};
 use crate::conformance::{ALL, Entries, visit as visit_index};
 use crate::{Direction, Index, OnHeap, Value};
 use std::cell::Cell;
@@ -17,7 +17,12 @@ const FEW: usize = 60;
 
 /// Makes `change` in `tree`, and `other` after the `nth` load of it, by another thread, whole or up to where that waits;
 /// it then goes on when `change` does. `false` if there are fewer loads; `other` then comes behind.
-fn beside<I: OnHeap<Media = Stepping>>(tree: &I, change: &Change, other: &Change, nth: usize) -> bool {
+fn beside<I: OnHeap<Media = Stepping>>(
+    tree: &I,
+    change: &StepChange,
+    other: &StepChange,
+    nth: usize,
+) -> bool {
     let (go, may_go) = channel();
     let (tell, told) = channel();
     let reached = Rc::new(Cell::new(0));
@@ -49,7 +54,7 @@ fn beside<I: OnHeap<Media = Stepping>>(tree: &I, change: &Change, other: &Change
 }
 
 /// Whether two writers may come in either order, and neither takes away what the other needs.
-fn go_together(change: &Change, other: &Change) -> bool {
+fn go_together(change: &StepChange, other: &StepChange) -> bool {
     change.before == other.before && change.key.len() <= LONGEST && change.key != other.key
 }
 

@@ -22,7 +22,7 @@ impl<F: FnMut(Option<&[u8]>) -> bool> Edit for Remove<F> {
 }
 
 /// The edit of [`Store::change`].
-pub struct Change<'s, R, T> {
+pub struct StoreEdit<'s, R, T> {
     pub store: &'s Store,
     /// The millisecond it is.
     pub now: u64,
@@ -36,7 +36,7 @@ pub struct Change<'s, R, T> {
     pub outcome: Option<T>,
 }
 
-impl<R, T> Edit for Change<'_, R, T>
+impl<R, T> Edit for StoreEdit<'_, R, T>
 where
     R: FnMut(Option<Item<'_>>, u64, &mut Vec<u8>) -> Decision<T>,
 {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// What a disk's files share.
-struct Shared {
+struct DiskState {
     /// What a loss of power leaves.
     left: PathBuf,
     /// Held while that is changed, and while it is copied.
@@ -33,17 +33,17 @@ pub struct Kept(Arc<Inner>);
 
 struct Inner {
     directory: Directory,
-    shared: Arc<Shared>,
+    shared: Arc<DiskState>,
 }
 
 pub struct KeptFile {
     name: String,
     file: OpenFile,
     directory: PathBuf,
-    shared: Arc<Shared>,
+    shared: Arc<DiskState>,
 }
 
-impl Shared {
+impl DiskState {
     fn gate(&self) -> MutexGuard<'_, Gate> {
         self.gate.lock().expect("no panic")
     }
@@ -54,7 +54,7 @@ impl Kept {
     pub fn new(directory: &Path) -> Kept {
         let left = directory.join("left");
         std::fs::create_dir(&left).expect("a directory");
-        let shared = Shared {
+        let shared = DiskState {
             left,
             copying: Mutex::default(),
             fails: AtomicBool::new(false),

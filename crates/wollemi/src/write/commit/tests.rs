@@ -1,7 +1,7 @@
 //! Commits that are held, or fail, in the middle.
 
 use super::*;
-use crate::write::intent::Change;
+use crate::write::intent::KeyChange;
 use crate::write::intent::{self, INTENT, Intent, SingleSlot};
 use crate::write::stripes::StripeId;
 use crate::write::traffic::{MapIndex, Recording, Traffic};
@@ -238,7 +238,7 @@ fn an_opening_finishes_all_commits() -> Result<(), Box<dyn std::error::Error>> {
 fn make_single_slot(db: &Db) -> Outcome {
     let heap = &db.store().heap;
     let slot = PSlot::null();
-    let change = Change {
+    let change = KeyChange {
         map: "m",
         key: b"key",
         value: Some(b"value"),
