@@ -188,7 +188,7 @@ fn a_killed_server_has_kept_what_redis_clients_wrote() {
     pool.check();
 }
 
-/// Names are looked up, and a server serves though nobody reads its first line.
+/// Host names are resolved, and a server serves though its first line is never read.
 #[test]
 fn a_server_listens_on_names_and_is_not_ended_by_a_closed_pipe() {
     let pool = Pool::new();

@@ -18,10 +18,10 @@ use std::path::Path;
 ///
 /// Every pointer that `run` passes to the [`FromC`] was passed by the C program to this call, and is as the header says:
 ///
-/// * a handle is NULL or was given out by this library, and nobody closes it before the call returns;
-/// * bytes to read are NULL or as many as their length says, and nobody writes them meanwhile;
+/// * a handle is NULL or was given out by this library, and no thread closes it before the call returns;
+/// * bytes to read are NULL or as many as their length says, and no thread writes them meanwhile;
 /// * text is NULL or ends with a NUL;
-/// * a place to write to is NULL, or aligned, and nobody else uses it meanwhile.
+/// * a place to write to is NULL, or aligned, and no other thread uses it meanwhile.
 pub unsafe fn call(run: impl FnOnce(&FromC<'_>) -> Result<wollemi_status, Failure>) -> wollemi_status {
     let from_c = FromC(PhantomData);
     match catch_unwind(AssertUnwindSafe(|| run(&from_c))) {
@@ -175,7 +175,7 @@ impl Room {
             return WOLLEMI_TOO_SMALL;
         }
         if !bytes.is_empty() {
-            // SAFETY: promised to `call`: there is room for as many, which nobody else uses.
+            // SAFETY: promised to `call`: there is room for as many, and no other thread uses it.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.0, bytes.len()) };
         }
         WOLLEMI_OK

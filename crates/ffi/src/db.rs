@@ -227,9 +227,9 @@ pub unsafe extern "C" fn wollemi_stats_json(db: *const wollemi_db, json: *mut *m
     }
 }
 
-/// Walks everything and looks for damage: WOLLEMI_OK, or WOLLEMI_ERROR_DAMAGED where some was found. Nobody may write
-/// meanwhile, or damage may be reported that is none. In `json`, which may be NULL, the report as a JSON object, to be
-/// given back by wollemi_free().
+/// Walks everything and looks for damage: WOLLEMI_OK, or WOLLEMI_ERROR_DAMAGED where some was found. No thread may
+/// write meanwhile, or damage may be reported that is none. In `json`, which may be NULL, the report as a JSON object,
+/// to be given back by wollemi_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_check(db: *const wollemi_db, json: *mut *mut c_char) -> wollemi_status {
     // SAFETY: the caller keeps to the header.

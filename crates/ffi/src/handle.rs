@@ -100,7 +100,7 @@ pub fn open<T: Kind>(object: T) -> *mut T::C {
         }))
     });
     let place = shell.object.get();
-    // SAFETY: the shell is closed and not spare any more, so nobody else reaches its object (I2).
+    // SAFETY: the shell is closed and not spare any more, so no other thread reaches its object (I2).
     unsafe { *place = Some(object) };
     shell.head.state.store(IDLE, Release);
     std::ptr::from_ref(shell).cast_mut().cast()
@@ -134,7 +134,7 @@ fn closed<T: Kind>() -> Failure {
 ///
 /// # Safety
 ///
-/// As for [`shell`]; and nobody closes the handle while the object is used.
+/// As for [`shell`]; and no thread closes the handle while the object is used.
 pub unsafe fn share<'a, T: ThreadSafe>(handle: *const T::C) -> Result<&'a T, Failure> {
     // SAFETY: promised by the caller.
     let shell = unsafe { shell::<T>(handle) }?;

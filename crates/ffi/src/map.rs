@@ -107,7 +107,7 @@ pub unsafe extern "C" fn wollemi_map_drop(db: *const wollemi_db, name: *const c_
     }
 }
 
-/// Counts the entries, by visiting each of them. Exact if nobody writes meanwhile.
+/// Counts the entries, by visiting each of them. Exact if no thread writes meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_count(map: *const wollemi_map, count: *mut u64) -> wollemi_status {
     // SAFETY: the caller keeps to the header.

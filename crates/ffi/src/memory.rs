@@ -19,7 +19,7 @@ pub fn copy(bytes: &[u8]) -> Result<wollemi_bytes, Failure> {
         let message = format!("no memory for {} bytes", bytes.len());
         return Err(Failure::new(WOLLEMI_ERROR_SYSTEM, message));
     }
-    // SAFETY: what was allocated just now has room for them, and is nobody else's.
+    // SAFETY: it was allocated just now, has room for them, and no other code has its address.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data.cast(), bytes.len()) };
     Ok(wollemi_bytes {
         data,
@@ -29,7 +29,7 @@ pub fn copy(bytes: &[u8]) -> Result<wollemi_bytes, Failure> {
 
 /// Gives a copy back that C has not got.
 pub fn give_back(bytes: wollemi_bytes) {
-    // SAFETY: it comes from `copy`, or is NULL, and nobody else has it.
+    // SAFETY: it comes from `copy`, or is NULL, and no other code has its address.
     unsafe { libc::free(bytes.data) };
 }
 

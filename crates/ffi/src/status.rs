@@ -265,7 +265,7 @@ pub fn tell(failure: Failure) -> wollemi_status {
         conflict,
     } = failure;
     let message = c_string(message.replace('\0', "\\0"));
-    // A thread that ends has nobody to tell.
+    // A thread that is ending has no caller left to report to.
     let _ = LAST.try_with(|last| *last.borrow_mut() = Last { message, conflict });
     status
 }

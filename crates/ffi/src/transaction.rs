@@ -69,9 +69,9 @@ impl Running {
 }
 
 /// Begins a transaction: reads and changes of any maps that happen together, as at one moment, or not at all. It is
-/// optimistic: while it runs nobody waits for it, and its commit fails with WOLLEMI_ERROR_CONFLICT if another writer has
-/// changed what it has read. Begin it again then, or have wollemi_transact() do so. It sees its own changes. Free it by
-/// wollemi_transaction_free(), committed or not; one that was not committed has done nothing.
+/// optimistic: while it runs no thread waits for it, and its commit fails with WOLLEMI_ERROR_CONFLICT if another writer
+/// has changed what it has read. Begin it again then, or have wollemi_transact() do so. It sees its own changes. Free
+/// it by wollemi_transaction_free(), committed or not; one that was not committed has done nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_transaction_begin(
     db: *const wollemi_db,

@@ -63,7 +63,7 @@ const FLUSHES: usize = 100;
 type Met = Vec<Mutex<Vec<u64>>>;
 
 impl<M: Media> Heap<M> {
-    /// Compares what the roots lead to with what is in use. Nobody else may use the heap meanwhile, and the caller
+    /// Compares what the roots lead to with what is in use. No other thread may use the heap meanwhile, and the caller
     /// holds no guard.
     ///
     /// # Errors

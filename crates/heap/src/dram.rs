@@ -29,7 +29,7 @@ impl<T: Send + Sync + 'static> Swap<T> {
     /// Replaces what it holds, which its readers may go on using until their guards are gone.
     pub fn replace(&self, value: T, guard: &Guard) {
         let old = self.0.swap(Owned::new(value), AcqRel, guard.epoch());
-        // SAFETY: nobody can load it any more, and it was swapped out by this call alone.
+        // SAFETY: no thread can load it any more, and this call alone has swapped it out.
         unsafe { guard.epoch().defer_destroy(old) };
     }
 }
@@ -37,7 +37,7 @@ impl<T: Send + Sync + 'static> Swap<T> {
 impl<T: Send + Sync + 'static> Drop for Swap<T> {
     fn drop(&mut self) {
         let last = std::mem::replace(&mut self.0, Atomic::null());
-        // SAFETY: `&mut self`: nobody else has it, and it holds a value, put there by `new` or `replace`.
+        // SAFETY: `&mut self` is exclusive, and the cell holds a value, which `new` or `replace` has put there.
         drop(unsafe { last.into_owned() });
     }
 }

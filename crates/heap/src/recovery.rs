@@ -287,7 +287,7 @@ impl Recovery {
         }
         guard.flush();
         drop(guard);
-        // Where nobody else holds any, a few flushes do.
+        // A few flushes are enough where no other thread holds a guard.
         let mut turn = 0;
         while !gone.load(SeqCst) {
             if self.stop.load(SeqCst) {

@@ -40,8 +40,8 @@ impl<'h, M: Media> Removed<'h, M> {
         self.root
     }
 
-    /// Retires the root's object and everything below it, as `tracer` finds it. Nobody may have an index under this root
-    /// open; readers that came to it before the removal may still hold their guards. What a crash or an error leaves over
+    /// Retires the root's object and everything below it, as `tracer` finds it. No index may be open under this root;
+    /// readers that came to it before the removal may still hold their guards. What a crash or an error leaves over
     /// comes back by the next recovery. Takes memory for a word for each object.
     ///
     /// # Errors

@@ -114,7 +114,7 @@ impl<M: Media> Heap<M> {
                 if inner.pool.is_given_back(&bytes(&run)) {
                     continue;
                 }
-                // Pages that somebody has taken meanwhile are left alone, and their neighbours with them.
+                // Skips pages that another thread has claimed meanwhile, and their neighbours.
                 if !lock(&space.runs).take_these(run.start, run.end - run.start) {
                     continue;
                 }

@@ -400,7 +400,7 @@ mod tests {
                         drop(heap.draft(PWord::new(1), tail, &batch).expect("room"));
                     }
                 });
-                claimed.send(()).expect("somebody waits");
+                claimed.send(()).expect("the other thread waits");
                 may_end.recv().expect("told");
             });
             has_claimed.recv().expect("no panic");

@@ -90,7 +90,7 @@ fn insert(model: &mut Model, offset: Offset, len: usize, mark: u8) {
     model.insert(start, (len, mark));
 }
 
-/// Takes an object at random out of the model, and checks that nobody wrote to it.
+/// Takes a random object out of the model, and checks that no other thread wrote to it.
 fn take<M: Media>(heap: &Heap<M>, model: &mut Model, random: &mut Random) -> Option<(Offset, usize)> {
     let (&last, _) = model.last_key_value()?;
     let (&start, &(len, mark)) = model.range(random.below(last + 1)..).next()?;
@@ -130,7 +130,7 @@ fn churn<M: Media>(heap: &Heap<M>, model: &Mutex<Model>, mut random: Random, tur
 }
 
 /// Under random allocation and retirement by threads that come and go, no two objects overlap, nothing in use is
-/// written to by others, and the accounts add up whenever nobody is at work. At the end all comes back, as one run.
+/// written to by others, and the accounts add up whenever all threads are idle. At the end all comes back, as one run.
 #[test]
 fn accounts_add_up_across_threads_that_end() {
     let seed = seed();

@@ -16,7 +16,7 @@ fn loose<M: Media>(heap: &Heap<M>) -> Offset {
     link.offset().expect("not null")
 }
 
-/// While a trace is paused, recovery does not begin one; while it traces, nobody else pauses it.
+/// While a trace is paused, recovery does not begin one; while it traces, no thread pauses it.
 #[test]
 fn recovery_waits_for_pauses() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -33,7 +33,7 @@ fn recovery_waits_for_pauses() {
     let heap =
         Heap::new(Pool::open(&path, &options, Hardware::detect()).expect("the pool")).expect("the heap");
     let first = heap.pause_trace();
-    let second = heap.try_pause_trace().expect("nobody traces");
+    let second = heap.try_pause_trace().expect("no trace runs");
     heap.recover(Vec::new(), 1).expect("a thread");
     assert_eq!(heap.recovery().state, State::Running);
     assert!(

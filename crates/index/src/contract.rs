@@ -127,7 +127,7 @@ pub trait Index: Send + Sync {
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Error>;
 
-    /// Walks everything and reports structure faults. Nobody may write meanwhile.
+    /// Walks everything and reports structure faults. No thread may write meanwhile.
     fn check(&self) -> Result<Faults, Error>;
 
     /// Does the work that writes have put off, waiting included. A [`write`](Index::write) does it by itself. A caller

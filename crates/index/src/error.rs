@@ -15,7 +15,7 @@ pub enum Error {
     /// The index has no order of keys, and was asked for a range of them.
     #[error("the index has no order of keys: it has no ranges, no prefixes, no first and no last key")]
     Unordered,
-    /// Something that many keys share in was begun and could not be finished; nobody writes until it is.
+    /// A change of many keys was begun and could not be finished; all writes fail until it is.
     #[error(
         "nothing can be written until the database is opened again, with more room: that completes a committed batch"
     )]

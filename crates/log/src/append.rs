@@ -92,8 +92,7 @@ impl<M: Mapping> Tail<M> {
 impl<D: Disk> Log<D> {
     /// Appends a record, whose changes count together or not at all, and returns its end. When this returns, the record
     /// survives the end of the process; [`wait_durable`](Log::wait_durable) with the position makes sure that it
-    /// survives the loss of power. Waits for the disk only where a segment has to be made ready that nobody has made
-    /// ready ahead.
+    /// survives the loss of power. Waits for the disk only where the next segment was not prepared ahead.
     ///
     /// # Errors
     ///

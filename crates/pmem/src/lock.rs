@@ -62,7 +62,7 @@ impl GenerationLock {
         (word >> 32) as u32 == generation && word & OBSOLETE != 0
     }
 
-    /// Whether somebody of `generation` holds the lock.
+    /// Whether a thread of `generation` holds the lock.
     #[inline]
     #[track_caller]
     pub fn is_locked<M: Media>(&self, media: &M, generation: u32) -> bool {
@@ -155,7 +155,7 @@ impl<M: Media> Locked<'_, M> {
         self.lock.0.store(self.free | LOCKED, self.media);
     }
 
-    /// Says that the object is about to be replaced, beyond return: nobody takes the lock after this holder.
+    /// Marks the object as about to be replaced, for good: no thread takes the lock after this holder.
     #[inline]
     #[track_caller]
     pub fn condemn(&mut self) {
@@ -163,7 +163,7 @@ impl<M: Media> Locked<'_, M> {
         self.lock.0.store(self.free | LOCKED, self.media);
     }
 
-    /// Releases the lock of an object that was replaced: nobody takes it again.
+    /// Releases the lock of an object that was replaced: no thread takes it again.
     #[inline]
     #[track_caller]
     pub fn retire(self) {

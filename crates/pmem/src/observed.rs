@@ -1,5 +1,5 @@
-//! The media that observe or slow what passes, as one type: code that is generic over media is compiled once for all
-//! of them. A branch at each call is the price, which nobody pays who measures the machine itself.
+//! The media that observe or slow what passes, as one type: code that is generic over media is compiled once for all of
+//! them. The price is a branch at each call; measurements of the machine itself use `Hardware` and do not pay it.
 
 use crate::{Counting, Delaying, Media, PersistenceDomain, Purpose, Tracing};
 use std::sync::atomic::AtomicU64;

@@ -1,6 +1,6 @@
-//! A media that somebody watches: everything passes on to another media, and a [`Watch`] is told of each step before and
-//! after it is taken. The media that count, delay and trace are watches; so are those that stop a thread at a
-//! step, or end the process there.
+//! A media with an observer: it forwards everything to another media, and calls a [`Watch`] before and after each step.
+//! The media that count, delay and trace are watches; so are those that stop a thread at a step, or end the process
+//! there.
 
 use crate::{Hardware, Media, PersistenceDomain, Purpose};
 use std::panic::Location;

@@ -27,7 +27,7 @@ impl PWord {
         PWord(AtomicU64::new(value))
     }
 
-    /// The value of a word that nobody else can reach yet.
+    /// The value of a word that no other thread can reach yet.
     #[inline]
     pub fn private(&self) -> u64 {
         self.0.load(std::sync::atomic::Ordering::Relaxed)
@@ -40,8 +40,8 @@ impl PWord {
         media.load(&self.0)
     }
 
-    /// The value (acquire), of which nobody believes more than a commit word says counts, which was durable before that
-    /// word said so: what else is there may not be durable, and nothing depends on it.
+    /// The value (acquire), of which readers use only the part that a commit word says counts. That part was durable
+    /// before the commit word said so; the rest may not be durable, and nothing depends on it.
     #[inline]
     #[track_caller]
     pub fn peek<M: Media>(&self, media: &M) -> u64 {
@@ -150,7 +150,7 @@ impl PEither {
         batch.join(&raw const self.0 as *const u8, size_of::<u64>());
     }
 
-    /// Stores a link in place (release); it is durable once the batch is fenced. Nobody acts on it before that: see
+    /// Stores a link in place (release); it is durable once the batch is fenced. No reader acts on it before that: see
     /// [`PSlot::store`](crate::PSlot::store).
     #[inline]
     #[track_caller]
@@ -195,7 +195,7 @@ impl VWord {
         VWord(AtomicU64::new(value))
     }
 
-    /// The value of a word that nobody else can reach yet.
+    /// The value of a word that no other thread can reach yet.
     #[inline]
     pub fn private(&self) -> u64 {
         self.0.load(std::sync::atomic::Ordering::Relaxed)

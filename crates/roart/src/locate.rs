@@ -216,9 +216,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         way.transpose()
     }
 
-    /// Some leaf below `node`; `None` if a concurrent change emptied what was looked at, or pairs stand
-    /// there. The leaf is there for the bytes that all keys below the node share: nobody depends on its being
-    /// reachable, so no link is persisted.
+    /// Some leaf below `node`; `None` if a concurrent change emptied what was looked at, or pairs stand there. The leaf
+    /// is there for the bytes that all keys below the node share: no caller depends on its being reachable, so no link
+    /// is persisted.
     pub(crate) fn any_leaf(&self, node: Node<'_>) -> Result<Option<LeafRef<'_>>, Fault> {
         let media = self.heap.media();
         let first = |node: &Node<'_>| -> Link {

@@ -7,8 +7,8 @@
 //! 2. the links to them are stored;
 //! 3. one fence makes all links durable, and only then do the marks, the locks and the leaves that were replaced go.
 //!
-//! So to everybody else each of them is what a write by itself is. Whatever else a write does, and all that is not as
-//! expected, ends the group and is done by itself behind it.
+//! To other threads each looks like a single write. A write that does anything else, or meets the unexpected, ends the
+//! group and is carried out alone after it.
 //!
 //! I1 Who holds a group's locks waits for none.
 //! I2 A group stores into a slot once, and has a key once.

@@ -115,7 +115,7 @@ fn what_goes_alone_divides_the_others() {
     assert_eq!((media.counts() - before).node.fences, 3, "each in its place");
 }
 
-/// Values of 10 KiB go together by fours, so that nobody waits long for a lock: 32 KiB end a group.
+/// Values of 10 KiB go together by fours, which bounds how long other writers wait for a lock: 32 KiB end a group.
 #[test]
 fn large_values_end_a_group() {
     static LARGE: [u8; 10 << 10] = [7; 10 << 10];
@@ -191,8 +191,8 @@ struct Waits {
 
 impl Edit for Waits {
     fn decide(&mut self, _: Option<&[u8]>) -> Action {
-        self.decides.send(()).expect("somebody waits");
-        self.go_on.recv().expect("somebody sends");
+        self.decides.send(()).expect("the other thread waits");
+        self.go_on.recv().expect("the other thread sends");
         Action::Put
     }
     fn value(&self) -> &[u8] {
@@ -200,7 +200,7 @@ impl Edit for Waits {
     }
 }
 
-/// A group that meets a lock of somebody else lets go of its own before it waits for that.
+/// A group that finds a lock held by another thread releases its own before it waits.
 #[test]
 fn who_waits_holds_no_lock() {
     let index = &roart::<_, Full>(Hardware::detect());
@@ -286,7 +286,7 @@ fn others_see_old_or_new() {
             held == NEW
         };
         let new: Vec<bool> = keys().iter().map(is_new).collect();
-        tell.send((step, new)).expect("somebody waits");
+        tell.send((step, new)).expect("the other thread waits");
     })));
     upsert(&*index, &keys(), NEW);
     HOOK.set(None);

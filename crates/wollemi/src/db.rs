@@ -323,9 +323,9 @@ impl<M: Media> Db<M> {
         self.store().give_back()
     }
 
-    /// Walks everything and reports what does not fit: the structure of each map, chunks in use that nothing leads
-    /// to, and chunks to which two links lead. Waits for recovery first. Nobody may write meanwhile, or the report
-    /// may name faults that are none.
+    /// Walks everything and reports what does not fit: the structure of each map, chunks in use that nothing leads to,
+    /// and chunks to which two links lead. Waits for recovery first. No thread may write meanwhile, or the report may
+    /// name faults that are none.
     ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;

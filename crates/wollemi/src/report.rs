@@ -42,7 +42,7 @@ pub struct Stats {
     pub log: Option<LogStats>,
     /// The maps, by name.
     pub maps: Vec<MapInfo>,
-    /// Of each map that somebody holds and whose index gathers writes: how its merges stand.
+    /// The merges of each map that has a handle and an index that gathers writes.
     pub merges: BTreeMap<String, Merges>,
 }
 

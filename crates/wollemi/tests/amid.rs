@@ -142,7 +142,7 @@ fn a_sweep_leaves_what_was_renewed_meanwhile() -> Result<(), Box<dyn std::error:
     Ok(())
 }
 
-/// There is always a key before the far one, but not always the same one: so nobody may take the far one.
+/// There is always a key before the far one, but not always the same one, so no thread may take the far one.
 #[test]
 fn what_is_taken_is_at_the_end() -> Result<(), Box<dyn std::error::Error>> {
     for (is_first, near, far) in [(true, "a", "z"), (false, "y", "")] {

@@ -44,7 +44,7 @@ fn a_map_is_built() -> Result<(), Error> {
     Ok(())
 }
 
-/// While a map is being built, nobody finds one of its name, makes one or drops it; and it is not made twice.
+/// While a map is being built, no thread finds, makes or drops one of its name; and it is not made twice.
 #[test]
 fn a_name_is_taken_while_its_map_is_built() -> Result<(), Error> {
     struct Asking<'d>(&'d Db, u8, [u8; 1]);

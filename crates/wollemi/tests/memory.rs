@@ -1,5 +1,5 @@
-//! What a snapshot takes of the program's memory, as its allocator counts it. A program of its own: nobody else
-//! allocates.
+//! What a snapshot takes of the program's memory, as its allocator counts it. A program of its own, so that no other
+//! test allocates.
 
 use cap::Cap;
 use std::alloc::System;

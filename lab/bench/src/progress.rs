@@ -19,7 +19,7 @@ impl Progress {
     /// What is going on now.
     pub fn say(&self, what: impl Display) {
         if self.shown {
-            // Nobody to tell is no reason to stop.
+            // A closed output is no reason to stop.
             let _ = write!(stderr(), "\r\x1b[K{what} …");
         }
     }

@@ -123,7 +123,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// What lies in the heap now, when nobody writes.
+    /// The heap's accounts. No thread writes meanwhile.
     pub fn of<M: Media>(heap: &Heap<M>) -> Space {
         let stats = heap.stats();
         Space {

@@ -55,7 +55,7 @@ pub enum What {
     WriteBack {
         /// The line: its offset in the memory divided by 64.
         line: u32,
-        /// Where in [`Log::joins`] stands who else asked for it; 0: nobody.
+        /// Index into [`Log::joins`] of the other call sites that asked for it; 0 if there is none.
         joins: u32,
     },
     /// A word that another thread has stored into was read.
@@ -131,7 +131,7 @@ impl Default for Log {
 }
 
 impl Log {
-    /// Everybody who asked for a write-back (or the one who asked for whatever else it is).
+    /// All call sites that asked for a write-back, or the one that asked for anything else.
     pub fn sites(&self, event: &Event) -> impl Iterator<Item = Site> + '_ {
         let joins = match event.what {
             What::WriteBack { joins, .. } => joins as usize,

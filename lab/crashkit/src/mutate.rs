@@ -46,7 +46,7 @@ impl Hunted {
         matches!(self.fate, Fate::Killed(_))
     }
 
-    /// Whether nothing has missed the persist, and nobody knows why it stays.
+    /// Whether the missing persist went unnoticed and the table gives no reason for it.
     pub fn is_unexplained(&self) -> bool {
         !self.is_killed() && self.reason.is_none()
     }

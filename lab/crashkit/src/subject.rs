@@ -129,8 +129,8 @@ pub trait Subject: Send + Sync + 'static {
     where
         Self: Sized;
 
-    /// Operations that somebody might do after a crash, for the histories that a second crash interrupts. Who reads what
-    /// was `in_flight` may see what is not durable.
+    /// Operations to run after a crash, for histories that a second crash interrupts. A read of what was `in_flight`
+    /// may see what is not durable.
     fn follow_up(&self, state: &Self::State, in_flight: &[&Self::Op], random: &mut Random) -> Vec<Self::Op>;
 
     /// Persists of the structure that a hunt may forgive, beside those of [pools and the heap](crate::forgiven::HEAP).

@@ -146,11 +146,11 @@ unsafe fn tree<'a>(object: *mut Object) -> &'a Tree {
     unsafe { &(*object).tree }
 }
 
-/// The destructor of an object that somebody else has the memory of: there is none, objects come from [`create_tree`].
+/// The destructor for an object whose memory the caller keeps. There is no such object: all come from [`create_tree`].
 unsafe extern "C" fn destroy(_object: *mut Object) {}
 
 unsafe extern "C" fn delete(object: *mut Object) {
-    // SAFETY: made by `create_tree`, and nobody uses it after this.
+    // SAFETY: made by `create_tree`, and it is not used after this.
     drop(unsafe { Box::from_raw(object) });
 }
 
@@ -163,7 +163,7 @@ unsafe extern "C" fn find(object: *mut Object, key: *const c_char, len: usize, v
     let tree = unsafe { tree(object) };
     // SAFETY: PiBench gives a key with its length.
     let key = unsafe { bytes(key, len) };
-    // SAFETY: PiBench gives room for a value of its size, which nobody else uses.
+    // SAFETY: PiBench gives room for a value of its size, which no other thread uses.
     let value = unsafe { std::slice::from_raw_parts_mut(value.cast(), tree.value_size()) };
     tree.find(key, value)
 }

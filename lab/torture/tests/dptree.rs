@@ -156,8 +156,8 @@ fn persists_are_needed() {
 
 /// What a killed process has written and not fenced, a log record, a link to a page, a value or a removal in place, the
 /// flip of a merge, is durable before the next one shows it or acts on it. (Recovery once replayed log records that
-/// nobody had written back: the power went, and what had been read was gone. And a merge once left a word of a leaf as a
-/// killed one had stored it.)
+/// were not written back: after a loss of power, what had been read was gone. And a merge once left a word of a leaf as
+/// a killed one had stored it.)
 #[test]
 fn what_a_killed_process_left_is_made_durable() {
     let settings = Settings {

@@ -13,8 +13,8 @@ use wollemi_torture::map::{OfIndex, Op};
 /// Images of one mutant judged in one history, at most.
 const IMAGES: u64 = 2000;
 
-/// Puts the mutants of a subject to this many histories of one to four threads: those of persists that nobody need miss
-/// only if that is asked for (`forgiven`).
+/// Runs the mutants of a subject against this many histories of one to four threads. Mutants of persists that the table
+/// forgives run only if `forgiven` asks for them.
 fn hunt<S: Subject>(
     subject: S,
     histories: u64,

@@ -8,7 +8,7 @@ use crashkit::{History, Mode, Model, Settings};
 use wollemi_torture::history;
 use wollemi_torture::map::Op;
 
-/// Whatever a crash leaves of it, what was acknowledged is there; nobody answers what a crash may take back.
+/// Whatever a crash leaves of it, what was acknowledged is there; no answer shows what a crash may take back.
 #[test]
 fn what_threads_were_told_is_there() {
     for kind in whole_and_variants() {

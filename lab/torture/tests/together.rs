@@ -15,8 +15,8 @@ fn value(random: &mut Random) -> Bytes {
     vec![random.below(256) as u8; len].into()
 }
 
-/// Puts of keys in leaf arrays with room and in nodes, of new keys beside them, and of such as make something larger;
-/// now and then somebody looks, or removes.
+/// Puts of keys in leaf arrays with room and in nodes, of new keys beside them, and of keys that make an array or node
+/// grow; now and then a thread reads, or removes.
 fn of_puts(seed: u64, threads: u32) -> History<Op> {
     let mut random = Random(seed);
     let arrays = (0..4u8).flat_map(|array| (0..4u8).map(move |i| vec![b'a' + array, b'-', i]));
@@ -49,7 +49,7 @@ fn of_puts(seed: u64, threads: u32) -> History<Op> {
     }
 }
 
-/// What a crash amid them leaves is any set of them, and what was acknowledged; and nobody answers by what may be lost.
+/// What a crash amid them leaves is any set of them, and what was acknowledged; and no answer shows what may be lost.
 #[test]
 fn writes_of_several_keys_survive_crashes() {
     for &kind in IndexKind::ALL

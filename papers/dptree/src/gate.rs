@@ -1,7 +1,7 @@
 //! The gate between writers and changes of the trees: while a writer is inside, front, middle and base stay what they
 //! are (DPTree §3.2: registered writers, `SpinUntilNoRef`).
 //!
-//! I1 The gate is closed only when nobody is inside, and nobody enters while it is closed.
+//! I1 The gate is closed only when no writer is inside, and no writer enters while it is closed.
 //!
 //! Readers do not come here: they read the trees as one value, under a guard.
 

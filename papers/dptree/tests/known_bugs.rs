@@ -189,7 +189,7 @@ impl Watch for Unfenced {
         match step.what {
             What::Store if step.start.addr() as u64 == self.state.load(SeqCst) => {
                 self.commits.fetch_add(1, SeqCst);
-                // Nobody else writes to the pool in this test.
+                // No other thread writes to the pool in this test.
                 let missed = pending.values().any(|&count| count > 0);
                 self.missed.fetch_or(missed, SeqCst);
             }

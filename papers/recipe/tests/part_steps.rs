@@ -116,7 +116,7 @@ impl Rig {
                     stored.push(address);
                     steps.push(format!("store {}", name(address)));
                 }
-                // Nobody waits for it to be durable. What was stored before only loses its mark.
+                // No thread waits for it to be durable: the earlier store only loses its mark.
                 What::StoreUnpersisted if stored.contains(&address) => {}
                 What::StoreUnpersisted => steps.push(format!("note {}", name(address))),
                 What::Fence(_) => {

@@ -1,8 +1,8 @@
 //! The root object of a tree: the writers' lock, and the slot of the topmost node or leaf.
 //!
-//! One thread at a time writes into a tree (the paper's "global tree locking", WORT §5.4). Readers take no
-//! lock and wait for nobody: every change becomes visible by one store, and what it replaces stays readable
-//! while a guard of that time is held.
+//! One thread at a time writes into a tree (the paper's "global tree locking", WORT §5.4). Readers take no lock and
+//! never wait: every change becomes visible by one store, and what it replaces stays readable while a guard of that
+//! time is held.
 //!
 //! I1 The lock's word carries the generation in which it was taken, so a lock held at a crash is free after
 //!    it.
@@ -70,7 +70,7 @@ impl Root {
     /// Makes the caller the only writer, waiting for the one there is.
     pub(crate) fn lock<'g, M: Media>(&'g self, heap: &'g Access<M>) -> Result<Locked<'g, M>, Fault> {
         let locked = self.lock.lock(heap.media(), heap.generation());
-        // Nobody ever makes a tree obsolete.
+        // A tree never becomes obsolete.
         let mut locked = locked.map_err(|Obsolete| damaged("lock of a tree", Link::NULL))?;
         if locked.is_stale() {
             // Nothing here is rebuilt after a crash: marks that it has left are settled by the writers that

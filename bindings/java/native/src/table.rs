@@ -172,7 +172,7 @@ pub fn close(number: i64) -> bool {
             for owned in database.close() {
                 drop(remove(owned));
             }
-            // Nobody can find it any more. Each call that has found it ends by itself.
+            // No new call can find it. Each call that has found it returns before the object is freed.
             while Arc::strong_count(&database) > 1 {
                 std::thread::sleep(Duration::from_micros(50));
             }

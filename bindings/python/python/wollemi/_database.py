@@ -177,7 +177,7 @@ class Database(_Unpicklable):
         return json.loads(self._native.stats())
 
     def check(self):
-        """Walks everything and looks for damage: whether all is well, and a report. Nobody may write meanwhile."""
+        """Walks everything and looks for damage: whether all is well, and a report. No thread may write meanwhile."""
         clean, report = self._native.check()
         return clean, json.loads(report)
 

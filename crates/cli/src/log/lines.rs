@@ -24,7 +24,7 @@ enum Message {
 #[derive(Clone)]
 pub struct Lines(SyncSender<Message>);
 
-/// Dropped at the end, it waits until the last line is told: for a second, if nobody takes them.
+/// Drop waits until the last line is written, for at most a second if the reader takes none.
 #[must_use]
 pub struct Telling(SyncSender<Message>);
 

@@ -67,8 +67,8 @@ impl Pool {
     }
 }
 
-/// An address where nobody listens: a port of a loopback address that is this process's own, so that nobody else is
-/// given the port either.
+/// An address without a listener: a port of a loopback address that only this process uses, so that no other process is
+/// given the port.
 pub fn free_address() -> String {
     let [_, rest @ ..] = std::process::id().to_be_bytes();
     let own = Ipv4Addr::new(127, rest[0], rest[1], rest[2]);

@@ -1,7 +1,7 @@
 //! What each key may hold.
 //!
-//! One writer has each key, so its acknowledged operations say what the key holds, up to the one that was in flight
-//! at a kill: that may have happened or not. Unless somebody saw it: what a read has returned must stay.
+//! One writer has each key, so its acknowledged operations say what the key holds, up to the one that was in flight at
+//! a kill: that may have happened or not. Once a read has returned its effect, the effect must stay.
 
 use crate::workload::{self, KEYS, Record, WRITERS};
 use std::collections::{HashMap, HashSet};

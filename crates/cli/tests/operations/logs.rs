@@ -44,12 +44,12 @@ fn events_have_levels() {
     assert_eq!(log(&pool), "");
 }
 
-/// A server goes on serving where nobody takes what it tells, and ends all the same.
+/// A server whose log has no reader goes on serving, and shuts down normally.
 #[test]
 fn nobody_need_take_the_events() {
     let pool = Pool::new();
     let mut command = pool.command(["serve", "--json", "--log-level", "debug"]);
-    // Nobody reads this.
+    // This pipe is never read.
     let server = Server::telling(&mut command, Stdio::piped());
     for i in 0..2000 {
         let mut client = server.client();

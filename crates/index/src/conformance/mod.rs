@@ -117,8 +117,8 @@ pub trait Subject: Sized {
     /// Closes and opens the pool. A subject whose pool cannot be reopened returns itself.
     fn reopen(self, how: Reopen) -> Self;
 
-    /// The bytes, or the objects, in use in the pool, all recovery done; `None` if nobody counts them. They must return
-    /// to what they were at first when the index has been emptied and all epochs have passed.
+    /// The bytes, or the objects, in use in the pool, all recovery done; `None` if they are not counted. They must
+    /// return to what they were at first when the index has been emptied and all epochs have passed.
     fn used(&self) -> Option<u64>;
 
     /// So long that may take: guards of other tests in the process hold it up.

@@ -27,7 +27,7 @@ fn one_holder_at_a_time() {
     assert_eq!(count.load(media), 2 * TURNS);
 }
 
-/// From the moment an object is condemned nobody else gets its lock, and it is obsolete however the lock is let go.
+/// Once an object is condemned no other thread gets its lock, and it becomes obsolete however the lock is released.
 #[test]
 fn a_condemned_object_is_obsolete() {
     let media = &media();
@@ -51,8 +51,8 @@ fn a_condemned_object_is_obsolete() {
     }
 }
 
-/// A lock held, in repair or obsolete at a crash is free in the next generation, and its first holder is told that
-/// the volatile metadata is stale; after the repair nobody is.
+/// A lock held, in repair or obsolete at a crash is free in the next generation, and only its first holder learns that
+/// the volatile metadata is stale.
 #[test]
 fn a_crash_frees_every_lock() {
     let media = &media();
@@ -174,7 +174,7 @@ fn a_panic_frees_the_lock() {
     );
 }
 
-/// Many threads that meet a stale object at once: one repairs it, and nobody takes it for current before that.
+/// Of many threads that find a stale object at once, one repairs it, and none takes it for current before that.
 #[test]
 fn one_thread_repairs() {
     let media = &media();

@@ -82,7 +82,7 @@ impl PoolFile {
         })?;
         self.path = path.into();
         directory.sync_all().map_err(|e| {
-            // It is locked, so nobody has used it. If it cannot be removed, there is no more to be done.
+            // It is locked, so no other process has used it. If it cannot be removed, it stays.
             let _ = std::fs::remove_file(path);
             failed(e)
         })

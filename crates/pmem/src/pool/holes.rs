@@ -1,6 +1,6 @@
 //! Space that a pool's file has no blocks for.
 //!
-//! Whole pages whose content nobody needs are given back to the file system by punching holes into the file, and get
+//! Whole pages whose content is not needed are given back to the file system by punching holes into the file, and get
 //! blocks again before they are written: a store into a hole would be a signal where the file system is full. Nothing
 //! persistent says where holes are; an opening asks the file system.
 //!

@@ -100,7 +100,7 @@ impl Mapping {
     /// Backs `from..to` with anonymous memory. Nothing was there before.
     pub(super) fn back_with_memory(&self, from: u64, to: u64) -> Result<(), Errno> {
         let (start, len) = self.part(from, to);
-        // SAFETY: the part is of our own reservation, and nobody can have a reference into it yet.
+        // SAFETY: the part is of our own reservation, and no thread can have a reference into it yet.
         unsafe { rustix::mm::mprotect(start, len, MprotectFlags::READ | MprotectFlags::WRITE) }
     }
 
@@ -120,7 +120,7 @@ impl Mapping {
             Backing::Private => MapFlags::PRIVATE | MapFlags::NORESERVE,
         };
         let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, how | MapFlags::FIXED);
-        // SAFETY: the part is of our own reservation, and nobody can have a reference into it yet.
+        // SAFETY: the part is of our own reservation, and no thread can have a reference into it yet.
         unsafe { rustix::mm::mmap(start, len, prot, flags, file, from) }.map(drop)
     }
 

@@ -79,8 +79,8 @@ impl Memory {
     ///
     /// # Safety
     ///
-    /// Nobody changes a word while a reference into the pool covers it that promises that it stays as it is (of an
-    /// object's parts that are not words), or while a draft is being written there.
+    /// No thread changes a word while a plain reference covers it (to those parts of an object that are not words), or
+    /// while a draft is being written there.
     pub unsafe fn words(&self) -> &[AtomicU64] {
         let start = self.place.mapping.start().cast::<AtomicU64>();
         // SAFETY: all of the mapping is backed and lives as long as `self`; any bytes are a valid word; who changes

@@ -5,9 +5,9 @@
 //!
 //! I1 The base never moves while the pool is open, and need not be the same the next time: nothing in a pool is an
 //!    address.
-//! I2 Every byte below [`len`](Pool::len) is backed: by blocks that the file system has allocated, or by memory; but for
-//!    pages of which the allocator has said that nobody needs them ([`give_back`](Pool::give_back)), or that an opening
-//!    has found without blocks. The allocator has these [backed](Pool::back_again) before it hands them out.
+//! I2 Every byte below [`len`](Pool::len) is backed: by blocks that the file system has allocated, or by memory; except
+//!    pages that the allocator has [given back](Pool::give_back), or that an opening has found without blocks. The
+//!    allocator has these [backed](Pool::back_again) before it hands them out.
 //! I3 One process has the pool open to write (an exclusive `flock`), or any number to read (a shared one).
 //! I4 A pool is clean from a close, or the drop of the pool, to the next opening to write, and at no other time; unless
 //!    its owner [wants it otherwise](Pool::leave_unclosed).
@@ -51,8 +51,8 @@ const ANONYMOUS: &str = "anonymous";
 
 /// An open pool.
 ///
-/// Dropping it closes it, as [`close`](Pool::close) does, but tells nobody of errors. In a forked child of the process
-/// that opened it, both leave the file and its lock alone.
+/// Dropping it closes it, as [`close`](Pool::close) does, but drops errors. In a forked child of the process that
+/// opened it, both leave the file and its lock alone.
 #[derive(Debug)]
 pub struct Pool<M: Media = Hardware> {
     /// Where the mapping starts: a copy, so that [`at`](Pool::at) needs only this line.
@@ -143,7 +143,7 @@ impl<M: Media> Pool<M> {
             opened = Opened::create(path, options, &mut media);
         }
         if let Err(ErrorKind::Exists) = opened {
-            // Somebody else has just created it.
+            // Another process has just created it.
             opened = Opened::open(path, options, &mut media);
         }
         match opened {

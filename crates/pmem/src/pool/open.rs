@@ -277,7 +277,7 @@ impl Opened {
     }
 }
 
-/// The header of a pool that is not open yet, so that nobody writes it meanwhile.
+/// The header of a pool that is not open yet, so no thread writes it meanwhile.
 fn first_bytes<'m, M: Media>(mapping: &'m Mapping, media: &M) -> &'m [u8] {
     let start = mapping.start().as_ptr();
     media.touched(start, HEADER);

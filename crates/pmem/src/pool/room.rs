@@ -66,9 +66,9 @@ impl<M: Media> Pool<M> {
         Ok(())
     }
 
-    /// Gives the blocks of these bytes, whole pages of which nobody needs the content any more, back to the file system;
-    /// how many bytes that were. Before anybody writes there they have to be [backed again](Pool::back_again). None are
-    /// given back where there is no file, or its file system cannot.
+    /// Gives the blocks of these bytes back to the file system and returns how many bytes that were. They must be whole
+    /// pages whose content is no longer needed, and be [backed again](Pool::back_again) before the next write to them.
+    /// Gives none back where there is no file, or its file system cannot.
     ///
     /// # Errors
     ///

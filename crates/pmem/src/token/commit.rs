@@ -35,7 +35,7 @@ impl CommitWord {
         CommitWord(PSlot(std::sync::atomic::AtomicU64::new(value & Self::BITS)))
     }
 
-    /// The value of a word that nobody else can reach yet.
+    /// The value of a word that no other thread can reach yet.
     #[inline]
     pub fn private(&self) -> u64 {
         self.0.0.load(std::sync::atomic::Ordering::Relaxed)

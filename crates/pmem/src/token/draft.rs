@@ -38,8 +38,8 @@ impl<'h> Chunk<'h> {
     ///
     /// # Safety
     ///
-    /// `start` is valid for reads and writes of `len` initialized bytes for `'h`, aligned to 16 bytes, and nobody
-    /// else uses these bytes until the chunk is dropped or published.
+    /// `start` is valid for reads and writes of `len` initialized bytes for `'h`, aligned to 16 bytes, and no other
+    /// code uses these bytes until the chunk is dropped or published.
     pub unsafe fn new(start: NonNull<u8>, offset: Offset, len: usize, lender: &'h dyn Lender) -> Chunk<'h> {
         Chunk {
             start,

@@ -38,7 +38,7 @@ unsafe impl Publication for LinkAndPersist {
 
     #[inline]
     fn settle<M: Media>(media: &M, slot: &PSlot, word: u64) {
-        // The slot's writer holds the lock on it, so nobody has stored anything there meanwhile.
+        // The slot's writer holds the lock on it, so no other thread has stored to it meanwhile.
         media.store_unpersisted(&slot.0, word);
     }
 }

@@ -251,7 +251,7 @@ fn conditional_publications_do_not_overwrite() {
     let first = slot
         .publish_if(media, Link::NULL, persist(&toy, 1), Tag::default())
         .expect("null");
-    // Until the first is durable, nobody can replace it, since what it replaces must be durable.
+    // Until the first is durable, no thread can replace it, since what it replaces must be durable.
     let early = slot.publish_if(media, slot.peek(media), persist(&toy, 2), Tag::default());
     let early = early.map(drop).expect_err("not durable yet");
     let late = slot

@@ -65,8 +65,8 @@ impl Holder {
         let thread = std::thread::spawn(move || {
             // The leaf is written, its link is not stored yet.
             at(Step::Fence, 1, move || {
-                locked.send(()).expect("somebody waits");
-                may_go_on.recv().expect("somebody sends");
+                locked.send(()).expect("the other thread waits");
+                may_go_on.recv().expect("the other thread sends");
             });
             tree.upsert(key, b"newer").expect("no error");
         });

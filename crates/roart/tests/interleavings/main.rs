@@ -44,8 +44,8 @@ fn an_array_that_moved_down_below_a_replaced_node_is_noticed() {
         let grower = std::thread::spawn(move || {
             // The second fence of the insert: the larger node is published, the insert has not ended.
             at(Step::Fence, 2, move || {
-                grown.send(()).expect("somebody waits");
-                may_go_on.recv().expect("somebody sends");
+                grown.send(()).expect("the other thread waits");
+                may_go_on.recv().expect("the other thread sends");
             });
             assert!(growing.insert(b"pe", b"new").unwrap());
         });
@@ -53,7 +53,7 @@ fn an_array_that_moved_down_below_a_replaced_node_is_noticed() {
         // The array moves down, and has room again.
         assert!(others.insert(b"pax", b"first").unwrap());
         assert!(others.remove(in_array(0).as_bytes()).unwrap());
-        tell.send(grower).expect("somebody waits");
+        tell.send(grower).expect("the other thread waits");
     });
     let inserted = index.insert(b"pax", b"second").unwrap();
     go_on.send(()).expect("the grower waits");
@@ -79,8 +79,8 @@ impl Removing {
         let (go_on, may_go_on) = channel::<()>();
         let thread = std::thread::spawn(move || {
             at(Step::Fence, 1, move || {
-                stored.send(()).expect("somebody waits");
-                may_go_on.recv().expect("somebody sends");
+                stored.send(()).expect("the other thread waits");
+                may_go_on.recv().expect("the other thread sends");
             });
             assert!(index.remove(key).unwrap());
         });
@@ -115,7 +115,7 @@ fn a_late_helper_leaves_later_marks_alone() {
             first.end();
             assert!(others.insert(b"kb", b"second").unwrap());
             tell.send(Removing::start(&others, b"kb"))
-                .expect("somebody waits");
+                .expect("the other thread waits");
         });
         let guard = heap::pin();
         assert_eq!(index.get(b"kb", &guard).unwrap(), None);
@@ -127,7 +127,7 @@ fn a_late_helper_leaves_later_marks_alone() {
         assert_eq!(index.get(b"kb", &guard).unwrap(), None);
         assert!(
             helped.get(),
-            "absent, but nobody has persisted that; with a neighbour: {with_neighbour}"
+            "absent, but that is not persisted; with a neighbour: {with_neighbour}"
         );
         second.end();
     }

@@ -3,8 +3,8 @@
 //! A scan has one place, whatever its pages: a cursor that was gone on from is *spent*, and kept for a while only for
 //! who asks again because the answer was lost.
 //!
-//! I1 A number is given once. Numbers begin at random, so that one of an earlier server is nobody's, and are far below
-//!    2^53, so that clients which count in floating point keep them.
+//! I1 A number is given once. Numbers begin at random, so that a number of an earlier server matches no scan, and are
+//!    far below 2^53, so that clients that hold numbers as floating point keep them exact.
 //! I2 What is kept is within [`OPEN`], [`SPENT`] and [`BYTES`]. Spent cursors go before others, of either the oldest.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -122,7 +122,7 @@ mod tests {
         assert!(kept(2 * OPEN), "who has lost the last answer may ask again");
     }
 
-    /// Of scans that nobody goes on with the oldest are dropped.
+    /// Drops the oldest of the scans that their clients have not continued.
     #[test]
     fn the_last_scans_are_kept() {
         let cursors = Cursors::default();

@@ -205,13 +205,13 @@ impl Databases {
         Ok(Some(slot.get_or_init(|| store).clone()))
     }
 
-    /// Does one thing while nobody acts alone. Not to be held while waiting for a client.
+    /// Runs one command while no other has exclusive use. Do not hold it while waiting for a client.
     pub fn shared(&self) -> ShardedLockReadGuard<'_, ()> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does several things while nobody does anything else. Waits for what is under way, and all others wait for it:
-    /// one write that stalls then holds up every client.
+    /// Exclusive use: runs several commands while no other command runs. It waits for those under way, and all others
+    /// wait for it, so a write that stalls here stalls every client.
     pub fn alone(&self) -> ShardedLockWriteGuard<'_, ()> {
         let alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
         self.turns_alone.fetch_add(1, Ordering::Relaxed);
@@ -269,7 +269,7 @@ impl Databases {
     }
 }
 
-/// What one client does while nobody else does anything. Dropped, it leaves all as it was.
+/// Exclusive use by one client's commands. Dropped uncommitted, it changes nothing.
 pub struct Transaction<'d> {
     databases: &'d Databases,
 }
@@ -324,8 +324,7 @@ mod tests {
         databases.expect("it is empty")
     }
 
-    /// What an empty map is filled with counts from the first item on: nobody need wait for the count beside the
-    /// clients.
+    /// An empty map needs no counting pass: its items are counted from the first one on.
     #[test]
     fn an_empty_map_is_counted_from_the_start() {
         let databases = open(&Db::anonymous().expect("memory"));

@@ -56,7 +56,7 @@ impl Sketch {
                 grown |= word.compare_exchange(old, new, Relaxed, Relaxed).is_ok();
             }
         }
-        // What cannot grow ages nobody.
+        // A counter at its maximum triggers no aging.
         if grown && line.counted.fetch_add(1, Relaxed) + 1 == AGE {
             for word in &line.counters {
                 word.store(word.load(Relaxed) >> 1 & 0x7777_7777_7777_7777, Relaxed);

@@ -27,7 +27,7 @@ pub struct Header {
     pub marks: u32,
 }
 
-/// The item is out of date, and shown all the same until somebody replaces it.
+/// The item is stale, and still shown until a client replaces it.
 pub const STALE: u32 = 1;
 /// A client was told that it is the one to replace the item.
 pub const AWAITED: u32 = 2;

@@ -4,8 +4,8 @@
 //! beforehand by how much items may grow by it ([`Memory::reserve`]), and is carried out when that fits beside all that
 //! is there.
 //!
-//! I1 While nobody lowers the limit and all items are counted, `used + reserved` is at most the limit whenever a write
-//!    has been let in, and no write takes more than it has reserved: what is used never exceeds the limit.
+//! I1 While the limit is not lowered and all items are counted, `used + reserved` is at most the limit whenever a write
+//!    has been admitted, and no write takes more than it has reserved: so `used` never exceeds the limit.
 //! I2 `reserved` alone never exceeds it either: a writer that would reserve beyond it waits for writes that are under
 //!    way, so that no two of them need more room between them than there can be. These never wait for a writer that
 //!    reserves.
@@ -175,8 +175,8 @@ impl Memory {
         self.used().saturating_add(self.reserved.load(Ordering::SeqCst)) > limit
     }
 
-    /// Moves the hand until it has found somebody to go; `false` if there are no items, or, where live ones may not go,
-    /// none that is dead among those that it comes to.
+    /// Moves the clock hand until it has found an item to evict. `false` if there are no items, or, where live items
+    /// may not be evicted, if none of those it passes is dead.
     fn make_room(&self, stores: &dyn Fn() -> Stores, limit: u64, now: u64) -> Result<bool, Failure> {
         let evicts = self.evicts();
         let mut looks = if evicts { usize::MAX } else { LOOK };

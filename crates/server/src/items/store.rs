@@ -151,8 +151,8 @@ impl Store {
         self.next.load(Ordering::Relaxed) - self.first
     }
 
-    /// How many items there are, dead ones that nobody has met included; and whether that is exact, as it is once
-    /// [`count_on`](Store::count_on) has said so.
+    /// The number of items, including dead ones that no command has removed yet; and whether it is exact, which it is
+    /// once [`count_on`](Store::count_on) has returned so.
     pub fn items(&self) -> (u64, bool) {
         self.count.get()
     }

@@ -79,7 +79,7 @@ struct File(PathBuf);
 
 impl Drop for File {
     fn drop(&mut self) {
-        // Where somebody else has removed it, there is nothing left to do.
+        // Another process may have removed it already.
         let _ = std::fs::remove_file(&self.0);
     }
 }

@@ -99,7 +99,7 @@ impl Stop {
 
     /// Waits until it is this late.
     pub async fn reached(&mut self, phase: Phase) {
-        // Nobody is left to stop the server otherwise.
+        // Otherwise no thread would be left to stop the server.
         let _ = self.0.wait_for(|now| *now >= phase).await;
     }
 }

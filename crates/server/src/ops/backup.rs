@@ -1,8 +1,8 @@
 //! Backups of all databases while clients are served: one at a time, each on a thread of its own.
 //!
 //! I1 What a backup holds is one moment of all databases, between the request for it and its answer, with each
-//!    transaction whole or not at all: the moment is taken while nobody acts alone. Of one that a transaction asks for
-//!    it is after that.
+//!    transaction whole or not at all: the moment is taken while no command has exclusive use. If a transaction asks
+//!    for the backup, the moment is after that transaction.
 //! I2 No worker waits for a backup. Only the client that asks with `SAVE` waits.
 //! I3 A server that has ended has no backup under way.
 //!
@@ -133,8 +133,8 @@ impl Backups {
         }
     }
 
-    /// Begins a backup, of this moment, in which nobody acts alone, or else of a later one; who wants to know what
-    /// comes of it waits for the answer.
+    /// Begins a backup, of this moment if no command has exclusive use, else of a later one. A caller that needs its
+    /// result waits for the answer.
     ///
     /// # Errors
     ///

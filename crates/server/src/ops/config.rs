@@ -112,7 +112,7 @@ impl Config {
             return Err(Error::NoAddress);
         }
         let remote = addresses.find_map(Address::remote);
-        // Nobody asks for passwords where metrics are told.
+        // The metrics endpoint asks for no password.
         let open = self.metrics.and_then(|address| Address::Tcp(address).remote());
         match (remote, open) {
             _ if self.allow_remote => Ok(()),

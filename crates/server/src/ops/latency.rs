@@ -1,4 +1,4 @@
-//! How long commands take: a histogram a command, for each worker, added up when somebody looks.
+//! How long commands take: a histogram per command and worker, summed when it is read.
 //!
 //! A time is what passed on the worker since the command before it was done, or since its input was read: parsing,
 //! waiting for others at a lock, and carrying out. Commands that are looked up together share one time.

@@ -90,7 +90,7 @@ fn own(shared: &Shared) -> Vec<Metric> {
         ),
         plain(
             "wollemi_swept_items_total",
-            "Dead items that were removed though nobody asked for them.",
+            "Dead items that the sweep removed, unasked for by any client.",
             shared.swept.load(Ordering::Relaxed) as f64,
         ),
         plain(

@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-/// The users. Without a file of them, everybody may come in. `Debug` shows the file's path alone.
+/// The users. Without a file of users every client is let in. `Debug` shows the file's path alone.
 #[derive(Default)]
 pub struct Passwords {
     path: Option<PathBuf>,

@@ -194,8 +194,8 @@ fn one_backup_runs_beside_the_clients() {
     server.stop();
 }
 
-/// `SAVE` waits, with what its client has sent behind it, and nobody else does; a client that is ended meanwhile leaves
-/// the backup alone.
+/// `SAVE` waits, and so does what its client has sent after it; other clients do not. The backup goes on if the client
+/// is disconnected meanwhile.
 #[test]
 fn save_holds_up_its_own_connection_alone() {
     let (config, maker) = config();

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wollemi_server::{Address, Config, Error, Protocol, Server, Shutdown};
 
-/// A client that asks for much and reads nothing holds up nobody else, and gets everything once it reads. What waits
-/// for it in the server is bounded: it asks for 4 GiB here.
+/// A client that asks for much and reads nothing holds up no other client, and gets everything once it reads. The
+/// server buffers a bounded part of its answers: it asks for 4 GiB here.
 #[test]
 fn slow_readers_wait_alone() {
     let server = Running::over(
@@ -219,7 +219,7 @@ fn unix_sockets_are_served() {
     std::fs::remove_dir(&directory).expect("it is empty");
 }
 
-/// A file that is a socket, but not one that nobody listens on any more, is left alone.
+/// A socket's file is left alone unless no process listens on it any more.
 #[test]
 fn the_sockets_of_others_are_left_alone() {
     let directory = std::env::temp_dir().join(format!("wollemi-others-{}", std::process::id()));

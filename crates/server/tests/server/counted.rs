@@ -30,7 +30,7 @@ impl Index for Held {
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Error> {
         if self.scans.fetch_add(1, Ordering::SeqCst) == 1 {
-            // Where the test has failed, nobody listens or answers any more.
+            // After a failure of the test the other side no longer listens or answers.
             let _ = self.waits.send(());
             let _ = self.let_on.lock().expect("no panic").recv_timeout(PATIENCE);
         }
@@ -38,8 +38,8 @@ impl Index for Held {
     }
 }
 
-/// While the count is not through, numbers of items are too small, and are not said to be exact; nobody waits for it.
-/// Once it is, they are.
+/// While the count is not through, numbers of items are too small, and not reported as exact; no command waits for the
+/// count. Afterwards they are exact.
 #[test]
 fn numbers_are_exact_once_they_are_said_to_be() {
     let index = Model::new();

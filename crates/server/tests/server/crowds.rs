@@ -108,7 +108,7 @@ fn connections_that_are_cut_are_let_go() {
     }
 }
 
-/// A Redis client that asks for much and reads nothing holds up nobody else, and gets everything once it reads.
+/// A Redis client that asks for much and reads nothing holds up no other client, and gets everything once it reads.
 #[test]
 fn slow_redis_readers_wait_alone() {
     let one = Config {

@@ -103,7 +103,7 @@ fn flushes_may_be_delayed() {
     );
 }
 
-/// Dead items go even where nobody asks for them.
+/// Dead items are removed even if no client asks for them.
 #[test]
 fn dead_items_are_swept() {
     let index = Arc::new(Model::new());

@@ -32,7 +32,7 @@ fn both_protocols_see_the_same_items() {
     memcached.ask("get m k\r\n", "END\r\n");
 }
 
-/// The empty key, under which the server keeps its record, is nobody's.
+/// The empty key, under which the server keeps its own record, is absent for every client.
 #[test]
 fn the_empty_key_is_not_shown() {
     let server = Running::with_redis();
@@ -142,7 +142,8 @@ fn ranges_are_in_order() {
     );
 }
 
-/// Between the commands of a transaction nobody sees or changes anything, while several write the same two keys.
+/// Between the commands of a transaction no other client sees or changes anything, while several write the same two
+/// keys.
 #[test]
 fn transactions_are_alone() {
     let server = Running::with_redis();

@@ -72,7 +72,7 @@ impl Files {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        // A directory that is left behind disturbs nobody.
+        // A directory that is left behind is harmless.
         let _ = std::fs::remove_dir_all(&self.directory);
     }
 }

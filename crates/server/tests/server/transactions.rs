@@ -176,7 +176,7 @@ fn a_transaction_that_fails_selects_nothing() {
     client.ask("select 0\r\nget a\r\n", "+OK\r\n$4\r\nzero\r\n");
 }
 
-/// A watched key that was absent, came and went has changed, however it went; one that nobody gave anything has not.
+/// A watched key that was absent, was set and went has changed, however it went; one that was never set has not.
 #[test]
 fn a_watched_key_that_came_and_went_is_noticed() {
     let server = Running::over_pool();

@@ -27,8 +27,8 @@ fn server(index: &Model) -> Running {
     Running::over(one, Arc::new(index.clone()))
 }
 
-/// Counts `key` up, many commands at once, until the connection ends or after a turn somebody says so. How many answers have
-/// come, each of which is the next number.
+/// Counts `key` up, many commands at once, until the connection ends, or the test says so after a turn. Returns the
+/// number of answers, each of which must be the next number.
 fn count(client: &Client, key: usize, after_turn: impl Fn() -> bool) -> usize {
     let mut socket = client.socket.try_clone().expect("a socket");
     let mut answers = BufReader::new(&client.socket);
@@ -68,7 +68,7 @@ fn count_amid(client: &Client, key: usize, begun: &Sender<()>, ended: impl Fn() 
     let first = Cell::new(true);
     count(client, key, || {
         if first.replace(false) {
-            begun.send(()).expect("somebody waits for it");
+            begun.send(()).expect("the other thread waits");
         }
         ended()
     })

@@ -20,7 +20,8 @@ struct Real {
 }
 
 impl Real {
-    /// Listening at a loopback address that is this test's own, where nobody else is given the port that was free.
+    /// Listening at a loopback address that only this test uses, so that no other process is given the port that was
+    /// free.
     fn start(program: &str, listen: impl FnOnce(&mut Command, Ipv4Addr, u16)) -> Real {
         static STARTED: AtomicU8 = AtomicU8::new(0);
         let [.., high, low] = std::process::id().to_be_bytes();
@@ -74,7 +75,7 @@ impl Random {
     }
 }
 
-/// How many rounds there are, unless somebody asks for another number.
+/// The default number of rounds.
 fn rounds(usual: usize) -> usize {
     asked("WOLLEMI_ROUNDS").unwrap_or(usual)
 }

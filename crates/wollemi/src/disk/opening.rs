@@ -298,7 +298,7 @@ fn lock(path: &Path, wait: Duration) -> Result<std::fs::File, Error> {
     }
 }
 
-/// Closes the pool of a store that nobody else has.
+/// Closes the pool of a store of which this is the only handle.
 fn close<M: Media>(store: Store<M>) -> Result<(), Error> {
     let Store { heap, .. } = store;
     Ok(heap.close()?)

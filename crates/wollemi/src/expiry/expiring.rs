@@ -21,9 +21,9 @@ const HEADER: usize = 8;
 
 /// A [`Map`] each of whose entries may be given a *life*, after which it is absent.
 ///
-/// The clock is the system's: entries live shorter or longer where somebody sets it. Ends survive crashes, as values
-/// do. An entry past its end takes space until a write of its key or a [`Sweeper`](crate::Sweeper) removes it. A map is
-/// of this kind by its use: what was put into it otherwise is refused.
+/// The clock is the system's: entries live shorter or longer if it is set. Ends survive crashes, as values do. An entry
+/// past its end takes space until a write of its key or a [`Sweeper`](crate::Sweeper) removes it. A map is expiring by
+/// use alone: a value that was not written through `Expiring` is refused.
 ///
 /// ```
 /// use std::time::Duration;

@@ -83,7 +83,7 @@ impl Map {
         self.range(index::prefix_bounds(prefix.as_ref()))
     }
 
-    /// Counts the entries by visiting each of them, in batches, so that no pin is held for long. Exact if nobody
+    /// Counts the entries by visiting each of them, in batches, so that no pin is held for long. Exact if no thread
     /// writes meanwhile.
     ///
     /// # Errors

@@ -23,8 +23,8 @@ use std::ops::Deref;
 ///   commit fails with [`Error::Conflict`] and has changed nothing.
 /// * **Crashes**: after one, either all changes are there or none is. What [`commit`](Transaction::commit) has
 ///   acknowledged is there.
-/// * **Waiting**: nobody waits for a transaction that runs. A commit and another write wait for each other only if they
-///   change the same key (or, rarely, keys with the same hash); so does a transaction that reads a key while it is
+/// * **Waiting**: no thread waits for a transaction that runs. A commit and another write wait for each other only if
+///   they change the same key (or, rarely, keys with the same hash); so does a transaction that reads a key while it is
 ///   being changed. Readers of maps never wait; they may see some changes of a commit that is being carried out and not
 ///   yet others, as with a [`Batch`](crate::Batch).
 /// * **Until it is committed**, a transaction may have read some keys before another writer changed them and others

@@ -202,7 +202,7 @@ mod tests {
     use pmem::Hardware;
     use std::sync::atomic::AtomicBool;
 
-    /// A version counts changes, and nobody but its holder changes it meanwhile.
+    /// A version counts changes, and only its holder changes it meanwhile.
     #[test]
     fn versions_count_changes() -> Result<(), Error> {
         let (stripes, gate, media) = (Stripes::default(), Gate::default(), Hardware::detect());
@@ -248,7 +248,7 @@ mod tests {
         assert!(versions.sum::<u64>() >= 4 * EACH);
     }
 
-    /// A stripe that stays locked lets nobody hang once the gate is shut.
+    /// A stripe that stays locked hangs no writer once the gate is shut.
     #[test]
     fn nobody_waits_when_the_gate_is_shut() -> Result<(), Error> {
         let (stripes, gate, media) = (Stripes::default(), Gate::default(), Hardware::detect());

@@ -101,8 +101,8 @@ fn entries(map: &Map) -> Result<Model, Error> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A transaction sees the database and its own changes, nobody sees these before it is committed, and then all are
-    /// there; given up, it leaves nothing.
+    /// A transaction sees the database and its own changes, no other thread sees these before it is committed, and then
+    /// all are there; dropped, it leaves nothing.
     #[test]
     fn a_transaction_is_its_operations(
         present in prop::collection::btree_map(key(), prop::collection::vec(any::<u8>(), 0..20), 0..60),

@@ -54,7 +54,8 @@ fn failed(what: impl ToString) -> Error {
 impl Pmemobj {
     /// The system's, if it has one. To be called before there are threads.
     pub fn find() -> Option<Pmemobj> {
-        // SAFETY: nobody else reads or writes the environment: there is one thread. The library reads it when loaded.
+        // SAFETY: the process has one thread, so no other code reads or writes the environment. The library reads it
+        // when loaded.
         unsafe { std::env::set_var("PMEM_IS_PMEM_FORCE", "1") };
         Pmemobj::load()
     }

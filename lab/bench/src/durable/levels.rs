@@ -52,7 +52,7 @@ pub fn run(plan: &Plan, progress: &Progress) -> Result<Vec<Record>, Error> {
                         }
                     })
                 })?;
-                // Nobody waits for what is left of these writes.
+                // No caller waits for the remaining writes.
                 ours.db.sync()?;
                 rounds.entry((operation, side)).or_default().push(sample);
             }

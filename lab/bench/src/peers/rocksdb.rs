@@ -94,7 +94,7 @@ struct RocksDb {
     write: *mut c_void,
 }
 
-// SAFETY: RocksDB's database may be used by several threads at once, and nobody changes the options after `open`.
+// SAFETY: RocksDB's database may be used by several threads at once, and the options do not change after `open`.
 unsafe impl Send for RocksDb {}
 // SAFETY: as above.
 unsafe impl Sync for RocksDb {}
@@ -154,7 +154,7 @@ impl RocksDb {
 
 impl Drop for RocksDb {
     fn drop(&mut self) {
-        // SAFETY: nobody uses it any more.
+        // SAFETY: it is not used any more.
         unsafe { rocksdb_close(self.db.as_ptr()) };
         // SAFETY: made by `open`.
         unsafe { rocksdb_readoptions_destroy(self.read) };

@@ -1,4 +1,5 @@
-//! What logical threads see of each other: who stored into a word last, and stores past the cache that nobody else sees yet.
+//! What logical threads see of each other: which thread stored into a word last, and non-temporal stores that no other
+//! thread sees yet.
 
 use crate::model::LineHasher;
 use std::collections::HashMap;
@@ -9,7 +10,7 @@ use std::hash::BuildHasherDefault;
 pub(super) struct Sharing {
     /// Who stored into a word last.
     writers: HashMap<u32, u32, BuildHasherDefault<LineHasher>>,
-    /// Stores past the cache that nobody but their threads sees yet: thread, word, value.
+    /// Non-temporal stores that only their own threads see yet: thread, word, value.
     pub(super) past_cache: Vec<(u32, u32, u64)>,
 }
 

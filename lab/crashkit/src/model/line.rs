@@ -81,7 +81,7 @@ impl Line {
         }
     }
 
-    /// What everybody sees: all stores.
+    /// What all threads see: all stores.
     pub(crate) fn visible(&self, mut content: Content) -> Content {
         let mut all: Vec<&Pending> = self.stores.iter().chain(&self.past_cache).collect();
         all.sort_by_key(|store| store.event);

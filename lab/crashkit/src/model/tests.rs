@@ -94,7 +94,7 @@ impl Litmus {
         all
     }
 
-    /// What everybody sees of the first two words of a line.
+    /// What all threads see of the first two words of a line.
     fn visible(&self, line: u32) -> [u64; 2] {
         let base: Content = std::array::from_fn(|i| self.base.0[line as usize * 8 + i]);
         let content = self.tracker.line(line).map_or(base, |line| line.visible(base));
@@ -201,7 +201,7 @@ fn stores_past_the_cache_are_unordered() {
         .may_leave(0, 1, anything);
 }
 
-/// A killed process takes nothing with it, and nobody fences what it has written back.
+/// A killed process loses no store, and its unfenced write-backs stay unfenced.
 #[test]
 fn a_kill_makes_nothing_durable() {
     let killed = || {

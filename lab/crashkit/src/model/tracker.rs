@@ -148,7 +148,7 @@ impl Tracker {
         }
     }
 
-    /// What was seen past the cache is durable, and nobody fences the write-backs under way.
+    /// Non-temporal stores that were seen are durable, and the write-backs under way are never fenced.
     fn kill(&mut self, base: &mut impl Base) {
         for thread in 0..self.threads.len() as u32 {
             self.thread(thread).written_back.clear();

@@ -78,7 +78,7 @@ impl Scheduler for Stalls {
 mod tests {
     use super::*;
 
-    /// Of three threads each runs, some are put aside for long, and nobody for ever; the same seed gives the same order.
+    /// Each of three threads runs; some are stalled for long, none for ever; the same seed gives the same order.
     #[test]
     fn some_are_put_aside() {
         let ids: Vec<TaskId> = (0..3).map(TaskId::from).collect();

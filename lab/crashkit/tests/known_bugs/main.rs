@@ -60,7 +60,7 @@ fn each_is_found() {
         (Bug::StalePointer, 1, 1000, "it panics: index out of bounds"),
         // Of the line of its header nothing was written back; the entries are durable.
         (Bug::HeaderNotWrittenBack, 1, 50_000, lost),
-        // What was rebuilt by nobody is garbage to the next insert.
+        // Metadata that was never rebuilt is garbage to the next insert.
         (Bug::StaleOnChange, 1, 50_000, "instead of"),
         (
             Bug::NewNodesRecovered,

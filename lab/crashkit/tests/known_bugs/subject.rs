@@ -128,7 +128,7 @@ impl Subject for Tree {
         let mut found = self.state(live)?;
         let which = verdict.allowed.iter().position(|state| **state == found);
         let which = which.ok_or_else(|| format!("{found:?} instead of {:?}", verdict.allowed))?;
-        // A key that nobody else uses: it takes nobody's place.
+        // A key that no other operation uses, so that it replaces no other key.
         const NEW: u8 = 200;
         self.insert(live, NEW, 5)?;
         found.map.insert(NEW, 5);

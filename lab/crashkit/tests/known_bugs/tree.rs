@@ -272,7 +272,7 @@ impl Tree {
             let header =
                 |batch: &PersistBatch<'_, '_, Crash>| new.counted.store(old.counted.load(media), batch);
             match self.0 {
-                // Asked for by nobody who fences.
+                // No caller that asked for it fences.
                 Bug::HeaderNotWrittenBack => {
                     persist_scope(media, Purpose::Node, |forgotten| header(&forgotten))
                 }

@@ -346,7 +346,7 @@ mod tests {
         assert!(may_be(&steps, &["d", "b", "c"]));
         assert!(!may_be(&steps, &["a", "b", ""]), "half of one");
         assert!(!may_be(&steps, &["d", "", ""]), "one is left out");
-        assert!(!may_be(&steps, &["x", "", ""]), "nobody has put that");
+        assert!(!may_be(&steps, &["x", "", ""]), "no request has put that");
     }
 
     /// Of those that are carried out together any may have been, and all before them.

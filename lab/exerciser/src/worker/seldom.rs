@@ -201,7 +201,7 @@ impl Worker<'_> {
                 let mut tx = self.db.begin();
                 let seen = body(&mut tx)?;
                 tx.commit()?;
-                // Nobody else writes to the key.
+                // No other thread writes the key.
                 let looks = self.db.begin_owned();
                 let holds = looks.contains(&map, key)?;
                 looks.check()?;

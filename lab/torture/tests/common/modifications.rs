@@ -148,7 +148,7 @@ pub const DPTREE: &[&str] = &[
     "opening: record replayed",
 ];
 
-/// What an opening finds of it if somebody has written beside a merge.
+/// What an opening finds of it if another thread has written beside a merge.
 pub const DPTREE_OF_THREADS: &[&str] = &["opening: merge to be begun again"];
 
 /// What a batch of the database comes to, and an opening that finds one.

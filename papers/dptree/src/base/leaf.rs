@@ -412,8 +412,8 @@ impl<'g> LeafRef<'g> {
         Ok(())
     }
 
-    /// Persists what was just read of the leaf, if somebody may not have: bitmap and pairs, for all that are read
-    /// together.
+    /// Persists what was just read of the leaf, if its writer may not have: bitmap and pairs, for all entries that are
+    /// read together.
     #[inline]
     pub(crate) fn settle<M: Media>(&self, heap: &Access<M>, version: usize, slots: &[u8]) {
         if self.head.lock.is_locked(heap.media(), heap.generation()) {

@@ -71,7 +71,7 @@ pub(crate) fn draft<'e, 'h, M: Media>(
 }
 
 impl NewLeaf {
-    /// Stores what is volatile in the leaf at `link`, which nobody else can reach yet.
+    /// Stores what is volatile in the leaf at `link`, which no other thread can reach yet.
     pub(crate) fn store_volatile<M: Media>(
         &self,
         heap: &Access<M>,

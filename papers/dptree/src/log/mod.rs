@@ -172,7 +172,7 @@ impl Log {
         Ok(())
     }
 
-    /// Where the partition's newest page ends, for `Ready`; nobody appends any more.
+    /// Where the partition's newest page ends, for `Ready`; no thread appends any more.
     fn end(&self, partition: &Partition) -> usize {
         ((partition.next.load(Ordering::Acquire) & POSITION) as usize).min(self.capacity)
     }

@@ -1,7 +1,7 @@
 //! Replay: from a log to its buffer tree (DPTree §4.5: partitions are replayed in parallel).
 //!
-//! I1 What is replayed is durable: a process that was killed may have written a record and not have fenced it, and soon
-//!    somebody reads it.
+//! I1 What is replayed is durable: a killed process may have written a record without fencing it, and soon a reader
+//!    acts on it.
 
 use super::Log;
 use super::page::{self, PageHead};

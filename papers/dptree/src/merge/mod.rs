@@ -12,8 +12,8 @@
 //!
 //! I1 A crash before 4 leaves the old version and the log, one after it the new version and no log. What else was written
 //!    is reached by nothing, and post-crash collection finds it: there is no list of pending leaves.
-//! I2 The merge is alone: nobody else changes leaves, but for the repair of what is volatile. In-place changes happen only
-//!    while there is no middle tree.
+//! I2 There is one merge at a time: no other thread changes leaves, except to repair volatile metadata. In-place
+//!    changes happen only while there is no middle tree.
 //! I3 The heap does not trace meanwhile.
 
 mod plan;
@@ -54,7 +54,7 @@ pub(crate) struct Turn<'t> {
 }
 
 impl<M: Media> TreeState<M> {
-    /// The right to merge, if nobody has it and recovery does not trace.
+    /// The right to merge, if no thread has it and recovery does not trace.
     pub(crate) fn try_turn(&self) -> Option<Turn<'_>> {
         let alone = match self.merging.try_lock() {
             Ok(alone) => alone,

@@ -1,4 +1,4 @@
-//! Entries: written where nobody looks, and named by the permutation (Condition #1).
+//! Entries: written to a free place, and then named by the permutation (Condition #1).
 
 use super::link::leaf_tag;
 use super::locate::{Layer, LockedNode, Writer};
@@ -45,7 +45,7 @@ impl<'a, M: Media> Writer<'a, M> {
                 None => order,
             };
             let order = order.with(place, free).word();
-            // (i) The entry, where nobody looks yet.
+            // (i) The entry, in a place that no reader looks at yet.
             node.overwrites(media);
             let entry = &node.node.entries[free];
             entry.slice.store(slice.bytes, &batch);

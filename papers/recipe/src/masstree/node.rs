@@ -20,7 +20,7 @@
 //!    version unchanged has read nothing of another key.
 //! I4 A node takes the slices from its `low` up to its sibling's: that is its high key, which changes with the link by
 //!    one store. Keys of a layer with the same slice are in one border (at most ten are).
-//! I5 While a node still has entries at or above its sibling's `low`, these are the sibling's, which nobody has
+//! I5 While a node still has entries at or above its sibling's `low`, these are the sibling's, which no writer has
 //!    changed (`repair`).
 //! I6 The link to a node tells its level, and a child is one level below its parent; siblings' `low`s ascend.
 

@@ -10,9 +10,9 @@
 //! for or not says nothing. So under the lock it looks *again*, and only what is still so was left by a crash (or by a
 //! split whose parent found no room).
 //!
-//! *The replay* does what is left of the split, and nothing that was done: what the sibling took over is only left out
-//! in the node. To copy it again would overwrite what others have been told is done in the sibling since. And nobody
-//! changes the sibling before: the one way to it leads by here (I5 of `node`).
+//! *The replay* does what is left of the split, and nothing that was done: the entries that the sibling took over are
+//! only left out of the node. Copying them again would overwrite changes in the sibling that were acknowledged since.
+//! No writer changes the sibling before the replay: the one way to it leads by here (I5 of `node`).
 //!
 //! An interrupted removal looks as an interrupted split does, and the replay undoes it: the node gets its separator
 //! again. It is empty and serves on.
@@ -23,8 +23,8 @@ use heap::Error;
 use pmem::{Fault, LinkAndPersist, Locked, Media, Obsolete};
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Takes a node's lock. The first who has it in a generation mends what a crash has left in the node: from then on, a
-    /// node that is locked by nobody else has no entry of its sibling.
+    /// Takes a node's lock. Its first holder in a generation mends what a crash has left in the node: from then on, a
+    /// node that no other thread has locked has no entry of its sibling.
     #[inline]
     pub(super) fn lock(&self, node: NodeRef<'a>) -> Result<Result<Locked<'a, M>, Obsolete>, Fault> {
         let Ok(mut locked) = node.node.lock.lock(self.media(), self.heap.generation()) else {
@@ -80,7 +80,8 @@ impl<'a, M: Media> Writer<'a, M> {
             return Ok(None);
         };
         if node.within(self.media(), right.low(self.media())).is_some() {
-            // Whoever is at it ends it, before the lock is free; nobody is, if a crash came, and the lock mends it.
+            // The splitter ends it before it releases the lock; after a crash there is no splitter, and taking the lock
+            // mends it.
             let _ = self.lock(node)?;
         }
         Ok(Some(right))

@@ -3,7 +3,7 @@
 //! ```text
 //! (0) the sibling, with the upper entries, and the node's `next`: private
 //! (1) node.next -> the sibling                   from here on it takes the keys from its `low` on
-//! (2) the node's permutation leaves them out     until then both have them, and nobody changes the sibling's
+//! (2) the node's permutation leaves them out     until then both have them, and no thread changes the sibling's
 //! (3) the parent's permutation names the sibling, or the link to the layer leads to a new root over both
 //! ```
 //!

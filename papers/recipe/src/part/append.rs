@@ -30,7 +30,7 @@ impl<'g> Node<'g> {
         let counter = &self.header().meta;
         match self.0 {
             InnerRef::N4(node) => {
-                // (i) The pointer, where nobody looks yet.
+                // (i) The pointer, in a place that no reader looks at yet.
                 let _in_the_counters_line = node.slots[entry].publish::<Uncounted, M, _>(media, leaf, tag);
                 // (ii) Commit: key byte and counter by one store. Its write-back takes the pointer along.
                 let meta = meta.with(Some(byte));
@@ -41,7 +41,7 @@ impl<'g> Node<'g> {
                 let _durable = node.slots[entry]
                     .publish::<Uncounted, M, _>(media, leaf, tag)
                     .commit();
-                // (ii) The key byte, in the counter's line. Nobody looks at it before the counter says so.
+                // (ii) The key byte, in the counter's line. No reader looks at it before the counter says so.
                 let word = &node.keys[entry / 8];
                 word.store_unpersisted(with_byte(word.load(media), entry, byte), media);
                 // (iii) Commit: the counter.

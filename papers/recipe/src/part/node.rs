@@ -11,10 +11,10 @@
 //!  meta      mark:1 | counter:7 | kind:4 | 0:4 | level:16 | key bytes of an N4:32
 //! ```
 //!
-//! I1 N4 and N16: what counts is the entries below the counter. Nobody looks at the others. An entry that
-//!    counts never takes another key byte; it is emptied by a null pointer, and stays so. (Where the words of
-//!    a line become durable in any order, a crash may leave an N16's last entry without its key byte. The
-//!    counter has its mark then, and the first lock empties the entry.)
+//! I1 N4 and N16: the entries below the counter count. Readers ignore the others. An entry that counts never takes
+//!    another key byte; it is emptied by a null pointer, and stays so. (Where the words of a line become durable in any
+//!    order, a crash may leave an N16's last entry without its key byte. The counter has its mark then, and the first
+//!    lock empties the entry.)
 //! I2 N48: what counts is the pointers that the child index names. None is named for a second time.
 //! I3 N256: what counts is the pointers that are not null.
 //! I4 A pointer carries its key byte too; where the byte beside it says otherwise, the entry does not count.
@@ -234,7 +234,7 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// All children that count, each once if nobody writes, without `ends`.
+    /// All children that count, without `ends`; each once if no thread writes.
     pub(super) fn each_child<M: Media>(
         &self,
         media: &'g M,

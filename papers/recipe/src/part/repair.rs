@@ -7,9 +7,9 @@
 //! 2. *Transient or permanent*: whoever changes a prefix holds the node's lock from before the first step
 //!    until after the second. So if the lock cannot be had, a write is under way and will finish; it is waited for,
 //!    however long it takes.
-//! 3. If it can be had, that does *not* say that a crash has happened: prefix and depth were read before.
-//!    Under the lock both are looked at again, the depth by a walk from the root. Only if they still do not
-//!    fit, nobody else will ever finish: a crash has interrupted an SMO after its first step.
+//! 3. If it can be had, that does *not* say that a crash has happened: prefix and depth were read before. Under the
+//!    lock both are looked at again, the depth by a walk from the root. Only if they still do not fit has a crash
+//!    interrupted an SMO after its first step, so that no other thread will finish it.
 //! 4. *The helper* carries out the second step, as the interrupted write would have: it stores the prefix
 //!    that fits.
 //!
@@ -33,7 +33,7 @@ impl<'a, M: Media> Writer<'a, M> {
             let lock = &node.header().lock;
             return Ok(Missed::beside(lock, self.media(), self.heap.generation()));
         };
-        // Look again: nobody else changes the prefix, or what is above the node, from now on.
+        // Look again: no other thread changes the prefix, or the links above the node, from now on.
         let Some((_, above)) = self.find_parent(link)? else {
             return Ok(Missed::Lost);
         };

@@ -1,9 +1,8 @@
 //! How P-ART's nodes look to readers.
 //!
-//! A reader takes the level from the node and skips whatever lies between: so a prefix that does not fit
-//! harms nobody ("a read … compares level field with the sum of the depth and the prefix length …; if there
-//! is a mismatch, the read simply ignores a part of the prefix", RECIPE §6.4). The whole key is compared at
-//! the leaf.
+//! A reader takes the level from the node and skips whatever lies between: so a prefix that does not fit harms no
+//! reader ("a read … compares level field with the sum of the depth and the prefix length …; if there is a mismatch,
+//! the read simply ignores a part of the prefix", RECIPE §6.4). The whole key is compared at the leaf.
 
 use super::AppendOnly;
 use super::node::Node;

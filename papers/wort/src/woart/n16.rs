@@ -109,8 +109,8 @@ impl Branch for N16 {
         self.bitmap.settle(media);
     }
 
-    /// Algorithm 4, `AddChild16`. 4 write-backs, 2 fences: one for the leaf, the link to it and the partial
-    /// key, which nobody finds yet.
+    /// Algorithm 4, `AddChild16`. 4 write-backs, 2 fences: one for the leaf, the link to it and the partial key, which
+    /// no reader finds yet.
     fn add<M: Media>(&self, heap: &Access<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         let media = heap.media();
         let bitmap = self.bitmap.settle(media);

@@ -20,7 +20,7 @@ impl Host for Program {
         }
     }
 
-    /// Writes what `wollemi backup` writes of a pool that nobody uses.
+    /// Writes what `wollemi backup` writes of a pool that is not open.
     fn back_up(&self, snapshot: &Snapshot, to: &BackupTo, copying: &Copying) -> Result<(), String> {
         let ended = || copying.is_given_up();
         let written = to_file(snapshot, &self.pool, &to.file, &ended, |copied| {

@@ -314,7 +314,8 @@ fn creation_is_all_or_nothing() {
     );
 }
 
-/// Of many that create one pool at a time, one gets it, and the others hear that somebody has it or had it.
+/// Of many threads that create one pool at a time, one gets it; the others get an error that it is open, or was
+/// created.
 #[test]
 fn one_creator_wins() {
     let place = Place::new();
@@ -339,8 +340,8 @@ fn one_creator_wins() {
     }
 }
 
-/// A sparse copy lacks the blocks of zeros that somebody may need: it is filled when it is opened, though the file that
-/// it was copied from has holes of its own, and says so.
+/// A sparse copy lacks blocks of zeros that may be needed: it is filled when it is opened, though the file that it was
+/// copied from has holes of its own, and says so.
 #[test]
 fn sparse_copies_are_filled() {
     use std::os::unix::fs::MetadataExt;

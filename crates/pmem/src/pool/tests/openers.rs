@@ -14,7 +14,7 @@ use std::time::Duration;
 fn an_opening_waits_for_a_dying_process() {
     let (place, _) = Place::with_pool();
     let dying = std::fs::File::open(&place.path).expect("a file");
-    flock(&dying, FlockOperation::LockExclusive).expect("nobody has it");
+    flock(&dying, FlockOperation::LockExclusive).expect("no process has it");
     let opened = std::thread::scope(|scope| {
         let opener = scope.spawn(|| Pool::open(&place.path, &PoolOptions::default(), Hardware::detect()));
         std::thread::sleep(Duration::from_millis(50));

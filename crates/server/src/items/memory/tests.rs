@@ -85,7 +85,7 @@ fn what_is_asked_for_stays() {
             drop(databases);
             databases = open(&index, ITEMS as u64, true);
         }
-        // One in four is a key that nobody asks for again.
+        // One key in four is never asked for again.
         let id = match n % 4 {
             0 => {
                 passing += 1;
@@ -171,7 +171,7 @@ fn large_writes_do_not_empty_the_memory() {
                 for _ in 0..20 {
                     let room = databases.room(60 * EACH, NOW).expect("room");
                     let reserved = databases.memory().reserved.load(Ordering::SeqCst);
-                    assert_eq!(reserved, 60 * EACH, "nobody else has any");
+                    assert_eq!(reserved, 60 * EACH, "no other thread has any");
                     drop(room);
                 }
             });

@@ -1,4 +1,4 @@
-//! Whether a key is as somebody has seen it: what `WATCH` needs.
+//! Whether a key is unchanged since a client looked at it, as `WATCH` needs.
 //!
 //! I1 A look takes a unique inside an edit that keeps a live item and removes a dead one: whatever the key is given
 //!    later has a larger one.
@@ -55,7 +55,7 @@ impl Store {
         })
     }
 
-    /// Whether the key is as it was seen. Nobody edits meanwhile.
+    /// Whether the key is as it was seen. No edit runs meanwhile.
     pub fn is_as_seen(&self, key: &[u8], seen: Seen, now: u64) -> Result<bool, Failure> {
         self.items.read(key, |value| {
             let Some(value) = value else {
@@ -128,7 +128,7 @@ mod tests {
         assert!(!is_as(&store, seen, NOW), "evicted");
     }
 
-    /// What was dead when it was seen is absent: that somebody meets it, or flushes, changes nothing.
+    /// An item that was dead when it was seen counts as absent: its removal, or a flush, is no change.
     #[test]
     fn a_key_that_was_dead_stays_absent() {
         let (store, _) = absent();

@@ -10,7 +10,7 @@ pub struct Before {
 }
 
 impl Store {
-    /// Keeps edits back from now on. Nobody else acts until the transaction ends.
+    /// Buffers edits from now on. No other command runs until the transaction ends.
     pub fn begin(&self) -> Before {
         self.items.keep_back(true);
         Before {

@@ -78,8 +78,8 @@ fn store(
     Ok(stored)
 }
 
-/// Stores keys' data without expiries, in their order, and replies to each as `SET` does. Nobody is kept away, no
-/// transaction runs, and all are names.
+/// Stores keys' data without expiries, in their order, and replies to each as `SET` does. The caller has checked that
+/// the client may write, that no transaction runs, and that all keys are valid.
 pub fn set_each(context: &mut Context<'_>, keys: &[&[u8]], data: &[&[u8]]) {
     let databases = &context.worker.shared.databases;
     if databases.memory().limit() == 0 {

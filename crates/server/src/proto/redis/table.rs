@@ -36,7 +36,7 @@ pub enum Kind {
     Read,
     /// It writes.
     Write,
-    /// It writes several keys, which nobody shall see half done.
+    /// It writes several keys, atomically for all readers.
     Alone,
 }
 

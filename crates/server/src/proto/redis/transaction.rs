@@ -1,6 +1,6 @@
 //! `MULTI`, `EXEC`, `DISCARD`, `WATCH`, `UNWATCH`.
 //!
-//! I1 Between two commands of an `EXEC` nobody else does anything: it holds the databases' gate.
+//! I1 Between two commands of an `EXEC` no other command runs: it holds the databases' gate.
 //! I2 A watched key has changed if its item's unique has, or if it has come or gone, or both (`store::seen`): every
 //!    change of an item by a Redis command gives it a new unique, and no unique is given twice.
 //!
@@ -139,8 +139,8 @@ pub fn unwatch(context: &mut Context<'_>, _: Args<'_>) -> Done {
     Ok(())
 }
 
-/// The most bytes by which items may grow by `EXEC`: none where it will be refused. The caller lets nobody act beside
-/// it.
+/// Upper bound on the bytes by which `EXEC` may grow items; zero where it will be refused. The caller has exclusive
+/// use.
 pub fn growth(context: &Context<'_>) -> u64 {
     let Some(queue) = context.state.queue.as_ref().filter(|queue| !queue.refused) else {
         return 0;
@@ -153,7 +153,7 @@ pub fn growth(context: &Context<'_>) -> u64 {
     }
 }
 
-/// Carries out what is queued. The caller lets nobody act beside it.
+/// Runs the queued commands. The caller has exclusive use.
 pub fn exec(context: &mut Context<'_>, _: Args<'_>) -> Done {
     let queue = context.state.queue.take().ok_or("ERR EXEC without MULTI")?;
     let changed = changed(context);

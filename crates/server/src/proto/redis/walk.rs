@@ -121,8 +121,8 @@ impl Walk {
         }
     }
 
-    /// Takes a turn, and replies if that was all; else the connection's state has the walk, for another turn. The
-    /// caller acts while nobody acts alone, or alone.
+    /// Takes one turn of the walk, and replies if it was the last; else the connection's state keeps the walk for
+    /// another turn. The caller holds a pass of the databases' gate, or has exclusive use.
     pub fn go_on(mut self, context: &mut Context<'_>) -> Done {
         let turns_alone = context.shared().databases.turns_alone();
         if self.begun != turns_alone {

@@ -69,7 +69,7 @@ pub fn check(all: &[Done]) -> Result<(), String> {
                 Some(&writer) if writer != number => after[writer].push(number),
                 None if version != 0 => {
                     return Err(format!(
-                        "nobody has given {key:?} what was read: {version}; {done:?}"
+                        "no transaction has written what was read of {key:?}: {version}; {done:?}"
                     ));
                 }
                 _ => {}
@@ -178,7 +178,7 @@ fn planted_circles_are_found() {
         &[done(2, 3, &[], &[(1, 10, 11)]), done(4, 5, &[(1, 10)], &[])],
     );
     finds("a lost update", &[one.clone(), done(3, 4, &[], &[(1, 10, 12)])]);
-    finds("nobody has given", &[done(2, 3, &[(1, 99)], &[])]);
+    finds("no transaction has written", &[done(2, 3, &[(1, 99)], &[])]);
 
     let other = done(6, 7, &[(1, 11), (2, 20)], &[(2, 20, 21)]);
     let late = done(3, 8, &[(1, 10), (2, 20)], &[]);

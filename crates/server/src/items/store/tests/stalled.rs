@@ -22,7 +22,7 @@ impl Index for Stalling {
 
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         if key == record::KEY && self.stalls.swap(false, Ordering::SeqCst) {
-            // Where the test has failed, nobody listens or answers any more.
+            // After a failure of the test the other side no longer listens or answers.
             let _ = self.waits.send(());
             self.let_on
                 .lock()

@@ -73,8 +73,8 @@ pub const LIFETIMES: Words = Words {
     ],
     wrong: &["x", "1.5", "10000x", "99999999999999999999"],
 };
-/// With less time left than this, somebody is to replace the item: none is one of the lifetimes, of which a second is
-/// gone.
+/// With less time left than this, a client is told to replace the item. None equals a lifetime less the second that has
+/// passed.
 pub const SOON: Words = Words {
     right: &["0", "30", "5000", "50000", "500000", "2000000", "-1"],
     wrong: &["x", "1.5"],
