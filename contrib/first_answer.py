@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long a killed server takes to its first answer: from the start of the new process, with so many keys in the pool.
+"""How long a killed server takes to its first answer: from the start of the new process, with `--keys` keys in the pool.
 
     python3 contrib/first_answer.py target/release/wollemi --keys 10000000 --rounds 5
 

@@ -8,9 +8,9 @@
 # xfsprogs), and no root. All it makes is in DIRECTORY (default: target/power-disk), the texts of
 # the guest's console too. CUTS (default: 8) cuts on ext4 and as many on xfs.
 #
-# The guest's side is init-disk.sh. The power goes when the emulator is killed with SIGKILL: what the guest has not written to its
-# disk is gone with its memory. The next boot, on the same disk, must find all that the console had told by then.
-# docs/platforms.md says what this shows and what it cannot.
+# The guest's side is init-disk.sh. The power goes when the emulator is killed with SIGKILL: what the guest has not
+# written to its disk is gone with its memory. The next boot, on the same disk, must find all that the console had
+# reported before the cut. docs/platforms.md says what this shows and what it cannot.
 #
 # Prints a line for each thing seen; exits with 0 if all were as they must be, with 1 if one was not, with 2 if it could not begin.
 set -euo pipefail
@@ -50,8 +50,8 @@ machine=
 # However this ends, no emulator goes on.
 trap '[ -z "$machine" ] || kill -9 "$machine" 2>/dev/null' EXIT
 
-# boot NAME FS 'WORDS FOR init-disk.sh' [LINES]: starts the machine and waits until it has stopped; with LINES, cuts its power
-# as soon as the console has so many acknowledgements.
+# boot NAME FS 'WORDS FOR init-disk.sh' [LINES]: starts the machine and waits until it has stopped; with LINES, cuts its
+# power as soon as the console has that many acknowledgements.
 boot() {
     local log=$out/$1.log lines=${4:-} ticks=0
     : >"$log"

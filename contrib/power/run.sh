@@ -8,8 +8,8 @@
 # packages (80 MB, once) and unpacked, not installed. All it makes is in DIRECTORY (default: target/power), the texts of the
 # guest's console too. Some 20 seconds a boot, CUTS (default: 8) and 8 boots.
 #
-# The guest's side is init.sh. The power goes when the emulator is killed; the next boot, on the same file, must find whatever the
-# console had told by then. docs/platforms.md says what this shows and what it cannot.
+# The guest's side is init.sh. The power goes when the emulator is killed; the next boot, on the same file, must find
+# all that the console had reported before the cut. docs/platforms.md says what this shows and what it cannot.
 #
 # Prints a line for each thing seen; exits with 0 if all were as they must be, with 1 if one was not, with 2 if it could not begin.
 set -euo pipefail
@@ -48,9 +48,10 @@ machine=
 # However this ends, no emulator goes on.
 trap '[ -z "$machine" ] || kill -9 "$machine" 2>/dev/null' EXIT
 
-# boot NAME CPU DOMAIN 'WORDS FOR init.sh' [LINES]: starts the machine and waits until it has stopped; with LINES, cuts its
-# power as soon as the console has so many acknowledgements. DOMAIN is what the firmware says survives: mem-ctrl (memory: lines
-# have to be written back) or cpu (caches). (no_timer_check: on a busy host the guest's clock may look broken to its kernel.)
+# boot NAME CPU DOMAIN 'WORDS FOR init.sh' [LINES]: starts the machine and waits until it has stopped; with LINES, cuts
+# its power as soon as the console has that many acknowledgements. DOMAIN is what the firmware says survives: mem-ctrl
+# (memory: lines have to be written back) or cpu (caches). (no_timer_check: on a busy host the guest's clock may look
+# broken to its kernel.)
 boot() {
     local log=$out/$1.log lines=${5:-} ticks=0
     : >"$log"

@@ -117,9 +117,8 @@ pub trait Node<'g>: Copy {
     /// As said.
     fn level<M: Media>(&self, heap: &'g Access<M>, link: Link, depth: usize) -> Result<usize, Fault>;
 
-    /// The same, by what the node itself says, where [`level`](Node::level) believes its link. Whoever
-    /// follows more than one key's way asks for this: levels that ascend end every way through a damaged
-    /// pool.
+    /// The same, by what the node itself says, where [`level`](Node::level) believes its link. Walks that follow more
+    /// than one key's path use this: ascending levels end every path through a damaged pool.
     ///
     /// # Errors
     ///

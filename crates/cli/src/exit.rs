@@ -102,7 +102,7 @@ fn hint(failure: &Failure) -> &'static str {
     }
 }
 
-/// Turns the end of a command into an exit code. A reader of our output who has seen enough is no failure.
+/// Turns the end of a command into an exit code. A closed pipe on the output is no failure.
 pub fn report(end: Result<Outcome, Failure>) -> ExitCode {
     let code = match end {
         Ok(Outcome::Done) => 0,

@@ -245,7 +245,7 @@ fn compaction_keeps_what_the_file_was() {
     fs::rename(pool.path(), &real).expect("renamed");
     std::os::unix::fs::symlink("real.pool", pool.path()).expect("linked");
     fs::set_permissions(&real, fs::Permissions::from_mode(0o660)).expect("changed");
-    // Only root may give a file away; else it stays with whoever runs this.
+    // Only root may change a file's owner; otherwise the user that runs the test keeps it.
     let _ = std::os::unix::fs::chown(&real, Some(65534), Some(65533));
     let kept = |file: &fs::Metadata| (file.mode(), file.uid(), file.gid());
     let has_acl = rustix::fs::setxattr(&real, ACL, &acl(), rustix::fs::XattrFlags::empty()).is_ok();

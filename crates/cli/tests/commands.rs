@@ -239,7 +239,7 @@ fn reports_are_json() {
     assert!(text(&plain).contains("1 entry"), "{}", text(&plain));
 }
 
-/// A reader who has seen enough ends a scan without complaint.
+/// A reader that closes the pipe ends a scan without an error.
 #[test]
 fn a_closed_pipe_is_no_error() {
     let pool = Pool::new();

@@ -19,9 +19,9 @@ fn life(milliseconds: i64) -> Option<Duration> {
     u64::try_from(milliseconds).ok().map(Duration::from_millis)
 }
 
-/// Gives the key this value for a life of so many milliseconds, after which it is absent; less than 0: without end. The
-/// clock is the system's, and ends survive crashes. A map is used by these functions or by the others, not by both: its
-/// values have eight bytes before them that tell their end. What has expired takes room until its key is written or a
+/// Gives the key this value for `life` milliseconds, after which it is absent; less than 0: without expiry. The clock
+/// is the system's, and ends survive crashes. A map is used by these functions or by the others, not by both: its
+/// values are stored behind eight bytes with their expiry. An expired entry takes space until its key is written or a
 /// sweeper comes by: wollemi_sweeper_start().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_expiring_put(

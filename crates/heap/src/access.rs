@@ -10,8 +10,8 @@ use std::ops::Deref;
 
 /// A heap whose objects may be read. It dereferences to the heap.
 ///
-/// It is the witness of the promise made at [`Heap::access`], so whoever has one passes it only to code for which the
-/// promise was made.
+/// It is the witness of the promise made at [`Heap::access`]; its holder passes it only to code for which the promise
+/// was made.
 #[repr(transparent)]
 pub struct Access<M: Media = Hardware>(Heap<M>);
 

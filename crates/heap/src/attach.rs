@@ -1,5 +1,5 @@
-//! DRAM state that belongs to a persistent object, as an index's buffer belongs to its root: whoever opens the object
-//! again shares it.
+//! DRAM state that belongs to a persistent object, as an index's buffer belongs to its root: each further opening of
+//! the object shares it.
 //!
 //! I1 Of each object there is at most one attached value at a time, from its making to the end of its drop.
 
@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, Weak};
 pub(crate) struct Attached(Mutex<HashMap<Offset, Weak<dyn Any + Send + Sync>>>);
 
 impl<M: Media> Heap<M> {
-    /// The value attached to the object at `at`, made if there is none; `None` if it is of another type. Whoever makes it
-    /// sees to it that its drop ends with [`detach`](Heap::detach). While it is being made, or dropped, others wait.
+    /// The value attached to the object at `at`, made if there is none; `None` if it is of another type. Its drop must
+    /// end with [`detach`](Heap::detach). While it is being made or dropped, other threads wait.
     ///
     /// # Errors
     ///

@@ -186,7 +186,7 @@ impl Drop for StopOnDrop {
             return;
         }
         recovery.stop.store(true, SeqCst);
-        // Whoever waits has looked at `stop` under this lock, and so either sees it or is woken.
+        // A waiting thread has looked at `stop` under this lock, and so either sees it or is woken.
         let thread = lock(&recovery.course).thread.take();
         recovery.changed.notify_all();
         if let Some(thread) = thread

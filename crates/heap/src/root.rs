@@ -31,7 +31,7 @@ const WORDS: usize = MAX_NAME / 8;
 /// What a root's entry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Root {
-    /// Which kind of object it is, and so who can trace it.
+    /// The kind of the object, which tells by which tracer it is traced.
     pub kind: u32,
     /// The object.
     pub link: Link,

@@ -46,8 +46,8 @@ impl Runs {
         Some(start)
     }
 
-    /// Takes the run that ends where the allocated pages end: its start and its length, which may be 0. Whoever then
-    /// allocates more moves the end.
+    /// Takes the run that ends where the allocated pages end: its start and its length, which may be 0. A later
+    /// allocation moves the end.
     pub(crate) fn take_last(&mut self) -> (u32, u32) {
         match self.by_start.last_key_value() {
             Some((&start, &len)) if start + len == self.end => {

@@ -343,8 +343,8 @@ impl Space {
         }
     }
 
-    /// Puts a page of the class where its counts say it belongs. (If it is none of the class any more, whoever made
-    /// it something else has seen to it.)
+    /// Puts a page of the class where its counts say it belongs. (If the page has left the class, the thread that
+    /// changed it has done this.)
     pub(crate) fn settle(&self, number: u32, class: usize) {
         let mut partial = lock(&self.partial[class]);
         let mut state = self.table.page(number).lock();

@@ -23,11 +23,11 @@ pub trait Edit {
     /// Decides, given the key's current value (`None`: absent). Called under the lock on the key where the index has
     /// one: keep it short, and do not use the index in it.
     ///
-    /// It may be asked again, with the value that the key has by then, and only its last answer counts: where the pool was
-    /// full and room has been made since; where what it decides cannot be done [together](crate::Index::write_many) with
-    /// other edits; and in a [lock-free](crate::OnHeap::IS_LOCK_FREE) index wherever another writer has published first. So
-    /// what an answer leaves behind in the edit is replaced by the next one. What it does elsewhere must be right for an
-    /// answer that was not carried out, too.
+    /// It may be asked again, with the key's current value, and only its last answer counts: where the pool was full
+    /// and room has been made since; where what it decides cannot be done [together](crate::Index::write_many) with
+    /// other edits; and in a [lock-free](crate::OnHeap::IS_LOCK_FREE) index wherever another writer has published
+    /// first. So what an answer leaves behind in the edit is replaced by the next one. What it does elsewhere must be
+    /// right for an answer that was not carried out, too.
     fn decide(&mut self, current: Option<&[u8]>) -> Action;
 
     /// The value to put. Called only after [`decide`](Edit::decide) has answered [`Action::Put`].

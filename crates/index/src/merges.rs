@@ -7,7 +7,7 @@ use serde::Serialize;
 pub struct Merges {
     /// Writes gathered since the last merge began, about.
     pub gathered: u64,
-    /// So many begin a merge.
+    /// The number of writes that begins a merge.
     pub threshold: u64,
     /// Writes that the merge under way takes in, about; 0 if there is none.
     pub merging: u64,

@@ -86,7 +86,7 @@ pub trait OnHeap: Send + Sync + Sized {
     ///
     /// # Errors
     ///
-    /// As for [`find`](OnHeap::find); whoever reads or writes will meet what is wrong.
+    /// As for [`find`](OnHeap::find); the read or write itself will meet what is wrong.
     fn prefetch_many(&self, keys: &[&[u8]], guard: &Guard) -> Result<(), Fault> {
         let _ = (keys, guard);
         Ok(())
@@ -102,7 +102,7 @@ pub trait OnHeap: Send + Sync + Sized {
     /// Has edits of these keys carried out in their order, until `each` breaks: it is called once for each, perhaps
     /// under the locks of those before it. All are durable when this returns.
     fn edit_many(&self, keys: &[&[u8]], guard: &Guard, each: &mut EachEdit<'_>) {
-        // Whoever edits will meet what is wrong.
+        // The edit itself will meet what is wrong.
         let _ = self.prefetch_many(keys, guard);
         for (i, key) in keys.iter().enumerate() {
             if each(i, &mut |edit| self.edit(key, edit, guard)).is_break() {
@@ -182,7 +182,7 @@ impl<I: OnHeap> Index for I {
 
     fn prefetch(&self, keys: &[&[u8]], guard: &Guard) {
         if keys.iter().all(|key| check_key(key).is_ok()) {
-            // Whoever reads or writes will meet what is wrong.
+            // The read or write itself will meet what is wrong.
             let _ = self.prefetch_many(keys, guard);
         }
     }

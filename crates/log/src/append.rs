@@ -3,7 +3,7 @@
 //! A1 A record begins where the last one ended, and `appended` moves on only when all of it has been stored.
 //! A2 All segments that a record reaches are ready before its first byte is stored, so that an append which fails has
 //!    changed nothing.
-//! A3 Whoever holds the tail's lock does nothing that waits for the disk.
+//! A3 The holder of the tail's lock does nothing that waits for the disk.
 
 use crate::change::{Body, SMALL};
 use crate::fragment::{self, Key, Kind, Part};
@@ -171,7 +171,7 @@ impl<D: Disk> Log<D> {
 enum Source<'s> {
     /// Room for the header, and the body.
     Flat { bytes: &'s mut [u8], hash: u64 },
-    /// The body in pieces, and its hash, if it is not so long that it has to be divided anyway.
+    /// The body in pieces, and its hash, if it is short enough not to be divided.
     Pieces { body: &'s Body<'s>, hash: Option<u64> },
 }
 

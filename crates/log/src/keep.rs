@@ -34,7 +34,7 @@ impl Kept {
         geometry.start(geometry.segment(begin))
     }
 
-    /// Wakes those who wait for room.
+    /// Wakes the threads that wait for room.
     pub(crate) fn wake(&self) {
         let _pins = lock(&self.pins);
         self.moved.notify_all();

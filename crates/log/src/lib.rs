@@ -44,8 +44,8 @@
 //!    mark that is durable before anything follows it.
 //! L5 A record that does not check is an end only if no fragment behind it says that it was durable (F3). Otherwise it
 //!    is damage, which is an error. What cannot be told from a crash is damage of the very last records, those that the
-//!    last sync has made durable, unless the caller knows better ([`Needs::reach`]): whoever closes a log in order
-//!    remembers what [`Log::sync`] returned.
+//!    last sync has made durable, unless the caller knows better ([`Needs::reach`]): a program that closes a log in
+//!    order keeps what [`Log::sync`] returned.
 //! L6 A sync that failed is never tried again. The log takes no more records, and the next opening writes again what was
 //!    not known to be durable (O2).
 //! L7 An append that fails has changed nothing: all segments that it needs are made ready before (A2).
@@ -76,7 +76,7 @@
 //! are written and read one by one, since a store makes a whole *folio* of the page cache dirty, and the file system
 //! would write a megabyte for each group. And blocks are there before, so that no store finds the disk full.
 //!
-//! Not here: what the records mean, checkpoints, and who waits for whom when reading, which are the database's.
+//! Not here: what the records mean, checkpoints, and for which writes a reader waits, which are the database's.
 
 mod append;
 mod change;

@@ -8,7 +8,8 @@
 //!    Atomicity"). Elsewhere the search names all slots.
 //! I2 The load acquires: x86-64 keeps loads in their order, and an `asm!` that may touch any memory keeps the compiler
 //!    from moving others across it.
-//! I3 A marked slot is never left out, so that whoever meets it persists it ([`PSlot::load`](crate::PSlot::load)).
+//! I3 A marked slot is never left out, so that the reader that meets it persists it
+//!    ([`PSlot::load`](crate::PSlot::load)).
 
 #[cfg(target_arch = "x86_64")]
 use crate::PSlot;

@@ -3,13 +3,13 @@
 //! * A [`Pool`] is a growing file, or memory, mapped at a base that differs from one opening to the next: everything
 //!   in it is found by its [`Offset`].
 //! * A [`Media`] carries out stores, write-backs and fences: the machine ([`Hardware`]), or one that also
-//!   [counts](Counting) or [delays](Delaying) them; whoever wants to look on is a [watch](watched::Watch).
+//!   [counts](Counting) or [delays](Delaying) them; an observer implements [`Watch`](watched::Watch).
 //! * Words ([`PWord`], [`VWord`], [`PSlot`]) are the only way to shared persistent state, and a [`GenerationLock`]
 //!   held at a crash is free after it.
 //! * Structs of a pool are declared by [`persistent!`], which checks that any bytes are a value of them.
 //! * Tokens make publishing what is not durable a compile error: see [`persist_scope`].
 //!
-//! Not here: who allocates the pages of a pool, and who is alive in them.
+//! Not here: the allocation of a pool's pages, and which objects in them are alive.
 
 #[cfg(test)]
 extern crate self as wollemi_pmem;

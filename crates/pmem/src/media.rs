@@ -159,7 +159,8 @@ pub unsafe trait Media: Send + Sync + 'static {
     #[track_caller]
     fn write_back(&self, at: *const u8, purpose: Purpose);
 
-    /// Says that the lines of `len` bytes from `at` join a batch: the caller is whoever needs them durable.
+    /// Says that the lines of `len` bytes from `at` join a batch: `#[track_caller]` names the code that needs them
+    /// durable.
     #[inline]
     #[track_caller]
     fn joined(&self, at: *const u8, len: usize) {

@@ -387,7 +387,7 @@ misuse! {
 }
 
 misuse! {
-    /// Who writes a policy promises that it stores what is published.
+    /// The author of a policy promises that it stores what is published.
     policy_without_a_promise ",E0200" {
         "struct Mine;
         // SAFETY: as for `LinkAndPersist`.

@@ -52,9 +52,9 @@ pub struct Step {
     pub what: What,
     /// To the bytes from here on; null for a fence.
     pub start: *const u8,
-    /// So many of them.
+    /// Number of bytes.
     pub len: usize,
-    /// Who asks for it.
+    /// The call site that asks for it.
     pub site: &'static Location<'static>,
 }
 
@@ -87,7 +87,7 @@ impl Step {
     }
 }
 
-/// Who watches.
+/// The observer.
 pub trait Watch: Send + Sync + 'static {
     /// A thread is about to take a step.
     #[inline(always)]
@@ -132,7 +132,7 @@ impl<W: Watch, M: Media> Watched<W, M> {
         Watched { watch, inner }
     }
 
-    /// Who watches.
+    /// The observer.
     pub fn watch(&self) -> &W {
         &self.watch
     }

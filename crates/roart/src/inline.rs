@@ -16,9 +16,9 @@
 //!    search.
 //! I2 Under the array's lock entries change: a value first, then the key word that makes it count, marked;
 //!    both are in one line, and stores to a line become durable in their order. When they are, the mark goes.
-//! I3 Who meets a mark makes the line durable before it acts on the entry, whichever generation has left the
-//!    mark: after a kill it may be all that tells. The first who takes the lock in a generation settles the
-//!    marks that a crash left.
+//! I3 A thread that meets a mark makes the line durable before it acts on the entry, whichever generation has left the
+//!    mark: after a kill the mark may be the only sign. The first holder of the lock in a generation settles the marks
+//!    that a crash left.
 //! I4 All keys of an array, removed ones included, share their bytes before its `from`. Like a leaf array, it
 //!    may move down, but never up.
 //! I5 A published array has at least one key. How many are present is volatile.
@@ -113,7 +113,7 @@ impl InlineEntry {
             return None;
         }
         let value = self.value.load(media);
-        // The word again: whoever has stored another value meanwhile had marked it before.
+        // The word again: a writer that has stored another value meanwhile marked it before.
         let word = self.key.load(media);
         if word & MARK != 0 {
             self.persist(media);

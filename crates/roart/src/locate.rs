@@ -236,8 +236,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let mut level = node.header().level(media);
         loop {
             match link.kind() {
-                // Inline leaf arrays have none, nor do those who ask need one there: all bytes in front of
-                // such an array are in the prefix of the node above it.
+                // Inline leaf arrays have none, and no caller needs one there: all bytes in front of such an array are
+                // in the prefix of the node above it.
                 Kind::Null | Kind::Inline => return Ok(None),
                 Kind::Leaf => return LeafRef::at(&self.heap, link).map(Some),
                 Kind::Array => {

@@ -10,7 +10,7 @@
 //! To other threads each looks like a single write. A write that does anything else, or meets the unexpected, ends the
 //! group and is carried out alone after it.
 //!
-//! I1 Who holds a group's locks waits for none.
+//! I1 The holder of a group's locks waits for no lock.
 //! I2 A group stores into a slot once, and has a key once.
 
 use crate::array::ArrayRef;
@@ -28,7 +28,7 @@ use pmem::{
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
-/// So many bytes of values end a group, and a value of more goes by itself: so long others wait for the locks.
+/// Bytes of values that end a group; a larger value is written alone. Bounds how long other writers wait for the locks.
 const BYTES: usize = 32 << 10;
 
 impl<M: Media, V: Variant> Roart<M, V> {
@@ -100,7 +100,7 @@ struct Together<'e, 'g, M: Media, P: Publication> {
     /// The leaves'; `None` once the group is committed.
     batch: Option<PersistBatch<'e, 'g, M>>,
     puts: Vec<Put<'e, 'g, M>>,
-    /// So many can join.
+    /// Maximum number of writes that can join.
     max: usize,
     /// What their values take.
     bytes: usize,

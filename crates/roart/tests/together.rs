@@ -261,7 +261,7 @@ impl Watch for Looks {
             What::Store => "store",
             _ => return,
         };
-        // Whoever looks has steps, too, and none of them is looked at.
+        // The observing reader takes steps, too; these are not observed.
         if let Some(mut hook) = HOOK.take() {
             hook(name);
             HOOK.set(Some(hook));

@@ -138,7 +138,7 @@ impl Server {
         Ok(())
     }
 
-    /// Serves until `shutdown`. What has arrived whole by then is answered.
+    /// Serves until `shutdown`. Requests that have arrived whole before it are answered.
     ///
     /// # Errors
     ///

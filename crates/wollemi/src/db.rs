@@ -65,7 +65,7 @@ pub(crate) trait Keeper: Alive {
     fn removal(&self) -> Box<dyn FnOnce() -> Result<(), Error>>;
 }
 
-/// The maps of a database, also for those who are no handle of it.
+/// The maps of a database, also for owners without a handle of it.
 pub(crate) struct Maps<M: Media> {
     pub store: Store<M>,
     held: Arc<Mutex<Held>>,
@@ -200,7 +200,8 @@ impl<M: Media> Db<M> {
             return Err(Error::MapExists(name.to_owned()));
         }
         let kind = wanted.unwrap_or(self.inner.index);
-        // Pinned, so that the heap does not wait for recovery, which may wait for a guard of who waits for the table.
+        // Pinned, so that the heap does not wait for recovery, which may wait for a guard of a thread that waits for
+        // the table.
         let _guard = heap::pin();
         let index = self.store().create(name, kind)?;
         held.hold(name, kind, &index);
@@ -298,8 +299,9 @@ impl<M: Media> Db<M> {
         self.store().recovery()
     }
 
-    /// Recovers in the calling thread, which holds no reader meanwhile, and returns how it ended: for who opens with
-    /// [no thread for it](crate::Options::recovery_threads) and chooses the time. Where recovery was started before, waits.
+    /// Recovers in the calling thread, which holds no reader meanwhile, and returns how it ended: for programs that
+    /// open with [no thread for it](crate::Options::recovery_threads) and choose the time. Where recovery was started
+    /// before, waits.
     pub fn recover(&self) -> Recovery {
         self.store().recover_here();
         self.recovery_progress()
@@ -411,7 +413,7 @@ impl<M: Media> Maps<M> {
         look(heap.pool())
     }
 
-    /// The map of this name, shared with all who have it.
+    /// The map of this name, shared with its other handles.
     pub fn find(&self, name: &str, wanted: Option<IndexKind>) -> Result<Option<Found>, Error> {
         self.find_in(&mut self.held(), name, wanted)
     }

@@ -1,4 +1,4 @@
-//! Entries, as those have them who read several at a time.
+//! Entries, as they are read several at a time.
 
 /// Large values end a batch early.
 pub(crate) const BATCH_BYTES: usize = 1 << 20;

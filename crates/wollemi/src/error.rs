@@ -42,7 +42,7 @@ pub enum Error {
     LeftOut {
         /// The map's name.
         name: String,
-        /// What holds it, and who has it.
+        /// The index that holds it, and which program has that index.
         index: String,
     },
     /// The map is held by another index than the one that was asked for.

@@ -1,4 +1,4 @@
-//! The list of all indexes: whoever makes or opens one by name, or finds one in a pool, asks here.
+//! The list of all indexes: code that makes or opens one by name, or finds one in a pool, asks here.
 //!
 //! A new index is a folder, an implementation of [`index::OnHeap`], and one entry below:
 //!

@@ -384,7 +384,7 @@ impl<R: Read> StreamReader<R> {
         Ok(bytes)
     }
 
-    /// Reads so many bytes into `stored`, which takes no more memory than there are bytes.
+    /// Reads this many bytes into `stored`, without allocating more than there are bytes.
     fn fill(&mut self, len: usize) -> Result<(), StreamError> {
         self.stored.clear();
         let read = (&mut self.input).take(len as u64).read_to_end(&mut self.stored)?;
@@ -395,7 +395,7 @@ impl<R: Read> StreamReader<R> {
 
 const CUT_SHORT: StreamError = StreamError::Damaged("its end is missing");
 
-/// Of a record, whose bytes are its kind and these parts, behind so many others.
+/// The checksum of a record whose bytes are its kind and these parts, and which has this number in the stream.
 fn checksum(records: u64, kind: u8, parts: &[&[u8]]) -> u64 {
     let mut sum = Xxh3::with_seed(records);
     sum.update(&[kind]);

@@ -48,8 +48,8 @@ fn open(folder: &tempfile::TempDir) -> Result<Hooked, Error> {
     options.open_on(folder.path().join("pool"), Watched::machine(Hooks))
 }
 
-/// Carries out `operation`, and before the `nth` load of it `write`, by another thread: whole, or up to where that waits for
-/// this one. `None` for the write if there are not so many loads.
+/// Carries out `operation`, and before the `nth` load of it `write`, by another thread: whole, or up to where that
+/// waits for this one. `None` for the write if there are fewer loads.
 fn amid<R>(
     nth: usize,
     operation: impl FnOnce() -> R,

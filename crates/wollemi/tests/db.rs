@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 use wollemi::{Db, Error, IndexError, IndexKind, Options, RecoveryState};
 
-/// So long a test waits before it takes it for a hang.
+/// Upper bound on any wait; beyond it the test counts as hung.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -137,7 +137,7 @@ fn a_dropped_map_leaves_nothing() -> Outcome {
     Ok(())
 }
 
-/// Whoever holds a map holds the pool: a second opener is refused until the last handle is gone.
+/// A handle of a map keeps the pool open: a second opener is refused until the last handle is gone.
 #[test]
 fn a_second_opener_is_refused() -> Outcome {
     let dir = tempfile::tempdir()?;

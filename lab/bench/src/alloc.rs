@@ -196,7 +196,7 @@ fn from_heap(heap: &Heap<Hardware>, chunks: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// The chunks, for whoever waits for the time to be over before they are freed.
+/// The chunks, returned so that the caller stops the clock before they are freed.
 fn from_malloc(chunks: usize) -> Result<Vec<Box<dyn Send>>, Error> {
     let media = Hardware::as_persistent();
     let mut kept: Vec<Box<dyn Send>> = Vec::with_capacity(chunks);

@@ -77,7 +77,7 @@ pub fn ready(line: &str) -> Result<(), Error> {
         .map_err(Error::Output)
 }
 
-/// In the other process: waits to be killed, or until whoever started it is gone or lets it end.
+/// In the child process: waits to be killed, or until its parent is gone or lets it end.
 pub fn wait_for_end() -> Result<(), Error> {
     std::io::stdin()
         .read_to_end(&mut Vec::new())

@@ -100,7 +100,8 @@ impl Timeline {
         }
     }
 
-    /// Notes that `ops` have been done since the last note, `since` the beginning; the last one took so long.
+    /// Notes that `ops` operations were done since the last note, `since` the beginning, and how long the last one
+    /// took.
     pub fn note(&mut self, since: Duration, ops: u64, took: Duration) {
         let ms = since.as_millis().min(u64::MAX.into()) as u64;
         while ms / self.slot_ms >= SLOTS as u64 {

@@ -25,7 +25,7 @@ pub const SAMPLE_EVERY: u32 = 32;
 /// When a pass ends, and how it is paced.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pace {
-    /// Ends after this time, if the steps last so long; in an open loop, with the last call that is due by then.
+    /// Ends after this time, or when the steps end before; in an open loop, with the last call that is due within it.
     pub time: Option<Duration>,
     /// Begins again when the steps are done, until the time is over.
     pub repeat: bool,

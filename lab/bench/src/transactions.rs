@@ -3,9 +3,9 @@
 //! A transaction reads a key of one map and a key of another, and writes both: it moves one from the first to the
 //! second.
 //!
-//! I1 All do the same transactions in the same loop: as many threads, the same keys in the same order, a commit that
-//!    survives `kill -9` and waits for no disk. Whoever meets a conflict runs the transaction again until it is
-//!    committed; only what is committed counts.
+//! I1 All engines run the same transactions in the same loop: as many threads, the same keys in the same order, a
+//!    commit that survives `kill -9` and waits for no disk. A thread that meets a conflict runs the transaction again
+//!    until it is committed; only commits count.
 //! I2 All are measured in turn within a round, and each is the first as often as the others; a ratio is formed within a
 //!    round, and its median and extremes over the rounds are reported.
 //! I3 After each measurement the sums of both maps are what the committed transactions make of them: an engine that has

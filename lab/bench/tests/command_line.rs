@@ -171,7 +171,7 @@ fn open_refuses_a_file_that_exists(pool: &Path) {
     assert_eq!(std::fs::read(pool).expect("the file"), b"mine");
 }
 
-/// `alloc` has an object for each allocator that there is, in the same order whoever went first.
+/// `alloc` prints an object for each allocator, always in the same order.
 fn alloc_measures_each_allocator() {
     let objects = objects("alloc --chunks 2k --rounds 3 --json", &[]);
     let names: Vec<_> = objects.iter().map(|object| &object["allocator"]).collect();

@@ -278,7 +278,7 @@ fn slot(random: &mut Random) -> u8 {
     random.below(of) as u8
 }
 
-/// Mostly small; sometimes of a class with few chunks a page, seldom of several pages.
+/// Mostly small; sometimes of a class with few chunks a page, rarely of several pages.
 fn put(random: &mut Random) -> (u8, Held) {
     let slot = slot(random);
     let len = match random.below(40) {

@@ -52,7 +52,7 @@ impl Coverage {
         only.map(|(_, &repair)| repair)
     }
 
-    /// Notes who stores in the log of a run, after a crash or without one.
+    /// Notes the call sites that store in the log of a run, after a crash or without one.
     pub(crate) fn note_stores(&mut self, log: &Log, after_a_crash: bool) {
         for event in &log.events {
             if !matches!(event.what, What::Store { .. }) {

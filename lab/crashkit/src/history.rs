@@ -7,7 +7,7 @@ pub struct History<O> {
     pub seed: u64,
     /// The operations.
     pub ops: Vec<O>,
-    /// So many of them are the preparation: what it leaves is durable, and crash points come after it.
+    /// The number of operations that are the preparation: its result is durable, and crash points come after it.
     pub prepared: u32,
     /// The others are dealt out to this many threads, one after the other.
     pub threads: u32,

@@ -87,7 +87,7 @@ pub struct Event {
     pub what: What,
     /// The logical thread that did it.
     pub thread: u32,
-    /// Who asked for it; for a batch's write-back, the first who joined the line to the batch.
+    /// The call site that asked for it; for a batch's write-back, the first that joined the line to the batch.
     pub site: Site,
 }
 

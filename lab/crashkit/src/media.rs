@@ -90,7 +90,7 @@ struct MediaState {
     slow: Mutex<Slow>,
 }
 
-/// Who asked for a line's write-back since it was last written back.
+/// The call sites that asked for a line's write-back since it was last written back.
 type Joins = HashMap<u64, Vec<Site>, BuildHasherDefault<LineHasher>>;
 
 /// What the common path does without.

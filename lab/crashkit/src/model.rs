@@ -13,8 +13,8 @@
 //! I4 What others see of a store past the cache is durable: it reaches them by way of memory. They see it
 //!    from its thread's next fence on.
 //!
-//! `line` has the contents that a line may have, `tracker` follows a log. Not here: who decides among the images (`choose`),
-//! and where they are (`media`).
+//! `line` has the contents that a line may have, `tracker` follows a log. Not here: the choice among the images
+//! (`choose`), and where they are kept (`media`).
 
 mod hash;
 mod line;

@@ -9,7 +9,7 @@ use std::ops::Range;
 /// What a mutant lacks of the program, at one of its persists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lacks {
-    /// The write-backs that its line of source asked for, with whoever else asked for the same.
+    /// The write-backs that its line of source asked for, with the other call sites that asked for the same.
     WriteBack,
     /// The fences of its line of source.
     Fence,

@@ -24,7 +24,7 @@ pub(crate) fn persist(site: Site, lacks: Lacks) -> Persist {
 /// A store that a failing image lacks.
 #[derive(Clone, Debug)]
 pub struct Missing {
-    /// Who made it.
+    /// The call site that made it.
     pub site: Site,
     /// The word: its offset in the pool divided by 8.
     pub word: u32,
@@ -253,7 +253,7 @@ impl Report {
         self.coverage.note_steps(log, from);
     }
 
-    /// Notes who has stored and asked for persists, after a crash or without one.
+    /// Notes the call sites that have stored and asked for persists, after a crash or without one.
     pub(crate) fn note_sites(&mut self, log: &Log, after_a_crash: bool) {
         self.coverage.note_stores(log, after_a_crash);
         for event in &log.events {

@@ -24,7 +24,7 @@ enum Bug {
     FlushStridesByOne,
     /// Replay believes what a page holds of an earlier use.
     StaleRecords,
-    /// Who writes the half does not fence; who makes it count does, for itself.
+    /// The thread that writes the half does not fence; the one that makes it count does, for itself.
     FencedByAccident,
     /// A change in place does not wait for a merge, which has copied the value already.
     InPlaceBesideMerge,

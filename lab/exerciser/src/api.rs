@@ -2,7 +2,7 @@
 //!
 //! A test holds this against the sources of the database, so that a function that nothing calls is known.
 
-use crate::op::{Op, Reading, Scanning, Seldom, Write};
+use crate::op::{Op, Rare, Reading, Scanning, Write};
 use crate::truth::Role;
 
 /// What each round uses, to open, to compare and to end.
@@ -96,7 +96,7 @@ pub(crate) fn functions(op: &Op, role: impl Fn(usize) -> Role) -> &'static [&'st
         Op::ReadSnapshot(..) => &["Snapshot::find_view", "View::get"],
         Op::Backup => &["Snapshot::backup", "Db::anonymous", "Db::restore"],
         Op::Watch(_) => &["Map::watch", "Watch::try_next"],
-        Op::Seldom(seldom) => of_seldom(seldom),
+        Op::Rare(rare) => of_rare(rare),
         Op::Create(_) => &["Db::map_with"],
         Op::Drop(_) => &["Db::drop_map"],
         Op::Count(_) => &["Map::count", "Map::is_empty"],
@@ -110,9 +110,9 @@ pub(crate) fn functions(op: &Op, role: impl Fn(usize) -> Role) -> &'static [&'st
     }
 }
 
-fn of_seldom(seldom: Seldom) -> &'static [&'static str] {
-    match seldom {
-        Seldom::About(_) => &[
+fn of_rare(rare: Rare) -> &'static [&'static str] {
+    match rare {
+        Rare::About(_) => &[
             "Map::name",
             "Map::index_kind",
             "Map::index",
@@ -120,23 +120,23 @@ fn of_seldom(seldom: Seldom) -> &'static [&'static str] {
             "Db::carried_out",
             "Db::recovery_progress",
         ],
-        Seldom::Ends(_) => &[
+        Rare::Ends(_) => &[
             "Map::first",
             "Map::last",
             "Map::len",
             "Map::is_empty",
             "Map::iter",
         ],
-        Seldom::Pop(_, false) => &["Map::pop_first"],
-        Seldom::Pop(_, true) => &["Map::pop_last"],
-        Seldom::Edit(..) => &["Map::edit_with"],
-        Seldom::Borrowed(..) => &[
+        Rare::Pop(_, false) => &["Map::pop_first"],
+        Rare::Pop(_, true) => &["Map::pop_last"],
+        Rare::Edit(..) => &["Map::edit_with"],
+        Rare::Borrowed(..) => &[
             "Reader::multi_get",
             "Reader::repin",
             "Reader::prefix",
             "Reader::iter",
         ],
-        Seldom::Views(..) => &[
+        Rare::Views(..) => &[
             "Snapshot::view",
             "Snapshot::maps",
             "Snapshot::memory",
@@ -147,7 +147,7 @@ fn of_seldom(seldom: Seldom) -> &'static [&'static str] {
             "View::iter",
             "View::contains",
         ],
-        Seldom::Transaction(_, _, _, true) => &[
+        Rare::Transaction(_, _, _, true) => &[
             "Db::begin",
             "Db::begin_owned",
             "Db::transact_owned",
@@ -160,12 +160,12 @@ fn of_seldom(seldom: Seldom) -> &'static [&'static str] {
             "Transaction::is_empty",
             "Transaction::commit",
         ],
-        Seldom::Transaction(..) => &["Db::transact_with", "Retry::new", "Retry::tries"],
-        Seldom::Wait(..) => &["Map::watch", "Watch::next_within"],
-        Seldom::Alive(..) => &["Expiring::map", "Expiring::range", "Expiring::get_with_life"],
-        Seldom::Relive(_, _, Some(_)) => &["Expiring::get_in", "Expiring::range_in", "Expiring::upsert_in"],
-        Seldom::Relive(..) => &["Expiring::get_in", "Expiring::range_in", "Expiring::remove_in"],
-        Seldom::Typed => &[
+        Rare::Transaction(..) => &["Db::transact_with", "Retry::new", "Retry::tries"],
+        Rare::Wait(..) => &["Map::watch", "Watch::next_within"],
+        Rare::Alive(..) => &["Expiring::map", "Expiring::range", "Expiring::get_with_life"],
+        Rare::Relive(_, _, Some(_)) => &["Expiring::get_in", "Expiring::range_in", "Expiring::upsert_in"],
+        Rare::Relive(..) => &["Expiring::get_in", "Expiring::range_in", "Expiring::remove_in"],
+        Rare::Typed => &[
             "TypedMap::new",
             "TypedMap::map",
             "TypedMap::key",

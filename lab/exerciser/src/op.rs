@@ -80,8 +80,8 @@ pub(crate) enum Op {
     Backup,
     /// Watches a private map, or compares what the watch has told.
     Watch(usize),
-    /// What is called more seldom.
-    Seldom(Seldom),
+    /// Functions that are called more rarely.
+    Rare(Rare),
     Create(usize),
     Drop(usize),
     Count(usize),
@@ -95,7 +95,7 @@ pub(crate) enum Op {
 
 /// Calls that few programs make. A map's number comes first, then a key's.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Seldom {
+pub(crate) enum Rare {
     /// What a map, and the database, tell of themselves.
     About(usize),
     /// Both ends of a private map, and a walk over all of it.
@@ -108,8 +108,8 @@ pub(crate) enum Seldom {
     Borrowed(usize, usize),
     /// Views of the snapshot held, from one key to another.
     Views(usize, usize, usize),
-    /// Puts a key, if it is absent, in a transaction begun and committed by hand; or else by one that is tried so
-    /// often.
+    /// Puts a key, if it is absent, in a transaction begun and committed by hand; or else by one that is retried up to
+    /// this number of times.
     Transaction(usize, usize, Val, bool),
     /// Puts a key of a private map and waits until a watch tells of it.
     Wait(usize, usize, Val),
@@ -251,7 +251,7 @@ impl Drawer {
             94_540..96_500 => Op::ReadSnapshot(slot, n),
             96_500..96_540 => Op::DropSnapshot,
             96_540..96_542 => Op::Backup,
-            96_542..96_800 => Op::Seldom(self.seldom(plan, truth, slot, n)),
+            96_542..96_800 => Op::Rare(self.rare(plan, truth, slot, n)),
             96_980..97_000 => Op::Watch(self.private(plan)),
             97_000..97_002 => {
                 let slot = self.private(plan);
@@ -273,25 +273,25 @@ impl Drawer {
         }
     }
 
-    fn seldom(&mut self, plan: &Plan, truth: &Truth, slot: usize, n: usize) -> Seldom {
+    fn rare(&mut self, plan: &Plan, truth: &Truth, slot: usize, n: usize) -> Rare {
         let private = self.private(plan);
         let last = (n + self.random.index(60)).min(truth.maps[slot].values.len() - 1);
         let is_private = truth.maps[private].exists;
         match (self.random.below(10), plan.maps[slot].role) {
-            (0, _) if is_private => Seldom::Ends(private),
-            (1, _) if is_private => Seldom::Pop(private, self.random.one_in(2)),
+            (0, _) if is_private => Rare::Ends(private),
+            (1, _) if is_private => Rare::Pop(private, self.random.one_in(2)),
             (2, _) if is_private => {
                 let key = self.random.index(truth.maps[private].values.len());
-                Seldom::Wait(private, key, self.value())
+                Rare::Wait(private, key, self.value())
             }
-            (3, Role::Expiring) => Seldom::Alive(slot, n, last),
-            (4, Role::Expiring) => Seldom::Relive(slot, n, self.maybe()),
-            (3, _) => Seldom::Edit(slot, n, self.maybe()),
-            (4, _) => Seldom::Transaction(slot, n, self.value(), self.random.one_in(2)),
-            (5, _) => Seldom::Borrowed(slot, n),
-            (6 | 7, _) => Seldom::Views(slot, n, last),
-            (8, _) => Seldom::Typed,
-            _ => Seldom::About(slot),
+            (3, Role::Expiring) => Rare::Alive(slot, n, last),
+            (4, Role::Expiring) => Rare::Relive(slot, n, self.maybe()),
+            (3, _) => Rare::Edit(slot, n, self.maybe()),
+            (4, _) => Rare::Transaction(slot, n, self.value(), self.random.one_in(2)),
+            (5, _) => Rare::Borrowed(slot, n),
+            (6 | 7, _) => Rare::Views(slot, n, last),
+            (8, _) => Rare::Typed,
+            _ => Rare::About(slot),
         }
     }
 
@@ -427,7 +427,7 @@ impl Op {
                 effects.atomic = true;
                 effects.values.clone_from(changes);
             }
-            &Op::Seldom(seldom) => effects.values.extend(seldom.effect(truth)),
+            &Op::Rare(rare) => effects.values.extend(rare.effect(truth)),
             &Op::Create(slot) => effects.map = Some((slot, true)),
             &Op::Drop(slot) => effects.map = Some((slot, false)),
             _ => {}
@@ -436,17 +436,17 @@ impl Op {
     }
 }
 
-impl Seldom {
+impl Rare {
     /// The key that it changes, and what that holds afterwards.
     fn effect(self, truth: &Truth) -> Option<(usize, usize, Option<Val>)> {
         match self {
-            Seldom::Pop(slot, last) => truth.end(slot, last).map(|(n, _)| (slot, n, None)),
-            Seldom::Edit(slot, n, new) | Seldom::Relive(slot, n, new) => Some((slot, n, new)),
-            Seldom::Transaction(slot, n, new, _) => {
+            Rare::Pop(slot, last) => truth.end(slot, last).map(|(n, _)| (slot, n, None)),
+            Rare::Edit(slot, n, new) | Rare::Relive(slot, n, new) => Some((slot, n, new)),
+            Rare::Transaction(slot, n, new, _) => {
                 let old = truth.value(slot, n);
                 Some((slot, n, old.or(Some(new))))
             }
-            Seldom::Wait(slot, n, new) => Some((slot, n, Some(new))),
+            Rare::Wait(slot, n, new) => Some((slot, n, Some(new))),
             _ => None,
         }
     }

@@ -215,7 +215,7 @@ impl Exercise {
         self.in_flight.iter().all(Option::is_none)
     }
 
-    /// A round in a process that is killed after `patience`. What it had acknowledged by then counts.
+    /// A round in a process that is killed after `patience`. What it had acknowledged before that counts.
     pub fn killed(&mut self, round: u64, patience: Duration, mut child: Command) -> Result<Done, Wrong> {
         let failed = |error: std::io::Error| error.to_string();
         Written::remove(&self.directory, self.plan.threads);

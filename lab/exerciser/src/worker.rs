@@ -1,10 +1,10 @@
 //! A thread that calls the database and compares each answer with what it knows.
 //!
 //! Here are reads, writes and scans; `atomic` has batches and transactions, `views` snapshots, backups and watches,
-//! `seldom` what few programs call.
+//! `rare` functions that few programs call.
 
 mod atomic;
-mod seldom;
+mod rare;
 mod views;
 
 use crate::keys::owner;
@@ -256,7 +256,7 @@ impl<'d> Worker<'d> {
                 None
             }
             Op::Backup => self.backup()?,
-            &Op::Seldom(seldom) => self.seldom(seldom, truth)?,
+            &Op::Rare(rare) => self.rare(rare, truth)?,
             &Op::Watch(slot) if truth.maps[slot].exists => self.watch(slot, truth)?,
             &Op::Create(slot) => {
                 self.map(slot)?;

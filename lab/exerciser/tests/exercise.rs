@@ -192,7 +192,7 @@ fn main() -> ExitCode {
         openings: false,
     };
     let (mut called, mut kills, mut refused) = (BTreeSet::new(), 0, 0);
-    // What is seldom may not come in one run.
+    // A single run may miss rare calls.
     for turn in 0..RUNS {
         let settings = Settings {
             seed: settings.seed + 1000 * turn,

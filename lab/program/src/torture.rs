@@ -68,7 +68,7 @@ pub struct Args {
     /// its threads share
     #[arg(long, default_value_t = 8, value_name = "N")]
     aimed: u32,
-    /// Of `log` and `disk`: damage so many files, and open what is left [default: one for each ten states]
+    /// With `log` and `disk`: damage this many files, and open what is left [default: one for each ten states]
     #[arg(long, value_name = "N")]
     damage: Option<u64>,
     /// Report as JSON, one object a line for each index and model
@@ -345,7 +345,7 @@ mod tests {
         );
         let report = explorer.report();
         assert!(report.mutants.1 > 0, "{last}");
-        // Who shrinks asks too, and is not the last to be told.
+        // Shrinking asks as well, and is not the last to ask.
         assert!(messages.len() <= 41, "it ends when it is told to");
     }
 }

@@ -14,7 +14,7 @@ pub struct Bounds {
     pub steps: usize,
     /// Images of one moment, at most.
     pub images: usize,
-    /// One image in so many goes on and crashes again, and so does what each process leaves at its end.
+    /// One image in this many goes on and crashes again, and so does the image at each process's end.
     pub again: u64,
     /// No further history begins after this many.
     pub histories: u64,

@@ -39,7 +39,7 @@ pub fn of_map(seed: u64, ops: usize, threads: u32) -> History<Op> {
 
 struct Maker {
     random: Random,
-    /// So many of the last keys are chosen half of the time.
+    /// Number of the last keys that are chosen half of the time.
     hot: usize,
     /// Whether there are values of other lengths than eight bytes.
     odd_values: bool,
@@ -158,7 +158,7 @@ impl Maker {
         self.random.pick(&self.keys[first..]).clone()
     }
 
-    /// Mostly of eight bytes, which some structures keep in place; seldom so long that it takes pages of its own.
+    /// Mostly of eight bytes, which some structures keep in place; rarely long enough for pages of its own.
     fn value(&mut self) -> Bytes {
         let len = match self.random.below(100) {
             _ if !self.odd_values => 8,

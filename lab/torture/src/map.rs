@@ -236,7 +236,7 @@ impl Subject for OfIndex {
         }
         // What was in flight comes up at any of these.
         let first = random.below(3) as usize;
-        // Few, mostly; more take what recovery has found free, and show who still leads there.
+        // Few, mostly; more take what recovery has found free, and show which links still lead there.
         let count: usize = if random.below(4) == 0 { 24 } else { 4 };
         let mut ops = Vec::new();
         for number in 0..count {

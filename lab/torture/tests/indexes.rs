@@ -68,8 +68,9 @@ fn what_was_acknowledged_is_there_in_other_models() {
     }
 }
 
-/// What a killed process had stored and not persisted is seen after it, and acted upon: whoever does so persists it, or
-/// a loss of power takes it away. (Of values stored in place, and of the end of the allocated pages, it once did.)
+/// What a killed process had stored and not persisted is seen after it, and acted upon: a thread that acts on it must
+/// persist it, or a loss of power takes it away. (Of values stored in place, and of the end of the allocated pages, it
+/// once did.)
 #[test]
 fn what_was_seen_after_a_kill_is_there() {
     for kind in whole_and_variants() {

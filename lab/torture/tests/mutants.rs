@@ -65,7 +65,7 @@ fn a_reader_beside_a_writer(seed: u64) -> History<Op> {
     }
 }
 
-/// Histories of all kinds, and of readers beside a writer, who persist what they meet under way.
+/// Histories of all kinds, and of readers beside a writer, which persist what they meet in flight.
 fn of_map_and_readers(seed: u64, threads: u32) -> History<Op> {
     match seed {
         38.. => a_reader_beside_a_writer(seed),
@@ -135,8 +135,8 @@ fn persists_of_batches_are_needed() {
     assert!(killed(&own, "wollemi/src/write/own.rs") >= 4);
 }
 
-/// So many persists of each of the other radix indexes, and of P-HOT, are missed, in a few histories. (That the rest stays for a
-/// reason takes more of them: `wollemi-lab torture --mutants`.)
+/// A few histories miss this many persists of each of the other radix indexes and of P-HOT. (To show that the others
+/// stay for a reason takes more histories: `wollemi-lab torture --mutants`.)
 #[test]
 fn persists_of_other_indexes_are_missed() {
     for (kind, folder, least) in [

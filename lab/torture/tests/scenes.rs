@@ -8,7 +8,7 @@ use wollemi::indexes::IndexKind;
 use wollemi_torture::history;
 use wollemi_torture::map::Op;
 
-/// So many histories of several threads that are of this kind.
+/// `count` histories of several threads that are of this kind.
 fn histories(count: usize, is_one: impl Fn(&History<Op>) -> bool) -> impl Iterator<Item = History<Op>> {
     let all = (0..).map(|seed| history::of_map(seed, 40, 2 + seed as u32 % 3));
     all.filter(is_one).take(count)

@@ -112,9 +112,9 @@ impl Choice for Fingerprints {
 }
 
 impl Options {
-    /// The options of whoever gives none: the default ones, or the [smallest](Options::SMALL) on a media whose threads
-    /// take turns, which would wait for a thread of the tree's own for ever, and whose histories are short; and what is
-    /// chosen.
+    /// The options where none are given: the default ones, or the [smallest](Options::SMALL) on a media whose threads
+    /// take turns, since these would wait for ever for the tree's own thread, and whose histories are short; and the
+    /// merge policy.
     pub(crate) fn on<M: Media, C: Choice>() -> Options {
         let mut options = if M::TAKES_TURNS {
             Options::SMALL
@@ -125,8 +125,8 @@ impl Options {
         options
     }
 
-    /// Trees of a few dozen keys are merged every few writes, by who writes, and their leaves split and are consolidated:
-    /// for tests that are to meet every phase of a merge.
+    /// Trees of a few dozen keys are merged every few writes, by the writer, and their leaves split and are
+    /// consolidated: for tests that must meet every phase of a merge.
     pub const SMALL: Options = Options {
         merge_threshold: 0.1,
         merge_floor: 12,

@@ -13,8 +13,8 @@
 //!    may be under way into the base tree, and n + 2.
 //! I2 The version tells which half of all leaves' metadata counts, and which head. The other half may hold anything
 //!    while a merge is under way, and after a crash.
-//! I3 Whoever acts on what another process has left here [persists](Root::persist_seen) it first: that process may have
-//!    been killed between a store and its fence.
+//! I3 A thread that acts on what another process has left here [persists](Root::persist_seen) it first: that process
+//!    may have been killed between a store and its fence.
 //! I4 The links of a log that is not alive are null, or lead to pages with its number, or an older one; they are made
 //!    null before these pages serve again.
 

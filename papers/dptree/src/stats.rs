@@ -108,7 +108,7 @@ impl Progress {
 }
 
 impl Stats {
-    /// For whoever knows nothing of DPTrees.
+    /// As the contract reports merges, without DPTree's own terms.
     pub(crate) fn merges(self) -> Merges {
         Merges {
             gathered: self.front as u64,

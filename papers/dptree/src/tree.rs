@@ -1,4 +1,4 @@
-//! The trees together: front, middle and base, and who may change them when (DPTree §3.2, Fig. 6).
+//! The trees together: front, middle and base, and which thread may change them when (DPTree §3.2, Fig. 6).
 //!
 //! Readers load the three as one value under a guard and ask front, middle and base in turn; writers do so inside the
 //! [`Gate`], so that the three stay what they are until the write has ended.

@@ -1,5 +1,5 @@
-//! Who merges, and when: the background thread, or the writer that has filled the front; and how writers that outrun it
-//! are held back.
+//! When a merge runs, and in which thread: the background thread, or the writer that has filled the front; and how
+//! writers that outrun it are slowed.
 //!
 //! I1 A write that was acknowledged is not undone by a merge that fails: writers go on, and it is tried again later.
 //! I2 Writers wait while a merge runs that the front has outrun, or recovery's trace keeps one from beginning; but only

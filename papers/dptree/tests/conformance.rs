@@ -17,7 +17,7 @@ trait Choice {
 /// The default ones: few merges, but for the suite's own.
 struct Default;
 
-/// Small trees that are merged all the time, by whoever writes.
+/// Small trees that are merged all the time, by the writers.
 struct Inline;
 
 /// The same, in the background, with threads that merge and replay side by side.

@@ -31,7 +31,7 @@ fn rig(numbers: impl IntoIterator<Item = u64>) -> Rig {
     rig
 }
 
-/// What replacing a chain by a base of so many pairs costs, of a leaf that takes all keys: its lines, and the head.
+/// The cost of replacing a chain by a base of this many pairs, in a leaf that takes all keys: its lines, and the head.
 fn consolidation(pairs: u64) -> Cost {
     let bytes = 32 + 16 * pairs.div_ceil(64) + 16 * pairs;
     (bytes.div_ceil(64) + 1, 2)

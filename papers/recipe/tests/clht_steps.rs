@@ -23,8 +23,8 @@ fn pairs_of_one_bucket() -> impl Iterator<Item = Pair> {
     keys.zip((100_u64..).map(u64::to_le_bytes))
 }
 
-/// Reads a table that holds `stays` and `first`, whose slot serves the pairs of `next`, one after the other, after the `nth`
-/// load of the read. `false` if there are not so many loads.
+/// Reads a table that holds `stays` and `first`, whose slot serves the pairs of `next`, one after the other, after the
+/// `nth` load of the read. `false` if there are fewer loads.
 fn amid(
     (stays, first): (Pair, Pair),
     next: Vec<Pair>,

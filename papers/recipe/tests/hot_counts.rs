@@ -184,7 +184,7 @@ fn load(keys: usize, mut key: impl FnMut(&mut Random) -> Vec<u8>) -> (f64, f64, 
 }
 
 /// Of random integers: the paper's 7, 5 are kept, and every insert has two fences. The tree is low, and a key takes at
-/// most so many bytes, of which its leaf is 24.
+/// most this many bytes, of which its leaf is 24.
 #[test]
 fn averages_of_integers() {
     let (write_backs, fences, form) = load(1 << 17, |random| random.number().to_be_bytes().to_vec());

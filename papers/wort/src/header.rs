@@ -9,8 +9,8 @@
 //! ```
 //!
 //! I1 The header changes by one failure-atomic store, so depth and prefix always fit each other (§3.4).
-//! I2 Depth + length is the node's *level*, the digit it branches on, and never changes while the node lives:
-//!    whoever comes to a node, by an old link or a new one, finds the right child.
+//! I2 Depth + length is the node's *level*, the digit it branches on, and never changes while the node lives: a reader
+//!    that comes to a node, by an old link or a new one, finds the right child.
 //! I3 A depth other than the one at which a walk arrives says that the prefix is not the one between the node
 //!    and its parent: a split is under way or was cut short by a crash, or the node has taken its parent's
 //!    place. The keys below the node, any one of them, tell the right prefix (Algorithm 2).

@@ -80,7 +80,7 @@ impl Hasher for Identity {
 
 type Shard = HashMap<u64, Object, BuildHasherDefault<Identity>>;
 
-/// Calls with different numbers seldom meet at a lock.
+/// Calls with different numbers rarely share a lock.
 const SHARDS: usize = 16;
 
 static NEXT: AtomicU64 = AtomicU64::new(1);

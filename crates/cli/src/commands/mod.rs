@@ -92,7 +92,7 @@ impl Command {
     }
 }
 
-/// So many entries, for people.
+/// A number of entries in words.
 fn in_words(entries: u64) -> String {
     format!(
         "{} {}",

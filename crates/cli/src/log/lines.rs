@@ -1,7 +1,7 @@
 //! Lines on their way to the standard error stream, which a thread of its own writes: a server serves its clients, whether or
 //! not anybody takes what it says.
 //!
-//! I1 Who tells a line never waits: where [`MAX`] of them wait to be taken, it is dropped.
+//! I1 Logging a line never waits: if [`MAX`] lines are queued, it is dropped.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};

@@ -125,7 +125,7 @@ fn acknowledged_operations_survive_kill_9(kind: IndexKind, kills: u64) {
     }
 }
 
-/// A place, and how often it is passed before the child ends there: mostly seldom.
+/// A place, and how often the child passes it before it ends there: mostly a few times.
 fn aim(kind: IndexKind, random: &mut Random) -> Aim {
     let parts = Aim::all(kind);
     let bits = random.below(13);

@@ -123,8 +123,8 @@ fn files_follow_the_limit_on_connections() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// What flags say of who comes in, where, and with how much holds. Passwords that have changed hold from the next reload on,
-/// for logins from then on, and a file of them that is wrong changes nothing.
+/// The flags for passwords, addresses and limits take effect. Changed passwords count from the next reload on, for
+/// later logins; an invalid file of passwords changes nothing.
 #[test]
 fn flags_and_passwords_hold() {
     let pool = Pool::new();

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use wollemi_heap::{Access, Error, Guard, Heap, Trace, Tracers, footprint, pin};
 
-/// So long a wait for other threads may take on a busy machine; one that takes longer hangs.
+/// Upper bound on any wait for other threads, on a busy machine; beyond it the test counts as hung.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Lets everything retired come back: guards of other tests in this process may hold it up for a while.

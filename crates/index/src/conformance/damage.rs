@@ -279,6 +279,6 @@ pub fn checks_find_damage<I: OnHeap<Media = Hardware>>() {
             missed.push((at, bit));
         }
     }
-    // So many more that no seed is unlucky.
+    // A bound far above the usual number, so that no seed fails by chance.
     assert!(missed.len() <= images / 10, "missed: {missed:x?}");
 }

@@ -121,7 +121,7 @@ pub trait Subject: Sized {
     /// return to what they were at first when the index has been emptied and all epochs have passed.
     fn used(&self) -> Option<u64>;
 
-    /// So long that may take: guards of other tests in the process hold it up.
+    /// Upper bound on that wait: guards of other tests in the process may delay it.
     const PATIENCE: Duration = PATIENCE;
 
     /// As [`OnHeap::IS_LOCK_FREE`](crate::OnHeap::IS_LOCK_FREE).

@@ -25,7 +25,7 @@ impl Plan {
         }
     }
 
-    /// So many times the work.
+    /// The plan with its work multiplied by `scale`.
     pub fn scaled(self, scale: f64) -> Plan {
         Plan {
             scale: self.scale * scale,
@@ -88,7 +88,7 @@ impl Random {
         &from[self.below(from.len())]
     }
 
-    /// So many random bytes.
+    /// `len` random bytes.
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
         let words = (0..len.div_ceil(8)).flat_map(|_| self.number().to_le_bytes());
         words.take(len).collect()

@@ -4,7 +4,7 @@ use heap::{Heap, Stats};
 use pmem::Media;
 use std::time::{Duration, Instant};
 
-/// So long nothing takes that ends: what takes longer hangs.
+/// Upper bound on any wait; beyond it the test counts as hung.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Looks again and again, and lets the epoch move on between, until it is so.

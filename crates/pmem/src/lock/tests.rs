@@ -118,7 +118,7 @@ fn any_old_word_is_free() {
     }
 }
 
-/// An object that was replaced is never locked again in its generation, and those who wait for it are told.
+/// An object that was replaced is never locked again in its generation, and the threads that wait for it learn so.
 #[test]
 fn an_obsolete_object_is_not_locked() {
     let (media, lock, waiting) = (&media(), &GenerationLock::new(1), &AtomicBool::new(false));

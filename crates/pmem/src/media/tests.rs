@@ -51,8 +51,8 @@ impl Watch for Told {
     }
 }
 
-/// A draft is told when it begins and when it ends; a line's write-back is known by who joined it, the fence by who
-/// called it; the publication, whose mark alone is not persisted, by its own calls.
+/// The media hears when a draft begins and ends. A line's write-back names the call that joined it, a fence its caller,
+/// and a publication, whose mark alone is not persisted, its own calls.
 #[test]
 fn a_publication_is_told_step_by_step() {
     let told = Told::default();
@@ -86,7 +86,7 @@ fn a_publication_is_told_step_by_step() {
     assert_eq!(lines, [2, 2, 3, 3, 4, 5, 5, 5]);
 }
 
-/// Taking a mark away is told as such, whoever does it; so is metadata that is persisted after all.
+/// The media hears of each mark that is taken away, by any caller, and of metadata that is persisted after all.
 #[test]
 fn what_recovery_ignores_is_told_as_such() {
     let told = Told::default();

@@ -12,7 +12,7 @@ pub(crate) const SYNC: Option<MapFlags> = Some(MapFlags::SHARED_VALIDATE.union(M
 /// How huge pages are asked for.
 pub(crate) const HUGE_PAGES: Option<Advice> = Some(Advice::LinuxHugepage);
 
-/// Whether the system gives huge pages to those who ask.
+/// Whether the system gives huge pages on request.
 pub(crate) fn gives_huge_pages() -> bool {
     std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
         .is_ok_and(|setting| !setting.contains("[never]"))

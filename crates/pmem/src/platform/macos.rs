@@ -61,7 +61,7 @@ pub(crate) fn punch(_: impl AsFd, _: u64, _: u64) -> Result<(), Errno> {
     Err(Errno::OPNOTSUPP)
 }
 
-/// The system does not tell who has a `flock`.
+/// The system does not report which process holds a `flock`.
 pub(crate) fn lock_holder(_: u64, _: u64) -> Option<u32> {
     None
 }

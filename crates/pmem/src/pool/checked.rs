@@ -43,7 +43,7 @@ impl CheckedWord {
         self.0.store(seal(value), batch);
     }
 
-    /// Makes the value that is there durable, whoever stored it; durable once the batch is fenced.
+    /// Makes the present value durable once the batch is fenced, whichever thread stored it.
     #[inline]
     #[track_caller]
     pub fn persist_seen<M: Media>(&self, batch: &PersistBatch<'_, '_, M>) {

@@ -34,7 +34,7 @@ pub(super) struct Mapping {
     reserved: usize,
 }
 
-// SAFETY: an address range; who reads and writes there is the affair of `Pool` and the words.
+// SAFETY: an address range; `Pool` and the words govern reads and writes of it.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -156,7 +156,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range is ours, and whoever borrows from it borrows from the pool that owns this.
+        // SAFETY: the range is ours, and each borrow from it borrows from the pool that owns this.
         let unmapped = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.reserved) };
         debug_assert!(unmapped.is_ok(), "a mapping is unmapped whole");
     }

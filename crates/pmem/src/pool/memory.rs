@@ -83,8 +83,8 @@ impl Memory {
     /// while a draft is being written there.
     pub unsafe fn words(&self) -> &[AtomicU64] {
         let start = self.place.mapping.start().cast::<AtomicU64>();
-        // SAFETY: all of the mapping is backed and lives as long as `self`; any bytes are a valid word; who changes
-        // them keeps to the contract above.
+        // SAFETY: all of the mapping is backed and lives as long as `self`; any bytes are a valid word; code that
+        // changes them keeps to the contract above.
         unsafe { std::slice::from_raw_parts(start.as_ptr(), (self.len / 8) as usize) }
     }
 

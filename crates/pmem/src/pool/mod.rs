@@ -213,7 +213,7 @@ impl<M: Media> Pool<M> {
     #[inline]
     #[expect(clippy::len_without_is_empty, reason = "a pool always has its first page")]
     pub fn len(&self) -> u64 {
-        // Acquire: what was mapped before the length was stored can be reached by whoever sees the length.
+        // Acquire: a thread that sees the length can reach what was mapped before the length was stored.
         self.len.load(Ordering::Acquire)
     }
 

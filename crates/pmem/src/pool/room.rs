@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-/// How much a pool may grow by beyond what is asked for, so that it grows seldom.
+/// How much a pool may grow by beyond what is asked for, so that it grows rarely.
 const GROW_AHEAD: u64 = 64 << 20;
 
 impl<M: Media> Pool<M> {

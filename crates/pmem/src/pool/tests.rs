@@ -45,8 +45,8 @@ fn bytes_at(pool: &Pool, bytes: u64, len: usize) -> Result<&[u8], Fault> {
     unsafe { pool.bytes(offset(bytes), len) }
 }
 
-/// What `run` returns to a user without privileges, who may not do what permissions forbid. The superuser becomes one
-/// for a thread; `None` where the system cannot change the user of one thread.
+/// Runs `run` as an unprivileged user, to whom permissions apply. The superuser switches one thread to such a user;
+/// `None` where the system cannot change the user of one thread.
 fn unprivileged<R: Send>(run: impl FnOnce() -> R + Send) -> Option<R> {
     if !rustix::process::geteuid().is_root() {
         return Some(run());

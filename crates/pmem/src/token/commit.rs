@@ -84,8 +84,8 @@ impl CommitWord {
 }
 
 impl CommitWord {
-    /// Sets the mark and leaves the value, for whoever holds the lock on the word and is about to store into the batch what
-    /// readers make durable when they meet the mark behind it: a value beside the word that changes in place.
+    /// Sets the mark and leaves the value. For a caller that holds the word's lock and is about to change, in this
+    /// batch, a value beside the word in place: readers that meet the mark make that value durable.
     #[inline]
     #[track_caller]
     pub fn mark<'a, 'e, M: Media>(&'a self, batch: &PersistBatch<'e, 'a, M>) -> Marked<'a, 'e, M> {
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!((found, seen), (6, vec![2, 4, 6]));
     }
 
-    /// A word that is not known to be durable is made so by who meets it, until its holder settles it.
+    /// A reader that meets a word not known to be durable makes it so, until its holder settles it.
     #[test]
     fn marked_words_are_persisted_by_their_readers() {
         let toy = Toy::new();

@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 
-/// Who lent the chunk of a draft, and takes it back.
+/// The allocator that lent the chunk of a draft, and takes it back.
 pub trait Lender: Send + Sync {
     /// Takes back the chunk of `len` bytes at `offset`, which was never reachable.
     fn give_back(&self, offset: Offset, len: usize);

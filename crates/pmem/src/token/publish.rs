@@ -23,7 +23,7 @@ pub unsafe trait Publication: Send + Sync + 'static {
     fn settle<M: Media>(media: &M, slot: &PSlot, word: u64);
 }
 
-/// A mark in the slot until the store is durable; whoever meets the mark persists the slot itself.
+/// A mark in the slot until the store is durable; a reader that meets the mark persists the slot itself.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkAndPersist;
 

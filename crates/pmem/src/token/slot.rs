@@ -1,10 +1,11 @@
 //! Slots: where objects become reachable.
 //!
 //! I1 A link in a slot names an object that was durable before the link was stored.
-//! I2 A marked link is perhaps not durable in the slot itself; whoever loads it makes it so before acting on it.
+//! I2 A marked link is perhaps not durable in the slot itself; a thread that loads it makes it so before acting on it.
 //! I3 A reader leaves the mark alone. Between its persist and any later step of its own the slot may have held other
 //!    links and hold the same one again (null; an object that hung here before), published anew and not durable yet.
-//!    The publisher takes the mark away; a mark that a crash left, the first who holds the lock on the slot after it.
+//!    The publisher takes the mark away; the first holder of the slot's lock after a crash takes away a mark that the
+//!    crash left.
 
 use super::{Brand, Contended, Durable, Fenced, PersistBatch, Persisted, Publication};
 use crate::{Link, Media, Persistent, Purpose, Tag, candidates};
@@ -80,7 +81,7 @@ impl PSlot {
         })
     }
 
-    /// What every reader is promised, whoever it is: these two lines of source are where it is kept.
+    /// Every reader's guarantee is kept by these two lines of source.
     #[cold]
     #[inline(never)]
     fn persist<M: Media>(&self, media: &M) {
@@ -217,7 +218,7 @@ impl<'a, P: Publication, M: Media> Published<'a, P, M> {
         Durable(())
     }
 
-    /// Has the slot persisted with others, by the fence of a batch. Whoever publishes under a lock on the slot keeps it until
+    /// Persists the slot with others, by the fence of a batch. A publisher that holds a lock on the slot keeps it until
     /// [`Joined::durable`].
     #[inline]
     #[track_caller]

@@ -191,8 +191,8 @@ fn the_tail_is_the_rest_of_the_chunk() {
     });
 }
 
-/// Whoever loads a link that is perhaps not durable yet makes it so: a write-back and a fence, until the publisher has
-/// committed.
+/// A thread that loads a link that is perhaps not durable yet makes it so: a write-back and a fence, until the
+/// publisher has committed.
 #[test]
 fn a_reader_helps() {
     let toy = Toy::new();
@@ -211,7 +211,7 @@ fn a_reader_helps() {
     assert_eq!(cost(&toy, |media| slot.load(media)), (Counts::default(), link));
 }
 
-/// A mark that a crash left in the slot is taken away by whoever settles the slot.
+/// Settling a slot takes away a mark that a crash left in it.
 #[test]
 fn a_mark_left_by_a_crash_is_settled() {
     let toy = Toy::new();

@@ -225,7 +225,7 @@ impl InlineRef<'_> {
         let keys = || from_fn(|i| if head(i) { HEAD } else { entries[i].key.peek(media) });
         let before: [u64; PER_LINE] = keys();
         let values: [u64; PER_LINE] = from_fn(|i| entries[i].value.peek(media));
-        // The words again: whoever has stored another value meanwhile had marked it before.
+        // The words again: a writer that has stored another value meanwhile marked it before.
         let after = keys();
         let changes = |i: usize| before[i] ^ after[i] | before[i] & MARK;
         if changes(0) | changes(1) | changes(2) | changes(3) != 0 {

@@ -27,8 +27,8 @@ fn wait_for(flag: &AtomicBool) {
 }
 
 /// A thread that replaces a node is stopped between condemning it and publishing its successor. Other writers wait for
-/// the successor, and succeed. `others` put their key, or remove it if it is `pb`; the writer of [`FULL_ARRAY`] has the
-/// array locked by then, and is about to lock the node.
+/// the successor, and succeed. `others` put their key, or remove it if it is `pb`; the writer of [`FULL_ARRAY`] has
+/// locked the array when it waits, and is about to lock the node.
 fn writers_wait_for_the_successor(others: &[&'static str]) {
     let index = index();
     let put = |key: &[u8]| assert!(index.insert(key, b"old").expect("no error"));

@@ -1,7 +1,7 @@
 //! The places of scans that have not ended. As a cursor is a number and a place is a key, the server keeps the keys.
 //!
-//! A scan has one place, whatever its pages: a cursor that was gone on from is *spent*, and kept for a while only for
-//! who asks again because the answer was lost.
+//! A scan has one place, whatever its pages: a cursor from which the scan was continued is *spent*. It is kept for a
+//! while only for a client that asks again because the answer was lost.
 //!
 //! I1 A number is given once. Numbers begin at random, so that a number of an earlier server matches no scan, and are
 //!    far below 2^53, so that clients that hold numbers as floating point keep them exact.
@@ -119,7 +119,7 @@ mod tests {
         let kept = |i: usize| cursors.place(pages[i]) == Some(key(i));
         assert!((0..=2 * OPEN).all(|i| kept(i) == (i + SPENT >= 2 * OPEN)));
         assert_eq!(cursors.gone_on(pages[2 * OPEN], None), 0);
-        assert!(kept(2 * OPEN), "who has lost the last answer may ask again");
+        assert!(kept(2 * OPEN), "a client that lost the last answer may ask again");
     }
 
     /// Drops the oldest of the scans that their clients have not continued.

@@ -68,7 +68,7 @@ pub struct Databases {
     overlay: Arc<Mutex<Overlay>>,
     /// The stores in the transaction that runs, as they were before it.
     before: Mutex<Option<Begun>>,
-    /// Held by one to act alone, shared by all who do one thing at a time.
+    /// Held exclusively by a command that must run alone, shared by all others.
     gate: ShardedLock<()>,
     /// How often the gate was held by one.
     turns_alone: AtomicU64,
@@ -183,7 +183,7 @@ impl Databases {
         if let Some(store) = slot.get() {
             return Ok(Some(store.clone()));
         }
-        // Whoever panicked has filled the slot or not.
+        // A thread that panicked has filled the slot or not.
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(store) = slot.get() {
             return Ok(Some(store.clone())); // Another thread was faster.

@@ -52,7 +52,7 @@ impl Sketch {
             let old = word.load(Relaxed);
             if old >> shift & MAX < MAX {
                 let new = old + (1 << shift);
-                // Whoever was faster counts.
+                // A lost race loses the count; the sketch is an estimate.
                 grown |= word.compare_exchange(old, new, Relaxed, Relaxed).is_ok();
             }
         }

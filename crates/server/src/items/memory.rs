@@ -1,4 +1,4 @@
-//! How much the items may take, and who goes when that is too much.
+//! The memory limit of the items, and eviction.
 //!
 //! An item takes what its key and its value take, and [`PLACE`] bytes for its place in the index. A write says
 //! beforehand by how much items may grow by it ([`Memory::reserve`]), and is carried out when that fits beside all that
@@ -10,9 +10,10 @@
 //!    way, so that no two of them need more room between them than there can be. These never wait for a writer that
 //!    reserves.
 //!
-//! Who goes: a hand goes round all items in key order, [`STEP`] at a time. Of those that it comes to, dead ones go, and
-//! of the others the quarter that was asked for least (`frequency`); of equals, those stored first. Where live ones may
-//! not go, a write that finds no room has the hand look at [`LOOK`] items; the next write goes on from there.
+//! Eviction: a clock hand goes round all items in key order, [`STEP`] at a time. It removes the dead ones of these, and
+//! of the others the quarter that was asked for least (`frequency`); of equals, those stored first. Where live items
+//! may not be evicted, a write that finds no room has the hand look at [`LOOK`] items; the next write continues from
+//! there.
 
 use crate::items::frequency::Sketch;
 #[cfg(doc)]

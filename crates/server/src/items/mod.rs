@@ -1,4 +1,4 @@
-//! What both protocols share: items, what is done with them, and who goes when there are too many.
+//! What both protocols share: items, their operations, and eviction.
 //!
 //! | module      | what it holds                                               |
 //! |-------------|-------------------------------------------------------------|

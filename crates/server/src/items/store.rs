@@ -1,8 +1,8 @@
 //! The memcached commands' meaning, over any index.
 //!
 //! I1 Every change of an item is one edit of its key: atomic, and durable when the call returns.
-//! I2 A dead item (expired, or older than a `flush_all`) is absent for everyone. Whoever meets it may remove it, by an
-//!    edit that looks again.
+//! I2 A dead item (expired, or older than a `flush_all`) is absent for every command. A command that meets it may
+//!    remove it, by an edit that looks again.
 //! I3 In a transaction, edits are kept back until it is committed, and what is kept beside the index (the record, the
 //!    count) is as it was before if it is not.
 //! I4 A unique is taken inside the edit, under the lock on the key: of two items of one key the later has the larger.
@@ -96,7 +96,7 @@ pub struct Store {
     /// The next unique, and the one of the first edit.
     next: AtomicU64,
     first: u64,
-    /// As in the record, for those who only look.
+    /// As in the record, for readers.
     reserved: AtomicU64,
     flushed: AtomicU64,
     flush_at: AtomicU64,

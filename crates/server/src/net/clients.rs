@@ -1,4 +1,4 @@
-//! The connections that are open: how many, who they are, and a way to end one.
+//! The open connections: their number, their clients, and a way to end one.
 
 use crate::net::dialect::Dialect;
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ impl State {
 /// What a client has told of itself, and where it stands. Only Redis clients do.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// As whom it has come in; `None`: it has not said so.
+    /// The user that it has logged in as; `None` before a login.
     pub user: Option<Vec<u8>>,
     pub name: String,
     pub lib_name: String,

@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 4096;
 
-/// Who may use a unix socket: its owner.
+/// Permissions of a unix socket: its owner's alone.
 const MODE: u32 = 0o700;
 
 /// Where a server listens.

@@ -220,8 +220,7 @@ fn durations(text: &mut String, shared: &Shared) {
     }
 }
 
-/// The samples of one histogram: of its buckets, with how many were at most so much, the last of them all; and of their
-/// sum.
+/// The samples of one histogram: its cumulative buckets, the last of which counts all values, and the sum.
 fn whole(text: &mut String, name: &str, labels: &[(&'static str, String)], buckets: &[(f64, u64)], sum: f64) {
     for (bound, within) in buckets {
         let bound = match bound.is_infinite() {

@@ -175,7 +175,7 @@ fn a_command_may_have_very_many_arguments() {
     words[0] = "DEL".to_owned();
     words.extend((0..2 * PAIRS).map(|i| format!("k{i}")));
     client.ask(&resp(&words), &format!(":{PAIRS}\r\n"));
-    // So much would not be held: what is announced is refused when it comes, not before.
+    // The server could not hold this much: an announced length is refused when its data comes, not before.
     client.send(format!("*{}\r\n", i32::MAX).as_bytes());
     let mut other = server.connect_redis();
     other.ask("PING\r\n", "+PONG\r\n");

@@ -16,7 +16,7 @@ fn guarded(text: &str, name: &str) -> Config {
     }
 }
 
-/// Nothing is answered to those who do not say who they are, or say it wrongly.
+/// A client that has not logged in, or failed to, gets no answers.
 #[test]
 fn passwords_are_asked_for() {
     let config = guarded("# users\nann:secret\ndefault:pass word\n", "asked");
@@ -82,7 +82,7 @@ fn users_are_told_and_ended_by_name() {
         [&mut ann, &mut bob, &mut nobody].map(user),
         ["ann", "bob", "default"]
     );
-    // A client that fails to log in as another stays who it was.
+    // A client whose second login fails keeps its first user.
     ann.send(b"auth bob secret\r\n");
     assert!(ann.line().starts_with("-WRONGPASS"));
     assert_eq!(user(&mut ann), "ann");

@@ -11,7 +11,7 @@ use std::time::Duration;
 use wollemi::Db;
 use wollemi_server::{Address, Config, Protocol, Report, Server, Shutdown};
 
-/// So long a test waits, for an answer or for what must come to be, before it takes it for a hang.
+/// Upper bound on a test's wait for an answer or a state; beyond it the test counts as hung.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Running {

@@ -135,8 +135,8 @@ fn a_transaction_that_fails_has_changed_nothing() {
     );
 }
 
-/// A transaction that changes more than it may is refused as a whole, also when what it removes in the end would bring
-/// it below that again: something was not kept by then.
+/// A transaction that changes more than it may is refused as a whole, also when later removals would bring it below the
+/// limit again, since a change before them was not kept.
 #[test]
 fn too_large_a_transaction_is_refused_whatever_it_removes() {
     let committed = Arc::default();

@@ -52,7 +52,7 @@ pub(crate) struct Checkpoints<D: Disk> {
     sizes: Sizes,
 }
 
-/// What the manifest says, for those who cannot wait for a checkpoint to end.
+/// A copy of the manifest, for readers that cannot wait for a checkpoint to end.
 #[derive(Debug, Default)]
 struct AtHand {
     from: AtomicU64,

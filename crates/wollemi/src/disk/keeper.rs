@@ -1,8 +1,8 @@
 //! The thread that looks after a database of level `disk`: it notes how much of the log the pool holds, and takes checkpoints
 //! when they are due.
 //!
-//! It lives as long as the handles of the database and its maps do, and holds the pool open only while they do: whoever
-//! drops the last of them stops it, and waits for it. A checkpoint that is under way is given up then.
+//! It lives as long as the handles of the database and its maps do, and holds the pool open only while they do: the
+//! drop of the last one stops it, and waits for it. A checkpoint that is under way is given up then.
 
 use crate::db::{Keeper, Maps};
 use crate::disk::checkpoint::Checkpoints;
@@ -22,14 +22,14 @@ const REPLAYED: u64 = 4 << 20;
 /// How often the thread looks by itself.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A checkpoint is due when the log has grown by so much since the last one, or by as much as the last full one has, if that
-/// is more, and in any case when it has grown by half of its limit.
+/// Minimum growth of the log before the next checkpoint. A checkpoint is due when the log has grown by this much since
+/// the last one, or by the size of the last full one if that is more, and in any case by half of the log's limit.
 const DUE: u64 = 64 << 20;
 
 /// After a checkpoint that has failed, the next one is tried after this time.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
-/// What the thread and those who call it share.
+/// State shared by the thread and its callers.
 pub(crate) struct KeeperState<D: Disk, M: Media> {
     pub log: Arc<Log<D>>,
     pub checkpoints: Checkpoints<D>,
@@ -75,7 +75,7 @@ impl Bell {
         self.changed.notify_all();
     }
 
-    /// Waits until it rings, or for so long; whether it has rung.
+    /// Waits until the bell rings, or for the given time; returns whether it has rung.
     fn wait(&self, time: Duration) -> bool {
         let quiet = |rung: &mut bool| !*rung && !self.stop.load(SeqCst);
         let waited = self.changed.wait_timeout_while(self.lock(), time, quiet);

@@ -53,8 +53,7 @@ impl Expiring {
     /// Goes through the map once, unless it is stopped or meets an error.
     fn sweep_round(&self, shared: &SweeperState) {
         let mut cursor = None;
-        // A full or damaged pool, or another's values: whoever reads and writes gets the error. The next round tries
-        // again.
+        // A full or damaged pool, or a foreign value: reads and writes return the error. The next round tries again.
         while let Ok(swept) = self.sweep(&mut cursor, STEP) {
             shared.removed.fetch_add(swept.removed as u64, Relaxed);
             if cursor.is_none() || shared.stops_within(Duration::ZERO) {
@@ -72,7 +71,7 @@ struct SweeperState {
 }
 
 impl SweeperState {
-    /// Waits for so long, or until the sweeper is to stop; whether it is.
+    /// Waits for this time, or until the sweeper is to stop; returns whether it is to stop.
     fn stops_within(&self, rest: Duration) -> bool {
         let stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
         let (stop, _) = self

@@ -231,7 +231,8 @@ impl IndexKind {
         self.entry().holds(root)
     }
 
-    /// Of a root whose index this program is built without: what that is, and who has it. `None` of any other root.
+    /// For a root whose index this program is built without: that index, and which program has it. `None` for any other
+    /// root.
     pub fn left_out(root: &Root) -> Option<String> {
         if IndexKind::ALL.iter().any(|kind| kind.holds(root)) {
             return None;

@@ -365,8 +365,8 @@ impl<M: Media> Transaction<'_, M> {
         self.reads.into_inner()
     }
 
-    /// Checks that what it has read is still so, and gives it up: it changes nothing. For those who run a transaction again
-    /// by themselves, as [`Db::transact`] does: an error that they met in it may come of what never was together.
+    /// Checks that what it has read is unchanged, and drops it without a change. For callers with a retry loop of their
+    /// own, such as [`Db::transact`]: an error inside a transaction may stem from reads that never held together.
     ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;

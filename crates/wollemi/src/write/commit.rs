@@ -92,7 +92,7 @@ impl Drop for Underway<'_> {
             self.gate.shut();
             if let Some((held, entered, slot)) = self.parts.take() {
                 std::mem::forget((held, slot));
-                // Whoever does not find its changes announced any more finds the gate shut.
+                // A thread that no longer finds its changes announced finds the gate shut.
                 drop(entered);
             }
         }

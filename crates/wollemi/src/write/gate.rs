@@ -1,4 +1,4 @@
-//! Who may write now: any number of writers and committers, or one closer that needs all of them to stand still.
+//! Admission of writers: any number of writers and committers, or one closer that needs all of them stopped.
 //!
 //! A writer counts itself in, in one of a few counters so that writers on different processors share no line, and looks
 //! whether the gate is open. A closer closes the gate, and then waits until all counters are zero. Readers do not come by

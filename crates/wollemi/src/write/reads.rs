@@ -57,7 +57,7 @@ impl Reads {
         Ok(())
     }
 
-    /// The reads as a commit checks them: ranges are shared with those who look for them.
+    /// The reads as a commit checks them: ranges are shared with the writers that look for them.
     pub fn into_parts(self) -> (Points, Arc<[RangeRead]>) {
         (self.points, self.ranges.into())
     }

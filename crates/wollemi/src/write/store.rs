@@ -1,7 +1,7 @@
 //! A pool's heap and the indexes in it: what a database is made of, without names held or handles counted.
 //!
-//! Each map is a root of the heap. The root says which index holds it, and so who opens and who traces it; a kind that
-//! this program does not know is refused, never guessed at.
+//! Each map is a root of the heap. The root says which index holds it, which gives the code that opens and traces it; a
+//! kind that this program does not know is refused, never guessed at.
 
 use crate::report::{HeapCheck, MapInfo, Recovery, RecoveryState, Space, Stats};
 use crate::write::intent;

@@ -23,7 +23,7 @@ use index::Error;
 use pmem::Media;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst};
 
-/// How many there are: 32 KiB. Two of them in one line are seldom written at once.
+/// Number of stripes: 32 KiB of words. Two in one cache line are rarely written at once.
 pub(crate) const STRIPES: usize = 4096;
 
 const LOCKED: u64 = 1;
@@ -162,7 +162,7 @@ impl Stripes {
         }
     }
 
-    /// Whether no thread has held the stripe since it had this version, or none but the caller, who holds `held`.
+    /// Whether no thread has held the stripe since it had this version, except the caller, which holds `held`.
     pub fn is_unchanged(&self, id: StripeId, version: u64, held: &[Held<'_>]) -> bool {
         self.version_now(id, held) == Some(version)
     }

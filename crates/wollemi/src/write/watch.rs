@@ -1,7 +1,7 @@
 //! Watches: what becomes of the keys with a prefix, told to those that ask.
 //!
-//! A writer tells when its change is durable (at level `disk` whoever takes the event waits for that), and before it releases the key's [stripe](super::stripes): writes of one
-//! key are told in the order in which they happened.
+//! A writer sends the event when its change is durable (at level `disk` the receiver waits for that), and before it
+//! releases the key's [stripe](super::stripes): events of one key come in the order of its writes.
 //!
 //! I1 A queue holds no more than its watch has asked for: no writer waits for a watcher that does not listen.
 
@@ -82,7 +82,7 @@ impl Watch {
         told.map(Told::settled)
     }
 
-    /// The next event; waits for it for so long. `None`: there was none.
+    /// The next event; waits for it for at most this time. `None` if there was none.
     pub fn next_within(&mut self, patience: Duration) -> Option<Event> {
         let until = Instant::now().checked_add(patience);
         let mut waiting = self.queue.lock();

@@ -1,4 +1,4 @@
-//! What the list owes to whoever finds a root in a pool.
+//! What the list must say of a root that is found in a pool.
 
 use heap::{Heap, State};
 use index::Index;

@@ -157,7 +157,7 @@ fn batches_and_snapshots_have_its_bytes() -> Result<(), Error> {
     Ok(())
 }
 
-/// What was put into the map otherwise is refused, by whoever meets it, and left alone.
+/// Every operation refuses a value that was not written through `Expiring`, and leaves it alone.
 #[test]
 fn other_values_are_refused() -> Result<(), Error> {
     let map = Db::anonymous()?.map("m")?;

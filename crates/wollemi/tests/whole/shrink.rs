@@ -12,7 +12,7 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 const VALUE: usize = 1000;
 const MIB: u64 = 1 << 20;
 
-/// So long a wait for other threads may take on a busy machine; one that takes longer hangs.
+/// Upper bound on any wait for other threads, on a busy machine; beyond it the test counts as hung.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Whether files in this folder can have holes.

@@ -109,7 +109,7 @@ fn a_snapshot_shows_the_first_of_several_writes() -> Result<(), Error> {
     })
 }
 
-/// Whoever watches is told of each of them, in their order.
+/// A watch gets an event for each of them, in their order.
 #[test]
 fn each_of_several_writes_is_told() -> Result<(), Error> {
     let db = Db::anonymous()?;

@@ -17,7 +17,7 @@ pub struct Sample {
     pub p99_us: f64,
 }
 
-/// Has threads take turns for so long, each of which does `each` things.
+/// Runs turns of `each` operations in several threads for this time.
 pub fn measure(
     threads: usize,
     each: usize,

@@ -2,9 +2,9 @@
 //!
 //! I1 Every calibration begins with the caches in the same state, whatever ran before it: all of the memory has been read
 //!    once, in order.
-//! I2 It runs on the core on which the run does that it stands beside, or its first thread: cores differ, in what they
-//!    share with whom. Openings and restarts are not pinned (pinning would change what is timed): beside these it runs
-//!    on the first core.
+//! I2 Calibration runs on the same core as the run that it accompanies, or as that run's first thread: cores differ in
+//!    what they share. Openings and restarts are not pinned (pinning would change what is timed); their calibration
+//!    runs on the first core.
 //!
 //! Whether the pages are those of the pool is up to the caller: `server` asks for anonymous memory, which is what its
 //! peers use, also beside our pools in files.

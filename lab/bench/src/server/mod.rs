@@ -155,7 +155,7 @@ pub fn run(args: &ServerArgs) -> Result<(), Error> {
     report::print(args, &servers, &figures, &machine)
 }
 
-/// Who is asked, and in which protocol.
+/// The server that is asked, and the protocol.
 type Who = (&'static str, words::Protocol);
 
 /// A client for each server and protocol.
@@ -191,7 +191,7 @@ pub fn load(keys: usize, length: usize, client: &mut Client) -> Result<(), Error
     client.ask(plan, number, more).map(drop)
 }
 
-/// Asks for keys below `keys`, drawn at random, for so long.
+/// Asks for random keys below `keys` for this time.
 pub fn measure(
     plan: Plan,
     keys: usize,

@@ -52,7 +52,7 @@ struct Done {
     ended: Instant,
 }
 
-/// Runs transactions for so long, and looks that none is lost.
+/// Runs transactions for this time, and checks that none is lost.
 pub fn measure(
     name: &str,
     ledger: &dyn Ledger,

@@ -79,7 +79,7 @@ fn settings() -> impl Iterator<Item = (&'static str, &'static str)> {
     std::iter::once((ours::NAME, ours::SETTING)).chain(peers)
 }
 
-/// Prints what was asked for; cases stand in the order of the options, whoever went first.
+/// Prints the results in the order of the options, whatever order they were measured in.
 pub fn print(args: &TransactionsArgs, cases: &[Case], paces: &[Pace]) -> Result<(), Error> {
     let mut sorted: Vec<&Case> = cases.iter().collect();
     sorted.sort_by_key(|case| {

@@ -56,7 +56,7 @@ impl<M: Media, S: Step> BLink<M, S> {
         Ok(held)
     }
 
-    /// Takes a node's lock. The first who has it after a restart mends the node.
+    /// Takes a node's lock. Its first holder after a restart mends the node.
     pub fn lock<'t>(&'t self, at: At<'t>) -> Result<Locked<'t, M>, Fault> {
         let held = at.node.lock.lock(self.media(), self.heap.generation());
         self.locked(

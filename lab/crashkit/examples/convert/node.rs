@@ -11,7 +11,8 @@
 //! I1 `kind` and `low` never change.
 //! I2 An entry counts if its bit in `state` is set. An entry that does not count is written, then its bit is set; one
 //!    that counts changes by one store into its slot.
-//! I3 Each store of `state` raises its version, so that a reader who finds it as it was has read entries of one moment.
+//! I3 Each store of `state` raises its version, so that a reader that finds it unchanged has read entries of one
+//!    moment.
 
 use pmem::{CommitWord, GenerationLock, Media, PSlot, PWord, persistent};
 
@@ -116,7 +117,7 @@ impl Node {
         below.map(|(_, entry)| bit(entry)).sum()
     }
 
-    /// The entry of this key, for who holds the lock.
+    /// The entry of this key. The caller holds the lock.
     pub fn find<M: Media>(&self, media: &M, key: u64) -> Option<&PSlot> {
         let sorted = self.sorted(media, self.state.load(media));
         let found = sorted.into_iter().find(|(other, _)| *other == key);

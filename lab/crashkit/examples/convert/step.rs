@@ -88,7 +88,7 @@ impl Step for LockMeansCrash {
     const MENDS: Mends = Mends::AsSeenBefore;
 }
 
-/// A wrong way: who does not get the lock leaves the split to who has it, and goes on into the sibling.
+/// A wrong way: a writer that does not get the lock leaves the split to its holder, and goes on into the sibling.
 pub struct LockMeansHelp;
 
 impl Step for LockMeansHelp {

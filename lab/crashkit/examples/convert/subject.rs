@@ -57,7 +57,7 @@ const FORGIVEN: &[Forgiven] = &[
     },
 ];
 
-/// Keys of which a history puts so many that nodes split.
+/// Keys of a history that is large enough for nodes to split.
 pub const KEYS: u64 = 20;
 
 /// Keys that one node takes.

@@ -177,7 +177,7 @@ impl Live {
 
     /// Removes a root and what it leads to; whether there was one.
     pub(super) fn remove_root(&self, number: u8) -> Result<bool, heap::Error> {
-        // SAFETY: whoever reads below a root holds a guard.
+        // SAFETY: each reader below a root holds a guard.
         let removed = unsafe { self.heap.remove_root(&name(number)) }?;
         removed.map_or(Ok(false), |removed| removed.retire(&Tracer).map(|()| true))
     }

@@ -1,4 +1,4 @@
-//! Where a hunt kills the process: amid something that chance alone would seldom meet.
+//! Where a hunt kills the process: in the middle of work that random kills would rarely hit.
 //!
 //! Of all lines of source that store something each is as likely to be drawn, however often it stores: a flip that comes
 //! once in a hundred operations as often as an entry of a log. What follows a kill there starts from that store, which is
@@ -116,7 +116,7 @@ mod tests {
     use crate::log::{Event, Store};
     use std::panic::Location;
 
-    /// A line of source that stores seldom is met as often as one that always does, just before its fence.
+    /// A line of source that stores rarely is hit as often as one that always does, just before its fence.
     #[test]
     fn what_is_seldom_is_met_as_often() {
         let (often, seldom) = (Location::caller(), Location::caller());

@@ -8,7 +8,7 @@ use std::hash::BuildHasherDefault;
 /// What logical threads see of each other.
 #[derive(Default)]
 pub(super) struct Sharing {
-    /// Who stored into a word last.
+    /// Which thread stored into a word last.
     writers: HashMap<u32, u32, BuildHasherDefault<LineHasher>>,
     /// Non-temporal stores that only their own threads see yet: thread, word, value.
     pub(super) past_cache: Vec<(u32, u32, u64)>,

@@ -149,7 +149,7 @@ fn a_write_back_is_of_its_moment() {
         .may_leave(0, 1, [(1, 0), (2, 0), (2, 2)]);
 }
 
-/// A fence completes its own thread's write-backs, whoever has stored; not another thread's.
+/// A fence completes its own thread's write-backs, whichever thread stored, and no other thread's.
 #[test]
 fn fences_are_of_their_thread() {
     let written_back = || Litmus::new(Mode::Power).store(0, 1).thread(1).write_back(0);
@@ -252,7 +252,7 @@ fn a_durable_store_past_the_cache_is_the_base() {
         .write_back(0)
         .past_cache(0, 2);
     written_back.fence().may_leave(0, 1, [(2, 0)]);
-    // Of two such stores by two threads the later one stays, whoever fences first.
+    // Of two such stores by two threads the later one stays, whichever thread fences first.
     let both = || {
         Litmus::new(Mode::Power)
             .past_cache(0, 1)

@@ -134,7 +134,7 @@ impl Scouted {
     }
 }
 
-/// A preemption: where, and who goes on meanwhile.
+/// A preemption: where, and which threads run meanwhile.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
     /// The point at which the thread is stopped.
@@ -160,7 +160,7 @@ struct Leg {
 /// When a leg ends.
 #[derive(Clone, Copy, Debug)]
 enum Until {
-    /// So many operations have ended.
+    /// This many operations have ended.
     Operations(u32),
     /// It has stored into the word.
     Stored,

@@ -1,8 +1,8 @@
 //! A schedule in which each thread goes on for long, and some are held back.
 //!
-//! Now and then the thread that runs is put aside, wherever it is: between a store and its fence, or with a lock. The
-//! others go on meanwhile, long enough for whole operations: they meet what it has stored and not made durable, and
-//! answer before it goes on. Schedules that choose anew at each access seldom let that happen.
+//! Now and then the running thread is stalled, wherever it is: between a store and its fence, or with a lock. The
+//! others run meanwhile, long enough for whole operations: they meet its stores that are not durable yet, and return
+//! before it continues. Schedules that choose anew at each access rarely do that.
 
 use crate::Random;
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
@@ -18,7 +18,7 @@ const CHANGES: u64 = 64;
 pub(super) struct Stalls {
     seed: u64,
     random: Random,
-    /// Who is put aside, and for how many accesses of the others.
+    /// The stalled threads, and for how many accesses of the others each is stalled.
     aside: Option<(TaskId, u64)>,
     runs_left: u32,
 }

@@ -206,7 +206,7 @@ fn compare(db: &Db, image: &Image, changes: &Changes) -> Result<(), Wrong> {
 enum Expected<'c> {
     /// What the image has, but for these changes.
     Image(&'c Changes),
-    /// So many first keys, in a map that was made anew.
+    /// The first keys up to this number, in a map that was made anew.
     Anew(usize),
 }
 

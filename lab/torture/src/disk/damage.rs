@@ -13,7 +13,7 @@ use wollemi::{Error, IndexKind};
 /// Files that are damaged of one database.
 const OF_ONE: u64 = 250;
 
-/// Damages the files of databases that were closed in order, in so many ways that the seed draws, and opens what is left: with
+/// Damages the files of databases that were closed in order, in ways that the seed draws, and opens what is left: with
 /// the pool, and without it.
 ///
 /// # Errors

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// How often crashes follow each other, at most.
 const DEPTH: u32 = 3;
 
-/// Of so many judged states one is used after that.
+/// One in this many judged states is used further.
 const USED: u64 = 16;
 
 /// Explores histories until one fails or the bounds are reached.

@@ -122,7 +122,7 @@ struct Seen {
     left: u64,
 }
 
-/// Of so many stores one is followed by a kill, and of so many events one is preceded by it.
+/// One store in `STORES` is followed by a kill, and one event in `EVENTS` is preceded by one.
 const STORES: u64 = 600;
 const EVENTS: u64 = 12;
 

@@ -378,7 +378,8 @@ impl Process {
         done
     }
 
-    /// Has an eventual write happen amid a sync of the disk that is so many syncs away, if there is room for it in the log.
+    /// Schedules an eventual write in the middle of the disk's sync that is this many syncs away, if the log has room
+    /// for it.
     fn beside(&mut self, random: &mut Random, later: u64) {
         let (map, key, value) = self.change(random);
         self.touch(&[(map, key.clone(), None)]);
@@ -449,7 +450,7 @@ impl Process {
     }
 }
 
-/// Has something happen amid a sync of the disk that is so many syncs away.
+/// Schedules an action in the middle of the disk's sync that is this many syncs away.
 fn amid(disk: &CrashDisk, later: u64, action: impl FnOnce() + Send + 'static) {
     let this = disk.clone();
     disk.amid_next_sync(move || match later {

@@ -17,7 +17,7 @@ pub struct Damaged {
     pub whole: u64,
 }
 
-/// Damages logs that were closed in order, in so many ways that the seed draws, and opens them.
+/// Damages logs that were closed in order, in ways that the seed draws, and opens them.
 ///
 /// # Errors
 ///
@@ -130,7 +130,7 @@ pub fn mutate(medium: &Medium, names: &[String], random: &mut Random) -> (Medium
     (damaged, how)
 }
 
-/// Whether the log was opened, and whole, by a caller who remembers its end.
+/// Whether the log was opened, and whole, by a caller that remembers its end.
 fn judge(medium: Medium, truth: &Truth, random: &mut Random) -> Result<bool, String> {
     let all = truth.records.len();
     let check = truth.end(random.below(all as u64 + 1) as usize);

@@ -23,8 +23,8 @@
 //!    removals clear one bit of the bitmap, both under the lock and never amid a merge.)
 //! I2 The slot named by `last` keeps its key while the version counts, even if its bit is cleared: it says where the leaf
 //!    ends.
-//! I3 What is volatile is rebuilt from the rest by the first who touches the leaf in a generation (partial persistence);
-//!    the lock's generation is the paper's restart count.
+//! I3 What is volatile is rebuilt from the rest by the first thread that touches the leaf in a generation (partial
+//!    persistence); the lock's generation is the paper's restart count.
 //! I4 While an in-place change may not be durable yet, the lock is held: a reader that finds it held persists what it
 //!    has read; and the first to touch a leaf in a generation, what a killed process may have left of it.
 

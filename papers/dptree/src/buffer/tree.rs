@@ -1,9 +1,9 @@
 //! The buffer tree proper: a B+-tree in DRAM under optimistic lock coupling (DPTree §3.1). Keys are never taken out: a
 //! removal is an entry too.
 //!
-//! I1 Locks are taken from the parent downward, and only tried: whoever fails starts anew.
+//! I1 Locks are taken from the parent downward, and only tried: a thread that fails starts anew.
 //! I2 Full inner nodes are split on the way down, so that a parent always has room for a child's separator.
-//! I3 Whoever holds the lock on a leaf alone decides about the keys in its range.
+//! I3 Only the holder of a leaf's lock decides about the keys in its range.
 
 use super::node::{Arena, Child, INNER, Inner, LEAF, Leaf, Version};
 use crate::key::{Key, MarkedPair};

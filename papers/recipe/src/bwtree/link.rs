@@ -77,7 +77,7 @@ pub(super) enum Apart {
     Root,
     Record,
     Cell(u8),
-    /// A base, of which so many entries count.
+    /// A base, of which this many entries count.
     Part(usize),
 }
 

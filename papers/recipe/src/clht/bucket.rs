@@ -11,9 +11,9 @@
 //! follows. *Version* counts how often a slot was filled. The word is stored after what it makes count, in the same line:
 //! lines become durable with their stores in order, so one write-back and one fence serve both.
 //!
-//! A reader loads the word, the key, the value, and the word again. If it is the same, the pair was there at that moment: a
-//! slot that was emptied and filled meanwhile has another version (I3 of the module). A value that changes in place changes
-//! while the word is marked, and whoever finds the mark persists the line.
+//! A reader loads the word, the key, the value, and the word again. If it is the same, the pair was there at that
+//! moment: a slot that was emptied and filled meanwhile has another version (I3 of the module). A value that changes in
+//! place changes while the word is marked, and a thread that finds the mark persists the line.
 
 use super::{damaged, hash, tag};
 use heap::Access;

@@ -23,7 +23,7 @@ use heap::Error;
 use index::Guard;
 use pmem::{Fault, Link, LinkAndPersist, Locked, Media, PSlot};
 
-/// So many bare buckets in a row, from one that has become bare on, make a thread look at the whole table.
+/// Bare buckets in a row, from one that has become bare on, after which a thread looks at the whole table.
 const RUN: usize = 32;
 
 /// A table with all of its home buckets locked, and what is in it.
@@ -204,7 +204,7 @@ impl<M: Media> Clht<M> {
 
     /// Condemns a table, has its slot changed, and retires it.
     fn swing(&self, slot: &PSlot, mut closed: Closed<'_, M>, guard: &Guard, change: impl FnOnce(&PSlot)) {
-        // Before the slot changes: whoever locks one of its buckets from now on looks for another table.
+        // Before the slot changes: a writer that locks one of its buckets from now on looks for another table.
         closed.locks.iter_mut().for_each(Locked::condemn);
         change(slot);
         drop(closed.locks);

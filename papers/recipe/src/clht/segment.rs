@@ -24,7 +24,7 @@ const LEAST: [usize; 4] = [128, 192, 256, 384];
 /// No table has more bytes. It has as many keys as two lines for each bucket hold, mostly: 2,000.
 pub(super) const LARGEST: usize = 384 << 6;
 
-/// Each size is so many times the one below.
+/// Each size is this many times the one below.
 const STEP: usize = 4;
 
 /// A size of table.
@@ -99,12 +99,12 @@ pub(super) fn is_segment(link: Link) -> bool {
     link.bits() & tag::KIND == tag::SEGMENT
 }
 
-/// The hint of a table with so many overflow buckets.
+/// The hint of a table with `count` overflow buckets.
 pub(super) fn hint<M: Media>(count: u32, heap: &Heap<M>) -> u64 {
     u64::from(heap.generation()) << 32 | u64::from(count)
 }
 
-/// The bucket, of so many, for what is left of a hash.
+/// The bucket, of `count`, for the remaining bits of a hash.
 #[inline]
 pub(super) fn home(rest: u64, buckets: usize) -> usize {
     ((u128::from(rest) * buckets as u128) >> 64) as usize

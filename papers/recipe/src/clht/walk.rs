@@ -145,7 +145,7 @@ impl<M: Media> Clht<M> {
     }
 }
 
-/// Takes so many numbers of a range, from one end.
+/// Takes up to `some` numbers of a range, from one end.
 fn take(left: &mut Range<usize>, some: usize, direction: Direction) -> Range<usize> {
     let some = some.min(left.len());
     match direction {

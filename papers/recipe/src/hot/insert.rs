@@ -223,7 +223,7 @@ impl<'a, M: Media> Writer<'a, M> {
     }
 }
 
-/// Whether a branch of a node of this height, one of so many that are replaced, is pulled up into the node above.
+/// Whether a branch of a node of this height is pulled up into the node above, if this many branches are replaced.
 fn takes_branch(above: &Node<'_>, height: u16, replaced: usize) -> bool {
     above.height() <= height.saturating_add(1) && (above.shape.count < MAX_ENTRIES || replaced < MAX_PULLS)
 }

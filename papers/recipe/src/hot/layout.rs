@@ -28,7 +28,7 @@ pub(super) const HEAD: usize = 16;
 pub(super) enum Masks {
     /// One mask over eight bytes side by side.
     Single,
-    /// Masks for up to so many bytes, wherever they are.
+    /// Masks for up to this many bytes, wherever they are.
     Multi(usize),
 }
 

@@ -27,7 +27,7 @@
 //!
 //! **Locks** (ROWEX). A writer locks the node whose slot or copy it makes, then, if that is replaced, the node above,
 //! and so on: from the child upward only. It lets go from the top down, when the store is durable; what was replaced is
-//! then obsolete, and whoever waited for it begins anew. Readers take none: what a replaced node led to stays as it
+//! then obsolete, and a writer that waited for it restarts. Readers take none: what a replaced node led to stays as it
 //! was.
 //!
 //! | file | idea |

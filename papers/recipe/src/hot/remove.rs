@@ -20,8 +20,8 @@ use art::LeafRef;
 use heap::Error;
 use pmem::{Link, LinkAndPersist, Locked, Media};
 
-/// A node and the one above become one if that has at most so many entries: few enough that the next inserts do not
-/// split it again.
+/// A node is merged with the one above if the result has at most this many entries: few enough that the next inserts do
+/// not split it again.
 const DRAWN_IN: usize = MAX_ENTRIES / 2;
 
 impl<'a, M: Media> Writer<'a, M> {

@@ -38,7 +38,7 @@ pub(super) const fn node_tag(level: u8) -> Tag {
 /// What a link leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// A leaf whose key has so many bytes in the slice, or goes on.
+    /// A leaf whose key has this many bytes in the slice, or continues behind it.
     Leaf(u8),
     /// A node of this level.
     Node(u8),

@@ -16,7 +16,7 @@
 //!
 //! I1 An entry counts if the order names it. What counts was durable before.
 //! I2 Of what counts only the word changes: a value in place under the order's mark, a link by its own.
-//! I3 An entry that does not count is written under the lock, after the version has gone up. So whoever finds the
+//! I3 An entry that does not count is written under the lock, after the version has gone up. So a reader that finds the
 //!    version unchanged has read nothing of another key.
 //! I4 A node takes the slices from its `low` up to its sibling's: that is its high key, which changes with the link by
 //!    one store. Keys of a layer with the same slice are in one border (at most ten are).
@@ -228,7 +228,7 @@ impl<'g> NodeRef<'g> {
         }
     }
 
-    /// Where a slice is, or would be, in a border, and what is there. For whoever holds the lock, or looks
+    /// Where a slice is, or would be, in a border, and what is there. The caller holds the lock, or looks
     /// [again](NodeRef::look).
     #[inline(always)]
     pub(super) fn search<M: Media>(&self, media: &M, order: Order, slice: Slice) -> (usize, Found) {
@@ -260,7 +260,7 @@ impl<'g> NodeRef<'g> {
             let version = self.node.version.load(media);
             let seen = look(self.order(media));
             if self.node.version.load(media) == version {
-                // Behind the values: whoever stores one has set the mark before.
+                // Behind the values: a writer that stores one has set the mark before.
                 if self.node.order.is_marked(media) {
                     self.persist_words(media);
                 }

@@ -6,9 +6,9 @@
 //! | a split after its first store: entries at or above the sibling's `low` | on its way right, or with the first lock after a restart | the splitter, with the node's lock | these entries are left out |
 //! | a split before its third store, a removal between its two: no separator | it was reached from its left sibling | the splitter or remover, with the node's own lock | the separator is put in |
 //!
-//! *Transient or permanent*: the writer takes the lock that whoever is at it holds throughout. That it had to be waited
-//! for or not says nothing. So under the lock it looks *again*, and only what is still so was left by a crash (or by a
-//! split whose parent found no room).
+//! *Transient or permanent*: the writer takes the lock that a thread in the middle of the operation holds throughout.
+//! Whether it had to wait says nothing. So it looks *again* under the lock: only what is still half done then was left
+//! by a crash (or by a split whose parent found no room).
 //!
 //! *The replay* does what is left of the split, and nothing that was done: the entries that the sibling took over are
 //! only left out of the node. Copying them again would overwrite changes in the sibling that were acknowledged since.
@@ -87,8 +87,8 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(Some(right))
     }
 
-    /// Puts in the separator of a node that was reached from its left sibling, if the parent has none. The caller holds the
-    /// node's lock, so neither the splitter that has made it nor one who removes it is at work. That the pool is full
+    /// Puts in the separator of a node that was reached from its left sibling, if the parent has none. The caller holds
+    /// the node's lock, so neither the splitter that has made it nor a thread that removes it is at work. A full pool
     /// is no error: the next writer tries again.
     pub(super) fn see_to_separator(&self, layer: &mut Layer, node: NodeRef<'a>) -> Result<(), Error> {
         let low = node.low(self.media());

@@ -33,7 +33,8 @@ impl<'a, M: Media> Writer<'a, M> {
         }
         let ascends = border.node.before(media, order, slice) == order.len();
         let sibling = self.split(border.node, order, ascends)?;
-        // The split has succeeded, even if this has not: whoever comes to the sibling from the left sees to it.
+        // The split has succeeded, even if this has not: the next writer that comes to the sibling from the left puts
+        // the separator in.
         let _ = self.link_up(layer, sibling.node);
         let to_the_right = slice >= sibling.node.low(media);
         Ok(if to_the_right { sibling } else { border })

@@ -5,7 +5,7 @@
 //! not followed, and each object is told once.
 //!
 //! A split moves links out of a node that stays in use, into one that its `next` leads to. So the entries are loaded
-//! before `next`: whoever finds a link gone finds the sibling (`docs/design.md`, the second rule).
+//! before `next`: a tracer that finds a link gone finds the sibling (`docs/design.md`, the second rule).
 
 use super::link::{Target, target};
 use super::node::{LINK, NodeRef, SIZE, kind};

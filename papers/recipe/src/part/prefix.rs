@@ -7,9 +7,9 @@
 //! +-------------------------------+-----------+-----+------+
 //! ```
 //!
-//! One commit word, so that it changes by one store, and whoever acts upon it makes it durable. It stands for
-//! the bytes after the byte by which the node hangs in its parent, up to the node's level. The level never
-//! changes (RECIPE §6.4), and so the prefix is right if and only if its length is what lies between.
+//! One commit word, so that it changes by one store, and a thread that acts on it makes it durable. It stands for the
+//! bytes after the byte by which the node hangs in its parent, up to the node's level. The level never changes (RECIPE
+//! §6.4), and so the prefix is right if and only if its length is what lies between.
 //!
 //! I1 Whatever its length L, its bytes are those that precede the level by L.
 

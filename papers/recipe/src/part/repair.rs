@@ -4,9 +4,9 @@
 //!
 //! 1. *The condition*: the walk of a write meets a node whose prefix does not lead from the depth at which it
 //!    was reached to its level (`locate`).
-//! 2. *Transient or permanent*: whoever changes a prefix holds the node's lock from before the first step
-//!    until after the second. So if the lock cannot be had, a write is under way and will finish; it is waited for,
-//!    however long it takes.
+//! 2. *Transient or permanent*: a writer that changes a prefix holds the node's lock from before the first step until
+//!    after the second. So if the lock cannot be had, a write is under way and will finish; it is waited for, however
+//!    long it takes.
 //! 3. If it can be had, that does *not* say that a crash has happened: prefix and depth were read before. Under the
 //!    lock both are looked at again, the depth by a walk from the root. Only if they still do not fit has a crash
 //!    interrupted an SMO after its first step, so that no other thread will finish it.

@@ -10,7 +10,7 @@
 //! way (`locate`), and then change one node (`write`, `grow`, `shrink`):
 //!
 //! W1 A change commits by one store to one word: a slot, or a node's commit word.
-//! W2 A node that is replaced stays as it was, so that readers who came before go on through it.
+//! W2 A node that is replaced stays as it was, so that readers that came before go on through it.
 //! W3 A link names its kind, the byte by which it hangs and its skip, so that readers know a slot that serves
 //!    another byte by now, and need no header to find a level.
 //! W4 A node has two children at least, its ending key counted. The last but one to go takes the node along.

@@ -1,9 +1,9 @@
 //! Path compression in place, as WORT does it (WORT §3.4, Algorithms 1 and 2).
 //!
-//! A split shortens the node's prefix before the pointer to the node above is swung, and a merge leaves it
-//! too short. Whoever comes between, or after a crash there, or after a merge, finds a depth other than the
-//! one at which he arrives. Readers do not look; the writer recovers the header. Headers of nodes in use need
-//! no write-back (`header`, I4).
+//! A split shortens the node's prefix before the pointer to the node above is swung, and a merge leaves it too short. A
+//! thread that comes in between, or after a crash there, or after a merge, finds a depth other than the one at which it
+//! arrives. Readers ignore it; the writer recovers the header. Headers of nodes in use need no write-back (`header`,
+//! I4).
 
 use super::{InPlace, n4, n16};
 use crate::adaptive::build::draft_node;

@@ -221,9 +221,9 @@ impl<'g, M: Media> Writer<'g, M> {
             let parent = parent.flush(&batch);
             // Lines 9, 10 and 12; line 8 need not be, nor line 11 (`header`, I4).
             let fenced = batch.fence();
-            // Line 7, later than in the paper. From here until the slot leads to the parent, the node's depth
-            // is not the one at which it is reached, and neither is it after a crash in between: who comes
-            // there then does without the prefix, or recovers it.
+            // Line 7, later than in the paper. From here until the slot leads to the parent, the node's depth is not
+            // the one at which it is reached, and neither is it after a crash in between: a thread that comes there
+            // meanwhile ignores the prefix, or recovers it.
             if let Some((node, header)) = below {
                 node.header.store_unpersisted(header.to_word(), media);
             }

@@ -64,7 +64,7 @@ pub fn connections(look: &Look) -> String {
     }
 }
 
-/// What the items take, of how much, and who had to go or stay away.
+/// Memory of the items, its limit, and how many items were evicted or refused.
 pub fn item_memory(look: &Look) -> String {
     let memory = &look.item_memory;
     let mut text = bytes(memory.used);

@@ -6,7 +6,7 @@ use crate::conformance::Random;
 pub(super) struct Shape {
     pub(super) name: &'static str,
     pub(super) keys: fn() -> Vec<Vec<u8>>,
-    /// The share of a key's bytes at which the keys part: a key's way has at most so many nodes for each of its bytes.
+    /// The share of a key's bytes at which keys diverge: upper bound on the nodes of a key's path, per byte of the key.
     pub(super) branching: f64,
 }
 

@@ -19,8 +19,7 @@ pub(super) fn index<I: OnHeap<Media = Stepping>>() -> Rc<I> {
     Rc::new(I::create(&heap, b"test").expect("an index"))
 }
 
-/// Reads an index that `fill` has filled; after the `nth` load, `change` comes. `false` if there are not so
-/// many loads.
+/// Reads an index that `fill` has filled; after the `nth` load, `change` comes. `false` if there are fewer loads.
 pub(super) fn amid<I: OnHeap<Media = Stepping> + 'static>(
     fill: impl FnOnce(&I),
     change: impl Fn(&I) + 'static,

@@ -162,14 +162,14 @@ fn a_fifo_is_told() {
     assert!(matches!(refused.kind, ErrorKind::NotAFile), "{refused}");
 }
 
-/// A second opener is told who has the pool, even if that is itself.
+/// A second opener gets an error that names the process which has the pool, even if that is itself.
 #[test]
 fn second_opener_is_told() {
     let (place, _) = Place::with_pool();
     let pool = place.open().expect("the pool");
     let text = place.refusal();
     let holder = format!("opened by process {}", std::process::id());
-    // Some systems do not tell who holds a lock.
+    // Some systems do not report which process holds a lock.
     assert!(text == holder || text == "opened by another process", "{text}");
     drop(pool);
     assert!(place.open().is_ok());

@@ -1,4 +1,4 @@
-//! The limit is kept, whoever writes; and who goes.
+//! The limit holds for all writers; and which items are evicted.
 
 use super::*;
 use crate::items::databases::Databases;
@@ -69,8 +69,8 @@ fn zipf(keys: usize, requests: usize, seed: u64) -> impl Iterator<Item = usize> 
     })
 }
 
-/// Of requests by Zipf's law, more are answered than would be if the oldest went; also while keys that are asked for
-/// once pass through, and after a restart, which forgets who was asked for.
+/// On Zipfian requests the hit rate is above that of evicting the oldest; also while keys that are asked for once pass
+/// through, and after a restart, which forgets the frequencies.
 #[test]
 fn what_is_asked_for_stays() {
     const KEYS: usize = 10_000;

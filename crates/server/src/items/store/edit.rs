@@ -52,7 +52,7 @@ where
         let (action, outcome) = match (self.rule)(live, unique, self.put) {
             Decision::Put(outcome) => (Action::Put, outcome),
             Decision::Remove(outcome) => (Action::Remove, outcome),
-            // Whoever meets a dead item removes it.
+            // An edit that meets a dead item removes it.
             Decision::Keep(outcome) if live.is_none() => (Action::Remove, outcome),
             Decision::Keep(outcome) => (Action::Keep, outcome),
         };

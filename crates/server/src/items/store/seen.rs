@@ -2,7 +2,7 @@
 //!
 //! I1 A look takes a unique inside an edit that keeps a live item and removes a dead one: whatever the key is given
 //!    later has a larger one.
-//! I2 Who removes an item notes its unique, with those of other keys of the same hash.
+//! I2 A removal notes the item's unique, with those of other keys of the same hash.
 //!
 //! So a key that had an item is as it was if it has that item, and it is alive. One that had none is as it was if it
 //! has none, not even a dead one, and none with a larger unique was removed; of the same hash, that is: it may seem

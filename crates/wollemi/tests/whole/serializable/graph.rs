@@ -165,7 +165,7 @@ fn planted_circles_are_found() {
     // Of a write, one half is seen and the other is not.
     let both = done(2, 7, &[], &[(1, 10, 11), (2, 20, 21)]);
     finds("a circle of 2", &[both, done(3, 4, &[(1, 11), (2, 20)], &[])]);
-    // Two who read see two writes in different orders.
+    // Two readers see two writes in different orders.
     let writes = [done(2, 9, &[], &[(1, 10, 11)]), done(3, 8, &[], &[(2, 20, 21)])];
     let reads = [
         done(4, 7, &[(1, 11), (2, 20)], &[]),

@@ -18,7 +18,7 @@ impl Maker {
             .collect()
     }
 
-    /// So many keys in ascending order, which leave nodes full, and more between some of them.
+    /// `there` keys in ascending order, which leave nodes full, and more between some of them.
     pub(super) fn splits(&mut self, there: u64, ops: &mut Vec<Op>) {
         let keys = self.ascending(there);
         for key in &keys {
@@ -43,7 +43,7 @@ impl Maker {
         self.keys.extend(keys.into_iter().step_by(7));
     }
 
-    /// So many keys in ascending order, of which runs are removed but for some keys, whose removal is planned.
+    /// `made` keys in ascending order, of which runs are removed except some keys, whose removal is planned.
     pub(super) fn emptied(&mut self, made: u64, left: u64, ops: &mut Vec<Op>) {
         let mut keys = self.ascending(made);
         for key in &keys {

@@ -104,7 +104,7 @@ fn some_word(random: &mut Random, word: &str) -> String {
     letter.to_owned() + words.some(random)
 }
 
-/// Up to five flags; a letter comes twice only seldom.
+/// Up to five flags; a letter rarely comes twice.
 fn flags(random: &mut Random, words: &mut Vec<String>) {
     for _ in 0..random.below(6) {
         let flag = FLAGS.some(random);

@@ -109,7 +109,7 @@ fn walks_are_rediss() {
     assert_eq!(ours.stop().failures, 0);
 }
 
-/// A bound of `ZRANGEBYLEX`, or, seldom, none. There, what begins with a sign and a zero byte is that sign.
+/// A bound of `ZRANGEBYLEX`, or rarely none. There, what begins with a sign and a zero byte is that sign.
 fn bound(random: &mut Random) -> String {
     let text = word(random, 3);
     match random.below(8) {

@@ -1,7 +1,7 @@
 //! Calls that few programs make.
 
 use super::{HOURS, Worker, Wrong, differs, entry_differs, life, same};
-use crate::op::Seldom;
+use crate::op::Rare;
 use crate::truth::{MapTruth, Truth, Val};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,16 +12,16 @@ const SOME: usize = 200;
 
 /// What each of the calls answers is compared here.
 impl Worker<'_> {
-    pub(super) fn seldom(&mut self, call: Seldom, truth: &Truth) -> Result<Option<Wrong>, Error> {
+    pub(super) fn rare(&mut self, call: Rare, truth: &Truth) -> Result<Option<Wrong>, Error> {
         match call {
-            Seldom::About(slot) => self.about(slot),
-            Seldom::Ends(slot) => self.ends(slot, truth),
-            Seldom::Pop(slot, last) => {
+            Rare::About(slot) => self.about(slot),
+            Rare::Ends(slot) => self.ends(slot, truth),
+            Rare::Pop(slot, last) => {
                 let map = self.map(slot)?;
                 let entry = if last { map.pop_last()? } else { map.pop_first()? };
                 Ok(self.differs_from_end(slot, entry.as_ref(), truth.end(slot, last)))
             }
-            Seldom::Edit(slot, n, new) => {
+            Rare::Edit(slot, n, new) => {
                 let (old, new) = (truth.value(slot, n), new.map(Val::bytes));
                 let mut wrong = None;
                 let found = self.map(slot)?.edit_with(&self.keys[slot][n], |current| {
@@ -30,13 +30,13 @@ impl Worker<'_> {
                 })?;
                 Ok(wrong.or(same("edit_with", found, new).err()))
             }
-            Seldom::Borrowed(slot, n) => self.borrowed(slot, n, truth),
-            Seldom::Views(slot, from, to) => self.views(slot, from, to),
-            Seldom::Transaction(slot, n, new, by_hand) => self.by_hand(slot, n, new, by_hand, truth),
-            Seldom::Wait(slot, n, new) => self.wait(slot, n, new, truth),
-            Seldom::Alive(slot, from, to) => self.alive(slot, from, to, truth),
-            Seldom::Relive(slot, n, new) => self.relive(slot, n, new, truth),
-            Seldom::Typed => self.typed(),
+            Rare::Borrowed(slot, n) => self.borrowed(slot, n, truth),
+            Rare::Views(slot, from, to) => self.views(slot, from, to),
+            Rare::Transaction(slot, n, new, by_hand) => self.by_hand(slot, n, new, by_hand, truth),
+            Rare::Wait(slot, n, new) => self.wait(slot, n, new, truth),
+            Rare::Alive(slot, from, to) => self.alive(slot, from, to, truth),
+            Rare::Relive(slot, n, new) => self.relive(slot, n, new, truth),
+            Rare::Typed => self.typed(),
         }
     }
 
