@@ -18,7 +18,7 @@ COLOURS = "#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #56b4e9 #5c4a72 #8a8a8a #7fb8
 COLOURS = COLOURS.split()
 # Inches, of 72 points each; a letter has nine points.
 WIDTH, HEIGHT = 4.0, 2.8
-# Values of more than this many times the least are not told apart on a scale from zero on.
+# Beyond this ratio to the smallest value, values look alike on a scale that starts at zero.
 TWO_DECADES = 100
 
 matplotlib.use("svg")

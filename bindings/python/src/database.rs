@@ -23,7 +23,7 @@ fn seconds(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// What an opening may be told, by name.
+/// The options of an opening, by name.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct Wanted {

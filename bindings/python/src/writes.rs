@@ -93,7 +93,7 @@ impl Transaction {
         let py = this.py();
         let map = map.handle(py)?;
         let bounds = bounds(start.as_deref(), stop.as_deref(), prefix.as_deref());
-        // A map of another database, or without order, is told at once.
+        // A map of another database, or without order, is an error at once.
         this.get()
             .0
             .with(py, |running| running.range(&map, bounds.clone()).map(drop))?;

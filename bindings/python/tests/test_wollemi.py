@@ -323,7 +323,7 @@ def test_asyncio(db):
 
 
 def test_what_was_told_survives_kill_9(path, tmp_path):
-    """A child that is killed amid its writes: every number that it told is there."""
+    """A child that is killed amid its writes: every number that it acknowledged is there."""
     program = textwrap.dedent(
         """
         import sys, wollemi

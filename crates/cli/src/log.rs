@@ -15,7 +15,7 @@ pub enum Format {
     Json,
 }
 
-/// The least important events that are told.
+/// The lowest level of events that are logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Level {
     /// Nothing at all

@@ -141,7 +141,7 @@ fn options_stand_on_either_side() {
     pool.run(["--pool", "a.pool"]).fails(2, &["subcommand"]);
 }
 
-/// The index of a new map is chosen by name, told by `stats` and `check`, and never another's.
+/// The index of a new map is chosen by name, shown by `stats` and `check`, and never changes.
 #[test]
 fn indexes_are_chosen_by_name() {
     let pool = Pool::new();

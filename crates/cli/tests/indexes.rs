@@ -1,4 +1,4 @@
-//! What holds whatever index a map has: each is made, read, written, reopened after a kill, checked and told by its
+//! What holds for maps of every index: each is made, read, written, reopened after a kill, checked and shown by its
 //! name.
 
 mod common;

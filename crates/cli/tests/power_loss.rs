@@ -21,8 +21,8 @@ fn suspect() -> Pool {
     pool
 }
 
-/// Each command that looks needs to be told that the loss is known, and then leaves every byte of the file as it was;
-/// so the next command is told of the loss as the first one was.
+/// Each command that reads needs the flag that accepts the loss, and then leaves every byte of the file as it was; so
+/// the next command refuses the pool like the first one.
 #[test]
 fn looking_changes_nothing() {
     let pool = suspect();
@@ -55,7 +55,7 @@ fn looking_changes_nothing() {
     );
 }
 
-/// No command writes to it, whatever it is told, but the one that accepts the loss.
+/// Whatever its flags, only the command that accepts the loss writes to it.
 #[test]
 fn nothing_is_written_before_the_loss_is_accepted() {
     let pool = suspect();

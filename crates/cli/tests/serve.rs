@@ -73,8 +73,8 @@ fn a_killed_server_has_kept_what_it_acknowledged() {
     pool.check();
 }
 
-/// When writes are durable is a setting of a pool of level `disk`, told in the first line, and changed by a reload; another
-/// level refuses it.
+/// `--sync` is a setting of a pool of level `disk`, shown in the first line, and changed by a reload; another level
+/// refuses it.
 #[test]
 fn when_writes_are_durable_is_chosen() {
     let pool = Pool::new();
@@ -110,8 +110,8 @@ fn when_writes_are_durable_is_chosen() {
     pool.check();
 }
 
-/// What clients of both protocols were told by pipelines is there when the server was killed, and when the pool is lost
-/// besides, as by a loss of power: from what stands beside it.
+/// Pipelined writes of both protocols that were acknowledged are there after a kill, and also if the pool is lost, as
+/// by a loss of power: from the log and the checkpoints beside it.
 #[test]
 fn what_was_told_at_level_disk_survives_the_pool() {
     let pool = Pool::new();

@@ -157,9 +157,9 @@ unsafe fn step(
     }
 }
 
-/// The next entry in ascending order: WOLLEMI_NOT_FOUND if none is left. What is told of it stays until the next call with
-/// this cursor; every place for an answer may be NULL. Where the index has no order of keys, entries come in one of its
-/// own.
+/// The next entry in ascending order: WOLLEMI_NOT_FOUND if none is left. The key and value that it returns stay valid
+/// until the next call with this cursor; each output may be NULL. Where the index has no order of keys, entries come in
+/// one of its own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_cursor_next(
     cursor: *mut wollemi_cursor,

@@ -2,9 +2,9 @@
 //!
 //! A handle is the address of a *shell*, which says what kind it is and whether it is open, before the object itself.
 //!
-//! I1 A shell is never freed, so a closed handle can still be looked at. It is used again for another object of the same
-//!    kind when more than `QUARANTINE` of its kind are spare: a closed handle is told from an open one until as many
-//!    others were closed.
+//! I1 A shell is never freed, so a closed handle can still be looked at. It is used again for another object of the
+//!    same kind when more than `QUARANTINE` of its kind are spare: a closed handle is recognized as closed until as
+//!    many others were closed.
 //! I2 A shell that is `CLOSED` has no object; `IDLE` and `BUSY` ones have one, which only a close takes out.
 //! I3 The object of a kind that is for one thread at a time is reached through `BUSY` alone.
 

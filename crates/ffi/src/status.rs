@@ -1,4 +1,4 @@
-//! What a call answers, and what is told of the last one that failed on a thread.
+//! What a call returns, and the details of the last call that failed on a thread.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -18,7 +18,7 @@ pub enum wollemi_status {
     /// Nothing was changed, since what is there is not what the call asks for: an insert of a key that is present, an
     /// update of one that is absent, a compare-and-swap or a batch that expected something else.
     WOLLEMI_UNCHANGED = 2,
-    /// The value is longer than the caller's buffer. Its length was told.
+    /// The value is longer than the caller's buffer. Its length was returned.
     WOLLEMI_TOO_SMALL = 3,
     /// An argument cannot be: NULL where something must be, text that is not UTF-8, a number that means nothing.
     WOLLEMI_ERROR_ARGUMENT = 16,
@@ -130,8 +130,8 @@ impl Failure {
     }
 }
 
-/// What a callback has answered, as the answer of the call that has called it. What it was told by a call of its own, if
-/// that has failed, stays to be told.
+/// A callback's result, as the result of the call that ran it. Details of a call that failed inside the callback are
+/// kept.
 pub fn passed_on(code: c_int) -> Result<wollemi_status, Failure> {
     let known = ALL.iter().find(|(status, _)| *status as c_int == code);
     known.map_or_else(
@@ -246,7 +246,7 @@ fn of_files(error: &FilesError) -> wollemi_status {
     }
 }
 
-/// What is told of the last call that failed on this thread.
+/// The details of the last call that failed on this thread.
 #[derive(Default)]
 struct Last {
     message: CString,
@@ -285,9 +285,9 @@ pub extern "C" fn wollemi_status_name(status: c_int) -> *const c_char {
     found.map_or(c"unknown status", |(_, name)| name).as_ptr()
 }
 
-/// The key, and the name of its map, that the last call on this thread failed for with WOLLEMI_ERROR_CONFLICT. Answers
-/// WOLLEMI_NOT_FOUND if the last call that failed did so for another reason. What is told stays until the next call that
-/// fails on this thread. `map`, `key` and `key_len` may be NULL.
+/// The key, and the name of its map, for which the last call on this thread failed with WOLLEMI_ERROR_CONFLICT. Returns
+/// WOLLEMI_NOT_FOUND if the last call that failed did so for another reason. The pointers stay valid until the next
+/// call that fails on this thread. `map`, `key` and `key_len` may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_conflict(
     map: *mut *const c_char,

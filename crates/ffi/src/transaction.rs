@@ -109,7 +109,7 @@ pub unsafe extern "C" fn wollemi_transaction_get(
     }
 }
 
-/// As wollemi_put(), in the transaction. A key or a value that is too long is told by the commit.
+/// As wollemi_put(), in the transaction. A key or a value that is too long is an error of the commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_transaction_put(
     transaction: *mut wollemi_transaction,
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn wollemi_transaction_range(
             let cursor = c.out_handle(cursor)?;
             let map = c.share::<Map>(map)?;
             let running = c.hold::<Owner>(transaction)?.0.clone();
-            // A map of another database, or without order, is told at once.
+            // A map of another database, or without order, is an error at once.
             let bounds = bounds(c, range)?;
             running.with(|transaction| Ok(transaction.range(map, bounds.clone()).map(drop)?))?;
             let place = TransactionCursor::new(map, bounds);
@@ -282,7 +282,7 @@ pub unsafe extern "C" fn wollemi_transact(
             })?;
             match code {
                 0 => Ok(()),
-                // After a conflict that it was told of, what it has read is checked, and it is run again.
+                // After a conflict that the callback met, what it has read is checked, and it is run again.
                 code => Err(GivenUp::Body(code)),
             }
         });

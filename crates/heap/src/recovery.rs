@@ -407,9 +407,9 @@ impl<M: Media> Heap<M> {
         Some(TracePause(Arc::clone(recovery)))
     }
 
-    /// For a caller that was told that the pool is full: if recovery is under way, waits until it has ended; has what
-    /// was retired come back, as far as no guard of then is held; and says that it is worth trying again. Returns
-    /// `false` at once to a thread that holds a guard. The caller holds no [pause](Heap::pause_trace) either.
+    /// For a caller whose allocation found the pool full: waits until recovery has ended, if it is under way; frees
+    /// retired objects, as far as no guard of their time is held; and returns `true`: the allocation is worth a retry.
+    /// Returns `false` at once to a thread that holds a guard. The caller holds no [pause](Heap::pause_trace) either.
     pub fn wait_for_room(&self) -> bool {
         if crate::is_pinned() {
             return false;

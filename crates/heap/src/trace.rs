@@ -5,7 +5,7 @@
 //!
 //! I1 A link is followed once for each slot that holds it; the visitor says whether the object is new, and only then
 //!    are its children followed.
-//! I2 The trace ends when no thread has work, or with the first error, or when it is told to stop.
+//! I2 The trace ends when no thread has work, or with the first error, or when it is stopped.
 
 use crate::page::lock;
 use crate::{Access, Error, Heap};

@@ -43,9 +43,9 @@
 //!    and its position (F1), and says the *incarnation* in which it was written. Each opening begins the next one, by a
 //!    mark that is durable before anything follows it.
 //! L5 A record that does not check is an end only if no fragment behind it says that it was durable (F3). Otherwise it
-//!    is damage, which is an error. What cannot be told from a crash is damage of the very last records, those that the
-//!    last sync has made durable, unless the caller knows better ([`Needs::reach`]): a program that closes a log in
-//!    order keeps what [`Log::sync`] returned.
+//!    is damage, which is an error. Damage looks like a crash only in the very last records, those that the last sync
+//!    has made durable, unless the caller knows better ([`Needs::reach`]): a program that closes a log in order keeps
+//!    what [`Log::sync`] returned.
 //! L6 A sync that failed is never tried again. The log takes no more records, and the next opening writes again what was
 //!    not known to be durable (O2).
 //! L7 An append that fails has changed nothing: all segments that it needs are made ready before (A2).

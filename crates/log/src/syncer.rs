@@ -77,7 +77,7 @@ impl SyncerState {
             if state.is_stopped || left == Some(Duration::ZERO) {
                 return state.is_stopped;
             }
-            // Without a bound it sleeps until it is told of one.
+            // Without a bound it sleeps until one is set.
             let waited = self.changed.wait_timeout(state, left.unwrap_or(Duration::MAX));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }

@@ -4,7 +4,7 @@
 //! [`Media`], with its call site known through `#[track_caller]`. The machine itself ([`Hardware`]) compiles to
 //! plain atomics and one instruction each; other media count, delay or remember what passes.
 //!
-//! Stores into a private draft are the exception: they are plain stores, told to the media in one piece by
+//! Stores into a private draft are the exception: they are plain stores, reported to the media in one piece by
 //! [`Media::drafted`] before the draft's lines are written back. What does not change is read by plain loads, announced
 //! by [`Media::touched`].
 //!

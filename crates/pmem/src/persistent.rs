@@ -13,7 +13,7 @@
 /// valid value of it (a file may hold anything), every field that is written after publication is a word, and its
 /// alignment is at most 64.
 pub unsafe trait Persistent: 'static {
-    /// Whether all of it is words. What is not is read by plain loads, of which the media must be told
+    /// Whether all of it is words. Anything else is read by plain loads, which must be reported to the media
     /// ([`Media::touched`](crate::Media::touched)).
     const WORDS_ONLY: bool = false;
 }

@@ -1,7 +1,7 @@
 //! A media that notes which lines are read and stored into, in order: the path of an operation through the memory.
 //!
-//! What it notes is what passes the media: words, and the bytes of which the media is told that they are read by
-//! plain loads ([`Media::touched`]). It is meant for one thread at a time.
+//! It notes what passes the media: words, and bytes that are reported as read by plain loads ([`Media::touched`]). It
+//! is meant for one thread at a time.
 
 use crate::watched::{Step, Watch, Watched, What};
 use crate::{Hardware, LINE, Media};

@@ -48,8 +48,8 @@ impl PWord {
         media.peek(&self.0)
     }
 
-    /// Says that nothing depends on what the caller has [loaded](PWord::load) from here, as its next look at another word
-    /// has told: a media that looks for dirty reads need not mind that it may not be durable.
+    /// Says that nothing depends on what the caller has [loaded](PWord::load) from here, as its next look at another
+    /// word has shown: a media that looks for dirty reads may ignore that the value is perhaps not durable.
     #[inline]
     pub fn disregard<M: Media>(&self, media: &M) {
         media.disregard(&self.0);

@@ -92,8 +92,8 @@ fn has_home(link: Link) -> bool {
     matches!(link.kind(), Kind::Leaf | Kind::Array)
 }
 
-/// Puts that become durable together, at the latest when this is dropped: also where an edit panics, since those before
-/// it were told that they are done.
+/// Puts that become durable together, at the latest when this is dropped: also where an edit panics, since the edits
+/// before it were reported as done.
 struct Together<'e, 'g, M: Media, P: Publication> {
     heap: &'g Access<M>,
     guard: &'g Guard,

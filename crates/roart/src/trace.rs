@@ -1,4 +1,4 @@
-//! What is alive, told to the heap (post-crash collection, audit).
+//! The tracer: reports live objects to the heap (post-crash collection, audit).
 //!
 //! While a trace runs beside writers it relies on this: an SMO never moves a live link out of an object that
 //! stays in use. It builds a new object, swings one slot, and leaves the replaced object as it was; so an

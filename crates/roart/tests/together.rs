@@ -183,7 +183,7 @@ impl Edits for Until {
     }
 }
 
-/// Tells that it decides, and waits to be told to go on.
+/// Signals that it is deciding, and waits for the signal to continue.
 struct Waits {
     decides: Sender<()>,
     go_on: Receiver<()>,

@@ -19,7 +19,7 @@ fn total(db: &Db) -> Result<u64, Box<dyn Error>> {
     Ok(total)
 }
 
-/// Moves money from account to account until it is told to stop: the sum stays the same.
+/// Moves money from account to account until `stop` is set: the sum stays the same.
 fn transfer(db: &Db, stop: &AtomicBool) -> Result<u64, wollemi::Error> {
     let accounts = db.map("accounts")?;
     let cents = |bytes: Option<Vec<u8>>| {

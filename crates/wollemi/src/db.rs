@@ -1,4 +1,4 @@
-//! The database: one pool, its heap, and the maps in it. When what it was told is durable: `durable`.
+//! The database: one pool, its heap, and the maps in it. Durability: `durable`.
 
 mod durable;
 

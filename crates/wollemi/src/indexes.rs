@@ -3,7 +3,7 @@
 //! A new index is a folder, an implementation of [`index::OnHeap`], and one entry below:
 //!
 //! ```text
-//! /// What people are told of it
+//! /// Its description for users
 //! Variant = index "name", roots 7, Type<M>;
 //! ```
 //!

@@ -99,7 +99,8 @@ impl Options {
         self
     }
 
-    /// Is told how far an opening at level `disk` has come that rebuilds the pool after a loss of power, by several threads.
+    /// Called with the progress of an opening at level `disk` that rebuilds the pool after a loss of power; several
+    /// threads call it.
     pub fn on_rebuild(mut self, tell: impl Fn(&Rebuilding) + Send + Sync + 'static) -> Options {
         self.on_rebuild = Some(Arc::new(tell));
         self

@@ -68,7 +68,7 @@ fn a_map_can_be_dropped_right_after_the_opening() -> Outcome {
     Ok(())
 }
 
-/// Where the thread that drops a map waits: it tells, and goes on when it is told.
+/// Where the thread that drops a map waits: it signals, and continues on a signal.
 struct Stop {
     thread: ThreadId,
     unlinked: bool,

@@ -228,7 +228,7 @@ mod tests {
         );
     }
 
-    /// Calibrations say what a miss took and where the machine changed; of a timeline the longest call is told.
+    /// Calibrations report the time of a cache miss and where the machine changed; timelines report the longest call.
     #[test]
     fn paces_and_timelines_are_short() {
         let misses = |ns: f64| json!({ "dependent_ns": ns, "parallel_ns": 1.5 });

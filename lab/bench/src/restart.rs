@@ -256,7 +256,7 @@ impl Kept {
         Ok(())
     }
 
-    /// Asks for one key. An engine that may lose what it was told last may have the value before that.
+    /// Asks for one key. An engine that may lose its last writes may have an earlier value.
     fn ask(&self, engine: &dyn Engine, number: u64, survives: bool) -> Result<(), Error> {
         let found = engine.get(&nth_u64(self.seed, number))?;
         let changed = self.changed().contains(&number);

@@ -100,7 +100,7 @@ impl CrashDisk {
         });
     }
 
-    /// How often a call has failed since it was told to.
+    /// How many calls have failed since failing was switched on.
     pub fn injected(&self) -> u64 {
         self.state().injected
     }

@@ -68,7 +68,7 @@ impl<S: Subject> Reading<S> {
 
 struct Configuration<S: Subject> {
     state: Rc<S::State>,
-    /// Of the state: most that differ are told apart by this.
+    /// A hash of the state, which tells most different states apart.
     hash: u64,
     /// Operations in flight that have happened, with their answers.
     happened: Vec<(u32, S::Answer)>,

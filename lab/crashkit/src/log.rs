@@ -13,7 +13,7 @@ pub type Site = &'static Location<'static>;
 pub enum Store {
     /// An ordinary store, or the successful half of a compare-and-swap.
     Plain,
-    /// A word of a draft, stored by a plain copy and told when the draft ended.
+    /// A word of a draft, stored by a plain copy and reported when the draft ended.
     Draft,
     /// A store past the cache.
     NonTemporal,

@@ -14,8 +14,8 @@ pub fn heap(pool: Pool<Crash>) -> Result<Heap<Crash>, String> {
     Heap::new(pool).map_err(|error| format!("the heap does not open: {error}"))
 }
 
-/// Whether the pool has so [little room](crate::History::room) that it is meant to be full now and then. In any other a
-/// subject that is told so has failed.
+/// Whether the pool has so [little room](crate::History::room) that it is meant to be full now and then. In any other
+/// pool, "full" is a failure of the subject.
 pub fn may_be_full(pool: &Pool<Crash>) -> bool {
     const LITTLE: u64 = 4 << 20;
     pool.max_size() < LITTLE

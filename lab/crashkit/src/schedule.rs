@@ -95,7 +95,7 @@ fn kept<R: Send + 'static>(
     )
 }
 
-/// Lets the scheduler install what it wants to be told of panics by: it does so in its first run.
+/// Lets the scheduler install its panic hook, which it does in its first run.
 pub(crate) fn install_hook() {
     under(RandomScheduler::new_from_seed(0, 1), || ());
 }

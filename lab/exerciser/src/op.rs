@@ -78,7 +78,7 @@ pub(crate) enum Op {
     DropSnapshot,
     /// Makes a backup of the snapshot held and restores it.
     Backup,
-    /// Watches a private map, or compares what the watch has told.
+    /// Watches a private map, or compares the events of the watch.
     Watch(usize),
     /// Functions that are called more rarely.
     Rare(Rare),

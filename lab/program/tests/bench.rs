@@ -5,7 +5,7 @@ mod common;
 use common::Lab;
 use serde_json::Value;
 
-/// A benchmark runs, and reports as JSON; wrong usage is told.
+/// A benchmark runs, and reports as JSON; wrong usage is an error.
 #[test]
 fn benchmarks_run() {
     let lab = Lab::new();

@@ -20,7 +20,7 @@ fn a_short_run_reports() {
     assert!(lab.is_empty(), "no pool is left");
 }
 
-/// Usage errors are told from findings, and a round that cannot be read is named.
+/// Usage errors and findings have different exit codes, and the error names a round that cannot be read.
 #[test]
 fn usage() {
     let lab = Lab::new();

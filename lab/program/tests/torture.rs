@@ -64,7 +64,7 @@ fn one_history_alone() {
     );
 }
 
-/// The table is for people; usage errors are told from findings.
+/// The table is for people; usage errors and findings have different exit codes.
 #[test]
 fn a_table_and_usage() {
     let lab = Lab::new();

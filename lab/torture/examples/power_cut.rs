@@ -4,9 +4,9 @@
 //!     power_cut write POOL ROUND    says on the console which transactions were committed, without end
 //!     power_cut judge POOL TOLD     TOLD: ROUND.THREAD.COUNT,… of what the console has shown
 //!
-//! A transaction moves an amount from one account to another and notes, in another map, its number and the sum that it has
-//! moved. So after a cut the accounts have what they had together, and each thread's note is of a transaction whose
-//! changes are there whole: the last that was told of, or a later one.
+//! A transaction moves an amount from one account to another and notes, in another map, its number and the sum that it
+//! has moved. So after a cut the sum of the accounts is unchanged, and each thread's note is of a transaction whose
+//! changes are there whole: the last that was acknowledged, or a later one.
 
 use std::error::Error;
 use std::io::Write;

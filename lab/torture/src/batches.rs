@@ -313,7 +313,7 @@ impl Subject for Batches {
             let told: Vec<Event> = std::iter::from_fn(|| watch.try_next()).collect();
             if told != expected {
                 return Err(format!(
-                    "after recovery, a watch tells {told:?} instead of {expected:?}"
+                    "after recovery, a watch sends {told:?} instead of {expected:?}"
                 ));
             }
         }

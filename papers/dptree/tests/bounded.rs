@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use wollemi_dptree::{DpTree, Options, tracer};
 
-/// A tracer that does not end before it is told to.
+/// A tracer that ends only when it is stopped.
 struct Slow(Arc<AtomicBool>);
 
 // SAFETY: its roots are words, which lead nowhere.

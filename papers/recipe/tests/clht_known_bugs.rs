@@ -106,8 +106,8 @@ fn pairs_change_their_form() {
     assert!(found.into_iter().eq(model));
 }
 
-/// Keys of one hash are told apart, however many: their chain is walked in the order of keys, directories end, and all of it
-/// goes with the keys.
+/// Keys of one hash stay distinct, however many there are: their chain is walked in the order of keys, directories end,
+/// and all of it goes with the keys.
 #[test]
 fn keys_of_one_hash() {
     let store = Store::<Clht>::create();

@@ -42,7 +42,8 @@ fn a_split_that_is_ended_later_keeps_what_the_sibling_was_told() {
     }
 }
 
-/// A border splits after any load of the trace. What the sibling has taken over is not swept, nor told twice.
+/// A border splits after any load of the trace. The objects that the sibling has taken over are neither swept nor
+/// reported twice.
 #[test]
 fn a_split_amid_the_trace_takes_nothing_from_it() {
     const LONG: &[u8] = b"in a leaf of its own";

@@ -1,5 +1,5 @@
-//! RECIPE's Condition #3 in P-ART: what a crash between the two steps of an SMO leaves is tolerated by reads,
-//! told from a change under way by writes, and finished by the first that passes.
+//! RECIPE's Condition #3 in P-ART: reads tolerate what a crash between the two steps of an SMO leaves; writes
+//! distinguish it from a change in flight, and the first one that passes finishes it.
 //!
 //! A media stops a thread at a step of its own choice. There the test copies the pool's file, which is what a
 //! killed process would leave, or lets another write go by.

@@ -5,8 +5,8 @@
 //!    been built of yet (`bunch`, no more than [may](Layout::most) hang there), or one object that is complete
 //!    (`built`), or nothing.
 //! I3 A node whose string begins a *border*, the first key that may be in this or in the next part of a build, may get
-//!    children from the part beside it. So neither it nor what hangs from it is finished here: that is told as
-//!    [`Item`]s, of which a builder without borders makes the top of the tree.
+//!    children from the part beside it. So neither the node nor what hangs from it is finished here: they are returned
+//!    as [`Item`]s, of which a builder without borders makes the top of the tree.
 
 use super::bunch::Bunch;
 use super::{Layout, Spot};

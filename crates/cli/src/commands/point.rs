@@ -92,7 +92,7 @@ impl Put {
             Some(value) => self.escaped.bytes(value)?,
             None => {
                 let mut value = Vec::new();
-                // One byte more than can be stored is enough to be told that it is too much.
+                // One byte above the limit is enough for the error.
                 let mut input = io::stdin().lock().take(wollemi::MAX_VALUE as u64 + 1);
                 input
                     .read_to_end(&mut value)

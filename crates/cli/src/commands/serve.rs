@@ -115,7 +115,7 @@ pub struct Args {
     /// How the server's events look on the standard error stream
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = log::Format::Text)]
     log: log::Format,
-    /// The least important events that are told
+    /// The lowest level of events that are logged
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t = log::Level::Info)]
     log_level: log::Level,
     /// A file of settings, in TOML [env: WOLLEMI_CONFIG]
@@ -210,7 +210,7 @@ impl Args {
         }
     }
 
-    /// Serves until told to stop.
+    /// Serves until a signal or a client stops it.
     fn serve(self, context: &Context) -> Result<Outcome, Failure> {
         let _telling = log::start(self.log, self.log_level).map_err(server::Error::Threads)?;
         let tls = match (&self.tls_cert, &self.tls_key) {

@@ -15,7 +15,7 @@ pub struct Args {
     /// Count each map's entries too, by visiting them
     #[arg(long)]
     count: bool,
-    /// Wait until recovery has told used from free space
+    /// Wait until recovery has found which space is free
     #[arg(long)]
     wait: bool,
 }

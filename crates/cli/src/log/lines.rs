@@ -11,12 +11,12 @@ use tracing_subscriber::fmt::MakeWriter;
 /// Lines that may wait.
 const MAX: usize = 4096;
 
-/// How long the end waits for what is still to be told.
+/// How long the drop waits for lines that are not written yet.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 enum Message {
     Line(Box<[u8]>),
-    /// All before this is told.
+    /// All lines before this one are written.
     Told(SyncSender<()>),
 }
 

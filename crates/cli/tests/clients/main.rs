@@ -1,5 +1,5 @@
-//! Clients that people use, at work until the server is killed: what they were told is there afterwards; and at work while
-//! backups are made: each is one moment of theirs.
+//! Real clients, at work until the server is killed: what they had acknowledged is there afterwards; and at work while
+//! backups are made: each backup is one moment of theirs.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -40,8 +40,8 @@ fn acknowledged(ledger: &Path, client: &str) -> usize {
     text.lines().filter(|line| line.starts_with(&begin)).count()
 }
 
-/// Whatever both clients were told before the server was killed amid their work is true of the next server: data, flags, counts;
-/// what was deleted or flushed stays away, what has an end ends when it was to, and be it while no server runs.
+/// Everything that was acknowledged to both clients before the kill holds in the next server: data, flags, counts; what
+/// was deleted or flushed stays away; expiries keep their time, even while no server runs.
 #[test]
 fn what_clients_were_told_outlives_a_killed_server() {
     let pool = Pool::new();
@@ -73,8 +73,8 @@ fn what_clients_were_told_outlives_a_killed_server() {
     pool.check();
 }
 
-/// Backups that are made while clients write, one asked for twice, each hold one moment between the request for it and its
-/// end: what moves together has moved together, in all databases, and nothing that was told before is missing.
+/// Backups that are made while clients write, one asked for twice, each hold one moment between its request and its
+/// end: keys that are written together agree, in all databases, and no write acknowledged before is missing.
 #[test]
 fn a_backup_is_one_moment_of_clients_at_work() {
     let pool = Pool::new();

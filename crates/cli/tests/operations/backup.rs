@@ -78,7 +78,7 @@ fn a_backup_is_exactly_what_there_was() {
     set(&mut cached, "stale", 5, 0, "old");
     set(&mut cached, "gone", 5, 0, "deleted");
     assert_eq!(ask(&mut cached, "md stale I T1000"), "HD");
-    // The first call is told to replace it.
+    // The first call may replace it.
     assert!(ask(&mut cached, "mg stale").contains(" W"));
     assert_eq!(ask(&mut cached, "delete gone"), "DELETED");
     assert_eq!(ask(&mut redis, "INCRBY counted 41"), ":41");

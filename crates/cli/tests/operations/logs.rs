@@ -5,7 +5,7 @@ use crate::common::server::Server;
 use crate::{log, wait_until};
 use std::process::Stdio;
 
-/// Connections, recovery and slow commands are told as JSON, one object a line, with what they were.
+/// Connections, recovery and slow commands are logged as JSON, one object a line, with their details.
 #[test]
 fn events_are_told() {
     let pool = Pool::new();
@@ -34,7 +34,7 @@ fn events_are_told() {
     assert_eq!(told("disconnected")["id"], told("connected")["id"]);
 }
 
-/// Only what was asked for is told.
+/// Only the chosen levels are logged.
 #[test]
 fn events_have_levels() {
     let pool = Pool::new();
@@ -60,7 +60,7 @@ fn nobody_need_take_the_events() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// What only the client has done wrong is not told, but where everything is.
+/// Errors of clients are logged at level `debug` only.
 #[test]
 fn mistakes_of_clients_are_told_to_clients() {
     for (level, told) in [("info", false), ("debug", true)] {

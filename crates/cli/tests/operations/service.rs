@@ -1,4 +1,4 @@
-//! The server as a service: the manager is told, the examples are right, there are manual pages.
+//! The server as a service: the manager is notified, the examples are right, there are manual pages.
 
 use crate::PATIENCE;
 use crate::common::server::Server;
@@ -14,7 +14,7 @@ fn contrib(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// The manager is told once the server serves, at a socket with a file and at one without.
+/// The manager is notified once the server serves, at a socket with a file and at one without.
 #[test]
 fn the_manager_is_told() {
     let pool = Pool::new();

@@ -57,7 +57,7 @@ pub fn compilers() -> Vec<&'static str> {
     found
 }
 
-/// What the machine lacks is told, not failed for.
+/// A tool that the machine lacks is reported, and is no failure.
 pub fn left_out(what: &str) {
     eprintln!("left out: {what}");
 }

@@ -1,4 +1,5 @@
-//! A C program that is killed amid its writes: every number that it told is there. `WOLLEMI_SEED` repeats a run.
+//! A C program that is killed amid its writes: every number that it acknowledged is there. `WOLLEMI_SEED` repeats a
+//! run.
 
 use crate::compiler::{Build, compile, run};
 use std::io::{BufRead, BufReader};
@@ -33,7 +34,7 @@ fn what_was_told_survives_kill_9() {
             .expect("the program");
         let lines = mix(seed.wrapping_add(round)) % 3000;
         let mut output = BufReader::new(child.stdout.take().expect("piped")).lines();
-        // What it told before it was killed counts to the last line.
+        // Its output before the kill counts up to the last whole line.
         let mut last = None;
         for _ in 0..=lines {
             last = Some(

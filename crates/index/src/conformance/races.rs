@@ -1,4 +1,4 @@
-//! Races whose outcome can be told from the end, and which therefore may run long and unrecorded.
+//! Races whose outcome is visible at their end, so that they can run long and unrecorded.
 
 use super::crew::{Dawdling, crew, decode, encode};
 use super::oracle::Oracle;

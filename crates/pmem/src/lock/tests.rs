@@ -83,7 +83,7 @@ fn a_crash_frees_every_lock() {
     }
 }
 
-/// The first to take a lock is told whether a process before it had it when it was killed; no later one is.
+/// The first thread to take a lock learns whether an earlier process held it when it was killed; no later one does.
 #[test]
 fn a_lock_that_was_left_says_so() {
     let media = &media();

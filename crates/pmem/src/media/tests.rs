@@ -1,4 +1,4 @@
-//! What a media that only looks on is told.
+//! What a media that only observes gets to see.
 
 use crate::toy::Toy;
 use crate::watched::{Step, Watch, What};
@@ -9,7 +9,7 @@ use crate::{
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-/// Remembers what it is told, with the caller's line where there is one.
+/// Records each call, with the caller's line where there is one.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<(&'static str, u32)>>>);
 
@@ -152,7 +152,7 @@ fn plain_loads_are_announced() {
     assert_eq!(told.names(), ["touched", "touched"]);
 }
 
-/// Media around another pass on all that they are told.
+/// Media around another media forward all calls.
 #[test]
 fn media_around_others_pass_everything_on() {
     let told = Told::default();

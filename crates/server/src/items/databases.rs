@@ -166,7 +166,7 @@ impl Databases {
         self.all().iter().map(|(_, store)| store.edits()).sum()
     }
 
-    /// Whether all that is told of how many items there are is exact.
+    /// Whether all reported numbers of items are exact.
     pub fn counted(&self) -> bool {
         self.all().iter().all(|(_, store)| store.items().1)
     }

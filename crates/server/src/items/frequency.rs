@@ -87,8 +87,8 @@ mod tests {
     use super::*;
     use crate::items::access::hash;
 
-    /// Keys that are asked for often are told from those that are asked for once, among many; and what is no longer
-    /// asked for is forgotten.
+    /// The sketch tells keys that are asked for often from many that are asked for once, and forgets keys that are no
+    /// longer asked for.
     #[test]
     fn the_frequent_are_told_from_the_rare() {
         let sketch = Sketch::new(0);

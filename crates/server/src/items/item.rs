@@ -29,7 +29,7 @@ pub struct Header {
 
 /// The item is stale, and still shown until a client replaces it.
 pub const STALE: u32 = 1;
-/// A client was told that it is the one to replace the item.
+/// A client has been chosen to replace the item.
 pub const AWAITED: u32 = 2;
 /// The item was stored under a key in base64, and is shown so.
 pub const BINARY_KEY: u32 = 4;

@@ -60,7 +60,7 @@ impl State {
     }
 }
 
-/// What a client has told of itself, and where it stands. Only Redis clients do.
+/// A client's name and state. Only Redis clients have them.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// The user that it has logged in as; `None` before a login.
@@ -144,12 +144,12 @@ impl Client {
         self.told.notify_one();
     }
 
-    /// Whether it was told to end.
+    /// Whether its end was requested.
     pub fn is_killed(&self) -> bool {
         self.killed.load(Ordering::Acquire)
     }
 
-    /// Waits until it is told to end.
+    /// Waits until its end is requested.
     pub async fn killed(&self) {
         while !self.is_killed() {
             self.told.notified().await;

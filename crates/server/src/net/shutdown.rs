@@ -1,4 +1,4 @@
-//! How a running server is told to stop.
+//! Stopping a running server.
 
 use std::io;
 use std::sync::Arc;

@@ -190,7 +190,7 @@ impl Backups {
         });
         let thread = thread.map_err(|error| format!("no thread for the backup: {error}"))?;
         if let Some(before) = inner.thread.replace(thread) {
-            // It has ended, but for its last step, and has told its panics.
+            // It has ended, except for its last step, and has logged its panics.
             let _ = before.join();
         }
         inner.running = Some(running);
@@ -242,7 +242,7 @@ impl Backups {
         self.give_up();
         let thread = self.lock().thread.take();
         if let Some(thread) = thread {
-            // Its panics have been caught, and told.
+            // Its panics have been caught and logged.
             let _ = thread.join();
         }
     }

@@ -47,7 +47,7 @@ pub struct Config {
     pub allow_remote: bool,
     /// Threads that serve connections; 0: as many as there are processors. More than [`MAX_THREADS`] count as that.
     pub threads: usize,
-    /// The most connections at once. Further ones are told so and closed.
+    /// Maximum number of connections. Further ones get an error and are closed.
     pub max_connections: usize,
     /// The largest value of memcached's clients, in bytes: at most [`index::MAX_VALUE`] less an item's header.
     pub max_value: usize,

@@ -15,7 +15,7 @@ use crate::ops::{log, pool};
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
-/// The bounds of the buckets that are told: powers of two nanoseconds, from 1 µs to 17 s.
+/// The bounds of the exported buckets: powers of two nanoseconds, from 1 µs to 17 s.
 const BOUNDS: std::ops::RangeInclusive<u32> = 10..=34;
 
 /// All measurements, as text.

@@ -45,7 +45,7 @@ pub async fn run(shared: Arc<Shared>, pause: Duration) {
         let mut pauses = ROUND;
         for (number, store) in shared.databases.all() {
             let _shared = shared.databases.shared();
-            // No client is told of the removals, so the sweep does not wait until they are durable.
+            // No client gets an answer for these removals, so the sweep does not wait until they are durable.
             let turn = shared.databases.db().turn();
             let swept = store.sweep(&mut cursors[number], STEP, now());
             let _untold = turn.pause();

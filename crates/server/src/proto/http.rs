@@ -46,7 +46,7 @@ mod tests {
         is_http(line.split_ascii_whitespace().map(str::as_bytes))
     }
 
-    /// HTTP's lines are told from others.
+    /// HTTP's request lines are recognized among others.
     #[test]
     fn lines_of_http_are_known() {
         for line in [

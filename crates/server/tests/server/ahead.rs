@@ -5,7 +5,7 @@ use index::model::Model;
 use index::{Edits, Guard, Index};
 use std::sync::{Arc, Mutex};
 
-/// An index that notes which keys it is told to prefetch, or to write, together.
+/// An index that notes which keys it is asked to prefetch, or to write, together.
 #[derive(Default)]
 struct Noting {
     index: Model,

@@ -147,7 +147,7 @@ fn wait_until_busy(client: &mut Client) {
     wait_until(client, "rdb_bgsave_in_progress", "1");
 }
 
-/// A backup runs beside the clients, one at a time; it is told how far it is, and what came of it.
+/// Backups run beside the clients, one at a time, with their progress and outcome reported.
 #[test]
 fn one_backup_runs_beside_the_clients() {
     let (server, maker) = server();

@@ -118,7 +118,7 @@ fn idle_connections_are_closed() {
     }
 }
 
-/// Connections above the limit are told, and room that is made is used.
+/// Connections above the limit get an error, and a closed connection makes room for a new one.
 #[test]
 fn connections_have_a_limit() {
     let server = Running::over(

@@ -43,7 +43,7 @@ impl Index for Damaged {
     }
 }
 
-/// Listings say what is wrong, and a client that goes on from cursor to cursor is told as well.
+/// Listings report the damage, and so does a scan from cursor to cursor.
 #[test]
 fn keys_out_of_order_end_listings() {
     let index = Model::new();

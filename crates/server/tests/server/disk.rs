@@ -338,8 +338,8 @@ fn other_levels_have_no_choice() {
     assert!(client.line().starts_with("-ERR a pool of level process"));
 }
 
-/// After a failed sync no client is told that a write is done, and the clients that waited for the sync are not either.
-/// Items that were durable are read. Errors, `INFO` and metrics name the reason.
+/// After a failed sync no write is acknowledged, not even to the clients that waited for that sync. Items that were
+/// durable are read. Errors, `INFO` and metrics name the reason.
 #[test]
 fn a_failed_sync_ends_writing() {
     let metrics = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -404,7 +404,7 @@ fn a_failed_sync_ends_writing() {
     assert_eq!(data(&served.cut("after"), "old"), Some(b"1".to_vec()));
 }
 
-/// The level, the log and the checkpoints are told to both protocols; a checkpoint is taken when a client asks for it.
+/// Both protocols show the level, the log and the checkpoints; a checkpoint is taken when a client asks for it.
 #[test]
 fn the_log_is_told() {
     let served = Served::new(Config {

@@ -158,7 +158,7 @@ fn nothing_goes_for_a_transaction_that_is_refused() {
     client.ask("exists a b c\r\n", ":2\r\n");
 }
 
-/// The limit and what happens at it are told, and can be changed while the server runs.
+/// The limit and the policy at the limit are shown, and can be changed while the server runs.
 #[test]
 fn the_limit_can_be_changed() {
     let (server, _) = server(1 << 20, true);

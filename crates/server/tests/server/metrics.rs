@@ -1,4 +1,4 @@
-//! What is told to Prometheus.
+//! The metrics for Prometheus.
 
 use crate::python::python;
 use crate::support::{Client, memory, with_redis};
@@ -41,7 +41,7 @@ fn ask(address: SocketAddr, request: &str) -> (String, String) {
     (head.to_owned(), body.to_owned())
 }
 
-/// Prometheus's own parser reads what is told, and finds in it what has happened.
+/// Prometheus's own parser reads the metrics, and they show what has happened.
 #[test]
 fn prometheus_reads_the_metrics() {
     let ([memcached, redis, metrics], shutdown, thread) = start();

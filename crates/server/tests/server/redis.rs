@@ -171,7 +171,7 @@ fn transactions_are_alone() {
         .ask("mget a b\r\n", "*2\r\n$3\r\n600\r\n$3\r\n600\r\n");
 }
 
-/// Connections are listed, named, and ended by one another; the limit is told in Redis's words.
+/// Connections are listed, named, and ended by one another; the error at the limit has Redis's words.
 #[test]
 fn connections_can_be_ended() {
     let few = Config {

@@ -43,7 +43,7 @@ fn memccapable_passes() {
     assert_eq!(server.stop().failures, 0);
 }
 
-/// What `redis-cli` prints when it is told to connect here.
+/// The output of `redis-cli`, connected to this server.
 struct Cli {
     port: String,
 }

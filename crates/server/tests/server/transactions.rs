@@ -108,7 +108,7 @@ fn a_transaction_that_fails_has_changed_nothing() {
     let multi = "multi\r\nset c 3\r\nflushall\r\nselect 2\r\nset c 4\r\n";
     let queued = "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n";
     client.ask(&format!("{multi}exec\r\n"), &format!("{queued}-ERR {why}\r\n"));
-    // What others are told of the client is where it is.
+    // Other clients see the state of this client.
     client.send(b"client info\r\n");
     client.line();
     let told = String::from_utf8(client.until(b"\n\r\n")).expect("text");

@@ -55,7 +55,7 @@ fn count(client: &Client, key: usize, after_turn: impl Fn() -> bool) -> usize {
     come
 }
 
-/// Fails unless each key was counted as often as its client was told.
+/// Fails unless each key was counted as often as its client was answered.
 fn expect_counted(server: &Running, told: &[usize]) {
     let mut client = server.connect_redis();
     for (key, told) in told.iter().enumerate() {
@@ -74,8 +74,8 @@ fn count_amid(client: &Client, key: usize, begun: &Sender<()>, ended: impl Fn() 
     })
 }
 
-/// Of clients that are amid their commands when the server stops, each has been told of all that was carried out, in order,
-/// and once.
+/// Clients that are in the middle of their commands when the server stops have got an answer for each command that was
+/// carried out, in order, and once.
 #[test]
 fn what_is_carried_out_is_told_when_the_server_stops() {
     let index = Model::new();

@@ -16,7 +16,7 @@ const FLUSHED: usize = 40_000;
 /// More than one turn may visit, the least that a test can tell.
 const MANY: usize = FLUSHED - 1000;
 
-/// An index that counts the keys that scans visit, and stops a scan at its first key once it is told to.
+/// An index that counts the keys that scans visit, and stops a scan at its first key once the test says so.
 struct Watched {
     items: Model,
     stops: AtomicBool,

@@ -1,4 +1,4 @@
-//! When what a database was told is durable, and its log and checkpoints.
+//! When writes are durable; the log and its checkpoints.
 
 use super::{Db, Inner};
 use crate::report::{Checkpoint, LogStats};
@@ -27,9 +27,9 @@ impl<M: Media> Db<M> {
         self.store().traffic.journal.get().map(|journal| &**journal)
     }
 
-    /// Begins a turn: a number of operations of this thread that do not wait, each by itself, until they are durable, but
-    /// all together when the turn [ends](Turn::end). What they have done and seen must not be told before. (A server does
-    /// so with the requests that came together.) Elsewhere than at level `disk` it does nothing.
+    /// Begins a turn: operations of this thread that do not each wait until they are durable; they wait together when
+    /// the turn [ends](Turn::end). Until then their results must not leave the program. (A server does so with requests
+    /// that came together.) At levels other than `disk` it does nothing.
     ///
     /// ```
     /// # let db = wollemi::Db::anonymous()?;

@@ -213,7 +213,7 @@ impl<D: Disk, M: Media> Drop for Thread<D, M> {
     fn drop(&mut self) {
         self.shared.bell.stop();
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread has been told where it happened.
+            // A panic of the thread was reported where it happened.
             let _ = thread.join();
         }
         // All handles of the database are gone, so no thread writes.

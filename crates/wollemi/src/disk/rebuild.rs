@@ -32,7 +32,7 @@ pub type OnRebuild = Arc<dyn Fn(&Rebuilding) + Send + Sync>;
 /// Entries, or log records, between two reports.
 pub(crate) const STRIDE: u64 = 16 << 10;
 
-/// What is told of a rebuild.
+/// The progress of a rebuild, for the callback.
 pub(crate) struct Progress {
     pub entries: AtomicU64,
     pub log: AtomicU64,

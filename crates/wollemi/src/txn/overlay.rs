@@ -162,7 +162,7 @@ impl Overlay {
         Ok(action)
     }
 
-    /// Visits the keys between the bounds in the order of the map's index, until told to break, as
+    /// Visits the keys between the bounds in the order of the map's index, until the visitor breaks, as
     /// [`walk`](index::Index::walk) does.
     ///
     /// # Errors

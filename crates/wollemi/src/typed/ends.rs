@@ -85,7 +85,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
 mod tests {
     use super::*;
 
-    /// An entry that is of other types is told of, and stays.
+    /// An entry of other types is an error, and stays.
     #[test]
     fn what_cannot_be_read_is_not_taken() -> Result<(), Error> {
         let db = crate::Db::anonymous()?;

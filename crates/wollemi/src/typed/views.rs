@@ -204,7 +204,7 @@ mod tests {
         Ok(())
     }
 
-    /// What is of another type is an error of its own; the changes behind it are told.
+    /// An event of another type is an error by itself; later events still come.
     #[test]
     fn watches_go_on_behind_an_error() -> Result<(), Error> {
         let map = crate::Db::anonymous()?.map("m")?;

@@ -139,7 +139,7 @@ impl<M: Media> Store<M> {
         Ok(committed)
     }
 
-    /// Up to where the log must be durable before anything of this plan may be told: what was changed, and what was read.
+    /// The position up to which the log must be durable before the plan's changes and reads may be acknowledged.
     fn end_of(&self, plan: &Plan) -> Lsn {
         match self.traffic.journal.get() {
             Some(journal) if !plan.ranges.is_empty() => journal.newest(),

@@ -1,6 +1,5 @@
 //! Indexes as maps have them: each write comes through the database's [gate](super::gate) and takes its key's
-//! [stripe](super::stripes); what it replaces is kept for the snapshots that there are, and its change is told to the
-//! watches.
+//! [stripe](super::stripes); what it replaces is recorded for live snapshots, and its change is sent to the watches.
 //!
 //! Reads go straight to the index. Where the database has a log, a write appends to it before the index publishes, and reads
 //! and writes return when what they have seen and done is durable ([`journal`](super::journal)).
@@ -38,7 +37,7 @@ impl<I: Index, M: Media> Guarded<I, M> {
         }
     }
 
-    /// Writes; what was done, and up to where the log must be durable before that may be told.
+    /// Writes; returns what was done, and up to where the log must be durable before that may be acknowledged.
     fn try_write(
         &self,
         key: &[u8],
@@ -277,7 +276,8 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
                     held.iter_mut().for_each(Held::changed);
                 }
             }
-            // What is noted, told or appended, and what failed for want of room or may not be, goes by itself.
+            // A write that snapshots, watches or the log must see, and one that found no room or is refused, is carried
+            // out alone.
             if group.done < end && !group.ended {
                 let done = self.write(keys[group.done], group.edits.edit(group.done));
                 let _ = group.end(done);

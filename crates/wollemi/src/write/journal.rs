@@ -158,13 +158,13 @@ impl Journal {
         }
     }
 
-    /// What must be durable before anything that was read of keys with this stripe may be told.
+    /// The position that must be durable before reads of keys with this stripe may be acknowledged.
     #[inline]
     pub fn last(&self, stripe: StripeId) -> Lsn {
         Lsn(self.last[usize::from(stripe)].load(Acquire))
     }
 
-    /// What must be durable before anything that was read may be told.
+    /// The position that must be durable before any read may be acknowledged.
     #[inline]
     pub fn newest(&self) -> Lsn {
         Lsn(self.newest.load(Acquire))
@@ -188,7 +188,7 @@ impl Journal {
         if !turn::is_under_way() {
             return self.wait(end);
         }
-        // What cannot become durable any more is told by the operation, rather than by the turn's end.
+        // If its write can no longer become durable, the operation itself fails, rather than the turn's end.
         if let Some(why) = self.log.failure() {
             return Err(not_durable(log::Error::Failed(why)));
         }

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A key of a map has one stripe, by its hash; keys share stripes. A writer holds its key's stripe from before the
-//! index's write until that is durable and the watches are told.
+//! index's write until that is durable and the watches have the event.
 //!
 //! I1 While a stripe is held, no other thread changes a key of it. The next version is stored after the changes are
 //!    durable.

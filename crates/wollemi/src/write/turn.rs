@@ -7,7 +7,7 @@ use log::Lsn;
 use std::cell::Cell;
 
 thread_local! {
-    /// In a turn: the position that must be durable before what the thread has done and seen may be told.
+    /// In a turn: the position that must be durable before the thread's results may be acknowledged.
     static TURN: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
@@ -21,7 +21,7 @@ pub(crate) fn note(end: Lsn) {
     TURN.set(Some(self::end().max(end).0));
 }
 
-/// What must be durable before anything of the thread's turn may be told.
+/// The position that must be durable before results of the thread's turn may be acknowledged.
 #[inline]
 pub(crate) fn end() -> Lsn {
     Lsn(TURN.get().unwrap_or(0))
@@ -29,12 +29,12 @@ pub(crate) fn end() -> Lsn {
 
 /// A [turn](Turn) that its thread has left, to go on with it later: see [`Turn::pause`].
 #[derive(Debug, Default)]
-#[must_use = "nothing of the turn may be told before it has ended"]
+#[must_use = "results of the turn must not be acknowledged before it has ended"]
 pub struct PausedTurn(u64);
 
 /// A number of operations of this thread that are to be durable together: see [`Db::turn`](crate::Db::turn).
 #[derive(Debug)]
-#[must_use = "nothing of it may be told before it has ended"]
+#[must_use = "its results must not be acknowledged before it has ended"]
 pub struct Turn<'d> {
     journal: Option<&'d Journal>,
     /// Of the turn around it.
@@ -58,7 +58,7 @@ impl<'d> Turn<'d> {
         PausedTurn(self.leave())
     }
 
-    /// What must be durable before anything of the turn may be told.
+    /// The position that must be durable before results of the turn may be acknowledged.
     fn leave(self) -> u64 {
         let end = TURN.replace(self.outer).unwrap_or(0);
         std::mem::forget(self);

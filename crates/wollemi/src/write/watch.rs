@@ -1,4 +1,4 @@
-//! Watches: what becomes of the keys with a prefix, told to those that ask.
+//! Watches: a stream of the changes of all keys with a prefix.
 //!
 //! A writer sends the event when its change is durable (at level `disk` the receiver waits for that), and before it
 //! releases the key's [stripe](super::stripes): events of one key come in the order of its writes.
@@ -29,10 +29,10 @@ pub enum Event<K = Vec<u8>, V = Vec<u8>> {
 
 /// Tells of each change of the keys with a prefix, from when the watch began.
 ///
-/// Each event is told when its change is durable. Events of one key come in the order of its changes; those of
-/// different keys too, if one change was acknowledged before the other began. A batch is told change by change, and
-/// each key once. What a watch has not taken yet is kept up to its capacity; beyond that the oldest goes, and
-/// [`Event::Missed`] says so.
+/// Each event is sent when its change is durable. Events of one key come in the order of its changes; those of
+/// different keys too, if one change was acknowledged before the other began. A batch is sent as one event per key. A
+/// watch buffers up to its capacity of undelivered events; beyond that it drops the oldest, and [`Event::Missed`] says
+/// so.
 ///
 /// As an iterator it waits for the next event, and ends when the last handle to the map's database is gone.
 ///

@@ -130,7 +130,7 @@ fn a_full_log_is_checkpointed() -> Result<(), Error> {
     Ok(())
 }
 
-/// Several threads write while checkpoints are taken; what they were told is there afterwards.
+/// Several threads write while checkpoints are taken; their acknowledged writes are there afterwards.
 #[test]
 fn checkpoints_beside_writers() -> Result<(), Error> {
     let place = Place::new();

@@ -68,7 +68,7 @@ fn roots_are_opened_as_what_they_are() -> Outcome {
     Ok(())
 }
 
-/// An index that is no ablation is told by the kind of its roots alone.
+/// The kind of its roots alone identifies an index that is no ablation.
 #[test]
 fn kinds_are_distinct() -> Outcome {
     let heap = heap()?;

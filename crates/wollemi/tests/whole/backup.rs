@@ -34,7 +34,7 @@ fn filled() -> Result<Db, Error> {
     Ok(db)
 }
 
-/// Every map comes back as it was, held by the index that held it; progress is told; a copy is the same.
+/// Every map comes back as it was, held by the index that held it; progress is reported; a copy is the same.
 #[test]
 fn what_is_restored_is_what_there_was() -> Outcome {
     let db = filled()?;

@@ -217,8 +217,8 @@ fn what_is_removed_meanwhile_is_shown() -> Outcome {
     Ok(())
 }
 
-/// What a bounded snapshot may take it does not exceed. Where it would have to, writers go on and readers are told; others
-/// that are not bounded so stay what they are.
+/// A bounded snapshot does not exceed its bound. Where it would have to, writers go on and its readers get an error;
+/// snapshots with other bounds are unaffected.
 #[test]
 fn a_bounded_snapshot_takes_no_more() -> Outcome {
     const MAX: u64 = 10_000;

@@ -255,7 +255,7 @@ fn every_kind_of_write_is_noticed() -> Outcome {
     Ok(())
 }
 
-/// A transaction that has read its own key twice, and another writer in between, is told at once.
+/// A transaction that has read its own key twice, and another writer in between, conflicts at once.
 #[test]
 fn a_second_read_of_another_value_is_a_conflict() -> Outcome {
     let db = Db::anonymous()?;
@@ -345,7 +345,7 @@ fn what_cannot_be_changes_nothing() -> Outcome {
     Ok(())
 }
 
-/// A watch is told each change of a transaction once, and a snapshot shows all of them or none.
+/// A watch gets each change of a transaction once, and a snapshot shows all of them or none.
 #[test]
 fn watches_and_snapshots_see_it() -> Outcome {
     let db = Db::anonymous()?;

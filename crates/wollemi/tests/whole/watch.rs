@@ -1,12 +1,12 @@
-//! Watches: every change of the keys with a prefix is told, in order; a watcher that does not listen is told what was
-//! lost.
+//! Watches: every change of the keys with a prefix is an event, in order; a watch that lags learns how many it has
+//! missed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wollemi::{Db, Error, Event};
 
-/// While threads write, singly and by batches, what a watch tells, applied in its order to what there was, gives at the
-/// end what the map holds; keys without the prefix are not told.
+/// While threads write, singly and by batches, the events of a watch, applied in order to the first content, give the
+/// map's last content; keys without the prefix cause no events.
 #[test]
 fn what_is_told_is_what_is_there() -> Result<(), Error> {
     let db = Db::anonymous()?;
@@ -60,7 +60,8 @@ fn what_is_told_is_what_is_there() -> Result<(), Error> {
     Ok(())
 }
 
-/// A watch that lags is told how much it has missed, and then the latest; what fails or changes nothing is not told.
+/// A watch that lags gets the number of missed events, and then the latest; a write that fails or changes nothing is no
+/// event.
 #[test]
 fn a_watch_that_lags_is_told() -> Result<(), Error> {
     let map = Db::anonymous()?.map("m")?;

@@ -1,7 +1,7 @@
 //! Huge pages for the peers, whose memory is the C library's heap.
 //!
-//! glibc asks for them if told so by a tunable, but only in its main arena: threads are kept to that one, which costs
-//! peers some waiting where several threads insert, and is said in the report.
+//! glibc asks for them if a tunable says so, but only in its main arena. So all threads use that arena, which costs
+//! peers some waiting where several threads insert; the report says so.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -30,7 +30,7 @@ pub fn reexecute_on_huge_pages() {
     }
 }
 
-/// Whether the C library was told to keep all threads to one arena.
+/// Whether the C library's tunables keep all threads to one arena.
 pub fn one_arena() -> bool {
     std::env::var_os(TUNABLES).is_some_and(|tunables| tunables.to_string_lossy().contains(HUGE_PAGES))
 }

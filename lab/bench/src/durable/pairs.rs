@@ -126,7 +126,7 @@ impl Shape {
 mod tests {
     use super::*;
 
-    /// A value is told from another key's, from one of another length, and from none.
+    /// A value differs from another key's, from one of another length, and from none.
     #[test]
     fn values_are_told_apart() {
         let shape = Shape::usual(7);

@@ -160,7 +160,7 @@ pub fn other(role: &[String], seed: u64) -> Result<(), Error> {
     answer(role, engine, &*database, shape, keys)
 }
 
-/// Asks for a key and, once that is told, for the first and the last.
+/// Asks for a key and, once that is answered, for the first and the last.
 fn answer(role: &str, engine: &str, database: &dyn Kept, shape: Shape, keys: usize) -> Result<(), Error> {
     let ask = |number: u64| shape.check(engine, number, database.get(&shape.key(number))?.as_deref());
     ask(keys as u64 / 2)?;

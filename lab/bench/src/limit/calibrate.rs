@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    /// It runs on the core that it is told.
+    /// It runs on the given core.
     #[test]
     fn calibrations_have_a_core() {
         use rustix::thread::sched_getaffinity;

@@ -83,7 +83,7 @@ pub fn ours(program: &Path, directory: &Path, more: &[&str], core: usize) -> Res
 /// memcached with one thread and room for all; `None` where there is none.
 pub fn memcached(program: &OsStr, core: usize) -> Result<Option<Started>, Error> {
     let mut args = vec!["-l", "127.0.0.1", "-t", "1", "-m", "8192"];
-    // It wants to be told that it may.
+    // memcached runs as root only with this flag.
     if rustix::process::geteuid().is_root() {
         args.extend(["-u", "root"]);
     }

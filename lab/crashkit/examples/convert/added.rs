@@ -130,7 +130,8 @@ impl<M: Media, S: Step> BLink<M, S> {
     }
 }
 
-/// Tells the heap what is alive. A node is told by its left sibling, and the first of a level by the first above it.
+/// Reports live objects to the heap. Its left sibling reports a node, and the first node of the level above the first
+/// of a level.
 pub struct Tracer;
 
 // SAFETY: it tells the entries that count and the sibling, by which readers go on, in this order.
@@ -158,7 +159,7 @@ unsafe impl<M: Media> Trace<M> for Tracer {
         });
         // Last: what a split takes out of the entries is found by it.
         let next = at.node.next.load(media);
-        // What half a split has left is the sibling's, and told there.
+        // The entries that half a split has left are the sibling's, and reported there.
         let high = match next.is_null() {
             true => None,
             false => Some(node_at(heap, next)?.low),

@@ -163,7 +163,7 @@ impl<M: Media, S: Step> BLink<M, S> {
         Ok(Says::Entry(entry))
     }
 
-    /// The node of a level that takes the key, and its entry with the greatest key up to it. `help` is told of each
+    /// The node of a level that takes the key, and its entry with the greatest key up to it. `help` is called for each
     /// step to the right.
     fn descend<'t>(
         &'t self,

@@ -47,8 +47,8 @@ impl<S: Subject> Explorer<S> {
         }
     }
 
-    /// Judges at most `images` images of a mutant of a history that has run; also says how many events that left out or
-    /// put off. The report is told of nothing but how many states that were.
+    /// Judges at most `images` images of a mutant of a history that has run; also returns how many events that left out
+    /// or delayed. Only the number of states goes into the report.
     pub(crate) fn walk_as(
         &mut self,
         history: &History<S::Op>,

@@ -72,7 +72,7 @@ impl<S: Subject> Explorer<S> {
 
     /// Says what the threads of a run did up to the failure.
     fn tell(&self, run: &Run<S>, failure: &mut Failure) {
-        // A failure after a later crash has been told there.
+        // A failure after a later crash has been reported there.
         if run.threads < 2 || !failure.answers.is_empty() {
             return;
         }

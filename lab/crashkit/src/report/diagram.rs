@@ -1,15 +1,15 @@
 //! What the logical threads of a failing history did, step by step: the steps that matter, one line each.
 //!
 //! A step matters if it is the beginning or the answer of an operation, a store or a load of a word that one thread
-//! stores and another touches meanwhile, or the fence after it. Steps are told from where the earliest operation begins
-//! that is under way when the failing one begins.
+//! stores and another touches meanwhile, or the fence after it. Steps are shown from the beginning of the earliest
+//! operation that is in flight when the failing one begins.
 
 use super::told;
 use crate::log::{Event, Log, Store, What};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-/// More lines than this are not told: the last ones are.
+/// Maximum number of lines; of more, the last ones are shown.
 const LONGEST: usize = 60;
 
 /// The steps up to the event at `place`, where the failure shows, of a run of these operations with these answers.
@@ -95,7 +95,8 @@ fn shared(events: &[Event]) -> BTreeSet<u32> {
     touched.into_keys().collect()
 }
 
-/// What `Debug` says, with lists of bytes as text: `Get([97, 98])` is told as `Get("ab")`, and a long one by its length.
+/// What `Debug` says, with lists of bytes as text: `Get([97, 98])` is shown as `Get("ab")`, and a long list by its
+/// length.
 pub(crate) fn readable(said: &str) -> String {
     const LONG: usize = 24;
     let mut told = String::with_capacity(said.len());
@@ -138,7 +139,7 @@ mod tests {
     use super::*;
     use std::panic::Location;
 
-    /// Keys and values are told as text, other lists as they are.
+    /// Keys and values are shown as text, other lists as they are.
     #[test]
     fn bytes_are_text() {
         assert_eq!(readable("Get([97, 98])"), "Get(\"ab\")");
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!(readable("Open([97"), "Open([97");
     }
 
-    /// Only what two threads touch is told, from where the operations under way begin.
+    /// The diagram shows only words that two threads touch, from where the operations in flight begin.
     #[test]
     fn steps_that_matter() {
         let site = Location::caller();

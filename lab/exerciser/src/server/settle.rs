@@ -66,7 +66,7 @@ pub(super) fn settle(
             };
             item.unique = Some(more.unique);
             if item.marks & (STALE | AWAITED) == STALE {
-                // The client that asked was told to replace it.
+                // The client that asked was chosen to replace it.
                 item.marks |= AWAITED;
             }
         }

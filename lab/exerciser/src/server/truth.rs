@@ -47,7 +47,7 @@ pub(super) fn now() -> u64 {
 
 /// A mark of an item: memcached's `md` has made it stale.
 pub(super) const STALE: u8 = 1;
-/// A client was told that it is the one to replace the item.
+/// A client has been chosen to replace the item.
 pub(super) const AWAITED: u8 = 2;
 /// Its key came in base64.
 pub(super) const BINARY_KEY: u8 = 4;
@@ -61,11 +61,11 @@ pub(super) struct Item {
     pub marks: u8,
     /// It changes whenever the server gives the item another unique.
     pub stamp: u64,
-    /// The unique, once the server has told it.
+    /// The unique, once the server has shown it.
     pub unique: Option<u64>,
 }
 
-/// The unique that the server has told of the item with this stamp.
+/// The unique that the server has shown for the item with this stamp.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unique {
     pub place: Place,
@@ -126,7 +126,7 @@ impl Truth {
         }
     }
 
-    /// Notes what the server has told of an item; `false` if that cannot be.
+    /// Notes what the server has shown of an item; `false` if that is impossible.
     pub fn note(&mut self, told: Unique) -> bool {
         let Some(item) = &mut self.items[told.place.0][told.place.1] else {
             return true;

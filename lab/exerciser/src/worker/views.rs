@@ -106,7 +106,7 @@ impl Worker<'_> {
                     .all(|(now, told)| now.0 == told.0 && now.1.is(told.1));
             if !missed && !is {
                 wrong = Some(format!(
-                    "the watch has told of {} entries, where {} are or others",
+                    "the watch reported {} entries; {} were expected, or others",
                     told.len(),
                     now.len()
                 ));

@@ -212,7 +212,7 @@ impl Live {
         Ok(vec![Answer::Done(loaded == ops.len() as u64); ops.len()])
     }
 
-    /// Changes a key, and whether it was changed; the watch of it is told so.
+    /// Changes a key; returns whether it was changed. The key's watch must get the event.
     fn watched(&self, (map, key): &Place, value: Option<&[u8]>) -> Result<bool, Error> {
         let mut watch = self.maps[usize::from(*map)].watch(key, 1000)?;
         let changed = self.write(*map, key, value)?;
@@ -222,7 +222,7 @@ impl Live {
         });
         assert!(
             told || !changed,
-            "a watch is not told of a change that was acknowledged"
+            "a watch gets no event for an acknowledged change"
         );
         Ok(changed)
     }

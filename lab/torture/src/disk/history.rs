@@ -1,4 +1,4 @@
-//! A process from its opening to its end: what its disk did, what its pool held, and what it was told meanwhile.
+//! A process from its opening to its end: the events of its disk, the content of its pool, and the answers that it got.
 
 use super::notes::{Allowed, Bounds, Notes, Trouble};
 use super::process::{MAPS, Process, Then, lock};
@@ -104,7 +104,7 @@ pub fn pool(left: Option<&Image>, id: u128, media: Told) -> Result<(Pool<Told>, 
     }
 }
 
-/// What the process's stores and events are told to.
+/// Observes the process's stores and events.
 struct Watcher {
     disk: CrashDisk,
     notes: Arc<Mutex<Notes>>,

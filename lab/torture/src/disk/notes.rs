@@ -1,4 +1,4 @@
-//! What a process was told, and what a crash may leave.
+//! The answers that a process got, and what a crash may leave.
 
 use super::state::State;
 use std::fmt;
@@ -54,7 +54,7 @@ pub struct Bounds {
     pub max: usize,
 }
 
-/// What a process was told.
+/// The answers that a process got.
 #[derive(Debug, Default)]
 pub struct Notes {
     pub states: Vec<Option<Arc<State>>>,

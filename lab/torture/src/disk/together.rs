@@ -1,8 +1,8 @@
-//! Several threads at once: each writes keys of its own, one write after the other, and reads those of the others. How they
-//! interleave is the machine's affair; what each was told is noted with the number of the disk's events.
+//! Several threads at once: each writes keys of its own, one write after the other, and reads those of the others. The
+//! machine decides how they interleave; each answer is noted with the number of the disk's events.
 //!
-//! A loss of power may take back a thread's last writes, from some one on, but none that it was told of, and none that another
-//! thread has read.
+//! A loss of power may take back a suffix of a thread's writes, but no acknowledged one, and none that another thread
+//! has read.
 
 use super::history::{ID, on_disk, pool};
 use super::notes::Trouble;

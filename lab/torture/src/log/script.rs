@@ -1,4 +1,4 @@
-//! What a history does, and notes of what it was told.
+//! What a history does, and notes of the answers it got.
 
 use super::truth::{BEGIN, Content, LONGEST, Trouble, Truth, Written};
 use crashkit::Random;
@@ -21,7 +21,7 @@ pub struct History {
     pub sync_sites: Vec<Site>,
 }
 
-/// What a process was told by its log, with the numbers of the disk's events.
+/// The answers that a process got from its log, with the numbers of the disk's events.
 #[derive(Default)]
 struct Notes {
     written: Vec<Written>,

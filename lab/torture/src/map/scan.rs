@@ -4,7 +4,7 @@
 //!
 //! I1 Keys come in order, none twice, none outside the bounds.
 //! I2 A key with a value was there, with that value, in one of them.
-//! I3 A key that is in all of them is visited, unless the scan was told to end before it.
+//! I3 A key that is in all of them is visited, unless the visitor ended the scan before it.
 
 use super::{Bytes, Map, shown};
 use crashkit::Random;

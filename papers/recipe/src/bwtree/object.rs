@@ -68,8 +68,8 @@ pub(super) fn spare_len(lengths: u64) -> usize {
     usize::from((lengths >> SPARE_SHIFT) as u16)
 }
 
-/// Drafts an object, with a tail of this length. In a full pool it takes a longer chunk, if there is one that is free, and
-/// has bytes to spare, which `make` is told. So what has shrunk can be replaced, whatever chunks have become free by that.
+/// Drafts an object, with a tail of this length. In a full pool it takes a longer chunk if one is free, whose spare
+/// bytes `make` is given. So an object that has shrunk can be replaced, whichever chunks that has freed.
 pub(super) fn draft_to_fit<'e, 'h, T: Persistent, M: Media>(
     heap: &'h Heap<M>,
     tail: usize,

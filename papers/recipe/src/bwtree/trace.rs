@@ -1,10 +1,10 @@
-//! What is alive, told to the heap (post-crash collection, audit).
+//! The tracer: reports live objects to the heap (post-crash collection, audit).
 //!
-//! The nodes of a level are a list, from the one that begins it along the siblings, and the separators lead to nodes that
-//! are in it. So a node's cell is told by what leads to it from the left (a base, or a split's mark), or, for the first
-//! of a level, by the first of the level above; and each object is told once. A part of a base has no right sibling of its
-//! own: a split's mark has the new one; and a merge's mark the node that was merged, which leads to its own right sibling.
-//! A chain keeps the records that it has ever named until it is replaced.
+//! The nodes of a level are a list, from the one that begins it along the siblings, and the separators lead to nodes
+//! that are in it. So a node's cell is reported by what leads to it from the left (a base, or a split's mark), or, for
+//! the first of a level, by the first of the level above; and each object is reported once. A part of a base has no
+//! right sibling of its own: a split's mark has the new one; and a merge's mark the node that was merged, which leads
+//! to its own right sibling. A chain keeps the records that it has ever named until it is replaced.
 
 use super::base::BaseRef;
 use super::content::cell_extent;

@@ -73,7 +73,7 @@ impl<M: Media> Hot<M> {
         faults
     }
 
-    /// Walks over all of it in order; `note` is told each fault, and whether to go on is its answer.
+    /// Walks over all of it in order; `note` gets each fault, and returns whether to continue.
     fn go_through(
         &self,
         form: &mut Form,

@@ -1,4 +1,4 @@
-//! What is alive, told to the heap (post-crash collection, audit).
+//! The tracer: reports live objects to the heap (post-crash collection, audit).
 
 use super::KIND;
 use super::layout::{ROOT_TAG, Target, target};

@@ -1,8 +1,8 @@
-//! What is alive, told to the heap (post-crash collection, audit).
+//! The tracer: reports live objects to the heap (post-crash collection, audit).
 //!
-//! The nodes of a level are a list, from the one that begins the layer along the siblings, and what a separator leads to is
-//! in it. So a node is told by its left sibling, and the first of a level by the first of the level above; separators are
-//! not followed, and each object is told once.
+//! The nodes of a level are a list, from the one that begins the layer along the siblings, and what a separator leads
+//! to is in it. So a node is reported by its left sibling, and the first of a level by the first of the level above;
+//! separators are not followed, and each object is reported once.
 //!
 //! A split moves links out of a node that stays in use, into one that its `next` leads to. So the entries are loaded
 //! before `next`: a tracer that finds a link gone finds the sibling (`docs/design.md`, the second rule).
@@ -49,7 +49,7 @@ unsafe impl<M: Media> Trace<M> for Tracer {
                 });
                 // Last.
                 let sibling = node.sibling(heap)?;
-                // What a half split has left is the sibling's, and told there.
+                // The entries that a half split has left are the sibling's, and reported there.
                 let high = sibling.map(|sibling| sibling.low(media));
                 let own = links
                     .iter()

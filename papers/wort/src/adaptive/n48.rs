@@ -2,8 +2,8 @@
 //!
 //! I1 The index's byte for a key byte names its slot (`art::named`). The lowest bit of an index word is the
 //!    mark of its commit.
-//! I2 Which slots are in use is told by the index alone (§3.5): a link that a crash has left in a slot before
-//!    the index named it does not keep the slot.
+//! I2 The index alone says which slots are in use (§3.5): a link that a crash has left in a slot before the index named
+//!    it does not keep the slot.
 
 use super::Publish;
 use super::node::{Branch, Common, link_for, slot_fault};

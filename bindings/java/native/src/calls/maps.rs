@@ -12,7 +12,7 @@ use jni::sys::{jboolean, jint, jlong};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// What is told of a key that is absent.
+/// The answer for an absent key.
 const ABSENT: jint = -1;
 
 /// A bound, as `Bounds.java` has it: a key, or none, and whether it belongs to the range.

@@ -16,6 +16,6 @@ pub fn ready() {
         _ => SocketAddr::from_pathname(&name),
     });
     if let Err(why) = sent {
-        tracing::warn!(%why, "the service manager cannot be told");
+        tracing::warn!(%why, "cannot notify the service manager");
     }
 }

@@ -1,4 +1,4 @@
-//! How far recovery has come, told in the log while it runs.
+//! Logs recovery's progress while it runs.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -14,7 +14,7 @@ pub struct Watching {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Tells of recovery from now on. Where no thread can be had, nothing is told.
+/// Logs recovery's progress from now on. Logs nothing if no thread can be started.
 pub fn watch(db: &Db) -> Watching {
     let (end, ended) = mpsc::channel();
     let db = db.clone();

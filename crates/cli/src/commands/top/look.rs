@@ -295,7 +295,7 @@ pub struct History {
 }
 
 impl History {
-    /// Adds what the server has told.
+    /// Adds the server's latest values.
     pub fn add(&mut self, scrape: Scrape) {
         let look = Look::between(self.last.as_ref(), &scrape);
         if self.last.is_some() {

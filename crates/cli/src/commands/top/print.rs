@@ -84,7 +84,7 @@ pub fn pool(look: &Look) -> String {
     let pool = &look.pool;
     let unswept = match pool.unswept {
         0.0 => String::new(),
-        unswept => format!(", {} not told apart yet", bytes(unswept)),
+        unswept => format!(", {} not swept yet", bytes(unswept)),
     };
     format!("{} used, {} free{unswept}", bytes(pool.used), bytes(pool.free))
 }

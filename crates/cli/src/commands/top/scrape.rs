@@ -10,7 +10,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The longest answer that is read, in bytes.
 const LONGEST: u64 = 16 << 20;
 
-/// What the server has told at one moment.
+/// The server's metrics at one moment.
 #[derive(Clone, Debug)]
 pub struct Scrape {
     pub at: Instant,

@@ -145,7 +145,7 @@ fn other_things_are_told() {
     assert_eq!(place.refusal(), "not a regular file");
 }
 
-/// A FIFO is told, and the opening does not wait for its other end.
+/// A FIFO is an error of its own, and the opening does not wait for its other end.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_fifo_is_told() {

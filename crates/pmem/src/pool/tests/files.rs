@@ -475,7 +475,7 @@ fn reading_changes_nothing() {
     assert_eq!(place.open().expect("the pool").generation(), 2);
 }
 
-/// A log position is there after reopening, an opening to read sees it too, and damage to it is told.
+/// A log position is there after reopening, an opening to read sees it too, and damage to it is an error.
 #[test]
 fn a_log_position_is_kept() {
     let place = Place::new();

@@ -86,7 +86,7 @@ impl Pending {
         })
     }
 
-    /// Visits the keys between the bounds in the order of the index, until told to break.
+    /// Visits the keys between the bounds in the order of the index, until the visitor breaks.
     pub fn scan(
         &self,
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),

@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 
 impl Store {
     /// Stores an item under each of these keys, in their order, each by an edit of its own. `fill` makes the value of
-    /// the `i`-th, with this unique, perhaps under the locks of several: it is short, and writes no log. `done` is told
-    /// what came of each when all are done.
+    /// the `i`-th, with this unique, perhaps under the locks of several: it is short, and writes no log. `done` gets
+    /// the outcome of each when all are done.
     pub fn put_many(
         &self,
         keys: &[&[u8]],

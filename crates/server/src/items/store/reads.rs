@@ -67,7 +67,8 @@ impl Store {
         self.items.index().order()
     }
 
-    /// Visits items between the bounds, in [order](Store::order), until told to break; dead ones are shown as `None`.
+    /// Visits items between the bounds, in [order](Store::order), until the visitor breaks; dead ones are shown as
+    /// `None`.
     pub fn scan(
         &self,
         lower: Bound<&[u8]>,

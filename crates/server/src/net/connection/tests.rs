@@ -217,8 +217,8 @@ fn a_crowd_is_answered_in_order() {
     last.expect(COMMANDS);
 }
 
-/// A server that is told to stop while a crowd's answers wait sends them, answers those whose turn has not come, and
-/// ends all connections.
+/// A server that is stopped while a crowd's answers wait sends them, answers those whose turn has not come, and ends
+/// all connections.
 #[test]
 fn a_crowd_is_answered_before_the_stop() {
     let runtime = runtime();

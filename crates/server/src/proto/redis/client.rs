@@ -240,8 +240,8 @@ fn redis_clients(context: &Context<'_>) -> Vec<Arc<Client>> {
     clients
 }
 
-/// What is told of a client: Redis's fields, in its order. There is no file number to tell, and buffers are not
-/// measured.
+/// A client's line in `CLIENT LIST`: Redis's fields, in its order, without file numbers and sizes of buffers, which are
+/// not known.
 fn line(client: &Client) -> String {
     let known = client.known();
     let flags = match (known.queued, client.local.starts_with('/')) {

@@ -131,6 +131,6 @@ fn head(reply: &mut Reply<'_>, name: &str, arity: i64, kind: Kind, (first, last,
     reply.set(1);
     reply.simple(flag);
     [first, last, step].into_iter().for_each(|place| reply.int(place));
-    // Categories of ACLs, hints, and where keys are beyond that: not told.
+    // Categories of ACLs, hints and further key positions are left out.
     (0..3).for_each(|_| reply.set(0));
 }

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use crate::proto::redis::table::COMMANDS;
 
-    /// Each word that may follow a command is told.
+    /// The help names each word that may follow a command.
     #[test]
     fn each_subcommand_is_told() {
         let all = COMMANDS.iter().flat_map(|command| {

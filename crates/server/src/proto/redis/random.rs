@@ -235,7 +235,7 @@ mod tests {
         }
     }
 
-    /// Keys that may not be taken are never picked; where none may, one is told to go on from.
+    /// Keys that may not be taken are never picked; if none may, the pick returns a key to continue from.
     #[test]
     fn the_dead_are_not_picked() {
         let mut some = set((0..1000).map(|i| format!("{i}")));

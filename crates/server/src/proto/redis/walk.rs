@@ -23,8 +23,8 @@ const TRIES: usize = 3;
 /// The keys that are left to visit.
 pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// Visits live items between the bounds, in order, until told to break, though at most `max` keys, live or dead.
-/// Whether this was all; if not, the bounds are those of what is left.
+/// Visits live items between the bounds, in order, until the visitor breaks, at most `max` keys, live or dead. Returns
+/// whether this was all; if not, the bounds become those of the remainder.
 pub fn walk(
     context: &Context<'_>,
     bounds: &mut Bounds,

@@ -6,7 +6,7 @@ import pylibmc
 
 client = pylibmc.Client([sys.argv[1]], behaviors={"cas": True, "tcp_nodelay": True})
 
-# Values of several types, told apart by the flags.
+# Values of several types, which the flags distinguish.
 for value in ["text", b"bytes\r\n\0", 42, -1, 1.5, True, None, ["a", {"b": (1, 2)}], "x" * 500_000]:
     assert client.set("key", value)
     assert client.get("key") == value, value

@@ -148,8 +148,8 @@ fn statistics(client: &mut Client, request: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Statistics and settings have memcached's names, and numbers where it has numbers; and those are told that are looked
-/// for.
+/// Statistics and settings have memcached's names, and numbers where it has numbers; and all names that clients look
+/// for are there.
 #[test]
 fn statistics_are_memcacheds() {
     let real = real();
@@ -188,8 +188,8 @@ fn states(asking: &mut Client) -> Vec<String> {
     of_state.map(|(_, state)| state).collect()
 }
 
-/// Listening sockets are told of, and what each connection is about: new, waiting for a line, for data, to send, or
-/// asking.
+/// `stats conns` shows listening sockets, and the state of each connection: new, waiting for a line, for data, to send,
+/// or asking.
 #[test]
 fn connections_are_told_of_as_in_memcached() {
     let real = real();

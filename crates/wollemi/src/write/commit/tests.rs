@@ -26,7 +26,7 @@ struct Held {
 }
 
 impl Held {
-    /// A map held in its first write, what is told when that has come, and what lets it go on.
+    /// A map whose first write blocks, the signal that the write has come, and the one that lets it continue.
     fn of(map: &Map) -> (Map, Receiver<()>, Sender<bool>) {
         let ((came, comes), (go, goes)) = (channel(), channel());
         let held = Held {

@@ -179,7 +179,7 @@ fn flags<'b>(verb: MetaVerb, key: &[u8], words: Keys<'b>) -> Result<Flags<'b>, &
             Err(BAD_FLAG) => return Err(BAD_FLAG),
             // Told only where nothing else is wrong.
             Err(BAD_LINE) => wrong = wrong.and(taken),
-            // The last one that is wrong is told.
+            // The error names the last wrong flag.
             Err(_) => wrong = taken,
         }
     }

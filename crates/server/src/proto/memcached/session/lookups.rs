@@ -98,7 +98,7 @@ impl Session {
                     if let (Mark::Meta(_), Some(item)) = (mark, &item)
                         && item.header.marks & (STALE | AWAITED) == STALE
                     {
-                        // The first to see it is told to replace it, which is an edit.
+                        // The first client to see it is asked to replace it, which is an edit.
                         changing = Some(answered);
                         break;
                     }

@@ -145,7 +145,7 @@ fn inline_commands_have_quotes() {
     }
 }
 
-/// What cannot be understood is told as Redis tells it.
+/// Protocol errors have Redis's words.
 #[test]
 fn wrong_lengths_are_told() {
     let read = |text: &str| commands([text.as_bytes()].into_iter()).0.pop();

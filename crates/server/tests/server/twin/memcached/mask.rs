@@ -1,4 +1,5 @@
-//! What differs between two memcacheds that have been told the same: their uniques, and what depends on the second.
+//! The permitted differences between two memcacheds that got the same requests: their uniques, and what depends on the
+//! current second.
 
 use std::fmt::Write;
 
@@ -9,7 +10,7 @@ pub struct Uniques {
 }
 
 impl Uniques {
-    /// A request as this server is to be told it: `{n}` stands for the n-th unique of the latest ones.
+    /// A request as this server gets it: `{n}` stands for the n-th unique of the latest ones.
     pub fn told(&self, requests: &str) -> String {
         let mut parts = requests.split('{');
         let mut told = parts.next().unwrap_or_default().to_owned();

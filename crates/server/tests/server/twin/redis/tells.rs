@@ -20,7 +20,7 @@ fn form(reply: &Reply) -> Vec<char> {
     reply.parts.iter().map(|part| part.kind).collect()
 }
 
-/// What is told of arguments, in any order, but for since when they are there.
+/// The description of arguments, in any order, without the version that added them.
 fn without_since(reply: &Reply) -> Reply {
     let mut parts: Vec<_> = reply.parts.iter().map(without_since).collect();
     if parts.first().is_some_and(|first| first.text == "name") {
@@ -168,7 +168,7 @@ fn settings_are_rediss() {
     }
 }
 
-/// The sections of `INFO`, with what is told in each.
+/// The sections of `INFO`, with the fields of each.
 fn sections(text: &str) -> Vec<(&str, Vec<(&str, &str)>)> {
     let sections = text.split("\\r\\n\\r\\n");
     sections
@@ -283,7 +283,7 @@ fn fields(line: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// A client is told of in Redis's fields, in Redis's order, and where it stands in the same words.
+/// A client's line has Redis's fields, in Redis's order, and its state in the same words.
 #[test]
 fn clients_are_told_of_as_in_redis() {
     let (real, ours, mut watched) = both();
