@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// # Safety
 ///
 /// The design, its root and its nodes keep the rules of [`Heap::access`], given that their caller holds a guard; nodes
-/// tell all their children, and a root what hangs from it.
+/// report all their children, and a root what hangs from it.
 pub unsafe trait Design: Debug + Send + Sync + Sized + 'static {
     /// What the heap's root directory calls such an index.
     const KIND: u32;

@@ -54,7 +54,7 @@ pub fn walk_together(
 }
 
 impl<D: Design, M: Media> Radix<D, M> {
-    /// Reads all `keys`, of any length, and tells what was found of each.
+    /// Reads all `keys`, of any length, and reports what was found for each.
     pub(crate) fn read_many<'g>(
         &'g self,
         keys: &[&[u8]],

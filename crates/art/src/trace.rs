@@ -15,7 +15,7 @@ impl<D: Design> Tracer<D> {
     }
 }
 
-// SAFETY: it tells the slots that the design's readers follow (the promise of the design).
+// SAFETY: it reports the slots that the design's readers follow (the promise of the design).
 unsafe impl<D: Design, M: Media> Trace<M> for Tracer<D> {
     fn kind(&self) -> u32 {
         D::KIND

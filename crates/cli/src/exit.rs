@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use wollemi::{Error, IndexError, PoolErrorKind};
 
-/// The exit codes, as `--help` tells them.
+/// The exit codes, as `--help` lists them.
 pub const CODES: &str = "Exit codes:
   0  done
   1  no such key or map, or the condition of a put was not met

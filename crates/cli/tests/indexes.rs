@@ -50,7 +50,7 @@ fn each_index_is_made_written_read_and_checked() {
     }
 }
 
-/// `stats` and `check` tell a map's index, and it is taken for no other.
+/// `stats` and `check` show a map's index, and it is taken for no other.
 #[test]
 fn each_index_is_told_and_never_taken_for_another() {
     for kind in kinds() {

@@ -214,7 +214,7 @@ fn json(what: &impl serde::Serialize) -> Result<*mut c_char, Failure> {
     copy_text(text.map_err(|error| Failure::new(WOLLEMI_ERROR_BUG, error.to_string()))?)
 }
 
-/// All that the database tells of itself without walking its maps, as a JSON object. Give it back by wollemi_free().
+/// All statistics that the database has without walking its maps, as a JSON object. Give it back by wollemi_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_stats_json(db: *const wollemi_db, json: *mut *mut c_char) -> wollemi_status {
     // SAFETY: the caller keeps to the header.

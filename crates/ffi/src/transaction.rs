@@ -220,9 +220,9 @@ pub unsafe extern "C" fn wollemi_transaction_set_durability(
     }
 }
 
-/// Commits the transaction, if what it has read is still so: it is durable when this returns. WOLLEMI_ERROR_CONFLICT, and
-/// nothing was changed, if not; wollemi_conflict() tells the key. Whatever it answers, all that can be done with the
-/// transaction afterwards is to free it.
+/// Commits the transaction, if what it has read is still so: it is durable when this returns. WOLLEMI_ERROR_CONFLICT,
+/// and nothing was changed, if not; wollemi_conflict() returns the key. Whatever it answers, all that can be done with
+/// the transaction afterwards is to free it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_transaction_commit(transaction: *mut wollemi_transaction) -> wollemi_status {
     // SAFETY: the caller keeps to the header.

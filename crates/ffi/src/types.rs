@@ -130,7 +130,7 @@ pub struct wollemi_range {
     pub flags: u32,
 }
 
-/// Numbers of a database at one moment: wollemi_stats(). wollemi_stats_json() tells more.
+/// Numbers of a database at one moment: wollemi_stats(). wollemi_stats_json() has more.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct wollemi_numbers {

@@ -1,4 +1,4 @@
-//! What an index tells of the merges that it makes in the background.
+//! Statistics of an index's background merges.
 
 use serde::Serialize;
 

@@ -52,7 +52,7 @@ pub trait OnHeap: Send + Sync + Sized {
     /// If the root is of another kind, or damaged.
     fn open(heap: &Heap<Self::Media>, name: &[u8]) -> Result<Option<Self>, heap::Error>;
 
-    /// What tells the heap which objects such an index keeps alive.
+    /// The tracer: tells the heap which objects such an index keeps alive.
     fn tracer() -> Arc<dyn Trace<Self::Media>>;
 
     /// The heap it lives in.

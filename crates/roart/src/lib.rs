@@ -59,7 +59,7 @@ pub struct Roart<M: Media = Hardware, V: Variant = Full> {
     variant: PhantomData<V>,
 }
 
-/// What tells the heap which chunks a ROART's root keeps alive.
+/// The tracer: tells the heap which chunks a ROART's root keeps alive.
 pub fn tracer<M: Media>() -> Arc<dyn Trace<M>> {
     Arc::new(trace::Tracer)
 }

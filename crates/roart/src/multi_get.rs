@@ -9,7 +9,7 @@ use index::Value;
 use pmem::{Fault, Link, Media};
 
 impl<M: Media, V: Variant> Roart<M, V> {
-    /// Reads all `keys`, of any length, and tells what was found of each.
+    /// Reads all `keys`, of any length, and reports what was found for each.
     #[inline]
     pub(crate) fn read_many<'g>(
         &'g self,

@@ -15,7 +15,7 @@ use pmem::{Link, Media};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tracer;
 
-// SAFETY: it tells every slot of nodes and arrays, which is all that readers follow.
+// SAFETY: it reports every slot of nodes and arrays, which is all that readers follow.
 unsafe impl<M: Media> Trace<M> for Tracer {
     fn kind(&self) -> u32 {
         crate::KIND

@@ -1,7 +1,7 @@
 //! The protocols of memcached and Redis over a database ([`wollemi::Db`]), durably.
 //!
-//! A reply means that what it tells is durable: a client that has read `STORED` will find the item after a crash, and
-//! so will a client that has read a value. Each turn of a connection takes all that the client has sent, looks up
+//! A reply means that its effect is durable: a client that has read `STORED` will find the item after a crash, and so
+//! will a client that has read a value. Each turn of a connection takes all that the client has sent, looks up
 //! consecutive `get`s together, and answers with one write.
 //!
 //! ```no_run

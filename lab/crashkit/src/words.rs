@@ -29,7 +29,7 @@ pub trait WordMap: Sized + Send + Sync + 'static {
     /// Finds it again; `None` if there is no such root.
     fn open(heap: &Heap<Crash>, name: &[u8]) -> Done<Option<Self>>;
 
-    /// What tells the heap which objects are alive.
+    /// The tracer: tells the heap which objects are alive.
     fn tracers() -> Tracers<Crash>;
 
     /// The key's value.

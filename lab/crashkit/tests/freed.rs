@@ -41,7 +41,7 @@ enum Op {
 
 struct Tracer;
 
-// SAFETY: it tells both slots of a table, which is all that leads on.
+// SAFETY: it reports both slots of a table, which is all that leads on.
 unsafe impl Trace<Crash> for Tracer {
     fn kind(&self) -> u32 {
         KIND

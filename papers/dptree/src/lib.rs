@@ -92,7 +92,7 @@ impl<M: Media, C: Choice> Clone for DpTree<M, C> {
     }
 }
 
-/// What tells the heap which chunks a DPTree's root keeps alive.
+/// The tracer: tells the heap which chunks a DPTree's root keeps alive.
 pub fn tracer<M: Media>() -> Arc<dyn Trace<M>> {
     Arc::new(trace::Tracer)
 }

@@ -1,4 +1,4 @@
-//! What a DPTree tells about itself.
+//! A DPTree's statistics.
 
 use index::Merges;
 use std::sync::Mutex;

@@ -1,5 +1,5 @@
-//! What tells the heap which objects a DPTree keeps alive (Algorithm 4's reclamation: leaves of a merge that did not end
-//! are simply not reached).
+//! The tracer: tells the heap which objects a DPTree keeps alive (Algorithm 4's reclamation: leaves of a merge that did
+//! not end are simply not reached).
 //!
 //! From the root: the pages of the logs that are alive, with their records; and the leaves of the version that counts.
 //! No merge runs meanwhile (`Heap::pause_trace`), so the list stands still; what goes on beside it is appending to logs,
@@ -17,7 +17,7 @@ use pmem::{Fault, Link, Media};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tracer;
 
-// SAFETY: it tells what an opening and readers follow: the logs that are alive, and the leaves of the version that
+// SAFETY: it reports what an opening and readers follow: the logs that are alive, and the leaves of the version that
 // counts.
 unsafe impl<M: Media> Trace<M> for Tracer {
     fn kind(&self) -> u32 {

@@ -1,4 +1,4 @@
-//! What a database tells about itself, packed for Java's records.
+//! A database's statistics, packed for Java's records.
 
 use crate::bytes::Packed;
 use wollemi::{Check, MapInfo, Stats};

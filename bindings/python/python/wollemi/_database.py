@@ -173,7 +173,7 @@ class Database(_Unpicklable):
         return self._native.give_back()
 
     def stats(self):
-        """All that it tells of itself."""
+        """Its statistics, as a dict."""
         return json.loads(self._native.stats())
 
     def check(self):

@@ -1,4 +1,4 @@
-//! `top`: a running server, live, by what its metrics tell.
+//! `top`: a running server, live, by its metrics.
 //!
 //! | module   | what it holds                                 |
 //! |----------|-----------------------------------------------|
@@ -30,7 +30,7 @@ const TICK: Duration = Duration::from_millis(50);
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Start the server with --metrics. On the terminal, q quits.")]
 pub struct Args {
-    /// Where the server tells its metrics
+    /// Where the server serves its metrics
     #[arg(value_name = "HOST:PORT", default_value = "127.0.0.1:9150", value_parser = address)]
     metrics: SocketAddr,
     /// Seconds between two looks; what happened in one is what is shown

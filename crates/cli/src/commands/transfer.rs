@@ -22,7 +22,7 @@ pub struct Import {
     /// The file to read, `-` for the standard input
     #[arg(default_value = "-")]
     file: PathBuf,
-    /// The file's format; if not given, its name tells: .jsonl, .ndjson and .json are jsonl, all others and `-` are tsv
+    /// The file's format; if not given, by its name: .jsonl, .ndjson and .json are jsonl, all others and `-` are tsv
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Take backslashes in tab-separated values as they are
@@ -38,7 +38,7 @@ pub struct Export {
     /// The file to write, `-` for the standard output
     #[arg(default_value = "-")]
     file: PathBuf,
-    /// The file's format; if not given, its name tells: .jsonl, .ndjson and .json are jsonl, all others and `-` are tsv
+    /// The file's format; if not given, by its name: .jsonl, .ndjson and .json are jsonl, all others and `-` are tsv
     #[arg(long, value_enum)]
     format: Option<Format>,
 }

@@ -1,4 +1,4 @@
-//! What the child's threads do, as a function of the seed, and how they tell of it.
+//! What the child's threads do, as a function of the seed, and how they report it.
 
 use crate::common::Random;
 

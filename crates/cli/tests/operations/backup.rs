@@ -43,7 +43,7 @@ fn runs(client: &mut Client) -> bool {
         found = found.or(line.strip_prefix("rdb_bgsave_in_progress:").map(|is| is == "1"));
     }
     assert_eq!(client.line().as_deref(), Some(""));
-    found.expect("it tells")
+    found.expect("it is logged")
 }
 
 /// All that can be asked of items that were put in many ways.

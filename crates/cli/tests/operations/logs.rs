@@ -1,4 +1,4 @@
-//! What the server tells of itself on its error stream.
+//! The server's log on its error stream.
 
 use crate::common::Pool;
 use crate::common::server::Server;

@@ -104,7 +104,7 @@ pub fn tracers<M: Media>() -> Tracers<M> {
 
 pub struct ToyTrace;
 
-// SAFETY: it tells all slots of a node, which is all that readers follow; leaves have none.
+// SAFETY: it reports all slots of a node, which is all that readers follow; leaves have none.
 unsafe impl<M: Media> Trace<M> for ToyTrace {
     fn kind(&self) -> u32 {
         KIND

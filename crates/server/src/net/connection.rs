@@ -227,8 +227,8 @@ impl Sink<'_> {
         Ok(done)
     }
 
-    /// Sends the answers when all that they tell is durable. Where a sync has failed, sends the error in their place and
-    /// ends the connection.
+    /// Sends the answers when everything that they acknowledge or show is durable. Where a sync has failed, sends the
+    /// error in their place and ends the connection.
     async fn send(&mut self) -> io::Result<()> {
         if self.out.is_empty() {
             return self.write().await;

@@ -1,6 +1,6 @@
 //! Encryption: TLS 1.2 and 1.3 by rustls, on every internet address of a server that has a certificate.
 //!
-//! Not here: who the clients are, which passwords tell (`passwords`).
+//! Not here: who the clients are, which passwords establish (`passwords`).
 
 use crate::Error;
 use crate::net::listen::Stream;

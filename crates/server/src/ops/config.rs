@@ -66,7 +66,7 @@ pub struct Config {
     pub drain_timeout: Duration,
     /// The pause between two steps of the sweep that removes dead items; `None`: they go only when met.
     pub sweep_pause: Option<Duration>,
-    /// Where to tell metrics to Prometheus, by HTTP, at `/metrics`.
+    /// Where to serve metrics for Prometheus, by HTTP, at `/metrics`.
     pub metrics: Option<SocketAddr>,
     /// The microseconds from which on a command is noted in the slow log; below zero: none is.
     pub slow_threshold: i64,

@@ -5,7 +5,7 @@
 pub struct Metric {
     /// Its name: letters, digits and underscores, with the unit at its end, and `_total` behind that if it only grows.
     pub name: &'static str,
-    /// What it tells, in one sentence.
+    /// Its help text, one sentence.
     pub help: &'static str,
     /// Names and values of its labels, which tell it from others of its name.
     pub labels: Vec<(&'static str, String)>,

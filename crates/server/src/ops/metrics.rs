@@ -1,4 +1,4 @@
-//! What the server tells to Prometheus: its counts, how long commands take, and what the pool's owner adds.
+//! Metrics for Prometheus: its counts, how long commands take, and what the pool's owner adds.
 //!
 //! The text format 0.0.4. Each family of samples has its help, its type, and its samples together, in this order.
 //!

@@ -58,7 +58,7 @@ pub fn metrics(shared: &Shared) -> Vec<Metric> {
         ("given_back", space.given_back as f64),
         ("unswept", space.unswept as f64),
     ];
-    let help = "Bytes of the pool: in use, ready for use, given back to the file system, and those recovery has yet to tell apart.";
+    let help = "Bytes of the pool: in use, ready for use, given back to the file system, and not swept by recovery yet.";
     let mut all: Vec<_> = bytes
         .map(|of_state| of("wollemi_pool_bytes", help, of_state))
         .into();

@@ -173,7 +173,7 @@ impl Tracer {
     pub const SINGLE_SLOT: Tracer = Tracer { kind: SINGLE_SLOT };
 }
 
-// SAFETY: it tells all slots that the root has; intents have none.
+// SAFETY: it reports all slots that the root has; intents have none.
 unsafe impl<M: Media> Trace<M> for Tracer {
     fn kind(&self) -> u32 {
         self.kind

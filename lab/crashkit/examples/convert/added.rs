@@ -134,7 +134,7 @@ impl<M: Media, S: Step> BLink<M, S> {
 /// of a level.
 pub struct Tracer;
 
-// SAFETY: it tells the entries that count and the sibling, by which readers go on, in this order.
+// SAFETY: it reports the entries that count and the sibling, by which readers go on, in this order.
 unsafe impl<M: Media> Trace<M> for Tracer {
     fn kind(&self) -> u32 {
         KIND

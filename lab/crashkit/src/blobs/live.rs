@@ -36,7 +36,7 @@ pub struct Live {
 
 struct Tracer;
 
-// SAFETY: it tells all slots of a table, which is all that leads on.
+// SAFETY: it reports all slots of a table, which is all that leads on.
 unsafe impl Trace<Crash> for Tracer {
     fn kind(&self) -> u32 {
         KIND

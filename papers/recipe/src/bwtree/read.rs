@@ -46,7 +46,7 @@ impl<M: Media, const FULL: usize> BwTree<M, FULL> {
         })
     }
 
-    /// Reads all `keys`, and tells what was found of each.
+    /// Reads all `keys` and reports what was found for each.
     pub(super) fn read_many<'g>(
         &'g self,
         keys: &[&[u8]],

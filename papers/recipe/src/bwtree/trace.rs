@@ -20,8 +20,8 @@ use pmem::{Link, Media};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tracer;
 
-// SAFETY: it tells every link of the object by which readers go on, but separators, whose nodes their siblings tell, and
-// entries of a base that a split has given to a sibling, whose base tells them.
+// SAFETY: it reports every link of the object by which readers go on, but separators, whose nodes their siblings
+// report, and entries of a base that a split has given to a sibling, whose base reports them.
 unsafe impl<M: Media> Trace<M> for Tracer {
     fn kind(&self) -> u32 {
         KIND

@@ -1,4 +1,4 @@
-//! What tells the heap which objects a P-CLHT keeps alive.
+//! The tracer: tells the heap which objects a P-CLHT keeps alive.
 //!
 //! A pair changes in place, and a reference never moves to an object that stays: a new record hangs where its key's old one
 //! hung, or no record did; an overflow bucket that goes is passed by, and goes on leading to the next; tables and
@@ -16,7 +16,7 @@ use pmem::{Link, Media};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tracer;
 
-// SAFETY: it tells all that readers follow: slots of directories, words of buckets, values of slots that are present.
+// SAFETY: it reports all that readers follow: slots of directories, words of buckets, values of slots that are present.
 unsafe impl<M: Media> Trace<M> for Tracer {
     fn kind(&self) -> u32 {
         super::KIND

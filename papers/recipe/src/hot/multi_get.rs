@@ -13,7 +13,7 @@ use index::Value;
 use pmem::{Fault, Link, Media, PSlot};
 
 impl<M: Media> Hot<M> {
-    /// Reads all `keys` and tells what was found of each.
+    /// Reads all `keys` and reports what was found for each.
     pub(super) fn read_many<'g>(
         &'g self,
         keys: &[&[u8]],

@@ -12,7 +12,7 @@ use pmem::{Link, Media};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tracer;
 
-// SAFETY: it tells the root's slot and all slots of nodes, which is what readers follow.
+// SAFETY: it reports the root's slot and all slots of nodes, which is what readers follow.
 unsafe impl<M: Media> Trace<M> for Tracer {
     fn kind(&self) -> u32 {
         KIND

@@ -47,7 +47,7 @@ impl<M: Media> Masstree<M> {
         }
     }
 
-    /// Reads all `keys`, and tells what was found of each.
+    /// Reads all `keys` and reports what was found for each.
     pub(super) fn read_many<'g>(
         &'g self,
         keys: &[&[u8]],

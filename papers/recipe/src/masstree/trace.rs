@@ -19,7 +19,7 @@ use pmem::{Link, Media};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tracer;
 
-// SAFETY: it tells the entries that count and the sibling, by which readers go on, in this order.
+// SAFETY: it reports the entries that count and the sibling, by which readers go on, in this order.
 unsafe impl<M: Media> Trace<M> for Tracer {
     fn kind(&self) -> u32 {
         KIND

@@ -36,8 +36,8 @@ pub struct AppendOnly;
 /// A P-ART in a heap, under a root of its own.
 pub type Part<M = Hardware> = Radix<AppendOnly, M>;
 
-// SAFETY: writers hold the guard that they are given, and retire what they have unlinked under their locks; nodes tell
-// every child that counts.
+// SAFETY: writers hold the guard that they are given, and retire what they have unlinked under their locks; nodes
+// report every child that counts.
 unsafe impl Design for AppendOnly {
     const KIND: u32 = 2;
 

@@ -105,8 +105,8 @@ pub unsafe trait Scheme: Debug + Send + Sync + Sized + 'static {
 #[derive(Debug)]
 pub struct Adaptive<S>(PhantomData<S>);
 
-// SAFETY: the one writer holds the guard that it is given, and retires what it has unlinked; nodes tell every child that
-// counts.
+// SAFETY: the one writer holds the guard that it is given, and retires what it has unlinked; nodes report every child
+// that counts.
 unsafe impl<S: Scheme> Design for Adaptive<S> {
     const KIND: u32 = S::KIND;
 

@@ -25,8 +25,8 @@ pub type Wort<M = Hardware> = Radix<WriteOptimal, M>;
 #[derive(Clone, Copy, Debug)]
 pub struct WriteOptimal;
 
-// SAFETY: the one writer holds the guard that it is given, and retires what it has unlinked; nodes tell every child that
-// counts.
+// SAFETY: the one writer holds the guard that it is given, and retires what it has unlinked; nodes report every child
+// that counts.
 unsafe impl Design for WriteOptimal {
     const KIND: u32 = 3;
 
