@@ -1,6 +1,6 @@
 //! Entries, as they are read several at a time.
 
-/// Large values end a batch early.
+/// Bytes of entries that end a batch: large values end it early.
 pub(crate) const BATCH_BYTES: usize = 1 << 20;
 
 /// A key and its value.

@@ -78,14 +78,14 @@ pub enum Error {
     #[error("map '{0}': there already")]
     MapExists(String),
     /// The map holds values that were not put by an [`Expiring`](crate::Expiring).
-    #[error("map '{0}': a value was put that says nothing of its end")]
+    #[error("map '{0}': a value has no expiry header, since it was not written through Expiring")]
     NotExpiring(String),
     /// What a [bounded](crate::Db::snapshot_within) snapshot would have to keep takes more bytes than it may: it shows
     /// nothing any more. Drop it, which gives the memory back.
-    #[error("snapshot: to keep what was changed since takes more than the {0} bytes that it may")]
+    #[error("snapshot outgrown: the changes since it was taken need more than its limit of {0} bytes; take a new one")]
     SnapshotOutgrown(u64),
     /// An [`Overlay`](crate::Overlay) has more bytes of changes to one map than it may. Nothing was changed.
-    #[error("overlay: the changes of a map take more than the {0} bytes that they may")]
+    #[error("overlay outgrown: the changes of a map need more than its limit of {0} bytes")]
     OverlayOutgrown(usize),
     /// A backup could not be read or written.
     #[error("backup: {0}")]

@@ -18,7 +18,7 @@ use wollemi::{Copied, Db, Level, Snapshot};
 /// The arguments of `backup`.
 #[derive(Debug, clap::Args)]
 pub struct Backup {
-    /// The file to write, `-` for the standard output. It is there when it is whole, in the place of an older one
+    /// The file to write, `-` for the standard output. It appears, and replaces an older one, once it is complete
     file: PathBuf,
 }
 
@@ -38,7 +38,7 @@ pub struct Restore {
                   control list, but no other extended attribute of it."
 )]
 pub struct Compact {
-    /// Rewrite nothing: only give the blocks of free pages back to the file system. Needs no room
+    /// Only give the blocks of free pages back to the file system, without rewriting. Needs no disk space
     #[arg(long)]
     in_place: bool,
 }
@@ -48,7 +48,7 @@ struct Summary {
     #[serde(flatten)]
     copied: Copied,
     seconds: f64,
-    /// Bytes of the file before, of `compact` alone.
+    /// Bytes of the file before; for `compact` alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<u64>,
     /// Bytes of the file now, likewise.
@@ -225,7 +225,7 @@ fn in_place(context: &Context) -> Result<Outcome, Failure> {
         writeln!(out)?;
         out.flush()?;
     } else {
-        // The work is done whether or not anybody hears of it.
+        // The work is done even if the report cannot be printed.
         let _ = writeln!(io::stderr(), "gave {} back", BinaryBytes(given_back));
     }
     Ok(Outcome::Done)
@@ -325,7 +325,7 @@ fn alone(part: &Path) -> io::Result<File> {
     let file = File::open(part)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(io::Error::other("another process is under way there")),
+        Err(TryLockError::WouldBlock) => Err(io::Error::other("another process is writing this file")),
         Err(TryLockError::Error(error)) => Err(error),
     }
 }
@@ -361,7 +361,7 @@ fn summarize(
         let sizes = sizes.map_or_else(String::new, |(before, after)| {
             format!(": {} before, {} now", BinaryBytes(before), BinaryBytes(after))
         });
-        // The work is done whether or not anybody hears of it.
+        // The work is done even if the report cannot be printed.
         let _ = writeln!(
             io::stderr(),
             "{done} {} of {} maps in {seconds:.2} s{sizes}",

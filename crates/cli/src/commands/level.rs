@@ -58,7 +58,7 @@ impl Args {
                   can be."
 )]
 pub struct Checkpoint {
-    /// Write all entries, also where it would be enough to write what has changed
+    /// Write all entries, even if writing the changes since the last checkpoint would do
     #[arg(long)]
     full: bool,
 }

@@ -24,7 +24,7 @@ use std::io::{self, BufWriter, StdoutLock};
 pub enum Command {
     /// Serve the pool to memcached and Redis clients until SIGTERM or SIGINT
     Serve(Box<InPool<serve::Args>>),
-    /// Write the value of a key to the standard output, exactly as it is (on a terminal, end its line)
+    /// Write the value of a key to the standard output, exactly as it is (with a newline on a terminal)
     Get(InPool<point::Get>),
     /// Give a key a value, from the command line or the standard input
     Put(InPool<point::Put>),
@@ -36,17 +36,17 @@ pub enum Command {
     Import(InPool<transfer::Import>),
     /// Write all entries to a file
     Export(InPool<transfer::Export>),
-    /// Write all maps to a file, as they are at one moment
+    /// Write all maps to a file, as of one moment
     Backup(InPool<backup::Backup>),
-    /// Make a pool of a backup
+    /// Make a pool from a backup
     Restore(InPool<backup::Restore>),
-    /// Rewrite the pool into as small a file as it fits in
+    /// Rewrite the pool into the smallest file that it fits in
     Compact(InPool<backup::Compact>),
     /// Say what is in the pool
     Stats(InPool<stats::Args>),
     /// Walk everything and report damage
     Check(InPool<check::Args>),
-    /// Check a pool that was open when the machine stopped, and let it be written again
+    /// Check a pool that was open when the machine stopped, and allow writing to it again
     AcceptLoss(InPool<accept_loss::Args>),
     /// Say what the pool's acknowledged writes survive, or move it to another level
     Level(InPool<level::Args>),
@@ -54,7 +54,7 @@ pub enum Command {
     Checkpoint(InPool<level::Checkpoint>),
     /// Watch a running server: commands, latency, hit rate, memory, recovery
     Top(top::Args),
-    /// Write manual pages, one a command
+    /// Write manual pages, one per command
     Man(man::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),

@@ -48,26 +48,26 @@ pub struct Args {
     /// Do not serve Redis clients
     #[arg(long, conflicts_with_all = ["redis", "redis_unix"])]
     no_redis: bool,
-    /// Also serve Redis clients on a unix socket, whose file is made for its owner alone
+    /// Also serve Redis clients on a unix socket, which only its owner can use
     #[arg(long, value_name = "PATH")]
     redis_unix: Vec<PathBuf>,
-    /// A file of `user:password` lines: clients must then say who they are
+    /// A file of `user:password` lines: clients must then log in
     #[arg(long, value_name = "FILE")]
     passwords: Option<PathBuf>,
-    /// A file with a certificate, and those that vouch for it, in PEM: connections from the internet, of both
-    /// protocols, are then encrypted; unix sockets are not
+    /// A PEM file with a certificate and its chain: TCP connections of both protocols then use TLS; unix sockets do not
     #[arg(long, value_name = "FILE")]
     tls_cert: Option<PathBuf>,
-    /// A file with the certificate's private key, in PEM
+    /// A PEM file with the certificate's private key
     #[arg(long, value_name = "FILE")]
     tls_key: Option<PathBuf>,
-    /// The most connections at once
+    /// Maximum number of connections
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = from_one_to(u32::MAX as usize))]
     max_connections: usize,
-    /// The largest value of memcached's clients, in bytes or with K or M after the number; at most 64 MiB less 24 bytes
+    /// Maximum size of a memcached client's value, in bytes or with K or M after the number; at most 64 MiB less 24
+    /// bytes
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = size)]
     max_value: u64,
-    /// The largest argument of a Redis client's command; at most as much
+    /// Maximum size of an argument of a Redis command; the same limit applies
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
     max_bulk: u64,
     /// When writes survive the loss of power, in a pool of level disk; they survive the end of the process when they are
@@ -77,42 +77,42 @@ pub struct Args {
     /// Close connections that are idle for this many seconds; 0: never
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     idle_timeout: u64,
-    /// The most bytes that the items may take: a number, or with K, M, G or T after it [default: no limit]
+    /// Maximum memory for the items, in bytes or with K, M, G or T after the number [default: no limit]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory_limit: Option<u64>,
-    /// Refuse what there is no room for within the limit, and drop nothing
+    /// At the limit refuse writes instead of evicting items
     #[arg(short = 'M', long)]
     no_evict: bool,
-    /// Where Redis's BGSAVE and SAVE write a backup of all databases, for `wollemi restore`. A new one takes the file's
-    /// place when it is whole
+    /// The file to which Redis's BGSAVE and SAVE write a backup of all databases, for `wollemi restore`. A new backup
+    /// replaces the file once it is complete
     #[arg(long, value_name = "FILE")]
     backup: Option<PathBuf>,
-    /// The most memory that a backup may take for what clients change while it is written; one that needs more is given
-    /// up
+    /// Maximum memory that a backup may take for clients' changes while it is written; a backup that needs more is
+    /// aborted
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
     backup_memory: u64,
-    /// Also serve memcached clients on a unix socket, whose file is made for its owner alone
+    /// Also serve memcached clients on a unix socket, which only its owner can use
     #[arg(long, value_name = "PATH")]
     unix: Vec<PathBuf>,
-    /// Allow addresses that other machines can reach, without passwords
+    /// Allow, without passwords, addresses that other machines can reach
     #[arg(long)]
     allow_remote: bool,
     /// Threads that serve connections [default: one a processor]
     #[arg(long, value_name = "N", value_parser = from_one_to(server::MAX_THREADS))]
     threads: Option<usize>,
-    /// Threads that look for unused space in the background after the start
+    /// Threads that search for unused space in the background after the start
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = from_one_to(256))]
     recovery_threads: usize,
-    /// Tell metrics to Prometheus, and to `wollemi top`, at this address
+    /// Serve metrics for Prometheus and `wollemi top` at this address
     #[arg(long, value_name = "HOST:PORT", value_parser = listen_on)]
     metrics: Option<Addresses>,
-    /// Note commands that take at least this many microseconds in the slow log; -1: none
+    /// Record commands that take at least this many microseconds in the slow log; -1: none
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 10_000, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-1..))]
     slow_log: i64,
-    /// The most commands that the slow log keeps
+    /// Maximum number of commands in the slow log
     #[arg(long, value_name = "N", default_value_t = 128)]
     slow_log_length: usize,
-    /// How the server's events look on the standard error stream
+    /// Format of the server's log on the standard error stream
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = log::Format::Text)]
     log: log::Format,
     /// The lowest level of events that are logged
@@ -121,7 +121,7 @@ pub struct Args {
     /// A file of settings, in TOML [env: WOLLEMI_CONFIG]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Show what applies and where it comes from, as such a file, and end
+    /// Print the effective settings and their sources, as a file of settings, and exit
     #[arg(long)]
     print_config: bool,
     #[command(flatten)]
@@ -131,11 +131,11 @@ pub struct Args {
 /// When writes are durable, on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum SyncArg {
-    /// When they are answered: answers that are made together wait for one sync of the disk
+    /// Before they are answered: answers of one turn wait for one sync of the disk
     Always,
-    /// Within a second: a loss of power takes what was answered since
+    /// Within a second: a loss of power loses at most the last second's answered writes
     Everysec,
-    /// When the operating system has written them: a loss of power takes the last half a minute, or more
+    /// When the operating system has written them: a loss of power may lose the last half minute's, or more
     No,
 }
 

@@ -12,7 +12,7 @@ use wollemi::{Db, Map, Merges, Stats};
 /// The arguments of `stats`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Count each map's entries too, by visiting them
+    /// Also count each map's entries, by visiting them
     #[arg(long)]
     count: bool,
     /// Wait until recovery has found which space is free

@@ -33,13 +33,13 @@ pub struct Args {
     /// Where the server serves its metrics
     #[arg(value_name = "HOST:PORT", default_value = "127.0.0.1:9150", value_parser = address)]
     metrics: SocketAddr,
-    /// Seconds between two looks; what happened in one is what is shown
+    /// Seconds between two scrapes; shows what happened in between
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
     interval: f64,
-    /// Print what happened in one interval, and end
+    /// Print what happened in one interval, and exit
     #[arg(long)]
     once: bool,
-    /// With --once: as one object of JSON
+    /// With --once: as one JSON object
     #[arg(long, requires = "once")]
     json: bool,
 }
@@ -60,7 +60,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 type News = Result<Scrape, String>;
 
 impl Args {
-    /// Shows the server until the user has seen enough.
+    /// Shows the server until the user quits.
     pub fn run(self) -> Result<Outcome, Failure> {
         let interval = Duration::from_secs_f64(self.interval);
         if self.once {
@@ -72,7 +72,7 @@ impl Args {
                 "the standard output is not a terminal: use --once".into(),
             ));
         }
-        // Anything wrong with the address is better said before the screen is taken.
+        // Errors in the address are reported before the screen is switched.
         scrape::scrape(self.metrics).map_err(|why| self.unreachable(why))?;
         let news = watch(self.metrics, interval);
         let mut terminal = ratatui::try_init()?;

@@ -1,4 +1,4 @@
-//! What the server's use of memory asks of the allocator, which is glibc's; others are left as they are.
+//! Settings of glibc's allocator for a server; other allocators are left as they are.
 
 /// Allocations of this many bytes or more are mappings of their own, which go when they are freed.
 #[cfg(target_env = "gnu")]

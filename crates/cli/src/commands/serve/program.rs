@@ -1,4 +1,4 @@
-//! What the program does for the server that it runs.
+//! What the program provides to the server that it runs: the `Host`.
 
 use super::super::backup::to_file;
 use super::{allocator, gather};

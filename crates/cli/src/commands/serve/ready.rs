@@ -1,4 +1,4 @@
-//! What `serve` says on the standard output: one line when it is ready, one when it has ended.
+//! The lines of `serve` on the standard output: one when it is ready, one when it has ended.
 
 use super::super::{in_words, output};
 use crate::exit::Failure;
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use wollemi::{Map, RecoveryState};
 
-/// How long the start may be held up by counting entries.
+/// Upper bound on the time for which counting entries may delay the start.
 const COUNTING: Duration = Duration::from_millis(20);
 
 /// The line that the server prints when it is ready.
@@ -35,7 +35,7 @@ pub struct Ready<'a> {
     pub metrics: Option<SocketAddr>,
 }
 
-/// A server serves its clients, whether or not anybody reads what it says.
+/// A server serves its clients even if its output is not read.
 pub fn heard_or_not(said: io::Result<()>) -> io::Result<()> {
     match said {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),

@@ -44,7 +44,7 @@ impl Drop for Watching {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // It ends by itself; where it has panicked, there is nothing left to tell.
+            // The thread ends by itself; after a panic there is nothing left to log.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! What applies to `serve`: its flags, else the environment, else a file, else the defaults.
+//! The effective settings of `serve`: its flags, else the environment, else a file, else the defaults.
 //!
 //! I1 Every long option of `serve` is a setting, by one name: `--max-connections 5`, `WOLLEMI_MAX_CONNECTIONS=5`, and
 //!    `max-connections = 5` in the file. What the weaker sources say is turned into flags, so that one parser reads

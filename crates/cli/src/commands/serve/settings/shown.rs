@@ -4,7 +4,7 @@ use super::{Setting, Values};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
-/// What applies where nothing was said and the parser has no default.
+/// The defaults that the parser does not know.
 const IMPLIED: &[(&str, &str)] = &[
     ("pool", "./wollemi.pool"),
     ("map", "memcached"),
