@@ -46,7 +46,7 @@ impl Edges {
         self.low == Edge::Free && self.high == Edge::Free
     }
 
-    /// What is not known to be inside must be compared.
+    /// A key that is not known to be inside must be compared.
     #[must_use]
     pub fn unknown(self) -> Edges {
         let unknown = |edge| if edge == Edge::Along { Edge::Unknown } else { edge };

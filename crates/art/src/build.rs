@@ -42,7 +42,7 @@ pub struct Children<'e, 'h> {
 }
 
 impl<'e, 'h> Children<'e, 'h> {
-    /// What hangs in a node that is reachable: the key that ends there, if not null, and what `list` tells.
+    /// The links of a reachable node: the key that ends there, if not null, and those that `list` returns.
     pub fn of(ends: Link, list: Vec<(u8, Link)>) -> Self {
         let reachable = |(byte, link)| (byte, Child::Reachable(link));
         Children {

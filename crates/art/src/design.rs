@@ -1,10 +1,10 @@
 //! A radix index, and what a design of one must tell so that reads, traces and checks come once.
 //!
-//! A *design* (P-ART, WORT, …) is its node layouts and its writes, whose order of persists is its own. What
-//! it tells its readers is how a node looks: which child hangs there for a digit of the key, which key ends
-//! there, and at which level it branches. From that come [`get`](index::Index::get),
-//! [`multi_get`](index::Index::multi_get) and [`scan`](index::Index::scan) without locks (`read`,
-//! `multi_get`, `scan`), the post-crash trace (`trace`) and the skeleton of the check (`check`).
+//! A *design* (P-ART, WORT, …) is its node layouts and its writes, whose order of persists is its own. Readers learn
+//! from it how a node looks: which child hangs there for a digit of the key, which key ends there, and at which level
+//! it branches. From that come [`get`](index::Index::get), [`multi_get`](index::Index::multi_get) and
+//! [`scan`](index::Index::scan) without locks (`read`, `multi_get`, `scan`), the post-crash trace (`trace`) and the
+//! skeleton of the check (`check`).
 //!
 //! What readers rely on, whatever the design and beside any writer:
 //!

@@ -6,8 +6,8 @@
 //! has no bit that the dense one lacks.
 //!
 //! The bits are taken out of words of key bytes by masks (`PEXT`, BMI2), and all partial keys are compared at once
-//! (AVX2, or AVX-512 with byte and word instructions and 256-bit forms). What the processor has is found out at run
-//! time; without it the portable search is used.
+//! (AVX2, or AVX-512 with byte and word instructions and 256-bit forms). The processor's features are detected at run
+//! time; without them the portable search is used.
 //!
 //! I1 All searches return the same for any bytes.
 //! I2 A search reads the partial keys and nothing beside them.

@@ -1,5 +1,5 @@
-//! What every design does alike: hang a leaf in a slot that is there, and give another value to a key; and
-//! the end of what was replaced.
+//! Steps that every design shares: hanging a leaf in an existing slot, giving a key another value, and retiring what
+//! was replaced.
 //!
 //! The order is that of all the papers: a leaf is durable before the link to it, whose store is the commit
 //! point.

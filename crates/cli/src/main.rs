@@ -1,7 +1,7 @@
 //! `wollemi`: the store from the command line.
 //!
-//! One module a command (`commands`), the text forms of entries (`format`), and how a command ends (`exit`). What
-//! a command needs of the global options is in `context`, what applies to `serve` in `commands::serve::settings`.
+//! One module a command (`commands`), the text forms of entries (`format`), and how a command ends (`exit`). `context`
+//! holds the global options, `commands::serve::settings` those of `serve`.
 
 mod commands;
 mod context;

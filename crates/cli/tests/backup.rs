@@ -123,7 +123,7 @@ fn compaction_shrinks_the_file() {
     );
     assert_eq!(fs::metadata(pool.path()).expect("there").len(), before);
     assert!(contents(&pool, "wollemi.pool") == expected);
-    // What an interrupted one has left does not matter.
+    // The leftovers of an interrupted one do not matter.
     fs::write(pool.file("wollemi.pool.compact"), "left over").expect("written");
     let run = pool.run(["compact", "--json"]);
     assert_eq!(run.code, 0, "{run:?}");

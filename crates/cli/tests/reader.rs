@@ -121,7 +121,7 @@ fn the_reader_finds_what_export_does() {
     assert!(read(&pool, "a map of roart").0 == b"k\tv\n");
 }
 
-/// What a process that was killed has left is read before any other has opened the pool.
+/// The pool of a killed process can be read before any other process has opened it.
 #[test]
 fn the_reader_finds_what_kills_leave() {
     let pool = Pool::new();

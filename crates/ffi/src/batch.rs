@@ -8,7 +8,7 @@ use crate::types::*;
 use std::ffi::{c_int, c_void};
 use wollemi::{Batch, Db, Map};
 
-/// What a batch stands for; `None`: it was committed.
+/// The object behind a batch's handle; `None` once it was committed.
 pub struct Gathered(Option<Batch>);
 
 kinds! {
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn wollemi_batch_set_durability(
 }
 
 /// Carries the batch out: it is durable when this returns. WOLLEMI_UNCHANGED, and nothing was changed, if something is
-/// not as it was expected. Whatever it answers, all that can be done with the batch afterwards is to free it.
+/// not as it was expected. Afterwards, whatever this returns, the batch can only be freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_batch_commit(batch: *mut wollemi_batch) -> wollemi_status {
     // SAFETY: the caller keeps to the header.

@@ -149,7 +149,7 @@ pub struct Out<T>(*mut T);
 impl<T> Out<T> {
     pub fn set(&self, answer: T) {
         if !self.0.is_null() {
-            // SAFETY: promised to `call`. What is overwritten is C's, which has no destructors.
+            // SAFETY: promised to `call`. The overwritten memory is C's, which has no destructors.
             unsafe { self.0.write(answer) };
         }
     }

@@ -17,7 +17,7 @@ pub enum Source {
     Transaction(TransactionCursor, Running),
 }
 
-/// What a cursor stands for: a source, and the entry that was shown last.
+/// The object behind a cursor's handle: a source, and the entry that was returned last.
 pub struct Cursor {
     source: Source,
     entry: Entry,

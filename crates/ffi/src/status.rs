@@ -60,7 +60,7 @@ pub enum wollemi_status {
     WOLLEMI_ERROR_OTHER_INDEX = 34,
     /// The map is of another database than the batch, the transaction or the snapshot.
     WOLLEMI_ERROR_OTHER_DATABASE = 35,
-    /// What a transaction has read was changed by another writer. Nothing was changed. wollemi_conflict() returns the
+    /// Another writer has changed what the transaction has read. Nothing was changed. wollemi_conflict() returns the
     /// key.
     WOLLEMI_ERROR_CONFLICT = 36,
     /// The changes are committed, and the next opening completes them, given room; until then nothing can be written.

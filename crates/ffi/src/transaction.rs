@@ -10,7 +10,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, TryLockError};
 use wollemi::{Db, Error, Map, Retry, Transaction, TransactionCursor};
 
-/// What a transaction's handle stands for; `None`: it was committed, or freed. Its cursors hold it too.
+/// The object behind a transaction's handle; `None` once it was committed or freed. Its cursors hold it too.
 #[derive(Clone)]
 pub struct Running(Arc<Mutex<Option<Transaction<'static>>>>);
 
@@ -176,9 +176,10 @@ pub unsafe extern "C" fn wollemi_transaction_delete(
     }
 }
 
-/// A cursor over the entries of a map as the transaction sees them, with its own changes, also those that it makes between
-/// two steps. What is shown counts as read, with the gaps in between; what is not shown does not. When the transaction is
-/// over, the cursor answers WOLLEMI_ERROR_HANDLE. Free it by wollemi_cursor_free(), before the transaction or after it.
+/// A cursor over the entries of a map as the transaction sees them, with its own changes, also those that it makes
+/// between two steps. Entries that the cursor has returned count as read, and so do the gaps between them; later
+/// entries do not. When the transaction is over, the cursor answers WOLLEMI_ERROR_HANDLE. Free it by
+/// wollemi_cursor_free(), before the transaction or after it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_transaction_range(
     transaction: *mut wollemi_transaction,
@@ -221,8 +222,8 @@ pub unsafe extern "C" fn wollemi_transaction_set_durability(
 }
 
 /// Commits the transaction, if what it has read is still so: it is durable when this returns. WOLLEMI_ERROR_CONFLICT,
-/// and nothing was changed, if not; wollemi_conflict() returns the key. Whatever it answers, all that can be done with
-/// the transaction afterwards is to free it.
+/// and nothing was changed, if not; wollemi_conflict() returns the key. Afterwards, whatever this returns, the
+/// transaction can only be freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_transaction_commit(transaction: *mut wollemi_transaction) -> wollemi_status {
     // SAFETY: the caller keeps to the header.

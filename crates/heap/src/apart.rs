@@ -1,4 +1,4 @@
-//! What is set apart for a thread, which stands in its cache. How it comes there and is used: `set_apart`.
+//! Pages that are set apart for a thread, in its cache. How it comes there and is used: `set_apart`.
 
 use std::ops::Range;
 

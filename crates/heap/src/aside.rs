@@ -1,4 +1,4 @@
-//! What becomes of retirements until recovery has swept the pages of earlier generations.
+//! Retirements before recovery has swept the pages of earlier generations.
 //!
 //! | stage | retired chunk of an old page | of a new page |
 //! |---|---|---|

@@ -95,7 +95,7 @@ impl<M: Media> Heap<M> {
             traced: &traced,
         };
         let bytes = AtomicU64::new(0);
-        // What is retired meanwhile stays as it is until the trace has ended.
+        // Objects that are retired meanwhile stay as they are until the trace has ended.
         let guard = crate::pin();
         tracing.run(&|offset, len| match self.meet(&met, offset, len) {
             Ok(true) => {

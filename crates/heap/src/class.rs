@@ -6,7 +6,7 @@
 //! page/16, /14, /12, /10, /8, /7, ... /3, /2   rounded down to a multiple of 64: nothing is lost at the page's end
 //! ```
 //!
-//! 2112 bytes are an N256 with its header. What is larger than half a page takes whole pages.
+//! 2112 bytes are an N256 with its header. An object larger than half a page takes whole pages.
 //!
 //! I1 A class depends on the length and the page size alone, and never changes: after a restart the class of a page
 //!    is inferred from the length of any object in it.

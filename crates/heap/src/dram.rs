@@ -77,7 +77,7 @@ mod tests {
         }
     }
 
-    /// What was loaded stays while its guard does, and everything is dropped once.
+    /// A loaded value lives as long as its guard, and each value is dropped once.
     #[test]
     fn what_was_loaded_stays() {
         let dropped = Arc::new(AtomicUsize::new(0));

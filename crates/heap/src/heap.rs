@@ -73,8 +73,9 @@ impl<M: Media> Lender for Inner<M> {
 }
 
 impl<M: Media> Heap<M> {
-    /// The heap of a pool. What the pool held before is in use until [`recover`](Heap::recover) has found out what of
-    /// it is; new chunks come from new pages meanwhile. Takes no longer for a large pool than for a small one.
+    /// The heap of a pool. Everything that the pool held before counts as in use until [`recover`](Heap::recover) has
+    /// found what is alive; new chunks come from new pages meanwhile. Takes no longer for a large pool than for a small
+    /// one.
     ///
     /// # Errors
     ///

@@ -13,20 +13,19 @@
 //! each opening, clean or not.
 //!
 //! **A chunk's life.** [`Heap::draft`] hands it out as a private [`Draft`](pmem::Draft); a draft that is dropped gives
-//! it back at once; a published object is taken out of use by [`Heap::retire`] and comes back when every
-//! [`Guard`] of that time is gone. What was drafted and neither published nor given back before a crash is found
-//! unreachable after it.
+//! it back at once; a published object is taken out of use by [`Heap::retire`] and comes back when every [`Guard`] of
+//! that time is gone. A draft that was neither published nor given back before a crash is found unreachable after it.
 //!
-//! **Instant restart.** [`Heap::new`] does work that does not depend on the pool's size. New chunks come from new
-//! pages at once, while [`Heap::recover`] traces in the background what the roots lead to, as each index's [`Trace`]
-//! says, and then sweeps the old pages. What is retired while it traces is kept until it has. If the trace meets what
-//! it does not understand, nothing is swept.
+//! **Instant restart.** [`Heap::new`] does work that does not depend on the pool's size. New chunks come from new pages
+//! at once, while [`Heap::recover`] traces in the background what the roots lead to, as each index's [`Trace`] says,
+//! and then sweeps the old pages. An object retired while the trace runs is kept until it has ended. If the trace meets
+//! what it does not understand, nothing is swept.
 //!
 //! **Accounting.** [`Heap::stats`]: used + free + unswept = reserved. [`Heap::audit`] holds what is reachable against
 //! what is in use.
 //!
-//! What differs from the paper: a page does not belong to a thread, only claimed chunks do, so that memory freed by
-//! one thread serves all, threads need no registration of fixed size, and a small pool with many threads stays small;
+//! Differences from the paper: a page does not belong to a thread, only claimed chunks do, so that memory freed by one
+//! thread serves all, threads need no registration of fixed size, and a small pool with many threads stays small;
 //! chunks in use are bits, not lists, so that the trace's marks are the allocator's metadata already and the sweep has
 //! nothing to sort; and free runs of pages coalesce, so that large objects can have them.
 //!

@@ -1,7 +1,7 @@
 //! The thread-local layer of DCMM: chunks that a thread has claimed and not yet used.
 //!
 //! A thread claims up to 64 free chunks of a class at a time, all of one word of a page's bitmap, and hands them out
-//! lowest first. What it has left when it ends goes back to the page.
+//! lowest first. The chunks that it has left when it ends go back to the page.
 //!
 //! I1 Only its own thread changes a cache; statistics may read what is claimed.
 //! I2 A cache is the thread's until the thread ends. It leaves the heap's list of caches, and its claims go back to

@@ -44,7 +44,7 @@ misuse! {
 }
 
 misuse! {
-    /// What was read under a guard does not outlive it.
+    /// A reference that was read under a guard does not outlive it.
     read_after_the_guard "E0505" {
         "let guard = pin();
         let read = swap.load(&guard);
@@ -174,7 +174,7 @@ misuse! {
 }
 
 misuse! {
-    /// What is attached to an object ends with its own drop.
+    /// A value attached to an object detaches in its own drop.
     detach_without_a_promise "E0133" {
         "let (place, _) = heap.pool().directory();
         // SAFETY: nothing is attached there.

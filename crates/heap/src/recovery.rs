@@ -49,7 +49,7 @@ pub enum State {
     Idle,
     /// It is under way.
     Running,
-    /// What is in use is known, and all else is free.
+    /// The objects in use are known, and all else is free.
     Done,
     /// It could not end, and says why. What the pool held before is left alone, dead or not.
     Failed(String),
@@ -420,7 +420,7 @@ impl<M: Media> Heap<M> {
     }
 
     /// Runs what may find the pool full; where it does, [waits for room](Heap::wait_for_room) and runs it once more.
-    /// What is run holds its guards itself, so that they are gone while this waits.
+    /// The closure takes its guards itself, so that none is held while this waits.
     #[inline]
     pub fn with_room<T, E: MayBeFull>(&self, mut run: impl FnMut() -> Result<T, E>) -> Result<T, E> {
         match run() {

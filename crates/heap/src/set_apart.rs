@@ -91,7 +91,7 @@ impl<M: Media> Heap<M> {
     }
 }
 
-/// What is set apart for this thread, out of its reach until this is dropped.
+/// Hides the pages set apart for this thread from its allocations until this is dropped.
 struct Kept<'i, M: Media>(&'i Inner<M>, Apart);
 
 impl<M: Media> Drop for Kept<'_, M> {
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(fill(&heap, 60_000, 2), 1);
     }
 
-    /// What can be left undone takes nothing of what is set apart, which is there again afterwards, as much as before.
+    /// Optional work takes nothing of the pages set apart; they are all there again afterwards.
     #[test]
     fn what_spares_it_gets_none_of_it() {
         let heap = heap_of(4);

@@ -26,7 +26,7 @@ const TURNS: usize = 8;
 
 impl<M: Media> Heap<M> {
     /// Gives all free pages back to the file system, and what the pool has beyond its last page; how many bytes these
-    /// were. What is free is known once recovery has ended.
+    /// were. Which pages are free is known once recovery has ended.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use pmem::{Hardware, PWord, Pool, PoolOptions, Purpose, persist_scope};
 
-    /// What has no blocks any more does not count: as much goes back as shall, of one free run.
+    /// Pages without blocks do not count: the requested amount goes back, out of one free run.
     #[test]
     fn pages_behind_those_that_are_gone_go() {
         const PAGE: u64 = 64 << 10;

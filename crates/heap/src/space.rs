@@ -52,7 +52,7 @@ pub(crate) struct Space {
     old_end: u32,
     /// For each class, its pages with both free and live chunks.
     partial: Box<[CachePadded<Mutex<Partial>>]>,
-    /// What becomes of retirements until recovery has found out what is alive.
+    /// Retirements before recovery has found which objects are alive.
     pub(crate) aside: Aside,
     /// Where memory is to serve again at once: how it does; else `None`.
     pub(crate) reuse: Option<Reuse>,

@@ -77,7 +77,7 @@ impl<M: Media> Heap<M> {
                 Kind::Rest => stats.used += page_size,
             }
         }
-        // What threads have claimed and not used is free.
+        // Chunks that threads have claimed and not used count as free.
         for claim in caches.iter().flat_map(|cache| cache.claims()) {
             if let Kind::Chunks(chunks) = &space.table.page(space.page_of(claim.start)).lock().kind {
                 let count = u64::from(claim.bits.count_ones());

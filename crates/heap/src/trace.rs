@@ -56,7 +56,7 @@ const SPARE: usize = 2 * BATCH;
 /// Lines of each object that are prefetched.
 const LINES_AHEAD: usize = 2;
 
-/// What is done with each object: given its place and its length, says whether it is new.
+/// The visitor of each object: gets its place and its length, and returns whether it is new.
 pub(crate) type Visit<'v> = dyn Fn(Offset, u64) -> Result<bool, Error> + Sync + 'v;
 
 /// A link to follow, and which of the tracers knows what is there.

@@ -1,5 +1,5 @@
-//! What an index may ask of the heap besides objects: that it does not trace for a while, and that an object out of every
-//! root's reach is not counted as lost.
+//! Requests that an index may make of the heap besides objects: that it does not trace for a while, and that an object
+//! out of every root's reach is not counted as lost.
 
 use pmem::{Hardware, Media, Offset, PWord, Pool, PoolOptions, Purpose, Tag, persist_scope};
 use wollemi_heap::{Heap, State, footprint, pin};
@@ -49,7 +49,7 @@ fn recovery_waits_for_pauses() {
     assert!(audit.is_clean(), "{audit:?}");
 }
 
-/// What is held is not lost, and nothing else is hidden by it.
+/// A held object does not count as lost, and hides no lost object.
 #[test]
 fn what_is_held_is_not_lost() {
     let options = PoolOptions {

@@ -158,7 +158,7 @@ fn closing_stops_recovery() {
     }
 }
 
-/// What a reader holds at the end of the trace is not reused while it holds it.
+/// An object that a reader holds at the end of the trace is not reused while it holds it.
 #[test]
 fn readers_keep_what_they_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -249,7 +249,7 @@ fn a_full_pool_waits_for_recovery() {
         for key in 0..3000 {
             assert!(toy.remove(round * 10_000 + key));
         }
-        // What is not swept yet stays so: the pool is simply closed.
+        // Pages that are not swept yet stay so: the pool is simply closed.
     }
     eprintln!("waited {waits} times");
 }

@@ -82,7 +82,7 @@ impl<K: AsRef<[u8]>, V> ReadAhead<K, V> {
             self.back.clear();
             return Some(Err(error));
         }
-        // What is left was read ahead from the other end.
+        // The remaining entries were read ahead from the other end.
         let entry = near(self).or_else(|| match direction {
             Direction::Forward => self.back.pop_back(),
             Direction::Reverse => self.front.pop_back(),

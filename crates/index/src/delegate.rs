@@ -23,8 +23,8 @@
 /// }
 /// ```
 ///
-/// What is not named, here `multi_get` and others, is as the contract makes it of `get`, `write`, `scan` and `check`: of an
-/// index that may have no order of keys, name `order` and `walk`, too.
+/// Methods that are not named, here `multi_get` and others, keep the contract's defaults, made of `get`, `write`,
+/// `scan` and `check`: for an index that may have no order of keys, name `order` and `walk`, too.
 #[macro_export]
 macro_rules! delegate {
     (@get $($to:tt)+) => {

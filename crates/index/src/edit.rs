@@ -26,8 +26,8 @@ pub trait Edit {
     /// It may be asked again, with the key's current value, and only its last answer counts: where the pool was full
     /// and room has been made since; where what it decides cannot be done [together](crate::Index::write_many) with
     /// other edits; and in a [lock-free](crate::OnHeap::IS_LOCK_FREE) index wherever another writer has published
-    /// first. So what an answer leaves behind in the edit is replaced by the next one. What it does elsewhere must be
-    /// right for an answer that was not carried out, too.
+    /// first. So what an answer leaves behind in the edit is replaced by the next one. Its other effects must be right
+    /// for an answer that was not carried out, too.
     fn decide(&mut self, current: Option<&[u8]>) -> Action;
 
     /// The value to put. Called only after [`decide`](Edit::decide) has answered [`Action::Put`].

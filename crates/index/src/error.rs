@@ -23,7 +23,7 @@ pub enum Error {
     /// The database was opened to be read only.
     #[error("the database was opened to be read: nothing can be written")]
     ReadOnly,
-    /// What keeps a log of all changes has refused this one. Nothing was changed.
+    /// The log of all changes has refused this one. Nothing was changed.
     #[error("nothing was changed: {0}")]
     Refused(Box<dyn std::error::Error + Send + Sync>),
     /// The operation has taken effect, or has seen what did, and it cannot be known whether that survives a loss of power.

@@ -11,7 +11,7 @@ pub struct Merges {
     pub threshold: u64,
     /// Writes that the merge under way takes in, about; 0 if there is none.
     pub merging: u64,
-    /// What the merge under way does; `idle` if there is none.
+    /// The phase of the merge under way; `idle` if there is none.
     pub phase: &'static str,
     /// Parts into which its first phase is divided; 0 if there is none.
     pub parts: u64,
@@ -19,6 +19,6 @@ pub struct Merges {
     pub parts_done: u64,
     /// Merges since the index was opened.
     pub merges: u64,
-    /// Why the last attempt failed, if it did. What was gathered stays, and it will be tried again.
+    /// Why the last attempt failed, if it did. The gathered writes stay, and the merge will be tried again.
     pub failed: Option<String>,
 }

@@ -22,8 +22,8 @@ pub type EachEdit<'e> = dyn FnMut(usize, &mut CarryOut<'_>) -> ControlFlow<()> +
 
 /// An index on a heap, under a root of its own. It gets [`Index`] by implementing this.
 ///
-/// No key that these calls are given is longer than [`MAX_KEY`], and no edit puts a value longer than [`MAX_VALUE`].
-/// What a read returns or visits is borrowed from the guard, under which nothing of it is reused.
+/// No key that these calls are given is longer than [`MAX_KEY`], and no edit puts a value longer than [`MAX_VALUE`]. A
+/// read borrows what it returns or visits from the guard, under which nothing of it is reused.
 pub trait OnHeap: Send + Sync + Sized {
     /// What the heap's memory is.
     type Media: Media;
@@ -310,7 +310,7 @@ fn check_order<I: OnHeap>(index: &I, faults: &mut Faults) {
     let mut keys = 0;
     let mut behind: Option<Vec<u8>> = None;
     loop {
-        // What a walk keeps for its visitor goes with its guard.
+        // References that a walk keeps for its visitor end with its guard.
         let guard = heap::pin();
         let mut last: Option<&[u8]> = None;
         let mut left = AT_ONCE;

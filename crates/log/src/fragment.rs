@@ -185,7 +185,7 @@ mod tests {
         bytes
     }
 
-    /// What was encoded is decoded, at its position and of its log alone.
+    /// A fragment decodes to what was encoded, at its own position and in its own log only.
     #[test]
     fn fragments_know_their_place() {
         let (key, lsn) = (Key::new(7), Lsn(4096));

@@ -68,7 +68,7 @@ impl<D: Disk> Log<D> {
             });
         }
         if self.wait_in_group(lsn)? {
-            // What the next append may need is better made by a thread whose record is durable. A disk that is full
+            // A thread whose record is durable prepares the segment that the next append may need. A disk that is full
             // shows when there is no other way.
             let _ = self.prepare();
         }

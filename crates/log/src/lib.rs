@@ -35,8 +35,8 @@
 //! L1 A position ([`Lsn`]) is a number of bytes since the log's beginning. Records lie one after the other; each says
 //!    what keys and maps shall be, so that carrying it out twice is carrying it out once.
 //! L2 A record is whole or not there, however many changes and segments it has.
-//! L3 What `wait_durable` has returned for is there after any crash, and all before it. What was appended is there after
-//!    the end of the process.
+//! L3 What `wait_durable` has returned for is there after any crash, and all before it. An appended record is there
+//!    after the end of the process.
 //! L4 After a crash the log is what had been appended up to some position: nothing is missing in the middle, and nothing
 //!    stands at its end that was not appended there. Bytes of a file's earlier use, of another log, or behind an end
 //!    that an earlier crash has left, are never taken for records: each fragment's checksum is keyed with the log's id

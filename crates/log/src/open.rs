@@ -115,7 +115,7 @@ impl<D: Disk> Recovery<'_, D> {
         self.check_kept(first)?;
         loop {
             let found = self.walk(first)?;
-            // What is not known to be durable is checked too, wherever it begins, since it is written again.
+            // Records not known to be durable are checked too, wherever they begin, since they are written again.
             let claimed = self.geometry.segment(self.geometry.place(found.claimed));
             if claimed >= first || first == 0 || !self.files.logs.contains(&(first - 1)) {
                 return Ok(found);

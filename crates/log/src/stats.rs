@@ -1,10 +1,10 @@
-//! What a log has done.
+//! A log's statistics.
 
 use crate::Lsn;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What a log has done since it was opened, and where it stands.
+/// A log's counts since it was opened, and its positions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {

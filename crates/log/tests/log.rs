@@ -342,7 +342,7 @@ fn groups_share_syncs() {
     while log.durable() < end {
         std::thread::yield_now();
     }
-    // What was appended without a bound is synced once there is one, or when the thread ends.
+    // Records that were appended without a bound are synced once there is one, or when the thread ends.
     syncer.set_bound(None);
     let end = log.append(&[put(b"key", b"later")]).expect("an append");
     syncer.set_bound(Some(Duration::ZERO));

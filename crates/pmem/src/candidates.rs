@@ -1,7 +1,7 @@
 //! Which of many slots a caller has to load, found out for eight at a time.
 //!
-//! The caller loads what the search names, slot by slot, and judges that. What the search leaves out is not looked at
-//! again, so it leaves out a slot only for what one load of it has given:
+//! The caller loads what the search names, slot by slot, and judges that. A slot that the search leaves out is not
+//! looked at again, so it leaves one out only by a value that one load of it has returned:
 //!
 //! I1 The load is of the whole word. `vmovdqa` loads two words that lie on 16 bytes by one access on each processor that
 //!    has AVX (Intel 64 and IA-32 SDM, volume 3, "Guaranteed Atomic Operations"; AMD64 APM, volume 2, "Access
@@ -67,7 +67,8 @@ pub(crate) fn find(slots: &[PSlot], top: u16) -> u64 {
         let equal = _mm_packs_epi16(look_at(first), look_at(second));
         u64::from(_mm_movemask_epi8(equal).cast_unsigned())
     };
-    // What is no whole number of steps has its last one amid the one before: it names what either look has named.
+    // If the length is no whole number of steps, the last step overlaps the one before: it names what either load has
+    // named.
     let mut found = 0;
     if let Some(pair) = slots.last_chunk() {
         let pairs = slots.as_chunks().0.iter().enumerate();

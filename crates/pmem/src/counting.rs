@@ -288,7 +288,7 @@ mod tests {
         );
     }
 
-    /// What threads do adds up, clones count together, and a media within a media keeps its own lines.
+    /// The counts of threads add up, clones count together, and a media within a media keeps its own lines.
     #[test]
     fn threads_and_clones_add_up() {
         let inner = Counting::new(Hardware::detect());

@@ -10,7 +10,7 @@ use crate::watched::{Step, Watch, Watched, What};
 use crate::{Hardware, Media, Purpose};
 use std::time::{Duration, Instant};
 
-/// What a fence costs beyond what it costs on the memory that is really there, in nanoseconds.
+/// The cost of a fence beyond its cost on the actual memory, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latency {
     /// For each fence that has a line to wait for.
@@ -38,7 +38,7 @@ impl Latency {
         block_ns: 0,
     };
 
-    /// What a fence costs that waits for this many distinct lines and blocks.
+    /// The cost of a fence that waits for this many distinct lines and blocks.
     pub const fn of_fence(&self, lines: u64, blocks: u64) -> Duration {
         if lines == 0 {
             return Duration::ZERO;
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(media.watch().settle(), Duration::from_nanos(1110));
     }
 
-    /// What a thread has written back is not another thread's debt.
+    /// A thread's write-backs are not charged to another thread.
     #[test]
     fn each_thread_owes_its_own() {
         let media = Delaying::new(Hardware::detect(), ODD);

@@ -17,10 +17,10 @@
 //! stores release, so that only a store and a later load can pass each other, and not even these as compiled today (`stlr`,
 //! `ldar`). A write-back follows earlier accesses of its thread to its line, stores and loads alike, in program order.
 //!
-//! A pool says how far stores must come to survive ([`PersistenceDomain`]), and what would bring them further is left out:
-//! the write-backs where the processor's caches survive; at level `process` the fences too, since a process ends between
-//! two instructions, and what those before have stored is in the page cache. What is left then is the order of the program,
-//! which the compiler keeps.
+//! A pool says how far stores must come to survive ([`PersistenceDomain`]), and what would bring them further is left
+//! out: the write-backs where the processor's caches survive; at level `process` the fences too, since a process ends
+//! between two instructions, and what those before have stored is in the page cache. The program order remains, which
+//! the compiler keeps.
 //!
 //! Non-temporal stores are `movnti`, or ordinary ones where nothing has to reach memory. aarch64 has no store that bypasses
 //! the cache: there a non-temporal store is a store and a write-back, others see it before it is durable, and only the
@@ -291,7 +291,7 @@ mod tests {
         ] {
             let media = told(Hardware::detect(), domain);
             assert_eq!(media.write_back_by(), needed);
-            // What batches go by: else lines would be lost that are needed.
+            // Batches rely on this: otherwise they would lose lines that are needed.
             assert_eq!(media.writes_back(), needed != WriteBack::Omitted);
             let media = told(Hardware::as_persistent(), domain);
             assert_eq!((media.write_back_by(), media.writes_back()), (best, true));

@@ -5,8 +5,8 @@
 //! plain atomics and one instruction each; other media count, delay or remember what passes.
 //!
 //! Stores into a private draft are the exception: they are plain stores, reported to the media in one piece by
-//! [`Media::drafted`] before the draft's lines are written back. What does not change is read by plain loads, announced
-//! by [`Media::touched`].
+//! [`Media::drafted`] before the draft's lines are written back. Constant fields are read by plain loads, announced by
+//! [`Media::touched`].
 //!
 //! [`Hardware`]: crate::Hardware
 
@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicU64;
 /// The unit of a write-back, in bytes.
 pub const LINE: usize = 64;
 
-/// What a write-back or a fence is for, so that counts can be split as the papers split them.
+/// The purpose of a write-back or a fence, so that counts can be split as the papers split them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Nodes, leaves and values of an index.

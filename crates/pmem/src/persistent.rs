@@ -57,10 +57,10 @@ pub fn zeroed<T: Persistent>() -> T {
 /// # let _ = Table { count: PWord::new(0), slots: [const { PSlot::null() }; 2] };
 /// ```
 ///
-/// The struct is `repr(C)`, aligned as its fields are or as `align` says, which is at most 64. Whatever would make it
-/// unfit for a pool does not compile: a field whose type is not `Persistent`, padding between fields or at the end, and
-/// another size than the one stated. (Of a struct with parameters, sizes are checked where one of its types is drafted or
-/// read.)
+/// The struct is `repr(C)`, aligned as its fields are or as `align` says, which is at most 64. A struct that is unfit
+/// for a pool does not compile: a field whose type is not `Persistent`, padding between fields or at the end, and
+/// another size than the one stated. (Of a struct with parameters, sizes are checked where one of its types is drafted
+/// or read.)
 #[macro_export]
 macro_rules! persistent {
     ($(

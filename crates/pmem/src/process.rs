@@ -1,8 +1,8 @@
 //! The process that made a value.
 //!
-//! A forked child has copies of all values and only one thread. What the parent's other threads held at the fork stays
-//! held in the child for ever, and threads that the parent started cannot be waited for there. So a drop that would
-//! release a file lock, take a lock, or join a thread asks first whether its process made the value.
+//! A forked child has copies of all values and only one thread. Locks that the parent's other threads held at the fork
+//! stay held in the child for ever, and the child cannot wait for threads of the parent. So a drop that would release a
+//! file lock, take a lock, or join a thread asks first whether its process made the value.
 
 /// The process that made a value: what a forked child must leave to its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

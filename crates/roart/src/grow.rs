@@ -1,9 +1,9 @@
 //! Structure modifications of inserts: larger nodes and leaf arrays, and splits.
 //!
-//! Each builds its new objects, fences once, and swings one slot (fence 2). What is replaced is retired under
-//! its own lock, its slots untouched: readers and the post-crash collection may still walk it. A node whose
-//! children live on below its copy is obsolete before the copy can be reached: a writer that came to a child
-//! by way of the node sees from the node's flag whether the child may have moved down since.
+//! Each builds its new objects, fences once, and swings one slot (fence 2). A replaced object is retired under its own
+//! lock, its slots untouched: readers and the post-crash collection may still walk it. A node whose children live on
+//! below its copy is obsolete before the copy can be reached: a writer that came to a child by way of the node sees
+//! from the node's flag whether the child may have moved down since.
 
 use crate::Variant;
 use crate::array::{ArrayRef, DraftEntry, MAX_LEAVES, ROOM, draft_array};

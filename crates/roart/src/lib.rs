@@ -6,10 +6,10 @@
 //! built of sorted pairs (`bulk`); the paper's switches as types (`variant`). `docs/papers.md` maps the paper's sections to these files, and `docs/deviations.md`
 //! says where and why this differs.
 //!
-//! It is no `art::Radix`, whose walks come to one leaf a slot: here a slot may hold an array of leaves, or
-//! pairs with no leaf, which reads, scans, traces and checks each treat in their own way, and each between
-//! the steps that the others share. What is below a walk comes from `art` all the same: leaves, links,
-//! bounds, groups of reads, building and publishing.
+//! It is no `art::Radix`, whose walks come to one leaf a slot: here a slot may hold an array of leaves, or pairs with
+//! no leaf, which reads, scans, traces and checks each treat in their own way, and each between the steps that the
+//! others share. The parts below a walk come from `art`: leaves, links, bounds, groups of reads, building and
+//! publishing.
 
 mod array;
 mod bulk;

@@ -1,9 +1,9 @@
 //! Structure modifications of removes: space comes back.
 //!
-//! A remove either empties the key's slot, or, where that would leave too little behind, builds the smaller
-//! object without the key and swings the parent's slot to it. Thresholds lie well below those at which
-//! inserts grow things, so that no key toggles a structure. What needs memory is optional: in a full pool the
-//! slot is just emptied. What follows the commit is optional, too: no failure there is an error of the remove.
+//! A remove either empties the key's slot, or, where that would leave too little behind, builds the smaller object
+//! without the key and swings the parent's slot to it. Thresholds lie well below those at which inserts grow things, so
+//! that no key toggles a structure. Work that needs memory is optional: in a full pool the slot is just emptied. Work
+//! after the commit is optional, too: its failure is no error of the remove.
 
 use crate::Variant;
 use crate::array::{ArrayRef, CAPACITIES, DraftEntry, MAX_LEAVES, draft_array};

@@ -4,8 +4,8 @@
 //! a leaf array; where neither will do, a node at the first byte that not all share is put over the groups
 //! that it makes.
 //!
-//! What fails on the way, for want of memory, leaves nothing behind: what was drafted goes with its tokens,
-//! and what had become part of something larger is retired.
+//! A build that fails for want of memory leaves nothing behind: drafts go with their tokens, and objects that had
+//! become part of something larger are retired.
 
 use crate::Variant;
 use crate::array::{DraftEntry, Extent, ROOM, draft_array};

@@ -406,7 +406,7 @@ fn marks_of_a_crash_are_heeded_until_they_are_settled() {
     assert_eq!(media.counts(), before);
 }
 
-/// What is wrong in an array is found, and nothing that meets it hangs or panics.
+/// The check finds each fault of an array, and no operation that meets it hangs or panics.
 #[test]
 fn wrong_entries_are_found() {
     let faults = |change: &dyn Fn(usize, u64) -> u64| {

@@ -1,9 +1,8 @@
 //! The paper's Table 4: write-backs and fences of each write operation, exactly.
 //!
-//! What an operation costs depends on its structure alone, so each test builds one, and asserts both numbers.
-//! The heap's own persists (one write-back and one fence for each page taken) are counted apart, and so are
-//! the further lines of a leaf longer than one line. A non-temporal store counts as the write-back it
-//! replaces, as in the paper.
+//! An operation's cost depends on the structure alone, so each test builds one, and asserts both numbers. The heap's
+//! own persists (one write-back and one fence for each page taken) are counted apart, and so are the further lines of a
+//! leaf longer than one line. A non-temporal store counts as the write-back it replaces, as in the paper.
 //!
 //! Inline leaf arrays, which are not the paper's, are off here; what they cost is counted in `inline.rs`.
 

@@ -91,8 +91,8 @@ fn puts_share_two_fences() {
     assert!((5..=6).contains(&node.write_backs), "{node:?}");
 }
 
-/// What does something else, as a key that comes twice, a value of eight bytes in its place, or a key that makes a leaf array,
-/// is done by itself, and the others go together before and after it.
+/// A write of another kind (a key that comes twice, a value of eight bytes in place, a key that makes a leaf array) is
+/// carried out alone, and the others go together before and after it.
 #[test]
 fn what_goes_alone_divides_the_others() {
     let fences = |keys: &[&str]| {
@@ -221,7 +221,7 @@ fn who_waits_holds_no_lock() {
             let keys = ["p beside 0", "p beside 1", "a alone"].map(str::to_owned);
             upsert(index, &keys, NEW);
         });
-        // What is in front of the key is done while the group waits, and can be written.
+        // Writes in front of the key are done while the group waits, and their keys can be written.
         let is_new = || {
             let guard = heap::pin();
             index.get(b"p beside 1", &guard).expect("no error").as_deref() == Some(NEW)

@@ -24,7 +24,7 @@ pub fn note(bytes: usize) {
 
 /// Has memory given back by the program, without end.
 pub async fn run(give_back: impl Fn()) {
-    // What is noted may not be freed quite yet: it is given back by the second time.
+    // Memory noted now may not be freed yet: the second call gives it back.
     let mut again = false;
     loop {
         tokio::time::sleep(PAUSE).await;

@@ -1,5 +1,5 @@
-//! What holds of both parsers, whatever bytes come: for fuzzers (`fuzz/` at the repository's root), and for runs of
-//! seeded inputs.
+//! Properties of both parsers on any bytes: for fuzzers (`fuzz/` at the repository's root), and for runs of seeded
+//! inputs.
 //!
 //! An input's first byte says how the others are cut into pieces. However they are cut, what is read is the same; the
 //! parser does not panic, makes progress, asks for more than it has or for nothing, and never for more than its limits

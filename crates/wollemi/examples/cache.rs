@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!(cache.page("/index", make)?, "<h1>/index</h1>");
     assert_eq!(made.get(), 1);
 
-    // What has a short life is made anew when that is over, and the sweeper removes it meanwhile.
+    // An entry with a short life is recomputed after its expiry, and the sweeper removes it meanwhile.
     cache.page("/news", make)?;
     while cache.entries.map().contains("/news")? {
         std::thread::sleep(Duration::from_millis(10));

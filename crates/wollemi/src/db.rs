@@ -348,7 +348,7 @@ impl<M: Media> Db<M> {
         self.store().recover(1)?;
         let heap = match self.wait_recovered().state {
             RecoveryState::Done => {
-                // What a merge has made and not linked yet would count as lost.
+                // Objects that a merge has made and not linked yet would count as lost.
                 let maps = names.iter().filter_map(|map| self.find_map(&map.name).ok()?);
                 let indexes: Vec<_> = maps.map(|map| map.index()).collect();
                 let _quiesced: Vec<_> = indexes.iter().map(|index| index.quiesce()).collect();

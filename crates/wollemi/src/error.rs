@@ -58,8 +58,8 @@ pub enum Error {
     /// The map belongs to another database than the batch, the transaction or the snapshot that it was given to.
     #[error("map '{0}': of another database")]
     OtherDatabase(String),
-    /// What a transaction has read was changed by another writer before it was committed, also in the last of the tries
-    /// that it had. Nothing was changed. Run it again.
+    /// Another writer changed what a transaction has read before it was committed, also in its last retry. Nothing was
+    /// changed. Run it again.
     #[error("map '{map}': key '{}' was changed while a transaction that has read it was running; run it again", key.escape_ascii())]
     Conflict {
         /// The map's name.
@@ -80,8 +80,8 @@ pub enum Error {
     /// The map holds values that were not put by an [`Expiring`](crate::Expiring).
     #[error("map '{0}': a value has no expiry header, since it was not written through Expiring")]
     NotExpiring(String),
-    /// What a [bounded](crate::Db::snapshot_within) snapshot would have to keep takes more bytes than it may: it shows
-    /// nothing any more. Drop it, which gives the memory back.
+    /// A [bounded](crate::Db::snapshot_within) snapshot would need more bytes of before-images than its limit. It can
+    /// no longer be read. Drop it, which frees the memory.
     #[error("snapshot outgrown: the changes since it was taken need more than its limit of {0} bytes; take a new one")]
     SnapshotOutgrown(u64),
     /// An [`Overlay`](crate::Overlay) has more bytes of changes to one map than it may. Nothing was changed.
@@ -90,7 +90,7 @@ pub enum Error {
     /// A backup could not be read or written.
     #[error("backup: {0}")]
     Backup(#[source] std::io::Error),
-    /// What was to be restored is no backup, or a damaged one.
+    /// The input is no backup, or a damaged one.
     #[error("not a backup: {0}")]
     NotBackup(String),
     /// A value is not of the type that it was asked for as, or cannot be written as bytes.

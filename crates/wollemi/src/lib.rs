@@ -43,11 +43,11 @@
 //! changed what it has read before it commits. A [`Batch`] changes keys without reading them first, and a [`Snapshot`]
 //! reads all maps as they were at one moment, for as long as one likes.
 //!
-//! What a crash may take is the pool's [`Level`]: at `process`, which any file gives, everything acknowledged
+//! The pool's [`Level`] says what a crash may lose: at `process`, which any file gives, everything acknowledged
 //! survives the death of the process; at `disk` it survives the loss of power, too, by a log and checkpoints beside the
 //! pool, for which every write waits (or not: [`Durability`]); at `power`, which needs persistent memory mapped with
-//! `MAP_SYNC`, it survives both without a log. Ask for the level you need with [`Options::level`]: opening fails where it
-//! cannot be had.
+//! `MAP_SYNC`, it survives both without a log. Ask for the level you need with [`Options::level`]: opening fails where
+//! it cannot be had.
 //!
 //! Which index holds a map is chosen when the map is made ([`Options::index`], [`Db::map_with`]); the pool remembers
 //! it.

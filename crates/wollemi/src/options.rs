@@ -147,9 +147,9 @@ impl Options {
         self
     }
 
-    /// What to do with a pool of level `process` that was open when the machine crashed or lost power. What the page
-    /// cache had not written then is lost, and the rest need not fit together. Such a pool stays suspect until an
-    /// opening to write [accepts](AfterPowerLoss::Accept) the loss. Check it before that:
+    /// What to do with a pool of level `process` that was open when the machine crashed or lost power. Pages that the
+    /// page cache had not written then are lost, and the others may be inconsistent with each other. Such a pool stays
+    /// suspect until an opening to write [accepts](AfterPowerLoss::Accept) the loss. Check it before that:
     ///
     /// ```no_run
     /// use wollemi::{AfterPowerLoss, Options};

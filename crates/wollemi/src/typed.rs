@@ -217,7 +217,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
 /// A double-ended iterator over a [`TypedMap`]'s entries in key order, which owns what it yields, and a handle of the
 /// map.
 ///
-/// What is of another type is an error, and the iteration goes on.
+/// An entry of another type is an error, and the iteration continues.
 pub struct TypedIter<K, V> {
     map: TypedMap<K, V>,
     entries: Iter,

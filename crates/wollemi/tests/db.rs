@@ -13,7 +13,7 @@ fn names(db: &Db) -> Result<Vec<String>, Error> {
     Ok(db.maps()?.into_iter().map(|map| map.name).collect())
 }
 
-/// What was written is there after each reopening, on a machine that keeps adding to it, and everything adds up.
+/// Writes are there after each reopening, while more are added, and everything adds up.
 #[test]
 fn reopening_finds_everything() -> Outcome {
     let dir = tempfile::tempdir()?;
@@ -174,7 +174,7 @@ fn reading_leaves_the_file_as_it_was() -> Outcome {
         }
         db.map("gone")?.upsert("k", "v")?;
         db.drop_map("gone")?;
-        // What a process that is killed now leaves: all stores are in the file.
+        // The file as a kill at this moment leaves it: with all stores.
         fs::copy(&path, dir.path().join("killed.pool"))?;
     }
     for name in ["a.pool", "killed.pool"] {

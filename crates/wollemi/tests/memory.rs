@@ -1,5 +1,4 @@
-//! What a snapshot takes of the program's memory, as its allocator counts it. A program of its own, so that no other
-//! test allocates.
+//! A snapshot's memory, as the program's allocator counts it. A program of its own, so that no other test allocates.
 
 use cap::Cap;
 use std::alloc::System;

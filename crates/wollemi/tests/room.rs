@@ -32,7 +32,7 @@ fn what_is_replaced_makes_room() -> Result<(), Error> {
     what_batches_replace_makes_room()
 }
 
-/// What they replace serves those that come later, as it does where they are written one by one.
+/// The space that they free serves later ones, as it does where they are written one by one.
 fn what_several_writes_replace_makes_room() -> Result<(), Error> {
     let db = Options::new().max_size(16 << 20).anonymous()?;
     db.wait_recovered();

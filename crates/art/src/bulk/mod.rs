@@ -4,8 +4,8 @@
 //! back once, and each thread fences once, when its part is complete. The mechanism (`builder`) is one for all radix
 //! indexes; an index tells with a [`Layout`] what its leaves, nodes and root look like.
 //!
-//! Several threads build parts of one tree. What hangs from nodes whose strings begin a part's border is put together
-//! at the end, by one thread (`builder`, I3): some thousands of links at most, however many keys there are.
+//! Several threads build parts of one tree. Subtrees of nodes whose strings begin a part's border are assembled at the
+//! end, by one thread (`builder`, I3): some thousands of links at most, however many keys there are.
 
 mod builder;
 mod bunch;
@@ -78,8 +78,8 @@ pub trait Layout {
         children: &mut Children<'e, 'h>,
     ) -> Result<Child<'e, 'h>, Error>;
 
-    /// A root, and the tag of its link. What hangs from one that is no node is the child that `ends` there. The
-    /// children are left there where it fails.
+    /// A root, and the tag of its link. An item that is no node is the child that `ends` there. The children are left
+    /// there where it fails.
     ///
     /// # Errors
     ///

@@ -75,7 +75,7 @@ fn every_byte_at_every_place() {
     }
 }
 
-/// What lies behind the partial keys does not count, whatever it is.
+/// Bytes behind the partial keys do not count, whatever they are.
 #[test]
 fn nothing_behind_the_partial_keys_counts() {
     for width in WIDTHS {

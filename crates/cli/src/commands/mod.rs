@@ -69,7 +69,7 @@ impl Command {
                     "options before the command's name are for commands on a pool".into(),
                 ))
             }
-            // What was given is read again there, together with the other sources of settings.
+            // The arguments are parsed again there, together with the other sources of settings.
             Command::Serve(_) => serve::run(),
             Command::Get(InPool { args, context }) => args.run(&context.after(before)),
             Command::Put(InPool { args, context }) => args.run(&context.after(before)),

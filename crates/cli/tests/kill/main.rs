@@ -3,7 +3,7 @@
 //! space is lost.
 //!
 //! This binary is both processes: the parent kills, judges (`oracle`) and reopens; the child works (`child`) and
-//! acknowledges through a pipe, which outlives it. What each thread does is computed from the seed (`workload`), so
+//! acknowledges through a pipe, which outlives it. Each thread's operations are computed from the seed (`workload`), so
 //! the parent knows which operation was in flight.
 //!
 //! `WOLLEMI_SEED` repeats a run's workload (not the moments of its kills), `WOLLEMI_KILLS` sets how many kills, and

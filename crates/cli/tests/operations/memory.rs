@@ -56,7 +56,7 @@ fn expect_at_most(server: &Server, max: usize, what: &str) {
     }
 }
 
-/// What queued transactions take is given back, whether their commands are large or small, carried out or not.
+/// The memory of queued transactions is given back, whether their commands are large or small, carried out or not.
 #[test]
 fn the_memory_of_large_queues_is_given_back() {
     let pool = Pool::new();

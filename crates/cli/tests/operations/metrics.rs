@@ -45,7 +45,7 @@ fn one_look_is_printed() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// What cannot be watched is said: no server, no terminal.
+/// `top` reports why it cannot watch: no server, no terminal.
 #[test]
 fn what_cannot_be_watched_is_told() {
     let pool = Pool::new();

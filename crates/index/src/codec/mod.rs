@@ -95,7 +95,7 @@ impl PairWords {
             &buffer[..]
         } else {
             let key = RecordRef::at(heap, self.link)?.key;
-            // What rests on the order of keys ends, whatever a damaged pool holds.
+            // Algorithms that rely on the order of keys end, whatever a damaged pool holds.
             if prefix(key) != self.prefix {
                 return Err(Fault {
                     what: "the prefix beside a link is not its record's",

@@ -107,7 +107,7 @@ pub fn draft<'e, 'h, M: Media>(
     Ok(draft.flush(batch))
 }
 
-/// Takes a record out of use; a null link leads to none. What is damaged stays, as it may not be a record at all.
+/// Takes a record out of use; a null link leads to none. A damaged record stays, since it may not be a record at all.
 ///
 /// # Errors
 ///

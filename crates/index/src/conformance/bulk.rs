@@ -91,7 +91,7 @@ fn some_borders(random: &mut Random, entries: &Entries) -> Vec<Vec<u8>> {
     (0..count).map(border).collect()
 }
 
-/// What is built of sorted pairs, by one thread or several, holds these and no other, is sound, and has no leaks; it
+/// An index built of sorted pairs, by one thread or several, holds these and no other, is sound, and has no leaks; it
 /// stays so when it is opened again, and under ordinary writes.
 pub fn an_index_is_built_of_sorted_pairs<I: Bulk<Media = Hardware>>() {
     for seed in 0..44 {

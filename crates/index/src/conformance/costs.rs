@@ -1,8 +1,8 @@
 //! What one operation costs: its write-backs and fences, exactly.
 //!
-//! What an operation costs depends on its structure alone, so a test builds one and asserts both numbers. The heap's
-//! own persists (one write-back and one fence for each page taken) are counted apart. A non-temporal store counts as
-//! the write-back it replaces, as in the papers.
+//! An operation's cost depends on the structure alone, so a test builds one and asserts both numbers. The heap's own
+//! persists (one write-back and one fence for each page taken) are counted apart. A non-temporal store counts as the
+//! write-back it replaces, as in the papers.
 
 use crate::{Error, OnHeap};
 use heap::Heap;
@@ -44,7 +44,7 @@ impl<I: OnHeap<Media = Counting>> Costs<I> {
         (self.media.counts() - before, result)
     }
 
-    /// What an operation, which must say that it changed something, costs; the heap's part left out.
+    /// The cost of an operation, which must return that it changed something, without the heap's part.
     ///
     /// # Panics
     ///

@@ -260,7 +260,7 @@ fn history<S: Subject>(plan: &Plan, random: &mut Random, keys: &[Vec<u8>], opera
             recorder.work(index, &mut log, plan.sized(operations), &mut ids, &mut random);
             (log, ids)
         });
-        // What is there once all are silent belongs to the history too.
+        // The content after all threads have ended belongs to the history too.
         let (log, ids) = &mut logs[0];
         for at in 0..keys.len() {
             recorder.write(index, log, at, Operation::Get, random);

@@ -179,7 +179,7 @@ fn crash_amid_edit<I: OnHeap<Media = Hardware>>(store: &Store<I>, key: &[u8], ac
 /// Whatever flags a crash leaves in locks (taken, obsolete, amid a repair: any line with a lock may have been written
 /// back at any moment), they mean nothing after it.
 pub fn flags_of_locks_mean_nothing_after_a_crash<I: OnHeap<Media = Hardware>>() {
-    // What has no locks has other words that look like them.
+    // Other words may look like locks in objects without locks.
     if I::IS_LOCK_FREE {
         return;
     }
@@ -223,7 +223,7 @@ fn set_all_flags(path: &std::path::Path, generation: u64) -> usize {
     set
 }
 
-/// What threads have freed serves again when they have ended, and so does what they had claimed.
+/// Chunks that threads have freed serve again when they have ended, and so do those that they had claimed.
 pub fn memory_of_ended_threads_is_reused<I: OnHeap<Media = Hardware>>() {
     let store = Store::<I>::create();
     let round = |round: u64| {

@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(crc16(b"123456789"), 0x29b1);
     }
 
-    /// What was sealed is read back, and no damage of one, two or three bits passes.
+    /// A sealed value is read back, and no damage of one, two or three bits passes.
     #[test]
     fn damage_does_not_pass() {
         for value in [0, 1, 0x1234_5678_9abc, VALUE] {

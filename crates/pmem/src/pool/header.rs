@@ -115,7 +115,7 @@ impl State {
 }
 
 impl State {
-    /// What the state is once the pool has been opened again, at this level.
+    /// The state once the pool has been opened again at this level.
     pub(super) fn opened(self, last_shutdown: LastShutdown, level: Level) -> Result<State, ErrorKind> {
         let dirty = u16::from(last_shutdown != LastShutdown::Clean);
         Ok(State {

@@ -35,7 +35,7 @@ impl Holes {
         holes
     }
 
-    // What a panic leaves is no less than there are.
+    // A panic leaves at least the holes that there are.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(holes.punch(10..20, || Ok(true)).expect("no failure"), 3);
     }
 
-    /// What is noted is what a set of bytes would hold, in as few holes as there can be.
+    /// The list equals a set of bytes, in the fewest possible holes.
     #[test]
     fn holes_are_a_set_of_bytes() {
         let mut random = 0x9e37_79b9_7f4a_7c15_u64;

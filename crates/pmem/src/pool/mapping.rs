@@ -64,7 +64,7 @@ impl Mapping {
         let before = whole.align_offset(HUGE);
         let after = padded - before - size;
         let start = whole.wrapping_add(before);
-        // What alignment leaves over goes back, as far as there is anything.
+        // The excess of the alignment is unmapped, if there is any.
         for (piece, len) in [(whole, before), (start.wrapping_add(size), after)] {
             if len > 0 {
                 // SAFETY: the piece is ours alone and lies outside what is kept.

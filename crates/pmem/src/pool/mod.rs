@@ -1,7 +1,7 @@
 //! Pools: one growing file, or memory, in a reserved range of addresses.
 //!
-//! A pool is a header (`header.rs` draws it), the heap's root directory up to the end of page 0, and pages. What the
-//! pages hold is the heap's affair; which of them exist is one persistent word, [`allocated`](Pool::allocated).
+//! A pool is a header (`header.rs` draws it), the heap's root directory up to the end of page 0, and pages. The heap
+//! decides what the pages hold; one persistent word says which of them exist, [`allocated`](Pool::allocated).
 //!
 //! I1 The base never moves while the pool is open, and need not be the same the next time: nothing in a pool is an
 //!    address.

@@ -210,7 +210,7 @@ impl Opened {
         let file = PoolFile::open(path, access, options.lock_wait)?;
         let len = file.len()?;
         let contents = header::read(file.read_start(&mut [0; HEADER])?, len)?;
-        // What is behind the last whole page was left by a growth that did not come to its end.
+        // Bytes behind the last whole page were left by a growth that did not complete.
         let len = len - len % contents.page_size;
 
         let boot_id = platform::boot_id();
@@ -242,7 +242,7 @@ impl Opened {
             false => PersistenceDomain::Process,
         });
         if writable && level > contents.state.level && last_shutdown != LastShutdown::Clean {
-            // What that process stored is in the page cache, and may be nowhere else.
+            // The stores of that process are in the page cache, and perhaps nowhere else.
             mapping
                 .sync(len)
                 .map_err(|e| ErrorKind::io("writing to the medium", e))?;

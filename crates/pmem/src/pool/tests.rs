@@ -81,8 +81,8 @@ fn new_pool_has_its_first_page() {
     );
 }
 
-/// What a process stores survives its end as it is: nothing is written back for that, unless one wants to measure what
-/// persistent memory would need.
+/// A process's stores survive its end without write-backs. Write-backs are issued only to measure the costs of
+/// persistent memory.
 #[test]
 fn level_process_needs_no_write_backs() {
     let place = tempfile::tempdir().expect("a directory");

@@ -97,8 +97,8 @@ impl Watch for Durability {
     }
 }
 
-/// What a batch was given is in the lines as they were last written back, even where a line had been written back
-/// early, for want of room, and was stored into again.
+/// Everything that a batch was given is in the lines as they were last written back, even where a line had been written
+/// back early, for want of room, and was stored into again.
 #[test]
 fn nothing_stored_is_left_behind() {
     let toy = Toy::with(Watched::machine(Durability::default()));
@@ -126,7 +126,7 @@ fn nothing_stored_is_left_behind() {
     }
 }
 
-/// Whatever is dropped before it is reachable gives its chunk back, once and whole; what was published or adopted
+/// An object that is dropped before it is reachable gives its chunk back, once and whole; what was published or adopted
 /// does not.
 #[test]
 fn what_is_dropped_is_given_back() {

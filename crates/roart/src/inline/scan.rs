@@ -140,7 +140,7 @@ impl InlineRef<'_> {
             let ends = self.gather(line, words, scratch.reserve(count), &mut count, media);
             if ends && !reverse && count >= FEW {
                 scratch.visit(count, false, first, visit)?;
-                // What comes behind and does not lie behind was inserted meanwhile.
+                // A later entry whose key does not lie behind was inserted meanwhile.
                 words.least = scratch.pairs[count - 1].0.bits() + 1;
                 if words.are_none() {
                     return Continue(());

@@ -86,7 +86,7 @@ impl Shape {
         let place = if self.text {
             let (first, second) = (bytes >> 56, bytes >> 48 & 0xff);
             let place = match first.checked_sub(LEAST_CHARACTER) {
-                // What does not begin with a character lies in front of all that does, or behind it.
+                // Keys that do not begin with a printable character lie in front of all that do, or behind them.
                 None => 0,
                 Some(CHARACTERS..) => CHARACTERS * CHARACTERS - 1,
                 Some(first) => {

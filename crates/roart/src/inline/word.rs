@@ -117,7 +117,7 @@ pub(crate) fn is_present(word: u64) -> bool {
     word & PRESENT != 0
 }
 
-/// What does not make sense in a word that is not zero.
+/// The fault of a word that is not zero.
 pub(crate) fn fault(word: u64) -> Option<&'static str> {
     let Some(key) = KeyWord::stored(word).filter(|_| word & USED != 0 && word & UNUSED == 0) else {
         return Some("an entry of an inline leaf array has bits that mean nothing");

@@ -94,7 +94,7 @@ pub fn hash(key: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// What was noted last is known, and nothing of other keys.
+    /// A lookup finds the last note of its key, and none of other keys.
     #[test]
     fn the_last_note_counts() {
         let access = Access::default();

@@ -17,7 +17,7 @@ const OPEN: usize = 1 << 14;
 /// Spent cursors that are kept.
 const SPENT: usize = 1 << 10;
 
-/// What all that is kept may take, in bytes of keys.
+/// Upper bound on all kept cursors, in bytes of keys.
 const BYTES: usize = 16 << 20;
 
 /// The places of scans.

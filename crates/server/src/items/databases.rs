@@ -75,8 +75,8 @@ pub struct Databases {
     memory: Memory,
 }
 
-/// With the count of its items begun: an empty one's is through, before anybody writes. What is damaged stays
-/// uncounted; requests will say what is wrong.
+/// With the count of its items begun: an empty one's is through, before anybody writes. Damaged items stay uncounted;
+/// requests report the damage.
 fn begun(store: Store) -> Store {
     let _ = store.count_on(1);
     store
@@ -253,7 +253,7 @@ impl Databases {
         self.before.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the transaction has changed, which is then kept back no longer.
+    /// Takes the transaction's buffered changes.
     fn take_overlay(&self) -> Overlay {
         // Each change of it is one insert: it is whole whatever panicked.
         let mut overlay = self.overlay.lock().unwrap_or_else(PoisonError::into_inner);

@@ -96,7 +96,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// What is written is read, and any other bytes are an item or none, never a panic.
+        /// An item reads back as written; any other bytes are an item or none, never a panic.
         #[test]
         fn items_are_read_as_written(unique: u64, expiry: u64, flags: u32, marks: u32, data: Vec<u8>) {
             let header = Header { unique, expiry, flags, marks };

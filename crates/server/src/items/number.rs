@@ -94,7 +94,7 @@ mod tests {
             }
         }
 
-        /// What is written with a sign is read strictly, and nothing else is.
+        /// A strict read accepts numbers as they are written, with a sign, and nothing else.
         #[test]
         fn strict_numbers_are_those_that_are_written(number: i64, word in "[-+0-9 ]{0,21}") {
             let mut text = Vec::new();

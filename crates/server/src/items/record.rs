@@ -1,4 +1,4 @@
-//! What the server itself must remember across a crash: one record, under the empty key, which no client can name.
+//! The server's own state that must survive a crash: one record, under the empty key, which no client can name.
 //!
 //! ```text
 //! offset  size  field
@@ -89,7 +89,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// What is written is read; a record cut short, lengthened or of other bytes is refused.
+        /// A record reads back as written; one that is cut short, lengthened or of other bytes is refused.
         #[test]
         fn records_are_read_as_written(reserved in 1..=MAX, share: u64, flush_at: u64, cut in 0..LEN) {
             let record = Record { reserved, flushed: share % reserved, flush_at };

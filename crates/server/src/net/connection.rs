@@ -145,7 +145,7 @@ pub async fn serve(
         let crowded = turn - std::mem::replace(&mut last, turn) >= CROWD;
         let answered = protocol.answer_all(input.unread(), &mut sink).await?;
         let waits = (1..KEPT).contains(&sink.out.len());
-        // What is not durable yet waits for the others in any case.
+        // Answers that are not durable yet wait for the others in any case.
         if crowded && waits && answered.used >= PIPELINE && lane.is_settled() {
             tokio::task::yield_now().await;
         }

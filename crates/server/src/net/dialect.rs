@@ -1,4 +1,4 @@
-//! What there is to say of a protocol before a client has said anything.
+//! A protocol's properties that are known before a client has sent anything.
 
 /// A protocol, by its name and those of its commands.
 #[derive(Debug)]

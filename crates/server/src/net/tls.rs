@@ -24,7 +24,7 @@ pub struct Tls {
     pub key: PathBuf,
 }
 
-/// What encrypts connections: the files' contents, as they were when they were last read.
+/// The certificate and the key, as the files were when they were last read.
 pub struct Encryption {
     tls: Tls,
     acceptor: Mutex<TlsAcceptor>,

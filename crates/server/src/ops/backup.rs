@@ -47,7 +47,7 @@ struct Running {
     copying: Arc<Copying>,
 }
 
-/// What there is to say of the backups that have ended.
+/// The outcome of the backups that have ended.
 #[derive(Clone, Debug)]
 pub struct Done {
     /// How many there are.

@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(bucket(0), 0);
     }
 
-    /// What all workers have noted is added up, until they begin anew.
+    /// The histograms of all workers are summed, until they are reset.
     #[test]
     fn workers_are_added_up() {
         let workers = [Latencies::new(&[&ONE]), Latencies::new(&[&ONE])];

@@ -1,6 +1,6 @@
 //! memcached's protocol on a connection: consecutive `get`s are looked up together, consecutive `set`s carried out
-//! together, and all else is answered one by one. What other writes will look at is prefetched, for as many of
-//! them as have come.
+//! together, and all else is answered one by one. The memory that other writes will look at is prefetched, for as many
+//! of them as have come.
 
 pub mod parse;
 mod session;

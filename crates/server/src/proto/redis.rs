@@ -1,6 +1,6 @@
 //! Redis's protocol on a connection: consecutive `GET`s are looked up together, and consecutive `SET`s without options
-//! are carried out together; all else is answered one by one. What other writes will look at is prefetched, for
-//! as many of them as have come.
+//! are carried out together; all else is answered one by one. The memory that other writes will look at is prefetched,
+//! for as many of them as have come.
 
 mod admin;
 mod ahead;

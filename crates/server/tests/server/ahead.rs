@@ -49,7 +49,7 @@ fn writes_that_come_together_are_prefetched_together() {
     }
 }
 
-/// What comes of a stream of requests that arrives in pieces of `piece` bytes, the last of which ends the connection.
+/// The answers to a stream of requests that arrives in pieces of `piece` bytes, the last of which ends the connection.
 fn answers(redis: bool, requests: &[u8], piece: usize) -> String {
     let server = Running::over(with_redis(), Arc::new(Noting::default()));
     let mut client = match redis {

@@ -173,8 +173,8 @@ fn requests_in_pieces_are_answered() {
     }
 }
 
-/// What is too large is refused in each protocol's words. A memcached client's connection goes on behind it; a Redis
-/// client's ends, as there.
+/// Requests that are too large are refused in each protocol's words. A memcached client's connection goes on behind it;
+/// a Redis client's ends, as there.
 #[test]
 fn oversized_requests_are_refused() {
     let server = Running::over(

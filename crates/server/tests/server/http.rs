@@ -73,7 +73,8 @@ fn http_requests_end_the_connection() {
     assert!(info.contains(&format!("http_hangups:{hangups}\r\n")), "{info}");
 }
 
-/// All that comes until the connection ends. What the server has not read when it closes makes the end a reset.
+/// All that comes until the connection ends. Bytes that the server has not read when it closes turn the close into a
+/// reset.
 fn rest(client: &mut Client) -> String {
     let mut bytes = Vec::new();
     let ended = std::io::Read::read_to_end(&mut client.socket, &mut bytes);

@@ -49,8 +49,8 @@ fn values_have_a_largest_size() {
     );
 }
 
-/// What a connection may have the server hold is bounded: watched keys, in number and in bytes, commands that wait for
-/// their `EXEC`, its name. What is refused leaves the rest as it was.
+/// The memory that a connection can make the server hold is bounded: watched keys, in number and in bytes, commands
+/// that wait for their `EXEC`, its name. What is refused leaves the rest as it was.
 #[test]
 fn what_a_connection_may_hold_is_bounded() {
     let server = Running::with_redis();

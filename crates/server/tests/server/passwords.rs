@@ -51,7 +51,7 @@ fn passwords_are_asked_for() {
         "*11\r\n",
         "-ERR Protocol error: unauthenticated multibulk length\r\n",
     );
-    // What was read while the client was known counts no more when it is a stranger again.
+    // Commands read ahead while the client was logged in do not count after it has lost its login.
     let eleven = format!("*11\r\n{}", "$1\r\nx\r\n".repeat(11));
     server.connect_redis().ask(
         &format!("auth ann secret\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n*1\r\n$5\r\nRESET\r\n{eleven}"),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 const SETS: u64 = 64;
 
-/// What a pipeline costs whose answers have this end.
+/// The cost of a pipeline whose answers end like this.
 fn cost(media: &Counting, client: &mut Client, requests: &str, end: &[u8]) -> Persists {
     let before = media.counts();
     client.send(requests.as_bytes());

@@ -196,7 +196,7 @@ fn connections_can_be_ended() {
     second.expect_end();
 }
 
-/// What newer clients ask for and is not there is answered so that they go on.
+/// Commands of newer clients that the server does not have get answers with which the clients continue.
 #[test]
 fn hints_are_taken() {
     let server = Running::with_redis();

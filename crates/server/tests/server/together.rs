@@ -100,7 +100,7 @@ fn a_flush_amid_them_drops_those_before_it() {
         ];
         let [mut memcached, mut redis] = clients(&server);
         for (flush, flushed, protocol) in flushes {
-            // What there was, and a key that comes before and behind the flush.
+            // The items before, and a key that is set before and after the flush.
             redis.ask("set old x\r\n", "+OK\r\n");
             let [first, second, third] = [
                 all("before", before)[protocol].clone(),

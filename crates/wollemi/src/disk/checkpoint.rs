@@ -287,7 +287,7 @@ impl<D: Disk> Checkpoints<D> {
             let order = index_kind(&map.index)?.order();
             let level = map.runs.iter().map(|run| run.level + 1).max().unwrap_or(0);
             let mut runs = Runs::new(self, (&map.name, &map.index), level);
-            // What nothing lies below needs no word that it is gone.
+            // A key without an entry in a lower level needs no tombstone.
             let entries = delta
                 .entries
                 .into_iter()

@@ -140,7 +140,7 @@ fn groups<'m, D: Disk>(
     let mut groups = Vec::<Group<'m>>::new();
     for runs in full.chunks(each) {
         let first = match groups.is_empty() {
-            // What a later level has put before all of it is the first's as well.
+            // Entries of a later level that lie before all of it belong to the first part as well.
             true => Some(Vec::new()),
             false => first_key(disk, &runs[0], &map.name)?,
         };

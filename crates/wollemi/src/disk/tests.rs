@@ -89,7 +89,7 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a directory")
 }
 
-/// What is left of the database whose files are here when the machine stops now.
+/// The database as a crash of the machine at this moment leaves its files.
 fn left(files: &Path) -> (TempDir, Db<Hardware>) {
     let left = folder();
     for file in std::fs::read_dir(files).expect("a directory") {
@@ -172,7 +172,8 @@ fn a_checkpoint_comes_amid_a_write() {
     checkpoint_amid(|db| assert!(db.drop_map("b").expect("room")));
 }
 
-/// What is written while a checkpoint walks the map is there after a loss of power, be it that the walk had passed it.
+/// A key that is written while a checkpoint walks the map is there after a loss of power, even if the walk had passed
+/// it.
 #[test]
 fn writes_come_amid_a_walk() {
     const KEYS: u32 = 4000;

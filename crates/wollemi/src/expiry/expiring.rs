@@ -278,7 +278,7 @@ mod tests {
         while map.sweep(&mut cursor, 2).is_ok() {}
     }
 
-    /// What comes before a damaged spot is removed, in each round.
+    /// Entries before a damaged spot are removed, in each round.
     #[test]
     fn a_damaged_spot_ends_a_round() {
         let torn = Damaged::torn(&[1, 0, 0, 0, 0, 0, 0, 0]);

@@ -137,7 +137,7 @@ mod tests {
         Ok(())
     }
 
-    /// What is past its end is gone after one round, however little of the map it is.
+    /// Expired entries are gone after one round, however few they are.
     #[test]
     fn one_round_removes_all_that_is_over() -> Result<(), Error> {
         let db = crate::Db::anonymous()?;

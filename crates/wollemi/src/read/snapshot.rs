@@ -89,7 +89,7 @@ impl<M: Media> Snapshot<M> {
             images: store.traffic.before_images.begin(max),
         });
         drop(closed);
-        // What it shows is durable from the beginning, so its readers do not wait.
+        // Everything that it shows is durable from the beginning, so its readers do not wait.
         store.traffic.settle_all()?;
         Ok(Snapshot {
             moment,

@@ -1,4 +1,4 @@
-//! What is written is read, and everything else is an error.
+//! A stream reads back as written, and everything else is an error.
 
 use super::*;
 use proptest::prelude::*;

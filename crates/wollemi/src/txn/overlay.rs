@@ -186,7 +186,7 @@ impl Overlay {
         let mut ended = false;
         map.index
             .walk(lower, upper, direction, &guard, &mut |key, value| {
-                // What is kept back of keys that come before this one.
+                // The buffered changes of keys that come before this one.
                 while let Some((before, kept)) = next
                     && order.comes_first(before, key, direction)
                 {

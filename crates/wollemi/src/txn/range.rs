@@ -1,7 +1,7 @@
 //! Ranges as a transaction sees them.
 //!
-//! I1 Each part of the range that was read stands among the transaction's reads before an entry of it is yielded. What
-//!    was read ahead and not yielded is taken off again, where the iterator was used from one end only.
+//! I1 Each part of the range that was read stands among the transaction's reads before an entry of it is yielded.
+//!    Entries that were read ahead and not yielded are taken off again, where the iterator was used from one end only.
 
 use crate::entry::Entry;
 use crate::read::merge::{self, Read};

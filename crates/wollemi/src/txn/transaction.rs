@@ -18,9 +18,9 @@ use std::ops::Deref;
 /// Reads and changes of any of a database's maps that happen together, as at one moment, or not at all.
 ///
 /// * **Isolation**: transactions, [batches](crate::Batch), [snapshots](crate::Snapshot) and writes of single keys are
-///   strictly serializable: each happens as if at one moment between its beginning and its end. What a transaction has
-///   read, keys that were absent and ranges included, is checked when it is committed; if any of it has changed, the
-///   commit fails with [`Error::Conflict`] and has changed nothing.
+///   strictly serializable: each happens as if at one moment between its beginning and its end. The commit checks
+///   everything that the transaction has read, absent keys and ranges included; if any of it has changed, the commit
+///   fails with [`Error::Conflict`] and has changed nothing.
 /// * **Crashes**: after one, either all changes are there or none is. What [`commit`](Transaction::commit) has
 ///   acknowledged is there.
 /// * **Waiting**: no thread waits for a transaction that runs. A commit and another write wait for each other only if
@@ -281,7 +281,7 @@ impl<M: Media> Transaction<'_, M> {
     }
 
     /// The entries between two bounds, in key order from either end, with the transaction's own changes. Bounds that
-    /// cross are an empty range. What was yielded counts as read, with the gaps in between; what was not does not.
+    /// cross are an empty range. Yielded entries count as read, and so do the gaps between them; later entries do not.
     ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;

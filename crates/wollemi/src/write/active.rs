@@ -112,7 +112,7 @@ impl Active {
             .for_each(|commit| commit.meet(map, key));
     }
 
-    // What a panicking holder leaves is whole: each change is one push, one removal or one mark.
+    // A panicking holder leaves the list consistent: each change is one push, one removal or one mark.
     fn lock(&self) -> MutexGuard<'_, Commits> {
         self.commits.lock().unwrap_or_else(PoisonError::into_inner)
     }

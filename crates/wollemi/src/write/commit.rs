@@ -59,7 +59,7 @@ use std::sync::Arc;
 /// Looks at each range: see the module's invariants.
 const LOOKS: usize = 2;
 
-/// What is to be committed: all changes, of different keys, if all that is expected and all that was read is so.
+/// A commit's content: changes of different keys, to be made if all expectations and reads still hold.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub changes: Arc<[KeyState]>,

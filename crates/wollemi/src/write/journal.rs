@@ -309,8 +309,8 @@ impl Logged<'_> {
         Ok(())
     }
 
-    /// What came of the write of `index`, as the log has it: an error of the log if it has refused. Where the write has
-    /// failed after its record was appended, another record says what the key holds.
+    /// The outcome of the index's write: the log's error if the log has refused it. Where the write has failed after
+    /// its record was appended, another record says what the key holds.
     pub fn ended(mut self, done: Result<Action, Error>, index: &dyn index::Index) -> Result<Action, Error> {
         if let Some(error) = self.refused.take() {
             return Err(error);

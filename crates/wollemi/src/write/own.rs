@@ -247,7 +247,7 @@ impl<M: Media> Store<M> {
         };
         let made = make_all();
         if let Err(Error::Index(index::Error::Heap(heap::Error::Full { .. }))) = made {
-            // What the pool has to give is known when recovery has ended.
+            // The pool's free space is known when recovery has ended.
             self.recover_here();
             // Merges of the maps that are open by now allocate as well. Where too little is left, the changes may do
             // with less.

@@ -42,7 +42,8 @@ pub(crate) trait MapIndex: Index {
         durability: Option<Durability>,
     ) -> Result<Action, Error>;
 
-    /// Writes, for a thread that holds the key's stripe. What is [not in the log](Recording::Append) is appended.
+    /// Writes, for a thread that holds the key's stripe. A change that is [not in the log](Recording::Append) yet is
+    /// appended.
     fn write_held(&self, key: &[u8], edit: &mut dyn Edit, recording: Recording) -> Result<Action, Error>;
 
     /// The index itself: reads of it do not wait until what they see is durable, and its writes are in no log.

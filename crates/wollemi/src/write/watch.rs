@@ -175,7 +175,7 @@ impl Waiting {
 }
 
 impl Queue {
-    // What a panicking holder leaves is whole: each change is one push or pop.
+    // A panicking holder leaves the queue consistent: each change is one push or pop.
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -79,7 +79,7 @@ fn a_pool_without_its_log_is_only_read() -> Result<(), Error> {
     Ok(())
 }
 
-/// What belongs to another pool is not removed as if it were left over.
+/// Files of another pool are not removed as leftovers.
 #[test]
 fn the_log_of_another_pool_is_kept() -> Result<(), Error> {
     let (place, other) = (Place::new(), Place::new());

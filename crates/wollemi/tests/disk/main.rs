@@ -1,7 +1,7 @@
 //! Level `disk`: what was acknowledged is there after a kill and after a loss of power.
 //!
-//! The power is not cut here: the pool is taken away, as if none of it had reached the medium, and what the log's files hold
-//! is all that is left. What of these a power cut may take is explored by the crash kit.
+//! The power is not cut here: the pool is taken away, as if none of it had reached the medium, and what the log's files
+//! hold is all that is left. The crash kit explores what of these a power cut may lose.
 
 mod checkpoints;
 mod levels;

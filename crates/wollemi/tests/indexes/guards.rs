@@ -1,5 +1,5 @@
-//! What an index reads of the pool it reads under a guard, in checks too, and so does an audit: beside writers they may
-//! come to what is being retired.
+//! An index reads the pool under a guard only, in checks too, and so does an audit: beside writers they may come to
+//! objects that are being retired.
 
 use heap::Heap;
 use index::{Index, OnHeap};

@@ -39,8 +39,8 @@ fn names_are_distinct() -> Outcome {
     Ok(())
 }
 
-/// What was made as one index is known as this one, or as one that the same code can open; and every index that
-/// says that it can open it does, the others do not.
+/// A root made by one index is recognized as that index, or as one that the same code can open; every index that claims
+/// to open it does, and the others do not.
 #[test]
 fn roots_are_opened_as_what_they_are() -> Outcome {
     let heap = heap()?;

@@ -112,7 +112,7 @@ fn a_key_changes_once_in_a_batch() -> Outcome {
     Ok(())
 }
 
-/// What was committed is there after reopening, and the database's own root is no map.
+/// Commits are there after reopening, and the database's own root is no map.
 #[test]
 fn batches_are_there_after_reopening() -> Outcome {
     let dir = tempfile::tempdir()?;

@@ -96,7 +96,7 @@ fn transactions_and_snapshots_notice() -> Result<(), Error> {
     Ok(())
 }
 
-/// What was taken stays away after the database is opened again; opened to be read, it gives nothing away.
+/// Popped entries stay away after the database is opened again; opened read-only, it pops nothing.
 #[test]
 fn taken_entries_stay_away() -> Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;

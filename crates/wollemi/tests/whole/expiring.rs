@@ -128,7 +128,7 @@ fn a_sweeper_rests_between_rounds_only() -> Result<(), Error> {
     Ok(())
 }
 
-/// What a batch has put is what the map itself puts, and what a snapshot shows of it is read as the map itself reads it.
+/// A batch's puts equal the map's own, and a snapshot's view reads like the map.
 #[test]
 fn batches_and_snapshots_have_its_bytes() -> Result<(), Error> {
     let db = Db::anonymous()?;

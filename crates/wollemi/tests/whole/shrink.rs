@@ -44,8 +44,8 @@ fn expect(map: &Map, keys: std::ops::Range<u32>) -> Outcome {
     Ok(())
 }
 
-/// What is asked for goes back at once; a crash at any time later finds all that was there,
-/// and space that was given back serves again.
+/// The requested space goes back at once; a crash at any time later finds all that was there, and space that was given
+/// back serves again.
 #[test]
 fn free_pages_are_given_back_and_serve_again() -> Outcome {
     let dir = tempfile::tempdir()?;

@@ -139,8 +139,8 @@ fn is_conflict(done: Result<(), Error>, at: &[u8]) -> bool {
     }
 }
 
-/// What a transaction has read, and nothing else, is checked when it is committed: keys, keys that are absent, and
-/// ranges as far as they were read.
+/// The commit checks exactly what the transaction has read: keys, keys that are absent, and ranges as far as they were
+/// read.
 #[test]
 fn what_was_read_is_checked() -> Outcome {
     let db = Db::anonymous()?;
@@ -149,7 +149,7 @@ fn what_was_read_is_checked() -> Outcome {
         map.upsert([i, 0], "old")?;
     }
     type Read = fn(&Transaction<'_>, &Map) -> Result<(), Error>;
-    /// What is read, keys whose change conflicts with that, and keys whose change does not.
+    /// The reads, keys whose change conflicts with them, and keys whose change does not.
     type Case = (Read, &'static [[u8; 2]], &'static [[u8; 2]]);
     let get: Read = |tx, map| tx.get(map, [7, 0]).map(drop);
     let absent: Read = |tx, map| tx.get(map, [7, 1]).map(drop);
@@ -312,7 +312,7 @@ fn tries_are_counted() -> Outcome {
     Ok(())
 }
 
-/// What cannot be is refused, and changes nothing.
+/// Invalid operations are refused, and change nothing.
 #[test]
 fn what_cannot_be_changes_nothing() -> Outcome {
     let (db, other) = (Db::anonymous()?, Db::anonymous()?);

@@ -17,7 +17,7 @@ use std::ops::Bound;
 const TOGETHER: usize = 16;
 
 /// A place in a base tree, from which pairs are read. What it gives was in the base tree only if that is still
-/// [valid](crate::tree::Shared::is_valid) afterwards.
+/// [valid](crate::tree::TreeState::is_valid) afterwards.
 pub(crate) struct Cursor<'t, 'g> {
     base: &'t Base,
     direction: Direction,

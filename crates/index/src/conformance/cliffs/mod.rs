@@ -1,8 +1,8 @@
 //! No cliffs: on hostile keys an operation costs what its key's length and the way to it cost, and no more.
 //!
-//! What is counted is lines of 64 bytes that the operation's thread comes to (`lines`): loads, stores, new objects and the bytes
-//! of keys in the pool, those of a key as often as it is read. So the count does not depend on the machine, and what a search
-//! repeats is seen. What an index keeps in DRAM is not.
+//! It counts the lines of 64 bytes that the operation's thread touches (`lines`): loads, stores, new objects and the
+//! bytes of keys in the pool, those of a key as often as it is read. So the count does not depend on the machine, and
+//! what a search repeats is seen. What an index keeps in DRAM is not.
 //!
 //! The measure is the same work on random keys of the same lengths. A hostile shape may make the way to a key longer, as
 //! long as the key at most; so what a get comes to is the shape's *way*, which has a bound of its own, and every other

@@ -76,8 +76,8 @@ impl PoolFile {
         Ok(holes)
     }
 
-    /// What the file system holds to be holes among the first `len` bytes; `None` if it does not tell. Blocks that were
-    /// allocated and not written since may count.
+    /// The holes that the file system reports among the first `len` bytes; `None` if it reports none at all. Blocks
+    /// that were allocated and not written since may count.
     fn unbacked(&self, len: u64) -> Option<Vec<Range<u64>>> {
         let mut holes = Vec::new();
         let mut at = 0;
@@ -142,8 +142,8 @@ impl PoolFile {
         matches!((len, own), (Ok(len), Ok(own)) if mark[..len] == *own.as_bytes())
     }
 
-    /// What no other file's mark is: the number that its file system knows it by, and when it was made, as another file
-    /// system may have the same number.
+    /// A mark that no other file has: the number that its file system knows it by, and when it was made, as another
+    /// file system may have the same number.
     fn own_mark(&self) -> io::Result<String> {
         let metadata = self.file.metadata()?;
         let made = metadata.created().ok();
@@ -223,7 +223,7 @@ impl PoolFile {
     /// holes read as zeros, where there are such. (That these file systems tell holes from data is not to be relied on:
     /// where they do not, all is data.)
     ///
-    /// What is there stays, since no other process or thread writes there now: the opener of a pool has the file alone,
+    /// Existing bytes stay, since no other process or thread writes there now: the opener of a pool has the file alone,
     /// a pool grows where it is not mapped, and pages that were given back are their allocator's alone.
     fn write_zeros(&self, from: u64, to: u64) -> Result<(), ErrorKind> {
         let end = self.len()?;

@@ -77,8 +77,8 @@ fn get(pool: &Pool, at: u64) -> u64 {
     word(pool, at).load(pool.media())
 }
 
-/// What was stored is there after a close, after a drop and after a crash; each opening has the next generation and
-/// knows which of them it was; name and page size stay.
+/// Stores are there after a close, after a drop and after a crash; each opening has the next generation and knows which
+/// of them it was; name and page size stay.
 #[test]
 fn reopening_finds_everything() {
     let place = Place::new();
@@ -412,7 +412,7 @@ fn pages_are_given_back() {
     assert_eq!(held, [1, 0, 0, 0, 5, 6, 7]);
 }
 
-/// What is left of a growth that did not come to its end does not matter.
+/// The leftovers of a growth that did not complete do not matter.
 #[test]
 fn half_a_page_is_ignored() {
     let (place, bytes) = Place::with_pool();

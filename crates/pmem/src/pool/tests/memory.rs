@@ -11,7 +11,7 @@ fn open(memory: &Memory) -> Result<Pool, Error> {
     Pool::open_in(memory, Hardware::detect())
 }
 
-/// What a pool holds is there when it is opened again; each opening is a new generation, and says how the last one
+/// The content of a pool is there when it is opened again; each opening is a new generation, and says how the last one
 /// ended.
 #[test]
 fn pools_live_on_in_memory() {

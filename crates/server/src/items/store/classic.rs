@@ -1,5 +1,5 @@
-//! memcached's classic commands, each one edit of an item. What adds bytes to a value makes another item, as there: its
-//! marks are gone.
+//! memcached's classic commands, each one edit of an item. Adding bytes to a value makes another item, as in memcached:
+//! its marks are gone.
 
 use super::{Decision, Failure, Outcome, Store};
 use crate::items::item::{self, Header, Item};

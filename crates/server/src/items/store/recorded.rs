@@ -1,4 +1,4 @@
-//! What the record keeps of the items: which uniques may be given, and what a flush has dropped or will drop.
+//! The record's part of the items: which uniques may be given, and what a flush has dropped or will drop.
 //!
 //! The record's lock is held while the index writes the record, so that records are stored in the order in which they
 //! are adopted. Edits go on meanwhile, except in two cases: a flush parts all edits into those before it and those
@@ -52,8 +52,7 @@ impl Store {
     }
 
     fn flush_now(&self, record: &mut MutexGuard<'_, Record>) -> Result<(), index::Error> {
-        // What is flushed is not counted any more, and an edit comes wholly before the flush or after it: its unique,
-        // too.
+        // Flushed items no longer count, and an edit, with its unique, comes wholly before the flush or after it.
         self.count.restart(|| {
             let flushed = self.next.load(Ordering::SeqCst);
             let changed = Record {

@@ -3,7 +3,7 @@
 use super::{Store, count};
 use crate::items::record::Record;
 
-/// What is kept beside the index, as it was before a transaction.
+/// The state beside the index, as it was before a transaction.
 pub struct Before {
     record: Record,
     count: count::Saved,

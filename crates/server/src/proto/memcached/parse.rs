@@ -1,7 +1,7 @@
 //! The memcached text protocol, classic and meta commands, from bytes to requests.
 //!
-//! I1 Pure: no input or output, no clock, no allocation. What comes out depends on the bytes alone, not on how they
-//!    were cut into pieces on their way here.
+//! I1 Pure: no input or output, no clock, no allocation. The result depends on the bytes alone, not on how they were
+//!    cut into segments on their way here.
 //! I2 No input makes it panic, and it never asks to hold more than [`Limits::longest`] bytes at once: the body of a
 //!    value that is too large is skipped as it arrives.
 //! I3 Where a line is wrong, the answer and what is skipped are memcached's (1.6): the body of a storage command whose
@@ -125,7 +125,7 @@ impl<'b> Request<'b> {
     }
 }
 
-/// What the parser makes of the bytes it is shown.
+/// The parser's result for the bytes so far.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step<'b> {
     /// Drop the first `used` bytes, and come back with at least `want` bytes.

@@ -39,7 +39,7 @@ pub fn lastsave(context: &mut Context<'_>, _: Args<'_>) -> Done {
     Ok(())
 }
 
-/// What `INFO` tells, by Redis's names. What there the copy on write takes are here the notes of what has been changed.
+/// What `INFO` tells, by Redis's names. Redis's copy-on-write bytes correspond to the before-images here.
 pub fn lines(context: &Context<'_>) -> Vec<(String, String)> {
     let shared = context.shared();
     let look = shared.backups.look();

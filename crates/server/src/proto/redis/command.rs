@@ -106,7 +106,7 @@ impl Command {
         }
         let words = args.from(1).map(|word| word.len() as u64).sum::<u64>();
         let items = self.keys(args).count() as u64 * (PLACE + HEADER as u64 + NUMBER);
-        // What is between the old end and what is written there.
+        // Zeros between the old end and the offset written to.
         let gap = match self.name {
             "setrange" => number::strict(args.get(2)).map_or(0, |offset| offset.unsigned_abs()),
             _ => 0,

@@ -52,7 +52,7 @@ pub struct Context<'c> {
 #[derive(Debug)]
 pub struct Wrong(pub String);
 
-/// What comes of a command whose reply has been written.
+/// What follows a command whose reply has been written.
 pub type Done = Result<(), Wrong>;
 
 impl From<&str> for Wrong {

@@ -33,7 +33,7 @@ const MAX_STRANGERS_BULK: usize = 16 << 10;
 /// What the place of an argument takes, in bytes.
 const ARG: usize = size_of::<Range<usize>>();
 
-/// What the parser makes of the bytes it is shown.
+/// The parser's result for the bytes so far.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
     /// Come back with at least this many bytes.

@@ -113,7 +113,7 @@ pub fn watch(context: &mut Context<'_>, args: Args<'_>) -> Done {
     let here = old.filter(|old| Arc::ptr_eq(&old.store, &store));
     let mut known: HashSet<Vec<u8>> = here.map(|old| old.key.clone()).collect();
     for key in args.from(1) {
-        // What was seen first counts, and what is no name is never there.
+        // The first look at a key counts, and an invalid key is always absent.
         if known.contains(key) || !is_name(key) {
             continue;
         }

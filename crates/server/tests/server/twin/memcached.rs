@@ -1,7 +1,7 @@
 //! Beside `memcached`, whose answers are those of version 1.6.18.
 //!
-//! What one request says of time and of uniques differs between two servers, and is [masked](mask); what depends on
-//! both has lifetimes of hours. The requests leave out what `docs/server.md` lists as a difference.
+//! Answers about time and uniques differ between two servers, and is [masked](mask); what depends on both has lifetimes
+//! of hours. The requests leave out what `docs/server.md` lists as a difference.
 
 mod mask;
 mod requests;

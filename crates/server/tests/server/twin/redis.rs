@@ -60,7 +60,7 @@ fn answers_are_rediss() {
     assert_eq!((report.failures, report.abandoned), (0, 0));
 }
 
-/// What counts as a change of a watched key does so there.
+/// A change of a watched key is one in Redis, too.
 #[test]
 fn watched_keys_change_as_in_redis() {
     let real = real();
@@ -115,7 +115,7 @@ fn each_form_of_a_command_is_answered_as_in_redis() {
     assert!(differences.is_empty(), "{differences:#?}");
 }
 
-/// What is not the protocol has the answer that Redis gives, and the connection goes on or ends as there.
+/// Bytes that violate the protocol get Redis's answer, and the connection goes on or ends as there.
 #[test]
 fn answers_to_malformed_input_are_rediss() {
     let real = real();

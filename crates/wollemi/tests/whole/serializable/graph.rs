@@ -172,7 +172,7 @@ fn planted_circles_are_found() {
         done(5, 6, &[(1, 10), (2, 21)], &[]),
     ];
     finds("a circle of 4", &[writes, reads].concat());
-    // What is read had been replaced before the read began.
+    // A value that was read had been replaced before the read began.
     finds(
         "a circle of 2",
         &[done(2, 3, &[], &[(1, 10, 11)]), done(4, 5, &[(1, 10)], &[])],

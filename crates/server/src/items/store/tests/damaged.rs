@@ -91,7 +91,7 @@ fn keys_out_of_order_end_a_round() {
     while store.evict(&mut cursor, 2, false, NOW).is_ok() {}
 }
 
-/// What comes before a damaged spot is removed, and then the round begins again.
+/// The items before a damaged spot are removed, and then the round begins again.
 #[test]
 fn a_damaged_spot_ends_a_round() {
     type Step = fn(&Store, &mut Vec<u8>) -> bool;

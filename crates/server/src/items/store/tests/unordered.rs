@@ -3,7 +3,7 @@
 use super::*;
 use wollemi::IndexKind;
 
-/// What is stored and deleted while the keys are counted is counted once, however far the count has come.
+/// An item that is stored or deleted while the keys are counted is counted once, however far the count has come.
 #[test]
 fn the_count_goes_by_the_order_of_the_index() {
     let kind: IndexKind = "clht".parse().expect("a hash table");

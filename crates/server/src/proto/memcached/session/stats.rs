@@ -18,7 +18,7 @@ impl Session {
             b"conns" => self.connections(out),
             b"latency" => self.latencies(out),
             b"slowlog" => self.slow_log(out),
-            // What memcached's slabs are, this server has not: nothing to tell.
+            // This server has no slabs, so there are none to show.
             b"slabs" | b"sizes" => {}
             b"reset" => {
                 self.shared().reset_counts();
@@ -107,7 +107,7 @@ impl Session {
         }
     }
 
-    /// What each command of either protocol has taken, in microseconds. memcached has no such statistics.
+    /// Latencies of each command of either protocol, in microseconds. memcached has no counterpart.
     fn latencies(&self, out: &mut Vec<u8>) {
         for command in Command::all(self.shared().dialects) {
             let Some(taken) = Distribution::of(command, &self.shared().latencies) else {

@@ -29,8 +29,8 @@ pub const DATA: &[&str] = &[
     "END\r\nx",
 ];
 
-/// What may be left of lifetimes, in order; more is left of times to come. They are hours long, or over: no test runs
-/// long enough to depend on them.
+/// Possible remaining lifetimes, in order; times in the future have more left. They are hours long, or over: no test
+/// runs long enough to depend on them.
 pub const LEFT: [u64; 4] = [10_000, 100_000, 1_000_000, 2_592_000];
 
 /// Words of a kind: those that mean something, and those that are wrong.
@@ -185,7 +185,7 @@ pub const SHAPES: &[&str] = &[
     "me B b",
 ];
 
-/// What is wrong, or flushes, or has little to tell.
+/// Malformed requests, flushes, and requests with short answers.
 pub const SELDOM: &[&str] = &[
     "get",
     "gets",

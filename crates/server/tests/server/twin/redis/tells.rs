@@ -121,7 +121,7 @@ fn commands_are_listed_by_pattern_as_in_redis() {
     }
 }
 
-/// What can be set is set as there: the same values are taken, and read as the same.
+/// Settings behave as in Redis: the same values are accepted, and read back the same.
 #[test]
 fn settings_are_rediss() {
     let (_real, _ours, mut clients) = both();

@@ -1,5 +1,5 @@
-//! What goes through all keys, in another order there: `KEYS`, `SCAN`, `RANDOMKEY`; and ranges of keys, which only a sorted
-//! set's members have there.
+//! Commands that walk all keys, which Redis does in another order: `KEYS`, `SCAN`, `RANDOMKEY`; and ranges of keys,
+//! which only a sorted set's members have there.
 
 use super::reply::Reply;
 use super::{Client, Random, Running, real, rounds};

@@ -65,8 +65,8 @@ const FLOATS: &[&str] = &[
 ];
 const TIMES: &[&str] = &["33177117420000", "33177117421500", "33177117422499", "1", "-5"];
 
-/// A command, more or less; single capitals stand for words of a kind. What depends on the moment is not among them: of
-/// the key `timed`, alone, times are asked for, since it has absolute ones.
+/// A command, more or less; single capitals stand for words of a kind. Requests whose answers depend on the moment are
+/// left out: of the key `timed`, alone, times are asked for, since it has absolute ones.
 const SHAPES: &[&str] = &[
     "GET K",
     "GET K",
