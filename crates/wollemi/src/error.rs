@@ -82,7 +82,9 @@ pub enum Error {
     NotExpiring(String),
     /// A [bounded](crate::Db::snapshot_within) snapshot would need more bytes of before-images than its limit. It can
     /// no longer be read. Drop it, which frees the memory.
-    #[error("snapshot outgrown: the changes since it was taken need more than its limit of {0} bytes; take a new one")]
+    #[error(
+        "snapshot outgrown: the changes since it was taken need more than its limit of {0} bytes; take a new one"
+    )]
     SnapshotOutgrown(u64),
     /// An [`Overlay`](crate::Overlay) has more bytes of changes to one map than it may. Nothing was changed.
     #[error("overlay outgrown: the changes of a map need more than its limit of {0} bytes")]
