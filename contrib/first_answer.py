@@ -83,7 +83,7 @@ def main():
     parser.add_argument("program", help="the wollemi to start")
     parser.add_argument("--keys", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--dir", help="where the pool goes (the system's for such)")
+    parser.add_argument("--dir", help="where the pool goes [default: the system's temporary directory]")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=args.dir) as directory:
         pool = os.path.join(directory, "pool")

@@ -1,4 +1,5 @@
-# What the guests of run.sh and disk.sh share: verdicts, and clients of the server. Read by init.sh and init-disk.sh.
+# Functions that the guests of run.sh and disk.sh share: verdicts, and clients of the server. Read by init.sh and
+# init-disk.sh.
 
 # ---- verdicts
 
@@ -11,7 +12,7 @@ expect() {
     if [ $got = "$status" ]; then echo "ok $what"; else echo "BAD $what: exit code $got" && cat /tmp/said; fi
 }
 
-# holds WHAT PATTERN: /tmp/said must have it.
+# holds WHAT PATTERN: /tmp/said must match PATTERN.
 holds() { if grep -qE "$2" /tmp/said; then echo "ok $1"; else echo "BAD $1" && cat /tmp/said; fi; }
 
 # judge_pool PATH LEVEL SHUTDOWN: the pool has this level, was left like this, and is whole.
@@ -34,7 +35,8 @@ serve() {
     echo "note $(head -n1 /tmp/server)"
 }
 
-# Of four commands of a client, one puts a key that stays, one a key that the next but one deletes, one a new value of one of 16 keys.
+# A client's commands come in fours: one puts a key that stays, one puts a key that the command after next deletes, and
+# one gives one of 16 keys a new value.
 commands='
 function name(j) { return j % 4 ? "k" id "." j : "u" id "." j / 4 % 16 }
 function value(j) { text = "v" j; while (length(text) < j % 700) text = text "." j; return text }
@@ -49,7 +51,8 @@ write() {
         awk -v id="$1" '{ if (/^(STORED|DELETED)/) print "acknowledged " id "." ++n; else print "BAD answer " $0; fflush() }'
 }
 
-# judge ROUND.CLIENT COUNT: what was acknowledged is there, whole; of what may have followed, whole commands or nothing.
+# judge ROUND.CLIENT COUNT: each acknowledged command's effect is there, whole; each later command's is there whole or
+# not at all.
 judge() {
     awk -v id="$1" -v told="$2" "$commands"'BEGIN {
         for (j = 1; j <= told + 1000; j++) if (j % 4 == 1 || j % 4 == 2) printf "get %s\r\n", name(j)

@@ -1,4 +1,4 @@
-# What run.sh and disk.sh boot: a kernel and a first file system. Read by them, with $here and $out.
+# Makes what run.sh and disk.sh boot: a kernel and an initial file system. They source it, with $here and $out set.
 
 # make_guest INIT PROGRAM... -- MODULE...: makes $out/initrd.gz, in which INIT is the first process, and sets $kernel. The
 # modules are loaded in this order, behind those of ext4.

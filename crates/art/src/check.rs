@@ -1,4 +1,4 @@
-//! The validator: walks everything and says what does not make sense.
+//! The validator: walks everything and reports faults of the structure.
 
 use crate::read::any_leaf;
 use crate::{Design, Digit, Kind, LeafRef, Node, Radix, Site, Tagged, damaged};
@@ -17,7 +17,7 @@ struct Item<'g> {
 impl<D: Design, M: Media> Radix<D, M> {
     /// Every fault of the structure.
     pub(crate) fn check_structure(&self) -> Faults {
-        // Beside writers what it reports may be wrong, but nothing that it reads is reused.
+        // Beside writers its reports may be wrong, but no object that it reads is reused.
         let _guard = heap::pin();
         let mut faults = Faults::default();
         let mut stack = Vec::new();
@@ -106,7 +106,7 @@ impl<D: Design, M: Media> Radix<D, M> {
                 digit: None,
             });
         }
-        // One is what a crash amid a removal, or a full pool, may leave.
+        // A crash during a removal, or a full pool, may leave one.
         if item.parent.is_some() && count == 0 {
             report(faults, item.link, "an inner node without children");
         }

@@ -26,7 +26,7 @@ struct Item {
     edges: Edges,
 }
 
-/// A node on the walk's path: what of it is still to come.
+/// A node on the walk's path, and the part of it still to be visited.
 struct Frame<N> {
     node: N,
     level: u32,
@@ -127,8 +127,7 @@ impl<D: Design, M: Media> Radix<D, M> {
         }
     }
 
-    /// Replaces what was gathered from the deepest node by what comes next there; breaks where that is
-    /// nothing.
+    /// Replaces the links gathered from the deepest node by the next ones there; breaks if there are none.
     fn gather<'g>(&'g self, walk: &mut Walk<'_, D::Node<'g>>) -> ControlFlow<()> {
         let Walk {
             bounds,
@@ -275,7 +274,7 @@ impl<D: Design, M: Media> Radix<D, M> {
         }
         Ok(match way {
             Some(way) => Edge::at_node(way, level, outside),
-            // Emptied meanwhile: what is left is compared key by key.
+            // Emptied meanwhile: the remaining keys are compared one by one.
             None => Some(Edge::Unknown),
         })
     }

@@ -1,4 +1,4 @@
-//! What every command on a pool takes, and the ways to open the pool.
+//! Options of every command on a pool, and the ways to open the pool.
 
 use crate::exit::Failure;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -9,10 +9,10 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use wollemi::{AfterPowerLoss, Db, IndexKind, Level, Map, Options, Rebuilding, RecoveryState};
 
-/// How long a command that writes a little lets recovery find space to reuse before it goes on without.
+/// How long a command with few writes waits for recovery to find reusable space.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// A command on a pool: what it takes itself, and what all of them take.
+/// A command on a pool: its own arguments, and those of all commands.
 #[derive(Debug, Args)]
 pub struct InPool<A: Args> {
     #[command(flatten)]
@@ -34,14 +34,14 @@ pub struct Context {
     /// Report as JSON, one object a line
     #[arg(long)]
     pub json: bool,
-    /// The least durability that will do [default: process]
+    /// The minimum durability level [default: process]
     #[arg(long, value_enum)]
     level: Option<LevelArg>,
     /// The size to which the pool may grow: a number of bytes, or with K, M, G or T after it [default: 1T]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_size: Option<u64>,
-    /// Read a pool of level `process` that was open when the machine stopped: what was not yet on the device is lost,
-    /// and the rest may be damaged. For commands that only read; `accept-loss` lets the pool be written again
+    /// Read a pool of level `process` that was open when the machine stopped: data that was not yet on the device is
+    /// lost, and the rest may be damaged. For commands that only read; `accept-loss` allows writing again
     #[arg(long)]
     after_power_loss: bool,
     /// How many seconds to wait for another process that has the pool open, such as one that was just killed [default:
@@ -100,7 +100,7 @@ impl From<LevelArg> for Level {
 }
 
 impl Context {
-    /// These options, and where they say nothing, those given before the command's name.
+    /// These options, completed by those given before the command's name.
     pub fn after(self, before: Context) -> Context {
         Context {
             pool: self.pool.or(before.pool),
@@ -122,7 +122,7 @@ impl Context {
         }
     }
 
-    /// How a command that writes wants the pool opened, before it says more.
+    /// The options with which a writing command opens the pool, before its own.
     pub fn to_write(&self) -> Result<Options, Failure> {
         if self.after_power_loss {
             return Err(Failure::Usage(
@@ -134,7 +134,8 @@ impl Context {
         Ok(self.options())
     }
 
-    /// How a command that only reads wants the pool opened: no byte of its file changes, and others may read it, too.
+    /// The options with which a read-only command opens the pool: no byte of its file changes, and other processes may
+    /// read it, too.
     pub fn to_read(&self) -> Options {
         let known = match self.after_power_loss {
             true => AfterPowerLoss::Look,
@@ -143,7 +144,7 @@ impl Context {
         self.options().read_only(true).after_power_loss(known)
     }
 
-    /// The level that is asked for.
+    /// The requested level.
     pub fn level(&self) -> Level {
         self.level.map(Level::from).unwrap_or_default()
     }
@@ -164,14 +165,14 @@ impl Context {
         Ok(self.to_read().recovery_threads(0).open(self.pool())?)
     }
 
-    /// Opens an existing pool to read what there is to say of it, which recovery finds out.
+    /// Opens an existing pool to report on it, which needs recovery.
     pub fn open_to_tell(&self) -> Result<Db, Failure> {
         let db = self.to_read().open(self.pool())?;
         give_a_moment(&db);
         Ok(db)
     }
 
-    /// Opens the pool to write a little.
+    /// Opens the pool for a few writes.
     pub fn open_to_write(&self, create: bool) -> Result<Db, Failure> {
         let db = self.to_write()?.create(create).open(self.pool())?;
         give_a_moment(&db);
@@ -195,7 +196,7 @@ impl Context {
     }
 }
 
-/// Gives recovery a moment: in a pool of modest size that is enough to reuse old space, and a large one is not waited
+/// Waits briefly for recovery: in a pool of modest size that is enough to reuse old space; a large one is not waited
 /// for.
 fn give_a_moment(db: &Db) {
     let started = Instant::now();

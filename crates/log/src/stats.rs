@@ -72,7 +72,7 @@ impl Histogram {
     }
 }
 
-/// What is counted by threads that hold no lock.
+/// Counts by threads that hold no lock.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     /// Records appended, written under the tail's lock.

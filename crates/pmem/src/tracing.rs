@@ -29,8 +29,8 @@ impl<M: Media> Tracing<M> {
         self.watch().noting.store(true, Ordering::Relaxed);
     }
 
-    /// Ends it. The numbers of the lines (address by 64) touched since it began, in order; a line touched several
-    /// times in a row is there once.
+    /// Ends the notes and returns the numbers of the lines (address / 64) touched since they began, in order; a line
+    /// touched several times in a row is there once.
     pub fn take(&self) -> Vec<usize> {
         let LineTrace { noting, lines } = self.watch();
         noting.store(false, Ordering::Relaxed);

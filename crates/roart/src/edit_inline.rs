@@ -15,7 +15,7 @@ use pmem::{Locked, Media, Purpose, persist_scope};
 /// At most this many keys, one of which is not short, go from an inline leaf array into a leaf array.
 const CONVERT: usize = MAX_LEAVES / 2;
 
-/// What is written to, locked, and the first byte of all its keys.
+/// The array to write to, locked, and the first byte of all its keys.
 struct Target<'p, 'g, M: Media> {
     place: &'p Place<'g>,
     array: InlineRef<'g>,
@@ -128,7 +128,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             let least = if !array.takes(new.0, place.level + 1, media) {
                 0
             } else if (used - others) * 8 < shape.capacity() {
-                // Else the next key would find as little room.
+                // Otherwise the next key would find no room either.
                 shape.class + 1
             } else {
                 shape.class
@@ -221,7 +221,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             locked.retire();
             return Ok(());
         }
-        // Not each time that few are left: keys may lie too close together for a smaller array.
+        // Not every time that few are left, since keys may lie too close together for a smaller array.
         if left * 8 <= shape.capacity() && left.is_power_of_two() {
             let mut pairs = Vec::with_capacity(left);
             for pair in array.pairs(media).filter(|(other, _)| *other != word) {

@@ -1,9 +1,9 @@
-//! The database's errors as those of input and output, for callers whose functions return these.
+//! Conversion of the database's errors to `std::io::Error`, for callers whose functions return these.
 
 use crate::{Error, FilesError, HeapError, IndexError, PoolError, PoolErrorKind};
 use std::io::{self, ErrorKind};
 
-/// Of the kind that fits, with the database's error inside: [`io::Error::downcast`] gives it back.
+/// An error of the matching kind, with the database's error inside: [`io::Error::downcast`] gives it back.
 ///
 /// ```
 /// use std::io;
@@ -38,7 +38,7 @@ fn kind(error: &Error) -> ErrorKind {
         Error::Value { .. } => ErrorKind::InvalidData,
         Error::SnapshotOutgrown(_) | Error::OverlayOutgrown(_) => ErrorKind::QuotaExceeded,
         Error::Backup(error) | Error::Thread(error) => error.kind(),
-        // Not the kind of what stands in the way: the changes are committed.
+        // Not the kind of the inner error, since the changes are committed.
         Error::Unfinished(_) => ErrorKind::Other,
     }
 }

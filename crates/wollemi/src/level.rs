@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// What acknowledged operations survive.
+/// The failures that acknowledged operations survive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// The end of the process, however it comes: any file will do.

@@ -37,7 +37,8 @@ pub struct RestartArgs {
     /// Numbers of keys of eight random bytes
     #[arg(long, value_delimiter = ',', default_value = "10k,100k,1M", value_parser = crate::count)]
     keys: Vec<usize>,
-    /// Where the engines' files go, in a directory that is removed afterwards [default: the system's for such]
+    /// The directory for the engines' files, in a folder that is removed afterwards [default: the system's temporary
+    /// directory]
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,
     /// Restarts of each

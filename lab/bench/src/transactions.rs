@@ -52,7 +52,8 @@ pub struct TransactionsArgs {
     /// Rounds
     #[arg(long, default_value_t = 5, value_parser = crate::count)]
     rounds: usize,
-    /// Where the engines' files go, in a directory that is removed afterwards [default: the system's for such]
+    /// The directory for the engines' files, in a folder that is removed afterwards [default: the system's temporary
+    /// directory]
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,
     /// The seed of the keys and of their order

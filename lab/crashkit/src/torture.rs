@@ -1,5 +1,4 @@
-//! All of it in one call: histories of operations that are drawn at random, explored one after the other, and the
-//! first that fails shrunk.
+//! The kit in one call: explores random histories one after the other, and shrinks the first that fails.
 
 use crate::{Explorer, Failure, History, Hunted, Random, Report, Settings, Subject};
 use std::ops::RangeInclusive;
@@ -95,7 +94,7 @@ impl<S: Subject, F: Fn(&mut Random) -> S::Op> Torture<S, F> {
         Torture { settings, ..self }
     }
 
-    /// Explores. A failure's last lines say how to see it again: the seed of its history, alone (`seeds(7..=7)`), fails
+    /// Explores. A failure's last lines say how to reproduce it: the seed of its history, alone (`seeds(7..=7)`), fails
     /// in the same way.
     ///
     /// # Errors

@@ -1,12 +1,12 @@
 //! The program of the tutorial, `docs/crash-tutorial.md`: a bank whose transfers are atomic by a redo log, two ways to
-//! get it wrong, and what the kit says of them.
+//! get it wrong, and the kit's report on each.
 
 use pmem::{Offset, PWord, PersistBatch, Pool, Purpose, persist_scope};
 use wollemi_crashkit::{Crash, Failure, Random, Report, Subject, Verdict, torture};
 
 const DOCUMENT: &str = include_str!("../../../docs/crash-tutorial.md");
 
-/// What is wrong with it.
+/// The bug that the bank has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bug {
     Nothing,
@@ -74,7 +74,7 @@ impl Bank {
         self.carry_out(pool);
     }
 
-    /// Does what the record says. To do it twice is to do it once.
+    /// Carries out the record. Doing so twice has the effect of once.
     fn carry_out(&self, pool: &Pool<Crash>) {
         let words = words(pool);
         let [from, to, of_from, of_to] = words.record.map(|word| word.load(pool.media()));
@@ -153,7 +153,7 @@ fn run(bug: Bug) -> Result<Report, Box<Failure>> {
         .run()
 }
 
-/// The bank as it should be fails in no image, and many are looked at, also after second crashes.
+/// The correct bank fails in no image; many are judged, also after second crashes.
 #[test]
 fn the_bank_is_sound() {
     let report = run(Bug::Nothing).unwrap_or_else(|failure| panic!("{failure}"));
@@ -169,7 +169,7 @@ fn a_mark_persisted_with_its_record_is_found() {
     assert!(!failure.missing.is_empty(), "{failure}");
 }
 
-/// Opening must persist what it acts on: it takes a killed process, and then a loss of power.
+/// Opening must persist what it acts on. Only a killed process followed by a loss of power shows it.
 #[test]
 fn an_opening_that_trusts_is_found() {
     let failure = run(Bug::OpeningTrusts).expect_err("it is wrong");

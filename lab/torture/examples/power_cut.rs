@@ -1,5 +1,5 @@
-//! What `contrib/power/disk.sh` runs in its guest: transactions at level `disk` until the power goes, and the judge of what
-//! is there afterwards.
+//! The program that `contrib/power/disk.sh` runs in its guest: transactions at level `disk` until the power goes, and
+//! the judge of the database afterwards.
 //!
 //!     power_cut write POOL ROUND    says on the console which transactions were committed, without end
 //!     power_cut judge POOL TOLD     TOLD: ROUND.THREAD.COUNT,… of what the console has shown

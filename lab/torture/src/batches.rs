@@ -33,7 +33,7 @@ pub enum Op {
     Swap(PlacedValue, Option<Vec<u8>>),
     /// Look what a key holds.
     Get(Place),
-    /// Give a key of the map whose entries end a value with a life; of two such, the second only if it is absent.
+    /// Give a key of the expiring map a value with a life; of two variants, the second only if the key is absent.
     Put(Vec<u8>, Vec<u8>, Life),
     /// See [`Put`](Op::Put).
     Add(Vec<u8>, Vec<u8>, Life),
@@ -41,7 +41,7 @@ pub enum Op {
     Touch(Vec<u8>, Life),
     /// Remove what has ended.
     Sweep,
-    /// Give a key a value: of two such, the first only if it is absent, the second only if it is there.
+    /// Give a key a value: of two variants, the first only if it is absent, the second only if it is there.
     Insert(Place, Vec<u8>),
     /// See [`Insert`](Op::Insert).
     Update(Place, Vec<u8>),

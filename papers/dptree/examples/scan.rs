@@ -1,4 +1,4 @@
-//! Scans of 100 pairs among random integers: what `docs/performance.md` counts the instructions of.
+//! Scans of 100 pairs among random integers, whose instructions `docs/performance.md` counts.
 //!
 //! ```text
 //! cargo build --release -p wollemi-dptree --example scan

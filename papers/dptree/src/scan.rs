@@ -4,8 +4,8 @@
 //! what it read of the base tree was what that held, and visits them. Merges go on beside it; only when the second one since
 //! begins, and reuses what the base tree holds, does the scan take the trees anew, behind the last key that it has come to.
 //!
-//! I1 A key that is present all the while is in at least one of the trees taken, and what they hold of it was put there
-//!    before the scan began or amid it. The cursors of the front and the middle read after the scan has begun, so a removal
+//! I1 A key that is present all the while is in at least one of the trees taken, and their entries of it were put there
+//!    before or during the scan. The cursors of the front and the middle read after the scan has begun, so a removal
 //!    before it is seen.
 //! I2 What is visited was read while the base tree was valid, and is durable.
 
@@ -19,12 +19,12 @@ use pmem::{Fault, Media};
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
 
-/// Entries that are read before they are visited.
+/// Number of entries that are read before they are visited.
 const STEP: usize = 32;
 
 /// How a scan of some trees ended.
 enum Ended {
-    /// All was visited, or the visitor broke.
+    /// The scan is complete, or the visitor broke.
     Done,
     /// The base tree is not valid any more; the last entry of those visited, and removals between them.
     Stale(Option<MarkedPair>),

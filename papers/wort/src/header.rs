@@ -31,7 +31,7 @@ impl<D: Digit> Header<D> {
     const COUNT: u64 = (1 << Self::COUNT_BITS) - 1;
     const PREFIX_SHIFT: u32 = 2 * Self::COUNT_BITS;
 
-    /// The most digits of the prefix that are kept.
+    /// Maximum number of digits of the prefix that are kept.
     pub(crate) const KEPT: usize = ((64 - Self::PREFIX_SHIFT) / D::BITS) as usize;
 
     /// The header of a node at `level`, whose keys begin as `key` does, reached after `depth` digits.
@@ -89,14 +89,14 @@ impl<D: Digit> Header<D> {
         self.len() <= Self::KEPT
     }
 
-    /// Whether all bits that mean nothing are zero.
+    /// Whether all unused bits are zero.
     pub(crate) fn is_clean(self) -> bool {
         let used = Self::PREFIX_SHIFT + self.prefix().len() as u32 * D::BITS;
         used >= u64::BITS || self.0 >> used == 0
     }
 
-    /// The header that is right for a node reached after `depth` digits, by what this one keeps; `None` if
-    /// that does not suffice.
+    /// The right header for a node reached after `depth` digits, from the digits that this one keeps; `None` if they do
+    /// not suffice.
     pub(crate) fn after(self, depth: usize) -> Option<Header<D>> {
         let (own, level) = (self.depth(), self.level());
         if depth == own {

@@ -34,7 +34,7 @@ def open(  # noqa: A001: it is what users call
     sync_within=1.0,
     after_power_loss="refuse",
 ):
-    """Opens the database in the file `path`; it is made if it is not there. None: a database in memory.
+    """Opens the database in the file `path`; it is created if it does not exist. None: a database in memory.
 
     level: "process" (survives kill -9), "disk" (also the loss of power, by a log) or "power" (persistent memory).
     index: what holds maps that are made, "roart" by default. max_size: up to which the pool may grow, in bytes.
@@ -190,7 +190,7 @@ class _Readable(_Closing):
         self._key, self._value = key, value
         self._plain = isinstance(key, codecs.Bytes) and isinstance(value, codecs.Bytes)
 
-    # What differs.
+    # The methods that differ between the two.
     def _get(self, key):
         return self._native.get(key)
 

@@ -67,7 +67,7 @@ pub struct Args {
     /// bytes
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = size)]
     max_value: u64,
-    /// Maximum size of an argument of a Redis command; the same limit applies
+    /// Maximum size of an argument of a Redis command, in the same form; at most 64 MiB less 24 bytes
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
     max_bulk: u64,
     /// When writes survive the loss of power, in a pool of level disk; they survive the end of the process when they are
@@ -161,7 +161,7 @@ fn listen_on(text: &str) -> Result<Addresses, String> {
         .collect();
     let usable = |address: &&SocketAddr| TcpListener::bind((address.ip(), 0)).is_ok();
     let some: Addresses = all.iter().filter(usable).copied().collect();
-    // With none, the server will say what is wrong with the first.
+    // If none resolves, the server reports what is wrong with the first.
     Ok(if some.is_empty() { all } else { some })
 }
 
@@ -189,7 +189,7 @@ fn gather() -> Result<Settings, Failure> {
 }
 
 impl Args {
-    /// A configuration with what of these arguments a reload takes over.
+    /// The configuration with those arguments that a reload can change.
     fn limits(&self, config: Config) -> Config {
         let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
         Config {
@@ -241,7 +241,7 @@ impl Args {
             passwords: self.passwords,
             tls,
             allow_remote: self.allow_remote,
-            // Of none, the server has one a processor.
+            // Without a number, the server has one thread per processor.
             threads: self.threads.unwrap_or(0),
             metrics: self.metrics.and_then(|addresses| addresses.first().copied()),
             ..config
@@ -264,7 +264,7 @@ impl Args {
             redis: in_text(&server.addresses(Protocol::Redis)),
             metrics: server.metrics_address(),
         };
-        // A program that reads that the server is there may stop it at once.
+        // A program that reads this line may stop the server at once.
         let shutdown = Shutdown::on_signals();
         server.hear(&shutdown)?;
         heard_or_not(announce(&ready, context.json))?;

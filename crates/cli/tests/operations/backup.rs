@@ -124,8 +124,8 @@ fn a_backup_is_exactly_what_there_was() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// Where a backup goes is a setting, which SIGHUP takes over. One that cannot be written says why, and the older one stays:
-/// where there is no such folder, where something is in the way, where the disk is full, where the place is the pool's.
+/// The backup's path is a setting that SIGHUP reloads. A backup that cannot be written reports why, and the older one
+/// stays: if the folder is missing, something is in the way, the disk is full, or the path is the pool's.
 #[test]
 fn a_backup_that_fails_leaves_the_older_one() {
     let pool = Pool::new();

@@ -1,4 +1,4 @@
-//! What connections have in common: all of them, and those of one worker.
+//! State that connections share: all of them, and those of one worker.
 
 use crate::counters::{Counter, Counters};
 use crate::net::clients::Clients;
@@ -12,14 +12,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use wollemi::{Db, PausedTurn};
 
-/// What all connections share.
+/// State that all connections share.
 #[derive(Debug)]
 pub struct Net {
     pub limits: Limits,
     pub encryption: Option<Encryption>,
     /// How long a stopping server waits for clients to take their last answers.
     pub drain_timeout: Duration,
-    /// What each worker counts.
+    /// The counts of each worker.
     pub counters: Vec<Counters>,
     pub clients: Arc<Clients>,
     /// The addresses that are listened on, once they are.
@@ -52,14 +52,14 @@ impl Net {
     }
 }
 
-/// What the connections of one worker share.
+/// State that the connections of one worker share.
 #[derive(Debug)]
 pub struct Lane {
     pub net: Arc<Net>,
     /// The worker's.
     pub number: usize,
     db: Db,
-    /// Since when the command that comes next is counted to take time.
+    /// When the next command's time began.
     mark: Cell<Instant>,
     /// Turns of connections so far.
     turns: Cell<u64>,
@@ -111,12 +111,12 @@ impl Lane {
         self.db.settle_turn()
     }
 
-    /// A connection's turn begins; the number of it.
+    /// Begins a connection's turn; returns its number.
     pub fn turn(&self) -> u64 {
         self.turns.replace(self.turns.get() + 1)
     }
 
-    /// What passed until now is no command's time. Called after each wait.
+    /// Excludes the time until now from commands' times. Called after each wait.
     pub fn begin(&self) {
         self.mark.set(Instant::now());
     }

@@ -33,7 +33,7 @@ impl Shutdown {
         }
     }
 
-    /// One that stops the server on SIGTERM and SIGINT, too; a second such signal, at once.
+    /// A handle that also stops the server on SIGTERM and SIGINT; a second signal stops it at once.
     pub fn on_signals() -> Shutdown {
         Shutdown {
             signals: true,

@@ -1,11 +1,11 @@
-//! What the pool under the database adds to the server's statistics and metrics.
+//! The pool's part of the server's statistics and metrics.
 
 use crate::ops::log;
 use crate::ops::metric::Metric;
 use crate::ops::shared::Shared;
 use wollemi::RecoveryState;
 
-/// What the protocols' `stats` say of the pool.
+/// The pool's part of the protocols' `stats`.
 pub fn lines(shared: &Shared) -> Vec<(String, String)> {
     let Ok(stats) = shared.databases.db().stats() else {
         return Vec::new();
@@ -25,7 +25,7 @@ pub fn lines(shared: &Shared) -> Vec<(String, String)> {
     lines.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// What the metrics say of the pool.
+/// The pool's metrics.
 pub fn metrics(shared: &Shared) -> Vec<Metric> {
     let Ok(stats) = shared.databases.db().stats() else {
         return Vec::new();

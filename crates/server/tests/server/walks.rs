@@ -1,4 +1,4 @@
-//! Commands that walk keys, beside other clients of the same worker: one turn of theirs visits a bounded number of
+//! Commands that walk keys, beside other clients of the same worker: each of their turns visits a bounded number of
 //! keys.
 
 use crate::support::{Client, PATIENCE, Running, with_redis};
@@ -13,7 +13,7 @@ use wollemi_server::Config;
 
 /// Keys that are flushed before the walks begin: several turns' worth.
 const FLUSHED: usize = 40_000;
-/// More than one turn may visit, the least that a test can tell.
+/// More keys than one turn may visit, with a margin that the test can detect.
 const MANY: usize = FLUSHED - 1000;
 
 /// An index that counts the keys that scans visit, and stops a scan at its first key once the test says so.
@@ -23,7 +23,7 @@ struct Watched {
     stopped: Sender<()>,
     goes_on: Mutex<Receiver<()>>,
     visited: AtomicUsize,
-    /// How many were visited when the key `probe` was last read.
+    /// Number of keys visited when the key `probe` was last read.
     at_probe: AtomicUsize,
 }
 
@@ -170,7 +170,7 @@ fn a_walk_sees_transactions_whole() {
     }
 }
 
-/// A connection that is ended amid a walk leaves the server and the others well.
+/// A connection that is ended during a walk disturbs neither the server nor other connections.
 #[test]
 fn a_walk_ends_with_its_connection() {
     let scene = Scene::new();

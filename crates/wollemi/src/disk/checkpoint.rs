@@ -1,4 +1,4 @@
-//! Checkpoints: what lets the log forget.
+//! Checkpoints, after which the log can drop its old segments.
 //!
 //! A *full* checkpoint is fuzzy: it walks the maps while others write.
 //!
@@ -12,9 +12,9 @@
 //! whatever the walk has seen of it. The log must reach `until`: a walk may have seen part of a transaction, or a change
 //! that was not durable yet, and the rest is in the log below `until`.
 //!
-//! A *delta* is made of the log alone: of what its records say between the last checkpoint's `from` and a later position,
-//! sorted, the last statement of each key. It does not look at the maps, and its cost follows what was written, not
-//! what is there. A later level takes precedence.
+//! A *delta* is made from the log alone: from its records between the last checkpoint's `from` and a later position,
+//! sorted, with the last statement of each key. It does not read the maps, so its cost follows what was written, not
+//! the size of the maps. A later level takes precedence.
 //!
 //! Write amplification. Each byte of a key and a value is written once to the log and at most once to a delta; a full
 //! checkpoint is made when the deltas have become as large as the last full one. So beside overheads of some bytes a
@@ -22,7 +22,7 @@
 //! checkpoints.
 //!
 //! I1 The pool's log position is never below the manifest's `from`: the log behind either is kept.
-//! I2 The manifest in memory is the one on disk, but while a checkpoint holds its lock.
+//! I2 The manifest in memory is the one on disk, except while a checkpoint holds its lock.
 //! I3 A file whose name the manifest does not have belongs to nothing: a failed checkpoint removes its own, an opening
 //!    what a crash has left.
 
@@ -67,17 +67,17 @@ impl AtHand {
     }
 }
 
-/// What the log says of a map.
+/// The log's statements about a map.
 #[derive(Default)]
 struct MapDelta {
     /// Its index, if it was made.
     made: Option<String>,
-    /// Whether what was there before is gone.
+    /// Whether the map's earlier content is gone.
     dropped: bool,
     entries: HashMap<Vec<u8>, Option<Vec<u8>>>,
 }
 
-/// What a record of the log says of a map.
+/// A log record's statement about a map.
 enum Statement<'r> {
     Key(&'r [u8], Option<&'r [u8]>),
     Made(&'r str),
@@ -183,13 +183,13 @@ impl<D: Disk> Checkpoints<D> {
             self.disk.sync_dir().map_err(FilesError::from)?;
             Ok(new.write(&*self.disk)?)
         });
-        // A number is not used twice: what a failed attempt has left may still be there.
+        // No number is used twice, since files of a failed attempt may still be there.
         let first = std::mem::replace(&mut manifest.next_run, new.next_run);
         if let Err(error) = made {
             (first..new.next_run).for_each(|number| self.remove_left(number));
             return Err(error);
         }
-        // Where this fails, either manifest may count: the runs of both stay, and the log.
+        // If this fails, either manifest may be the one on disk: the runs of both stay, and so does the log.
         Manifest::put_in_place(&*self.disk)?;
         let old = std::mem::replace(manifest, new);
         self.at_hand.set(manifest);
@@ -255,7 +255,7 @@ impl<D: Disk> Checkpoints<D> {
         Ok(runs.map(Runs::finish).transpose()?)
     }
 
-    /// Removes a run that no manifest names. Where that fails the next opening does.
+    /// Removes a run that no manifest names. If that fails, the next opening removes it.
     fn remove_left(&self, number: u64) {
         let run = Run {
             number,
@@ -264,7 +264,7 @@ impl<D: Disk> Checkpoints<D> {
         let _ = self.disk.remove(&run.file());
     }
 
-    /// Writes what the log says since the last checkpoint into a new level.
+    /// Writes the log's changes since the last checkpoint into a new level.
     fn delta<M: Media>(&self, maps: &Maps<M>, new: &mut Manifest) -> Result<(), Error> {
         let until = maps.end_at_rest(&self.log)?;
         let deltas = self.read_log(Lsn(new.from), until)?;

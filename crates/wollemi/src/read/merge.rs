@@ -1,5 +1,4 @@
-//! Reading an index with something laid over it: what keys held before (snapshots), or what they are changed to
-//! (transactions).
+//! Reading an index under an overlay: before-images (snapshots), or uncommitted changes (transactions).
 
 use crate::entry::{BATCH_BYTES, Entry};
 use index::{Direction, Index, Order};
@@ -53,7 +52,7 @@ impl Read {
         self.entries.last().filter(|_| self.full).map(|(key, _)| &**key)
     }
 
-    /// Between which bounds all was read.
+    /// The bounds between which everything was read.
     ///
     /// # Errors
     ///
@@ -76,7 +75,7 @@ impl Read {
     }
 }
 
-/// Puts what was found, with what is laid over it in its place, in the order of the index, as seen from one end.
+/// Merges the entries found with the overlay, which replaces them, in the order of the index, as seen from one end.
 pub(crate) fn merge<V: AsRef<[u8]>>(
     found: Vec<Entry>,
     over: Vec<(Vec<u8>, Option<V>)>,

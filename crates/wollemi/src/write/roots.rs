@@ -11,10 +11,10 @@ use index::{Index, Parts};
 use log::Change;
 use std::sync::Arc;
 
-/// What was a map's root, and what knows what hangs from it.
+/// An unlinked root, and the tracer of the objects below it.
 pub(crate) type Unlinked<'s, M> = (Removed<'s, M>, Arc<dyn Trace<M>>);
 
-/// What a map was opened as, and its index.
+/// The kind that a map was opened as, and its index.
 type Opened = (IndexKind, Arc<dyn MapIndex>);
 
 /// An index as a handle that can be shared, behind the store's gate.
@@ -46,13 +46,13 @@ impl<M: Media> Store<M> {
         })?;
         let made = kind.create(&self.heap, name.as_bytes(), self.shared(name));
         if made.is_err() {
-            // The log has said that it is there.
+            // The log already records that the map exists.
             self.record_map(&Change::MapDropped { map: name })?;
         }
         Ok(made?)
     }
 
-    /// Appends to the log, if there is one, what becomes of a map.
+    /// Appends the making or dropping of a map to the log, if there is one.
     fn record_map(&self, change: &Change<'_>) -> Result<(), Error> {
         if let Some(journal) = self.traffic.journal.get() {
             journal.append(&[*change], std::iter::empty(), Durability::Immediate)?;
@@ -70,7 +70,7 @@ impl<M: Media> Store<M> {
         })
     }
 
-    /// Opens a map as what it is; as `wanted`, if it can be opened as that.
+    /// Opens a map as `wanted` if possible, else as its own kind.
     pub fn open(&self, name: &str, wanted: Option<IndexKind>) -> Result<Option<Opened>, Error> {
         let Some(root) = self.heap.root(name.as_bytes())? else {
             return Ok(None);
@@ -85,11 +85,10 @@ impl<M: Media> Store<M> {
         Ok(index.map(|index| (kind, index)))
     }
 
-    /// Unlinks a map to which there is no handle. The caller retires what hung from it, by the tracer that comes with
-    /// it.
+    /// Unlinks a map without handles. The caller retires the objects below it, by the returned tracer.
     pub fn unlink(&self, name: &str) -> Result<Option<Unlinked<'_, M>>, Error> {
         self.refuse_if_read_only()?;
-        // Opened, so that nothing of an index that is being closed is at work any more.
+        // Opening it waits until an index that is being closed has stopped its threads.
         let Some((kind, _)) = self.open(name, None)? else {
             return Ok(None);
         };
@@ -104,7 +103,7 @@ impl<M: Media> Store<M> {
     }
 }
 
-/// What holds a map.
+/// The index that holds a map.
 fn kind_of(name: &str, root: &Root) -> Result<IndexKind, Error> {
     let name = || name.to_owned();
     IndexKind::of(root).ok_or_else(|| match IndexKind::left_out(root) {

@@ -53,7 +53,8 @@ pub struct CompareArgs {
     /// Ours do so on a DAX file only; elsewhere they stand beside at level process, for orientation
     #[arg(long, conflicts_with_all = ["keys", "str_keys"])]
     sync: bool,
-    /// Where those keep it, in a directory that is removed afterwards [default: the system's for such]
+    /// The directory for their files, in a folder that is removed afterwards [default: the system's temporary
+    /// directory]
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,
     /// Reads in each round, at most; updates are an eighth of them, and operations of YCSB A, and scans a fortieth

@@ -56,7 +56,8 @@ pub struct ServerArgs {
     /// The core of the client
     #[arg(long, default_value_t = 1)]
     client_core: usize,
-    /// Where our server has its pool, in a directory that is removed afterwards [default: the system's for such]
+    /// The directory for our server's pool, in a folder that is removed afterwards [default: the system's temporary
+    /// directory]
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,
     /// Our program [default: the `wollemi` beside this program]

@@ -51,7 +51,7 @@ macro_rules! word_map_tests {
     )+};
 }
 
-/// The longest that one of the tests goes on beginning histories.
+/// The time after which a test begins no further history.
 const BUDGET: Duration = Duration::from_secs(60);
 
 fn of<T: WordMap>(keys: u64) -> Torture<OfWordMap<T>, impl Fn(&mut Random) -> super::Op> {

@@ -36,14 +36,15 @@ enum Scene {
     Pairs(usize),
     /// This many of them, of which the second number is left, which become few.
     FewerPairs(u64, u64),
-    /// This many keys and values of eight bytes, which indexes of such keep in place; values change and are looked at,
-    /// keys come and go.
+    /// This many keys and values of eight bytes, which indexes with inline values store in place; values change and are
+    /// read, keys come and go.
     Words(u64),
     /// Pairs, to which come keys or values that are no pairs, and pairs that have no room together.
     OddPairs,
     /// This many keys that ascend, and more between them: nodes of B+-trees split, and those above them.
     Splits(u64),
-    /// This many of them, of which the second number is left, which go: such nodes are emptied, and those above them.
+    /// This many keys, of which the second number is left and then removed: their nodes are emptied, and those above
+    /// them.
     Emptied(u64, u64),
 }
 

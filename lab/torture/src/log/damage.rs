@@ -1,4 +1,4 @@
-//! Bits, lengths and files that are not what was written: a clear error or the right data, never a wrong record.
+//! Damaged bits, lengths and files: opening gives a clear error or the right data, never a wrong record.
 
 use super::truth::{BEGIN, Content, ID, LONGEST, Trouble, Truth, Written, options};
 use crashkit::Random;
@@ -6,7 +6,7 @@ use crashkit::disk::{CrashDisk, Medium};
 use log::{Error, Log, Needs};
 use std::sync::Arc;
 
-/// What was damaged, and what became of it.
+/// The damage done, and the outcomes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Damaged {
     /// Files that were changed, or exchanged.

@@ -6,7 +6,7 @@ use std::ops::{Bound, ControlFlow};
 /// The index, with a scan made of a whole walk in the same direction: sorted, and cut to its bounds.
 struct InOrder(Box<dyn Index>);
 
-/// The index itself, or with such scans.
+/// The index itself, or wrapped with these scans.
 pub(super) fn in_order(index: Box<dyn Index>) -> Box<dyn Index> {
     match index.order() {
         Order::Keys => index,

@@ -85,8 +85,8 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         Ok(true)
     }
 
-    /// The place near `wanted` of a child that is not about to go: a removal needs its separator within a node, and would
-    /// undo a split there, again and again.
+    /// The place near `wanted` of a child that is not about to be removed: a removal needs its separator within a node,
+    /// and would undo a split there, again and again.
     fn nearest_staying(&self, children: &[Child<'a>], wanted: usize) -> Result<Option<usize>, Error> {
         let mut places: Vec<usize> = (1..children.len()).collect();
         places.sort_by_key(|place| place.abs_diff(wanted));
@@ -99,7 +99,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         Ok(None)
     }
 
-    /// The shortest key that parts two pairs: at most the latter's.
+    /// The shortest key that separates two pairs: at most the second one's.
     fn between(&self, before: &PairWords, behind: &PairWords) -> Result<Vec<u8>, Error> {
         let (mut a, mut b) = ([0; 8], [0; 8]);
         let (before, behind) = (before.key(self.heap, &mut a)?, behind.key(self.heap, &mut b)?);

@@ -9,18 +9,18 @@ use heap::{Access, Error};
 use index::Guard;
 use pmem::{Link, Media, Offset, Persisted, Purpose, persist_scope};
 
-/// A pair, and what directories have left of its hash.
+/// A pair, and the bits of its hash that directories have not used.
 pub(super) type Placed = (u64, Filling);
 
 /// Pairs of one bucket, by number.
 type Buckets = Vec<Vec<Filling>>;
 
-/// What was built for a table or a directory that is not published yet, and hangs from other such objects.
+/// Objects built for a table or a directory that is not published yet, which hang from each other.
 #[derive(Default)]
 pub(super) struct Loose(Vec<(Offset, usize)>);
 
 impl Loose {
-    /// Gives it back, where the whole could not be built.
+    /// Gives it back if the whole could not be built.
     pub(super) fn give_back<M: Media>(self, heap: &Access<M>, guard: &Guard) {
         for (offset, len) in self.0 {
             // SAFETY: a writer has built it for a table that was not published, so nothing has ever led to it.

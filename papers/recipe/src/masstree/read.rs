@@ -12,7 +12,7 @@ use art::{GROUP, LeafRef, damaged, prefetch_leaf, same};
 use index::Value;
 use pmem::{Fault, Link, Media, prefetch_range};
 
-/// Where a walk has come to.
+/// The position of a walk.
 #[derive(Clone, Copy)]
 struct Walk {
     link: Link,
@@ -83,7 +83,7 @@ impl<M: Media> Masstree<M> {
         Ok(())
     }
 
-    /// Asks for what the next step reads.
+    /// Prefetches what the next step reads.
     #[inline(always)]
     fn ask(&self, key: &[u8], walk: Walk) {
         if is_node(walk.link) {

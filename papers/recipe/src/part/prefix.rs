@@ -9,7 +9,7 @@
 //!
 //! One commit word, so that it changes by one store, and a thread that acts on it makes it durable. It stands for the
 //! bytes after the byte by which the node hangs in its parent, up to the node's level. The level never changes (RECIPE
-//! §6.4), and so the prefix is right if and only if its length is what lies between.
+//! §6.4), and so the prefix is right if and only if its length is the distance between the two.
 //!
 //! I1 Whatever its length L, its bytes are those that precede the level by L.
 
@@ -17,7 +17,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Prefix(u64);
 
-/// The most bytes that are kept.
+/// Maximum number of bytes that are kept.
 const KEPT: usize = 5;
 
 impl Prefix {
@@ -59,7 +59,7 @@ impl Prefix {
         (self.len() <= KEPT).then(|| self.kept())
     }
 
-    /// Whether the kept bytes are those before `level` in `key`, and no bits are set that mean nothing.
+    /// Whether the kept bytes are those before `level` in `key`, and no unused bits are set.
     pub(super) fn agrees(self, key: &[u8], level: usize) -> bool {
         level
             .checked_sub(self.len())

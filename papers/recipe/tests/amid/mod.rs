@@ -1,4 +1,4 @@
-//! Processes that are killed amid a change, as stores of images of their pools.
+//! Processes killed during a change, as images of their pools.
 
 use index::conformance::steps::{Step, Stepping, Steps, with_hook};
 use index::conformance::{Entries, Store};
@@ -25,7 +25,7 @@ pub fn filled<I: OnHeap<Media = Stepping>>(numbers: impl Iterator<Item = u64>) -
     (Rc::new(store), model)
 }
 
-/// What a killed process leaves after each step of `change` that alters memory.
+/// The images that a killed process leaves after each step of `change` that alters memory.
 pub fn images<I: OnHeap + 'static>(store: &Stepped<I>, change: impl FnOnce(&I)) -> Vec<TempDir> {
     let images = Rc::new(RefCell::new(vec![store.image()]));
     let (source, copies) = (Rc::clone(store), Rc::clone(&images));
@@ -38,7 +38,7 @@ pub fn images<I: OnHeap + 'static>(store: &Stepped<I>, change: impl FnOnce(&I)) 
     images.take()
 }
 
-/// Opens what a killed process has left.
+/// Opens the image of a killed process.
 pub fn open<I: OnHeap<Media = Hardware>>(image: TempDir) -> Store<I> {
     Store::open_in(image, Hardware::detect())
 }

@@ -1,9 +1,9 @@
 //! Writes: every one is an edit of one key (`index::Edit`), carried out by the one writer of the tree
 //! (`root`).
 //!
-//! What an insert costs, beside further lines of long leaves: 3 write-backs and 2 fences where the node takes
-//! the leaf by a commit word (4 for WOART's N16, whose partial key is written back before the bitmap of the
-//! same line), 2 and 2 where by a slot.
+//! The cost of an insert, beside further lines of long leaves: 3 write-backs and 2 fences where the node takes the leaf
+//! by a commit word (4 for WOART's N16, whose partial key is written back before the bitmap of the same line), 2 and 2
+//! where by a slot.
 
 use super::build::draft_node;
 use super::locate::{Found, Place, skip};
@@ -28,7 +28,7 @@ pub struct Writer<'g, S: Scheme, M: Media> {
 }
 
 impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
-    /// The one writer, once there is no other, carries out the edit.
+    /// Carries out the edit once this thread is the only writer.
     pub(super) fn edit(
         index: &'g Tree<S, M>,
         heap: &'g Access<M>,
@@ -91,7 +91,7 @@ impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
         let _durable = slot.commit();
     }
 
-    /// Swings a slot to something that hangs below already.
+    /// Swings a slot to an object that is already reachable below.
     pub(crate) fn publish_link(&self, place: &Place<'_>, link: Link, aux: u8) {
         let tag = child_tag(link.kind(), place.byte, aux);
         let slot = place

@@ -1,4 +1,4 @@
-//! Maps whose entries end.
+//! Maps whose entries expire.
 
 use super::native;
 use crate::bytes::{Packed, array, bytes};
@@ -19,7 +19,7 @@ fn life(millis: jlong) -> Option<Duration> {
     u64::try_from(millis).ok().map(Duration::from_millis)
 }
 
-/// A value, and what is left of its life in milliseconds, if it has an end.
+/// A value, and its remaining life in milliseconds, if it expires.
 fn living(read: Option<wollemi::WithLife>) -> Option<Packed> {
     let (value, left) = read?;
     let mut packed = Packed::default();

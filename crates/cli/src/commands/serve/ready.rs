@@ -89,8 +89,8 @@ pub fn announce(ready: &Ready<'_>, json: bool) -> io::Result<()> {
     out.flush()
 }
 
-/// Counts items, for a moment: how many, and whether these are all. The server's own record, under the empty key, is
-/// none.
+/// Counts items for a short time; returns the number, and whether these are all. The server's own record, under the
+/// empty key, does not count.
 pub fn count(map: &Map) -> Result<(u64, bool), Failure> {
     const STRIDE: u64 = 1024;
     let started = Instant::now();

@@ -1,4 +1,4 @@
-//! What two scrapes tell: what happened between them.
+//! What happened between two scrapes.
 
 use super::scrape::{Sample, Scrape};
 use serde::Serialize;
@@ -9,7 +9,7 @@ const DURATION: &str = "wollemi_command_duration_seconds";
 /// The histograms of the log.
 const SYNC: &str = "wollemi_log_sync_duration_seconds";
 const GROUP: &str = "wollemi_log_group_records";
-/// How many looks are remembered for the curve.
+/// Number of scrapes that the curve shows.
 const REMEMBERED: usize = 512;
 
 /// A server, over an interval.
@@ -21,7 +21,7 @@ pub struct Look {
     /// Seconds between the two scrapes.
     pub interval: f64,
     pub commands_per_second: f64,
-    /// Of the keys that were looked up, the share that was found; nothing where none were looked up.
+    /// Hit rate of the keys that were looked up; `None` if none were.
     pub hit_rate: Option<f64>,
     pub read_bytes_per_second: f64,
     pub written_bytes_per_second: f64,
@@ -37,17 +37,17 @@ pub struct Look {
     pub backup: Backup,
     /// Of a pool of level `disk`.
     pub log: Option<Log>,
-    /// Those that have ever come, those that came most in the interval first.
+    /// All commands seen so far, the most frequent of the interval first.
     pub commands: Vec<Row>,
 }
 
-/// What the items take.
+/// Memory of the items.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ItemMemory {
     pub used: f64,
-    /// The most that they may; 0: no limit.
+    /// Its limit; 0: none.
     pub limit: f64,
-    /// Items that had to go since the server was started.
+    /// Items evicted since the server was started.
     pub evicted: f64,
     /// Writes refused since then for want of room.
     pub refused: f64,
@@ -74,13 +74,13 @@ pub struct Recovery {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Backup {
     pub running: bool,
-    /// Items that the one under way has written.
+    /// Items that the current backup has written.
     pub items: f64,
     /// Backups since the server was started.
     pub made: f64,
     /// Whether the last did not fail.
     pub ok: bool,
-    /// Seconds since the last that was made; nothing where none was.
+    /// Seconds since the last backup was made; `None` if none was.
     pub age: Option<f64>,
 }
 
@@ -93,7 +93,7 @@ pub struct Log {
     pub limit: f64,
     pub unsynced_bytes: f64,
     pub syncs_per_second: f64,
-    /// Records that a sync has made durable, in the mean; nothing where there was none in the interval.
+    /// Mean number of records per sync; `None` without a sync in the interval.
     pub records_per_sync: Option<f64>,
     /// Seconds that syncs took in the interval.
     pub sync_p50: Option<f64>,
@@ -108,7 +108,7 @@ pub struct Log {
     pub ok: bool,
 }
 
-/// A command. Times are in seconds; nothing where it did not come in the interval.
+/// A command. Times are in seconds; `None` if it did not come in the interval.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Row {
     pub protocol: String,
@@ -245,7 +245,7 @@ fn rows(before: Option<&Scrape>, now: &Scrape, interval: f64) -> Vec<Row> {
     now.all(&counts).iter().map(row).collect()
 }
 
-/// The buckets of a histogram, those that are of it: how often it was at most each number, the smallest first.
+/// The cumulative buckets of a histogram, the smallest bound first.
 fn buckets(
     before: Option<&Scrape>,
     now: &Scrape,
@@ -266,7 +266,7 @@ fn buckets(
     own.map(bucket).collect()
 }
 
-/// The time within which this share was done: in its bucket, as if times were spread evenly.
+/// The quantile of this share, interpolated linearly within its bucket.
 fn quantile(buckets: &[(f64, f64)], share: f64) -> Option<f64> {
     let all = buckets.last()?.1;
     if all <= 0.0 {
@@ -286,7 +286,7 @@ fn quantile(buckets: &[(f64, f64)], share: f64) -> Option<f64> {
 #[derive(Debug, Default)]
 pub struct History {
     last: Option<Scrape>,
-    /// What is to be shown, once there is something.
+    /// The latest view, once there is one.
     pub look: Option<Look>,
     /// Commands a second, the newest first.
     pub rates: VecDeque<u64>,
@@ -401,7 +401,7 @@ pub mod tests {
         assert!(nothing.log.is_none());
     }
 
-    /// Nothing came in the interval: there is no percentile.
+    /// No command came in the interval: there is no percentile.
     #[test]
     fn nothing_has_no_percentiles() {
         let (before, _) = scrapes();

@@ -5,7 +5,8 @@ use crate::items::item::Item;
 use index::{Action, Edit};
 use std::sync::atomic::Ordering;
 
-/// Removes a key if its value is such; asked at each decision, also where there is no value.
+/// Removes a key if the predicate holds for its value. The predicate is called at each decision, also where there is no
+/// value.
 pub struct Remove<F>(pub F);
 
 impl<F: FnMut(Option<&[u8]>) -> bool> Edit for Remove<F> {

@@ -25,7 +25,7 @@ pub fn read(path: &Path, options: &[&Arg]) -> Result<Vec<Said>, Failure> {
     let mut said: Vec<Said> = Vec::new();
     for (key, value) in table.get_ref() {
         let at = key.span().start;
-        // Either way of parting words is common in such files.
+        // Hyphens and underscores are both common in TOML files.
         let spelled = key.get_ref().replace('_', "-");
         let option = options.iter().find(|option| name(option) == spelled);
         let option = option.ok_or_else(|| wrong(at, format!("unknown key '{}'", key.get_ref())))?;
