@@ -2,12 +2,15 @@
 //!
 //! Without arguments this is the test; with the text of a round it is the process that the test kills.
 
+mod common;
+
+use common::{child, number, run_as_child};
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 use wollemi::IndexKind;
-use wollemi_exerciser::{Settings, be_killed, run};
+use wollemi_exerciser::{Settings, run};
 
 /// Runs at most, until all was called.
 const RUNS: u64 = 6;
@@ -154,29 +157,10 @@ fn missing(called: &BTreeSet<&str>) -> Vec<String> {
         .collect()
 }
 
-fn child(spec: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("the path of this test"));
-    command.args(["be-killed", spec]);
-    command
-}
-
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().collect();
-    if let [_, first, spec] = &arguments[..]
-        && first == "be-killed"
-    {
-        return match be_killed(spec) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(wrong) => {
-                eprintln!("{wrong}");
-                ExitCode::FAILURE
-            }
-        };
+    if let Some(code) = run_as_child() {
+        return code;
     }
-    let number = |name: &str, default| {
-        let set = std::env::var(name).ok();
-        set.map_or(default, |text| text.parse().expect("a number"))
-    };
     let directory = tempfile::tempdir().expect("a directory for pools");
     let kinds = IndexKind::ALL.iter().copied();
     let kinds = kinds.filter(|kind| !kind.is_ablation() && kind.is_ordered());

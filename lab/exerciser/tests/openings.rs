@@ -2,10 +2,13 @@
 //!
 //! Without arguments this is the test; with the text of a round it is the process that the test kills.
 
-use std::process::{Command, ExitCode};
+mod common;
+
+use common::{child, number, run_as_child};
+use std::process::ExitCode;
 use std::time::Duration;
 use wollemi::IndexKind;
-use wollemi_exerciser::{Settings, be_killed, run};
+use wollemi_exerciser::{Settings, run};
 
 /// What a share must have called.
 const CALLED: [&str; 7] = [
@@ -18,31 +21,12 @@ const CALLED: [&str; 7] = [
     "Map::upsert",
 ];
 
-fn child(spec: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("the path of this test"));
-    command.args(["be-killed", spec]);
-    command
-}
-
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().collect();
-    if let [_, first, spec] = &arguments[..]
-        && first == "be-killed"
-    {
-        return match be_killed(spec) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(wrong) => {
-                eprintln!("{wrong}");
-                ExitCode::FAILURE
-            }
-        };
+    if let Some(code) = run_as_child() {
+        return code;
     }
     // As a test's harness says it, so that what counts the tests of a run counts this one.
     println!("running 1 test");
-    let number = |name: &str, default| {
-        let set = std::env::var(name).ok();
-        set.map_or(default, |text| text.parse().expect("a number"))
-    };
     let directory = tempfile::tempdir().expect("a directory for pools");
     let kinds = IndexKind::ALL.iter().copied().filter(|kind| !kind.is_ablation());
     let settings = Settings {
