@@ -110,7 +110,7 @@ fn inner(a: Bound<Vec<u8>>, b: Bound<Vec<u8>>, is_lower: bool) -> Bound<Vec<u8>>
     if takes_a { a } else { b }
 }
 
-/// A cursor over the entries of a map whose keys are in `range`. It shows every key that is there all the while, once, and
+/// A cursor over the entries of a map whose keys are in `range`. It shows every key that is there throughout, once, and
 /// not one moment: a snapshot's cursor does. Writers and the cursor do not wait for each other. Free it by
 /// wollemi_cursor_free().
 #[unsafe(no_mangle)]

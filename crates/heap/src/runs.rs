@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(runs.take_last(), (60, 0));
     }
 
-    /// Pages are taken from amid a run, if they are free.
+    /// Pages are taken from the middle of a run, if they are free.
     #[test]
     fn pages_amid_a_run_are_taken() {
         let mut runs = Runs::new(50);

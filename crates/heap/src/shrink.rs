@@ -1,10 +1,10 @@
 //! Giving free pages back to the file system.
 //!
 //! Only whole pages that are free go back, [`PIECE`] at a time: they are taken out of the free runs, lose their blocks,
-//! and are put back. No lock is held while they lose their blocks, so other pages can be had all the while. The pool
-//! knows which pages have no blocks, and the allocator has it give them some before it hands them out (`take_pages`). A
-//! crash in between needs no repair: nothing persistent leads to a free page, and an opening asks the file system which
-//! pages have no blocks.
+//! and are put back. No lock is held while they lose their blocks, so other pages can be had throughout. The pool knows
+//! which pages have no blocks, and the allocator has it give them some before it hands them out (`take_pages`). A crash
+//! in between needs no repair: nothing persistent leads to a free page, and an opening asks the file system which pages
+//! have no blocks.
 
 use crate::Heap;
 use crate::page::{lock, lock_across};

@@ -87,7 +87,7 @@ pub trait Index: Send + Sync {
 
     /// Carries out edits of several keys, each as [`write`](Index::write) does; one that fails does not keep the others
     /// back. They are decided in their order, and those of one key done in it. All are durable when this returns,
-    /// perhaps not earlier: a crash amid it may leave any of them done, and others see them in any order. Faster than
+    /// perhaps not earlier: a crash during it may leave any of them done, and others see them in any order. Faster than
     /// as many writes where the index overlaps their cache misses, and has them durable together (group commit): ROART
     /// does, the others carry out one by one.
     fn write_many(&self, keys: &[&[u8]], edits: &mut dyn Edits) {
@@ -103,7 +103,7 @@ pub trait Index: Send + Sync {
     /// everything goes on behind the last key that it has seen ([`Bound::Excluded`]), whatever was written meanwhile, that
     /// key's removal included.
     ///
-    /// Each key that is present all the while is visited once, none twice, and each value is one the key had during the
+    /// Each key that is present throughout is visited once, none twice, and each value is one the key had during the
     /// walk; the whole is not one moment's view. Bounds that cross have nothing between them. The visitor may use the
     /// index.
     fn walk<'g>(

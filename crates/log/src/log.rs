@@ -99,8 +99,8 @@ impl<D: Disk> Log<D> {
     ///
     /// # Errors
     ///
-    /// [`Error::Exists`] where files of a log are, be it that a crash interrupted its creation
-    /// ([`open`](Log::open) or [`remove`](Log::remove) it); settings that cannot be; or what the disk said.
+    /// [`Error::Exists`] where files of a log are, even if a crash interrupted its creation ([`open`](Log::open) or
+    /// [`remove`](Log::remove) it); settings that cannot be; or what the disk said.
     pub fn create(disk: Arc<D>, id: u128, options: Options) -> Result<Log<D>, Error> {
         let size = options.segment_size;
         if !size.is_power_of_two() || !SIZES.contains(&size) {

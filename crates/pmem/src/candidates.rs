@@ -183,7 +183,7 @@ mod tests {
         assert!(narrowed > 1_000);
     }
 
-    /// A search beside writers leaves out no slot that has the highest bits all the while, whatever the rest does.
+    /// A search beside writers leaves out no slot that has the highest bits throughout, whatever the rest does.
     #[test]
     fn what_stays_is_named_beside_writers() {
         if !are_found() {

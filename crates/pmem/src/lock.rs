@@ -175,7 +175,7 @@ impl<M: Media> Locked<'_, M> {
 impl<M: Media> Drop for Locked<'_, M> {
     #[inline]
     fn drop(&mut self) {
-        // A panic amid a repair leaves the object stale, so that the next holder repairs it.
+        // A panic during a repair leaves the object stale, so that the next holder repairs it.
         let word = if self.stale { 0 } else { self.free };
         self.lock.0.store(word, self.media);
     }

@@ -167,7 +167,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 "the node's prefix is not that of the keys below",
             );
         }
-        // One is what a crash amid a removal, or a full pool, may leave.
+        // One is what a crash during a removal, or a full pool, may leave.
         if item.parent.is_some() && count == 0 {
             report(faults, item.link, "an inner node without children");
         }

@@ -24,7 +24,7 @@ pub(crate) type Place<'g> = art::Place<Node<'g>>;
 pub(crate) type Parent<'g, M> = art::Parent<'g, Node<'g>, M>;
 
 impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
-    /// The place of the key; `None` if a concurrent change was met and the walk must start anew.
+    /// The place of the key; `None` if a concurrent change was met and the walk must start over.
     pub(crate) fn locate(&self) -> Result<Option<Place<'g>>, Fault> {
         self.passed.set(None);
         let (mut at, mut node, mut level) = self.top()?;

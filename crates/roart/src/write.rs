@@ -1,8 +1,8 @@
 //! Writes: every one is an edit of one key (`index::Edit`) under one lock.
 //!
 //! 1. Find the place (`locate`), without locks.
-//! 2. Lock the object that holds the key's slot: the leaf array, or the node. If it is obsolete, or the slot
-//!    by now leads elsewhere, start anew; so, too, if the key is not there and has come a wrong way (`locate`).
+//! 2. Lock the object that holds the key's slot: the leaf array, or the node. If it is obsolete, or the slot by now
+//!    leads elsewhere, start over; so, too, if the key is not there and has come a wrong way (`locate`).
 //! 3. Let the edit decide.
 //! 4. New objects are written, written back and fenced (fence 1); one store to one slot publishes them, and
 //!    is made durable (fence 2: the commit point is the store). A structure modification also locks the

@@ -1,4 +1,4 @@
-//! A pool that is full amid a structure modification: the insert fails, and nothing else changes.
+//! A pool that is full during a structure modification: the insert fails, and nothing else changes.
 
 use heap::Heap;
 use index::Index;

@@ -1,4 +1,4 @@
-//! Writes of several keys at once: what they cost, and what others see amid them.
+//! Writes of several keys at once: what they cost, and what others see during them.
 
 use heap::Heap;
 use index::{Action, Edit, Edits, Error, Index, Upsert};
@@ -281,7 +281,7 @@ fn others_see_old_or_new() {
         let guard = heap::pin();
         let is_new = |key: &String| {
             let held = looking.get(key.as_bytes(), &guard).expect("no error");
-            let held = held.as_deref().expect("it is there all the while");
+            let held = held.as_deref().expect("it is there throughout");
             assert!(held == NEW || held == OLD, "{key}");
             held == NEW
         };

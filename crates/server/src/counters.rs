@@ -59,7 +59,7 @@ impl Counters {
         self.0[counter as usize].fetch_add(by, Ordering::Relaxed);
     }
 
-    /// Begins anew.
+    /// Begins again.
     pub fn reset(&self) {
         for counter in &self.0 {
             counter.store(0, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Another thread writes amid a read of a snapshot, a sweep, or the taking of an entry: at each load of the pool.
+//! Another thread writes during a read of a snapshot, a sweep, or the taking of an entry: at each load of the pool.
 
 use pmem::Watched;
 use pmem::watched::{Step, Watch, What};

@@ -1,8 +1,8 @@
 //! What the histories have reached: operations, changes of the structure's shape, repairs after crashes.
 //!
-//! A change of shape is what an operation has made of the objects that there are: those that are gone, and those that are
-//! new. It is read off the structure before and after each operation, in a run of the history's own, of one thread, and
-//! so needs no help from the structure but to be traced. Only operations amid which crashes are judged count.
+//! A change of shape is what an operation has made of the objects that there are: those that are gone, and those that
+//! are new. It is read off the structure before and after each operation, in a run of the history's own, of one thread,
+//! and so needs no help from the structure but to be traced. Only operations during which crashes are judged count.
 //!
 //! Steps are what a structure itself says it has come to ([`Media::comes_to`](pmem::Media::comes_to)), where objects do not
 //! show it: the phases of a merge or of a batch, and of recovery.

@@ -110,12 +110,12 @@ impl CrashDisk {
         self.state().skipped = site;
     }
 
-    /// Carries `action` out amid the next sync of a file: after what it makes durable was decided, before it is.
+    /// Carries `action` out during the next sync of a file: after what it makes durable was decided, before it is.
     pub fn amid_next_sync(&self, action: impl FnOnce() + Send + 'static) {
         self.state().amid_sync = Some(Box::new(action));
     }
 
-    /// Forgets what was to be carried out amid a sync, if none came.
+    /// Forgets what was to be carried out during a sync, if none came.
     pub fn forget_amid_sync(&self) {
         let action = self.state().amid_sync.take();
         drop(action);
@@ -194,7 +194,7 @@ impl CrashDisk {
             state.syncs.push(site);
         }
         if state.skipped == Some(site) {
-            // What is to come amid this sync must not come amid another one, which may hold other locks.
+            // What is to come during this sync must not come during another one, which may hold other locks.
             let amid = state.amid_sync.take_if(|_| inode.is_some());
             drop(state);
             if let Some(action) = amid {

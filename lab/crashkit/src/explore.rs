@@ -1,4 +1,4 @@
-//! Exploration: a history runs once, and every image that a crash amid it may leave is judged.
+//! Exploration: a history runs once, and every image that a crash during it may leave is judged.
 //!
 //! 1. *Record.* The history runs to its end; the log is kept.
 //! 2. *Walk.* The log is followed event by event. Before an event that makes something durable, and after each

@@ -29,7 +29,7 @@ pub const HEAP: &[Forgiven] = &[
     Forgiven {
         site: "pool: end of pages at an opening",
         lacks: &[WriteBack],
-        why: "an opening: the end of the pages, which is durable already unless a process was killed amid growing; and \
+        why: "an opening: the end of the pages, which is durable already unless a process was killed while the pool grew; and \
               then nothing is lost but where the new page holds something before the next growth persists it",
     },
     Forgiven {

@@ -1,5 +1,5 @@
 //! How logical threads have met: which words two of them have touched, in which orders, and how often one was stopped
-//! amid an operation so that another could go on.
+//! during an operation so that another could go on.
 //!
 //! Two accesses of a word meet where they are by different threads, one after the other with none to that word between
 //! them, and at least one of them stores. An *order* is a pair of lines of source that have met, the first one first.
@@ -17,7 +17,7 @@ type Hashed = BuildHasherDefault<LineHasher>;
 pub(crate) struct Meetings {
     /// The thread that runs.
     running: u32,
-    /// The threads that are amid an operation.
+    /// The threads that are in the middle of an operation.
     amid: BTreeSet<u32>,
     /// The last access of each word.
     last: HashMap<u64, (u32, bool, Site), Hashed>,
@@ -74,7 +74,7 @@ impl Meetings {
 pub struct Met {
     /// Runs of several threads.
     pub schedules: u64,
-    /// How often a thread was stopped amid an operation, and another went on.
+    /// How often a thread was stopped during an operation, and another went on.
     pub preemptions: u64,
     /// Words that two threads have touched, at least one of them with a store: counted in each run.
     pub words: u64,

@@ -138,7 +138,7 @@ impl fmt::Display for Failure {
 }
 
 impl Failure {
-    /// The crash: where, amid what, and what it took.
+    /// The crash: where, during what, and what it took.
     fn crash(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.event, self.site) {
             (Some(What::Ack(_)), _) => writeln!(f, " before the answer")?,

@@ -45,7 +45,7 @@ pub trait Subject: Send + Sync + 'static {
     /// What reports call it.
     fn name(&self) -> String;
 
-    /// Makes it in a pool, where nothing is but what a crash amid an earlier attempt may have left.
+    /// Makes it in a pool, where nothing is but what a crash during an earlier attempt may have left.
     fn create(&self, pool: Pool<Crash>) -> Result<Self::Live, String>;
 
     /// Finds it in a pool, ready for use; `None` if its creation has not come to its commit point.
@@ -68,7 +68,7 @@ pub trait Subject: Send + Sync + 'static {
     }
 
     /// Carries out operations that [go together](Subject::goes_with): what they answer. All are durable when it
-    /// returns; amid it a crash may find any of them done.
+    /// returns; during it a crash may find any of them done.
     fn apply_together(&self, live: &Self::Live, ops: &[&Self::Op]) -> Result<Vec<Self::Answer>, String> {
         ops.iter().map(|op| self.apply(live, op)).collect()
     }

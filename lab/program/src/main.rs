@@ -25,7 +25,7 @@ struct Cli {
 enum Command {
     /// Measure the indexes: speed, persists, space, and how soon a pool is open
     Bench(bench::Args),
-    /// Judge what crashes leave of the indexes: every legal image, amid seeded histories
+    /// Judge what crashes leave of the indexes: every legal image, during seeded histories
     Torture(torture::Args),
     /// Call every function of the database from several threads, with kills, and check every answer
     Exercise(exercise::Args),

@@ -18,7 +18,7 @@ pub struct Bounds {
     pub again: u64,
     /// No further history begins after this many.
     pub histories: u64,
-    /// Exploring ends after this many states, also amid a history.
+    /// Exploring ends after this many states, also during a history.
     pub states: u64,
     /// And after this time.
     pub budget: Duration,

@@ -2,9 +2,10 @@
 //! loss of power takes.
 //!
 //! A history is a seeded run of writes, batches, transactions, maps that come and go, checkpoints and syncs over the
-//! smallest segments and runs. Calls fail in some of the histories. Before each event of the disk the power goes, and between
-//! stores into the pool the process is killed; what is left is opened and judged. A share of what was opened goes on, with
-//! a history of its own that begins with the opening, so that crashes come amid rebuilds and replays, and crashes again.
+//! smallest segments and runs. Calls fail in some of the histories. Before each event of the disk the power goes, and
+//! between stores into the pool the process is killed; what is left is opened and judged. A share of what was opened
+//! goes on, with a history of its own that begins with the opening, so that crashes come during rebuilds and replays,
+//! and crashes again.
 //!
 //! A history of one thread has its writes in the order of its log, so what a crash may leave is its state after some of them:
 //! after a loss of power at least those that are durable, after a kill at least those that have returned, and after

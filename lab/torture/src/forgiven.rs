@@ -103,7 +103,7 @@ pub const TABLE: &[Forgiven] = &[
               history, however long",
     },
     Forgiven {
-        site: "dptree: shown amid a change",
+        site: "dptree: shown during a change",
         lacks: &[WriteBack, Fence],
         why: "what a reader shows of a leaf that a writer is changing in place: it is missed where the writer stands \
               between its store and its fence, which few histories come to",

@@ -26,8 +26,8 @@ fn explore(mode: Mode, histories: impl Iterator<Item = History<Op>>) -> Report {
     report
 }
 
-/// Whatever a crash leaves, amid a batch, its publication, its making or the making of the root; and crashes amid the
-/// opening that carries it out.
+/// Whatever a crash leaves, during a batch, its publication, its making or the making of the root; and crashes during
+/// the opening that carries it out.
 #[test]
 fn a_batch_is_there_or_not() {
     for (mode, least) in [(Mode::Power, 1000), (Mode::Process, 200)] {

@@ -55,7 +55,7 @@ fn explore(
     report
 }
 
-/// Crashes amid all that becomes of leaves, inner nodes and roots.
+/// Crashes during all that becomes of leaves, inner nodes and roots.
 #[test]
 fn nodes_of_all_levels_survive_crashes() {
     let settings = Settings {

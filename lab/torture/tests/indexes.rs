@@ -8,7 +8,7 @@ use wollemi_torture::history::{self, SCENES};
 use wollemi_torture::map::OfIndex;
 
 /// Runs the property for an index and a model, with a seed that can be given (`SEED`): this many histories, and more,
-/// up to four times the scenes, until there were crashes amid all these modifications.
+/// up to four times the scenes, until there were crashes during all these modifications.
 fn property(kind: IndexKind, mode: Mode, histories: usize, all: &[&str]) {
     let seed = std::env::var("SEED")
         .ok()
@@ -44,7 +44,7 @@ fn property(kind: IndexKind, mode: Mode, histories: usize, all: &[&str]) {
 }
 
 /// Whatever a crash leaves of it, what was acknowledged is there, what was in flight is there or not, and it works on.
-/// There were crashes amid every structure modification that it has, ROART without one of its techniques as well
+/// There were crashes during every structure modification that it has, ROART without one of its techniques as well
 /// (DPTree's are counted in `dptree`).
 #[test]
 fn what_was_acknowledged_is_there() {

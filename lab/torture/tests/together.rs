@@ -49,7 +49,7 @@ fn of_puts(seed: u64, threads: u32) -> History<Op> {
     }
 }
 
-/// What a crash amid them leaves is any set of them, and what was acknowledged; and no answer shows what may be lost.
+/// What a crash during them leaves is any set of them, and what was acknowledged; and no answer shows what may be lost.
 #[test]
 fn writes_of_several_keys_survive_crashes() {
     for &kind in IndexKind::ALL

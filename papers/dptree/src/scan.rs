@@ -4,7 +4,7 @@
 //! what it read of the base tree was what that held, and visits them. Merges go on beside it; only when the second one since
 //! begins, and reuses what the base tree holds, does the scan take the trees anew, behind the last key that it has come to.
 //!
-//! I1 A key that is present all the while is in at least one of the trees taken, and their entries of it were put there
+//! I1 A key that is present throughout is in at least one of the trees taken, and their entries of it were put there
 //!    before or during the scan. The cursors of the front and the middle read after the scan has begun, so a removal
 //!    before it is seen.
 //! I2 What is visited was read while the base tree was valid, and is durable.

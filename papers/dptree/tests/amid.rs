@@ -15,7 +15,7 @@ thread_local! {
     static AMID: RefCell<Option<Amid>> = const { RefCell::new(None) };
 }
 
-/// Does what is to happen amid loads.
+/// Does what is to happen during loads.
 #[derive(Debug)]
 struct Loads;
 
@@ -78,8 +78,8 @@ fn scan(tree: &Tree, direction: Direction, guard: &Guard) -> Vec<u64> {
     keys
 }
 
-/// A key is removed in place, and a merge gives its slot to another key, before any load of a scan: the scan visits each key
-/// that is there all the while, once and in order.
+/// A key is removed in place, and a merge gives its slot to another key, before any load of a scan: the scan visits
+/// each key that is there throughout, once and in order.
 #[test]
 fn a_slot_serves_again_amid_a_scan() {
     const KEYS: u64 = 40;

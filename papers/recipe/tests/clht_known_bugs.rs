@@ -1,6 +1,6 @@
 //! What published hash tables for persistent memory got wrong, and what this one could.
 //!
-//! Crashes amid operations are the crash kit's and `clht_steps`'s.
+//! Crashes during operations are the crash kit's and `clht_steps`'s.
 
 use heap::Heap;
 use index::codec::checksum;

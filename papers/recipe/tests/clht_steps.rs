@@ -99,8 +99,8 @@ fn a_slot_that_serves_another_key_misleads_no_reader() {
     }
 }
 
-/// A process is killed amid any step of a write. Once a writer of the next process has had the bucket, be it that it has changed
-/// nothing, reads persist nothing there.
+/// A process is killed during any step of a write. Once a writer of the next process has had the bucket, even if it has
+/// changed nothing, reads persist nothing there.
 #[test]
 fn marks_that_a_kill_has_left_are_settled() {
     let pairs: Vec<_> = pairs_of_one_bucket().take(2).collect();

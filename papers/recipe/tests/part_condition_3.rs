@@ -216,7 +216,7 @@ fn crashes_follow_crashes() {
         store = image;
         model.insert(new, VALUE.to_vec());
         if parting % 4 == 0 {
-            // Amid the repair: again as before it.
+            // During the repair: again as before it.
             store = crash_before_store(&store, 1, || _ = repairs(&store, len));
         }
         store.compare(&model);

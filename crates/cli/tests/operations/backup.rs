@@ -210,8 +210,8 @@ fn a_backup_that_fails_leaves_the_older_one() {
     pool.check();
 }
 
-/// A server that ends amid a backup, by `kill -9` or in order, leaves the older one or the newer one, whole; and what a kill has
-/// left half done is not in the way of the next.
+/// A server that ends during a backup, by `kill -9` or in order, leaves the older one or the newer one, whole; and what
+/// a kill has left half done is not in the way of the next.
 #[test]
 fn a_server_that_ends_amid_a_backup_leaves_a_whole_one() {
     let pool = Pool::new();

@@ -1,4 +1,4 @@
-//! A C program that is killed amid its writes: every number that it acknowledged is there. `WOLLEMI_SEED` repeats a
+//! A C program that is killed during its writes: every number that it acknowledged is there. `WOLLEMI_SEED` repeats a
 //! run.
 
 use crate::compiler::{Build, compile, run};

@@ -125,8 +125,8 @@ impl Edit for Blocking {
     }
 }
 
-/// A crash amid an edit leaves its lock taken in the file: the lock is free after the crash, whatever it guards, and
-/// the edit has not happened. So again after a second crash amid the same edit.
+/// A crash during an edit leaves its lock taken in the file: the lock is free after the crash, whatever it guards, and
+/// the edit has not happened. So again after a second crash during the same edit.
 pub fn locks_held_at_a_crash_are_free_after_it<I: OnHeap<Media = Hardware>>() {
     let mut store = Store::<I>::create();
     let mut model = fans(&store);
@@ -176,8 +176,8 @@ fn crash_amid_edit<I: OnHeap<Media = Hardware>>(store: &Store<I>, key: &[u8], ac
     })
 }
 
-/// Whatever flags a crash leaves in locks (taken, obsolete, amid a repair: any line with a lock may have been written
-/// back at any moment), they mean nothing after it.
+/// Whatever flags a crash leaves in locks (taken, obsolete, in repair: any line with a lock may have been written back
+/// at any moment), they mean nothing after it.
 pub fn flags_of_locks_mean_nothing_after_a_crash<I: OnHeap<Media = Hardware>>() {
     // Other words may look like locks in objects without locks.
     if I::IS_LOCK_FREE {
@@ -251,7 +251,7 @@ pub fn memory_of_ended_threads_is_reused<I: OnHeap<Media = Hardware>>() {
     };
     let early = (0..5).map(round).max();
     let late = (5..30).map(round).max();
-    // Without reuse each round would take a megabyte more; amid a round some more waits at one time than at another.
+    // Without reuse each round would take a megabyte more; during a round some more waits at one time than at another.
     assert!(
         late <= early.map(|len| len + (8 << 20)),
         "{early:?} bytes became {late:?}"

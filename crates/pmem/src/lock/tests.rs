@@ -139,7 +139,7 @@ fn an_obsolete_object_is_not_locked() {
     assert_eq!(lock.try_lock(media, 1).map(drop), Err(Obsolete));
 }
 
-/// A holder that gives up amid a repair, by a panic or by an error, leaves the object stale for the next.
+/// A holder that gives up during a repair, by a panic or by an error, leaves the object stale for the next.
 #[test]
 fn an_unfinished_repair_is_taken_up_again() {
     let (media, lock) = (&media(), &GenerationLock::new(1));

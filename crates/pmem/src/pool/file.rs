@@ -125,7 +125,7 @@ impl PoolFile {
     /// Where the file may only be read, stores into the mapping stay in this process's memory.
     pub(super) fn map(&self, mapping: &Mapping, len: u64, least: Level) -> Result<Level, ErrorKind> {
         let failed = |e| ErrorKind::io("mapping the file", e);
-        // Found out apart: a refusal amid the reserved range would leave a hole there, for any thread's next mapping.
+        // Found out apart: a refusal inside the reserved range would leave a hole there, for any thread's next mapping.
         let level = match Mapping::takes_sync(self.file.as_fd()) {
             Ok(()) => Level::Power,
             // What a file system without DAX says, and what a kernel without `MAP_SYNC` says.

@@ -159,7 +159,7 @@ fn what_is_dropped_is_given_back() {
     assert_eq!(key(&toy, parent.sibling.load(toy.media())), 6);
 }
 
-/// A panic amid an operation gives back what it had drafted.
+/// A panic during an operation gives back what it had drafted.
 #[test]
 fn a_panic_gives_drafts_back() {
     let toy = Toy::new();

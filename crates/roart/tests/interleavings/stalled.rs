@@ -1,4 +1,5 @@
-//! A writer that the system stops amid a change holds the others up, and no more: none of them takes the wait for damage.
+//! A writer that the system stops during a change holds the others up, and no more: none of them takes the wait for
+//! damage.
 
 use crate::media::{Step, at, index};
 use index::Index;

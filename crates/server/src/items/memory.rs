@@ -187,7 +187,7 @@ impl Memory {
             return Ok(true); // Another thread was faster.
         }
         let stores = stores();
-        // Once more than there are databases, as the hand may have begun amid one.
+        // Once more than there are databases, as the hand may have begun in the middle of one.
         for _ in 0..=stores.len() {
             let place = stores.iter().position(|&(number, _)| number >= hand.database);
             let (number, store) = &stores[place.unwrap_or(0)];

@@ -63,7 +63,7 @@ impl Latencies {
         self.of(command).get_or_init(Box::default).note(took, times);
     }
 
-    /// Begins anew.
+    /// Begins again.
     pub fn reset(&self) {
         let made = self.0.iter().flatten().filter_map(OnceLock::get);
         made.for_each(|histogram| histogram.reset());

@@ -77,7 +77,7 @@ fn half_open_connections_are_answered() {
     server.connect_redis().ask("strlen k\r\n", ":100000\r\n");
 }
 
-/// Connections that are cut amid a request or amid an answer (the client's machine resets them) are let go.
+/// Connections that are cut during a request or during an answer (the client's machine resets them) are let go.
 #[test]
 fn connections_that_are_cut_are_let_go() {
     let server = Running::with_redis();

@@ -82,7 +82,7 @@ fn watched_keys_among_them_are_noticed() {
     }
 }
 
-/// A flush amid them drops those before it, of whichever protocol, and none behind it.
+/// A flush during them drops those before it, of whichever protocol, and none behind it.
 #[test]
 fn a_flush_amid_them_drops_those_before_it() {
     let keys = keys(MANY);

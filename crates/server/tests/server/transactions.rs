@@ -154,7 +154,7 @@ fn too_large_a_transaction_is_refused_whatever_it_removes() {
     assert_eq!(committed.load(Ordering::Relaxed), 0);
 }
 
-/// A transaction that fails amid its commands leaves all as it was, the selected database, too.
+/// A transaction that fails during its commands leaves all as it was, the selected database, too.
 #[test]
 fn a_transaction_that_fails_selects_nothing() {
     let committed = Arc::default();

@@ -100,7 +100,7 @@ fn what_is_carried_out_is_told_when_the_server_stops() {
     expect_counted(&server(&index), &told);
 }
 
-/// So has each that is killed amid its commands; the others go on.
+/// So has each that is killed during its commands; the others go on.
 #[test]
 fn what_is_carried_out_is_told_to_who_is_killed() {
     let running = server(&Model::new());

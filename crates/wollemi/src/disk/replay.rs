@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Makes all changes that the log has from a position on. No other operation runs yet. Making a change that was made
-/// already changes nothing, so a crash amid this leaves what the next opening begins again.
+/// already changes nothing, so a crash during this leaves what the next opening begins again.
 pub(crate) fn replay<M: Media, D: Disk>(
     store: &Store<M>,
     log: &Log<D>,

@@ -1,4 +1,4 @@
-//! Checkpoints amid the steps of other threads, reads beside a sync, and writes that fail.
+//! Checkpoints during the steps of other threads, reads beside a sync, and writes that fail.
 
 use super::manifest::Manifest;
 use super::opening::{Settings, attach};
@@ -25,7 +25,7 @@ thread_local! {
     static AMID: RefCell<Option<Amid>> = const { RefCell::new(None) };
 }
 
-/// Does what is to happen amid the steps that change the pool, or make it durable.
+/// Does what is to happen during the steps that change the pool, or make it durable.
 #[derive(Debug)]
 struct Changes;
 

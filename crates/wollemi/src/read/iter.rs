@@ -14,8 +14,8 @@ use std::sync::Arc;
 /// A double-ended iterator over a map's entries in key order (in a hash table's, in an order of its own), which owns what it
 /// yields.
 ///
-/// Each key that is present all the while is yielded once and none twice; the whole is not one moment's view. An
-/// error ends the iteration after it has been yielded once.
+/// Each key that is present throughout is yielded once and none twice; the whole is not one moment's view. An error
+/// ends the iteration after it has been yielded once.
 pub struct Iter {
     index: Arc<dyn MapIndex>,
     ahead: ReadAhead<Vec<u8>, Vec<u8>>,

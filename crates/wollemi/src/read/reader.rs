@@ -112,8 +112,8 @@ impl std::fmt::Debug for Reader<'_> {
 
 /// A double-ended iterator over entries borrowed from the pool, in key order.
 ///
-/// Each key that is present all the while is yielded once and none twice. An error ends the iteration after it has
-/// been yielded once.
+/// Each key that is present throughout is yielded once and none twice. An error ends the iteration after it has been
+/// yielded once.
 #[derive(Debug)]
 pub struct Range<'r>(index::Range<'r>);
 

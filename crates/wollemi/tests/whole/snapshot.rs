@@ -99,7 +99,7 @@ proptest! {
     }
 }
 
-/// Each thread counts two keys up, one after the other, all the while. Every snapshot shows them at one moment: the first
+/// Each thread counts two keys up, one after the other, throughout. Every snapshot shows them at one moment: the first
 /// ahead by one or none; and shows the same when it is read again.
 #[test]
 fn snapshots_are_one_moment() -> Outcome {

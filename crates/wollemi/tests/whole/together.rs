@@ -175,7 +175,7 @@ fn a_snapshot_comes_between_many_writes() -> Result<(), Error> {
         map.index().write_many(&keys, &mut Slow(&is_there));
         assert!(
             is_there.load(Ordering::Relaxed),
-            "amid the writes, not behind them"
+            "during the writes, not behind them"
         );
     });
     Ok(())

@@ -1,10 +1,10 @@
 //! Where a hunt kills the process: in the middle of work that random kills would rarely hit.
 //!
-//! Of all lines of source that store something each is as likely to be drawn, however often it stores: a flip that comes
-//! once in a hundred operations as often as an entry of a log. What follows a kill there starts from that store, which is
-//! visible and not durable. A third of the places are amid stores of the file whose persist is hunted, and a third amid
-//! stores to what that persist writes back, in this run or in what has followed a crash of it: what recovery persists
-//! for a killed process is missed just there.
+//! Of all lines of source that store something each is as likely to be drawn, however often it stores: a flip that
+//! comes once in a hundred operations as often as an entry of a log. What follows a kill there starts from that store,
+//! which is visible and not durable. A third of the places are during stores of the file whose persist is hunted, and a
+//! third during stores to what that persist writes back, in this run or in what has followed a crash of it: what
+//! recovery persists for a killed process is missed just there.
 
 use crate::Lacks;
 use crate::choose::{LineSet, Random};
@@ -145,7 +145,7 @@ mod tests {
         };
         let met = (0..20).filter(|&seed| places(&log, 0, "", None, 4, &mut Random(seed)).contains(&121));
         assert!(met.count() > 10);
-        // Amid stores to a line there is no chance: one in three is such.
+        // Random choice would rarely stop between stores to one line: one place in three is such a place.
         let line = LineSet::from_iter([30 / 8]);
         let at_line = |seed| places(&log, 0, "", Some(&line), 3, &mut Random(seed));
         assert!((0..20).all(|seed| at_line(seed).iter().any(|place| (24 * 2..32 * 2).contains(place))));

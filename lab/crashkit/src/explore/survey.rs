@@ -7,7 +7,7 @@ use crate::Subject;
 use crate::history::History;
 
 impl<S: Subject> Explorer<S> {
-    /// Notes the operations of a history amid which crashes are judged, and what they change. (Whether the history
+    /// Notes the operations of a history during which crashes are judged, and what they change. (Whether the history
     /// itself goes well is not for this to say.)
     pub(super) fn survey(&mut self, history: &History<S::Op>) {
         let (crash, subject) = (self.crash.clone(), self.subject.clone());

@@ -41,7 +41,7 @@ pub(super) struct Place {
 }
 
 impl<S: Subject> Explorer<S> {
-    /// Follows the log of a run and judges what crashes amid it may leave.
+    /// Follows the log of a run and judges what crashes during it may leave.
     pub(super) fn walk(
         &mut self,
         run: &Run<S>,

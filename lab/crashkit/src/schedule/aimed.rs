@@ -2,7 +2,7 @@
 //! and others go on to that same word, several steps deep.
 //!
 //! 1. *Scout.* The history runs once with its operations one after the other, in an order that the seed chooses: no
-//!    thread is stopped amid one. This run tells which words two threads touch, and where ([`Scouted`]).
+//!    thread is stopped during one. This run tells which words two threads touch, and where ([`Scouted`]).
 //! 2. *Aim.* Of all lines of source that touch such words each is as likely to be drawn, however often it does, and
 //!    then one of its accesses. Up to there the next run is the same.
 //! 3. *Legs.* The thread is stopped there. Another goes on until it has stored into the same word, until it comes to
@@ -202,7 +202,7 @@ struct Flight {
     until: Until,
     /// Operations that it has ended.
     operations: u32,
-    /// Whether it is amid one.
+    /// Whether it is in the middle of one.
     amid: bool,
     /// Whether it has come to the store that it looks for.
     stored: bool,
@@ -219,7 +219,7 @@ struct Pilot {
     leg: Option<Flight>,
     /// How long the log is.
     place: usize,
-    /// Threads that are amid an operation and stopped, in the order in which they were.
+    /// Threads stopped in the middle of an operation, in the order in which they were.
     stopped: Vec<u32>,
     /// The place in the log at which the first thread was stopped, and at which all had settled.
     window: Option<Range<usize>>,

@@ -29,7 +29,7 @@ pub(super) fn check_scan(from: u64, found: &[(u64, u64)], states: &[&Model]) -> 
         .map(|(key, _)| key)
         .find(|&key| is_missing(key) && stays(key))
     {
-        Some(key) => Err(format!("{key} was there all the while")),
+        Some(key) => Err(format!("{key} was there throughout")),
         None => Ok(()),
     }
 }
@@ -172,7 +172,7 @@ mod tests {
             (&[(2, 2), (2, 9)], "its keys do not ascend"),
             (&[(1, 1), (2, 2)], "1 is below 2"),
             (&[(2, 3)], "2 never held 3 meanwhile"),
-            (&[(3, 3)], "2 was there all the while"),
+            (&[(3, 3)], "2 was there throughout"),
         ] {
             assert_eq!(check_scan(2, wrong, &states), Err(why.to_owned()));
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// | test | property |
 /// |---|---|
 /// | `agrees_with_a_model` | what hundreds of operations answer, of one thread and without crashes, is what a `BTreeMap` answers |
-/// | `survives_crashes` | after each crash amid one thread's operations, and amid the recovery from one, everything acknowledged is there |
+/// | `survives_crashes` | after each crash during one thread's operations, and during the recovery from one, everything acknowledged is there |
 /// | `survives_races` | two and three threads answer in some order of their operations, and nothing that a crash could take back |
 /// | `misses_each_persist` | without any one of its write-backs and fences, some image is wrong |
 ///

@@ -27,9 +27,9 @@ pub(super) struct Exercise {
 /// How a round ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// By `kill -9`, amid requests.
+    /// By `kill -9`, during requests.
     Kill(Duration),
-    /// In order, amid requests.
+    /// In order, during requests.
     Stop(Duration),
     /// In order, after this number of turns of each user.
     Idle(u64),

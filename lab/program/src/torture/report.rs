@@ -237,7 +237,7 @@ fn print_met(out: &mut impl Write, report: &Report) -> io::Result<()> {
     )
 }
 
-/// Writes what the operations were amid which crashes were judged, and what they and recovery did.
+/// Writes what the operations were during which crashes were judged, and what they and recovery did.
 fn print_reached(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let reached = Reached::of(&report.coverage);
     writeln!(out, "\nreached by {}:", report.subject)?;

@@ -79,7 +79,7 @@ impl Explorer<'_> {
                 }
                 let killed = medium.killed(history.events.get(event), random);
                 self.report.kills += 1;
-                // What a process leaves at its end, be it that its log has failed, always goes on.
+                // What a process leaves at its end, even if its log has failed, always goes on.
                 let again = event == history.events.len() || random.below(self.bounds.again) == 0;
                 let judged = self.judge(killed, (&truth, truth.there), history, (depth, again), random);
                 judged.map_err(|trouble| crash("kill", trouble))?;

@@ -205,7 +205,7 @@ impl Process {
         Ok(())
     }
 
-    /// Waits for all, while another thread appends amid the sync.
+    /// Waits for all, while another thread appends during the sync.
     fn wait_beside_a_writer(&mut self, random: &mut Random) -> Result<(), Error> {
         let (log, disk, notes) = (self.log.clone(), self.disk.clone(), self.notes.clone());
         let contents: Vec<_> = (0..1 + random.below(2))

@@ -140,7 +140,7 @@ impl Scan {
         for key in first.keys().filter(|key| is_asked_for(key)) {
             let stays = || others.iter().all(|state| state.contains_key(key));
             if !visited.iter().any(|(visited, _)| visited == key) && stays() {
-                return Err(format!("{} was there all the while", shown(key)));
+                return Err(format!("{} was there throughout", shown(key)));
             }
         }
         Ok(())
@@ -200,7 +200,7 @@ mod tests {
             up.check(&up.of(state), &states).expect("it is one of the states");
         }
         for (wrong, why) in [
-            (&["c", "d"][..], "\"b\" was there all the while"),
+            (&["c", "d"][..], "\"b\" was there throughout"),
             (&["b", "b", "c"][..], "\"b\" comes after \"b\""),
             (&["b", "d", "c"][..], "\"c\" comes after \"d\""),
             (&["a", "b"][..], "\"a\" is out of its bounds"),

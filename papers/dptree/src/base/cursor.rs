@@ -140,7 +140,7 @@ impl<'t, 'g> Cursor<'t, 'g> {
         self.passed = 0;
         let slots = &self.slots[self.read..end];
         for &slot in slots {
-            // A pair that was removed in place meanwhile was not there all the while.
+            // A pair that was removed in place meanwhile was not there throughout.
             let Some(entry) = leaf.live_entry(version, slot.into(), media) else {
                 continue;
             };

@@ -20,7 +20,7 @@
 //!
 //! I1 A merge changes only the metadata of the version that does not count, and slots that no version's bitmap holds;
 //!    so what counts is as it was until the root's state changes. (In-place updates store one word of a slot, in-place
-//!    removals clear one bit of the bitmap, both under the lock and never amid a merge.)
+//!    removals clear one bit of the bitmap, both under the lock and never during a merge.)
 //! I2 The slot named by `last` keeps its key while the version counts, even if its bit is cleared: it says where the leaf
 //!    ends.
 //! I3 What is volatile is rebuilt from the rest by the first thread that touches the leaf in a generation (partial
@@ -423,7 +423,7 @@ impl<'g> LeafRef<'g> {
 
     #[cold]
     fn persist_seen<M: Media>(&self, heap: &Access<M>, version: usize, slots: &[u8]) {
-        heap.media().site("dptree: shown amid a change");
+        heap.media().site("dptree: shown during a change");
         persist_scope(heap.media(), Purpose::Node, |batch| {
             self.meta(version).bitmap[0].persist_seen(&batch);
             for &slot in slots {

@@ -54,7 +54,7 @@ impl Buffer {
         }
     }
 
-    /// The key's entry, be it that it was removed.
+    /// The key's entry, even if it was removed.
     #[inline]
     pub(crate) fn get<M: Media>(
         &self,

@@ -1,6 +1,6 @@
 //! Nodes of the buffer tree: arrays of atomic words under a version lock, in arenas that only grow.
 //!
-//! I1 A node changes while its lock word says *changing*; readers that met a change start anew (optimistic lock
+//! I1 A node changes while its lock word says *changing*; readers that met a change start over (optimistic lock
 //!    coupling). A node that is locked but not changing can be read: a writer that waits for its log record keeps no
 //!    thread from reading.
 //! I2 Nodes are never freed before the whole tree, so any number that was once a node's is one.

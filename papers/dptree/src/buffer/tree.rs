@@ -1,7 +1,7 @@
 //! The buffer tree proper: a B+-tree in DRAM under optimistic lock coupling (DPTree §3.1). Keys are never taken out: a
 //! removal is an entry too.
 //!
-//! I1 Locks are taken from the parent downward, and only tried: a thread that fails starts anew.
+//! I1 Locks are taken from the parent downward, and only tried: a thread that fails starts over.
 //! I2 Full inner nodes are split on the way down, so that a parent always has room for a child's separator.
 //! I3 Only the holder of a leaf's lock decides about the keys in its range.
 
@@ -96,7 +96,7 @@ impl Tree {
         tree
     }
 
-    /// Does something until nothing changes amid it.
+    /// Does something until nothing changes during it.
     fn retry<R, M: Media>(media: &M, mut f: impl FnMut() -> Result<R, Miss>) -> Result<R, Fault> {
         let mut turn = 0;
         loop {

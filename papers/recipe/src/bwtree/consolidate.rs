@@ -24,8 +24,8 @@ impl<T> Content<'_, T> {
 }
 
 impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
-    /// Replaces a node's chain by a base; `false` if another writer was faster. The modification that its head may be amid
-    /// is complete. In a full pool, a leaf whose pairs are all gone gives back what it can without.
+    /// Replaces a node's chain by a base; `false` if another writer was faster. The modification that its head may be
+    /// during is complete. In a full pool, a leaf whose pairs are all gone gives back what it can without.
     pub(super) fn consolidate(&self, page: Page<'a>) -> Result<bool, Error> {
         if kind(page.head) == Kind::Frozen {
             return Ok(false);

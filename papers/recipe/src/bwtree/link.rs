@@ -177,7 +177,7 @@ pub(super) fn with_gone(head: Link, gone: u16) -> Link {
     head.with_tag(tag(kind(head), gone << DEPTH_BITS | info(head) & MAX_DEEP))
 }
 
-/// Whether a node with this head is amid a structure modification: its next writer ends that first.
+/// Whether a node with this head is in the middle of a structure modification: its next writer ends that first.
 #[inline(always)]
 pub(super) fn is_mark(head: Link) -> bool {
     matches!(kind(head), Kind::Split | Kind::Merge | Kind::Frozen)

@@ -1,8 +1,8 @@
 //! Nodes that go: empty leaves, inner nodes with few children, and roots with one.
 //!
-//! A node is first frozen: its chain does not change any more, and readers may go on reading it, for what it has is what its
-//! keys have until a writer comes to them by another way, which no writer does before the modification is complete. So no
-//! reader begins anew because of a merge.
+//! A node is first frozen: its chain does not change any more, and readers may go on reading it, for what it has is
+//! what its keys have until a writer comes to them by another way, which no writer does before the modification is
+//! complete. So no reader begins again because of a merge.
 
 use super::aim::Aim;
 use super::base::{BaseRef, Head};

@@ -16,7 +16,7 @@
 //!
 //! | operation | condition | the store that commits it |
 //! |---|---|---|
-//! | read, scan | non-blocking | none: it replays the chain that it has loaded, goes right where a sibling takes its key, and never starts anew |
+//! | read, scan | non-blocking | none: it replays the chain that it has loaded, goes right where a sibling takes its key, and never starts over |
 //! | insert, update | #1 | the head, which leads to a new delta |
 //! | remove | #1 | the head, which names the pair that is gone |
 //! | consolidation | #1 | the head, which leads to a base in place of a chain |

@@ -5,7 +5,7 @@
 //! misses of a scan overlap.
 //!
 //! Nodes on the stack may be replaced meanwhile. What they led to then lies within the branches that they have for
-//! good, so keys come in order and none twice; and a key that is there all the while hangs from what was there when its
+//! good, so keys come in order and none twice; and a key that is there throughout hangs from what was there when its
 //! slot was read, or when the node was replaced.
 
 use super::Hot;

@@ -14,7 +14,7 @@
 //!
 //! | operation | condition | the store that commits it |
 //! |---|---|---|
-//! | read, scan | non-blocking | none: it goes right where a sibling takes its key, and never starts anew |
+//! | read, scan | non-blocking | none: it goes right where a sibling takes its key, and never starts over |
 //! | insert | #1 | the permutation, which names a new entry |
 //! | update | #1 | the value in place; the link to a new leaf; the permutation, which names another entry |
 //! | remove | #1 | the permutation, which names an entry less |
@@ -24,8 +24,8 @@
 //! | removal of an empty node | #3 | (1) the parent's permutation; then (2) the left sibling's link |
 //!
 //! Each store is durable before the next. A crash between (1) and (2) of a split leaves entries in a node that are its
-//! sibling's; one before (3), or amid a removal, leaves a node without a separator in the parent. Readers tolerate both
-//! (the sibling's `low` is the node's high key), and the first writer that comes by sees and mends them: `repair`.
+//! sibling's; one before (3), or during a removal, leaves a node without a separator in the parent. Readers tolerate
+//! both (the sibling's `low` is the node's high key), and the first writer that comes by sees and mends them: `repair`.
 //!
 //! **Locks** are taken from lower layers upward, within a layer from lower levels upward, within a level from right to left:
 //! so waiting cannot end in a circle. A new sibling is locked before it is published, until its separator is in the parent.

@@ -5,9 +5,9 @@
 //! (2) left.next -> node.next      each node of that chain, from the top down; its keys are the left sibling's from here on
 //! ```
 //!
-//! Each step is durable before the next. The remover holds the node's lock throughout, and gives it back as that of a node
-//! that is gone, so nothing is put into it. A crash between leaves an empty node without a separator, as one amid a split
-//! would: it serves on, and gets the separator again (`repair`).
+//! Each step is durable before the next. The remover holds the node's lock throughout, and gives it back as that of a
+//! node that is gone, so nothing is put into it. A crash between leaves an empty node without a separator, as one
+//! during a split would: it serves on, and gets the separator again (`repair`).
 //!
 //! The first child of a node with others stays, empty: its keys could only go to another parent's child. It goes when
 //! it is the last.

@@ -1,7 +1,7 @@
 //! Writes: every one is an edit of one key (`index::Edit`) under one lock.
 //!
 //! 1. Find the key's border (`locate`), without locks; on the way, mend what a crash has left (`repair`).
-//! 2. Lock it. If it was removed, start anew; if its sibling takes the key by now, go there.
+//! 2. Lock it. If it was removed, start over; if its sibling takes the key by now, go there.
 //! 3. Let the edit decide, once.
 //! 4. Carry it out (`insert`, `layer`, below): new objects and entries become durable, then one store commits.
 

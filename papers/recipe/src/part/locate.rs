@@ -24,7 +24,7 @@ pub(super) fn node_below<'g, M: Media>(
 }
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// The place of the key; an error of the inner kind if the walk must start anew.
+    /// The place of the key; an error of the inner kind if the walk must start over.
     pub(super) fn locate(&self) -> Result<Result<Place<'a>, Missed>, Error> {
         let mut at = self.index.root();
         let mut level = 0;

@@ -1,8 +1,8 @@
 //! Locks: write exclusion (ROWEX), and what the first holder after a restart rebuilds.
 //!
-//! A writer locks the node that it changes, then, if that is to be replaced, its parent: from the child
-//! upward only, here and everywhere, so that waiting cannot end in a circle. Where a child is locked after
-//! its parent, it is only tried. An obsolete node refuses its lock; a writer that meets one starts anew from the root.
+//! A writer locks the node that it changes, then, if that is to be replaced, its parent: from the child upward only,
+//! here and everywhere, so that waiting cannot end in a circle. Where a child is locked after its parent, it is only
+//! tried. An obsolete node refuses its lock; a writer that meets one starts over from the root.
 
 use super::node::{Meta, Node};
 use super::{Writer, locate};

@@ -25,8 +25,8 @@ use heap::Error;
 use pmem::{Durable, Link, LinkAndPersist, Media};
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Finishes what a crash has left half done at the node at `link`, or lets the writer at work finish. The
-    /// walk then starts anew.
+    /// Finishes what a crash has left half done at the node at `link`, or lets the writer at work finish. The walk then
+    /// starts over.
     #[cold]
     pub(super) fn finish_interrupted(&self, node: Node<'a>, link: Link) -> Result<Missed, Error> {
         let Some(_locked) = node.try_lock(self.heap) else {

@@ -1,7 +1,7 @@
 //! Writes: every one is an edit of one key (`index::Edit`) under one lock.
 //!
 //! 1. Find the place (`locate`), without locks; on the way, finish what a crash has interrupted (`repair`).
-//! 2. Lock the node. If it is obsolete, or something else hangs there by now, start anew.
+//! 2. Lock the node. If it is obsolete, or something else hangs there by now, start over.
 //! 3. Let the edit decide, once.
 //! 4. New objects are made durable one by one (`build`). Then one store commits: a counter, an index or a
 //!    pointer (`append`), or the pointer to an object that replaces another (`split`, `resize`).

@@ -89,7 +89,7 @@ pub fn changes() -> Vec<StepChange> {
         );
         change("into a node", node, &[5, 5, 5, 0x32], Some(b"new"));
         change("split at the first digit", node, &[0x15], Some(b"new"));
-        change("split amid the prefix", node, &[5, 0x15], Some(b"new"));
+        change("split within the prefix", node, &[5, 0x15], Some(b"new"));
         change("split at the last digit", node, &[5, 5, 5 + 1], Some(b"new"));
         change("split by a key that ends", node, &[5, 5], Some(b"new"));
         change("split below a node", &beside(&[0x15]), &[5, 6], Some(b"new"));

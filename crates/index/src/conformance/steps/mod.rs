@@ -1,8 +1,8 @@
 //! What happens after each step of each change of a radix tree, and after each step of a read.
 //!
-//! A thread can be looked at after each of its steps (`media`); what it changes is small and of every kind
-//! (`changes`). There a crash may come (`crashes`), a reader (`readers`), or another writer (`writers`); and amid a
-//! read, a writer (`readers`, `turnover`).
+//! A thread can be looked at after each of its steps (`media`); what it changes is small and of every kind (`changes`).
+//! There a crash may come (`crashes`), a reader (`readers`), or another writer (`writers`); and during a read, a writer
+//! (`readers`, `turnover`).
 
 mod changes;
 mod crashes;

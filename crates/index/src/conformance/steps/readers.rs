@@ -1,4 +1,4 @@
-//! Readers amid a write, and a writer amid reads.
+//! Readers during a write, and a writer during reads.
 
 use super::{Step, Stepping, Steps, changes, with_hook};
 use crate::conformance::{ALL, Entries, options, visit as visit_index};
@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::ops::{Bound, ControlFlow};
 use std::rc::Rc;
 
-/// Keys that are looked for amid a change.
+/// Keys that are looked for during a change.
 const SOME: usize = 20;
 
 /// An index of its own, in memory only.
@@ -115,8 +115,8 @@ pub fn readers_see_no_half_of_a_write<I: OnHeap<Media = Stepping> + 'static>() {
     }
 }
 
-/// A key that is there all the while is found, by a get and by a scan both ways, whatever changes at
-/// whichever moment of the walk; and the key that changes has its old value or its new one.
+/// A key that is there throughout is found, by a get and by a scan both ways, whatever changes at whichever moment of
+/// the walk; and the key that changes has its old value or its new one.
 pub fn readers_find_what_is_there_all_the_while<I: OnHeap<Media = Stepping> + 'static>() {
     for change in changes() {
         let (before, after) = (&change.before, &change.after());

@@ -1,4 +1,4 @@
-//! Readers amid a walk, while slots that they come by are emptied and serve other keys.
+//! Readers during a walk, while slots that they come by are emptied and serve other keys.
 
 use super::Stepping;
 use super::readers::amid;

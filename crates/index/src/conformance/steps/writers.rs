@@ -1,4 +1,4 @@
-//! A writer amid a write.
+//! A writer during a write.
 
 use super::readers::index;
 use super::{Step, StepChange, Stepping, changes, with_hook, with_waits_hook};

@@ -309,7 +309,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a directory");
         let file = PoolFile::create(&folder.path().join("sparse")).expect("a file");
         let mut bytes = vec![0; LEN];
-        // Amid a piece, across two, at a piece's first and last byte, and the last byte of all, which ends no block.
+        // Inside a piece, across two, at a piece's first and last byte, and the last byte of all, which ends no block.
         let len = LEN - 100;
         for data in [
             5000..5100,

@@ -2,7 +2,7 @@
 //! served in between.
 //!
 //! I1 A walk shows each transaction whole or not at all: if a client has acted alone between two of its turns, it
-//!    begins anew; and after [`TRIES`] of these, as within `EXEC`, it is one turn, however long.
+//!    begins again; and after [`TRIES`] of these, as within `EXEC`, it is one turn, however long.
 
 use super::context::{Context, Done, Wrong, bounded};
 use super::glob;

@@ -144,7 +144,7 @@ fn a_flush_parts_no_group() {
     }
 }
 
-/// A block of uniques that is used up amid what is stored together is followed by another, reserved before.
+/// A block of uniques that is used up while items are stored together is followed by another, reserved before.
 #[test]
 fn uniques_are_reserved_for_all_of_them() {
     let index = Model::new();
