@@ -12,7 +12,7 @@ pub trait Head {
     fn ends_mut(&mut self) -> &mut PSlot;
 }
 
-/// An inner node of one kind. One whose bytes are zero, but for its head, has no children.
+/// An inner node of one kind. One whose bytes are zero, except for its head, has no children.
 pub trait Inner: Persistent {
     /// The kind.
     const KIND: Kind;

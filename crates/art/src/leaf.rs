@@ -6,8 +6,7 @@
 //! 16       key, then the value unless it is in the word
 //! ```
 //!
-//! I1 A published leaf never changes, but for the word of an eight-byte value and the pending field beside
-//!    it.
+//! I1 A published leaf never changes, except for the word of an eight-byte value and the pending field beside it.
 //! I2 While such a value may not be durable yet, `pending` holds the current generation's mark: set before
 //!    the value is stored, taken away after the fence, both under the lock on the leaf. A reader loads the
 //!    value, then the header; if it finds a mark it persists the line itself. A mark of an older generation

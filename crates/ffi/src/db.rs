@@ -60,9 +60,9 @@ pub unsafe extern "C" fn wollemi_check_version(major: u32, minor: u32) -> wollem
 /// Opens the database in the file `path`, as `options` say; NULL: with the defaults, so that it is created if it is not
 /// there. Close it by wollemi_close().
 ///
-/// One process at a time has a pool open, and that process once. After wollemi_close() of all of its handles, or kill -9,
-/// the next opening takes a millisecond, at whatever size (but for a database of level `disk` after a loss of power, which
-/// is built anew). Signals are not touched. A program that forks must not use the database in the child.
+/// One process at a time has a pool open, and that process once. After wollemi_close() of all of its handles, or kill
+/// -9, the next opening takes a millisecond, at whatever size (except for a database of level `disk` after a loss of
+/// power, which is built anew). Signals are not touched. A program that forks must not use the database in the child.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_open(
     path: *const c_char,

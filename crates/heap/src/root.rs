@@ -13,7 +13,7 @@
 //! ```
 //!
 //! I1 All of an entry but its link is durable before the link is stored: that store is the commit point.
-//! I2 An entry with a link does not change, but for the link's becoming null.
+//! I2 An entry with a link does not change, except for the link's becoming null.
 
 use crate::page::lock_across;
 use crate::recovery::Removal;

@@ -119,7 +119,7 @@ impl<'p> Parts<'p> {
         })
     }
 
-    /// Reads all parts, each in a thread of its own but for the first; what came of them, in their order. (Where the
+    /// Reads all parts, each in a thread of its own except for the first; what came of them, in their order. (Where the
     /// system refuses a thread, its part is read when the others are through.)
     ///
     /// # Errors
@@ -294,7 +294,7 @@ impl<'p> Reading<'p> {
     ///
     /// # Errors
     ///
-    /// As for [`Bulk::build`], but for those of the heap.
+    /// As for [`Bulk::build`], except for those of the heap.
     #[expect(clippy::should_implement_trait, reason = "it lends what it returns")]
     pub fn next(&mut self) -> Result<Option<Pair<'_>>, Error> {
         let Some((key, value)) = self.pairs.next()? else {

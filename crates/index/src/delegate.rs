@@ -1,4 +1,4 @@
-//! Delegation: an index that is another one but for a few operations.
+//! Delegation: an index that is another one except for a few operations.
 
 /// Implements operations of [`Index`](crate::Index) by those of a field, inside an implementation of it.
 ///

@@ -79,7 +79,7 @@ impl Walk {
         in_order && (opens || header.incarnation == self.incarnation)
     }
 
-    /// Goes behind a fragment that was looked at; the record that ends with it, but for one that was passed by.
+    /// Goes behind a fragment that was looked at; the record that ends with it, except for one that was passed by.
     pub(crate) fn pass(&mut self, fragment: &Fragment<'_>) -> Option<Whole> {
         self.incarnation = fragment.header.incarnation;
         let part = fragment.header.part;

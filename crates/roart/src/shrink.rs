@@ -399,7 +399,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
     }
 }
 
-/// What hangs in a node, but for one object.
+/// What hangs in a node, except for one object.
 fn remaining<'g, M: Media>(
     node: &Node<'g>,
     media: &'g M,

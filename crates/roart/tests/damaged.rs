@@ -139,10 +139,10 @@ fn open(path: &Path) -> Option<Roart<Hardware, Full>> {
     Some(index)
 }
 
-/// Each bit of what an index consists of is covered by a check: links (but for the mark, which readers
-/// settle), leaves' headers (but for the pending mark), keys and values, short pairs' key words (but for the
-/// mark), levels, prefixes. A leaf whose value is updated in place has no check of that value, and eight bits
-/// for its key: one flip in 256 there may stay unseen.
+/// Each bit of what an index consists of is covered by a check: links (except for the mark, which readers settle),
+/// leaves' headers (except for the pending mark), keys and values, short pairs' key words (except for the mark),
+/// levels, prefixes. A leaf whose value is updated in place has no check of that value, and eight bits for its key: one
+/// flip in 256 there may stay unseen.
 #[test]
 fn checks_find_every_flipped_bit() {
     let plan = Plan::from_env();

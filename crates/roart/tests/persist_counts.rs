@@ -364,7 +364,7 @@ fn non_temporal_publication_costs_the_same() {
     assert_eq!(rig.remove(&[1]), (1, 1));
 }
 
-/// Without entry compression the key byte is persisted ahead of the link, but for an N256, which keeps none.
+/// Without entry compression the key byte is persisted ahead of the link, except for an N256, which keeps none.
 #[test]
 fn without_entry_compression() {
     assert_eq!(

@@ -24,7 +24,7 @@ pub const HEAP: &[Forgiven] = &[
     Forgiven {
         site: "pool: opening",
         lacks: &[Fence],
-        why: "an opening, as its write-backs: whatever is fenced next makes up for it, but for what was stored before that",
+        why: "an opening, as its write-backs: whatever is fenced next makes up for it, except for what was stored before that",
     },
     Forgiven {
         site: "pool: end of pages at an opening",

@@ -51,8 +51,8 @@ pub(crate) struct Steered<R> {
     pub(crate) window: Option<Range<usize>>,
 }
 
-/// Runs `body` as the first logical thread, its operations one after the other but for the preemptions of a plan. The
-/// same seed gives the same run up to the first of them.
+/// Runs `body` as the first logical thread, its operations one after the other except for the preemptions of a plan.
+/// The same seed gives the same run up to the first of them.
 pub(crate) fn steered<R, F>(crash: &Crash, seed: u64, plan: Plan, body: F) -> Steered<R>
 where
     R: Send + 'static,

@@ -88,7 +88,7 @@ fn an_index_whose_writers_do_not_mend_has_half_a_split() {
     finds(unaccounted::<Marked>(), (1, KEYS), "after recovery, when");
 }
 
-/// Step 3: what was replaced is never given back; but for that, the step is right.
+/// Step 3: what was replaced is never given back; except for that, the step is right.
 #[test]
 fn an_index_that_retires_nothing_leaks() {
     finds(accounted::<Mended>(), (1, KEYS), "the heap's audit found");

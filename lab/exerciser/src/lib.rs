@@ -56,7 +56,7 @@ pub struct Settings {
     pub budget: Duration,
     /// No further round begins after this number of calls.
     pub calls: u64,
-    /// Where the pools are made. They are removed, but for one that fails.
+    /// Where the pools are made. They are removed, except for one that fails.
     pub directory: PathBuf,
     /// Makes the command that runs [`be_killed`] with the given text, for rounds that end by a kill; without it there
     /// are none.

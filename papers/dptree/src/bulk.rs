@@ -18,7 +18,7 @@ use pmem::{Link, Media, Purpose, persist_scope};
 /// How far leaves are filled, in sixteenths: later writes find room.
 const FILLED: usize = 15;
 
-/// What a build persists, but for the root.
+/// What a build persists, except for the root.
 const SITE: &str = "dptree: built of pairs";
 
 /// Leaves of a run.

@@ -5,7 +5,7 @@ use pmem::Media;
 /// The most partitions of a log.
 pub(crate) const MAX_PARTITIONS: usize = 64;
 
-/// How a DPTree is made and merged. The defaults are the paper's (§4.2, §4.4), but for the smaller log pages.
+/// How a DPTree is made and merged. The defaults are the paper's (§4.2, §4.4), except for the smaller log pages.
 ///
 /// What shapes persistent objects is fixed when the tree is created; `open` takes it from the pool and the rest from the
 /// options given to it.

@@ -14,7 +14,7 @@ trait Choice {
     fn options() -> Options;
 }
 
-/// The default ones: few merges, but for the suite's own.
+/// The default ones: few merges, except for the suite's own.
 struct Default;
 
 /// Small trees that are merged all the time, by the writers.

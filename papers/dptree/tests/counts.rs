@@ -112,7 +112,7 @@ fn a_write_costs_one_persist() {
     assert_eq!(cost(&rig, &insert(b"short2", &[7; 100])), (3, 2));
     rig.index.settle().expect("room");
     assert_eq!(rig.index.stats().middle, 0);
-    // In the base tree now: without the log, but for what must stay to say where a leaf ends.
+    // In the base tree now: without the log, except for what must stay to say where a leaf ends.
     let before = rig.media.counts().log.write_backs;
     assert_eq!(cost(&rig, &update(b"8 bytes1", b"bytes: 8")), (1, 1));
     assert_eq!(cost(&rig, &remove(b"8 bytes2")), (1, 1));

@@ -52,7 +52,7 @@ fn splits() {
         "seven of 13 move"
     );
     assert_eq!(insert(&rig, 7), (2, 2));
-    // Ascending keys leave the node full but for one, which moves.
+    // Ascending keys leave the node full except for one, which moves.
     let rig = rig_of_ascending(13);
     assert_eq!(
         insert(&rig, 13),

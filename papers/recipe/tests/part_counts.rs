@@ -246,7 +246,7 @@ fn cases_of_random_integers() {
             .entry(rig.cost(|index| index.insert(&key, VALUE)))
             .or_default() += 1;
     }
-    // Nodes begin with two children, but for the root, and only grow: their children tell what inserts there were.
+    // Nodes begin with two children, except for the root, and only grow: their children tell what inserts there were.
     let (mut n4, mut n16, mut n48, mut n256) = (0, 0, 0, 0);
     let (mut made, mut grown) = (0, 0);
     let root = rig.index().root();

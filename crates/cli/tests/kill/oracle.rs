@@ -9,7 +9,7 @@ use wollemi::Map;
 
 type State = Option<u64>;
 
-/// The states that each key may be in: one, but for keys with an operation in flight at a kill.
+/// The states that each key may be in: one, except for keys with an operation in flight at a kill.
 pub struct Oracle {
     keys: HashMap<(u8, u32), Vec<State>>,
 }

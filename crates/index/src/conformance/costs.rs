@@ -48,7 +48,7 @@ impl<I: OnHeap<Media = Counting>> Costs<I> {
     ///
     /// # Panics
     ///
-    /// If it writes a line back twice before one fence: a correct index may, but for nothing.
+    /// If it writes a line back twice before one fence: a correct index may do so, but gains nothing.
     pub fn cost(&self, operation: impl FnOnce(&I) -> Result<bool, Error>) -> Cost {
         let (counts, done) = self.counts(operation);
         assert!(done.expect("no error"), "nothing was changed");

@@ -1,4 +1,4 @@
-//! Key words: a short key, but for its first byte, and what becomes of its entry.
+//! Key words: a short key, except for its first byte, and what becomes of its entry.
 //!
 //! ```text
 //!  63                            8 7     5   4     3        2       1      0
@@ -7,8 +7,8 @@
 //! +-------------------------------+-------+---+--------+---------+------+------+
 //! ```
 //!
-//! *Count* is how many bytes there are, so that the words order as their keys do. The word of an entry that
-//! was never used is zero. *Parity* makes the number of bits that are set even, but for the mark.
+//! *Count* is how many bytes there are, so that the words order as their keys do. The word of an entry that was never
+//! used is zero. *Parity* makes the number of bits that are set even, except for the mark.
 
 /// The store of the entry is perhaps not durable.
 pub(crate) const MARK: u64 = 1;

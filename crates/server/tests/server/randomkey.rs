@@ -3,7 +3,7 @@
 use crate::support::{Client, Running};
 use std::collections::BTreeSet;
 
-/// Of two keys each comes within this many calls, but for a chance of 2^-200.
+/// Of two keys each comes within this many calls, except for a chance of 2^-200.
 const CALLS: usize = 200;
 
 fn picked(client: &mut Client, calls: usize) -> BTreeSet<String> {

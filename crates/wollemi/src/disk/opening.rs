@@ -60,7 +60,7 @@ pub(crate) fn has_log(path: &Path) -> bool {
     directory_of(path).join(manifest::NAME).exists()
 }
 
-/// Refuses to read a pool whose content is in its log, but for [a look](AfterPowerLoss::Look) at what is left.
+/// Refuses to read a pool whose content is in its log, except for [a look](AfterPowerLoss::Look) at what is left.
 pub(crate) fn refuse_unbuilt(path: &Path, pool: &PoolOptions) -> Result<(), Error> {
     if pool.after_power_loss == AfterPowerLoss::Look || !has_log(path) {
         return Ok(());

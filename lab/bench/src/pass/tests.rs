@@ -98,7 +98,7 @@ fn what_is_absent_is_absent() {
     assert!(matches!(pass(Step::Read, 1), Err(Error::Wrong(_))));
 }
 
-/// Holds all keys, and scans as far as asked but for the keys left out at the beginning and at the end.
+/// Holds all keys, and scans as far as asked except for the keys left out at the beginning and at the end.
 struct Cuts<'k> {
     keys: BTreeMap<&'k [u8], u64>,
     first: usize,

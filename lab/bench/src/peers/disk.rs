@@ -151,7 +151,7 @@ pub const FJALL: Durable = Durable {
     name: "fjall",
     setting: "journal written to the page cache by every operation (PersistMode::Buffer): survives a kill; writes are blind, and do \
         not tell what was there",
-    synced: "journal synced by every operation (PersistMode::SyncData); writes are blind, and do not tell what was there",
+    synced: "journal synced by every operation (PersistMode::SyncData); writes are blind, and do not return what was there",
     survives_kill: true,
     open: |directory, promise| {
         let database = or_failed!("fjall", Database::builder(directory.join("fjall")).open())?;
@@ -210,8 +210,8 @@ struct Lmdb {
 pub const LMDB: Durable = Durable {
     name: "lmdb",
     setting: "a transaction an operation, MDB_NOSYNC: written to the page cache, survives a kill; inserts and updates are blind, and \
-        do not tell what was there",
-    synced: "a transaction an operation, synced; inserts and updates are blind, and do not tell what was there",
+        do not return what was there",
+    synced: "a transaction an operation, synced; inserts and updates are blind, and do not return what was there",
     survives_kill: true,
     open: |directory, promise| {
         let env = lmdb(directory, promise)?;

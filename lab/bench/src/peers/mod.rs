@@ -36,8 +36,8 @@ pub fn setting(name: &str, promise: Promise) -> &'static str {
     match DURABLE.iter().find(|peer| peer.name == name) {
         Some(peer) if promise == Promise::Power => peer.synced,
         Some(peer) => peer.setting,
-        None if name == SKIP => "volatile; inserts are blind, and do not tell what was there",
-        None if name == SCC => "volatile; updates are blind, and do not tell what was there",
+        None if name == SKIP => "volatile; inserts are blind, and do not return what was there",
+        None if name == SCC => "volatile; updates are blind, and do not return what was there",
         None => "volatile",
     }
 }

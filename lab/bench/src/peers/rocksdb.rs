@@ -70,7 +70,7 @@ pub const ROCKSDB: Durable = Durable {
     name: "rocksdb",
     setting: "log written to the page cache by every operation (sync off): survives a kill; writes are blind, and do not tell what was \
         there",
-    synced: "log synced by every operation (sync on); writes are blind, and do not tell what was there",
+    synced: "log synced by every operation (sync on); writes are blind, and do not return what was there",
     survives_kill: true,
     open: |directory, promise| Ok(Box::new(RocksDb::open(&directory.join("rocksdb"), promise)?)),
 };

@@ -1,4 +1,4 @@
-//! The operations on nodes, each right but for the bug that is seeded.
+//! The operations on nodes, each right except for the bug that is seeded.
 
 use super::node::{Live, Node, PRESENT, USED, key_of, print_of};
 use super::subject::State;

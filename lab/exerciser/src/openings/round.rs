@@ -204,7 +204,7 @@ fn compare(db: &Db, image: &Image, changes: &Changes) -> Result<(), Wrong> {
 
 /// What a map must hold.
 enum Expected<'c> {
-    /// What the image has, but for these changes.
+    /// What the image has, except for these changes.
     Image(&'c Changes),
     /// The first keys up to this number, in a map that was made anew.
     Anew(usize),

@@ -16,7 +16,7 @@ use wollemi::{Durability, Error, OnDisk, Options};
 #[derive(Clone)]
 pub struct Left {
     pub medium: Medium,
-    /// The pool; a loss of power takes it, but for one that was closed.
+    /// The pool; a loss of power takes it, except for one that was closed.
     pub pool: Option<Image>,
 }
 

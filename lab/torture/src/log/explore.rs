@@ -12,8 +12,8 @@ use std::sync::Arc;
 ///
 /// # Errors
 ///
-/// What is wrong, after which crashes, and the seed of the history, which fails again alone, but for those of several
-/// threads, which are likely to.
+/// What is wrong, after which crashes, and the seed of the history, which fails again alone, except for those of
+/// several threads, which are likely to.
 pub fn torture(bounds: &Bounds) -> Result<Report, String> {
     bounds.explore(|report, seed| {
         let seen = HashSet::new();

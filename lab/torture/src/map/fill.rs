@@ -160,7 +160,7 @@ fn bytes_after(place: &[u8], map: &Map) -> BTreeSet<u8> {
     below.filter_map(|key| key.get(place.len()).copied()).collect()
 }
 
-/// The names of objects that are as they were, but for nodes of the largest kind.
+/// The names of objects that are as they were, except for nodes of the largest kind.
 fn unchanged(before: &Shape, after: &Shape) -> Vec<String> {
     let objects = before.objects.iter();
     let same = objects.filter(|(at, (name, _))| {

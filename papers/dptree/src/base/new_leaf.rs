@@ -7,7 +7,7 @@ use crate::root::tag;
 use heap::{Access, Error};
 use pmem::{Fault, Flushed, Link, Media, PersistBatch};
 
-/// A leaf that was made, but for what is volatile.
+/// A leaf that was made, except for what is volatile.
 #[derive(Debug)]
 pub(crate) struct NewLeaf {
     pub(crate) bits: Bits,

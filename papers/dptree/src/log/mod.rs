@@ -186,8 +186,8 @@ impl Log {
         self.partitions.iter().map(pages).sum::<usize>() * self.shape.page
     }
 
-    /// Empties a log that was merged: nothing leads to its pages any more, and they serve again, or are retired, but for
-    /// those whose head is damaged. (One fence.)
+    /// Empties a log that was merged: nothing leads to its pages any more, and they serve again, or are retired, except
+    /// for those whose head is damaged. (One fence.)
     pub(crate) fn drop_pages<M: Media>(&self, heap: &Access<M>, root: &Root, cache: &Cache) {
         heap.media().comes_to("merge: log emptied");
         heap.media().site("dptree: links of a merged log");

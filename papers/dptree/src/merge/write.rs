@@ -15,7 +15,7 @@ use pmem::{Link, Media, PersistBatch, Purpose, persist_scope};
 /// What media call the persists of this file.
 const SITE: &str = "dptree: written by a merge";
 
-/// A leaf of the new version, but for its metadata if it is an old one.
+/// A leaf of the new version, except for its metadata if it is an old one.
 #[derive(Debug)]
 pub(super) struct Written {
     /// Tagged with the new version.

@@ -28,10 +28,11 @@
 //! a marked slot makes it so). Between the steps of a modification a mark is the node's head; the next writer to the
 //! node completes it (`help`), after a crash as beside a writer that is slow. So there is no recovery.
 //!
-//! **Removed pairs.** A remove must go through in a full pool, so it is no delta: the head itself names, beside the chain's
-//! depth, the pair that was removed last. The next writer to the node first sets the pair's flag, which is durable before
-//! another head takes the place of the one that names it. A head is never the same twice, so a writer's compare-and-swap
-//! fails if anything has happened; but for the head of a leaf that has nothing, which may come again (`let_go`).
+//! **Removed pairs.** A remove must go through in a full pool, so it is no delta: the head itself names, beside the
+//! chain's depth, the pair that was removed last. The next writer to the node first sets the pair's flag, which is
+//! durable before another head takes the place of the one that names it. A head is never the same twice, so a writer's
+//! compare-and-swap fails if anything has happened; except for the head of a leaf that has nothing, which may come
+//! again (`let_go`).
 //!
 //! **What a chain keeps.** Everything that it has named until it is replaced, the records of pairs that were replaced or
 //! removed, too: a consolidation compares with their keys. A merge's mark keeps the node that was merged until the left

@@ -1,7 +1,7 @@
 //! Nodes as one load of their cell shows them, and what a key finds in the chain.
 //!
-//! I1 A chain is constant, but for the flags of pairs that its head, or one before it, has named as removed. So all that a
-//!    walk finds was there together when the head was loaded, or was removed since.
+//! I1 A chain is constant, except for the flags of pairs that its head, or one before it, has named as removed. So all
+//!    that a walk finds was there together when the head was loaded, or was removed since.
 //! I2 A mark lies on a base. What lies on a mark came after the modification was complete.
 //! I3 The depths of a chain's links descend.
 

@@ -43,7 +43,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         high: Option<&[u8]>,
         batch: &PersistBatch<'e, '_, M>,
     ) -> Result<(Draft<'e, 'a, PWord>, Draft<'e, 'a, Cell>), Error> {
-        // The base of a root with two children; a route is shorter, but for the bound.
+        // The base of a root with two children; a route is shorter, except for the bound.
         const ROOT: usize = 72;
         let len = ROOT + separator.len() + high.map_or(0, <[u8]>::len);
         let above = draft_to_fit(self.heap, len, batch, |_| PWord::new(0))?;

@@ -44,7 +44,7 @@ impl<M: Media> Clht<M> {
             false => return Ok(()),
         };
         if size.is_none() && place.depth == DEEPEST {
-            // All its keys have one hash, but for a few bits.
+            // All its keys have one hash, except for a few bits.
             return Ok(());
         }
         match self.close(&place)? {

@@ -261,7 +261,7 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// All that hangs there, but for one object.
+    /// All that hangs there, except for one object.
     pub(super) fn others<M: Media>(&self, media: &'g M, without: Link) -> (Link, Vec<Link>) {
         let mut children = Vec::new();
         self.each_child(media, 0..256, |_, link| {

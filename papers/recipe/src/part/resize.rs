@@ -45,7 +45,7 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// A durable copy of the place's node, with what hangs there but for one object, and what `hang` adds.
+    /// A durable copy of the place's node, with what hangs there except for one object, and what `hang` adds.
     fn persist_copy(
         &self,
         place: &Place<'a>,

@@ -1,7 +1,7 @@
 //! What all kinds of node have, and how they look to readers.
 //!
 //! I1 A node begins with its header and the slot of the key that ends at its level.
-//! I2 A child counts when its slot holds a link with its byte *and*, but for an N256, the node's own words name the
+//! I2 A child counts when its slot holds a link with its byte *and*, except in an N256, the node's own words name the
 //!    slot for that byte. A reader that has come to a slot through a commit word looks at the word again (`CommitWord`,
 //!    I3).
 //! I3 After a restart there is nothing to rebuild. The one volatile word of a node tells whether it was

@@ -1,7 +1,7 @@
 //! ART+CoW's N4 and N16: ART's, with partial keys and slots in parallel, sorted (WORT §3.6).
 //!
-//! I1 Partial keys never change. A slot goes on holding a link for its byte, but for one that a remove has
-//!    emptied because there was no memory for a copy; it stays empty.
+//! I1 Partial keys never change. A slot goes on holding a link for its byte, except for one that a remove has emptied
+//!    because there was no memory for a copy; it stays empty.
 
 use crate::adaptive::node::{Branch, Common, link_for, slot_fault};
 use art::{Inner, Kind, byte_at, with_byte};

@@ -1,8 +1,8 @@
 //! WORT's Table 1: write-backs an insert and the depth of leaves, for its three distributions of eight-byte
 //! keys.
 //!
-//! The paper inserts 128 M keys (2^27); here are 2^19, so the trees are one level of bytes lower, two of
-//! half-bytes, and but for that the same: a node on a level has as many children as on the next in the paper.
+//! The paper inserts 128 M keys (2^27); here are 2^19, so the trees are one level of bytes lower, two of half-bytes,
+//! and except for that the same: a node on a level has as many children as on the next in the paper.
 //!
 //! The paper's sparse keys, "uniformly distributed", are taken to be evenly spaced. Then each node of the
 //! lowest level has 8 keys, all leaves are at depth 7 in WORT, and an insert makes 2/15 of a node of three

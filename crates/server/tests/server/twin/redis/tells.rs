@@ -93,7 +93,7 @@ fn commands_are_described_as_rediss() {
     expect_described(&mut clients);
 }
 
-/// Commands and subcommands are listed by pattern as there, but for those that are not here.
+/// Commands and subcommands are listed by pattern as there, except for those that are not here.
 #[test]
 fn commands_are_listed_by_pattern_as_in_redis() {
     let (_real, _ours, mut clients) = both();
