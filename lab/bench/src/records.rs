@@ -62,9 +62,9 @@ fn flatten(name: &str, value: &Value, fields: &mut Vec<(String, String)>) {
         Value::String(text) => text.clone(),
         Value::Number(number) if number.is_f64() => short(number.as_f64().unwrap_or(f64::NAN)),
         Value::Array(all) => list(all),
-        Value::Object(parts) => match (field("median"), field("least"), field("most")) {
-            (Some(median), Some(least), Some(max)) if least < max => {
-                format!("{} ({}-{})", short(median), short(least), short(max))
+        Value::Object(parts) => match (field("median"), field("min"), field("max")) {
+            (Some(median), Some(min), Some(max)) if min < max => {
+                format!("{} ({}-{})", short(median), short(min), short(max))
             }
             (Some(median), ..) => short(median),
             _ if parts.contains_key("max_us") => list(value["max_us"].as_array().map_or(&[], Vec::as_slice)),
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn what_differs_is_a_column() {
         let record = |engine: &str, median: f64| {
-            let mops = json!({ "median": median, "least": 1.0, "most": 3.0 });
+            let mops = json!({ "median": median, "min": 1.0, "max": 3.0 });
             json!({ "engine": engine, "keys": 5, "mops": mops, "nothing": null, "record": "throughput" })
         };
         let conditions = json!({ "record": "conditions", "machine": { "cores": 2 } });

@@ -7,9 +7,9 @@ use serde::Serialize;
 pub struct Summary {
     /// The middle round, or the mean of the two in the middle.
     pub median: f64,
-    /// The least round.
-    pub least: f64,
-    /// The greatest round.
+    /// The smallest round.
+    pub min: f64,
+    /// The largest round.
     pub max: f64,
 }
 
@@ -18,11 +18,11 @@ impl Summary {
     pub fn of(rounds: impl IntoIterator<Item = f64>) -> Option<Summary> {
         let mut rounds: Vec<f64> = rounds.into_iter().collect();
         rounds.sort_by(f64::total_cmp);
-        let (&least, &max) = (rounds.first()?, rounds.last()?);
+        let (&min, &max) = (rounds.first()?, rounds.last()?);
         let (low, high) = (rounds[(rounds.len() - 1) / 2], rounds[rounds.len() / 2]);
         Some(Summary {
             median: (low + high) / 2.0,
-            least,
+            min,
             max,
         })
     }

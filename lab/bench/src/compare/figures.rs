@@ -144,7 +144,7 @@ pub(super) mod tests {
             figures.note(Operation::Get, OURS, sample(ours));
             figures.note(Operation::Get, "peer", sample(peer));
         }
-        let summary = |median, least, max| Summary { median, least, max };
+        let summary = |median, min, max| Summary { median, min, max };
         let ratios: Vec<_> = figures.ratios().collect();
         assert_eq!(ratios, [(Operation::Get, "peer", summary(3.0, 2.0, 4.0))]);
         assert_eq!(

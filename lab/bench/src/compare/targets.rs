@@ -88,7 +88,7 @@ pub fn verdicts(all: &[Compared]) -> Vec<Verdict> {
             let bytes = compared.space.reserved as f64 / compared.keys as f64;
             let measured = Summary {
                 median: bytes,
-                least: bytes,
+                min: bytes,
                 max: bytes,
             };
             let target = format!("{kind}: bytes a key, at most");
