@@ -148,7 +148,7 @@ pub fn transactions_lose_nothing(directory: &Path) {
         );
         // One thread alone has no conflicts, and neither has an engine with one writer at a time.
         let alone = case["threads"] == 1 || case["engine"] == "redb" || case["engine"] == "lmdb";
-        let max = case["conflicts_per_1000"]["most"].as_f64();
+        let max = case["conflicts_per_1000"]["max"].as_f64();
         assert!(!alone || max == Some(0.0), "{case}");
     }
     let about = objects.iter().filter(is("about")).map(|about| &about["engine"]);
