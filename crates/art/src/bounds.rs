@@ -1,4 +1,4 @@
-//! How what a scan meets lies to the scan's bounds.
+//! The position of nodes and keys relative to a scan's bounds.
 //!
 //! Along a bound the walk compares strings and leaves out what lies outside; everywhere else it compares
 //! nothing.

@@ -1,4 +1,4 @@
-//! What nodes under construction link to, for designs that make all new objects durable by one fence.
+//! The children of nodes under construction, for designs that make all new objects durable by one fence.
 
 use crate::{Kind, Tagged, child_tag};
 use pmem::{Draft, Erased, Flushed, Link, PSlot, Persisted, Persistent};

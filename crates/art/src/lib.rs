@@ -1,4 +1,4 @@
-//! What persistent radix nodes share, without any order of persists.
+//! The common parts of persistent radix nodes, without any order of persists.
 //!
 //! A radix tree branches on one byte of the key at a node's *level*, the byte's position counted from the
 //! key's start. A node at level L stands for all keys that begin with the same L bytes; a key of exactly L

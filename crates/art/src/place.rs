@@ -1,4 +1,4 @@
-//! Where a write of a ROWEX tree takes place: found without locks, and looked at again under them.
+//! The place of a write in a ROWEX tree: found without locks, and validated under them.
 
 use pmem::{Link, Locked, Media, PSlot};
 

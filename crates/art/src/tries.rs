@@ -1,4 +1,4 @@
-//! How often a writer looks again for what other writers move.
+//! Bounded retries of a writer whose target other writers move.
 
 use pmem::{GenerationLock, Media};
 

@@ -1,4 +1,4 @@
-//! How a command ends: its exit code, and what it says on the standard error stream.
+//! The end of a command: its exit code, and its message on the standard error stream.
 
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What the server says while it runs, on the standard error stream: one line an event, as text or as JSON.
+//! The server's log on the standard error stream: one line per event, as text or as JSON.
 
 mod lines;
 

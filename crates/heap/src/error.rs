@@ -1,4 +1,4 @@
-//! What the heap can fail with.
+//! The heap's errors.
 
 use pmem::{Fault, pool};
 

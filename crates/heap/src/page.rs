@@ -1,4 +1,4 @@
-//! What the heap knows of one page. All of it lives in DRAM and is made anew after a restart.
+//! The heap's state of one page. It lives in DRAM and is rebuilt after a restart.
 //!
 //! ```text
 //!           carve                       last chunk freed

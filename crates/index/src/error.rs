@@ -1,4 +1,4 @@
-//! What an operation can fail with.
+//! The errors of an operation.
 
 use crate::{MAX_KEY, MAX_VALUE};
 

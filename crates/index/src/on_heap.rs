@@ -1,4 +1,4 @@
-//! What an index on a heap implements, and how the contract follows from it.
+//! The trait that an index on a heap implements, from which the contract follows.
 //!
 //! The limits on keys and values, and the second try of a write that found the pool full while recovery was still
 //! looking for room, are the same for all of them.

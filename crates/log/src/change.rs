@@ -1,4 +1,4 @@
-//! What a record says.
+//! The content of a record: its changes.
 
 use crate::Error;
 

@@ -1,4 +1,4 @@
-//! What can be wrong with a log.
+//! The log's errors.
 
 use crate::segment::VERSION;
 use crate::{DiskError, Lsn};

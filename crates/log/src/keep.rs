@@ -1,4 +1,4 @@
-//! What is kept of the log: its beginning, scans that hold it, and its limit.
+//! The part of the log that is kept: its beginning, scans that hold it, and its limit.
 
 use crate::log::lock;
 use crate::lsn::Geometry;

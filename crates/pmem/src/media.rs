@@ -1,4 +1,4 @@
-//! What a persistent memory is to the rest of the project: stores, write-backs and fences.
+//! The interface to persistent memory: stores, write-backs and fences.
 //!
 //! Every persistent store, compare-and-swap, non-temporal store, write-back and fence goes through a
 //! [`Media`], with its call site known through `#[track_caller]`. The machine itself ([`Hardware`]) compiles to

@@ -1,4 +1,4 @@
-//! What differs between operating systems: a file for each, with the same items.
+//! The differences between operating systems: a file for each, with the same items.
 //!
 //! | | Linux | macOS |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! What each thread has written back and stored since its last fence, for media that look at distinct lines.
+//! Each thread's write-backs and stores since its last fence, for media that look at distinct lines.
 //!
 //! A line written back twice before one fence reaches the memory once at best, and lines of one block of 256 bytes,
 //! the unit of Optane's medium, are written together. Each media that wants to know keeps a [`Recent`]; the lists

@@ -1,4 +1,4 @@
-//! What a write has at hand. What it does: `locate`, `write`, `edit_inline`, and for what they build, `subtree`.
+//! A write's context. Its steps are in `locate`, `write` and `edit_inline`, and building in `subtree`.
 
 use crate::node::Node;
 use crate::{Roart, Variant};

@@ -1,4 +1,4 @@
-//! What `stats` and the metrics count. Each worker counts for itself; a reader adds up.
+//! The counters of `stats` and the metrics. Each worker counts for itself; a reader sums them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! What keeps the server from running.
+//! The errors that keep the server from running.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! What the database can fail with.
+//! The database's errors.
 
 use crate::IndexKind;
 use crate::files_error::FilesError;

@@ -1,4 +1,4 @@
-//! What can be wrong with the files beside a pool.
+//! The errors of the files beside a pool.
 
 use crate::stream::StreamError;
 

@@ -1,4 +1,4 @@
-//! How a database is opened.
+//! Options for opening a database.
 
 use crate::disk::opening::Settings;
 use crate::disk::rebuild::{OnRebuild, Rebuilding};

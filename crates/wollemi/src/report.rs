@@ -1,4 +1,4 @@
-//! What a database tells about itself. Everything here serializes.
+//! Reports of a database: statistics, checks, descriptions. Everything here serializes.
 
 use index::{Faults, Merges};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! What runs are made with, and when.
+//! The build and the time of a run.
 
 use serde::Serialize;
 

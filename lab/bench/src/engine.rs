@@ -1,4 +1,4 @@
-//! What a workload is run against: one of our indexes, or a peer.
+//! The engine that a workload runs against: one of our indexes, or a peer.
 //!
 //! Calls are indirect, as an embedded database with maps of several kinds makes them: one for each call of ours in `run`, which
 //! knows that its engine is ours, and of a peer in `compare`; two of ours there (the engine's, then the index's), so that what

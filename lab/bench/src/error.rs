@@ -1,4 +1,4 @@
-//! What a measurement can fail with.
+//! The errors of a measurement.
 
 /// Why there is no measurement.
 #[derive(Debug, thiserror::Error)]

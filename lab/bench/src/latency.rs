@@ -1,4 +1,4 @@
-//! How long calls took, and when.
+//! The latencies of calls, by time.
 //!
 //! What is noted of a call contains a reading of the clock ([`clock_ns`]), the end of the first and the beginning of
 //! the second.

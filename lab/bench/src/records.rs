@@ -1,4 +1,4 @@
-//! What commands print: records, each as a line of JSON for programs, or in tables of the same fields for people.
+//! The output of commands: records, each as a line of JSON for programs, or in tables of the same fields for people.
 //!
 //! A table is of the records of one kind (`record`, where they have it): a column a field, or a row a
 //! field, where the former would be too wide and the latter is less so. What is the same in all of them stands below it.

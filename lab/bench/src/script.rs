@@ -1,4 +1,4 @@
-//! What a pass does, step by step, made before anything is timed.
+//! The steps of a pass, made before anything is timed.
 //!
 //! I1 A script is right however its threads' shares interleave: a thread reads keys that were loaded or that it has
 //!    itself inserted before, and removes only keys of its own; keys that it is to miss are inserted by none.

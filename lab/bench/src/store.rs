@@ -1,4 +1,4 @@
-//! Where an index under test lives: a heap in a fresh pool, of the media that a run asks for.
+//! The place of an index under test: a heap in a fresh pool, of the media that a run asks for.
 
 use crate::Error;
 use heap::Heap;

@@ -1,4 +1,4 @@
-//! What the histories have reached: operations, changes of the structure's shape, repairs after crashes.
+//! Coverage of the histories: operations, changes of the structure's shape, repairs after crashes.
 //!
 //! A change of shape is what an operation has made of the objects that there are: those that are gone, and those that
 //! are new. It is read off the structure before and after each operation, in a run of the history's own, of one thread,

@@ -1,4 +1,4 @@
-//! How logical threads have met: which words two of them have touched, in which orders, and how often one was stopped
+//! Meetings of logical threads: which words two of them have touched, in which orders, and how often one was stopped
 //! during an operation so that another could go on.
 //!
 //! Two accesses of a word meet where they are by different threads, one after the other with none to that word between

@@ -1,4 +1,4 @@
-//! What subjects on a heap share: opening and recovering it, its accounts, and its objects by their names.
+//! Common parts of subjects on a heap: opening and recovering it, its accounts, and its objects by their names.
 
 use crate::Crash;
 use crate::coverage::Shape;

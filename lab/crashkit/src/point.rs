@@ -1,4 +1,4 @@
-//! Where logical threads may be switched, and what they are about to do there.
+//! The points at which logical threads may be switched, and what they are about to do there.
 
 use crate::log::Site;
 

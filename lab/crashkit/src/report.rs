@@ -1,4 +1,4 @@
-//! What was explored, and what was found.
+//! The report: what was explored, and what was found.
 
 mod diagram;
 

@@ -1,4 +1,5 @@
-//! What is tested: a persistent structure, its sequential specification, and how to judge what a crash left of it.
+//! The subject of a test: a persistent structure, its sequential specification, and how to judge what a crash left of
+//! it.
 
 use crate::coverage::Shape;
 use crate::{Crash, Forgiven, Random};

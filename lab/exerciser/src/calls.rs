@@ -1,4 +1,4 @@
-//! How often each function, or each command of the server, was called.
+//! Counts of the calls of each function, or of each command of the server.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What a process that is going to be killed writes down: how many of its calls each thread has seen answered, and
-//! which of them were refused. The files are the page cache's, which outlives the process.
+//! The ledger of a process that is going to be killed: how many of its calls each thread has seen answered, and which
+//! of them were refused. The files are the page cache's, which outlives the process.
 
 use crate::worker::Outcome;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! What a thread knows of its own keys.
+//! A thread's knowledge of its own keys.
 //!
 //! Values are made of a stamp and a length, so that the truth about a key is a few words however long its value is.
 

@@ -1,5 +1,5 @@
-//! What of Wollemi is tortured: subjects of the crash-testing kit (`wollemi-crashkit`) and the histories that they are
-//! put to.
+//! Wollemi's structures as subjects of the crash-testing kit (`wollemi-crashkit`) and the histories that they are put
+//! to.
 //!
 //! | file | idea |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What can be chosen.
+//! A DPTree's options.
 
 use pmem::Media;
 

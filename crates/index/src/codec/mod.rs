@@ -1,4 +1,4 @@
-//! How indexes that were made for keys and values of eight bytes hold any others.
+//! The codec by which indexes for keys and values of eight bytes hold any others.
 //!
 //! A key of eight bytes with a value of eight bytes stands in place, as two words (the papers' entries). Any other pair is
 //! a [record](RecordRef) of its own, to which the index has a link.

@@ -1,4 +1,4 @@
-//! What one operation costs: its write-backs and fences, exactly.
+//! The cost of one operation: its write-backs and fences, exactly.
 //!
 //! An operation's cost depends on the structure alone, so a test builds one and asserts both numbers. The heap's own
 //! persists (one write-back and one fence for each page taken) are counted apart. A non-temporal store counts as the

@@ -1,4 +1,4 @@
-//! How much to do, and where the randomness comes from.
+//! The amount of work, and the source of randomness.
 
 use std::hash::{BuildHasher, RandomState};
 

@@ -1,5 +1,4 @@
-//! What published implementations got wrong about restarts, locks and memory, each as a property of an index on a
-//! heap.
+//! Mistakes of published implementations about restarts, locks and memory, each as a property of an index on a heap.
 
 use super::store::{Entries, Store, options};
 use super::{Plan, settled};

@@ -1,4 +1,4 @@
-//! What can be wrong with a pool.
+//! The errors of a pool.
 
 use super::header::VERSION;
 use std::io;

@@ -1,4 +1,4 @@
-//! What a pool is asked to be, and what it says of itself.
+//! A pool's options, and its properties.
 
 use super::ErrorKind;
 use std::fmt;

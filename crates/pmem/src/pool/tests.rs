@@ -1,4 +1,4 @@
-//! What holds for every pool, with a file or without.
+//! Properties of every pool, with a file or without.
 
 mod bad;
 mod files;

@@ -1,4 +1,4 @@
-//! What can be wrong with an inline leaf array.
+//! The check of an inline leaf array.
 
 use super::shape::Shape;
 use super::word::{self, KeyWord};

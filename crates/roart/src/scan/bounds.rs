@@ -1,4 +1,4 @@
-//! How subtrees and keys lie to the bounds of a scan.
+//! The position of subtrees and keys relative to the bounds of a scan.
 
 use crate::inline::Words;
 use crate::inline::word::{KeyWord, LONGEST};

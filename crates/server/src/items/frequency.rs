@@ -1,4 +1,5 @@
-//! How often keys were asked for lately, roughly: a sketch of fixed size (TinyLFU's, a count-min sketch that ages).
+//! An estimate of how often keys were asked for lately: a sketch of fixed size (TinyLFU's, a count-min sketch that
+//! ages).
 //!
 //! A key's hash chooses a line of the processor's caches, and four counters of four bits in it; its estimate is the
 //! least of the four. Each line ages by itself: when enough was counted there, all its counters are halved.

@@ -1,4 +1,4 @@
-//! How many files the process may have open.
+//! The limit on files that the process may have open.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

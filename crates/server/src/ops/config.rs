@@ -1,4 +1,4 @@
-//! How the server is set up.
+//! The server's configuration.
 
 use crate::Error;
 use crate::items::store::{BATCH, ENOUGH};

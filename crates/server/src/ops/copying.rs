@@ -1,4 +1,4 @@
-//! Where backups go, and how far one is.
+//! The path of backups, and the progress of the current one.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

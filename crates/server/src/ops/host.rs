@@ -1,4 +1,4 @@
-//! What the program around a server does for it.
+//! The interface of the program around a server.
 
 use crate::ops::config::Config;
 use crate::ops::copying::{BackupTo, Copying};

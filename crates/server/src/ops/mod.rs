@@ -1,4 +1,4 @@
-//! How the server is set up and watched, and what it does besides serving.
+//! Operating the server: configuration, monitoring, and work besides serving.
 //!
 //! | module       | what it holds                               |
 //! |--------------|---------------------------------------------|

@@ -1,4 +1,4 @@
-//! What all workers share, and what each has to itself.
+//! State that all workers share, and each worker's own.
 
 use crate::Error;
 use crate::counters::{Counter, Counters};

@@ -1,5 +1,5 @@
-//! What is done for all items, a few keys at a time: counting them once, and the sweep, which removes dead items that
-//! no client asks for.
+//! Work on all items, a few keys at a time: counting them once, and the sweep, which removes dead items that no client
+//! asks for.
 //!
 //! The sweep goes round all keys without end. Between two steps it pauses, unless it is finding much; so that it takes
 //! a small share of one thread where nothing dies, and keeps up where much does.

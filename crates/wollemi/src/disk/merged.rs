@@ -1,5 +1,5 @@
-//! What a map held at its last checkpoint: its runs of all levels, merged; of two statements of a key the one of the later
-//! level counts.
+//! A map's content at its last checkpoint: its runs of all levels, merged; of two statements of a key the one of the
+//! later level counts.
 
 use crate::disk::manifest::{MapRuns, Run};
 use crate::disk::rebuild::{Progress, STRIDE};

@@ -1,4 +1,4 @@
-//! What an opening makes of a pool, its log and its checkpoint.
+//! Opening a pool with its log and its checkpoint.
 //!
 //! | there is                                   | what happens                                                        |
 //! |--------------------------------------------|---------------------------------------------------------------------|

@@ -1,4 +1,4 @@
-//! What the list becomes: a type with a value for each entry.
+//! The type that the list defines: `IndexKind`, with a value for each entry.
 
 use super::{ENTRIES, IndexKind};
 use heap::{Root, Tracers};

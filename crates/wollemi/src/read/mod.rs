@@ -1,4 +1,4 @@
-//! How maps are read: by the key, in order, and as they were.
+//! Reading maps: by key, in order, and as they were at a moment.
 //!
 //! | module     | what it holds                                              |
 //! |------------|------------------------------------------------------------|

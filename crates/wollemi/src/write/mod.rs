@@ -1,4 +1,4 @@
-//! How maps change: every change of a key goes through [`guarded`], alone or as one of a commit.
+//! Changing maps: every change of a key goes through [`guarded`], alone or as one of a commit.
 //!
 //! | module          | what it holds                                                                    |
 //! |-----------------|----------------------------------------------------------------------------------|

@@ -1,4 +1,4 @@
-//! What a transaction has read, and whether it still holds.
+//! A transaction's reads, and the check that they still hold.
 //!
 //! I1 The version of a stripe is noted before a key of it is read.
 //! I2 A range is noted as far as it was read, with all that the index had there.

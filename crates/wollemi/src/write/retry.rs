@@ -1,4 +1,4 @@
-//! How often a transaction is run, and how long it pauses between two runs.
+//! The retry policy: how often a transaction is run, and how long it pauses between two runs.
 
 use crate::write::store::Store;
 use crate::{Error, Media};

@@ -1,4 +1,4 @@
-//! What writes of all maps of a database pass, and a map's index as those behind it see it.
+//! The stations that writes of all maps of a database pass, and a map's index as the code behind them sees it.
 
 use crate::write::active::Active;
 use crate::write::before_images::BeforeImages;

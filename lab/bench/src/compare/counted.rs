@@ -1,4 +1,4 @@
-//! What our index's writes persist: counted by themselves, lest counting slows what is timed.
+//! The persists of our index's writes, counted in runs of their own, since counting would slow timed runs.
 
 use super::rounds::{Operation, ycsb_a};
 use crate::Error;

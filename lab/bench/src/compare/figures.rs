@@ -1,4 +1,4 @@
-//! What the rounds gave, by operation and engine.
+//! The results of the rounds, by operation and engine.
 
 use super::rounds::Operation;
 use crate::latency::Latencies;

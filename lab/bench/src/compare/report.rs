@@ -1,4 +1,4 @@
-//! What is printed of the rounds.
+//! The report of the rounds.
 
 use super::counted::Persists;
 use super::figures::Done;

@@ -1,4 +1,4 @@
-//! What level `disk` costs where no write waits: eventual writes, and gets, beside level `process`.
+//! The cost of level `disk` where no write waits: eventual writes, and gets, beside level `process`.
 
 use super::Plan;
 use super::ours::Ours;

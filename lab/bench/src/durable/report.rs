@@ -1,4 +1,4 @@
-//! What is printed.
+//! The report.
 
 use super::Plan;
 use crate::machine::Machine;

@@ -1,4 +1,4 @@
-//! What checkpoints cost: writes beside one, and bytes written for each that was given.
+//! The cost of checkpoints: writes beside one, and bytes written for each that was given.
 
 use super::Plan;
 use super::ours::Ours;

@@ -1,4 +1,4 @@
-//! What keys look like, and how they are made.
+//! The kinds of keys, and their generation.
 
 use super::Keys;
 use crate::random::{Random, mix, permute};

@@ -1,4 +1,4 @@
-//! What a miss takes on this memory, over as many bytes as the index under test and on pages of a kind.
+//! The time of a cache miss on this memory, over as many bytes as the index under test and on pages of a kind.
 //!
 //! I1 Every calibration begins with the caches in the same state, whatever ran before it: all of the memory has been read
 //!    once, in order.

@@ -1,4 +1,4 @@
-//! What a thread has done, and whether it found what it should have.
+//! A thread's operations, and whether their results were right.
 
 use crate::engine::Scanned;
 use crate::script::Last;

@@ -1,4 +1,4 @@
-//! That loops do what is due, when it is due, and look at what they find.
+//! Loops do what is due, when it is due, and check their results.
 
 use super::*;
 use crate::engine::Scanned;

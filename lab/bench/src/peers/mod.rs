@@ -1,4 +1,4 @@
-//! What people use today, as engines in the same loop as ours.
+//! Today's alternatives, as engines in the same loop as ours.
 //!
 //! Each of those that keep data is set to what our level `process` promises, as near as it can be: what an operation
 //! has returned from survives `kill -9`, by being in the page cache, and no disk is waited for. Every operation is a

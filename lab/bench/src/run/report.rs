@@ -1,4 +1,4 @@
-//! What a run prints of each workload.
+//! A run's report of each workload.
 
 use super::RunArgs;
 use super::measure::{Measured, Phase};

@@ -1,4 +1,4 @@
-//! That what `bench run` reports is what was done.
+//! `bench run` reports what was done.
 
 mod counts;
 

@@ -1,4 +1,4 @@
-//! What the rounds gave, for people and as JSON.
+//! The results of the rounds, for people and as JSON.
 
 use super::started::{OURS, Started};
 use super::words::{Operation, Protocol};

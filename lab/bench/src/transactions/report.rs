@@ -1,4 +1,4 @@
-//! What the rounds gave, for people and as JSON.
+//! The results of the rounds, for people and as JSON.
 
 use super::measure::Sample;
 use super::{Case, TransactionsArgs, ours};

@@ -1,4 +1,4 @@
-//! What is durable, and what may be.
+//! The disk's content: what is durable, and what may be.
 
 use crate::Random;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! What comes after a crash: recovery and a few operations, a run of its own up to the next crash.
+//! The continuation after a crash: recovery and a few operations, a run of its own up to the next crash.
 
 use super::image::{At, strategies};
 use super::walk::Place;

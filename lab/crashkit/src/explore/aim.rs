@@ -1,4 +1,4 @@
-//! Where a hunt kills the process: in the middle of work that random kills would rarely hit.
+//! The places where a hunt kills the process: in the middle of work that random kills would rarely hit.
 //!
 //! Of all lines of source that store something each is as likely to be drawn, however often it stores: a flip that
 //! comes once in a hundred operations as often as an entry of a log. What follows a kill there starts from that store,

@@ -1,4 +1,4 @@
-//! What a hunt asks of an explorer: a mutant's walks along a history that has run.
+//! An explorer's part in a hunt: a mutant's walks along a history that has run.
 
 use super::aim::{self, Persisted};
 use super::{Explorer, Run, Settings, again};

@@ -1,4 +1,4 @@
-//! How to explore.
+//! Settings of an exploration.
 
 use crate::Mutant;
 use crate::model::Model;

@@ -1,4 +1,4 @@
-//! What a history reaches, seen by one thread that carries it out once more.
+//! The structure modifications that a history reaches, found by one thread that carries it out once more.
 
 use super::Explorer;
 use super::carry::create;

@@ -1,4 +1,4 @@
-//! What passes through the media: each call of the structure under test touches or saves its line, and is written down.
+//! The calls of the media: each call of the structure under test touches or saves its line, and is logged.
 
 use super::{Crash, Does, MAX_TURNS, Point};
 use crate::log::{Event, Named, Site, Store, What};

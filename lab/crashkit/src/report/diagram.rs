@@ -1,4 +1,4 @@
-//! What the logical threads of a failing history did, step by step: the steps that matter, one line each.
+//! A diagram of a failing history: the steps of its logical threads that matter, one line each.
 //!
 //! A step matters if it is the beginning or the answer of an operation, a store or a load of a word that one thread
 //! stores and another touches meanwhile, or the fence after it. Steps are shown from the beginning of the earliest

@@ -1,4 +1,4 @@
-//! What a recovered map holds, compared with its model; and writes to it.
+//! The judge of a recovered map: compares it with its model, and writes to it.
 
 use super::{Op, WordMap, pairs};
 use crate::choose::Random;

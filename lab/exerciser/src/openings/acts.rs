@@ -1,4 +1,4 @@
-//! What a thread does beside recovery, and what that changes.
+//! The acts of a thread beside recovery, and their changes.
 
 use super::image::Image;
 use crate::calls::Calls;

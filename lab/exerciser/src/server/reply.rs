@@ -1,4 +1,4 @@
-//! What a server answers, of either protocol, and what it has to answer.
+//! A server's answers, of either protocol, and the expected ones.
 //!
 //! Answers are compared byte for byte, except for what the clock, the server or another user decides: lifetimes left,
 //! uniques, and the keys of other users in a listing.

@@ -1,4 +1,4 @@
-//! What a server holds once it has been started again: all that was answered, and of what was not a beginning.
+//! The server's content after a restart: everything acknowledged, and a prefix of the rest.
 
 use super::reply::{Reply, Sent, shown};
 use super::step::Step;

@@ -1,4 +1,4 @@
-//! What a user knows of its own keys.
+//! A user's knowledge of its own keys.
 
 use crate::keys::Shape;
 use crate::random::Random;

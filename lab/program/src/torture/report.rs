@@ -1,4 +1,4 @@
-//! What `torture` says: a table, the mutants, the counterexamples; or a line of JSON for each.
+//! The output of `torture`: a table, the mutants, the counterexamples; or a line of JSON for each.
 
 use super::target::Target;
 use crashkit::coverage::Coverage;

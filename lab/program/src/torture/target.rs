@@ -1,4 +1,4 @@
-//! What can be tortured, by its name on the command line.
+//! The targets of torture, by their names on the command line.
 
 use ::torture::batches::Batches;
 use crashkit::blobs::Blobs;

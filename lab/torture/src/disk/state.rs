@@ -1,4 +1,4 @@
-//! What a database holds.
+//! A database's content.
 
 use crashkit::Random;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What processes do: writes of every kind, reads, checkpoints, syncs.
+//! The steps of processes: writes of every kind, reads, checkpoints, syncs.
 
 use super::notes::Trouble;
 use super::process::{MAPS, OTHER, Process, Then, lock};

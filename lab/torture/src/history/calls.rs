@@ -1,4 +1,4 @@
-//! What is done to the operations of a history when they are made: some become scans, and some go together.
+//! Changes to the operations of a new history: some become scans, and some go together.
 //!
 //! Neither takes of the numbers that the others are made of: a history without them is what it was before there were any.
 

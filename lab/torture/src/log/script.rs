@@ -1,4 +1,4 @@
-//! What a history does, and notes of the answers it got.
+//! The steps of a history, and notes of the answers it got.
 
 use super::truth::{BEGIN, Content, LONGEST, Trouble, Truth, Written};
 use crashkit::Random;

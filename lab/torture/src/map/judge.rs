@@ -1,4 +1,4 @@
-//! What a recovered index holds, compared with what it should; and a few writes to it.
+//! The judge of a recovered index: compares its content with the allowed ones, and writes to it.
 
 use super::{Bytes, LiveIndex, Map, OfIndex, Op, shown};
 use crashkit::{Random, Verdict};

@@ -1,4 +1,4 @@
-//! What is done with a map: the operations and their sequential specification.
+//! The operations on a map and their sequential specification.
 
 use super::scan::Scan;
 use super::{Bytes, Map, shown};

@@ -1,4 +1,4 @@
-//! Where walks go.
+//! The targets of walks.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! Where a write happens: the way down, and the locks at its end.
+//! Locating a write: the way down, and the locks at its end.
 
 use super::link::is_node;
 use super::node::{Found, Held, NodeRef, descend};

@@ -1,4 +1,4 @@
-//! How P-ART's nodes look to readers.
+//! P-ART's nodes as readers see them.
 //!
 //! A reader takes the level from the node and skips whatever lies between: so a prefix that does not fit harms no
 //! reader ("a read … compares level field with the sum of the depth and the prefix length …; if there is a mismatch,

@@ -1,4 +1,4 @@
-//! What WOART and ART+CoW share: adaptive nodes, and the writes to them.
+//! The common parts of WOART and ART+CoW: adaptive nodes, and the writes to them.
 //!
 //! Both are ART (nodes of 4, 16, 48 and 256 children, path compression) made failure-atomic. They keep the
 //! same N48 and

@@ -1,4 +1,4 @@
-//! What all kinds of node have, and how they look to readers.
+//! The common parts of all kinds of node, and their view for readers.
 //!
 //! I1 A node begins with its header and the slot of the key that ends at its level.
 //! I2 A child counts when its slot holds a link with its byte *and*, except in an N256, the node's own words name the

@@ -1,4 +1,4 @@
-//! How many items there are, with those dead ones that no command and no sweep has met yet.
+//! The number of items, including dead ones that no command and no sweep has met yet.
 //!
 //! A pool does not say how many keys a map holds. So the keys are counted once, in order and a step at a time, beside
 //! the writers, and edits keep the number up.

@@ -1,4 +1,4 @@
-//! What the items of all databases take together, and which of them are asked for.
+//! The memory of the items of all databases together, and which of them are asked for.
 
 use crate::items::access::hash;
 use crate::items::frequency::Sketch;

@@ -1,4 +1,4 @@
-//! What a command has at hand: its connection's state, the database, the reply.
+//! A command's context: its connection's state, the database, the reply.
 
 use super::reply::Reply;
 use super::transaction::{Queue, Watched};

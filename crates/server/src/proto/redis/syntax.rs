@@ -1,4 +1,4 @@
-//! What the arguments of each command are, as `COMMAND DOCS` tells it.
+//! The arguments of each command, for `COMMAND DOCS`.
 
 use super::reply::Reply;
 

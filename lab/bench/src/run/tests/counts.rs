@@ -1,4 +1,4 @@
-//! That what is counted is what the workloads did, and what the papers count.
+//! Counts match what the workloads did, and what the papers count.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What a command line says.
+//! Parsing of a command line.
 
 use super::meta::{self, MetaVerb};
 use super::{Body, Keys, MAX_KEY, Request};

@@ -1,4 +1,4 @@
-//! How long requests took.
+//! The times of requests.
 
 use super::super::DIALECT;
 use super::super::parse::{Body, MetaVerb, Request};

@@ -1,4 +1,4 @@
-//! How meta commands answer.
+//! The answers of meta commands.
 
 use crate::items::access::Seen;
 use crate::items::item::{self, AWAITED, BINARY_KEY, Header, STALE};
