@@ -37,7 +37,7 @@ impl Width {
     }
 }
 
-/// The most partial keys of a search.
+/// Maximum number of partial keys of a search.
 pub const MAX_PARTIALS: usize = 32;
 
 /// Bytes of `count` partial keys: whole words, so that vector loads can be masked by words.

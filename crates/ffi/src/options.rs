@@ -57,7 +57,7 @@ pub unsafe extern "C" fn wollemi_options_free(options: *mut wollemi_options) -> 
     unsafe { call(|c| c.close::<Opening>(options)) }
 }
 
-/// The least level wanted, a wollemi_level. Opening fails with WOLLEMI_ERROR_LEVEL where the file cannot give it. A pool
+/// The minimum level, a wollemi_level. Opening fails with WOLLEMI_ERROR_LEVEL where the file cannot give it. A pool
 /// that has a log keeps it, whatever is asked for.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_options_set_level(

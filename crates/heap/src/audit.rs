@@ -50,7 +50,7 @@ impl Audit {
     }
 }
 
-/// The most faults kept.
+/// Maximum number of faults kept.
 const MAX_FAULTS: usize = 1000;
 
 /// Where no page is.

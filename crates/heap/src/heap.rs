@@ -19,7 +19,7 @@ use pmem::{
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
 
-/// The most lines of a chunk that are prefetched.
+/// Maximum number of lines of a chunk that are prefetched.
 const LINES_AHEAD: usize = 4;
 
 /// A pool's memory. Clones are handles of the same heap; when the last is dropped, recovery is stopped and the pool

@@ -12,7 +12,7 @@ use pmem::{Media, pool};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The most bytes that lose their blocks by one call of the file system; their pages cannot be had meanwhile.
+/// Maximum number of bytes that lose their blocks by one call of the file system; their pages cannot be had meanwhile.
 const PIECE: u64 = 64 << 20;
 
 /// Online, shorter runs stay.

@@ -16,7 +16,7 @@ use crate::PSlot;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
-/// The most slots of a search.
+/// Maximum number of slots of a search.
 pub(crate) const MAX: usize = u64::BITS as usize;
 
 /// A bit for each of `len` slots, up to [`MAX`].

@@ -25,11 +25,11 @@ use pmem::{
 /// Entries of each size class; with the head they fill 32, 64, 128, 256, 384 and 528 bytes.
 pub(crate) const CAPACITIES: [usize; 6] = [2, 6, 14, 30, 46, 64];
 
-/// The most leaves of an array: the paper's m.
+/// Maximum number of leaves of an array: the paper's m.
 pub(crate) const MAX_LEAVES: usize = CAPACITIES[CAPACITIES.len() - 1];
 
-/// The most leaves of an array where splits follow one another, so that many inserts pass until the next: of a chain, in which
-/// each key is a prefix of the next, one key at a time parts from all others.
+/// Maximum number of leaves of an array where splits follow one another, so that many inserts pass until the next: of a
+/// chain, in which each key is a prefix of the next, one key at a time parts from all others.
 pub(crate) const ROOM: usize = CAPACITIES[CAPACITIES.len() - 2];
 
 persistent! {

@@ -11,7 +11,7 @@ pub(crate) struct Prefix {
 }
 
 impl Prefix {
-    /// The most bytes that are kept.
+    /// Maximum number of bytes that are kept.
     pub(crate) const MAX: usize = 8;
 
     /// The last bytes of `path`, which is a key up to the node's level.

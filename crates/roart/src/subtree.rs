@@ -114,7 +114,7 @@ impl Built {
 /// What builds subtrees.
 pub(crate) struct Subtrees<'h, M: Media, V> {
     heap: &'h Access<M>,
-    /// The most leaves of an array.
+    /// Maximum number of leaves of an array.
     max: usize,
     variant: PhantomData<V>,
 }

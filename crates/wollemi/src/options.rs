@@ -68,9 +68,9 @@ impl Options {
         Options::default()
     }
 
-    /// The least durability level wanted. Opening fails where the file cannot give it. A pool that has a log keeps it,
-    /// whatever is asked for ([`Db::end_log`](crate::Db::end_log) ends that); one that has none is given one at level `disk`. That takes a
-    /// checkpoint of all that it holds.
+    /// The minimum durability level. Opening fails where the file cannot give it. A pool that has a log keeps it,
+    /// whatever is asked for ([`Db::end_log`](crate::Db::end_log) ends that); one that has none is given one at level
+    /// `disk`. That takes a checkpoint of all that it holds.
     pub fn level(mut self, level: Level) -> Options {
         self.level = level;
         self.pool.level = match level {

@@ -14,8 +14,8 @@ pub struct History<O> {
     /// Whether the structure is closed and opened again after the preparation. Its recovery is then one more thread
     /// beside those of the operations.
     pub reopened: bool,
-    /// The most bytes that the pool may have; `u64::MAX`: as many as the memory has. In a pool that may have fewer, a
-    /// share of all allocations after the preparation finds it full, whatever room there is.
+    /// Maximum number of bytes that the pool may have; `u64::MAX`: as many as the memory has. In a pool that may have
+    /// fewer, a share of all allocations after the preparation finds it full, whatever room there is.
     pub room: u64,
 }
 

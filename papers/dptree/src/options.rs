@@ -2,7 +2,7 @@
 
 use pmem::Media;
 
-/// The most partitions of a log.
+/// Maximum number of partitions of a log.
 pub(crate) const MAX_PARTITIONS: usize = 64;
 
 /// How a DPTree is made and merged. The defaults are the paper's (§4.2, §4.4), except for the smaller log pages.

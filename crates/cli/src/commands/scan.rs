@@ -17,19 +17,19 @@ use wollemi::{Entry, Error};
 with --json an object with key or key_base64, and value or value_base64."
 )]
 pub struct Args {
-    /// The least key
+    /// The smallest key
     #[arg(long, value_name = "KEY")]
     from: Option<OsString>,
     /// The key to stop before
     #[arg(long, value_name = "KEY", conflicts_with = "through")]
     to: Option<OsString>,
-    /// The greatest key
+    /// The largest key
     #[arg(long, value_name = "KEY")]
     through: Option<OsString>,
-    /// Only keys that start with this
+    /// Only keys with this prefix
     #[arg(long, value_name = "KEY", conflicts_with_all = ["from", "to", "through"])]
     prefix: Option<OsString>,
-    /// From the greatest key downward
+    /// From the largest key downward
     #[arg(long)]
     reverse: bool,
     /// Print at most this many entries

@@ -385,7 +385,7 @@ impl<M: Media> Pool<M> {
         self.huge_pages
     }
 
-    /// The most bytes that the pool may have.
+    /// Maximum number of bytes that the pool may have.
     pub fn max_size(&self) -> u64 {
         self.max_size
     }

@@ -68,10 +68,10 @@ pub struct PoolOptions {
     /// The unit in which the heap takes space, in bytes, for pools to be created: a power of two from 64 KiB to
     /// 128 MiB.
     pub page_size: u64,
-    /// The most bytes that the pool may have; as many addresses are reserved. Less if the system refuses them, but
-    /// never less than an existing pool has.
+    /// Maximum number of bytes that the pool may have; as many addresses are reserved. Less if the system refuses them,
+    /// but never less than an existing pool has.
     pub max_size: u64,
-    /// The least durability level that will do.
+    /// The minimum durability level.
     pub level: Level,
     /// The name of a pool to be created, where it is to take another pool's place. Otherwise a new one is drawn.
     pub uuid: Option<Uuid>,

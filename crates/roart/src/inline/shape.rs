@@ -27,7 +27,7 @@ pub(crate) const WINDOW: usize = 8;
 /// The largest class.
 pub(crate) const LARGEST: u8 = 7;
 
-/// The most entries of an array.
+/// Maximum number of entries of an array.
 pub(crate) const LARGEST_CAPACITY: usize = (1 << LARGEST) * PER_LINE - 1;
 
 /// The characters of text, and the least of them.

@@ -46,7 +46,7 @@ impl From<wollemi::Error> for NotMade {
     }
 }
 
-/// The most bytes that a transaction may change in one database.
+/// Maximum number of bytes that a transaction may change in one database.
 const MAX: usize = 256 << 20;
 
 const TOO_MUCH: &str = "the transaction changes more than 256 MiB";

@@ -43,7 +43,7 @@ pub use transact::Before;
 pub use usage::Usage;
 use wollemi::{Map, Overlay};
 
-/// The most keys that are looked up, or stored, together.
+/// Maximum number of keys that are looked up, or stored, together.
 pub const BATCH: usize = 64;
 
 /// What came of a request.

@@ -89,7 +89,7 @@ pub trait Protocol: Sized {
     /// A connection that has just come.
     fn begin(worker: &Rc<Self::Worker>, client: Arc<Client>) -> Self;
 
-    /// The most bytes that a request can occupy now.
+    /// Maximum number of bytes that a request can occupy now.
     fn longest(&self) -> usize;
 
     /// Answers the whole requests at the beginning of `unread`.

@@ -17,7 +17,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The most connections at once.
+    /// Maximum number of connections at once.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }

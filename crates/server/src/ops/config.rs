@@ -16,7 +16,7 @@ use wollemi::IndexKind;
 /// The largest value, in bytes, that the index can hold with an item's header.
 pub const LARGEST_VALUE: usize = index::MAX_VALUE - crate::items::item::HEADER;
 
-/// The most threads that serve connections.
+/// Maximum number of threads that serve connections.
 pub const MAX_THREADS: usize = 1024;
 
 // Each may take this many uniques while another reserves the next.
@@ -53,7 +53,7 @@ pub struct Config {
     pub max_value: usize,
     /// The largest argument of a Redis client's command, in bytes: at most as much.
     pub max_bulk: usize,
-    /// The most bytes that the items of all databases may take; `None`: as many as the pool has room for.
+    /// Maximum number of bytes that the items of all databases may take; `None`: as many as the pool has room for.
     pub memory_limit: Option<u64>,
     /// Whether items that are asked for least go when there is no room for another within the limit; or else it is
     /// refused.
@@ -70,7 +70,7 @@ pub struct Config {
     pub metrics: Option<SocketAddr>,
     /// The microseconds from which on a command is noted in the slow log; below zero: none is.
     pub slow_threshold: i64,
-    /// The most commands that the slow log keeps.
+    /// Maximum number of commands that the slow log keeps.
     pub slow_length: usize,
 }
 

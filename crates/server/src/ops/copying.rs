@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 pub struct BackupTo {
     /// The file. A new one takes its place when it is whole and durable.
     pub file: PathBuf,
-    /// The most bytes of memory that a backup may take for what clients change while it is written.
+    /// Maximum number of bytes of memory that a backup may take for what clients change while it is written.
     pub memory: u64,
 }
 

@@ -76,7 +76,7 @@ impl SlowLog {
         self.threshold.store(micros, Ordering::Relaxed);
     }
 
-    /// The most commands that are kept.
+    /// Maximum number of commands that are kept.
     pub fn length(&self) -> usize {
         self.length.load(Ordering::Relaxed)
     }

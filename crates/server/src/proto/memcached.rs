@@ -129,7 +129,7 @@ impl Memcached {
         Ok(Next::GoOn)
     }
 
-    /// The most bytes that a request can occupy now.
+    /// Maximum number of bytes that a request can occupy now.
     pub fn longest(&self) -> usize {
         limits(self.session.shared()).longest()
     }

@@ -280,7 +280,7 @@ fn limits(worker: &Worker) -> Limits {
 }
 
 impl Redis {
-    /// The most bytes that a command can occupy now.
+    /// Maximum number of bytes that a command can occupy now.
     pub fn longest(&self) -> usize {
         limits(&self.worker).longest()
     }

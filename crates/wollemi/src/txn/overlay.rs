@@ -38,7 +38,7 @@ pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
 pub struct Overlay {
     /// In the order in which the maps were first changed.
     maps: Vec<Layer>,
-    /// The most bytes that the changes of one map may have.
+    /// Maximum number of bytes that the changes of one map may have.
     max: usize,
     /// There was more, and something is missing.
     outgrown: bool,

@@ -24,8 +24,8 @@ const CHANGE_ROOM: usize = 4096;
 const LOG_PAGE: usize = 17 << 10;
 const LOG_PAGES: usize = 64;
 
-/// The most size classes that one change allocates from, and of how many all nodes and short values are; each class
-/// may leave most of a page empty.
+/// Maximum number of size classes that one change allocates from, and the number that all nodes and short values have;
+/// each class may leave most of a page empty.
 const CLASSES_OF_CHANGE: usize = 6;
 const CLASSES: usize = 32;
 

@@ -33,7 +33,7 @@ pub(super) const FIRST_DELTA: u16 = 2015;
 const ALL_GONE: u16 = u16::MAX >> DEPTH_BITS;
 const _: () = assert!(FIRST_DELTA + MAX_DEEP < ALL_GONE);
 
-/// The most pairs of a leaf, so that a head can name each.
+/// Maximum number of pairs of a leaf, so that a head can name each.
 pub(super) const MAX_PAIRS: usize = FIRST_DELTA as usize;
 
 /// Levels that a tree may have.

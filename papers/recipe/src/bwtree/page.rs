@@ -243,7 +243,7 @@ impl<'g> Page<'g> {
     }
 }
 
-/// The most nodes that a walk passes on one level: siblings without a separator are those of splits under way.
+/// Maximum number of nodes that a walk passes on one level: siblings without a separator are those of splits under way.
 const MOST_RIGHT: usize = 100_000;
 
 /// Goes down to the node of a level that an aim leads to, or to one left of it; `None` if the tree is lower.

@@ -9,7 +9,7 @@ use index::Value;
 use index::codec::Key;
 use pmem::{Fault, Media};
 
-/// The most siblings that a walk passes.
+/// Maximum number of siblings that a walk passes.
 const MOST_RIGHT: usize = 100_000;
 
 impl<M: Media, const FULL: usize> BwTree<M, FULL> {

@@ -14,7 +14,7 @@ use super::position::{self, Position};
 use art::partial::{Width, partials_size};
 use pmem::{Link, PSlot, Tag};
 
-/// The most entries of a node: the paper's k.
+/// Maximum number of entries of a node: the paper's k.
 pub(super) const MAX_ENTRIES: usize = 32;
 
 /// Bytes of a window: the word under a single mask.

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// The most connections at once; further ones wait to be accepted.
+/// Maximum number of connections at once; further ones wait to be accepted.
 const MAX: usize = 16;
 /// The longest head of a request, in bytes.
 const LONGEST: usize = 8 << 10;

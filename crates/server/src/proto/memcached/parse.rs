@@ -33,7 +33,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The most bytes a request can occupy.
+    /// Maximum number of bytes a request can occupy.
     pub fn longest(&self) -> usize {
         (MAX_LINE + self.value + 4).max(self.get_line + 2)
     }

@@ -80,7 +80,7 @@ impl Command {
             .take(count.max(0) as usize)
     }
 
-    /// The most bytes by which items may grow by it.
+    /// Upper bound on the bytes by which it may grow items.
     pub fn growth(&self, args: Args<'_>) -> u64 {
         let grows = matches!(
             self.name,

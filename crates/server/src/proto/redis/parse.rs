@@ -17,7 +17,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The most bytes that a command can occupy.
+    /// Maximum number of bytes that a command can occupy.
     pub fn longest(&self) -> usize {
         self.command + MAX_LINE
     }
@@ -25,7 +25,8 @@ impl Limits {
 
 /// The longest inline command, and the longest line that tells a length.
 const MAX_LINE: usize = 64 << 10;
-/// The most arguments that a command may announce, as in Redis, and those of a client that has not said who it is.
+/// Maximum number of arguments that a command may announce, as in Redis, and those of a client that has not said who it
+/// is.
 const MAX_ARGS: i64 = i32::MAX as i64;
 const MAX_STRANGERS_ARGS: u64 = 10;
 const MAX_STRANGERS_BULK: usize = 16 << 10;

@@ -17,7 +17,7 @@ use crate::net::clients::Client;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The most bytes that wait between `MULTI` and `EXEC`.
+/// Maximum number of bytes that wait between `MULTI` and `EXEC`.
 const MAX: usize = 64 << 20;
 
 /// The commands between `MULTI` and `EXEC`. While there is one, others see so.
@@ -45,7 +45,7 @@ impl Queue {
         self.refused = true;
     }
 
-    /// The most bytes by which items may grow by these commands.
+    /// Upper bound on the bytes by which these commands may grow items.
     fn growth(&self) -> u64 {
         let each = self
             .commands
@@ -98,9 +98,9 @@ pub fn discard(context: &mut Context<'_>, _: Args<'_>) -> Done {
     Ok(())
 }
 
-/// The most keys that a connection may watch.
+/// Maximum number of keys that a connection may watch.
 const MAX_WATCHED: usize = 1 << 16;
-/// The most bytes of keys that a connection may watch.
+/// Maximum number of bytes of keys that a connection may watch.
 const MAX_WATCHED_BYTES: usize = 16 << 20;
 
 pub fn watch(context: &mut Context<'_>, args: Args<'_>) -> Done {

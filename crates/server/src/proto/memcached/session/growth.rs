@@ -4,7 +4,7 @@ use super::super::parse::{Body, MetaVerb, Request};
 use crate::items::item;
 use crate::items::item::PLACE;
 
-/// The most bytes by which items may grow by a request.
+/// Upper bound on the bytes by which a request may grow items.
 pub fn growth(request: &Request<'_>) -> u64 {
     match request {
         Request::Store {
