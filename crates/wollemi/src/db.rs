@@ -58,7 +58,7 @@ pub(crate) trait Keeper: Alive {
     /// How it stands.
     fn stats(&self) -> LogStats;
 
-    /// Sets within which time all is durable; `None`: whenever the operating system likes.
+    /// Sets the time within which all writes become durable; `None` leaves it to the operating system.
     fn set_sync_within(&self, time: Option<Duration>);
 
     /// What removes its files, when it and the pool are closed.
@@ -229,8 +229,8 @@ impl<M: Media> Db<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::MapInUse`] while anybody holds a handle to the map, or any snapshot. An error that tells of damage
-    /// comes when the map is gone: what was not given back until then, the next recovery finds.
+    /// [`Error::MapInUse`] while there is a handle to the map, or any snapshot. An error about damage comes after the
+    /// map is gone: the next recovery then finds the space that was not given back.
     pub fn drop_map(&self, name: &str) -> Result<bool, Error> {
         let traffic = &self.store().traffic;
         let unlinked = traffic.with_log_room(|| self.try_unlink(name))?;
@@ -294,7 +294,7 @@ impl<M: Media> Db<M> {
         self.inner.carried_out
     }
 
-    /// How far recovery has come. It starts when the database is opened and runs beside every operation.
+    /// Recovery's progress. It starts when the database is opened and runs beside every operation.
     pub fn recovery_progress(&self) -> Recovery {
         self.store().recovery()
     }
@@ -313,10 +313,10 @@ impl<M: Media> Db<M> {
         self.recovery_progress()
     }
 
-    /// Gives the file's free pages back to its file system; how many bytes these were. Maps may be used meanwhile. The
-    /// pages are given blocks again when they are needed, which fails like any growth where there are none. Waits for
-    /// recovery first. Where the pool has much more free space than it will need soon, writes do the same by
-    /// themselves, a piece at a time.
+    /// Gives the file's free pages back to its file system; returns how many bytes these were. Maps may be used
+    /// meanwhile. The pages are given blocks again when they are needed, which fails like any growth where there are
+    /// none. Waits for recovery first. Where the pool has much more free space than it will need soon, writes do the
+    /// same by themselves, a piece at a time.
     ///
     /// # Errors
     ///

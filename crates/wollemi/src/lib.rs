@@ -41,7 +41,7 @@
 //!
 //! Transactions are optimistic: a running one holds no lock, and [`Db::transact`] runs it again if another writer has
 //! changed what it has read before it commits. A [`Batch`] changes keys without reading them first, and a [`Snapshot`]
-//! reads all maps as they were at one moment, for as long as one likes.
+//! reads all maps as they were at one moment, for as long as it is kept.
 //!
 //! The pool's [`Level`] says what a crash may lose: at `process`, which any file gives, everything acknowledged
 //! survives the death of the process; at `disk` it survives the loss of power, too, by a log and checkpoints beside the

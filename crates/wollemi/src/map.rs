@@ -44,7 +44,7 @@ impl Map {
         }
     }
 
-    /// A handle whose writes are durable as asked for, in a database of level [`Disk`](crate::Level::Disk).
+    /// A handle whose writes have this durability, in a database of level [`Disk`](crate::Level::Disk).
     ///
     /// ```
     /// use wollemi::Durability;

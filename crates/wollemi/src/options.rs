@@ -80,7 +80,7 @@ impl Options {
         self
     }
 
-    /// When writes are durable that say nothing else, at level `disk`. Default: when they return.
+    /// The default durability of writes, at level `disk`. Default: durable when they return.
     pub fn durability(mut self, durability: Durability) -> Options {
         self.durability = durability;
         self
@@ -92,8 +92,8 @@ impl Options {
         self
     }
 
-    /// How long the log of a database of level `disk` may be, in bytes: at least 64 MiB. Checkpoints keep it shorter; where
-    /// they cannot, writes wait, and then fail. Default: 256 MiB.
+    /// How long the log of a database of level `disk` may be, in bytes: at least 64 MiB. Checkpoints keep it shorter;
+    /// if they cannot, writes wait, and then fail. Default: 256 MiB.
     pub fn log_limit(mut self, bytes: u64) -> Options {
         self.log.limit = bytes.max(64 << 20);
         self
@@ -126,7 +126,7 @@ impl Options {
         self
     }
 
-    /// How many background threads look for unused space after the opening. With none, space from before the
+    /// Number of background threads that search for unused space after the opening. With none, space from before the
     /// opening is not reused until [`Db::recover`]; what is allocated afterwards is reused as ever, and reads and
     /// writes work all the same. As many replay a DPTree's log before its opening returns. More than 256 count as 256.
     /// Default: 1.
@@ -135,7 +135,7 @@ impl Options {
         self
     }
 
-    /// The index that holds the maps to be made. A map that is there is opened as what it is. Default: ROART.
+    /// The index for new maps. An existing map is opened with its own. Default: ROART.
     ///
     /// ```
     /// let db = wollemi::Options::new().index("roart".parse()?).anonymous()?;
@@ -249,8 +249,8 @@ impl Options {
         }
     }
 
-    /// The database in a pool that is open: for pools in memory that outlives them. Of these options only those count
-    /// that are not the pool's.
+    /// The database in a pool that is open already: for pools in memory that outlives them. The options of the pool
+    /// itself are ignored.
     pub fn open_pool<M: Media>(&self, pool: Pool<M>) -> Result<Db<M>, Error> {
         Db::start(pool, self.index, self.recovery_threads, std::time::Instant::now())
     }

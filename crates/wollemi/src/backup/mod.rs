@@ -50,8 +50,8 @@ impl Copied {
 }
 
 impl<M: Media> Snapshot<M> {
-    /// Writes all maps as they were to `out`, and flushes it. Others go on writing to the database meanwhile. Calls
-    /// `progress` now and then, and at the end.
+    /// Writes all maps, as of the snapshot, to `out`, and flushes it. Other threads may write to the database
+    /// meanwhile. Calls `progress` now and then, and at the end.
     ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl<M: Media> Db<M> {
-    /// Returns when all writes are durable that have returned, [eventual](crate::Durability::Eventual) ones, too; in a
-    /// [turn](Db::turn) at once, and the turn waits for them. At the levels `process` and `power` they are already.
+    /// Waits until all writes that have returned are durable, [eventual](crate::Durability::Eventual) ones included. In
+    /// a [turn](Db::turn) it returns at once, and the turn waits for them. At the levels `process` and `power` all are
+    /// durable already.
     ///
     /// # Errors
     ///
@@ -44,18 +45,18 @@ impl<M: Media> Db<M> {
         self.resume(PausedTurn::default())
     }
 
-    /// Goes on with a turn that was [paused](Turn::pause), be it on another thread.
+    /// Continues a turn that was [paused](Turn::pause), perhaps on another thread.
     pub fn resume(&self, turn: PausedTurn) -> Turn<'_> {
         Turn::resume(self.journal(), turn)
     }
 
-    /// Whether all that the turn of this thread has done and seen is durable already, so that its end would not wait.
+    /// Whether all results of this thread's turn are durable already, so that its end would not wait.
     #[inline]
     pub fn is_turn_durable(&self) -> bool {
         self.journal().is_none_or(Journal::is_turn_durable)
     }
 
-    /// Returns when all that the turn of this thread has done and seen is durable; the turn goes on.
+    /// Waits until all results of this thread's turn so far are durable; the turn continues.
     ///
     /// # Errors
     ///
@@ -67,18 +68,18 @@ impl<M: Media> Db<M> {
         }
     }
 
-    /// Why nothing can be written any more, in a database of level `disk` of which a sync has failed: until it is opened
-    /// again, writes fail, as do reads of what was not durable then.
+    /// The failed sync that has stopped all writing, in a database of level `disk`; `None` if there was none. Until the
+    /// database is opened again, writes fail, and so do reads of data that was not durable then.
     pub fn failure(&self) -> Option<Arc<str>> {
         self.journal()?.log().failure()
     }
 
-    /// When writes are durable that say nothing else, in a database of level `disk`.
+    /// The default durability of writes, in a database of level `disk`.
     pub fn durability(&self) -> Durability {
         self.journal().map_or(Durability::Immediate, Journal::durability)
     }
 
-    /// Sets when writes are durable that say nothing else, in a database of level `disk`.
+    /// Sets the default durability of writes, in a database of level `disk`.
     pub fn set_durability(&self, durability: Durability) {
         if let Some(journal) = self.journal() {
             journal.set_durability(durability);
@@ -94,26 +95,27 @@ impl<M: Media> Db<M> {
         }
     }
 
-    /// Takes a checkpoint, of a database of level `disk`, so that the log can forget what was written before: of all maps,
-    /// if `full`, or else of what was changed since the last one, where that is less. `None` at other levels. The database
-    /// takes them by itself when the log has grown.
+    /// Takes a checkpoint of a database of level `disk`, so that the log can drop older records: of all maps if `full`,
+    /// else of the changes since the last one if these are fewer. `None` at other levels. The database takes
+    /// checkpoints by itself when the log has grown.
     ///
     /// # Errors
     ///
-    /// [`Error::Files`] where the disk refuses. The last checkpoint counts then, and the log keeps what it has.
+    /// [`Error::Files`] if the disk fails. The previous checkpoint then stays the current one, and the log keeps its
+    /// records.
     pub fn checkpoint(&self, full: bool) -> Result<Option<Checkpoint>, Error> {
         let keeper = self.inner.keeper.as_ref();
         keeper.map(|keeper| keeper.checkpoint(full)).transpose()
     }
 
-    /// Has the database's own thread take a checkpoint, of a database of level `disk`, as soon as it may; after one that has
-    /// failed it rests some seconds. Whether there is such a thread.
+    /// Asks the database's own thread for a checkpoint, in a database of level `disk`; after a failed one the thread
+    /// waits some seconds. Returns whether there is a thread.
     pub fn ask_for_checkpoint(&self) -> bool {
         let keeper = self.inner.keeper.as_ref();
         keeper.map(|keeper| keeper.ask_for_checkpoint()).is_some()
     }
 
-    /// How log and checkpoints stand, of a database of level `disk`.
+    /// Statistics of the log and the checkpoints, in a database of level `disk`.
     pub fn log_stats(&self) -> Option<LogStats> {
         self.inner.keeper.as_ref().map(|keeper| keeper.stats())
     }

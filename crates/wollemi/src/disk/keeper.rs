@@ -1,5 +1,5 @@
-//! The thread that looks after a database of level `disk`: it notes how much of the log the pool holds, and takes checkpoints
-//! when they are due.
+//! The background thread of a database of level `disk`: it notes how much of the log the pool holds, and takes
+//! checkpoints when they are due.
 //!
 //! It lives as long as the handles of the database and its maps do, and holds the pool open only while they do: the
 //! drop of the last one stops it, and waits for it. A checkpoint that is under way is given up then.
@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How much log an opening after a killed process replays at most, beside what came while the position was noted.
+/// Maximum length of log that an opening after a kill replays, beside records that came while the position was noted.
 const REPLAYED: u64 = 4 << 20;
 
 /// How often the thread looks by itself.

@@ -1,5 +1,5 @@
-//! Indexes behind a pointer, compiled in this crate for the media that most programs use, rather than in each of
-//! them anew.
+//! Indexes behind a pointer, compiled in this crate for the media that most programs use, rather than again in each
+//! program.
 
 use super::{IndexKind, WithIndex};
 use heap::{Heap, Tracers};

@@ -28,7 +28,7 @@ pub trait WithIndex {
     fn with<I: Index + 'static>(self, index: I) -> Self::Out;
 }
 
-/// What the list has of an entry even where a program leaves it out.
+/// The part of an entry that the list has even if a program leaves the index out.
 pub(crate) struct KindEntry {
     pub name: &'static str,
     /// The kind of its roots.
@@ -221,7 +221,7 @@ impl IndexKind {
         match same_kind().find(|kind| kind.holds(root)) {
             Some(found) => Some(*found),
             None if IndexKind::left_out(root).is_some() => None,
-            // The byte is no one's: the index itself will say that its root is damaged.
+            // No index has this byte: the index itself will report that its root is damaged.
             None => same_kind().next().copied(),
         }
     }
@@ -254,8 +254,7 @@ impl IndexKind {
         self.entry().kind
     }
 
-    /// What the object that a link leads to is called, by the paper of its index; `None` for a leaf, and for what is no
-    /// node.
+    /// The paper's name for the object that a link leads to; `None` for a leaf, and for an object that is no node.
     pub fn name_object(link: Link, len: u64) -> Option<String> {
         match art::Tagged::kind(link) {
             kind @ (art::Kind::N4 | art::Kind::N16 | art::Kind::N48 | art::Kind::N256) => {

@@ -7,7 +7,7 @@ use index::Direction;
 use std::ops::Bound;
 
 impl Map {
-    /// The entry with the least key, copied; `None` if the map is empty.
+    /// The entry with the smallest key, copied; `None` if the map is empty.
     ///
     /// ```
     /// let map = wollemi::Db::anonymous()?.map("letters")?;
@@ -25,7 +25,7 @@ impl Map {
         self.end(Direction::Forward)
     }
 
-    /// The entry with the greatest key, copied; `None` if the map is empty.
+    /// The entry with the largest key, copied; `None` if the map is empty.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! Iterators that own what they yield.
 //!
-//! An [`Iter`] copies a batch of entries at a time and pins the epoch only while it does, so it may be kept as long
-//! as one likes and sent to another thread; it holds a handle of its map. Iterators that borrow from the pool are in
+//! An [`Iter`] copies a batch of entries at a time and pins the epoch only while it does, so it may be kept for any
+//! time and sent to another thread; it holds a handle of its map. Iterators that borrow from the pool are in
 //! [`reader`](crate::Reader).
 
 use crate::Error;

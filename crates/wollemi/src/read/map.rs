@@ -36,8 +36,8 @@ impl Map {
         Reader::new(&*self.index)
     }
 
-    /// Tells of each change of the keys that start with `prefix` that is begun from now on; keeps up to `capacity` that
-    /// were not taken yet, at least one. Writers do not wait for it.
+    /// A stream of the changes of keys that start with `prefix`, of those that begin from now on. Buffers up to
+    /// `capacity` undelivered events, at least one. Writers do not wait for it.
     ///
     /// # Errors
     ///
