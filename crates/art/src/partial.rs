@@ -98,7 +98,7 @@ fn find_best() -> u8 {
 }
 
 /// The last of `count` partial keys whose bits are all among those that `masks` select of `words`; `None` if there is
-/// none. Of more than [`MAX_PARTIALS`] partial keys, or more than `partials` holds, the others do not count.
+/// none. Partial keys beyond [`MAX_PARTIALS`], or beyond `partials`, do not count.
 #[inline(always)]
 pub fn last_subset(
     words: &[u64],

@@ -25,8 +25,8 @@ impl Gathered {
     }
 }
 
-/// A batch of changes to any of the maps, all of which happen or none, whatever crash comes. Readers may see some of them
-/// before others, snapshots and transactions do not. Of several changes of one key the last one counts. Free it by
+/// A batch of changes to any of the maps, all of which happen or none, whatever crash comes. Readers may see some of
+/// them before others, snapshots and transactions do not. The last of several changes of one key counts. Free it by
 /// wollemi_batch_free(), committed or not.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_batch_new(

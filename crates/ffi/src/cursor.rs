@@ -95,7 +95,7 @@ pub fn bounds(c: &FromC<'_>, range: *const wollemi_range) -> Result<Bounds, Fail
     Ok((inner(lower, first, true), inner(upper, behind, false)))
 }
 
-/// Of two bounds the one that leaves less: the greater of two lower ones, the lesser of two upper ones.
+/// The stricter of two bounds: the greater of two lower ones, the lesser of two upper ones.
 fn inner(a: Bound<Vec<u8>>, b: Bound<Vec<u8>>, is_lower: bool) -> Bound<Vec<u8>> {
     let (Bound::Included(key) | Bound::Excluded(key)) = &a else {
         return b;

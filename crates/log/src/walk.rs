@@ -9,7 +9,7 @@ use crate::{Lsn, segment};
 pub(crate) struct Walk {
     key: Key,
     geometry: Geometry,
-    /// Of the fragments at this place.
+    /// The incarnation of the fragments at this place.
     pub(crate) incarnation: u32,
     /// Where the next fragment is looked for.
     pub(crate) at: Lsn,

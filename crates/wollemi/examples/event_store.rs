@@ -37,7 +37,8 @@ impl Store {
         })
     }
 
-    /// Appends an event and returns its number. Of two threads that append at a time one runs its transaction again.
+    /// Appends an event and returns its number. If two threads append at the same time, one of them runs its
+    /// transaction again.
     fn append(&self, account: &str, event: &Event) -> Result<u64, wollemi::Error> {
         let entry = (account.to_owned(), event.clone());
         self.db.transact(|tx| {

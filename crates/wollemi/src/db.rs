@@ -43,7 +43,7 @@ struct Inner<M: Media> {
     opened_in: f64,
     /// Changes of commits that the opening has carried out.
     carried_out: usize,
-    /// Of a database of level `disk`. Every [`Map`] has it, too.
+    /// The keeper of a database of level `disk`. Every [`Map`] has it, too.
     keeper: Option<Arc<dyn Keeper>>,
 }
 

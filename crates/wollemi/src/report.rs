@@ -38,7 +38,7 @@ pub struct Stats {
     pub space: Space,
     /// How far the recovery is that follows every opening.
     pub recovery: Recovery,
-    /// Of a database of level `disk`: its log.
+    /// For a database of level `disk`: its log.
     pub log: Option<LogStats>,
     /// The maps, by name.
     pub maps: Vec<MapInfo>,

@@ -126,9 +126,9 @@ impl Steps {
 }
 
 impl Script {
-    /// These steps over keys of which the first `loaded` are there; inserts take new ones from number `fresh` on. Of a
-    /// workload that [misses](Workload::misses) the last `loaded` of all are there for that: where others ask for the
-    /// first of those loaded, it does for the first of these.
+    /// These steps over keys of which the first `loaded` are there; inserts take new ones from number `fresh` on. In a
+    /// workload that [misses](Workload::misses), the last `loaded` keys serve that: where others ask for the first of
+    /// those loaded, it does for the first of these.
     pub fn new(
         workload: &Workload,
         steps: Steps,

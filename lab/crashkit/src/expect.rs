@@ -246,7 +246,7 @@ impl<S: Subject> Expectation<S> {
     }
 }
 
-/// Of the states, whatever their order.
+/// A hash of the states, whatever their order.
 pub(crate) fn hash_of_states<T: Hash>(states: &[Rc<T>]) -> u64 {
     states
         .iter()

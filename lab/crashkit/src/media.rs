@@ -75,7 +75,7 @@ struct MediaState {
     /// The number of the run; of the first, 1.
     run: AtomicU32,
     epoch: AtomicU32,
-    /// Of all that was read in this run.
+    /// A hash of all that was read in this run.
     signature: AtomicU64,
     /// Accesses left before a run counts as hanging.
     steps: AtomicU64,

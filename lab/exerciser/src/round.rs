@@ -291,7 +291,7 @@ impl Exercise {
             }
             return Ok(());
         }
-        // Of several changes to a key the last one counts, and each is one that it may hold.
+        // The last of several changes to a key counts, and each is one that it may hold.
         let (mut before, mut after, mut found) = (true, true, Vec::new());
         for (i, &(slot, n, _)) in effects.values.iter().enumerate() {
             let mine = |&&(of, key, _): &&(usize, usize, Option<Val>)| (of, key) == (slot, n);

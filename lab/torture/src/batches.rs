@@ -300,7 +300,7 @@ impl Subject for Batches {
             if !self.is_refusal(&self.apply(live, &op)?) {
                 for (i, entry) in changes.iter().enumerate() {
                     let ((map, key), value) = entry;
-                    // Of several changes of a key a batch makes the last one alone.
+                    // A batch makes only the last of several changes of a key.
                     if changes[i + 1..].iter().any(|later| later.0 == entry.0) {
                         continue;
                     }

@@ -113,8 +113,8 @@ impl Choice for Fingerprints {
 
 impl Options {
     /// The options where none are given: the default ones, or the [smallest](Options::SMALL) on a media whose threads
-    /// take turns, since these would wait for ever for the tree's own thread, and whose histories are short; and the
-    /// merge policy.
+    /// take turns, since these would wait for ever for the tree's own thread, and whose histories are short; with the
+    /// choices of `C`.
     pub(crate) fn on<M: Media, C: Choice>() -> Options {
         let mut options = if M::TAKES_TURNS {
             Options::SMALL

@@ -36,7 +36,7 @@ pub trait Layout {
     /// Whether the root is a node of level 0, rather than an object from which one thing hangs.
     const ROOT_IS_NODE: bool;
 
-    /// How many pairs may hang from one slot without a node, if this is one of them. Of several the least counts.
+    /// How many pairs may hang from one slot without a node, if this is one of them. The smallest of several counts.
     fn max(key: &[u8], value: &[u8]) -> usize;
 
     /// A leaf for a pair.

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 enum Message {
     Line(Box<[u8]>),
-    /// All lines before this one are written.
+    /// Answers once all lines before it are written.
     Told(SyncSender<()>),
 }
 

@@ -17,7 +17,7 @@ pub fn checksum(bytes: &[u8]) -> u64 {
 #[inline(always)]
 fn last_word(bytes: &[u8], rest: &[u8]) -> u64 {
     if let Some(last) = bytes.last_chunk::<8>() {
-        // Of these the rest comes last.
+        // The remaining bytes come last.
         return u64::from_le_bytes(*last) >> (8 * (7 - rest.len())) >> 8;
     }
     let len = rest.len();

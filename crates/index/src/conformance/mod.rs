@@ -31,8 +31,8 @@
 //! `CONFORMANCE_SEED` replays it (for threads: the same operations, not the same interleaving), and
 //! `CONFORMANCE_SCALE` makes the work larger or smaller than 1.
 //!
-//! Tests of the order of keys run for ordered indexes alone. Of the others the same is asked about their own order, in
-//! which they are walked, and that they refuse ranges of keys.
+//! Tests of the order of keys run for ordered indexes alone. Unordered indexes are tested for the same in their own
+//! order, in which they are walked, and must refuse ranges of keys.
 //!
 //! The properties are functions that panic where the index breaks the contract. The suite is itself tested on
 //! indexes that are broken on purpose (`tests/doubles`). Crashes in the middle of an operation are not made here.

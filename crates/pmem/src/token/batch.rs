@@ -84,7 +84,7 @@ const HELD: usize = 8;
 struct Lines {
     held: [usize; HELD],
     count: usize,
-    /// Of a full house, the one that came first.
+    /// In a full set, the slot of the line that joined first.
     oldest: usize,
 }
 

@@ -314,7 +314,7 @@ fn publications_are_seen_in_order() {
     });
 }
 
-/// Of an object of which parts were written, only the lines of these are written back.
+/// If only parts of an object were written, only their lines are written back.
 #[test]
 fn parts_are_written_back_alone() {
     let toy = Toy::new();

@@ -68,7 +68,8 @@ pub fn failed(protocol: &str, why: &Failure) {
 mod tests {
     use super::*;
 
-    /// Of a flood the first messages are logged, then none in that second, and the next says how many were left out.
+    /// In a flood the first messages of a second are logged, then none, and the next second's first says how many were
+    /// left out.
     #[test]
     fn floods_are_limited() {
         let limit = RateLimit::new();

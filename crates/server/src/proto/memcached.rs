@@ -138,7 +138,7 @@ impl Memcached {
     pub async fn answer_all(&mut self, unread: &[u8], sink: &mut Sink<'_>) -> io::Result<Answered> {
         self.parser.set_limits(limits(self.session.shared()));
         let mut lookups = Lookups::default();
-        // Of these and lookups only one kind waits.
+        // Only one of both, sets or lookups, waits at a time.
         let mut sets = Sets::default();
         let mut used = 0;
         // Up to where what requests look at has been prefetched.

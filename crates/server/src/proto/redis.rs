@@ -76,7 +76,7 @@ struct Together<'b> {
 }
 
 impl Together<'_> {
-    /// Whether a `SET` with this data, or without, belongs to the group.
+    /// Whether a `SET` with this data, or a `GET` (without), belongs to the group.
     fn takes(&self, data: Option<&[u8]>) -> bool {
         self.keys.is_empty() || self.data.is_empty() == data.is_none()
     }

@@ -122,8 +122,8 @@ fn a_flush_amid_them_drops_those_before_it() {
     }
 }
 
-/// Of a key that comes several times the last stays, whether they are carried out together or not; what is asked between
-/// them is answered as of then.
+/// The last value of a key that comes several times stays, whether the sets are carried out together or not; what is
+/// asked between them is answered as of then.
 #[test]
 fn of_one_key_the_last_stays() {
     let data: Vec<_> = (0..MANY).map(|i| format!("{i:03}")).collect();

@@ -99,7 +99,7 @@ impl<'m, D: Disk> Merged<'m, D> {
                 .iter()
                 .enumerate()
                 .filter(|(_, level)| !level.has_ended);
-            // Of several with the same key the latest.
+            // The latest of several with the same key.
             let first = ahead.min_by(|(a, x), (b, y)| self.order.compare(&x.key, &y.key).then(b.cmp(a)));
             let Some((first, level)) = first else {
                 return Ok(false);

@@ -21,8 +21,8 @@ use std::sync::Arc;
 ///   they see is durable, and the others follow. Each key goes from what it held before the batch to what it holds
 ///   after it, and holds nothing else in between. Read a [`Snapshot`](crate::Snapshot) where several keys matter.
 ///
-/// Of several changes to one key the one that was added last is made, and no other. A batch holds a handle of its
-/// database and may be sent to another thread.
+/// Only the last of several changes to one key is made. A batch holds a handle of its database and may be sent to
+/// another thread.
 ///
 /// ```
 /// let db = wollemi::Db::anonymous()?;

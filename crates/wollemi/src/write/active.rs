@@ -8,9 +8,10 @@
 //! I1 A writer of a single key looks here after it has taken the stripe and before it changes the key. So of the changes
 //!    made in a range while it stands here unbroken, no two are of one key: only writers that held a stripe when the range
 //!    was announced make any, and each changes its key once while it holds the stripe.
-//! I2 A commit announces its changes and its ranges at once, after it has its stripes and before it checks what it has read,
-//!    and takes its changes away after it has made them. Of two commits, one of which changes a key in a range of the other,
-//!    the one that comes second knows: it gives up if the range is its own, and marks the range as broken if the change is.
+//! I2 A commit announces its changes and its ranges at once, after it has its stripes and before it checks what it has
+//!    read, and takes its changes away after it has made them. If one of two commits changes a key in a range of the
+//!    other, the second one notices: it gives up if the range is its own, and marks the range as broken if the change
+//!    is.
 //! I3 A commit that was published and cannot be finished shuts the gate before its changes are gone from here.
 //!
 //! A thread waits here for one mutex only, whose holder compares some keys and waits for nothing.

@@ -84,7 +84,7 @@ proptest! {
     }
 }
 
-/// Of several changes to one key only the last is made: no watch, and so no reader, sees a value that the key holds
+/// Only the last of several changes to one key is made: no watch, and so no reader, sees a value that the key holds
 /// neither before the batch nor after it.
 #[test]
 fn a_key_changes_once_in_a_batch() -> Outcome {

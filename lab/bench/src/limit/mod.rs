@@ -6,8 +6,8 @@
 //! * *chain*: every cold line after the one before it, as a single lookup must;
 //! * *overlapped*: every cold line at the rate at which independent misses come in, which no loop of lookups beats.
 //!
-//! The same for one cold line, the least that an index larger than the caches can do. Of a pool that the third-level
-//! cache holds a good part of, both are of misses that end there as often: the report says how large that part can be.
+//! The same for one cold line, the least that an index larger than the caches can do. If the third-level cache holds a
+//! good part of the pool, both count misses that end there as often: the report says how large that part can be.
 
 mod calibrate;
 mod pace;

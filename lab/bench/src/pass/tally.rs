@@ -76,7 +76,7 @@ mod tests {
         assert_eq!((wrong(40, 40, 10), wrong(40, 40 | UPDATED, 10)), (0, 0));
         assert_eq!((wrong(40, 41, 10), wrong(40, 0, 0), wrong(0, 0, 0)), (1, 1, 1));
         assert_eq!((wrong(40, 40, 9), wrong(40, 40, 11), wrong(90, 90, 9)), (1, 1, 1));
-        // Of the six last keys, and one inserted meanwhile.
+        // A scan of the six last keys, and one inserted meanwhile.
         assert_eq!((wrong(94, 94, 6), wrong(94, 94, 7), wrong(94, 94, 5)), (0, 0, 1));
         assert_eq!((wrong(99, 99, 1), wrong(99, 99, 0)), (0, 1));
     }

@@ -89,7 +89,7 @@ impl<S: Subject> Explorer<S> {
         least
     }
 
-    /// Of an image that fails, one that lacks as few stores as still fail; `probe` judges the image that has these
+    /// Shrinks a failing image to one that lacks as few stores as still fail; `probe` judges the image that has these
     /// contents and the newest version of all other lines.
     pub(super) fn least(&self, found: Probed, probe: impl Fn(&Self, Plan) -> Probed) -> Probed {
         let mut contents: Contents = found.picked.iter().map(|one| (one.line, one.content)).collect();

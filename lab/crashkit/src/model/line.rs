@@ -129,8 +129,8 @@ impl Line {
         ignored
     }
 
-    /// The contents that the line may have: the base first, the visible one last. Of those that differ only in bits
-    /// that recovery is said to ignore there is one, which depends on `coin`.
+    /// The contents that the line may have: the base first, the visible one last. Contents that differ only in bits
+    /// that recovery ignores count once; `coin` chooses which.
     pub(crate) fn versions(&self, base: Content, mode: Mode, coin: u64) -> Vec<Version> {
         if self.stores.is_empty() && self.past_cache.is_empty() {
             return vec![Version {
@@ -161,7 +161,7 @@ impl Line {
         versions.list
     }
 
-    /// Of each word any prefix of its stores: as many combinations as there is room for, the extremes first.
+    /// Any prefix of each word's stores: as many combinations as there is room for, the extremes first.
     fn add_by_words(&self, versions: &mut Versions) {
         let mut counts = [0; 8];
         let nth: Vec<(usize, usize)> = self
@@ -212,7 +212,7 @@ impl Line {
 
     /// Adds the base with those of the ordered stores that `taken` names and those past the cache that are in `mask`.
     fn add(&self, versions: &mut Versions, taken: &dyn Fn(usize) -> bool, mask: u64) {
-        // Of more than a mask has bits for, the last are left out.
+        // Beyond the bits of a mask the last are left out.
         let masked = |bit: u32| mask.checked_shr(bit).is_some_and(|rest| rest & 1 != 0);
         let mut version = Version {
             content: versions.base,

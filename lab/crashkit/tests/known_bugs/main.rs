@@ -58,7 +58,7 @@ fn each_is_found() {
         (Bug::SignedFingerprint, 0, 50_000, lost),
         (Bug::FingerprintAlone, 0, 1000, no_order),
         (Bug::StalePointer, 1, 1000, "it panics: index out of bounds"),
-        // Of the line of its header nothing was written back; the entries are durable.
+        // The line of its header was not written back; the entries are durable.
         (Bug::HeaderNotWrittenBack, 1, 50_000, lost),
         // Metadata that was never rebuilt is garbage to the next insert.
         (Bug::StaleOnChange, 1, 50_000, "instead of"),

@@ -40,7 +40,7 @@ pub(super) enum End {
 impl Exercise {
     pub fn new(seed: u64, users: usize, kinds: &[IndexKind], program: &Path, directory: &Path) -> Exercise {
         let random = &mut Random::new(seed, 7 << 32);
-        // Of a request that is refused nothing is carried out: those behind it are drawn only then.
+        // A refused request changes nothing: those behind it are drawn only then.
         let max_size = random.one_in(4).then(|| (6 << 20) + random.below(6 << 20));
         let pipeline = if max_size.is_some() { 1 } else { 100 };
         Exercise {

@@ -349,7 +349,7 @@ mod tests {
         assert!(!may_be(&steps, &["x", "", ""]), "no request has put that");
     }
 
-    /// Of those that are carried out together any may have been, and all before them.
+    /// Any of the requests that are carried out together may have happened, and all before them.
     #[test]
     fn of_those_carried_out_together_any_may_be() {
         let steps = [

@@ -91,7 +91,7 @@ impl Worker<'_> {
         } else {
             body(&mut db.begin())?
         };
-        // Of several changes to a key the last one counts.
+        // The last of several changes to a key counts.
         let after: HashMap<_, _> = changes.iter().map(|&(slot, n, new)| ((slot, n), new)).collect();
         let before = reads.iter().map(|&(slot, n)| (slot, n, truth.value(slot, n)));
         let changed = changes.iter().map(|&(slot, n, _)| (slot, n, after[&(slot, n)]));

@@ -86,7 +86,7 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// Of a disk where no log is yet.
+    /// The truth of a disk without a log.
     pub fn nothing() -> Truth {
         Truth {
             exists: false,

@@ -1,6 +1,6 @@
 //! Scans: how they are carried out, and what they may answer beside writers.
 //!
-//! A scan has no moment of its own. Of the states that the map may have been in while it was under way:
+//! A scan has no moment of its own. Rules over the states that the map may have been in while the scan was under way:
 //!
 //! I1 Keys come in order, none twice, none outside the bounds.
 //! I2 A key with a value was there, with that value, in one of them.

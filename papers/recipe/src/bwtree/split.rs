@@ -12,7 +12,7 @@ use heap::Error;
 use index::codec::PairWords;
 use pmem::{Link, Media, Purpose, persist_scope};
 
-/// Of what is behind all others, more stays: ascending keys leave nodes nearly full.
+/// A node at the end of all keys keeps more of its pairs: ascending keys leave nodes nearly full.
 const BEHIND: (usize, usize) = (7, 8);
 
 impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {

@@ -43,7 +43,7 @@ struct Frame<'g> {
 }
 
 impl<M: Media> Hot<M> {
-    /// The tree's form, by a walk over all of it. Of a tree that others write to meanwhile it is only about right.
+    /// The tree's form, by a walk over all of it. It is approximate if other threads write to the tree meanwhile.
     ///
     /// # Errors
     ///

@@ -33,7 +33,7 @@ fn with_map<R>(
     with(number, |transaction| run(transaction, &map))
 }
 
-/// Ends a transaction. Of the threads that try to, one does.
+/// Ends a transaction. One of the threads that try it succeeds.
 fn end(
     number: jlong,
     how: impl FnOnce(wollemi::Transaction<'_>) -> Result<(), Error>,

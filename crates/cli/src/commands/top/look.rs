@@ -35,7 +35,7 @@ pub struct Look {
     pub pool: Pool,
     pub recovery: Recovery,
     pub backup: Backup,
-    /// Of a pool of level `disk`.
+    /// The log, for a pool of level `disk`.
     pub log: Option<Log>,
     /// All commands seen so far, the most frequent of the interval first.
     pub commands: Vec<Row>,

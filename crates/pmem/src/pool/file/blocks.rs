@@ -47,7 +47,7 @@ impl PoolFile {
         if !punched && (missing == 0 || self.is_marked(FILLED)) {
             return Ok(Vec::new());
         }
-        // Of a file system that cannot allocate it is not to be relied on that it tells holes from data.
+        // A file system that cannot allocate may not tell holes from data reliably.
         let told = self.unbacked(len).filter(|_| self.can_allocate());
         let Some(all) = told else {
             self.fill(std::slice::from_ref(&(0..len)), missing)?;

@@ -157,7 +157,8 @@ impl Parser {
         self.limits = limits;
     }
 
-    /// The arguments of the command that was read last from this input. Of an inline command they are not in the input.
+    /// The arguments of the command that was read last from this input. An inline command's arguments are not in the
+    /// input.
     pub fn args<'a>(&'a self, input: &'a [u8]) -> Args<'a> {
         Args {
             bytes: if self.is_inline { &self.inline } else { input },

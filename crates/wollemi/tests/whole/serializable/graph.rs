@@ -162,7 +162,7 @@ fn planted_circles_are_found() {
     let one = done(2, 5, &[(1, 10), (2, 20)], &[(1, 10, 11)]);
     let two = done(3, 4, &[(1, 10), (2, 20)], &[(2, 20, 21)]);
     finds("a circle of 2", &[one.clone(), two]);
-    // Of a write, one half is seen and the other is not.
+    // One half of a write is seen and the other is not.
     let both = done(2, 7, &[], &[(1, 10, 11), (2, 20, 21)]);
     finds("a circle of 2", &[both, done(3, 4, &[(1, 11), (2, 20)], &[])]);
     // Two readers see two writes in different orders.

@@ -115,7 +115,7 @@ impl Uniques {
 /// The seconds that are left, as the lifetime that they are left of.
 fn left(text: &str) -> String {
     let left = match text.parse::<u64>() {
-        // Of an item that is dead at once: a negative number there, in 32 bits without a sign.
+        // For an item that is dead at once: a negative number there, in 32 bits without a sign.
         Ok(left) if left == 0 || left > i32::MAX as u64 => return "none".to_owned(),
         Ok(left) => left,
         Err(_) => return text.to_owned(), // -1, of those that stay.
