@@ -3,31 +3,31 @@
  * Made by cbindgen from crates/ffi: change it there. MIT or Apache-2.0.
  *
  * Answers. Every function but a few answers a wollemi_status: WOLLEMI_OK; below 16 a plain "no" (WOLLEMI_NOT_FOUND,
- * WOLLEMI_UNCHANGED, WOLLEMI_TOO_SMALL); from 16 on a failure, of which wollemi_message() tells more on the same thread.
- * A call that failed has changed nothing, but for WOLLEMI_ERROR_UNFINISHED and WOLLEMI_ERROR_NOT_DURABLE. Where a call
- * does not answer WOLLEMI_OK, the places for its other answers hold NULL or 0, if nothing else is said. No panic and no
- * exception leaves the library, and it never exits, aborts on its own account or prints, except for the text of a panic
- * (WOLLEMI_ERROR_BUG) on the standard error.
+ * WOLLEMI_UNCHANGED, WOLLEMI_TOO_SMALL); from 16 on a failure, which wollemi_message() explains on the same thread. A
+ * call that failed has changed nothing, except for WOLLEMI_ERROR_UNFINISHED and WOLLEMI_ERROR_NOT_DURABLE. Where a
+ * call does not answer WOLLEMI_OK, the places for its other answers hold NULL or 0, if nothing else is said. No panic
+ * and no exception leaves the library, and it never exits, aborts on its own account or prints, except for the text of
+ * a panic (WOLLEMI_ERROR_BUG) on the standard error.
  *
  * Handles. What is opened, begun or taken is a handle, to be closed or freed by the function that its own names, once,
- * after a failed commit too. Closing in any order is right: what is behind a handle lives as long as somebody needs it.
- * Every call looks at its handles: NULL answers WOLLEMI_ERROR_ARGUMENT; a handle that is closed, or of another kind,
- * WOLLEMI_ERROR_HANDLE. A closed one is known as such until at least 64 others of its kind have been closed after it.
- * What cannot be told is a pointer that was never a handle: that is undefined, as are too short a buffer and wrong
- * lengths.
+ * after a failed commit too. Closing in any order is right: the object behind a handle lives as long as another handle
+ * needs it. Every call looks at its handles: NULL answers WOLLEMI_ERROR_ARGUMENT; a handle that is closed, or of
+ * another kind, WOLLEMI_ERROR_HANDLE. A closed one is known as such until at least 64 others of its kind have been
+ * closed after it. A pointer that was never a handle cannot be detected: that is undefined, as are too short a buffer
+ * and wrong lengths.
  *
  * Threads. Databases, maps and snapshots may be used from any number of threads at once. A cursor, a batch, a
  * transaction, a sweeper and options are for one thread at a time, any; when two calls use one at once, one of them
  * answers WOLLEMI_ERROR_THREADS. No handle may be closed while another thread is in a call with it. Messages are each
  * thread's own. After fork() the child must not use the library's handles.
  *
- * Memory. Keys and values that are passed in are copied, or used up, before the call returns. Values that are passed out
- * are the caller's, to be given back by wollemi_free(), but for those of a cursor, which it keeps until its next call,
- * and the one that wollemi_read() shows. Keys are any 0 to 65535 bytes, values any up to 64 MiB; NULL is a fine address
- * for 0 bytes. Values of eight bytes are updated in place.
+ * Memory. Keys and values that are passed in are copied, or used up, before the call returns. Values that are passed
+ * out are the caller's, to be given back by wollemi_free(), except for those of a cursor, which it keeps until its
+ * next call, and the one that wollemi_read() shows. Keys are any 0 to 65535 bytes, values any up to 64 MiB; NULL is a
+ * fine address for 0 bytes. Values of eight bytes are updated in place.
  *
- * Durability. A write that has returned survives the end of the process, kill -9 included, and the loss of power if the
- * database's level is `disk` or `power`: wollemi_level.
+ * Durability. A write that has returned survives the end of the process, kill -9 included, and the loss of power if
+ * the database's level is `disk` or `power`: wollemi_level.
  */
 
 
@@ -65,7 +65,7 @@ typedef enum {
     // Nothing was changed, since what is there is not what the call asks for: an insert of a key that is present, an
     // update of one that is absent, a compare-and-swap or a batch that expected something else.
     WOLLEMI_UNCHANGED = 2,
-    // The value is longer than the caller's buffer. Its length was told.
+    // The value is longer than the caller's buffer. Its length was returned.
     WOLLEMI_TOO_SMALL = 3,
     // An argument cannot be: NULL where something must be, text that is not UTF-8, a number that means nothing.
     WOLLEMI_ERROR_ARGUMENT = 16,
@@ -107,7 +107,8 @@ typedef enum {
     WOLLEMI_ERROR_OTHER_INDEX = 34,
     // The map is of another database than the batch, the transaction or the snapshot.
     WOLLEMI_ERROR_OTHER_DATABASE = 35,
-    // What a transaction has read was changed by another writer. Nothing was changed. wollemi_conflict() tells the key.
+    // Another writer has changed what the transaction has read. Nothing was changed. wollemi_conflict() returns the
+    // key.
     WOLLEMI_ERROR_CONFLICT = 36,
     // The changes are committed, and the next opening completes them, given room; until then nothing can be written.
     WOLLEMI_ERROR_UNFINISHED = 37,
@@ -175,7 +176,7 @@ typedef struct wollemi_sweeper wollemi_sweeper;
 // Reads and changes that happen together: wollemi_transaction_begin(). For one thread at a time.
 typedef struct wollemi_transaction wollemi_transaction;
 
-// Numbers of a database at one moment: wollemi_stats(). wollemi_stats_json() tells more.
+// Numbers of a database at one moment: wollemi_stats(). wollemi_stats_json() has more.
 typedef struct {
     // A wollemi_level.
     uint32_t level;
@@ -254,9 +255,9 @@ const char *wollemi_message(void);
 // The name of a status in a few words: "conflict" for WOLLEMI_ERROR_CONFLICT. Never NULL, and there for good.
 const char *wollemi_status_name(int status);
 
-// The key, and the name of its map, that the last call on this thread failed for with WOLLEMI_ERROR_CONFLICT. Answers
-// WOLLEMI_NOT_FOUND if the last call that failed did so for another reason. What is told stays until the next call that
-// fails on this thread. `map`, `key` and `key_len` may be NULL.
+// The key, and the name of its map, for which the last call on this thread failed with WOLLEMI_ERROR_CONFLICT. Returns
+// WOLLEMI_NOT_FOUND if the last call that failed did so for another reason. The pointers stay valid until the next
+// call that fails on this thread. `map`, `key` and `key_len` may be NULL.
 wollemi_status wollemi_conflict(const char **map, const void **key, size_t *key_len);
 
 // Gives back what a call has given out to be given back so: values, and texts in JSON. NULL is nothing to give back. It
@@ -270,7 +271,7 @@ wollemi_status wollemi_options_new(wollemi_options **options);
 // Frees options. NULL is nothing to free.
 wollemi_status wollemi_options_free(wollemi_options *options);
 
-// The least level wanted, a wollemi_level. Opening fails with WOLLEMI_ERROR_LEVEL where the file cannot give it. A pool
+// The minimum level, a wollemi_level. Opening fails with WOLLEMI_ERROR_LEVEL where the file cannot give it. A pool
 // that has a log keeps it, whatever is asked for.
 wollemi_status wollemi_options_set_level(wollemi_options *options, int level);
 
@@ -326,9 +327,9 @@ wollemi_status wollemi_check_version(uint32_t major, uint32_t minor);
 // Opens the database in the file `path`, as `options` say; NULL: with the defaults, so that it is created if it is not
 // there. Close it by wollemi_close().
 //
-// One process at a time has a pool open, and that process once. After wollemi_close() of all of its handles, or kill -9,
-// the next opening takes a millisecond, at whatever size (but for a database of level `disk` after a loss of power, which
-// is built anew). Signals are not touched. A program that forks must not use the database in the child.
+// One process at a time has a pool open, and that process once. After wollemi_close() of all of its handles, or kill
+// -9, the next opening takes a millisecond, at whatever size (except for a database of level `disk` after a loss of
+// power, which is built anew). Signals are not touched. A program that forks must not use the database in the child.
 wollemi_status wollemi_open(const char *path,
                             const wollemi_options *options,
                             wollemi_db **db);
@@ -364,12 +365,12 @@ wollemi_status wollemi_stats(const wollemi_db *db,
                              wollemi_numbers *numbers,
                              size_t size);
 
-// All that the database tells of itself without walking its maps, as a JSON object. Give it back by wollemi_free().
+// All statistics that the database has without walking its maps, as a JSON object. Give it back by wollemi_free().
 wollemi_status wollemi_stats_json(const wollemi_db *db, char **json);
 
-// Walks everything and looks for damage: WOLLEMI_OK, or WOLLEMI_ERROR_DAMAGED where some was found. Nobody may write
-// meanwhile, or damage may be reported that is none. In `json`, which may be NULL, the report as a JSON object, to be
-// given back by wollemi_free().
+// Walks everything and looks for damage: WOLLEMI_OK, or WOLLEMI_ERROR_DAMAGED where some was found. No thread may
+// write meanwhile, or damage may be reported that is none. In `json`, which may be NULL, the report as a JSON object,
+// to be given back by wollemi_free().
 wollemi_status wollemi_check(const wollemi_db *db, char **json);
 
 // Shows all maps, in the order of their names, until `show` answers something else than 0.
@@ -398,7 +399,7 @@ wollemi_status wollemi_map_close(wollemi_map *map);
 wollemi_status wollemi_map_drop(const wollemi_db *db,
                                 const char *name);
 
-// Counts the entries, by visiting each of them. Exact if nobody writes meanwhile.
+// Counts the entries, by visiting each of them. Exact if no thread writes meanwhile.
 wollemi_status wollemi_count(const wollemi_map *map, uint64_t *count);
 
 // The key's value, copied into `*value`, with its length in `*value_len`: WOLLEMI_NOT_FOUND if the key is absent. Give
@@ -464,16 +465,16 @@ wollemi_status wollemi_compare_and_swap(const wollemi_map *map,
                                         const void *desired,
                                         size_t desired_len);
 
-// A cursor over the entries of a map whose keys are in `range`. It shows every key that is there all the while, once, and
+// A cursor over the entries of a map whose keys are in `range`. It shows every key that is there throughout, once, and
 // not one moment: a snapshot's cursor does. Writers and the cursor do not wait for each other. Free it by
 // wollemi_cursor_free().
 wollemi_status wollemi_map_range(const wollemi_map *map,
                                  const wollemi_range *range,
                                  wollemi_cursor **cursor);
 
-// The next entry in ascending order: WOLLEMI_NOT_FOUND if none is left. What is told of it stays until the next call with
-// this cursor; every place for an answer may be NULL. Where the index has no order of keys, entries come in one of its
-// own.
+// The next entry in ascending order: WOLLEMI_NOT_FOUND if none is left. The key and value that it returns stay valid
+// until the next call with this cursor; each output may be NULL. Where the index has no order of keys, entries come in
+// one of its own.
 wollemi_status wollemi_cursor_next(wollemi_cursor *cursor,
                                    const void **key,
                                    size_t *key_len,
@@ -491,8 +492,8 @@ wollemi_status wollemi_cursor_next_back(wollemi_cursor *cursor,
 // Frees a cursor. NULL is nothing to free.
 wollemi_status wollemi_cursor_free(wollemi_cursor *cursor);
 
-// A batch of changes to any of the maps, all of which happen or none, whatever crash comes. Readers may see some of them
-// before others, snapshots and transactions do not. Of several changes of one key the last one counts. Free it by
+// A batch of changes to any of the maps, all of which happen or none, whatever crash comes. Readers may see some of
+// them before others, snapshots and transactions do not. The last of several changes of one key counts. Free it by
 // wollemi_batch_free(), committed or not.
 wollemi_status wollemi_batch_new(const wollemi_db *db,
                                  wollemi_batch **batch);
@@ -520,15 +521,15 @@ wollemi_status wollemi_batch_expect(wollemi_batch *batch,
 wollemi_status wollemi_batch_set_durability(wollemi_batch *batch, int durability);
 
 // Carries the batch out: it is durable when this returns. WOLLEMI_UNCHANGED, and nothing was changed, if something is
-// not as it was expected. Whatever it answers, all that can be done with the batch afterwards is to free it.
+// not as it was expected. Afterwards, whatever this returns, the batch can only be freed.
 wollemi_status wollemi_batch_commit(wollemi_batch *batch);
 
 // Frees a batch. One that was not committed has done nothing. NULL is nothing to free.
 wollemi_status wollemi_batch_free(wollemi_batch *batch);
 
-// Gives the key this value for a life of so many milliseconds, after which it is absent; less than 0: without end. The
-// clock is the system's, and ends survive crashes. A map is used by these functions or by the others, not by both: its
-// values have eight bytes before them that tell their end. What has expired takes room until its key is written or a
+// Gives the key this value for `life_ms` milliseconds, after which it is absent; less than 0: without expiry. The clock
+// is the system's, and ends survive crashes. A map is used by these functions or by the others, not by both: its
+// values are stored behind eight bytes with their expiry. An expired entry takes space until its key is written or a
 // sweeper comes by: wollemi_sweeper_start().
 wollemi_status wollemi_expiring_put(const wollemi_map *map,
                                     const void *key,
@@ -602,9 +603,9 @@ wollemi_status wollemi_snapshot_memory(const wollemi_snapshot *snapshot, uint64_
 wollemi_status wollemi_snapshot_free(wollemi_snapshot *snapshot);
 
 // Begins a transaction: reads and changes of any maps that happen together, as at one moment, or not at all. It is
-// optimistic: while it runs nobody waits for it, and its commit fails with WOLLEMI_ERROR_CONFLICT if another writer has
-// changed what it has read. Begin it again then, or have wollemi_transact() do so. It sees its own changes. Free it by
-// wollemi_transaction_free(), committed or not; one that was not committed has done nothing.
+// optimistic: while it runs no thread waits for it, and its commit fails with WOLLEMI_ERROR_CONFLICT if another writer
+// has changed what it has read. Begin it again then, or have wollemi_transact() do so. It sees its own changes. Free
+// it by wollemi_transaction_free(), committed or not; one that was not committed has done nothing.
 wollemi_status wollemi_transaction_begin(const wollemi_db *db, wollemi_transaction **transaction);
 
 // As wollemi_get(), in the transaction. The key counts as read, present or not. WOLLEMI_ERROR_CONFLICT where it is certain
@@ -616,7 +617,7 @@ wollemi_status wollemi_transaction_get(wollemi_transaction *transaction,
                                        void **value,
                                        size_t *value_len);
 
-// As wollemi_put(), in the transaction. A key or a value that is too long is told by the commit.
+// As wollemi_put(), in the transaction. A key or a value that is too long is an error of the commit.
 wollemi_status wollemi_transaction_put(wollemi_transaction *transaction,
                                        const wollemi_map *map,
                                        const void *key,
@@ -638,9 +639,10 @@ wollemi_status wollemi_transaction_delete(wollemi_transaction *transaction,
                                           const void *key,
                                           size_t key_len);
 
-// A cursor over the entries of a map as the transaction sees them, with its own changes, also those that it makes between
-// two steps. What is shown counts as read, with the gaps in between; what is not shown does not. When the transaction is
-// over, the cursor answers WOLLEMI_ERROR_HANDLE. Free it by wollemi_cursor_free(), before the transaction or after it.
+// A cursor over the entries of a map as the transaction sees them, with its own changes, also those that it makes
+// between two steps. Entries that the cursor has returned count as read, and so do the gaps between them; later
+// entries do not. When the transaction is over, the cursor answers WOLLEMI_ERROR_HANDLE. Free it by
+// wollemi_cursor_free(), before the transaction or after it.
 wollemi_status wollemi_transaction_range(wollemi_transaction *transaction,
                                          const wollemi_map *map,
                                          const wollemi_range *range,
@@ -649,9 +651,9 @@ wollemi_status wollemi_transaction_range(wollemi_transaction *transaction,
 // When the transaction is durable, at level `disk`: a wollemi_durability.
 wollemi_status wollemi_transaction_set_durability(wollemi_transaction *transaction, int durability);
 
-// Commits the transaction, if what it has read is still so: it is durable when this returns. WOLLEMI_ERROR_CONFLICT, and
-// nothing was changed, if not; wollemi_conflict() tells the key. Whatever it answers, all that can be done with the
-// transaction afterwards is to free it.
+// Commits the transaction, if what it has read is still so: it is durable when this returns. WOLLEMI_ERROR_CONFLICT,
+// and nothing was changed, if not; wollemi_conflict() returns the key. Afterwards, whatever this returns, the
+// transaction can only be freed.
 wollemi_status wollemi_transaction_commit(wollemi_transaction *transaction);
 
 // Frees a transaction. One that was not committed has done nothing. NULL is nothing to free.

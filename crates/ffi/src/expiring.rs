@@ -19,7 +19,7 @@ fn life(milliseconds: i64) -> Option<Duration> {
     u64::try_from(milliseconds).ok().map(Duration::from_millis)
 }
 
-/// Gives the key this value for `life` milliseconds, after which it is absent; less than 0: without expiry. The clock
+/// Gives the key this value for `life_ms` milliseconds, after which it is absent; less than 0: without expiry. The clock
 /// is the system's, and ends survive crashes. A map is used by these functions or by the others, not by both: its
 /// values are stored behind eight bytes with their expiry. An expired entry takes space until its key is written or a
 /// sweeper comes by: wollemi_sweeper_start().
