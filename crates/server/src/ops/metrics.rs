@@ -80,7 +80,7 @@ fn own(shared: &Shared) -> Vec<Metric> {
         ),
         plain(
             "wollemi_max_connections",
-            "The most connections at once.",
+            "Maximum number of connections.",
             shared.net.limits.connections() as f64,
         ),
         plain(
