@@ -25,6 +25,8 @@
 //!
 //! Each uses those below it in this table alone, and `freed`, `counters`, `clock` and `error`.
 
+#![forbid(unsafe_code)]
+
 mod clock;
 mod counters;
 mod error;

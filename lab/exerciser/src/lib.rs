@@ -20,6 +20,8 @@
 //! The calls of a thread are a function of the seed and of what its own keys hold. How threads interleave is the
 //! machine's affair: a seed that has failed is likely to fail again, but need not.
 
+#![forbid(unsafe_code)]
+
 mod api;
 mod calls;
 mod keys;

@@ -3,6 +3,8 @@
 //! What is measured is `bench`'s. `torture` and `exercise` have a module each for their arguments and their report; how
 //! a command ends is in `exit`.
 
+#![forbid(unsafe_code)]
+
 mod exercise;
 mod exit;
 mod torture;

@@ -15,6 +15,8 @@
 //!
 //! The heap alone is a subject of the kit itself (`crashkit::blobs`).
 
+#![forbid(unsafe_code)]
+
 #[cfg(feature = "listed")]
 pub mod batches;
 pub mod bounds;
