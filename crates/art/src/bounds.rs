@@ -19,8 +19,8 @@ pub enum Edge {
 }
 
 impl Edge {
-    /// Where a node of this level on the bound's way lies; `outside` is the side of the bound that the scan leaves out. `None`:
-    /// outside as a whole.
+    /// Where a node of this level on the bound's way lies; `outside` is the side of the bound that the scan leaves out.
+    /// `None`: outside as a whole.
     pub fn at_node(way: &Way, level: usize, outside: Ordering) -> Option<Edge> {
         match way.order(level) {
             Ordering::Equal => Some(Edge::Along),

@@ -257,8 +257,8 @@ impl<D: Design, M: Media> Radix<D, M> {
         Ok(true)
     }
 
-    /// Where the node at a link, reached after some digits and of some level, lies to a bound; `outside` is the side of the
-    /// bound that the scan leaves out. `None`: outside as a whole.
+    /// Where the node at a link, reached after some digits and of some level, lies to a bound; `outside` is the side of
+    /// the bound that the scan leaves out. `None`: outside as a whole.
     fn narrow(
         &self,
         edge: Edge,

@@ -29,8 +29,8 @@ pub struct Tries {
 }
 
 impl Tries {
-    /// Each time something is lost in a sound pool, another thread has changed it between a walk and its lock, which are
-    /// about a microsecond apart. A damaged pool uses up the tries within a fraction of a second.
+    /// Each time something is lost in a sound pool, another thread has changed it between a walk and its lock, which
+    /// are about a microsecond apart. A damaged pool uses up the tries within a fraction of a second.
     const MAX_LOST: u32 = 20_000;
 
     /// Waits before the next try; `false` if there should be none. A holder is waited for however long it takes: it may

@@ -1,10 +1,11 @@
 //! The way of a key down from a node, compared with the key once.
 //!
-//! A writer compares its key, and a scan its bounds, with the strings of the nodes on the way. A node keeps only a few bytes
-//! of its string; the rest stands in a leaf below it. A search for such a leaf at every node would cost the square of the
-//! tree's height, and a comparison from the first digit the height times the key's length. So one descent along the key notes
-//! the nodes, and one leaf below the last of them tells how many digits all of them share with the key. Each node stands for
-//! one string (`design`, R1), so the walk compares nothing again as long as it comes to nodes that were noted.
+//! A writer compares its key, and a scan its bounds, with the strings of the nodes on the way. A node keeps only a few
+//! bytes of its string; the rest stands in a leaf below it. A search for such a leaf at every node would cost the
+//! square of the tree's height, and a comparison from the first digit the height times the key's length. So one descent
+//! along the key notes the nodes, and one leaf below the last of them tells how many digits all of them share with the
+//! key. Each node stands for one string (`design`, R1), so the walk compares nothing again as long as it comes to nodes
+//! that were noted.
 
 use crate::{Design, Digit, Kind, LeafRef, Node, Tagged, any_leaf, damaged};
 use heap::Access;
@@ -50,8 +51,8 @@ impl Way {
         })
     }
 
-    /// The way of `key` from the inner node at `link` on, to which `depth` digits lead, down to the last node along the key;
-    /// `None` if a concurrent change emptied what was looked at.
+    /// The way of `key` from the inner node at `link` on, to which `depth` digits lead, down to the last node along the
+    /// key; `None` if a concurrent change emptied what was looked at.
     ///
     /// # Errors
     ///
@@ -87,15 +88,15 @@ impl Way {
         self.nodes.get(self.passed) == Some(&(place(link), level))
     }
 
-    /// The digit that keys below a node of this level have where the key parts from them, which is given first; `None` if the
-    /// key has all the digits that lead to the node. The node is one of the way's.
+    /// The digit that keys below a node of this level have where the key parts from them, which is given first; `None`
+    /// if the key has all the digits that lead to the node. The node is one of the way's.
     pub fn parting(&self, level: usize) -> Option<(usize, u8)> {
         let digit = self.digit.filter(|_| self.shared < level)?;
         Some((self.shared, digit))
     }
 
-    /// Whether the key has all the digits that lead to a node of the way, of this level (`Equal`), or else whether the keys
-    /// below the node come before or after it.
+    /// Whether the key has all the digits that lead to a node of the way, of this level (`Equal`), or else whether the
+    /// keys below the node come before or after it.
     pub fn order(&self, level: usize) -> Ordering {
         if self.shared >= level {
             Ordering::Equal

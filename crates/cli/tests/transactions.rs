@@ -8,7 +8,8 @@ use std::time::Duration;
 
 const KILLS: u64 = 15;
 
-/// What one round of the client sends: an `EXEC` over two databases that sets, counts, removes and renames, and an `MSET`.
+/// What one round of the client sends: an `EXEC` over two databases that sets, counts, removes and renames, and an
+/// `MSET`.
 fn round(client: &mut Client, n: u64) -> Option<()> {
     let old = n - 1;
     let commands = [

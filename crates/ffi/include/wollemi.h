@@ -112,8 +112,8 @@ typedef enum {
     WOLLEMI_ERROR_CONFLICT = 36,
     // The changes are committed, and the next opening completes them, given room; until then nothing can be written.
     WOLLEMI_ERROR_UNFINISHED = 37,
-    // The change was made, or seen, and it is not known whether it survives a loss of power: the disk has failed. At level
-    // `disk` only.
+    // The change was made, or seen, and it is not known whether it survives a loss of power: the disk has failed. At
+    // level `disk` only.
     WOLLEMI_ERROR_NOT_DURABLE = 38,
     // The map holds values that were not put by the functions for maps whose entries expire.
     WOLLEMI_ERROR_NOT_EXPIRING = 39,
@@ -137,8 +137,8 @@ typedef enum {
 typedef enum {
     // When it returns.
     WOLLEMI_IMMEDIATE = 0,
-    // Within the time of wollemi_options_set_sync_within(), and when a later wollemi_sync() or immediate write returns.
-    // It survives the end of the process at once.
+    // Within the time of wollemi_options_set_sync_within(), and when a later wollemi_sync() or immediate write
+    // returns. It survives the end of the process at once.
     WOLLEMI_EVENTUAL = 1,
 } wollemi_durability;
 
@@ -248,8 +248,8 @@ typedef int (*wollemi_body)(wollemi_transaction *transaction, void *argument);
 extern "C" {
 #endif // __cplusplus
 
-// Why the last call that failed on this thread has failed: a sentence in English, with the names of what was concerned.
-// Empty if none has failed. It stays until the next call that fails on this thread.
+// Why the last call that failed on this thread has failed: a sentence in English, with the names of what was
+// concerned. Empty if none has failed. It stays until the next call that fails on this thread.
 const char *wollemi_message(void);
 
 // The name of a status in a few words: "conflict" for WOLLEMI_ERROR_CONFLICT. Never NULL, and there for good.
@@ -260,8 +260,8 @@ const char *wollemi_status_name(int status);
 // call that fails on this thread. `map`, `key` and `key_len` may be NULL.
 wollemi_status wollemi_conflict(const char **map, const void **key, size_t *key_len);
 
-// Gives back what a call has given out to be given back so: values, and texts in JSON. NULL is nothing to give back. It
-// is the C library's free() where the program and this library share one, as they do on Linux.
+// Gives back what a call has given out to be given back so: values, and texts in JSON. NULL is nothing to give back.
+// It is the C library's free() where the program and this library share one, as they do on Linux.
 void wollemi_free(void *data);
 
 // New options, the defaults: level `process`, the index `roart`, one recovery thread, a pool that is created if it is
@@ -290,16 +290,16 @@ wollemi_status wollemi_options_set_page_size(wollemi_options *options, uint64_t 
 // reused. Default: 1.
 wollemi_status wollemi_options_set_recovery_threads(wollemi_options *options, size_t threads);
 
-// Whether to open the pool to be read: no byte of its file changes, and others may read it at the same time. Writes fail
-// with WOLLEMI_ERROR_READ_ONLY. Default: no.
+// Whether to open the pool to be read: no byte of its file changes, and others may read it at the same time. Writes
+// fail with WOLLEMI_ERROR_READ_ONLY. Default: no.
 wollemi_status wollemi_options_set_read_only(wollemi_options *options,
                                              bool read_only);
 
 // Whether to create the pool if there is no such file. Default: yes. If not, opening fails with WOLLEMI_ERROR_MISSING.
 wollemi_status wollemi_options_set_create(wollemi_options *options, bool create);
 
-// How long an opening waits, in milliseconds, for other processes that have the pool open. One that was killed keeps its
-// pool for some tens of milliseconds. Then it fails with WOLLEMI_ERROR_BUSY. Default: 2000.
+// How long an opening waits, in milliseconds, for other processes that have the pool open. One that was killed keeps
+// its pool for some tens of milliseconds. Then it fails with WOLLEMI_ERROR_BUSY. Default: 2000.
 wollemi_status wollemi_options_set_lock_wait(wollemi_options *options,
                                              uint64_t milliseconds);
 
@@ -312,8 +312,8 @@ wollemi_status wollemi_options_set_sync_within(wollemi_options *options, uint64_
 // How long the log of a database of level `disk` may be, in bytes; 64 MiB at least. Default: 256 MiB.
 wollemi_status wollemi_options_set_log_limit(wollemi_options *options, uint64_t bytes);
 
-// What to do with a pool of level `process` that was open when the machine stopped: a wollemi_after_power_loss. Default:
-// WOLLEMI_REFUSE, with WOLLEMI_ERROR_POWER_LOSS.
+// What to do with a pool of level `process` that was open when the machine stopped: a wollemi_after_power_loss.
+// Default: WOLLEMI_REFUSE, with WOLLEMI_ERROR_POWER_LOSS.
 wollemi_status wollemi_options_set_after_power_loss(wollemi_options *options,
                                                     int what);
 
@@ -345,8 +345,8 @@ wollemi_status wollemi_close(wollemi_db *db);
 // What acknowledged writes of this database survive: a wollemi_level in `level`.
 wollemi_status wollemi_get_level(const wollemi_db *db, int *level);
 
-// Returns when all writes that have returned are durable at the database's level, those that are WOLLEMI_EVENTUAL too. At
-// the levels `process` and `power` they are already.
+// Returns when all writes that have returned are durable at the database's level, those that are WOLLEMI_EVENTUAL too.
+// At the levels `process` and `power` they are already.
 wollemi_status wollemi_sync(const wollemi_db *db);
 
 // Takes a checkpoint, so that the log can forget what was written before; with `full` of all entries, else of what has
@@ -359,8 +359,8 @@ wollemi_status wollemi_wait_recovered(const wollemi_db *db);
 // Gives the free pages of the file back to its file system; in `bytes`, which may be NULL, how many bytes these were.
 wollemi_status wollemi_give_back(const wollemi_db *db, uint64_t *bytes);
 
-// Numbers of the database. `size` is sizeof(wollemi_numbers): a later version may have more of them, and fills as many as
-// the program knows.
+// Numbers of the database. `size` is sizeof(wollemi_numbers): a later version may have more of them, and fills as many
+// as the program knows.
 wollemi_status wollemi_stats(const wollemi_db *db,
                              wollemi_numbers *numbers,
                              size_t size);
@@ -394,8 +394,8 @@ wollemi_status wollemi_map_with_durability(const wollemi_map *map, int durabilit
 wollemi_status wollemi_map_close(wollemi_map *map);
 
 // Removes the map of this name and all that it holds, by one durable step: WOLLEMI_NOT_FOUND if there is none,
-// WOLLEMI_ERROR_IN_USE while there is a handle to it, or any snapshot. Giving back its space takes time in proportion to
-// its size.
+// WOLLEMI_ERROR_IN_USE while there is a handle to it, or any snapshot. Giving back its space takes time in proportion
+// to its size.
 wollemi_status wollemi_map_drop(const wollemi_db *db,
                                 const char *name);
 
@@ -424,8 +424,9 @@ wollemi_status wollemi_read(const wollemi_map *map, const void *key, size_t key_
 // Whether the key is there: WOLLEMI_OK or WOLLEMI_NOT_FOUND.
 wollemi_status wollemi_contains(const wollemi_map *map, const void *key, size_t key_len);
 
-// The values of `count` keys, copied into as many `values`, in the keys' order: `data` is NULL where the key is absent.
-// Give each back by wollemi_free(). Faster than as many wollemi_get()s. If it fails, no value is left to give back.
+// The values of `count` keys, copied into as many `values`, in the keys' order: `data` is NULL where the key is
+// absent. Give each back by wollemi_free(). Faster than as many wollemi_get()s. If it fails, no value is left to give
+// back.
 wollemi_status wollemi_multi_get(const wollemi_map *map,
                                  size_t count,
                                  const wollemi_slice *keys,
@@ -481,8 +482,8 @@ wollemi_status wollemi_cursor_next(wollemi_cursor *cursor,
                                    const void **value,
                                    size_t *value_len);
 
-// The next entry in descending order, from the end of the range. A cursor may be asked from both ends in any order: each
-// entry is shown once, and when both have met, nothing is left.
+// The next entry in descending order, from the end of the range. A cursor may be asked from both ends in any order:
+// each entry is shown once, and when both have met, nothing is left.
 wollemi_status wollemi_cursor_next_back(wollemi_cursor *cursor,
                                         const void **key,
                                         size_t *key_len,
@@ -527,8 +528,8 @@ wollemi_status wollemi_batch_commit(wollemi_batch *batch);
 // Frees a batch. One that was not committed has done nothing. NULL is nothing to free.
 wollemi_status wollemi_batch_free(wollemi_batch *batch);
 
-// Gives the key this value for `life_ms` milliseconds, after which it is absent; less than 0: without expiry. The clock
-// is the system's, and ends survive crashes. A map is used by these functions or by the others, not by both: its
+// Gives the key this value for `life_ms` milliseconds, after which it is absent; less than 0: without expiry. The
+// clock is the system's, and ends survive crashes. A map is used by these functions or by the others, not by both: its
 // values are stored behind eight bytes with their expiry. An expired entry takes space until its key is written or a
 // sweeper comes by: wollemi_sweeper_start().
 wollemi_status wollemi_expiring_put(const wollemi_map *map,
@@ -546,8 +547,8 @@ wollemi_status wollemi_expiring_insert(const wollemi_map *map,
                                        size_t value_len,
                                        int64_t life_ms);
 
-// As wollemi_get(), of a key that has not expired. In `*life_ms`, which may be NULL, the milliseconds that are left of its
-// life; -1: it has no end.
+// As wollemi_get(), of a key that has not expired. In `*life_ms`, which may be NULL, the milliseconds that are left of
+// its life; -1: it has no end.
 wollemi_status wollemi_expiring_get(const wollemi_map *map,
                                     const void *key,
                                     size_t key_len,
@@ -571,9 +572,9 @@ wollemi_status wollemi_sweeper_start(const wollemi_map *map, uint64_t pause_ms, 
 // Stops a sweeper and waits for its thread. NULL is nothing to stop.
 wollemi_status wollemi_sweeper_stop(wollemi_sweeper *sweeper);
 
-// Takes a snapshot: all maps as they are now, to be read while others write. Nothing is copied at first; of each key that
-// is changed meanwhile, what it held is kept in memory, up to `max_memory` bytes; 0: any number. With more than that its
-// reads fail with WOLLEMI_ERROR_SNAPSHOT, and writers go on. No map can be dropped before it is freed, by
+// Takes a snapshot: all maps as they are now, to be read while others write. Nothing is copied at first; of each key
+// that is changed meanwhile, what it held is kept in memory, up to `max_memory` bytes; 0: any number. With more than
+// that its reads fail with WOLLEMI_ERROR_SNAPSHOT, and writers go on. No map can be dropped before it is freed, by
 // wollemi_snapshot_free().
 wollemi_status wollemi_snapshot_take(const wollemi_db *db,
                                      uint64_t max_memory,
@@ -608,8 +609,8 @@ wollemi_status wollemi_snapshot_free(wollemi_snapshot *snapshot);
 // it by wollemi_transaction_free(), committed or not; one that was not committed has done nothing.
 wollemi_status wollemi_transaction_begin(const wollemi_db *db, wollemi_transaction **transaction);
 
-// As wollemi_get(), in the transaction. The key counts as read, present or not. WOLLEMI_ERROR_CONFLICT where it is certain
-// by now that the transaction cannot be committed.
+// As wollemi_get(), in the transaction. The key counts as read, present or not. WOLLEMI_ERROR_CONFLICT where it is
+// certain by now that the transaction cannot be committed.
 wollemi_status wollemi_transaction_get(wollemi_transaction *transaction,
                                        const wollemi_map *map,
                                        const void *key,
@@ -659,11 +660,11 @@ wollemi_status wollemi_transaction_commit(wollemi_transaction *transaction);
 // Frees a transaction. One that was not committed has done nothing. NULL is nothing to free.
 wollemi_status wollemi_transaction_free(wollemi_transaction *transaction);
 
-// Runs `body` with a transaction and commits it, and does so again after a conflict, up to a hundred times with pauses in
-// between. `body` answers WOLLEMI_OK to have it committed. Any other answer gives it up: nothing is changed, and
-// wollemi_transact() answers the same, or WOLLEMI_ERROR_ARGUMENT if that is no status. WOLLEMI_ERROR_CONFLICT from a call
-// with the transaction should be passed on so: then it is run again. `body` must neither commit nor free the transaction,
-// nor leave by longjmp() or an exception; it must bear to be run more than once.
+// Runs `body` with a transaction and commits it, and does so again after a conflict, up to a hundred times with pauses
+// in between. `body` answers WOLLEMI_OK to have it committed. Any other answer gives it up: nothing is changed, and
+// wollemi_transact() answers the same, or WOLLEMI_ERROR_ARGUMENT if that is no status. WOLLEMI_ERROR_CONFLICT from a
+// call with the transaction should be passed on so: then it is run again. `body` must neither commit nor free the
+// transaction, nor leave by longjmp() or an exception; it must bear to be run more than once.
 wollemi_status wollemi_transact(const wollemi_db *db,
                                 wollemi_body body,
                                 void *argument);

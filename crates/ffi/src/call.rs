@@ -1,8 +1,9 @@
 //! The way in: every function of the header runs in [`call`], which lets no panic out and turns what C hands over into
 //! what Rust takes.
 //!
-//! The one promise that all of it rests on is made by the C program: what it passes is as the header says. Each function
-//! says so once, where it calls `call`; what it gets is a [`FromC`], through which pointers are read and written.
+//! The one promise that all of it rests on is made by the C program: what it passes is as the header says. Each
+//! function says so once, where it calls `call`; what it gets is a [`FromC`], through which pointers are read and
+//! written.
 
 use crate::handle::{self, Held, Kind, ThreadSafe};
 use crate::status::{Failure, tell, wollemi_status, wollemi_status::*};
@@ -16,7 +17,8 @@ use std::path::Path;
 ///
 /// # Safety
 ///
-/// Every pointer that `run` passes to the [`FromC`] was passed by the C program to this call, and is as the header says:
+/// Every pointer that `run` passes to the [`FromC`] was passed by the C program to this call, and is as the header
+/// says:
 ///
 /// * a handle is NULL or was given out by this library, and no thread closes it before the call returns;
 /// * bytes to read are NULL or as many as their length says, and no thread writes them meanwhile;

@@ -172,8 +172,8 @@ pub unsafe extern "C" fn wollemi_cursor_next(
     unsafe { step(cursor, Direction::Forward, (key, key_len), (value, value_len)) }
 }
 
-/// The next entry in descending order, from the end of the range. A cursor may be asked from both ends in any order: each
-/// entry is shown once, and when both have met, nothing is left.
+/// The next entry in descending order, from the end of the range. A cursor may be asked from both ends in any order:
+/// each entry is shown once, and when both have met, nothing is left.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_cursor_next_back(
     cursor: *mut wollemi_cursor,

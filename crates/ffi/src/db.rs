@@ -122,8 +122,8 @@ pub unsafe extern "C" fn wollemi_get_level(db: *const wollemi_db, level: *mut c_
     }
 }
 
-/// Returns when all writes that have returned are durable at the database's level, those that are WOLLEMI_EVENTUAL too. At
-/// the levels `process` and `power` they are already.
+/// Returns when all writes that have returned are durable at the database's level, those that are WOLLEMI_EVENTUAL too.
+/// At the levels `process` and `power` they are already.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_sync(db: *const wollemi_db) -> wollemi_status {
     // SAFETY: the caller keeps to the header.
@@ -173,8 +173,8 @@ pub unsafe extern "C" fn wollemi_give_back(db: *const wollemi_db, bytes: *mut u6
     }
 }
 
-/// Numbers of the database. `size` is sizeof(wollemi_numbers): a later version may have more of them, and fills as many as
-/// the program knows.
+/// Numbers of the database. `size` is sizeof(wollemi_numbers): a later version may have more of them, and fills as many
+/// as the program knows.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_stats(
     db: *const wollemi_db,

@@ -19,8 +19,8 @@ fn life(milliseconds: i64) -> Option<Duration> {
     u64::try_from(milliseconds).ok().map(Duration::from_millis)
 }
 
-/// Gives the key this value for `life_ms` milliseconds, after which it is absent; less than 0: without expiry. The clock
-/// is the system's, and ends survive crashes. A map is used by these functions or by the others, not by both: its
+/// Gives the key this value for `life_ms` milliseconds, after which it is absent; less than 0: without expiry. The
+/// clock is the system's, and ends survive crashes. A map is used by these functions or by the others, not by both: its
 /// values are stored behind eight bytes with their expiry. An expired entry takes space until its key is written or a
 /// sweeper comes by: wollemi_sweeper_start().
 #[unsafe(no_mangle)]
@@ -62,8 +62,8 @@ pub unsafe extern "C" fn wollemi_expiring_insert(
     }
 }
 
-/// As wollemi_get(), of a key that has not expired. In `*life_ms`, which may be NULL, the milliseconds that are left of its
-/// life; -1: it has no end.
+/// As wollemi_get(), of a key that has not expired. In `*life_ms`, which may be NULL, the milliseconds that are left of
+/// its life; -1: it has no end.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_expiring_get(
     map: *const wollemi_map,

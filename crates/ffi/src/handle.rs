@@ -37,8 +37,8 @@ pub struct Shell<T> {
     object: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: the object of a kind for many threads is reached as `&T`, and such a `T` is `Sync` (`ThreadSafe`); that of any other
-// through `Held`, by one thread at a time (I3); a close takes it out of a shell that no call uses.
+// SAFETY: the object of a kind for many threads is reached as `&T`, and such a `T` is `Sync` (`ThreadSafe`); that of
+// any other through `Held`, by one thread at a time (I3); a close takes it out of a shell that no call uses.
 unsafe impl<T: Send> Sync for Shell<T> {}
 
 /// What a handle can stand for.
@@ -142,7 +142,8 @@ pub unsafe fn share<'a, T: ThreadSafe>(handle: *const T::C) -> Result<&'a T, Fai
         return Err(closed::<T>());
     }
     let object = shell.object.get();
-    // SAFETY: it is open, the caller promises that it stays so, and nothing makes a `&mut` of the object of such a kind.
+    // SAFETY: it is open, the caller promises that it stays so, and nothing makes a `&mut` of the object of such a
+    // kind.
     unsafe { &*object }.as_ref().ok_or_else(closed::<T>)
 }
 

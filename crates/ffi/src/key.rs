@@ -121,8 +121,9 @@ pub unsafe extern "C" fn wollemi_contains(
     }
 }
 
-/// The values of `count` keys, copied into as many `values`, in the keys' order: `data` is NULL where the key is absent.
-/// Give each back by wollemi_free(). Faster than as many wollemi_get()s. If it fails, no value is left to give back.
+/// The values of `count` keys, copied into as many `values`, in the keys' order: `data` is NULL where the key is
+/// absent. Give each back by wollemi_free(). Faster than as many wollemi_get()s. If it fails, no value is left to give
+/// back.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_multi_get(
     map: *const wollemi_map,

@@ -8,8 +8,8 @@
 //! | `handle`      | handles, checked at each use                                         |
 //! | `options`, `db`, `map`, `key`, `cursor`, `batch`, `transaction`, `snapshot`, `expiring` | the functions |
 //!
-//! Each function is a few lines over the crate `wollemi`: what it takes is read through `call::FromC`, what it answers is
-//! a status. What C programs are promised, and promise, is in the header; its text is these functions' comments and
+//! Each function is a few lines over the crate `wollemi`: what it takes is read through `call::FromC`, what it answers
+//! is a status. What C programs are promised, and promise, is in the header; its text is these functions' comments and
 //! `cbindgen.toml`.
 
 // The names are C's, and the header says what callers promise.

@@ -40,8 +40,8 @@ pub fn copy_text(text: String) -> Result<*mut c_char, Failure> {
         .cast())
 }
 
-/// Gives back what a call has given out to be given back so: values, and texts in JSON. NULL is nothing to give back. It
-/// is the C library's free() where the program and this library share one, as they do on Linux.
+/// Gives back what a call has given out to be given back so: values, and texts in JSON. NULL is nothing to give back.
+/// It is the C library's free() where the program and this library share one, as they do on Linux.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_free(data: *mut c_void) {
     // SAFETY: the caller promises that it is NULL or comes from `copy`, and gives it back once.

@@ -123,8 +123,8 @@ pub unsafe extern "C" fn wollemi_options_set_recovery_threads(
     unsafe { set(options, |options| Ok(options.recovery_threads(threads))) }
 }
 
-/// Whether to open the pool to be read: no byte of its file changes, and others may read it at the same time. Writes fail
-/// with WOLLEMI_ERROR_READ_ONLY. Default: no.
+/// Whether to open the pool to be read: no byte of its file changes, and others may read it at the same time. Writes
+/// fail with WOLLEMI_ERROR_READ_ONLY. Default: no.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_options_set_read_only(
     options: *mut wollemi_options,
@@ -144,8 +144,8 @@ pub unsafe extern "C" fn wollemi_options_set_create(
     unsafe { set(options, |options| Ok(options.create(create))) }
 }
 
-/// How long an opening waits, in milliseconds, for other processes that have the pool open. One that was killed keeps its
-/// pool for some tens of milliseconds. Then it fails with WOLLEMI_ERROR_BUSY. Default: 2000.
+/// How long an opening waits, in milliseconds, for other processes that have the pool open. One that was killed keeps
+/// its pool for some tens of milliseconds. Then it fails with WOLLEMI_ERROR_BUSY. Default: 2000.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_options_set_lock_wait(
     options: *mut wollemi_options,
@@ -188,8 +188,8 @@ pub unsafe extern "C" fn wollemi_options_set_log_limit(
     unsafe { set(options, |options| Ok(options.log_limit(bytes))) }
 }
 
-/// What to do with a pool of level `process` that was open when the machine stopped: a wollemi_after_power_loss. Default:
-/// WOLLEMI_REFUSE, with WOLLEMI_ERROR_POWER_LOSS.
+/// What to do with a pool of level `process` that was open when the machine stopped: a wollemi_after_power_loss.
+/// Default: WOLLEMI_REFUSE, with WOLLEMI_ERROR_POWER_LOSS.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_options_set_after_power_loss(
     options: *mut wollemi_options,

@@ -17,9 +17,9 @@ kinds! {
 
 impl ThreadSafe for Snapshot {}
 
-/// Takes a snapshot: all maps as they are now, to be read while others write. Nothing is copied at first; of each key that
-/// is changed meanwhile, what it held is kept in memory, up to `max_memory` bytes; 0: any number. With more than that its
-/// reads fail with WOLLEMI_ERROR_SNAPSHOT, and writers go on. No map can be dropped before it is freed, by
+/// Takes a snapshot: all maps as they are now, to be read while others write. Nothing is copied at first; of each key
+/// that is changed meanwhile, what it held is kept in memory, up to `max_memory` bytes; 0: any number. With more than
+/// that its reads fail with WOLLEMI_ERROR_SNAPSHOT, and writers go on. No map can be dropped before it is freed, by
 /// wollemi_snapshot_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_snapshot_take(

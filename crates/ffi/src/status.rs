@@ -65,8 +65,8 @@ pub enum wollemi_status {
     WOLLEMI_ERROR_CONFLICT = 36,
     /// The changes are committed, and the next opening completes them, given room; until then nothing can be written.
     WOLLEMI_ERROR_UNFINISHED = 37,
-    /// The change was made, or seen, and it is not known whether it survives a loss of power: the disk has failed. At level
-    /// `disk` only.
+    /// The change was made, or seen, and it is not known whether it survives a loss of power: the disk has failed. At
+    /// level `disk` only.
     WOLLEMI_ERROR_NOT_DURABLE = 38,
     /// The map holds values that were not put by the functions for maps whose entries expire.
     WOLLEMI_ERROR_NOT_EXPIRING = 39,
@@ -271,8 +271,8 @@ pub fn tell(failure: Failure) -> wollemi_status {
     status
 }
 
-/// Why the last call that failed on this thread has failed: a sentence in English, with the names of what was concerned.
-/// Empty if none has failed. It stays until the next call that fails on this thread.
+/// Why the last call that failed on this thread has failed: a sentence in English, with the names of what was
+/// concerned. Empty if none has failed. It stays until the next call that fails on this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn wollemi_message() -> *const c_char {
     LAST.try_with(|last| last.borrow().message.as_ptr())

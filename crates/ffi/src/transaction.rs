@@ -86,8 +86,8 @@ pub unsafe extern "C" fn wollemi_transaction_begin(
     }
 }
 
-/// As wollemi_get(), in the transaction. The key counts as read, present or not. WOLLEMI_ERROR_CONFLICT where it is certain
-/// by now that the transaction cannot be committed.
+/// As wollemi_get(), in the transaction. The key counts as read, present or not. WOLLEMI_ERROR_CONFLICT where it is
+/// certain by now that the transaction cannot be committed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_transaction_get(
     transaction: *mut wollemi_transaction,
@@ -255,11 +255,11 @@ impl From<Error> for GivenUp {
     }
 }
 
-/// Runs `body` with a transaction and commits it, and does so again after a conflict, up to a hundred times with pauses in
-/// between. `body` answers WOLLEMI_OK to have it committed. Any other answer gives it up: nothing is changed, and
-/// wollemi_transact() answers the same, or WOLLEMI_ERROR_ARGUMENT if that is no status. WOLLEMI_ERROR_CONFLICT from a call
-/// with the transaction should be passed on so: then it is run again. `body` must neither commit nor free the transaction,
-/// nor leave by longjmp() or an exception; it must bear to be run more than once.
+/// Runs `body` with a transaction and commits it, and does so again after a conflict, up to a hundred times with pauses
+/// in between. `body` answers WOLLEMI_OK to have it committed. Any other answer gives it up: nothing is changed, and
+/// wollemi_transact() answers the same, or WOLLEMI_ERROR_ARGUMENT if that is no status. WOLLEMI_ERROR_CONFLICT from a
+/// call with the transaction should be passed on so: then it is run again. `body` must neither commit nor free the
+/// transaction, nor leave by longjmp() or an exception; it must bear to be run more than once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_transact(
     db: *const wollemi_db,

@@ -32,8 +32,8 @@ pub enum wollemi_level {
 pub enum wollemi_durability {
     /// When it returns.
     WOLLEMI_IMMEDIATE = 0,
-    /// Within the time of wollemi_options_set_sync_within(), and when a later wollemi_sync() or immediate write returns.
-    /// It survives the end of the process at once.
+    /// Within the time of wollemi_options_set_sync_within(), and when a later wollemi_sync() or immediate write
+    /// returns. It survives the end of the process at once.
     WOLLEMI_EVENTUAL = 1,
 }
 

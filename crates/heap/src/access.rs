@@ -43,8 +43,8 @@ impl<M: Media> Heap<M> {
     ///
     /// All code that is given the access, or a clone, keeps these rules:
     ///
-    /// * It reads an object where a root or a slot of a reachable object has led it, and as what was drafted there. (In a
-    ///   damaged pool a link may lead elsewhere: reads stay inside the pool, and what they find is some valid value.)
+    /// * It reads an object where a root or a slot of a reachable object has led it, and as what was drafted there. (In
+    ///   a damaged pool a link may lead elsewhere: reads stay inside the pool, and what they find is some valid value.)
     /// * It has held a guard since before it read that link, and uses nothing of the object once the guard is gone. It
     ///   needs no guard where no thread can retire the object meanwhile.
     /// * It keeps no reference to the plain bytes of an object that it holds a draft of.

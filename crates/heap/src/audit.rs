@@ -27,8 +27,8 @@ pub struct Audit {
     /// Chunks that were retired and still wait for their epoch, since some thread holds a guard or sleeps on its
     /// garbage.
     pub retired: u64,
-    /// One line for each object in the wrong place: reachable, but free to the allocator. At most a thousand. And one if
-    /// objects were freed twice since the heap was opened.
+    /// One line for each object in the wrong place: reachable, but free to the allocator. At most a thousand. And one
+    /// if objects were freed twice since the heap was opened.
     pub faults: Vec<String>,
 }
 

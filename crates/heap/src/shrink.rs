@@ -36,8 +36,8 @@ impl<M: Media> Heap<M> {
         Ok(self.give_back(1, u64::MAX)? + self.give_back_tail()?)
     }
 
-    /// Gives back what the pool has beyond its last page, from its end downward. Threads that add pages take of the same
-    /// bytes, so they wait while a piece loses its blocks: a few MiB.
+    /// Gives back what the pool has beyond its last page, from its end downward. Threads that add pages take of the
+    /// same bytes, so they wait while a piece loses its blocks: a few MiB.
     fn give_back_tail(&self) -> Result<u64, pool::Error> {
         let inner = &*self.inner;
         let piece = LONG.max(inner.space.page_size());
@@ -78,8 +78,8 @@ impl<M: Media> Heap<M> {
         free.saturating_sub(inner.pool.given_back()).saturating_sub(kept)
     }
 
-    /// Whether there is enough free that [`give_back_some`](Heap::give_back_some) gives some back. Two loads where there
-    /// is not.
+    /// Whether there is enough free that [`give_back_some`](Heap::give_back_some) gives some back. Two loads where
+    /// there is not.
     #[inline]
     pub fn has_too_much(&self) -> bool {
         self.excess() >= LONG && self.inner.pool.can_give_back()

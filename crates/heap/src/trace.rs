@@ -19,9 +19,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 /// since it began. That what is alive is found all the same rests on a rule for the index: **a structure modification
 /// never moves a live reference out of an object that stays in use; it builds a new object, swings one slot to it, and
 /// leaves the slots of the object it replaces as they were.** So whichever of the two a tracer comes to, both lead to
-/// everything that was there before. A split in place may move references to a sibling that a slot of the node leads to,
-/// if that slot is published before they leave, and loaded by the tracer after them (`docs/design.md`, "Why the trace is
-/// right beside writers").
+/// everything that was there before. A split in place may move references to a sibling that a slot of the node leads
+/// to, if that slot is published before they leave, and loaded by the tracer after them (`docs/design.md`, "Why the
+/// trace is right beside writers").
 ///
 /// # Safety
 ///

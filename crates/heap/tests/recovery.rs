@@ -44,8 +44,8 @@ const KEYS: u64 = 2000;
 
 type Models = Vec<BTreeMap<u64, usize>>;
 
-/// Lets threads write, each to keys of its own, `turns` times each, and on until recovery has ended, but no more than eight
-/// times as often: nothing is reused meanwhile, and how long it takes is the machine's affair.
+/// Lets threads write, each to keys of its own, `turns` times each, and on until recovery has ended, but no more than
+/// eight times as often: nothing is reused meanwhile, and how long it takes is the machine's affair.
 fn write(toy: &Toy<Hardware>, models: &mut Models, random: &mut Random, turns: u64) {
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..)

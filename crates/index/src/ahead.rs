@@ -132,8 +132,8 @@ impl<K, V> fmt::Debug for ReadAhead<K, V> {
 ///
 /// # Errors
 ///
-/// [`Error::Heap`] where `key` lies before `from`. In a damaged pool keys may come in any order, and the next batch could
-/// be the same one again, for ever.
+/// [`Error::Heap`] where `key` lies before `from`. In a damaged pool keys may come in any order, and the next batch
+/// could be the same one again, for ever.
 pub fn behind(
     order: Order,
     key: &[u8],

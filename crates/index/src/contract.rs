@@ -55,8 +55,8 @@ impl<T> Quiesced for T {}
 ///
 /// Every call returns [`Error::KeyTooLong`] for a key, or a bound of a scan, above [`MAX_KEY`](crate::MAX_KEY);
 /// [`write`](Index::write) returns [`Error::ValueTooLong`] when the edit decides to put a value above
-/// [`MAX_VALUE`](crate::MAX_VALUE); scans return [`Error::Unordered`] where the [order](Index::order) is not that of keys;
-/// all return [`Error::Heap`] when the pool is full or damaged.
+/// [`MAX_VALUE`](crate::MAX_VALUE); scans return [`Error::Unordered`] where the [order](Index::order) is not that of
+/// keys; all return [`Error::Heap`] when the pool is full or damaged.
 pub trait Index: Send + Sync {
     /// The key's value.
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error>;
@@ -75,8 +75,8 @@ pub trait Index: Send + Sync {
         Ok(())
     }
 
-    /// Prefetches what reads and writes of these keys will look at, for all of them side by side, if the index knows how.
-    /// Changes no value.
+    /// Prefetches what reads and writes of these keys will look at, for all of them side by side, if the index knows
+    /// how. Changes no value.
     fn prefetch(&self, keys: &[&[u8]], guard: &Guard) {
         let _ = (keys, guard);
     }
@@ -100,8 +100,8 @@ pub trait Index: Send + Sync {
     }
 
     /// Visits the keys between two places of the index's [order](Index::order), until the visitor breaks. A walk over
-    /// everything goes on behind the last key that it has seen ([`Bound::Excluded`]), whatever was written meanwhile, that
-    /// key's removal included.
+    /// everything goes on behind the last key that it has seen ([`Bound::Excluded`]), whatever was written meanwhile,
+    /// that key's removal included.
     ///
     /// Each key that is present throughout is visited once, none twice, and each value is one the key had during the
     /// walk; the whole is not one moment's view. Bounds that cross have nothing between them. The visitor may use the

@@ -39,8 +39,9 @@ pub trait Edits {
     /// The edit of the `i`-th key. Asked for when its turn has come, and again whenever it is to be looked at anew.
     fn edit(&mut self, i: usize) -> &mut dyn Edit;
 
-    /// Told what came of it, before the next one begins and perhaps under the lock on the key: do not use the index in it.
-    /// Others see what was done, and it is durable, at the latest when `write_many` returns. A break leaves out the others.
+    /// Told what came of it, before the next one begins and perhaps under the lock on the key: do not use the index in
+    /// it. Others see what was done, and it is durable, at the latest when `write_many` returns. A break leaves out the
+    /// others.
     fn done(&mut self, i: usize, done: Result<Action, Error>) -> ControlFlow<()>;
 }
 

@@ -26,7 +26,8 @@ pub enum Error {
     /// The log of all changes has refused this one. Nothing was changed.
     #[error("nothing was changed: {0}")]
     Refused(Box<dyn std::error::Error + Send + Sync>),
-    /// The operation has taken effect, or has seen what did, and it cannot be known whether that survives a loss of power.
+    /// The operation has taken effect, or has seen what did, and it cannot be known whether that survives a loss of
+    /// power.
     #[error("it is not known whether this survives a loss of power: {0}")]
     NotDurable(Box<dyn std::error::Error + Send + Sync>),
     /// The pairs that an index was to be built of do not ascend by their keys.

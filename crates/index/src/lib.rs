@@ -1,14 +1,15 @@
 //! The contract that every index keeps.
 //!
-//! An index maps keys to values, both any bytes: keys up to [`MAX_KEY`], values up to [`MAX_VALUE`]. It may be used from
-//! many threads at once, and every operation is durably linearizable: what an operation has acknowledged, reads included,
-//! survives a crash.
+//! An index maps keys to values, both any bytes: keys up to [`MAX_KEY`], values up to [`MAX_VALUE`]. It may be used
+//! from many threads at once, and every operation is durably linearizable: what an operation has acknowledged, reads
+//! included, survives a crash.
 //!
 //! The contract is [`Index`], and has two halves. *Point operations* every index has: [`get`](Index::get),
 //! [`write`](Index::write), [`check`](Index::check), and [`walk`](Index::walk), which visits everything in an
 //! [order](Order) of the index's own and can go on where it stopped. *Ordered scans* ([`scan`](Index::scan),
-//! [`range`](Index::range), [`prefix`](Index::prefix)) has an index whose order is that of the keys' bytes; a hash table
-//! refuses them. All other calls are made of these. An index on a heap implements [`OnHeap`] and gets the contract.
+//! [`range`](Index::range), [`prefix`](Index::prefix)) has an index whose order is that of the keys' bytes; a hash
+//! table refuses them. All other calls are made of these. An index on a heap implements [`OnHeap`] and gets the
+//! contract.
 
 mod ahead;
 mod bulk;

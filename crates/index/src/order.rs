@@ -13,8 +13,8 @@ use std::ops::Bound;
 pub enum Order {
     /// By their bytes: ranges and prefixes are neighbours.
     Keys,
-    /// By what this function makes of a key, and by bytes among keys for which that is the same; it makes 0 of the empty
-    /// key, which so comes first in every order. Such an index can be walked, and has no ranges of keys.
+    /// By what this function makes of a key, and by bytes among keys for which that is the same; it makes 0 of the
+    /// empty key, which so comes first in every order. Such an index can be walked, and has no ranges of keys.
     Ranks(fn(&[u8]) -> u64),
 }
 

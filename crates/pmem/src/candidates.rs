@@ -3,8 +3,8 @@
 //! The caller loads what the search names, slot by slot, and judges that. A slot that the search leaves out is not
 //! looked at again, so it leaves one out only by a value that one load of it has returned:
 //!
-//! I1 The load is of the whole word. `vmovdqa` loads two words that lie on 16 bytes by one access on each processor that
-//!    has AVX (Intel 64 and IA-32 SDM, volume 3, "Guaranteed Atomic Operations"; AMD64 APM, volume 2, "Access
+//! I1 The load is of the whole word. `vmovdqa` loads two words that lie on 16 bytes by one access on each processor
+//!    that has AVX (Intel 64 and IA-32 SDM, volume 3, "Guaranteed Atomic Operations"; AMD64 APM, volume 2, "Access
 //!    Atomicity"). Elsewhere the search names all slots.
 //! I2 The load acquires: x86-64 keeps loads in their order, and an `asm!` that may touch any memory keeps the compiler
 //!    from moving others across it.
@@ -136,8 +136,8 @@ mod tests {
     #[repr(align(16))]
     struct Aligned([PSlot; MAX + 2]);
 
-    /// The search names those slots alone that have the highest bits, or all: so where one is marked, however many slots
-    /// there are and wherever they lie.
+    /// The search names those slots alone that have the highest bits, or all: so where one is marked, however many
+    /// slots there are and wherever they lie.
     #[test]
     fn what_is_left_out_is_nothing_to_a_caller() {
         if !are_found() {

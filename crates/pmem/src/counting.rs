@@ -26,8 +26,8 @@ pub struct Persists {
     pub lines: u64,
     /// Blocks of 256 bytes that the fences waited for, each once a fence.
     pub blocks: u64,
-    /// Bytes stored into lines that their thread wrote back for it by its next fence, or, if it did not write them back,
-    /// before a fence for it. Hints that recovery ignores are a node's.
+    /// Bytes stored into lines that their thread wrote back for it by its next fence, or, if it did not write them
+    /// back, before a fence for it. Hints that recovery ignores are a node's.
     pub bytes: u64,
 }
 
@@ -42,8 +42,8 @@ pub struct Counts {
     pub log: Persists,
     /// Stores past the cache.
     pub non_temporal: u64,
-    /// Bytes stored into persistent words and drafts, also those that no fence has followed; words of the current generation
-    /// only are not counted.
+    /// Bytes stored into persistent words and drafts, also those that no fence has followed; words of the current
+    /// generation only are not counted.
     pub bytes: u64,
 }
 
@@ -258,8 +258,8 @@ mod tests {
             blocks,
             bytes,
         };
-        // The non-temporal store's line is the fourth of the nodes; half of the draft lies in a line that is not written back,
-        // and the last store has no fence.
+        // The non-temporal store's line is the fourth of the nodes; half of the draft lies in a line that is not
+        // written back, and the last store has no fence.
         assert_eq!(counts.node, persists(4, 1, 4, 3, 4 * 8 + 8 + 8));
         assert_eq!(counts.alloc, persists(1, 1, 1, 1, 16));
         assert_eq!(counts.log, persists(0, 1, 0, 0, 8));

@@ -10,21 +10,22 @@
 //! | | `clflush` | no | ordered already |
 //! | aarch64 | `dc cvap` (ARMv8.2), else `dc cvac` | yes | `dsb` |
 //!
-//! A line is 64 bytes. Where the processor's own are longer, one write-back covers more than it was asked for; shorter ones are
-//! not known of any processor that these instructions are for.
+//! A line is 64 bytes. Where the processor's own are longer, one write-back covers more than it was asked for; shorter
+//! ones are not known of any processor that these instructions are for.
 //!
-//! On aarch64, too, every access to a shared word is at least as ordered as x86-64 orders all accesses: loads acquire and
-//! stores release, so that only a store and a later load can pass each other, and not even these as compiled today (`stlr`,
-//! `ldar`). A write-back follows earlier accesses of its thread to its line, stores and loads alike, in program order.
+//! On aarch64, too, every access to a shared word is at least as ordered as x86-64 orders all accesses: loads acquire
+//! and stores release, so that only a store and a later load can pass each other, and not even these as compiled today
+//! (`stlr`, `ldar`). A write-back follows earlier accesses of its thread to its line, stores and loads alike, in
+//! program order.
 //!
 //! A pool says how far stores must come to survive ([`PersistenceDomain`]), and what would bring them further is left
 //! out: the write-backs where the processor's caches survive; at level `process` the fences too, since a process ends
 //! between two instructions, and what those before have stored is in the page cache. The program order remains, which
 //! the compiler keeps.
 //!
-//! Non-temporal stores are `movnti`, or ordinary ones where nothing has to reach memory. aarch64 has no store that bypasses
-//! the cache: there a non-temporal store is a store and a write-back, others see it before it is durable, and only the
-//! link-and-persist policy keeps readers from acting on it ([`LinkAndPersist`](crate::LinkAndPersist)).
+//! Non-temporal stores are `movnti`, or ordinary ones where nothing has to reach memory. aarch64 has no store that
+//! bypasses the cache: there a non-temporal store is a store and a write-back, others see it before it is durable, and
+//! only the link-and-persist policy keeps readers from acting on it ([`LinkAndPersist`](crate::LinkAndPersist)).
 
 use crate::{Media, PSlot, PersistenceDomain, Purpose, candidates};
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
@@ -129,10 +130,11 @@ fn best_write_back() -> WriteBack {
     }
 }
 
-// SAFETY: every access is the atomic of the same name with the ordering asked for. A write-back instruction follows
-// the thread's earlier stores to its line in program order, `asm!` without `nomem` keeps the compiler from moving
-// stores across it, and the fence waits for the write-backs and non-temporal stores before it. Where stores survive
-// wherever they are (`Process`), none is non-temporal; they survive in program order, and others see them by release and acquire.
+// SAFETY: every access is the atomic of the same name with the ordering asked for. A write-back instruction follows the
+// thread's earlier stores to its line in program order, `asm!` without `nomem` keeps the compiler from moving stores
+// across it, and the fence waits for the write-backs and non-temporal stores before it. Where stores survive wherever
+// they are (`Process`), none is non-temporal; they survive in program order, and others see them by release and
+// acquire.
 unsafe impl Media for Hardware {
     #[inline(always)]
     fn load(&self, word: &AtomicU64) -> u64 {
@@ -237,8 +239,9 @@ unsafe impl Media for Hardware {
         if self.domain == PersistenceDomain::Process {
             return compiler_fence(Ordering::SeqCst);
         }
-        // SAFETY: every aarch64 processor has it, and it changes nothing. Cache maintenance is complete only after
-        // a `dsb`; a `dmb` does not wait for it. Of the whole system: persistent memory lies beyond what the processors share.
+        // SAFETY: every aarch64 processor has it, and it changes nothing. Cache maintenance is complete only after a
+        // `dsb`; a `dmb` does not wait for it. Of the whole system: persistent memory lies beyond what the processors
+        // share.
         unsafe { std::arch::asm!("dsb sy", options(nostack, preserves_flags)) };
     }
 

@@ -15,9 +15,9 @@
 //! I1 A word's generation is never above the pool's: it is stored only by its own generation.
 //! I2 An obsolete object is never changed again in this generation; after a crash the flag means nothing, because
 //!    the object is then either unreachable or was never replaced.
-//! I3 A process that was killed while it held a lock leaves the word of its generation with *locked* set, until the lock
-//!    is taken in a later one: what it had stored is seen, and perhaps not durable. After a loss of power the flag means
-//!    nothing, for then what is seen is durable.
+//! I3 A process that was killed while it held a lock leaves the word of its generation with *locked* set, until the
+//!    lock is taken in a later one: what it had stored is seen, and perhaps not durable. After a loss of power the flag
+//!    means nothing, for then what is seen is durable.
 
 use crate::{Media, Persistent, VWord};
 
@@ -142,7 +142,8 @@ impl<M: Media> Locked<'_, M> {
         self.stale
     }
 
-    /// Whether an earlier generation may have been killed with the lock held: what it stored under it may not be durable.
+    /// Whether an earlier generation may have been killed with the lock held: what it stored under it may not be
+    /// durable.
     #[inline]
     pub fn was_left(&self) -> bool {
         self.left

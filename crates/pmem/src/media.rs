@@ -72,9 +72,9 @@ pub unsafe trait Media: Send + Sync + 'static {
         self.load(word)
     }
 
-    /// Which of the first 64 slots a caller has to [load](PSlot::load) that looks for links with these highest 16 bits: a
-    /// bit for each such slot, for each marked one, and perhaps for others. Slots left out were loaded (acquire) and were
-    /// neither. A media that has to see each load keeps this default, which names all slots.
+    /// Which of the first 64 slots a caller has to [load](PSlot::load) that looks for links with these highest 16 bits:
+    /// a bit for each such slot, for each marked one, and perhaps for others. Slots left out were loaded (acquire) and
+    /// were neither. A media that has to see each load keeps this default, which names all slots.
     #[inline(always)]
     fn candidates(&self, slots: &[PSlot], top: u16) -> u64 {
         let _ = top;
@@ -123,8 +123,8 @@ pub unsafe trait Media: Send + Sync + 'static {
         let _ = (start, len);
     }
 
-    /// Says that the `len` bytes from `start`, taken out of use by the caller at `site`, were freed: nothing may read or
-    /// store them before the next draft there. Told where [`REUSES_AT_ONCE`](Media::REUSES_AT_ONCE) only.
+    /// Says that the `len` bytes from `start`, taken out of use by the caller at `site`, were freed: nothing may read
+    /// or store them before the next draft there. Told where [`REUSES_AT_ONCE`](Media::REUSES_AT_ONCE) only.
     #[inline]
     fn freed(&self, start: *const u8, len: usize, site: &'static Location<'static>) {
         let _ = (start, len, site);

@@ -1,7 +1,8 @@
 //! Types that may live in a pool.
 //!
-//! Words are [`Persistent`], arrays of what is persistent are, and so are structs that [`persistent!`](crate::persistent!)
-//! declares. The macro checks what the trait promises, so that nothing above the heap has to promise it itself.
+//! Words are [`Persistent`], arrays of what is persistent are, and so are structs that
+//! [`persistent!`](crate::persistent!) declares. The macro checks what the trait promises, so that nothing above the
+//! heap has to promise it itself.
 
 /// A marker for types that may live in a pool.
 ///

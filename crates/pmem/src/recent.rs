@@ -54,8 +54,8 @@ impl Recent {
         });
     }
 
-    /// Before [`fence`](Recent::fence): tells of all bytes stored what their line was first noted for, or, if it was not,
-    /// what the fence is for.
+    /// Before [`fence`](Recent::fence): tells of all bytes stored what their line was first noted for, or, if it was
+    /// not, what the fence is for.
     pub(crate) fn stored(&self, fence: Purpose, mut bytes: impl FnMut(Purpose, u64)) {
         self.with(|list| {
             // It keeps the order of equals.

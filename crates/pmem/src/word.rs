@@ -71,8 +71,8 @@ impl PWord {
         batch.media().store_nt(&self.0, value);
     }
 
-    /// Stores `value` without persisting it: it differs from what is there only in bits that recovery ignores, or recovery
-    /// does with either.
+    /// Stores `value` without persisting it: it differs from what is there only in bits that recovery ignores, or
+    /// recovery does with either.
     #[inline]
     #[track_caller]
     pub fn store_unpersisted<M: Media>(&self, value: u64, media: &M) {

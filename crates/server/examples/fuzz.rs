@@ -1,5 +1,5 @@
-//! Gives each of many seeded inputs to both parsers: `cargo run --release -p wollemi-server --features fuzzing --example fuzz -- 10000000 1`
-//! (how many, and the seed).
+//! Gives each of many seeded inputs to both parsers: `cargo run --release -p wollemi-server --features fuzzing
+//! --example fuzz -- 10000000 1` (how many, and the seed).
 
 use wollemi_server::fuzzing::{Inputs, memcached, redis};
 

@@ -31,8 +31,8 @@ impl<M: Media> Drop for Building<'_, M> {
 
 impl<M: Media> Db<M> {
     /// Makes a map of pairs that ascend by their keys, each key once. The map is there, durable, when this returns, and
-    /// not before: a crash leaves all of it or nothing. An index with a builder of its own neither searches for its keys
-    /// nor persists them one by one, and packs them as densely as it can.
+    /// not before: a crash leaves all of it or nothing. An index with a builder of its own neither searches for its
+    /// keys nor persists them one by one, and packs them as densely as it can.
     ///
     /// Until then others find no map of this name, and cannot make one. A snapshot that was taken before shows the map
     /// empty.

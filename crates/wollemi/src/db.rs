@@ -242,7 +242,8 @@ impl<M: Media> Db<M> {
         Ok(settled.map(|()| true)?)
     }
 
-    /// Unlinks a map that is to be dropped. Holds nothing when it returns, so that a checkpoint may make room for another try.
+    /// Unlinks a map that is to be dropped. Holds nothing when it returns, so that a checkpoint may make room for
+    /// another try.
     fn try_unlink(&self, name: &str) -> Result<Option<Unlinked<'_, M>>, Error> {
         let _kept_away = self.inner.maps.walked.keep_away(name);
         let mut held = self.inner.maps.held();
@@ -393,8 +394,8 @@ impl<M: Media> Maps<M> {
         }
     }
 
-    /// The log's end at a moment at which no write is under way, and no map is being made: all of the log up to there is in the
-    /// pool.
+    /// The log's end at a moment at which no write is under way, and no map is being made: all of the log up to there
+    /// is in the pool.
     pub fn end_at_rest<D: Disk>(&self, log: &Log<D>) -> Result<Lsn, Error> {
         self.at_rest(|_| Ok(log.appended()))
     }

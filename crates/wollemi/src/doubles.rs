@@ -1,5 +1,5 @@
-//! For the tests of programs that take a database: maps that an index of theirs holds, commits that fail, and disks that
-//! keep or lose what a test likes.
+//! For the tests of programs that take a database: maps that an index of theirs holds, commits that fail, and disks
+//! that keep or lose what a test likes.
 
 use crate::disk::opening;
 use crate::write::guarded::Guarded;

@@ -6,8 +6,8 @@ use crate::{Error, IndexKind};
 use index::{Action, CompareAndSwap, Edit, Index, Insert, Remove, Update, Upsert};
 use std::sync::Arc;
 
-/// A map from keys to values, both any bytes: keys of 0 to 65,535 bytes, values up to 64 MiB. It is ordered by the keys'
-/// bytes, unless a hash table holds it ([`IndexKind::is_ordered`]).
+/// A map from keys to values, both any bytes: keys of 0 to 65,535 bytes, values up to 64 MiB. It is ordered by the
+/// keys' bytes, unless a hash table holds it ([`IndexKind::is_ordered`]).
 ///
 /// A map may be used from many threads at once; a clone is another handle to the same map. Every operation is
 /// atomic, and durable at the pool's level when it returns: what it has acknowledged, reads included, survives a
@@ -167,7 +167,8 @@ impl Map {
     ///
     /// # Errors
     ///
-    /// [`Error::Index`] for a key or a value that is too long, and for a pool that is full, damaged or opened to be read.
+    /// [`Error::Index`] for a key or a value that is too long, and for a pool that is full, damaged or opened to be
+    /// read.
     pub fn edit_with(
         &self,
         key: impl AsRef<[u8]>,

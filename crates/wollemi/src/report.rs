@@ -80,7 +80,8 @@ pub struct LogStats {
     pub syncs: u64,
     /// Seconds spent in them.
     pub sync_seconds: f64,
-    /// How many syncs took how long: of each number, those of less than as many microseconds as its place's power of two.
+    /// How many syncs took how long: of each number, those of less than as many microseconds as its place's power of
+    /// two.
     pub sync_micros: Vec<u64>,
     /// How many records the syncs made durable, in the same way.
     pub group_sizes: Vec<u64>,

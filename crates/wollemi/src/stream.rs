@@ -12,11 +12,11 @@
 //!   length of the key (varint), 0 for a key that was removed, or 1 + length of the value (varint), key, value
 //! ```
 //!
-//! Little endian; a varint has seven bits a byte, the lowest first, and a high bit in each byte but the last. Blocks are
-//! compressed by LZ4 (its block format) where that saves an eighth. Each checksum is XXH3 of 64 bits over the record's
-//! other bytes, its first one included, seeded by the number of the records before it: a record that is damaged, missing,
-//! doubled or elsewhere is noticed where it stands. Only the runs of checkpoints hold removed keys, and they count their
-//! records from a number of their own, so that none is taken for another.
+//! Little endian; a varint has seven bits a byte, the lowest first, and a high bit in each byte but the last. Blocks
+//! are compressed by LZ4 (its block format) where that saves an eighth. Each checksum is XXH3 of 64 bits over the
+//! record's other bytes, its first one included, seeded by the number of the records before it: a record that is
+//! damaged, missing, doubled or elsewhere is noticed where it stands. Only the runs of checkpoints hold removed keys,
+//! and they count their records from a number of their own, so that none is taken for another.
 
 use std::io::{self, Read, Write};
 use xxhash_rust::xxh3::Xxh3;

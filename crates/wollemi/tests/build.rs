@@ -16,7 +16,8 @@ fn all(map: &wollemi::Map) -> Result<Entries, Error> {
     Ok(entries)
 }
 
-/// A map of each index, built by three threads, holds the pairs, takes writes, and is there when the pool is opened again.
+/// A map of each index, built by three threads, holds the pairs, takes writes, and is there when the pool is opened
+/// again.
 #[test]
 fn a_map_is_built() -> Result<(), Error> {
     let folder = tempfile::tempdir().expect("a folder");

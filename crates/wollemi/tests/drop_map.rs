@@ -115,8 +115,8 @@ impl Watch for AfterUnlinking {
 
 type StoppedDb = Db<Watched<AfterUnlinking>>;
 
-/// Drops the map in a pool that was opened without recovery, and calls `meanwhile` when it is unlinked and nothing of it
-/// is retired yet.
+/// Drops the map in a pool that was opened without recovery, and calls `meanwhile` when it is unlinked and nothing of
+/// it is retired yet.
 fn drop_and_meanwhile(
     meanwhile: impl FnOnce(&StoppedDb) -> Outcome,
 ) -> Result<StoppedDb, Box<dyn std::error::Error>> {
@@ -168,8 +168,8 @@ fn recovery_may_begin_while_a_map_is_dropped() -> Outcome {
     assert_holds(&db, "kept", 1000, "after recovery")
 }
 
-/// While what hung from a dropped map is retired, other maps are found and made, one of the same name among them, and it
-/// keeps what it is given.
+/// While what hung from a dropped map is retired, other maps are found and made, one of the same name among them, and
+/// it keeps what it is given.
 #[test]
 fn other_maps_are_found_while_a_map_is_dropped() -> Outcome {
     let db = drop_and_meanwhile(|db| {

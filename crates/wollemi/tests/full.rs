@@ -77,8 +77,8 @@ fn values_of_many_sizes_are_put_together_or_not() -> Outcome {
     Ok(())
 }
 
-/// Batches in two maps, of which one merges in the background, beside writes of single keys and new maps, until the pool
-/// is full and for a while after that.
+/// Batches in two maps, of which one merges in the background, beside writes of single keys and new maps, until the
+/// pool is full and for a while after that.
 #[test]
 fn no_batch_is_left_unfinished() -> Outcome {
     const FULL: u64 = 40;

@@ -1,8 +1,8 @@
 //! `bench alloc`: the allocator alone (ROART §4.4, Fig. 22): chunks of 64 bytes, allocated, written and persisted.
 //!
 //! DCMM beside libpmemobj, where the system has it, and beside the C library's `malloc`, whose chunks are written back
-//! and fenced alike but would be lost in a crash. Nothing is freed while the time runs. None of them asks for huge pages,
-//! since libpmemobj and `malloc` do not by themselves.
+//! and fenced alike but would be lost in a crash. Nothing is freed while the time runs. None of them asks for huge
+//! pages, since libpmemobj and `malloc` do not by themselves.
 
 mod pmemobj;
 

@@ -1,9 +1,9 @@
 //! Hardware counters, where the machine gives them.
 //!
-//! A virtual machine often has none, and a container may not be allowed to ask: then they are absent, each for
-//! itself, and nothing else changes. They count this process with the threads that it starts while they are open. Where there
-//! are more of them than the processor can run at once, the kernel lets them take turns: what they counted is taken for as much
-//! of the whole time as they ran.
+//! A virtual machine often has none, and a container may not be allowed to ask: then they are absent, each for itself,
+//! and nothing else changes. They count this process with the threads that it starts while they are open. Where there
+//! are more of them than the processor can run at once, the kernel lets them take turns: what they counted is taken for
+//! as much of the whole time as they ran.
 
 use serde::Serialize;
 #[cfg(any(target_os = "linux", test))]
@@ -31,7 +31,8 @@ impl Hardware {
     }
 }
 
-/// What would have been counted in the time that a counter was enabled, if it had run all of it; `None` if it never ran.
+/// What would have been counted in the time that a counter was enabled, if it had run all of it; `None` if it never
+/// ran.
 #[cfg(any(target_os = "linux", test))]
 fn scaled(count: u64, enabled: Duration, running: Duration) -> Option<u64> {
     let all = u128::from(count) * enabled.as_nanos();

@@ -1,5 +1,5 @@
-//! Which keys a workload asks for: of those that were loaded, and only [`Latest`](Distribution::Latest) of those inserted meanwhile
-//! too (each thread of its own, so that what it asks for is there).
+//! Which keys a workload asks for: of those that were loaded, and only [`Latest`](Distribution::Latest) of those
+//! inserted meanwhile too (each thread of its own, so that what it asks for is there).
 //!
 //! Zipfian numbers are drawn by rejection-inversion (Hörmann and Derflinger 1996), which needs no sum over all keys
 //! and takes any exponent, 1 and above included.

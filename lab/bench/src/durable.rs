@@ -1,8 +1,8 @@
 //! `bench durable`: writes that survive the loss of power, on a disk: the database at level `disk`, the raw loop that
 //! bounds it, and peers that sync each commit.
 //!
-//! I1 In a part all are measured in turn within a round, and each is the first as often as the others; a ratio is formed
-//!    within a round, and its median and extremes over the rounds are reported.
+//! I1 In a part all are measured in turn within a round, and each is the first as often as the others; a ratio is
+//!    formed within a round, and its median and extremes over the rounds are reported.
 //! I2 All write the same pairs of the same size: keys drawn at random among those that are there, values without
 //!    pattern. Each commit survives the loss of power when it returns, unless the part says otherwise.
 //! I3 After the last round keys are looked at: one that is missing, or has another's value, is an error.

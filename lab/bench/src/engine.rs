@@ -1,8 +1,8 @@
 //! The engine that a workload runs against: one of our indexes, or a peer.
 //!
-//! Calls are indirect, as an embedded database with maps of several kinds makes them: one for each call of ours in `run`, which
-//! knows that its engine is ours, and of a peer in `compare`; two of ours there (the engine's, then the index's), so that what
-//! that costs is counted against ours. Values are eight bytes, given and taken as words.
+//! Calls are indirect, as an embedded database with maps of several kinds makes them: one for each call of ours in
+//! `run`, which knows that its engine is ours, and of a peer in `compare`; two of ours there (the engine's, then the
+//! index's), so that what that costs is counted against ours. Values are eight bytes, given and taken as words.
 
 use crate::Error;
 use index::{Index, Value};
@@ -43,11 +43,11 @@ impl FromIterator<u64> for Scanned {
     }
 }
 
-/// An ordered map from bytes to words. The loops insert only keys that are absent, and update and remove only those that are
-/// present: what an engine does otherwise is not measured, and engines differ in it.
+/// An ordered map from bytes to words. The loops insert only keys that are absent, and update and remove only those
+/// that are present: what an engine does otherwise is not measured, and engines differ in it.
 pub trait Engine: Sync {
-    /// Adds the key. If it is present: `false`, and ours keep the value, while a peer may have replaced it; a peer that writes
-    /// without looking says `true` whatever was there.
+    /// Adds the key. If it is present: `false`, and ours keep the value, while a peer may have replaced it; a peer that
+    /// writes without looking says `true` whatever was there.
     fn insert(&self, key: &[u8], value: u64) -> Result<bool, Error>;
     /// The key's value.
     fn get(&self, key: &[u8]) -> Result<Option<u64>, Error>;
@@ -61,8 +61,8 @@ pub trait Engine: Sync {
         }
         Ok(found)
     }
-    /// Changes the value of a key that is present. If it is absent: `false`, though a peer may have added it; a peer that writes
-    /// without looking says `true`.
+    /// Changes the value of a key that is present. If it is absent: `false`, though a peer may have added it; a peer
+    /// that writes without looking says `true`.
     fn update(&self, key: &[u8], value: u64) -> Result<bool, Error>;
     /// Removes the key; `false` if it is absent, but from a peer that does not look.
     fn remove(&self, key: &[u8]) -> Result<bool, Error>;

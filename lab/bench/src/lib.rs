@@ -1,11 +1,11 @@
 //! Measuring: throughput, latency, persist counts and space of the indexes, and how they stand beside their peers.
 //!
 //! A measurement is a `pass` over a `script` of steps made beforehand, as a `workload` has them, against an `engine`:
-//! one of the indexes in the list (`wollemi::indexes`), or a peer. `bench run` measures one index, `bench open` how soon
-//! a pool is up again, `bench build` how fast an index is built of sorted pairs, `bench server` the server beside others;
-//! `bench about` tells scripts what there is; with the Cargo feature `peers`, `bench compare` all
-//! engines in turn, in one process and the same loop, `bench transactions` the database beside others that have
-//! transactions, and `bench durable` level `disk` beside others that sync each commit.
+//! one of the indexes in the list (`wollemi::indexes`), or a peer. `bench run` measures one index, `bench open` how
+//! soon a pool is up again, `bench build` how fast an index is built of sorted pairs, `bench server` the server beside
+//! others; `bench about` tells scripts what there is; with the Cargo feature `peers`, `bench compare` all engines in
+//! turn, in one process and the same loop, `bench transactions` the database beside others that have transactions, and
+//! `bench durable` level `disk` beside others that sync each commit.
 //!
 //! Mounted as `wollemi-lab bench`.
 

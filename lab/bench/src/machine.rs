@@ -15,7 +15,8 @@ pub struct Machine {
     pub cores: usize,
     /// Threads of the first core, of which some of these cores may be, where the kernel says so.
     pub threads_per_core: Option<usize>,
-    /// Bytes of the first core's second-level cache, and of the third-level cache that it shares, where the kernel says so.
+    /// Bytes of the first core's second-level cache, and of the third-level cache that it shares, where the kernel says
+    /// so.
     pub l2_bytes: Option<u64>,
     pub l3_bytes: Option<u64>,
     /// Memory, in MiB.
@@ -162,8 +163,8 @@ fn kib(text: &str, name: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Binds the calling thread to the `i`th core of those that this process might use when it first asked for one, whatever
-/// core the calling thread has by now; where that is not allowed, it runs where it likes.
+/// Binds the calling thread to the `i`th core of those that this process might use when it first asked for one,
+/// whatever core the calling thread has by now; where that is not allowed, it runs where it likes.
 pub fn pin_thread(i: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     static CORES: OnceLock<Vec<usize>> = OnceLock::new();
@@ -186,8 +187,8 @@ pub fn pin_thread(i: usize) {
 mod tests {
     use super::*;
 
-    /// Caches are found by their level, whatever the kernel numbers them, and those of instructions are none; where it says
-    /// nothing, or nonsense, there is none.
+    /// Caches are found by their level, whatever the kernel numbers them, and those of instructions are none; where it
+    /// says nothing, or nonsense, there is none.
     #[test]
     fn caches_are_found_by_level() {
         let directory = tempfile::tempdir().unwrap();

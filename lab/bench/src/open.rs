@@ -86,8 +86,8 @@ struct Report {
     first_get_max_ms: f64,
     /// From the same call until what the crash left is cleared up.
     recovered_ms: f64,
-    /// After one kill more: gets and updates in turn, by one thread, from the first answer until recovery has ended. All
-    /// calls are timed.
+    /// After one kill more: gets and updates in turn, by one thread, from the first answer until recovery has ended.
+    /// All calls are timed.
     timeline: Option<Timeline>,
     pool_bytes: u64,
     /// What a miss took before and after all openings of this size, in a file beside the pool's.

@@ -5,7 +5,8 @@
 //!    call is timed, from when it was due, so that a stall is seen by all the calls that it held up.
 //! I3 What they read is compared with what was put in: a loop that finds wrong values is an error.
 //!
-//! Key number `i` is loaded with the value `i`; an update sets [`UPDATED`] in it. What is counted and compared: `tally`.
+//! Key number `i` is loaded with the value `i`; an update sets [`UPDATED`] in it. What is counted and compared:
+//! `tally`.
 
 mod tally;
 

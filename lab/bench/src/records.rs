@@ -1,7 +1,7 @@
 //! The output of commands: records, each as a line of JSON for programs, or in tables of the same fields for people.
 //!
-//! A table is of the records of one kind (`record`, where they have it): a column a field, or a row a
-//! field, where the former would be too wide and the latter is less so. What is the same in all of them stands below it.
+//! A table is of the records of one kind (`record`, where they have it): a column a field, or a row a field, where the
+//! former would be too wide and the latter is less so. What is the same in all of them stands below it.
 
 use crate::Error;
 use serde::de::{MapAccess, Visitor};
@@ -196,8 +196,8 @@ mod tests {
         tables(&records.iter().map(Value::to_string).collect::<Vec<_>>()).expect("tables")
     }
 
-    /// Fields that differ are columns, as wide as their widest cell; the others stand below; nothing is said of what was not
-    /// measured; each kind has a table.
+    /// Fields that differ are columns, as wide as their widest cell; the others stand below; nothing is said of what
+    /// was not measured; each kind has a table.
     #[test]
     fn what_differs_is_a_column() {
         let record = |engine: &str, median: f64| {

@@ -1,13 +1,14 @@
 //! `bench restart`: from the start of a process to its first answer, after a kill, for our indexes and for peers.
 //!
-//! For each round, size and engine another process fills a directory of its own and is killed with it open; then a process is started
-//! that opens it, asks for one key and says so. What is timed is all of that, the start of the process included. Ours is
-//! what a user gets, with the write-backs and fences that the pool's level needs and no others.
+//! For each round, size and engine another process fills a directory of its own and is killed with it open; then a
+//! process is started that opens it, asks for one key and says so. What is timed is all of that, the start of the
+//! process included. Ours is what a user gets, with the write-backs and fences that the pool's level needs and no
+//! others.
 //!
 //! I1 In a round all engines come side by side at each size; their turns go round from round to round (`turns`).
 //! I2 What a miss takes is measured before and after each size of a round, and a round in which that changed is marked.
-//! I3 What was written last before the kill is asked for once the first answer is timed: an engine that promises to keep it, and
-//!    has not, is an error.
+//! I3 What was written last before the kill is asked for once the first answer is timed: an engine that promises to
+//!    keep it, and has not, is an error.
 
 use crate::child::{self, Child};
 use crate::engine::{Engine, Ours};

@@ -1,7 +1,7 @@
 //! The order in which the engines of a comparison take their turns.
 
-/// The order of turns in a slice, or a round, from 0 on: each goes first as often as the others, and behind those on either
-/// side of it.
+/// The order of turns in a slice, or a round, from 0 on: each goes first as often as the others, and behind those on
+/// either side of it.
 pub fn order(slice: usize, turns: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..turns).collect();
     order.rotate_left(slice / 2 % turns.max(1));

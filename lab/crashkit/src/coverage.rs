@@ -4,8 +4,8 @@
 //! are new. It is read off the structure before and after each operation, in a run of the history's own, of one thread,
 //! and so needs no help from the structure but to be traced. Only operations during which crashes are judged count.
 //!
-//! Steps are what a structure itself says it has come to ([`Media::comes_to`](pmem::Media::comes_to)), where objects do not
-//! show it: the phases of a merge or of a batch, and of recovery.
+//! Steps are what a structure itself says it has come to ([`Media::comes_to`](pmem::Media::comes_to)), where objects do
+//! not show it: the phases of a merge or of a batch, and of recovery.
 //!
 //! Repairs are the lines of source that store something after a crash and never without one.
 

@@ -3,8 +3,9 @@
 //! An operation that loads a word which another thread has stored, and answers while a crash may still lose that store,
 //! has shown the outside what perhaps never was (ROART §2.3.1). No crash is needed to see it.
 //!
-//! I1 Loads for hints are not looked at ([`Media::peek`](pmem::Media::peek)), nor those that a second look has found not to
-//!    count ([`Media::disregard`](pmem::Media::disregard)), nor stores that change only bits that recovery ignores.
+//! I1 Loads for hints are not looked at ([`Media::peek`](pmem::Media::peek)), nor those that a second look has found
+//!    not to count ([`Media::disregard`](pmem::Media::disregard)), nor stores that change only bits that recovery
+//!    ignores.
 
 use crate::log::{Event, Log, What};
 use crate::model::Tracker;
@@ -97,8 +98,8 @@ mod tests {
         Ok(())
     }
 
-    /// An answer is dirty if it depends on another thread's store that is not durable; not if it does not depend on it, or
-    /// if it was made durable first.
+    /// An answer is dirty if it depends on another thread's store that is not durable; not if it does not depend on it,
+    /// or if it was made durable first.
     #[test]
     fn answers_depend_on_what_is_not_disregarded() {
         let store = What::Store {

@@ -3,8 +3,8 @@
 //! [`CrashDisk`] stands in for the directory that a log and its neighbours use ([`::log::Disk`]). Each call is an
 //! [`Event`], and between any two of them the process may be killed or the power may go. A [`Medium`] takes the events
 //! one by one and knows at each moment what is durable and what may be: [`Medium::choices`] and [`Medium::image`] give
-//! every legal image after a power cut, [`Medium::killed`] what a killed process leaves. Both can follow each other, since
-//! a disk begins from any medium.
+//! every legal image after a power cut, [`Medium::killed`] what a killed process leaves. Both can follow each other,
+//! since a disk begins from any medium.
 //!
 //! What a power cut may leave is what D1 to D4 of [`::log::disk`] allow:
 //!

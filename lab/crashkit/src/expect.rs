@@ -1,8 +1,8 @@
 //! What durable linearizability expects: acknowledged operations happened, those in flight may have, and what an
 //! acknowledged operation has seen did happen.
 //!
-//! The set of configurations is followed as the history is (Wing and Gong's search, kept up to date): each is a state of
-//! the sequential specification and the operations in flight that it contains already. An acknowledgement keeps the
+//! The set of configurations is followed as the history is (Wing and Gong's search, kept up to date): each is a state
+//! of the sequential specification and the operations in flight that it contains already. An acknowledgement keeps the
 //! configurations that contain the operation with the answer it gave. After a crash any configuration that can be
 //! reached may be what is left.
 //!

@@ -230,7 +230,8 @@ impl<S: Subject> Explorer<S> {
         self.report
     }
 
-    /// Looks at no crash point after this time: the history under way is then followed to its end without judging images.
+    /// Looks at no crash point after this time: the history under way is then followed to its end without judging
+    /// images.
     pub fn stop_at(&mut self, deadline: Instant) {
         self.deadline = Some(deadline);
     }

@@ -50,9 +50,9 @@ pub fn audit(heap: &Heap<Crash>, tracers: &Tracers<Crash>) -> Result<(), String>
     Err(format!("the heap's audit found {audit:?}"))
 }
 
-/// Whether allocated minus reachable is empty, in a heap just recovered. What the opening has retired, no trace has met,
-/// and it waits for its epoch, which another thread of this process may end for it: so accounts that do not add up are of
-/// two moments, perhaps, and looked at again.
+/// Whether allocated minus reachable is empty, in a heap just recovered. What the opening has retired, no trace has
+/// met, and it waits for its epoch, which another thread of this process may end for it: so accounts that do not add up
+/// are of two moments, perhaps, and looked at again.
 ///
 /// # Errors
 ///

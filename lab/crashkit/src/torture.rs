@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Tortures a subject with operations that `operation` draws: [`run`](Torture::run) explores histories of them until one
-/// fails or the bounds are reached.
+/// Tortures a subject with operations that `operation` draws: [`run`](Torture::run) explores histories of them until
+/// one fails or the bounds are reached.
 ///
 /// ```
 /// # use wollemi_crashkit::{Failure, Subject, torture};
@@ -68,7 +68,8 @@ impl<S: Subject, F: Fn(&mut Random) -> S::Op> Torture<S, F> {
         Torture { operations, ..self }
     }
 
-    /// Operations before these, by one thread. Their answers are checked, and crashes come after them. None if not said.
+    /// Operations before these, by one thread. Their answers are checked, and crashes come after them. None if not
+    /// said.
     pub fn prepared(self, prepared: usize) -> Self {
         Torture { prepared, ..self }
     }
@@ -84,7 +85,8 @@ impl<S: Subject, F: Fn(&mut Random) -> S::Op> Torture<S, F> {
         Torture { budget, ..self }
     }
 
-    /// How many shorter histories are tried, at most, in place of one that fails. 300 if not said; 0 leaves it as it is.
+    /// How many shorter histories are tried, at most, in place of one that fails. 300 if not said; 0 leaves it as it
+    /// is.
     pub fn shrinking(self, tries: usize) -> Self {
         Torture { tries, ..self }
     }

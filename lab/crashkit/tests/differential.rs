@@ -1,9 +1,9 @@
 //! What implementations of DPTree got wrong, each seeded in a small structure of its kind, and found.
 //!
-//! Values of sixteen keys: a front in memory with a log, and a base of two halves, one of which counts. When the front is
-//! full it is merged: the other half gets what the first holds and what the front changes, and one store to the state
-//! makes it count and ends the log, whose page serves again for the log after the next. Where the front has nothing of
-//! a key, its value changes in place.
+//! Values of sixteen keys: a front in memory with a log, and a base of two halves, one of which counts. When the front
+//! is full it is merged: the other half gets what the first holds and what the front changes, and one store to the
+//! state makes it count and ends the log, whose page serves again for the log after the next. Where the front has
+//! nothing of a key, its value changes in place.
 
 #[path = "common/seeded.rs"]
 mod seeded;

@@ -1,10 +1,11 @@
-//! The heap alone survives every crash that is looked at: its objects are whole, and nothing is lost or handed out twice.
+//! The heap alone survives every crash that is looked at: its objects are whole, and nothing is lost or handed out
+//! twice.
 
 use wollemi_crashkit::blobs::{Blobs, history};
 use wollemi_crashkit::{Explorer, Mode, Model, Settings};
 
-/// Whatever a crash leaves of it, in every model that it claims, with one thread and with several, with recovery before,
-/// after and beside its use.
+/// Whatever a crash leaves of it, in every model that it claims, with one thread and with several, with recovery
+/// before, after and beside its use.
 #[test]
 fn nothing_is_lost_or_handed_out_twice() {
     const { assert!(Blobs::CLAIMS_WORD) };

@@ -66,8 +66,8 @@ pub struct Settings {
     /// The program whose `serve` is exercised over its protocols, instead of the database in this process. `threads`
     /// are then its users, up to one fewer, and `child` does not matter.
     pub server: Option<PathBuf>,
-    /// Openings of large maps are exercised alone: drops, recovery, pages given back, merges, checks and writes at once.
-    /// `threads` is then how many threads do these; 0: each has its own.
+    /// Openings of large maps are exercised alone: drops, recovery, pages given back, merges, checks and writes at
+    /// once. `threads` is then how many threads do these; 0: each has its own.
     pub openings: bool,
 }
 

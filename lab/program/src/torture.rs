@@ -1,7 +1,7 @@
 //! `torture`: judges what crashes leave of an index, or of the heap alone.
 //!
-//! What is judged, and how, is `crashkit`'s; here are the budget, and the report
-//! (`report`) and what has a name (`target`). The log and the database of level `disk`, which have files, are in `disk`.
+//! What is judged, and how, is `crashkit`'s; here are the budget, and the report (`report`) and what has a name
+//! (`target`). The log and the database of level `disk`, which have files, are in `disk`.
 
 mod disk;
 mod report;

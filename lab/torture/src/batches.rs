@@ -174,7 +174,8 @@ impl Subject for Batches {
     }
 
     fn apply_together(&self, live: &Live, ops: &[&Op]) -> Result<Vec<Answer>, String> {
-        // Where there is no room, some of it is done: then each by itself, up to the first that is refused, as `load` does.
+        // Where there is no room, some of it is done: then each by itself, up to the first that is refused, as `load`
+        // does.
         if live.is_tight() {
             let mut refused = false;
             let each = ops.iter().map(|op| match refused {

@@ -1,5 +1,5 @@
-//! The database of level `disk` on a disk that loses and fails ([`crashkit::disk`]), with a pool that a kill leaves and a
-//! loss of power takes.
+//! The database of level `disk` on a disk that loses and fails ([`crashkit::disk`]), with a pool that a kill leaves and
+//! a loss of power takes.
 //!
 //! A history is a seeded run of writes, batches, transactions, maps that come and go, checkpoints and syncs over the
 //! smallest segments and runs. Calls fail in some of the histories. Before each event of the disk the power goes, and
@@ -7,9 +7,9 @@
 //! goes on, with a history of its own that begins with the opening, so that crashes come during rebuilds and replays,
 //! and crashes again.
 //!
-//! A history of one thread has its writes in the order of its log, so what a crash may leave is its state after some of them:
-//! after a loss of power at least those that are durable, after a kill at least those that have returned, and after
-//! either no more than have begun.
+//! A history of one thread has its writes in the order of its log, so what a crash may leave is its state after some of
+//! them: after a loss of power at least those that are durable, after a kill at least those that have returned, and
+//! after either no more than have begun.
 //!
 //! | file | idea |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! Histories: seeded sequences of operations that reach every structure modification.
 //!
-//! A history prepares a structure that is about to change shape (`scene`), and then changes it. What a preparation leaves
-//! is durable; crash points come after it.
+//! A history prepares a structure that is about to change shape (`scene`), and then changes it. What a preparation
+//! leaves is durable; crash points come after it.
 
 mod calls;
 mod scene;

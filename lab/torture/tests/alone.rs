@@ -36,8 +36,8 @@ fn noting(threads: &Threads) -> OfIndex {
     )
 }
 
-/// What a thread keeps of what it has run (the guards that it has taken, by which epochs advance and memory serves again)
-/// is not there for the next history: each has a thread of its own, in an exploration and in a hunt.
+/// What a thread keeps of what it has run (the guards that it has taken, by which epochs advance and memory serves
+/// again) is not there for the next history: each has a thread of its own, in an exploration and in a hunt.
 #[test]
 fn no_thread_explores_two_histories() {
     let threads = Threads::default();

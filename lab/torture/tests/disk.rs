@@ -1,5 +1,5 @@
-//! The database of level `disk` under crashes, failing calls and damage: bounded shares of what `wollemi-lab torture --index
-//! disk` does.
+//! The database of level `disk` under crashes, failing calls and damage: bounded shares of what `wollemi-lab torture
+//! --index disk` does.
 
 use std::time::Duration;
 use wollemi_torture::bounds::Bounds;

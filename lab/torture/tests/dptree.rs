@@ -1,4 +1,5 @@
-//! DPTree survives crashes in every phase of its merges: pairs, metadata, flip, collection, and the recovery after each.
+//! DPTree survives crashes in every phase of its merges: pairs, metadata, flip, collection, and the recovery after
+//! each.
 //!
 //! On the kit's media a DPTree is as [small](Options::SMALL) as it can be and merges inline, so that most of these
 //! histories' crash points lie inside merges.

@@ -28,7 +28,8 @@ fn named(text: &str) -> BTreeSet<&str> {
     after(".site(\"").chain(after("const SITE: &str = \"")).collect()
 }
 
-/// A site without a row would not be forgiven; a row whose site is gone would forgive nothing, or something else one day.
+/// A site without a row would not be forgiven; a row whose site is gone would forgive nothing, or something else one
+/// day.
 #[test]
 fn rows_and_sites_are_the_same() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -32,8 +32,8 @@ fn ablations_in_the_hands_of_threads() {
             continue;
         }
         let histories = (0..16).map(|seed| history::of_map(seed, 40, 2 + seed as u32 % 3));
-        // Without entry compression a node's level, which never changes, shares a word with key bytes, which do: to read
-        // the one beside a store to the other would count as a dirty read.
+        // Without entry compression a node's level, which never changes, shares a word with key bytes, which do: to
+        // read the one beside a store to the other would count as a dirty read.
         let settings = Settings {
             aimed: 0,
             ..Settings::default()

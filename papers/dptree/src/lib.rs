@@ -12,19 +12,19 @@
 //!        +-------------+         +-------------+                      +---------------------------+
 //! ```
 //!
-//! **Front.** A write goes to a B+-tree in DRAM, after a record of it is durable in the log: one write-back and one fence.
-//! **Merge.** When the front has a tenth of the base's keys it becomes the middle, a new front takes its place, and the
-//! middle is merged into the base's leaves, in place: each leaf has metadata twice, and a merge changes only the half
-//! that does not count, and slots that the other half does not hold. One store then makes the new half count, and at once
-//! ends the middle's log. **Base.** Leaves of 256 pairs in a persistent list; the radix tree above them is made anew by
-//! each merge and each opening.
+//! **Front.** A write goes to a B+-tree in DRAM, after a record of it is durable in the log: one write-back and one
+//! fence. **Merge.** When the front has a tenth of the base's keys it becomes the middle, a new front takes its place,
+//! and the middle is merged into the base's leaves, in place: each leaf has metadata twice, and a merge changes only
+//! the half that does not count, and slots that the other half does not hold. One store then makes the new half count,
+//! and at once ends the middle's log. **Base.** Leaves of 256 pairs in a persistent list; the radix tree above them is
+//! made anew by each merge and each opening.
 //!
-//! **Recovery** reads two lines of each leaf and replays the logs. Whatever a crash has left of a merge that had not come
-//! to its one store is reached by nothing, and the heap's post-crash collection finds it; so there is no list of pending
-//! leaves, and no flag that a merge is under way.
+//! **Recovery** reads two lines of each leaf and replays the logs. Whatever a crash has left of a merge that had not
+//! come to its one store is reached by nothing, and the heap's post-crash collection finds it; so there is no list of
+//! pending leaves, and no flag that a merge is under way.
 //!
-//! **Order of locks:** the right to merge; the gate; a leaf of the front; a log partition, or a leaf of the base. A writer
-//! is inside the gate and holds its leaf of the front while the edit decides. A reader holds nothing.
+//! **Order of locks:** the right to merge; the gate; a leaf of the front; a log partition, or a leaf of the base. A
+//! writer is inside the gate and holds its leaf of the front while the edit decides. A reader holds nothing.
 //!
 //! | file | idea |
 //! |---|---|
@@ -125,8 +125,8 @@ impl<M: Media> DpTree<M> {
         OnHeap::open(heap, name)
     }
 
-    /// The index under the root `name`; `None` if there is no such root. Its logs are replayed: takes time in proportion
-    /// to them, and to the leaves.
+    /// The index under the root `name`; `None` if there is no such root. Its logs are replayed: takes time in
+    /// proportion to them, and to the leaves.
     ///
     /// # Errors
     ///

@@ -7,8 +7,8 @@ pub(crate) const MAX_PARTITIONS: usize = 64;
 
 /// How a DPTree is made and merged. The defaults are the paper's (§4.2, §4.4), except for the smaller log pages.
 ///
-/// What shapes persistent objects is fixed when the tree is created; `open` takes it from the pool and the rest from the
-/// options given to it.
+/// What shapes persistent objects is fixed when the tree is created; `open` takes it from the pool and the rest from
+/// the options given to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// R: a merge begins when the buffer tree has this share of the base tree's keys.
@@ -55,8 +55,8 @@ impl Default for Options {
     }
 }
 
-/// What narrows the search for a key in a base tree's leaf, to measure what each is worth (§4.1, Fig. 10). Leaves are the
-/// same.
+/// What narrows the search for a key in a base tree's leaf, to measure what each is worth (§4.1, Fig. 10). Leaves are
+/// the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probing {
     /// Groups from the key's own on, and in them the pairs with its fingerprint: the default.

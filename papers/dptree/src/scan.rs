@@ -1,8 +1,9 @@
 //! Scans: the three trees' entries merged in order, in either direction (the paper's range queries, §2).
 //!
-//! A scan takes the trees as they are when it begins, and a cursor of each. It reads a few entries at a time, looks whether
-//! what it read of the base tree was what that held, and visits them. Merges go on beside it; only when the second one since
-//! begins, and reuses what the base tree holds, does the scan take the trees anew, behind the last key that it has come to.
+//! A scan takes the trees as they are when it begins, and a cursor of each. It reads a few entries at a time, looks
+//! whether what it read of the base tree was what that held, and visits them. Merges go on beside it; only when the
+//! second one since begins, and reuses what the base tree holds, does the scan take the trees anew, behind the last key
+//! that it has come to.
 //!
 //! I1 A key that is present throughout is in at least one of the trees taken, and their entries of it were put there
 //!    before or during the scan. The cursors of the front and the middle read after the scan has begun, so a removal

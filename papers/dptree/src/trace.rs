@@ -2,8 +2,8 @@
 //! not end are simply not reached).
 //!
 //! From the root: the pages of the logs that are alive, with their records; and the leaves of the version that counts.
-//! No merge runs meanwhile (`Heap::pause_trace`), so the list stands still; what goes on beside it is appending to logs,
-//! and in-place changes of words that are no links.
+//! No merge runs meanwhile (`Heap::pause_trace`), so the list stands still; what goes on beside it is appending to
+//! logs, and in-place changes of words that are no links.
 
 use crate::base::leaf::LeafRef;
 use crate::base::slots::{has, slots_of};

@@ -1,11 +1,11 @@
 //! Writes (DPTree §3.1, §3.4, Algorithm 7).
 //!
-//! A write locks the leaf of the front tree in which its key belongs, finds the key's value, asks the edit, appends the log
-//! record, durably, and then puts the entry into the leaf. So a key's log records are in the order of its updates, and
-//! readers find only what is durable.
+//! A write locks the leaf of the front tree in which its key belongs, finds the key's value, asks the edit, appends the
+//! log record, durably, and then puts the entry into the leaf. So a key's log records are in the order of its updates,
+//! and readers find only what is durable.
 //!
-//! Where there is no middle tree, a pair that stands in the base tree alone, in place, is updated or removed there, by one
-//! word, without a log record.
+//! Where there is no middle tree, a pair that stands in the base tree alone, in place, is updated or removed there, by
+//! one word, without a log record.
 
 use crate::base::Found;
 use crate::key::{Key, MarkedPair, in_place};
@@ -122,8 +122,8 @@ impl<M: Media> TreeState<M> {
     }
 }
 
-/// The removal of a key that is present. It is not copied: the record of the pair that goes has it, and lives until the merge
-/// that takes this entry in, since a leaf, or a log that is not merged earlier, leads to it.
+/// The removal of a key that is present. It is not copied: the record of the pair that goes has it, and lives until the
+/// merge that takes this entry in, since a leaf, or a log that is not merged earlier, leads to it.
 fn removal(key: &Key<'_>, present: Option<&MarkedPair>) -> MarkedPair {
     let link = match (key.bytes.len(), present) {
         (8, _) | (_, None) => Link::NULL,

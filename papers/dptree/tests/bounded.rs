@@ -83,8 +83,8 @@ fn writers_wait_for_the_trace() {
     }
 }
 
-/// While the index is quiescent nothing is merged, though a merge is due; afterwards it is. An audit in between finds nothing
-/// that a merge is about to link.
+/// While the index is quiescent nothing is merged, though a merge is due; afterwards it is. An audit in between finds
+/// nothing that a merge is about to link.
 #[test]
 fn an_index_that_is_held_still_does_not_merge() {
     let options = Options {

@@ -75,7 +75,8 @@ fn inserts_cost_what_the_paper_says() {
 }
 
 /// A pair that stands in place costs one write-back and one fence to insert or remove through the log, and to update or
-/// remove in the base tree; one that does not costs its record's lines and a fence besides to insert, and no more to remove.
+/// remove in the base tree; one that does not costs its record's lines and a fence besides to insert, and no more to
+/// remove.
 #[test]
 fn a_write_costs_one_persist() {
     let rig = rig(Options {

@@ -1,5 +1,5 @@
-//! Pools whose bytes were changed behind our back: whatever they hold, they are refused, or every operation ends, with a
-//! result or with an error that says where the damage is.
+//! Pools whose bytes were changed behind our back: whatever they hold, they are refused, or every operation ends, with
+//! a result or with an error that says where the damage is.
 //!
 //! Images are made from a closed pool in memory, by a seed that is printed. `DAMAGE_SEED` replays one, and
 //! `DAMAGE_IMAGES` makes more of them.
@@ -172,8 +172,8 @@ fn the_original_is_sound() {
     assert_eq!(entries.count(), model.len());
 }
 
-/// A merge that has switched to the new leaves has succeeded: a record that nothing leads to any more is merely not given
-/// back where it is damaged, and the others are.
+/// A merge that has switched to the new leaves has succeeded: a record that nothing leads to any more is merely not
+/// given back where it is damaged, and the others are.
 #[test]
 fn a_merge_succeeds_beside_a_damaged_record_that_it_replaces() {
     let pool = Pool::anonymous(&pool_options(), Hardware::detect()).expect("memory");

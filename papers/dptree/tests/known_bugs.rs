@@ -54,8 +54,8 @@ fn key(i: u64) -> [u8; 8] {
     i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
-/// Updates in place, of keys in the base tree, while inserts of others make one merge begin after the other: each key has
-/// its last value at any time after, whether one thread writes or several.
+/// Updates in place, of keys in the base tree, while inserts of others make one merge begin after the other: each key
+/// has its last value at any time after, whether one thread writes or several.
 #[test]
 fn updates_in_place_do_not_race_with_merges() {
     const KEYS: u64 = 600;
@@ -321,8 +321,8 @@ fn recycled_pages_hold_nothing_of_their_past() {
     }
 }
 
-/// Whatever flags a crash leaves in the locks of leaves (any line with a lock may have been written back at any moment),
-/// and whatever it leaves of fingerprints and orders, means nothing after it.
+/// Whatever flags a crash leaves in the locks of leaves (any line with a lock may have been written back at any
+/// moment), and whatever it leaves of fingerprints and orders, means nothing after it.
 #[test]
 fn volatile_words_mean_nothing_after_a_crash() {
     volatile_words_mean_nothing(options(0), 700);

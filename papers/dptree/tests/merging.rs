@@ -1,5 +1,5 @@
-//! Readers beside merges, by threads of the machine: what a point read looks at one after the other is in no pool, so no
-//! media can stop it there.
+//! Readers beside merges, by threads of the machine: what a point read looks at one after the other is in no pool, so
+//! no media can stop it there.
 
 use heap::Heap;
 use index::Index;

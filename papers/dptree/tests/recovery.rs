@@ -77,7 +77,8 @@ impl Watch for Emptied {
     }
 }
 
-/// An opening finds links to a merged log, and empties it while recovery goes as far as it can: the pages are freed once.
+/// An opening finds links to a merged log, and empties it while recovery goes as far as it can: the pages are freed
+/// once.
 #[test]
 fn an_opening_that_empties_a_merged_log_frees_its_pages_once() {
     const ROOM: u64 = 1 << 26;
@@ -184,8 +185,8 @@ fn a_merge_in_a_full_pool_does_not_wait_for_the_recovery_that_waits_for_it() {
     assert!(audit.is_clean(), "{audit:?}");
 }
 
-/// The log record of a removal leads to the record of the pair that goes, which a leaf or an earlier log record leads to as
-/// well. It is given back once: by a merge, or by the removal of the root while the log is not merged.
+/// The log record of a removal leads to the record of the pair that goes, which a leaf or an earlier log record leads
+/// to as well. It is given back once: by a merge, or by the removal of the root while the log is not merged.
 #[test]
 fn the_record_of_a_removed_pair_is_given_back_once() {
     let long = |i: u64| [&b"not of eight bytes"[..], &key(i)].concat();

@@ -1,4 +1,5 @@
-//! P-ART, P-CLHT, P-HOT, P-Masstree and P-BwTree: the five indexes that RECIPE converts for persistent memory (SOSP 2019).
+//! P-ART, P-CLHT, P-HOT, P-Masstree and P-BwTree: the five indexes that RECIPE converts for persistent memory (SOSP
+//! 2019).
 //!
 //! RECIPE takes a concurrent index in DRAM whose reads tolerate what a writer leaves half done, and makes it
 //! crash-consistent: each store that others can see is made durable before the next, and where a write takes several

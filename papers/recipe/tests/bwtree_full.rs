@@ -62,8 +62,8 @@ fn key(number: u64) -> Vec<u8> {
     }
 }
 
-/// A leaf that lets go of its pairs while nothing can be allocated, the mark of its split below them or not, has none for
-/// any reader; keys come there when there is room, and nothing is left over at the end.
+/// A leaf that lets go of its pairs while nothing can be allocated, the mark of its split below them or not, has none
+/// for any reader; keys come there when there is room, and nothing is left over at the end.
 #[test]
 fn a_leaf_that_lets_go_has_nothing() {
     let heap = heap_of(Hardware::detect(), 64);

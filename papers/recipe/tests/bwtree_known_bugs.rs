@@ -23,9 +23,9 @@ fn empty<M: Media>(store: &Store<Small<M>>, model: &mut Entries) {
     store.compare(model);
 }
 
-/// A half split that a later writer completes keeps what was acknowledged in both halves since: wherever the crash came, values
-/// change on both sides first, then keys come on both sides, and after another crash all of it is there. So with a new root,
-/// and where inner nodes split.
+/// A half split that a later writer completes keeps what was acknowledged in both halves since: wherever the crash
+/// came, values change on both sides first, then keys come on both sides, and after another crash all of it is there.
+/// So with a new root, and where inner nodes split.
 #[test]
 fn a_split_that_is_completed_later_keeps_what_both_halves_were_told() {
     let mut crashes = 0;
@@ -59,8 +59,8 @@ fn a_split_that_is_completed_later_keeps_what_both_halves_were_told() {
     assert!(crashes > 100, "{crashes} crashes");
 }
 
-/// Crashes at any step of a removal of a node, on any level: no key of a sibling is lost, keys come where the node was, and
-/// when all are gone nothing is left of it.
+/// Crashes at any step of a removal of a node, on any level: no key of a sibling is lost, keys come where the node was,
+/// and when all are gone nothing is left of it.
 #[test]
 fn a_crash_in_a_removal_loses_no_sibling() {
     let mut crashes = 0;
@@ -93,8 +93,8 @@ fn a_crash_in_a_removal_loses_no_sibling() {
     assert_eq!(settled(store.index().heap()).objects, EMPTY);
 }
 
-/// Nothing is inserted into a node that is being removed, and a compare-and-swap that fails gives back what it was to publish,
-/// once: threads empty leaves again and again, others put keys where they were, and each finds its own.
+/// Nothing is inserted into a node that is being removed, and a compare-and-swap that fails gives back what it was to
+/// publish, once: threads empty leaves again and again, others put keys where they were, and each finds its own.
 #[test]
 fn threads_that_split_and_merge_the_same_nodes_lose_and_leak_nothing() {
     let store = Store::<Small<Hardware>>::create();
@@ -119,8 +119,8 @@ fn threads_that_split_and_merge_the_same_nodes_lose_and_leak_nothing() {
     assert_eq!(settled(store.index().heap()).objects, EMPTY);
 }
 
-/// A key is its bytes: it is removed, and found removed, by any copy of them, in place or in a record, and comes again with a
-/// value of another form.
+/// A key is its bytes: it is removed, and found removed, by any copy of them, in place or in a record, and comes again
+/// with a value of another form.
 #[test]
 fn a_key_is_removed_by_another_copy_of_its_bytes() {
     let store = Store::<BwTree>::create();

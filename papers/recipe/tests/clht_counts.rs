@@ -32,9 +32,9 @@ fn remove(rig: &Rig, key: &[u8]) -> Cost {
     rig.cost(|index| index.remove(key))
 }
 
-/// The first key of all: a table of two lines, and the slot that leads to it. Then a pair in place takes its bucket's line
-/// alone, until the bucket is full; an overflow bucket is written itself, and the word that leads to it. With that one the
-/// smallest table grows: the overflow bucket of the new one, its eight lines, and the slot.
+/// The first key of all: a table of two lines, and the slot that leads to it. Then a pair in place takes its bucket's
+/// line alone, until the bucket is full; an overflow bucket is written itself, and the word that leads to it. With that
+/// one the smallest table grows: the overflow bucket of the new one, its eight lines, and the slot.
 #[test]
 fn inserts() {
     let rig = Rig::create();

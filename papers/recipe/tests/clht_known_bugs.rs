@@ -152,8 +152,8 @@ fn versions_are_renewed() {
     assert!(faults.objects < 6, "{} objects", faults.objects);
 }
 
-/// A full pool refuses inserts, and nothing else: what was acknowledged is found, in chains where no larger table was to be
-/// had; it is updated and removed; and the room serves again.
+/// A full pool refuses inserts, and nothing else: what was acknowledged is found, in chains where no larger table was
+/// to be had; it is updated and removed; and the room serves again.
 #[test]
 fn a_full_pool_leaves_chains() {
     let table = in_memory(16 << 20);
@@ -191,8 +191,8 @@ fn a_full_pool_leaves_chains() {
     );
 }
 
-/// A walk that stops anywhere goes on behind its last key, while tables grow, shrink and go between two of its steps: each key
-/// that stays is met once.
+/// A walk that stops anywhere goes on behind its last key, while tables grow, shrink and go between two of its steps:
+/// each key that stays is met once.
 #[test]
 fn walks_go_on_while_tables_change() {
     let table = in_memory(1 << 28);

@@ -1,4 +1,5 @@
-//! RECIPE's indexes keep the contract of all indexes, on memory in a file, with restarts and crashes between operations.
+//! RECIPE's indexes keep the contract of all indexes, on memory in a file, with restarts and crashes between
+//! operations.
 
 use wollemi_recipe::{BwTree, Clht, Hot, Masstree, Part};
 

@@ -41,8 +41,8 @@ fn integers() {
     assert_eq!(insert(&rig, 7), (2, 2));
 }
 
-/// A split: the sibling's lines, its link, the permutation, each with a fence; then a new root (two lines, and the link to
-/// it) or a separator; then the key as ever.
+/// A split: the sibling's lines, its link, the permutation, each with a fence; then a new root (two lines, and the link
+/// to it) or a separator; then the key as ever.
 #[test]
 fn splits() {
     let rig = rig((0..13).map(|number| 2 * number));
@@ -73,8 +73,8 @@ fn rig_of_ascending(count: u64) -> Rig {
     rig(0..count)
 }
 
-/// The removal of a border's last key: the permutation, the parent's, and the left sibling's link. That of the last border
-/// but one also makes it the root.
+/// The removal of a border's last key: the permutation, the parent's, and the left sibling's link. That of the last
+/// border but one also makes it the root.
 #[test]
 fn removals_of_nodes() {
     let rig = rig_of_ascending(27);

@@ -15,8 +15,9 @@ use wollemi_recipe::Masstree;
 
 /// A half split that is ended after a crash keeps what was acknowledged in the sibling since: wherever the crash came,
 /// values change on both sides first, then keys come on both sides, and after another crash all of it is there. (To
-/// replay the split by copying would take the values of the first crash.) So with a new root, which is there or not; and
-/// where a key that is above all others comes before anything else, whose writer has no business in the node itself.
+/// replay the split by copying would take the values of the first crash.) So with a new root, which is there or not;
+/// and where a key that is above all others comes before anything else, whose writer has no business in the node
+/// itself.
 #[test]
 fn a_split_that_is_ended_later_keeps_what_the_sibling_was_told() {
     for count in [13, 37] {
@@ -98,8 +99,8 @@ fn a_split_amid_the_trace_takes_nothing_from_it() {
     assert!(loads > 100, "{loads}");
 }
 
-/// A crash in a split, and then another in the removal of what it has made or of what is left of that: no key of the right
-/// sibling is lost, at any pair of steps.
+/// A crash in a split, and then another in the removal of what it has made or of what is left of that: no key of the
+/// right sibling is lost, at any pair of steps.
 #[test]
 fn a_crash_in_a_split_and_then_in_a_removal_loses_no_sibling() {
     let (store, model) = filled::<Masstree<Stepping>>(0..37);
@@ -219,8 +220,8 @@ fn lengths_and_suffixes_are_not_read_apart() {
     });
 }
 
-/// Where each key shares all but its last bytes with the others, layers as deep as the longest key are made, walked, checked
-/// and given back on a stack of the usual size.
+/// Where each key shares all but its last bytes with the others, layers as deep as the longest key are made, walked,
+/// checked and given back on a stack of the usual size.
 #[test]
 fn the_longest_keys_need_no_long_stack() {
     let mut store = Store::<Masstree>::create();

@@ -48,8 +48,8 @@ fn key_below<D: Design, M: Media>(
         .ok_or_else(|| damaged("leaf below a node", link))
 }
 
-/// The way of a key on which the node at `link` is, of this level, to which `depth` digits lead: `way`, if that leads there,
-/// else a new one. The writer is alone, so there is a leaf below.
+/// The way of a key on which the node at `link` is, of this level, to which `depth` digits lead: `way`, if that leads
+/// there, else a new one. The writer is alone, so there is a leaf below.
 pub(crate) fn way_through<'w, D: Design, M: Media>(
     heap: &Access<M>,
     (link, depth): (Link, usize),

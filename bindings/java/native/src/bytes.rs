@@ -1,7 +1,7 @@
 //! Bytes from and to Java.
 //!
-//! Several byte strings go as one array (*packed*): of each its length, four bytes, big endian, −1 for one that is absent,
-//! and then its bytes.
+//! Several byte strings go as one array (*packed*): of each its length, four bytes, big endian, −1 for one that is
+//! absent, and then its bytes.
 
 use crate::failure::Failure;
 use jni::Env;
@@ -122,8 +122,8 @@ pub fn copy_into(
 ) -> Result<(), Failure> {
     let part = Part::new(env, buffer, offset, room)?;
     if bytes.len() <= part.length && !bytes.is_empty() {
-        // SAFETY: J1: as many bytes lie within the buffer, which Java keeps alive during the call and which is no memory
-        // of the pool's.
+        // SAFETY: J1: as many bytes lie within the buffer, which Java keeps alive during the call and which is no
+        // memory of the pool's.
         unsafe { part.address.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
     Ok(())

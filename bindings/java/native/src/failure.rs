@@ -37,7 +37,8 @@ impl From<IndexError> for Failure {
     }
 }
 
-/// The names in `io.github.wollemi.WollemiException.Kind`, and those that become exceptions of Java's own: see `Failure.java`.
+/// The names in `io.github.wollemi.WollemiException.Kind`, and those that become exceptions of Java's own: see
+/// `Failure.java`.
 fn kind(error: &Error) -> &'static str {
     if error.is_full() {
         return "FULL";

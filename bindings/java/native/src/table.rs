@@ -1,8 +1,8 @@
 //! What Java's numbers stand for.
 //!
 //! I1 Numbers count up, and none is used twice.
-//! I2 What belongs to a database is listed in it ([`Database::own`]), and nothing is added once it is closed. So closing a
-//!    database closes all that belongs to it.
+//! I2 What belongs to a database is listed in it ([`Database::own`]), and nothing is added once it is closed. So
+//!    closing a database closes all that belongs to it.
 
 use crate::failure::Failure;
 use std::collections::{HashMap, HashSet};
@@ -158,8 +158,8 @@ impl Database {
     }
 }
 
-/// Closes what a number stands for; `false` if it is closed already. A database is closed with all that belongs to it, and
-/// when this returns its pool is.
+/// Closes what a number stands for; `false` if it is closed already. A database is closed with all that belongs to it,
+/// and when this returns its pool is.
 pub fn close(number: i64) -> bool {
     let number = number as u64;
     match remove(number) {

@@ -198,7 +198,8 @@ fn keep_access(pool: &Path, old: &fs::Metadata, new: &Path) {
     }
 }
 
-/// Gives a file the access control list of another. Without one, it loses what it may have inherited from its directory.
+/// Gives a file the access control list of another. Without one, it loses what it may have inherited from its
+/// directory.
 fn keep_acl(old: &Path, new: &Path) -> io::Result<()> {
     const ACL: &str = "system.posix_acl_access";
     // The longest that Linux takes.
@@ -305,8 +306,8 @@ fn in_its_place(
         Err(error) => return Err(failed(part)(error)),
     }
     let made = make(part).and_then(|copied| {
-        // Closing a pool writes it to the medium, but dropping it returns no error, so it is synced once more. From here on
-        // the file is locked again until it has its name.
+        // Closing a pool writes it to the medium, but dropping it returns no error, so it is synced once more. From
+        // here on the file is locked again until it has its name.
         let file = alone(part).map_err(failed(part))?;
         file.sync_all().map_err(failed(part))?;
         name(part, path).map_err(failed(path))?;

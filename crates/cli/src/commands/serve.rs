@@ -70,8 +70,8 @@ pub struct Args {
     /// Maximum size of an argument of a Redis command, in the same form; at most 64 MiB less 24 bytes
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
     max_bulk: u64,
-    /// When writes survive the loss of power, in a pool of level disk; they survive the end of the process when they are
-    /// answered, in any case [default: always at the levels disk and power, no at the level process]
+    /// When writes survive the loss of power, in a pool of level disk; they survive the end of the process when they
+    /// are answered, in any case [default: always at the levels disk and power, no at the level process]
     #[arg(long, value_name = "WHEN", value_enum)]
     sync: Option<SyncArg>,
     /// Close connections that are idle for this many seconds; 0: never

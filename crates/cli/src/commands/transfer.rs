@@ -52,8 +52,8 @@ struct Summary {
 impl Import {
     /// Puts each line's entry. Stops at the first line that is not an entry; what came before it is kept.
     ///
-    /// A map that is not there is built of the lines up to the first whose key is not above the one before: of all, if they
-    /// are sorted. Entries that a build cannot take are put one by one.
+    /// A map that is not there is built of the lines up to the first whose key is not above the one before: of all, if
+    /// they are sorted. Entries that a build cannot take are put one by one.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let name = name_of(&self.file, "standard input");
         let format = self.format.unwrap_or_else(|| Format::of(&self.file));

@@ -1,5 +1,5 @@
-//! Lines on their way to the standard error stream, which a thread of its own writes: a server serves its clients, whether or
-//! not anybody takes what it says.
+//! Lines on their way to the standard error stream, which a thread of its own writes: a server serves its clients,
+//! whether or not anybody takes what it says.
 //!
 //! I1 Logging a line never waits: if [`MAX`] lines are queued, it is dropped.
 

@@ -1,6 +1,6 @@
-//! A process that writes and reads is killed with `kill -9` at random moments, over and over, and in the midst of changes
-//! of structure and of merges (`aim`); whatever it had acknowledged before, writes and reads, is there afterwards, and no
-//! space is lost.
+//! A process that writes and reads is killed with `kill -9` at random moments, over and over, and in the midst of
+//! changes of structure and of merges (`aim`); whatever it had acknowledged before, writes and reads, is there
+//! afterwards, and no space is lost.
 //!
 //! This binary is both processes: the parent kills, judges (`oracle`) and reopens; the child works (`child`) and
 //! acknowledges through a pipe, which outlives it. Each thread's operations are computed from the seed (`workload`), so

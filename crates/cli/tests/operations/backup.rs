@@ -65,8 +65,8 @@ fn all(server: &Server) -> Vec<Vec<String>> {
     all
 }
 
-/// A pool that is made of a backup holds what there was at its moment, in all databases: data, flags, uniques, times, marks;
-/// nothing of what came later; and uniques that have been given are not given again.
+/// A pool that is made of a backup holds what there was at its moment, in all databases: data, flags, uniques, times,
+/// marks; nothing of what came later; and uniques that have been given are not given again.
 #[test]
 fn a_backup_is_exactly_what_there_was() {
     let pool = Pool::new();

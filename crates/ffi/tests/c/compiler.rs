@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 pub const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// A folder with `libwollemi_c.so` and `libwollemi_c.a`, as `cargo build` would name them: links to what Cargo has built for
-/// these tests, beside this one.
+/// A folder with `libwollemi_c.so` and `libwollemi_c.a`, as `cargo build` would name them: links to what Cargo has
+/// built for these tests, beside this one.
 pub fn libraries() -> &'static Path {
     static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
         let test = std::env::current_exe().expect("the path of this test");

@@ -1,5 +1,5 @@
-//! The examples and what misuses the library, by every compiler that is there, shared and static, and under what looks for
-//! mistakes in memory.
+//! The examples and what misuses the library, by every compiler that is there, shared and static, and under what looks
+//! for mistakes in memory.
 
 use crate::compiler::{Build, compile, compilers, has, left_out, run};
 use std::path::Path;

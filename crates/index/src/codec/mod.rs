@@ -1,7 +1,7 @@
 //! The codec by which indexes for keys and values of eight bytes hold any others.
 //!
-//! A key of eight bytes with a value of eight bytes stands in place, as two words (the papers' entries). Any other pair is
-//! a [record](RecordRef) of its own, to which the index has a link.
+//! A key of eight bytes with a value of eight bytes stands in place, as two words (the papers' entries). Any other pair
+//! is a [record](RecordRef) of its own, to which the index has a link.
 //!
 //! I1 A pair's prefix is the key's first eight bytes, zeros after its end, as a big-endian number: prefixes order keys,
 //!    except for those that share one.

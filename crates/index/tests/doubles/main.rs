@@ -112,8 +112,8 @@ macro_rules! caught {
     ($($flaw:ident as $test:ident: $($property:ident)+;)+) => {$(
         #[test]
         fn $test() {
-            // A flaw shows early; and the doubles yield often, which takes long on a busy machine. One of races shows when
-            // threads meet, which takes as many turns as the scheduler lets it.
+            // A flaw shows early; and the doubles yield often, which takes long on a busy machine. One of races shows
+            // when threads meet, which takes as many turns as the scheduler lets it.
             $({
                 let begin = Instant::now();
                 let passes = || {

@@ -25,7 +25,8 @@
 //! found the pool not clean, and stays at its greatest value.
 //!
 //! The log position belongs to a log outside of the pool, which a database may keep: all that the log says below this
-//! position is in the pool. Programs that know of no log refuse a pool that has one, since they take the word for damage.
+//! position is in the pool. Programs that know of no log refuse a pool that has one, since they take the word for
+//! damage.
 //!
 //! I1 Every word in use carries its check ([`CheckedWord`]) and all other bytes are zero, so any damage is seen.
 //! I2 The state changes by one store. A pool whose state says clean was whole, and on its medium, at that store.

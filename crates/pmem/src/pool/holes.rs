@@ -5,8 +5,8 @@
 //! persistent says where holes are; an opening asks the file system.
 //!
 //! I1 Every page without blocks is noted here: before it loses them, and until after it has some again.
-//! I2 The pages of a call are its caller's alone, so that calls of the file system for one page have an order. No lock is
-//!    held across them: they may take long, and others ask meanwhile.
+//! I2 The pages of a call are its caller's alone, so that calls of the file system for one page have an order. No lock
+//!    is held across them: they may take long, and others ask meanwhile.
 
 use super::ErrorKind;
 use std::collections::BTreeMap;

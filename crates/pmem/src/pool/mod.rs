@@ -413,8 +413,9 @@ impl<M: Media> Pool<M> {
         self.header().log_position(&self.media)
     }
 
-    /// Persists the log position (below 2^48), or that the pool has no log: one write-back and one fence. The first and the
-    /// last such store are on the medium when this returns, so that a machine's crash leaves no doubt whether there is a log.
+    /// Persists the log position (below 2^48), or that the pool has no log: one write-back and one fence. The first and
+    /// the last such store are on the medium when this returns, so that a machine's crash leaves no doubt whether there
+    /// is a log.
     ///
     /// # Errors
     ///

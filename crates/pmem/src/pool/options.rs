@@ -79,8 +79,8 @@ pub struct PoolOptions {
     pub huge_pages: bool,
     /// What to do with a pool that lost its page cache.
     pub after_power_loss: AfterPowerLoss,
-    /// Whether the file is only read: what is stored into the pool stays in this process's memory, a page's copy for each
-    /// page, and no byte of the file changes. Others may open the pool to read at the same time.
+    /// Whether the file is only read: what is stored into the pool stays in this process's memory, a page's copy for
+    /// each page, and no byte of the file changes. Others may open the pool to read at the same time.
     pub read_only: bool,
     /// How long to wait for other processes that have the pool open. One that was killed has it until the kernel has
     /// taken the process apart, which takes longer for larger pools.

@@ -64,8 +64,9 @@ impl PSlot {
         Link::from_word(media.peek(&self.0))
     }
 
-    /// Those of at most 64 slots that may hold a link with the highest 16 bits of `tag`, or one that is not durable yet;
-    /// by hardware that can search, few others. To be [loaded](PSlot::load) one by one: no other slot holds such a link.
+    /// Those of at most 64 slots that may hold a link with the highest 16 bits of `tag`, or one that is not durable
+    /// yet; by hardware that can search, few others. To be [loaded](PSlot::load) one by one: no other slot holds such a
+    /// link.
     #[inline(always)]
     pub fn candidates<'s, M: Media>(
         slots: &'s [PSlot],
@@ -124,8 +125,8 @@ impl PSlot {
         batch.join(&raw const self.0 as *const u8, size_of::<u64>());
     }
 
-    /// Writes back a link that another process, or another thread, stored and may not have persisted yet; durable once the
-    /// batch is fenced.
+    /// Writes back a link that another process, or another thread, stored and may not have persisted yet; durable once
+    /// the batch is fenced.
     #[inline]
     #[track_caller]
     pub fn persist_seen<M: Media>(&self, batch: &PersistBatch<'_, '_, M>) {
@@ -158,8 +159,8 @@ impl PSlot {
     }
 
     /// Stores a link to an object that is reachable already, only if the slot still holds `current`, as
-    /// [settled](PSlot::settle); `None` if it does not. Neither link has been in the slot before the other under the guards
-    /// of now.
+    /// [settled](PSlot::settle); `None` if it does not. Neither link has been in the slot before the other under the
+    /// guards of now.
     #[track_caller]
     pub fn publish_link_if<'a, M: Media>(
         &'a self,

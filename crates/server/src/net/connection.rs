@@ -2,8 +2,8 @@
 //!
 //! I1 Bounded: the input never grows beyond the longest request, the output not beyond [`ENOUGH`] and one value. While
 //!    answers wait to be taken nothing is read, so that a client which only sends fills its own socket.
-//! I2 A request is carried out once it is whole, in order; its answer is sent after its effect, and what it has seen, is
-//!    durable. Requests do not wait for that one by one: the answers do, when they are to be sent, with those of the
+//! I2 A request is carried out once it is whole, in order; its answer is sent after its effect, and what it has seen,
+//!    is durable. Requests do not wait for that one by one: the answers do, when they are to be sent, with those of the
 //!    worker's other connections ([`Lane::settle`]).
 //! I3 When the server stops, what has arrived whole is still answered.
 //!

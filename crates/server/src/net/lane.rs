@@ -76,9 +76,9 @@ impl Lane {
         }
     }
 
-    /// Runs a connection in a turn of the database of its own. The turn is entered at each poll and left after it, since the
-    /// connections of a worker share its thread. Until the connection is [settled](Lane::settle), it does not wait for
-    /// what it has done and seen to become durable.
+    /// Runs a connection in a turn of the database of its own. The turn is entered at each poll and left after it,
+    /// since the connections of a worker share its thread. Until the connection is [settled](Lane::settle), it does not
+    /// wait for what it has done and seen to become durable.
     pub async fn unsettled<T>(&self, connection: impl Future<Output = T>) -> T {
         let mut connection = pin!(connection);
         let mut paused = PausedTurn::default();

@@ -37,7 +37,8 @@ pub struct Config {
     pub host: Option<Arc<dyn Host>>,
     /// Where backups go; without it there are none either. A reload may change it.
     pub backup_to: Option<BackupTo>,
-    /// When writes are durable, in a pool of level `disk`; `None`: what the pool's level amounts to. A reload may change it.
+    /// When writes are durable, in a pool of level `disk`; `None`: what the pool's level amounts to. A reload may
+    /// change it.
     pub sync: Option<Sync>,
     /// A file of `user:password` lines. With it, clients must say who they are.
     pub passwords: Option<PathBuf>,

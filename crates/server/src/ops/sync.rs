@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use wollemi::{Db, Durability, Level};
 
-/// When a write survives the loss of power. At level `disk` it survives the end of the process when it is answered, in any
-/// case.
+/// When a write survives the loss of power. At level `disk` it survives the end of the process when it is answered, in
+/// any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
     /// When it is answered.
@@ -101,8 +101,8 @@ impl Syncing {
         }
     }
 
-    /// Changes the policy for the writes that follow. A change to `Always` also makes the earlier writes durable: when the
-    /// thread's turn is [settled](wollemi::Db::settle_turn) or, outside of a turn, when this returns.
+    /// Changes the policy for the writes that follow. A change to `Always` also makes the earlier writes durable: when
+    /// the thread's turn is [settled](wollemi::Db::settle_turn) or, outside of a turn, when this returns.
     ///
     /// # Errors
     ///

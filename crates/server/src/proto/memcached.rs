@@ -74,7 +74,8 @@ impl Memcached {
         Ok(())
     }
 
-    /// Prefetches what a request and those in `input`, behind it, will look at, and says how many bytes the latter have.
+    /// Prefetches what a request and those in `input`, behind it, will look at, and says how many bytes the latter
+    /// have.
     fn prefetch<'b>(&self, request: &Request<'b>, input: &'b [u8]) -> usize {
         let mut scout = self.parser.clone();
         let mut keys = [&[][..]; BATCH];

@@ -25,7 +25,8 @@ impl Index for Noting {
     }
 }
 
-/// The keys of writes that come together are prefetched together, 64 requests at a time, before the first is carried out.
+/// The keys of writes that come together are prefetched together, 64 requests at a time, before the first is carried
+/// out.
 #[test]
 fn writes_that_come_together_are_prefetched_together() {
     let keys = |range: std::ops::Range<usize>| range.map(|i| format!("k{i:02}").into_bytes());

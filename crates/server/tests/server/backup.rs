@@ -232,8 +232,8 @@ fn save_holds_up_its_own_connection_alone() {
     server.stop();
 }
 
-/// A backup holds what was answered before it was asked for, and nothing of what its client has sent behind it in the same
-/// segment, though it is written when all of that has been carried out.
+/// A backup holds what was answered before it was asked for, and nothing of what its client has sent behind it in the
+/// same segment, though it is written when all of that has been carried out.
 #[test]
 fn a_backup_is_of_the_moment_at_which_it_is_asked_for() {
     const KEYS: usize = 1000;

@@ -29,8 +29,8 @@ fn connections(client: &mut Client) -> usize {
     line.expect("it is told").parse().expect("a number")
 }
 
-/// Ten thousand clients of both protocols, in a process of their own, stay connected, and each is answered, twice. Where
-/// the system does not let this process have files for as many, there are fewer, and the output says so.
+/// Ten thousand clients of both protocols, in a process of their own, stay connected, and each is answered, twice.
+/// Where the system does not let this process have files for as many, there are fewer, and the output says so.
 #[test]
 fn ten_thousand_clients_are_served() {
     let pool = Pool::new();

@@ -1,10 +1,10 @@
 //! Dialogues, byte for byte: the same requests get the answers that memcached gives.
 //!
-//! `dialogue/same.txt` and `meta.txt` hold what memcached 1.6.18 answered (`clients/dialogue.py` asks any server, and prints where its
-//! answers differ), `dialogue/ours.txt` what this server answers otherwise, and on purpose. Each block is a connection;
-//! `> ` lines are sent, `< ` lines are the answer, each with `\r\n` behind it; `<end` means that the server closes the
-//! connection. `\xNN` and the like are bytes, and `{x*9}` is nine times `x`. A line that ends in `\c` has nothing behind
-//! it.
+//! `dialogue/same.txt` and `meta.txt` hold what memcached 1.6.18 answered (`clients/dialogue.py` asks any server, and
+//! prints where its answers differ), `dialogue/ours.txt` what this server answers otherwise, and on purpose. Each block
+//! is a connection; `> ` lines are sent, `< ` lines are the answer, each with `\r\n` behind it; `<end` means that the
+//! server closes the connection. `\xNN` and the like are bytes, and `{x*9}` is nine times `x`. A line that ends in `\c`
+//! has nothing behind it.
 
 use crate::support::{Running, config};
 use heap::Heap;

@@ -234,8 +234,8 @@ fn reads_of_durable_items_do_not_wait() {
     setup.expect(b"+OK\r\n");
 }
 
-/// With `everysec` and `no` an answer does not wait for the disk. With `everysec` the write becomes durable by itself; with
-/// `no`, `WAITAOF` makes it so, and so does a change to `always`.
+/// With `everysec` and `no` an answer does not wait for the disk. With `everysec` the write becomes durable by itself;
+/// with `no`, `WAITAOF` makes it so, and so does a change to `always`.
 #[test]
 fn eventual_writes_are_answered_at_once() {
     let served = Served::new(one_worker());

@@ -23,7 +23,8 @@ const REDIS: &[&str] = &[
     "MULTI\r\nSET pwned 1\r\nHost: x\r\n",
 ];
 
-/// The requests before it are answered; it is not, and what follows it is not carried out, however it is cut into pieces.
+/// The requests before it are answered; it is not, and what follows it is not carried out, however it is cut into
+/// pieces.
 #[test]
 fn http_requests_end_the_connection() {
     let server = Running::with_redis();

@@ -112,7 +112,8 @@ fn scanned(client: &mut Client, command: &str, keys: &[String]) -> u64 {
     cursor
 }
 
-/// A `SCAN` of long keys ends early, goes on from its cursor, and from the same once more: the answer may have been lost.
+/// A `SCAN` of long keys ends early, goes on from its cursor, and from the same once more: the answer may have been
+/// lost.
 #[test]
 fn scans_end_early_and_go_on() {
     let server = Running::with_redis();

@@ -1,5 +1,5 @@
-//! An interpreter with clients that people use, pymemcache, pylibmc and redis-py, and with Prometheus's parser. The command line's
-//! tests share it.
+//! An interpreter with clients that people use, pymemcache, pylibmc and redis-py, and with Prometheus's parser. The
+//! command line's tests share it.
 //!
 //! It is installed under the build directory by the first run; `WOLLEMI_PYTHON` names an interpreter that has them
 //! already.

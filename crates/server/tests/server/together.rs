@@ -247,8 +247,8 @@ fn those_that_fit_are_stored() {
     server.stop();
 }
 
-/// One whose place holds what no server has written has its own error, and leaves that there; it does not count as carried
-/// out.
+/// One whose place holds what no server has written has its own error, and leaves that there; it does not count as
+/// carried out.
 #[test]
 fn one_that_fails_leaves_the_others_alone() {
     let index = Model::new();

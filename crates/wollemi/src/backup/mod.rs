@@ -68,8 +68,8 @@ impl<M: Media> Snapshot<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::Backup`] where `out` fails; [`Error::SnapshotOutgrown`]; [`Error::OtherKind`] for a map held by an index that this version does not
-    /// know; an index's, where the pool is damaged.
+    /// [`Error::Backup`] where `out` fails; [`Error::SnapshotOutgrown`]; [`Error::OtherKind`] for a map held by an
+    /// index that this version does not know; an index's, where the pool is damaged.
     pub fn backup(&self, out: &mut impl Write, mut progress: impl FnMut(&Copied)) -> Result<Copied, Error> {
         let mut out = Summed::new(out);
         let mut copied = Copied::default();

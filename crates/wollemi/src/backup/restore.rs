@@ -92,10 +92,11 @@ impl<M: Media> Db<M> {
         }
     }
 
-    /// Makes the maps of a snapshot here, packed as densely as they can be. Durability, progress and errors are those of
-    /// [`restore`](Db::restore).
+    /// Makes the maps of a snapshot here, packed as densely as they can be. Durability, progress and errors are those
+    /// of [`restore`](Db::restore).
     ///
-    /// Into a new pool this compacts a database, as `wollemi compact` does, which then gives the new file the old one's name:
+    /// Into a new pool this compacts a database, as `wollemi compact` does, which then gives the new file the old one's
+    /// name:
     ///
     /// ```
     /// let grown = wollemi::Db::anonymous()?;

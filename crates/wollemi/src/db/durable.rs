@@ -120,13 +120,15 @@ impl<M: Media> Db<M> {
         self.inner.keeper.as_ref().map(|keeper| keeper.stats())
     }
 
-    /// Ends level `disk`: the log and the checkpoints are removed, and the pool is closed, at level `process`. Does nothing
-    /// at other levels. (The other way round, [`Options::level`](crate::Options::level) has an opening begin a log.)
+    /// Ends level `disk`: the log and the checkpoints are removed, and the pool is closed, at level `process`. Does
+    /// nothing at other levels. (The other way round, [`Options::level`](crate::Options::level) has an opening begin a
+    /// log.)
     ///
     /// # Errors
     ///
     /// [`Error::InUse`] while there is another handle of the database; [`Error::Pool`] and [`Error::Files`] where the
-    /// disk refuses: then the database is still of level `disk`, or files are left over, which the next opening removes.
+    /// disk refuses: then the database is still of level `disk`, or files are left over, which the next opening
+    /// removes.
     pub fn end_log(self) -> Result<(), Error> {
         let Some(Inner { maps, keeper, .. }) = Arc::into_inner(self.inner) else {
             return Err(Error::InUse);

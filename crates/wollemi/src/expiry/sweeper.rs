@@ -14,9 +14,9 @@ impl Expiring {
     /// Starts a thread that removes the entries past their end: it goes through the whole map, rests for `pause`, and
     /// begins again.
     ///
-    /// A round costs a scan of the map, in steps of 256 keys, and a remove of each entry past its end; it keeps one core
-    /// busy. With rounds that take as long as `pause` that is half of the time. An entry is gone `pause` and one round
-    /// after its end, at the latest.
+    /// A round costs a scan of the map, in steps of 256 keys, and a remove of each entry past its end; it keeps one
+    /// core busy. With rounds that take as long as `pause` that is half of the time. An entry is gone `pause` and one
+    /// round after its end, at the latest.
     ///
     /// # Errors
     ///

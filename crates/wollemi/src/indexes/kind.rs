@@ -100,8 +100,8 @@ macro_rules! indexes {
                 self.entry().ablation
             }
 
-            /// Whether its maps are ordered by their keys' bytes. Those of a hash table can be walked from one end to the
-            /// other, and refuse ranges, prefixes and ends.
+            /// Whether its maps are ordered by their keys' bytes. Those of a hash table can be walked from one end to
+            /// the other, and refuse ranges, prefixes and ends.
             pub const fn is_ordered(self) -> bool {
                 self.order().is_by_keys()
             }

@@ -11,8 +11,8 @@ use index::{Direction, ReadAhead, Refill};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// A double-ended iterator over a map's entries in key order (in a hash table's, in an order of its own), which owns what it
-/// yields.
+/// A double-ended iterator over a map's entries in key order (in a hash table's, in an order of its own), which owns
+/// what it yields.
 ///
 /// Each key that is present throughout is yielded once and none twice; the whole is not one moment's view. An error
 /// ends the iteration after it has been yielded once.

@@ -53,14 +53,14 @@ impl Map {
         ))
     }
 
-    /// All entries in key order, copied a batch at a time; where the index has [no order](crate::IndexKind::is_ordered), in
-    /// one of its own.
+    /// All entries in key order, copied a batch at a time; where the index has [no
+    /// order](crate::IndexKind::is_ordered), in one of its own.
     pub fn iter(&self) -> Iter {
         self.range(..)
     }
 
-    /// The entries between two bounds, copied a batch at a time. Bounds that cross are an empty range. The first entry is
-    /// an error where the index has [no order](crate::IndexKind::is_ordered).
+    /// The entries between two bounds, copied a batch at a time. Bounds that cross are an empty range. The first entry
+    /// is an error where the index has [no order](crate::IndexKind::is_ordered).
     ///
     /// ```
     /// let map = wollemi::Db::anonymous()?.map("letters")?;

@@ -54,8 +54,8 @@ impl<'m> Reader<'m> {
         self.range(..)
     }
 
-    /// The entries between two bounds. Bounds that cross are an empty range. The first one is an error where the index has
-    /// [no order](crate::IndexKind::is_ordered).
+    /// The entries between two bounds. Bounds that cross are an empty range. The first one is an error where the index
+    /// has [no order](crate::IndexKind::is_ordered).
     pub fn range(&self, keys: impl KeyRange) -> Range<'_> {
         let (lower, upper) = keys.bounds();
         Range(index::Range::new(self.index, lower, upper, &self.guard))
@@ -70,8 +70,8 @@ impl<'m> Reader<'m> {
         ))
     }
 
-    /// Calls `visit` for each entry between two bounds in key order until it breaks: the fastest way through many entries.
-    /// As for [`range`](Reader::range), all entries are no range.
+    /// Calls `visit` for each entry between two bounds in key order until it breaks: the fastest way through many
+    /// entries. As for [`range`](Reader::range), all entries are no range.
     ///
     /// ```
     /// use std::ops::ControlFlow;

@@ -197,8 +197,8 @@ impl View {
         self.range(..)
     }
 
-    /// The entries between two bounds. Bounds that cross are an empty range. The first one is an error where the index has
-    /// [no order](IndexKind::is_ordered).
+    /// The entries between two bounds. Bounds that cross are an empty range. The first one is an error where the index
+    /// has [no order](IndexKind::is_ordered).
     pub fn range(&self, keys: impl KeyRange) -> ViewIter {
         let (lower, upper) = keys.bounds();
         ViewIter {

@@ -5,11 +5,11 @@ use crate::{Error, KeyRange, Map, Media, Transaction};
 use index::Direction;
 use std::ops::Bound;
 
-/// A place in a range as a transaction sees it, which is moved by asking the transaction for the next entry: for callers
-/// that cannot borrow it meanwhile. Each entry is yielded once, from whichever end it is asked for.
+/// A place in a range as a transaction sees it, which is moved by asking the transaction for the next entry: for
+/// callers that cannot borrow it meanwhile. Each entry is yielded once, from whichever end it is asked for.
 ///
-/// Unlike [`TransactionRange`](crate::TransactionRange) it sees what the transaction changes between two steps. Each step
-/// is a range of its own, so it costs a lookup, and a read to check when the transaction commits.
+/// Unlike [`TransactionRange`](crate::TransactionRange) it sees what the transaction changes between two steps. Each
+/// step is a range of its own, so it costs a lookup, and a read to check when the transaction commits.
 ///
 /// ```
 /// use wollemi::{Direction, TransactionCursor};

@@ -54,7 +54,8 @@ struct Layer {
 }
 
 impl Layer {
-    /// Whether it is of this map. All handles to a map share its index, also where another database has one of this name.
+    /// Whether it is of this map. All handles to a map share its index, also where another database has one of this
+    /// name.
     fn is_of(&self, map: &Map) -> bool {
         std::ptr::addr_eq(Arc::as_ptr(&self.map.index), Arc::as_ptr(&map.index))
     }
@@ -290,8 +291,8 @@ impl<M: Media> Db<M> {
     ///
     /// # Errors
     ///
-    /// As [`Batch::commit`](crate::Batch::commit), [`Error::OtherDatabase`] among them; [`Error::OverlayOutgrown`]. Nothing
-    /// was changed then.
+    /// As [`Batch::commit`](crate::Batch::commit), [`Error::OtherDatabase`] among them; [`Error::OverlayOutgrown`].
+    /// Nothing was changed then.
     pub fn commit(&self, overlay: Overlay) -> Result<(), Error> {
         if overlay.is_outgrown() {
             return Err(Error::OverlayOutgrown(overlay.max));

@@ -1,7 +1,8 @@
 //! Optimistic transactions: reads and changes of any keys, committed together if all that was read is still so.
 //!
 //! While it runs, a transaction holds nothing: it notes what it reads (`reads`) and keeps what it changes to itself
-//! ([`overlay`](crate::txn::overlay)). How it is committed, and why that is serializable: [`commit`](crate::write::commit).
+//! ([`overlay`](crate::txn::overlay)). How it is committed, and why that is serializable:
+//! [`commit`](crate::write::commit).
 
 use crate::txn::overlay::Overlay;
 use crate::txn::range::TransactionRange;
@@ -173,8 +174,8 @@ impl<M: Media> Db<M> {
         Transaction::on(Held::Borrowed(self.store()))
     }
 
-    /// As [`begin`](Db::begin), of a transaction that holds a handle of the database in place of borrowing one: for those
-    /// that live in objects of another language.
+    /// As [`begin`](Db::begin), of a transaction that holds a handle of the database in place of borrowing one: for
+    /// those that live in objects of another language.
     ///
     /// ```
     /// # let db = wollemi::Db::anonymous()?;

@@ -1,13 +1,13 @@
 //! Commits under way, as far as others must know of them: which keys each is about to change, and which ranges it is
 //! checking.
 //!
-//! A transaction that has read a range cannot lock the keys that are not there. Instead it announces the range for as long
-//! as it checks it. A writer that has taken its key's stripe and finds the key in an announced range marks the range as
-//! broken before it changes anything, and does not wait; the transaction then starts again.
+//! A transaction that has read a range cannot lock the keys that are not there. Instead it announces the range for as
+//! long as it checks it. A writer that has taken its key's stripe and finds the key in an announced range marks the
+//! range as broken before it changes anything, and does not wait; the transaction then starts again.
 //!
-//! I1 A writer of a single key looks here after it has taken the stripe and before it changes the key. So of the changes
-//!    made in a range while it stands here unbroken, no two are of one key: only writers that held a stripe when the range
-//!    was announced make any, and each changes its key once while it holds the stripe.
+//! I1 A writer of a single key looks here after it has taken the stripe and before it changes the key. So of the
+//!    changes made in a range while it stands here unbroken, no two are of one key: only writers that held a stripe
+//!    when the range was announced make any, and each changes its key once while it holds the stripe.
 //! I2 A commit announces its changes and its ranges at once, after it has its stripes and before it checks what it has
 //!    read, and takes its changes away after it has made them. If one of two commits changes a key in a range of the
 //!    other, the second one notices: it gives up if the range is its own, and marks the range as broken if the change
@@ -98,8 +98,8 @@ impl Active {
     /// Marks the ranges in which the key lies, which the caller is about to change; it holds the key's stripe.
     #[inline]
     pub fn meet(&self, map: &str, key: &[u8]) {
-        // The stripe was taken by a sequentially consistent exchange: either this look sees the range, or the stripe was
-        // held when the range was announced.
+        // The stripe was taken by a sequentially consistent exchange: either this look sees the range, or the stripe
+        // was held when the range was announced.
         if self.ranges.load(SeqCst) != 0 {
             self.meet_ranges(map, key);
         }

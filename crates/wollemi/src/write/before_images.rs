@@ -202,8 +202,8 @@ impl Edit for Preserving<'_> {
     fn decide(&mut self, current: Option<&[u8]>) -> Action {
         let action = self.edit.decide(current);
         if action != Action::Keep {
-            // A repeated answer records nothing more: the first image counts, and was made when the key held what it had
-            // held since the snapshot began.
+            // A repeated answer records nothing more: the first image counts, and was made when the key held what it
+            // had held since the snapshot began.
             let place = self.order.place(self.key);
             self.before_images.record(self.map, &place, current);
         }

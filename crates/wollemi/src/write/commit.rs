@@ -4,43 +4,44 @@
 //! How a commit is carried out:
 //!
 //! 1. It passes the [gate](super::gate), so that a snapshot shows it whole or not at all.
-//! 2. It takes the [stripes](super::stripes) of its keys, in their order: of those that it changes and those of which it
-//!    expects something. What it expects is compared.
+//! 2. It takes the [stripes](super::stripes) of its keys, in their order: of those that it changes and those of which
+//!    it expects something. What it expects is compared.
 //! 3. It [announces](super::active) its changes, and the ranges that were read.
-//! 4. It checks what was read. If the stripe of a single key has another version than when the key was read, the key is read
-//!    again, and holds the same, or the commit gives up. Ranges are read again twice. Then the stripes of the single keys
-//!    have the same versions still.
+//! 4. It checks what was read. If the stripe of a single key has another version than when the key was read, the key is
+//!    read again, and holds the same, or the commit gives up. Ranges are read again twice. Then the stripes of the
+//!    single keys have the same versions still.
 //! 5. The changes are written into an [intent](super::intent), which is persisted, in a slot that no other commit has.
 //! 6. A link to it is published in the slot. This is the commit point.
 //! 7. Each change is made by an ordinary write of its key.
 //! 8. The link is taken away, and only then the stripes are released.
 //!
 //! A crash before 6 leaves nothing; opening after a later one begins again with 7, before any operation. Changes say
-//! what a key shall hold, so to make one twice is to make it once, and no other write of the key comes between the first
-//! time and the last. Intents that stand at one time are of different keys, so their order does not matter.
+//! what a key shall hold, so to make one twice is to make it once, and no other write of the key comes between the
+//! first time and the last. Intents that stand at one time are of different keys, so their order does not matter.
 //!
-//! In a database that has a log, all changes are appended to it as one record between 5 and 6, and the commit returns when
-//! that is durable. A crash of the process between the two leaves the record, which the next opening replays whole.
+//! In a database that has a log, all changes are appended to it as one record between 5 and 6, and the commit returns
+//! when that is durable. A crash of the process between the two leaves the record, which the next opening replays
+//! whole.
 //!
-//! A commit of one change is an ordinary write: it needs none of 5, 6 and 8. One without any change needs 4 alone, and 3 for
-//! the ranges.
+//! A commit of one change is an ordinary write: it needs none of 5, 6 and 8. One without any change needs 4 alone, and
+//! 3 for the ranges.
 //!
-//! Why it is serializable. Take for each commit the moment between its two looks at its ranges, or, without ranges, before it
-//! looks at the versions at last; for a write of a single key, the moment of its change.
+//! Why it is serializable. Take for each commit the moment between its two looks at its ranges, or, without ranges,
+//! before it looks at the versions at last; for a write of a single key, the moment of its change.
 //!
 //! I1 A key that a commit has read singly held what was read at that moment, and no commit was about to change it: its
 //!    stripe was free from before a read of it until after the moment.
 //! I2 So did all of a range. A commit that had announced a change in it before the range was announced has made the
 //!    change, or else the range's commit gives up; one that announces such a change later does so after that moment, or
-//!    breaks the range. A single write that takes its stripe later breaks the range as well; what is left is at most one
-//!    change of each key, by a writer that was under way. Both looks show the same, so no such change came before the
-//!    second look at the key, and nothing in the range changed up to that moment.
+//!    breaks the range. A single write that takes its stripe later breaks the range as well; what is left is at most
+//!    one change of each key, by a writer that was under way. Both looks show the same, so no such change came before
+//!    the second look at the key, and nothing in the range changed up to that moment.
 //! I3 No other thread changes what a commit changes from before that moment until it is done.
 //!
 //! So each commit reads what the commits and writes with earlier moments have left, and changes what later ones read.
 //!
-//! Order of locks: gate, stripes, slot. A thread pins only after it has its stripes, and waits for nothing but a slot then,
-//! whose holder waits for nothing. A full pool is met with everything released.
+//! Order of locks: gate, stripes, slot. A thread pins only after it has its stripes, and waits for nothing but a slot
+//! then, whose holder waits for nothing. A full pool is met with everything released.
 
 use crate::write::active::Entered;
 use crate::write::gate::Gate;
@@ -78,8 +79,8 @@ impl Plan {
     }
 }
 
-/// A commit that has its stripes. Dropped between its publication and its withdrawal, it shuts the gate, and releases neither
-/// its stripes nor its slot.
+/// A commit that has its stripes. Dropped between its publication and its withdrawal, it shuts the gate, and releases
+/// neither its stripes nor its slot.
 struct Underway<'s> {
     gate: &'s Gate,
     parts: Option<(Vec<Held<'s>>, Entered<'s>, Option<Slot<'s>>)>,
@@ -120,7 +121,8 @@ impl<M: Media> Store<M> {
         }
     }
 
-    /// Commits; `false`, and nothing was changed, if something is not as it is expected. It is durable when this returns.
+    /// Commits; `false`, and nothing was changed, if something is not as it is expected. It is durable when this
+    /// returns.
     ///
     /// # Errors
     ///
@@ -171,7 +173,8 @@ impl<M: Media> Store<M> {
         let _pass = gate.enter(media)?;
         let ids = changes.iter().chain(expected).map(KeyState::stripe).collect();
         let held = stripes.lock_all(ids, gate, media)?;
-        // Pinned, so that the heap does not wait for recovery, which may wait for a guard of a thread that waits for a stripe.
+        // Pinned, so that the heap does not wait for recovery, which may wait for a guard of a thread that waits for a
+        // stripe.
         let guard = heap::pin();
         for key in expected {
             if !key.holds(&guard)? {

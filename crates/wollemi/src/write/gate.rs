@@ -1,22 +1,22 @@
 //! Admission of writers: any number of writers and committers, or one closer that needs all of them stopped.
 //!
 //! A writer counts itself in, in one of a few counters so that writers on different processors share no line, and looks
-//! whether the gate is open. A closer closes the gate, and then waits until all counters are zero. Readers do not come by
-//! here.
+//! whether the gate is open. A closer closes the gate, and then waits until all counters are zero. Readers do not come
+//! by here.
 //!
-//! The gate does not leave writers out for good. A writer that finds it closed says that it waits. Closers pass by waiting
-//! writers [`PASSED_BY`] times; then none closes the gate before all of these are in. (Were it once, each closing would wait
-//! for the scheduler to wake a writer.)
+//! The gate does not leave writers out for good. A writer that finds it closed says that it waits. Closers pass by
+//! waiting writers [`PASSED_BY`] times; then none closes the gate before all of these are in. (Were it once, each
+//! closing would wait for the scheduler to wake a writer.)
 //!
 //! I1 While a [`Closed`] is held, no [`Pass`] is.
 //! I2 A pass is held for one write, for several in one call, or for one commit. Its holder waits for nothing but
-//!    [stripes](super::stripes) and the slots of intents, whose holders have passes themselves, and for nothing that waits
-//!    for guards: it is pinned, and so the heap does not let it wait for recovery. Hence a thread that waits here, with a
-//!    guard or without, waits for a bounded time.
-//! I3 A gate that was [shut](Gate::shut), since a commit was published and could not be finished, stays shut for as long as
-//!    the database is open.
-//! I4 From the moment at which a writer has said that it waits, at most [`PASSED_BY`] closers close the gate before that
-//!    writer passes, and one more that had already looked for waiting writers.
+//!    [stripes](super::stripes) and the slots of intents, whose holders have passes themselves, and for nothing that
+//!    waits for guards: it is pinned, and so the heap does not let it wait for recovery. Hence a thread that waits
+//!    here, with a guard or without, waits for a bounded time.
+//! I3 A gate that was [shut](Gate::shut), since a commit was published and could not be finished, stays shut for as
+//!    long as the database is open.
+//! I4 From the moment at which a writer has said that it waits, at most [`PASSED_BY`] closers close the gate before
+//!    that writer passes, and one more that had already looked for waiting writers.
 
 use crossbeam_utils::CachePadded;
 use index::Error;
@@ -123,8 +123,8 @@ impl Gate {
         (self.state.load(SeqCst) == OPEN).then_some(pass)
     }
 
-    /// Keeps the gate shut for as long as the database is open: a commit was published and cannot be finished, and no other
-    /// write may come before its changes. Called by a holder of a pass.
+    /// Keeps the gate shut for as long as the database is open: a commit was published and cannot be finished, and no
+    /// other write may come before its changes. Called by a holder of a pass.
     pub fn shut(&self) {
         self.state.fetch_or(SHUT, SeqCst);
     }
@@ -146,8 +146,8 @@ impl Gate {
         self.waiting.load(SeqCst) == 0 || self.passed_by.load(SeqCst) < PASSED_BY
     }
 
-    /// Closes the gate, after the closer that holds it and the writers that must go in first, and waits until all writers
-    /// are out.
+    /// Closes the gate, after the closer that holds it and the writers that must go in first, and waits until all
+    /// writers are out.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! Indexes as maps have them: each write comes through the database's [gate](super::gate) and takes its key's
 //! [stripe](super::stripes); what it replaces is recorded for live snapshots, and its change is sent to the watches.
 //!
-//! Reads go straight to the index. Where the database has a log, a write appends to it before the index publishes, and reads
-//! and writes return when what they have seen and done is durable ([`journal`](super::journal)).
+//! Reads go straight to the index. Where the database has a log, a write appends to it before the index publishes, and
+//! reads and writes return when what they have seen and done is durable ([`journal`](super::journal)).
 
 use crate::write::commit::Plan;
 use crate::write::gate::Closed;

@@ -1,16 +1,16 @@
 //! The log as writers and readers of maps meet it.
 //!
-//! A write appends what its key shall hold under the key's [stripe](crate::write::stripes), in the edit, before the index
-//! publishes it. So the log's order of a key's records is the order in which the index took them, and at every moment all
-//! that the pool holds is in the log, be it only in the page cache.
+//! A write appends what its key shall hold under the key's [stripe](crate::write::stripes), in the edit, before the
+//! index publishes it. So the log's order of a key's records is the order in which the index took them, and at every
+//! moment all that the pool holds is in the log, be it only in the page cache.
 //!
 //! An operation returns when what it did, and what it has seen, is durable:
 //!
-//! I1 A record of an [immediate](Durability::Immediate) write is noted, for the key's stripe and as the newest of all, before
-//!    the index publishes it.
-//! I2 A reader asks for the notes after it has read the index. So it knows of a record at least as late as that of what it
-//!    has seen, and waits until that is durable. For a key it asks its stripe, for a range, whose gaps have no stripe, the
-//!    newest of all.
+//! I1 A record of an [immediate](Durability::Immediate) write is noted, for the key's stripe and as the newest of all,
+//!    before the index publishes it.
+//! I2 A reader asks for the notes after it has read the index. So it knows of a record at least as late as that of what
+//!    it has seen, and waits until that is durable. For a key it asks its stripe, for a range, whose gaps have no
+//!    stripe, the newest of all.
 //! I3 [Eventual](Durability::Eventual) writes are not noted: a reader of what they have put may see it lost.
 
 use crate::files_error::FilesError;
@@ -30,8 +30,8 @@ pub enum Durability {
     #[default]
     Immediate,
     /// Within a bounded time ([`Options::sync_within`](crate::Options::sync_within)), and when a later
-    /// [`Db::sync`](crate::Db::sync) or immediate write returns. It survives the end of the process at once, as at level
-    /// `process`. Until it is durable, a loss of power takes it back, also from those that have read it.
+    /// [`Db::sync`](crate::Db::sync) or immediate write returns. It survives the end of the process at once, as at
+    /// level `process`. Until it is durable, a loss of power takes it back, also from those that have read it.
     Eventual,
 }
 
@@ -218,8 +218,8 @@ impl Journal {
         }
     }
 
-    /// Runs what may be refused since the log has reached its limit, and again when a checkpoint has made room. It holds
-    /// nothing when it is refused.
+    /// Runs what may be refused since the log has reached its limit, and again when a checkpoint has made room. It
+    /// holds nothing when it is refused.
     pub fn with_room<R, E: From<Error> + AsLogError>(
         &self,
         mut run: impl FnMut() -> Result<R, E>,

@@ -1,4 +1,5 @@
-//! Stripes: versioned locks on keys, by which writers of one key take turns and transactions see whether it has changed.
+//! Stripes: versioned locks on keys, by which writers of one key take turns and transactions see whether it has
+//! changed.
 //!
 //! ```text
 //!  63                              1     0
@@ -12,7 +13,8 @@
 //!
 //! I1 While a stripe is held, no other thread changes a key of it. The next version is stored after the changes are
 //!    durable.
-//! I2 A thread that finds the same free version before a read and later has read what the key held all the time between.
+//! I2 A thread that finds the same free version before a read and later has read what the key held all the time
+//!    between.
 //! I3 A thread that takes several stripes takes them in ascending order, and no other afterwards, so threads cannot
 //!    deadlock. It has a [pass](super::gate), and waits here for holders of passes only.
 //! I4 The stripes of a commit that was published and cannot be finished stay locked. A thread that waits for a stripe

@@ -1,7 +1,7 @@
 //! Which map a checkpoint is walking, so that a map that is to be dropped is not held by it for long.
 //!
-//! The walk and the drop take turns: the walk leaves the map after a batch, and goes on when the drop has ended. By then the
-//! map is gone, and the log says so, or the drop was refused, and the map is there to be walked to its end.
+//! The walk and the drop take turns: the walk leaves the map after a batch, and goes on when the drop has ended. By
+//! then the map is gone, and the log says so, or the drop was refused, and the map is there to be walked to its end.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 

@@ -84,8 +84,8 @@ fn noise(mut seed: u64, len: usize) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-/// After each of several checkpoints of what has changed, a loss of power leaves what was there: keys that were put, put
-/// again, removed and put back, and maps that were made, dropped and made anew.
+/// After each of several checkpoints of what has changed, a loss of power leaves what was there: keys that were put,
+/// put again, removed and put back, and maps that were made, dropped and made anew.
 #[test]
 fn deltas_have_what_has_changed() -> Result<(), Error> {
     let place = Place::new();

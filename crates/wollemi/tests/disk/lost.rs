@@ -25,7 +25,8 @@ fn holds(place: &Place, maps: &[(&str, &Truth)]) -> Result<(), Error> {
     Ok(())
 }
 
-/// After each of some hundred steps of every kind, what was acknowledged is there after a kill and after a loss of power.
+/// After each of some hundred steps of every kind, what was acknowledged is there after a kill and after a loss of
+/// power.
 #[test]
 fn every_step_survives() -> Result<(), Error> {
     let place = Place::new();

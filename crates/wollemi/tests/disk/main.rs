@@ -47,7 +47,8 @@ impl Place {
                 std::fs::read(self.files().join("manifest")).ok(),
             )
         };
-        // A checkpoint may end meanwhile, and the log's files get other names: then what was copied is of no one moment.
+        // A checkpoint may end meanwhile, and the log's files get other names: then what was copied is of no one
+        // moment.
         loop {
             let before = files();
             let copied = try_copy(&self.files(), &left.files());

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-/// Each file that a table of the page names, from the repository's root, is there, and has what the table says is in it.
+/// Each file that a table of the page names, from the repository's root, is there, and has what the table says is in
+/// it.
 #[test]
 fn the_papers_map_leads_to_what_there_is() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,5 +1,5 @@
-//! Random operations of several threads on few keys are strictly serializable: transactions, transactions that only read,
-//! batches, snapshots, single writes, and several of these at once.
+//! Random operations of several threads on few keys are strictly serializable: transactions, transactions that only
+//! read, batches, snapshots, single writes, and several of these at once.
 //!
 //! Each written value is unique, and each write knows which value it has replaced. So the order of a key's values is
 //! known, and what each operation depends on: see `graph`.

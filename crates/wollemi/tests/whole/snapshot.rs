@@ -178,8 +178,8 @@ fn memory_is_taken_for_changes_alone() -> Outcome {
     Ok(())
 }
 
-/// However much of what there was is gone, and more than is looked at together, a snapshot shows all of it, from either end and
-/// from both; values that are large together as well.
+/// However much of what there was is gone, and more than is looked at together, a snapshot shows all of it, from either
+/// end and from both; values that are large together as well.
 #[test]
 fn what_is_removed_meanwhile_is_shown() -> Outcome {
     let db = Db::anonymous()?;

@@ -420,8 +420,8 @@ fn number(value: Option<Vec<u8>>) -> u64 {
     bytes.map_or(0, u64::from_le_bytes)
 }
 
-/// Two doctors are on call; each may leave if another is there. However they leave and come back at the same time, one is
-/// there (write skew).
+/// Two doctors are on call; each may leave if another is there. However they leave and come back at the same time, one
+/// is there (write skew).
 #[test]
 fn no_write_skew() -> Outcome {
     const ROUNDS: u64 = 400;

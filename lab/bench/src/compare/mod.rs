@@ -4,10 +4,10 @@
 //!    library's heap, everything on huge pages. Durable: ours in a file, engines that keep their data in theirs.
 //! I2 All are measured in turn, a slice of the keys at a time, so that a slow second of the machine meets each of
 //!    them alike; a ratio is formed within a round, and its median and extremes over the rounds are reported.
-//! I3 What a miss takes is measured before and after each round, on the kind of pages that our pool has, and a round in which that
-//!    changed is marked.
-//! I4 Every write-back and fence of ours is issued; maps in memory issue none; what the others promise is said: to survive a kill,
-//!    or with `--sync` the loss of power.
+//! I3 What a miss takes is measured before and after each round, on the kind of pages that our pool has, and a round in
+//!    which that changed is marked.
+//! I4 Every write-back and fence of ours is issued; maps in memory issue none; what the others promise is said: to
+//!    survive a kill, or with `--sync` the loss of power.
 
 mod counted;
 mod figures;
@@ -49,8 +49,8 @@ pub struct CompareArgs {
     /// Keys of either kind for the engines that keep their data [default: 200k; with --sync 1k]
     #[arg(long, value_parser = crate::count)]
     durable_keys: Option<usize>,
-    /// The engines that keep their data alone, each set to have every write on the medium when it returns: give a --dir there.
-    /// Ours do so on a DAX file only; elsewhere they stand beside at level process, for orientation
+    /// The engines that keep their data alone, each set to have every write on the medium when it returns: give a --dir
+    /// there. Ours do so on a DAX file only; elsewhere they stand beside at level process, for orientation
     #[arg(long, conflicts_with_all = ["keys", "str_keys"])]
     sync: bool,
     /// The directory for their files, in a folder that is removed afterwards [default: the system's temporary

@@ -58,8 +58,8 @@ enum Record<'r> {
         #[serde(flatten)]
         persists: &'r Persists,
     },
-    /// What an engine's files take once the keys are loaded, as they lie, logs of what is not merged or flushed included; holes take
-    /// nothing.
+    /// What an engine's files take once the keys are loaded, as they lie, logs of what is not merged or flushed
+    /// included; holes take nothing.
     Files {
         key_kind: KeyKind,
         engine: &'r str,
@@ -73,8 +73,8 @@ enum Record<'r> {
         rounds: usize,
         threads: usize,
         most_huge_pages: HugePages,
-        /// Whether all threads of the peers in memory allocate from one arena of the C library's heap, and wait for each other
-        /// there.
+        /// Whether all threads of the peers in memory allocate from one arena of the C library's heap, and wait for
+        /// each other there.
         one_arena: bool,
         /// Of all rounds.
         pace: Vec<&'r RoundPace>,

@@ -1,4 +1,5 @@
-//! The bound: records written to a file that is there in full, and `fdatasync`, by the first that waits for all that do.
+//! The bound: records written to a file that is there in full, and `fdatasync`, by the first that waits for all that
+//! do.
 
 use crate::Error;
 use crate::peers::kept::{Commits, Pair};

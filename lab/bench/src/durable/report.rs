@@ -52,7 +52,8 @@ pub enum Record {
         log: f64,
         checkpoint: f64,
         both: f64,
-        /// What the disk has written meanwhile, for whomever: log, checkpoints, and of the pool what the kernel wrote back.
+        /// What the disk has written meanwhile, for whomever: log, checkpoints, and of the pool what the kernel wrote
+        /// back.
         device: Option<f64>,
     },
     /// What a server did with `SET`.

@@ -18,7 +18,8 @@ pub enum KeyKind {
     Print8,
     /// The words from 1 on, big-endian, in random order (WORT §4).
     Dense,
-    /// Evenly spaced words, big-endian, in random order (WORT §4); those that are not loaded lie between those that are.
+    /// Evenly spaced words, big-endian, in random order (WORT §4); those that are not loaded lie between those that
+    /// are.
     Sparse,
     /// Runs of 64 consecutive words that begin anywhere, all in random order (WORT §4).
     Clustered,

@@ -1,6 +1,7 @@
 //! Keys, made before anything is timed.
 //!
-//! I1 Keys of one set are unique, and depend only on kind, seed, number, how many are loaded and how many there are besides.
+//! I1 Keys of one set are unique, and depend only on kind, seed, number, how many are loaded and how many there are
+//!    besides.
 //! I2 A set is one flat run of bytes in the order in which a workload uses it, so that reading the keys themselves
 //!    is sequential and costs the timed loop next to nothing.
 //!

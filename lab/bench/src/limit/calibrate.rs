@@ -1,7 +1,7 @@
 //! The time of a cache miss on this memory, over as many bytes as the index under test and on pages of a kind.
 //!
-//! I1 Every calibration begins with the caches in the same state, whatever ran before it: all of the memory has been read
-//!    once, in order.
+//! I1 Every calibration begins with the caches in the same state, whatever ran before it: all of the memory has been
+//!    read once, in order.
 //! I2 Calibration runs on the same core as the run that it accompanies, or as that run's first thread: cores differ in
 //!    what they share. Openings and restarts are not pinned (pinning would change what is timed); their calibration
 //!    runs on the first core.
@@ -190,7 +190,8 @@ impl Calibrator {
         // A sum of multiples of a line, and never zero.
         let what = "a line to calibrate with";
         let offset = Offset::new(at).ok_or(Fault { what, offset: at })?;
-        // SAFETY: the pool is the calibrator's alone: no allocator makes drafts in it, and all that is stored are words.
+        // SAFETY: the pool is the calibrator's alone: no allocator makes drafts in it, and all that is stored are
+        // words.
         unsafe { self.pool.at(offset) }
     }
 }

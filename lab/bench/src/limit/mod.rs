@@ -37,8 +37,8 @@ pub struct Limit {
     /// The overlapped bound of a single cold line, and its share.
     pub one_line_ns: f64,
     pub of_one_line: f64,
-    /// The share of the footprint that the third-level cache can hold, where its size is known: the bounds are of misses
-    /// of which this share may have been none.
+    /// The share of the footprint that the third-level cache can hold, where its size is known: the bounds are of
+    /// misses of which this share may have been none.
     pub cached: Option<f64>,
 }
 

@@ -102,15 +102,16 @@ mod tests {
         assert!(cache.touch(1));
     }
 
-    /// WORT's lookups read what they must: the root, of each node on the way the line of its header and that of the slot, and
-    /// the leaf. Of 2^15 dense keys, the last one hangs from the topmost node, which stands for the fourth half-byte from the
-    /// end, and all others from a node for the last half-byte. Looked up a second time, nothing is cold in a cache that holds
-    /// all of it.
+    /// WORT's lookups read what they must: the root, of each node on the way the line of its header and that of the
+    /// slot, and the leaf. Of 2^15 dense keys, the last one hangs from the topmost node, which stands for the fourth
+    /// half-byte from the end, and all others from a node for the last half-byte. Looked up a second time, nothing is
+    /// cold in a cache that holds all of it.
     #[test]
     fn lines_are_those_on_the_way() {
         const KEYS: u64 = 1 << 15;
-        // A node begins with a line or in the middle of one, after two words its children follow, and in its last line another
-        // one may begin: of these half-bytes it is certain whether they are in the header's line, or in one of their own.
+        // A node begins with a line or in the middle of one, after two words its children follow, and in its last line
+        // another one may begin: of these half-bytes it is certain whether they are in the header's line, or in one of
+        // their own.
         let (beside_header, elsewhere) = (0..=1, 6..=13);
         let heap = &Place::Anonymous
             .create(Observed::Tracing(Tracing::new(Hardware::detect())))

@@ -44,8 +44,8 @@ impl Tally {
         self.wrong += u64::from(sum.wrapping_sub(numbers) & (UPDATED - 1) != 0);
     }
 
-    /// `length` keys were asked for, from key number `number` on, which is there. A scan may end sooner only where fewer
-    /// keys follow; those inserted meanwhile it may have met or not.
+    /// `length` keys were asked for, from key number `number` on, which is there. A scan may end sooner only where
+    /// fewer keys follow; those inserted meanwhile it may have met or not.
     #[inline]
     pub fn scan(&mut self, scanned: Scanned, key: &[u8], number: u64, length: usize, last: Last<'_>) {
         self.sum = self.sum.wrapping_add(scanned.sum);

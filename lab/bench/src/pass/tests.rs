@@ -126,8 +126,8 @@ impl Engine for Cuts<'_> {
     }
 }
 
-/// Scans of as many keys as there are, to the last key, are right; one that ends a key too soon, or begins a key too late,
-/// or finds nothing, is an error, whether each scan goes as far or not.
+/// Scans of as many keys as there are, to the last key, are right; one that ends a key too soon, or begins a key too
+/// late, or finds nothing, is an error, whether each scan goes as far or not.
 #[test]
 fn scans_that_end_too_soon_are_wrong() {
     for name in ["scan100", "ycsb-e"] {

@@ -1,5 +1,5 @@
-//! An interpreter with matplotlib, which the script of the figures draws with. It is installed below the build directory by
-//! the first run; `WOLLEMI_PYTHON` names an interpreter that has it already.
+//! An interpreter with matplotlib, which the script of the figures draws with. It is installed below the build
+//! directory by the first run; `WOLLEMI_PYTHON` names an interpreter that has it already.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

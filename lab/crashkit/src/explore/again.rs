@@ -10,8 +10,8 @@ use crate::log::{Event, Log, What};
 use crate::model::{Tracker, Volatile};
 use crate::report::Failure;
 
-/// At this many places of a history, of those that `aim` gives, a mutant is looked for after a kill; and at half as many
-/// others after a crash or a kill.
+/// At this many places of a history, of those that `aim` gives, a mutant is looked for after a kill; and at half as
+/// many others after a crash or a kill.
 pub(super) const PLACES: u64 = 9;
 
 impl<S: Subject> Explorer<S> {

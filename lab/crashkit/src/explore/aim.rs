@@ -54,8 +54,8 @@ impl Persisted {
 /// For each line of source that stores something, the fences for which its stores wait.
 type Places<'l> = BTreeMap<(&'l str, u32, u32), Vec<usize>>;
 
-/// Some fences of a log, none before `from`, for which a store waits, one in three a store of `file`, and one in three a
-/// store to one of these lines: `count` of them, or fewer.
+/// Some fences of a log, none before `from`, for which a store waits, one in three a store of `file`, and one in three
+/// a store to one of these lines: `count` of them, or fewer.
 pub(super) fn places(
     log: &Log,
     from: usize,

@@ -63,7 +63,8 @@ impl<S: Subject> Explorer<S> {
             }
             let mut size_of_chunk = least.0.ops.len().div_ceil(2);
             while size_of_chunk > 0 {
-                // Operations are dealt out to threads in turn: so those that stay stay with their threads, if that goes.
+                // Operations are dealt out to threads in turn: so those that stay stay with their threads, if that
+                // goes.
                 let threads = least.0.threads.max(1) as usize;
                 let chunk = match size_of_chunk {
                     few if few < threads => few,

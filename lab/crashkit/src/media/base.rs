@@ -1,4 +1,5 @@
-//! The base: what a crash is sure to leave, in memory between runs. It grows as a log is followed, and can be taken back.
+//! The base: what a crash is sure to leave, in memory between runs. It grows as a log is followed, and can be taken
+//! back.
 
 use super::{Crash, Slow};
 use crate::log::Event;

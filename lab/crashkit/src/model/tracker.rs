@@ -77,8 +77,8 @@ impl Tracker {
         }
     }
 
-    /// The place in the log of the newest store to a word that recovery may make something of, if a crash may lose it. (No
-    /// other thread sees what waits past the cache.)
+    /// The place in the log of the newest store to a word that recovery may make something of, if a crash may lose it.
+    /// (No other thread sees what waits past the cache.)
     pub(crate) fn pending_store(&self, word: u32) -> Option<u32> {
         let line = self.lines.get(&(word / 8))?;
         let mut stores = line.stores.iter().rev();

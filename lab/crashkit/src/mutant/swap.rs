@@ -36,7 +36,8 @@ pub(super) fn swapped(log: &Log, site: Site) -> (Log, Vec<Range<usize>>) {
         if let Some(end) = second {
             let from = events.len();
             let (first, second) = (&log.events[start..place], &log.events[place..end]);
-            // What takes a mark of the first away comes after the store of the mark. It would store the whole word before.
+            // What takes a mark of the first away comes after the store of the mark. It would store the whole word
+            // before.
             let (unmarks, second): (Vec<&Event>, Vec<&Event>) =
                 second.iter().partition(|event| unmarks(first, event));
             events.extend(second);

@@ -1,8 +1,8 @@
 //! What implementations of these designs got wrong, each seeded in a small structure, and found.
 //!
-//! The structure is one node, or another after it has moved: entries that are appended, a counter that makes them count,
-//! a volatile count that is rebuilt at the first lock after a restart, a prefix that goes with a depth. Without a bug all
-//! of it is right.
+//! The structure is one node, or another after it has moved: entries that are appended, a counter that makes them
+//! count, a volatile count that is rebuilt at the first lock after a restart, a prefix that goes with a depth. Without
+//! a bug all of it is right.
 
 mod node;
 #[path = "../common/seeded.rs"]

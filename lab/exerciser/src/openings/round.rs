@@ -95,8 +95,8 @@ fn draw(image: &Image, random: &mut Random) -> Vec<Act> {
     for i in (1..count).rev() {
         slots.swap(i, random.index(i + 1));
     }
-    // Half of the time as much as can be is dropped beside as little as can be that recovery traces: then a drop is likely
-    // to outlast the trace.
+    // Half of the time as much as can be is dropped beside as little as can be that recovery traces: then a drop is
+    // likely to outlast the trace.
     let kept: Vec<usize> = if random.one_in(2) {
         slots.sort_by_key(|&slot| image.maps[slot].keys.len());
         slots.drain(..1).collect()

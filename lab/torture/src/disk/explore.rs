@@ -80,8 +80,8 @@ impl Explorer<'_> {
     fn explore(&mut self, history: &History, depth: u32, random: &mut Random) -> Result<(), String> {
         let mut medium = history.base.clone();
         let mut kills = history.kills.iter().peekable();
-        // What comes after a crash is a longer way to the same moments: a share of them. A hunt, in which many images go
-        // on, takes few of them, and few images, so that it comes to the end of a history.
+        // What comes after a crash is a longer way to the same moments: a share of them. A hunt, in which many images
+        // go on, takes few of them, and few images, so that it comes to the end of a history.
         let (share, images_of_each) = match (depth, self.bounds.skip) {
             (1, _) => (2, self.bounds.images),
             (_, None) => (6, self.bounds.images),

@@ -118,8 +118,8 @@ impl Process {
         }
     }
 
-    /// An operation has failed, that began when there were `first` states: finds out what it has done, and whether the error
-    /// says so.
+    /// An operation has failed, that began when there were `first` states: finds out what it has done, and whether the
+    /// error says so.
     fn settle(&mut self, error: Error, before: &State, first: usize, parts: usize) -> Result<(), Trouble> {
         let live = self.live()?;
         let mut notes = self.notes();
@@ -164,7 +164,8 @@ impl Process {
         Ok(log.is_some_and(|log| log.failure.is_some()))
     }
 
-    /// A database whose log has failed takes no writes and acknowledges nothing more, says why, and reads what is durable.
+    /// A database whose log has failed takes no writes and acknowledges nothing more, says why, and reads what is
+    /// durable.
     pub fn check_failed(&self) -> Result<(), Trouble> {
         let wrong = |what: &str| Err(Trouble::Wrong(format!("after the log has failed, {what}")));
         let before = self.live()?;

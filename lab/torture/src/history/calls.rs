@@ -1,6 +1,7 @@
 //! Changes to the operations of a new history: some become scans, and some go together.
 //!
-//! Neither takes of the numbers that the others are made of: a history without them is what it was before there were any.
+//! Neither takes of the numbers that the others are made of: a history without them is what it was before there were
+//! any.
 
 use crate::map::{Bytes, Op, Scan};
 use crashkit::Random;
@@ -9,8 +10,8 @@ use std::collections::VecDeque;
 /// Keys over which calls of several writes meet.
 const FEW: usize = 3;
 
-/// Lets writes go together with those behind them. In half of these histories many are of a few keys, so that calls have
-/// several of one key; in the other half what is put may need a leaf.
+/// Lets writes go together with those behind them. In half of these histories many are of a few keys, so that calls
+/// have several of one key; in the other half what is put may need a leaf.
 pub(super) fn gather(seed: u64, ops: &mut [Op]) {
     let mut random = Random(!seed);
     let of_few = seed % 16 == 7;

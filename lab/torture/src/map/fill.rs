@@ -1,8 +1,8 @@
 //! The thorough judge: everything is validated, filled until every node has split or grown, and emptied.
 //!
-//! Keys in order tell where a radix tree of any kind has its nodes: where neighbours part, and where they end. Each such
-//! place gets as many bytes more as bring a node there to the next kind, or a leaf array above its capacity. What has
-//! still not changed, as the objects of the heap show it, is filled in further rounds, of which there are a few.
+//! Keys in order tell where a radix tree of any kind has its nodes: where neighbours part, and where they end. Each
+//! such place gets as many bytes more as bring a node there to the next kind, or a leaf array above its capacity. What
+//! has still not changed, as the objects of the heap show it, is filled in further rounds, of which there are a few.
 
 use super::judge::{difference, scan};
 use super::{Bytes, LiveIndex, Map, OfIndex};
@@ -187,8 +187,8 @@ mod tests {
         }
     }
 
-    /// Whatever a history has prepared and done: when it is filled, no node and no leaf array is as it was. (WORT's nodes
-    /// are of one kind, and stay what they are.)
+    /// Whatever a history has prepared and done: when it is filled, no node and no leaf array is as it was. (WORT's
+    /// nodes are of one kind, and stay what they are.)
     #[test]
     fn everything_splits_or_grows() {
         for kind in [

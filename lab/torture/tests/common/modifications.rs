@@ -98,8 +98,8 @@ const TABLES: &[&str] = &[
     "clht: table goes",
 ];
 
-/// What becomes of P-HOT's nodes. (That pull-ups end takes a tree higher than those of histories, and that a writer comes
-/// to an empty slot a removal beside a full pool before it: both have tests of their own in `papers/recipe`.)
+/// What becomes of P-HOT's nodes. (That pull-ups end takes a tree higher than those of histories, and that a writer
+/// comes to an empty slot a removal beside a full pool before it: both have tests of their own in `papers/recipe`.)
 const HOT: &[&str] = &[
     "intermediate node",
     "leaf-node pushdown",

@@ -1,7 +1,7 @@
 //! Pairs of a base tree in order, leaf after leaf.
 //!
-//! A leaf's order is read once, when the cursor comes to it; pairs are read a few at a time, after their lines were asked
-//! for together.
+//! A leaf's order is read once, when the cursor comes to it; pairs are read a few at a time, after their lines were
+//! asked for together.
 
 use super::Base;
 use super::leaf::LeafRef;

@@ -21,8 +21,8 @@
 //! I1 A merge changes only the metadata of the version that does not count, and slots that no version's bitmap holds;
 //!    so what counts is as it was until the root's state changes. (In-place updates store one word of a slot, in-place
 //!    removals clear one bit of the bitmap, both under the lock and never during a merge.)
-//! I2 The slot named by `last` keeps its key while the version counts, even if its bit is cleared: it says where the leaf
-//!    ends.
+//! I2 The slot named by `last` keeps its key while the version counts, even if its bit is cleared: it says where the
+//!    leaf ends.
 //! I3 What is volatile is rebuilt from the rest by the first thread that touches the leaf in a generation (partial
 //!    persistence); the lock's generation is the paper's restart count.
 //! I4 While an in-place change may not be durable yet, the lock is held: a reader that finds it held persists what it
@@ -82,8 +82,8 @@ pub(crate) const fn extent(capacity: usize) -> usize {
     HEAD + tail(capacity)
 }
 
-/// Asks for the lines of a leaf that tell whether it has a key: its lock's, the version's metadata, and the fingerprints
-/// of the key's group.
+/// Asks for the lines of a leaf that tell whether it has a key: its lock's, the version's metadata, and the
+/// fingerprints of the key's group.
 #[inline]
 pub(crate) fn prefetch<M: Media>(heap: &Access<M>, link: Link, capacity: usize, version: usize, hash: u64) {
     let start = heap.pool().base().as_ptr().cast_const();
@@ -195,8 +195,8 @@ impl<'g> LeafRef<'g> {
         }
     }
 
-    /// What stands in a slot that counted in `version`, if it still does after it was read. Otherwise its key was removed in
-    /// place meanwhile, and what was read may be in part that of another key, which a merge puts there.
+    /// What stands in a slot that counted in `version`, if it still does after it was read. Otherwise its key was
+    /// removed in place meanwhile, and what was read may be in part that of another key, which a merge puts there.
     pub(crate) fn live_entry<M: Media>(&self, version: usize, slot: usize, media: &M) -> Option<MarkedPair> {
         let entry = self.entry(slot, media);
         let live = self.meta(version).bitmap[slot / GROUP].load(media);
@@ -209,8 +209,8 @@ impl<'g> LeafRef<'g> {
         None
     }
 
-    /// The prefix and the record of the key in a slot that counted in `version`, if it still does after they were read. A value
-    /// that stands in place is not read.
+    /// The prefix and the record of the key in a slot that counted in `version`, if it still does after they were read.
+    /// A value that stands in place is not read.
     pub(crate) fn live_key<M: Media>(&self, version: usize, slot: usize, media: &M) -> Option<(u64, Link)> {
         let pair = &self.slots[slot];
         let prefix = pair.prefix.load(media);

@@ -1,6 +1,7 @@
 //! The base tree (DPTree §2.2): a radix tree in DRAM over a persistent list of leaves. Only a merge makes another.
 //!
-//! I1 The leaves are those of the list whose head the root's state names, in its order, and together hold each key once.
+//! I1 The leaves are those of the list whose head the root's state names, in its order, and together hold each key
+//!    once.
 //! I2 A base tree can be read until the merge after the next one begins, which reuses what its version holds. A
 //!    reader looks afterwards whether that has happened.
 

@@ -32,7 +32,8 @@ pub(crate) struct Buffer {
     superseded: Mutex<Vec<Link>>,
 }
 
-/// The count of a large buffer's records moves on once for this many of them in a partition, so that it is no bottleneck.
+/// The count of a large buffer's records moves on once for this many of them in a partition, so that it is no
+/// bottleneck.
 const STEP: usize = 16;
 
 impl Buffer {

@@ -291,8 +291,8 @@ mod tests {
     use heap::Heap;
     use pmem::{Hardware, Pool, PoolOptions};
 
-    /// Threads that meet at the end of a page have each a place of their own in a page: all that they append is replayed.
-    /// (Whether they meet is up to the machine: pages of six records end often.)
+    /// Threads that meet at the end of a page have each a place of their own in a page: all that they append is
+    /// replayed. (Whether they meet is up to the machine: pages of six records end often.)
     #[test]
     fn what_threads_append_at_a_time_is_replayed() {
         const THREADS: u64 = 4;

@@ -17,8 +17,8 @@
 //! I2 Before a page serves, every word from `first` on has the other sense, durably. So a page that was filled serves
 //!    again without being cleared, with the other sense; one that was filled in part, behind what it holds.
 //! I3 Between records that count there may be some that do not: their writers were stopped by a crash.
-//! I4 A record of a removal shares the record of its key with the pair that goes (`shared`), which keeps it alive. (Removals of
-//!    earlier versions had one of their own.)
+//! I4 A record of a removal shares the record of its key with the pair that goes (`shared`), which keeps it alive.
+//!    (Removals of earlier versions had one of their own.)
 
 use crate::key::MarkedPair;
 use crate::root::tag;

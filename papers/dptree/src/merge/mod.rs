@@ -1,17 +1,17 @@
 //! The merge: the middle tree goes into the base tree, in place (DPTree §2.3, §3.3, Algorithms 1 and 9).
 //!
-//! 1. *Pairs.* In parallel over partitions of the leaves: plan the new version's leaves (`plan`), write pairs into slots
-//!    that the version which counts does not hold, and new leaves; each partition ends with a fence.
-//! 2. *Metadata.* In parallel: each leaf's line of the new version, and a fence for each share; then the head. What comes
-//!    before it cannot fail any more, so a merge that finds the pool full has changed nothing that counts.
+//! 1. *Pairs.* In parallel over partitions of the leaves: plan the new version's leaves (`plan`), write pairs into
+//!    slots that the version which counts does not hold, and new leaves; each partition ends with a fence.
+//! 2. *Metadata.* In parallel: each leaf's line of the new version, and a fence for each share; then the head. What
+//!    comes before it cannot fail any more, so a merge that finds the pool full has changed nothing that counts.
 //! 3. *Rebuild* the radix tree, in DRAM.
-//! 4. *Flip.* One store to the root's state, persisted: the version, and the number of the buffer tree, whose log does not
-//!    count from here on. The commit point.
+//! 4. *Flip.* One store to the root's state, persisted: the version, and the number of the buffer tree, whose log does
+//!    not count from here on. The commit point.
 //! 5. *Publish* the new base tree to readers, without the middle.
 //! 6. *Collect.* The log's pages serve again; leaves and records that only the old version led to are retired.
 //!
-//! I1 A crash before 4 leaves the old version and the log, one after it the new version and no log. What else was written
-//!    is reached by nothing, and post-crash collection finds it: there is no list of pending leaves.
+//! I1 A crash before 4 leaves the old version and the log, one after it the new version and no log. What else was
+//!    written is reached by nothing, and post-crash collection finds it: there is no list of pending leaves.
 //! I2 There is one merge at a time: no other thread changes leaves, except to repair volatile metadata. In-place
 //!    changes happen only while there is no middle tree.
 //! I3 The heap does not trace meanwhile.
@@ -145,8 +145,8 @@ impl<M: Media> TreeState<M> {
         self.progress.enter(Phase::Flip);
         let root = self.root()?;
         self.flip(root, state, made.written.first());
-        // From here on the merge has succeeded. What is given back is optional: an object that cannot be read stays until the
-        // next recovery finds that nothing leads to it.
+        // From here on the merge has succeeded. What is given back is optional: an object that cannot be read stays
+        // until the next recovery finds that nothing leads to it.
         self.progress.enter(Phase::Publish);
         self.replace(|trees| Trees {
             front: Arc::clone(&trees.front),

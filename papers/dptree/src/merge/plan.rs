@@ -180,8 +180,8 @@ impl<'g> Plan<'g> {
         foreign.count() <= old.leaf.capacity() - taken
     }
 
-    /// Makes pieces of a run of pairs: one that keeps the old leaf, if they fit there, else as many as are needed at the
-    /// fill rate, of which the first keeps it if that fits.
+    /// Makes pieces of a run of pairs: one that keeps the old leaf, if they fit there, else as many as are needed at
+    /// the fill rate, of which the first keeps it if that fits.
     fn divide(&mut self, keep: Option<usize>, items: Vec<Item>, fill: Fill) {
         if items.is_empty() {
             return;
@@ -276,7 +276,8 @@ fn check_ends<M: Media>(
     Ok(())
 }
 
-/// How many of the slots, which ascend by their keys, are before the entry's key; and whether the next one has that key.
+/// How many of the slots, which ascend by their keys, are before the entry's key; and whether the next one has that
+/// key.
 fn place<M: Media>(
     heap: &Access<M>,
     leaf: &LeafRef<'_>,

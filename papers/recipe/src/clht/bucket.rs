@@ -7,9 +7,9 @@
 //!  40  values   3 words: a value of eight bytes; of a record, the link to it
 //! ```
 //!
-//! *Present* says which slots hold a pair, and *record* which of these are links. *Next* leads to the overflow bucket that
-//! follows. *Version* counts how often a slot was filled. The word is stored after what it makes count, in the same line:
-//! lines become durable with their stores in order, so one write-back and one fence serve both.
+//! *Present* says which slots hold a pair, and *record* which of these are links. *Next* leads to the overflow bucket
+//! that follows. *Version* counts how often a slot was filled. The word is stored after what it makes count, in the
+//! same line: lines become durable with their stores in order, so one write-back and one fence serve both.
 //!
 //! A reader loads the word, the key, the value, and the word again. If it is the same, the pair was there at that
 //! moment: a slot that was emptied and filled meanwhile has another version (I3 of the module). A value that changes in
@@ -308,7 +308,8 @@ impl Bucket {
         'again: loop {
             let state = self.state(media);
             for slot in 0..SLOTS {
-                // Of other pairs' keys nothing is believed. A slot that was filled anew meanwhile had lost the key before.
+                // Of other pairs' keys nothing is believed. A slot that was filled anew meanwhile had lost the key
+                // before.
                 let word = if state.is_record(slot) {
                     Some(key.hash)
                 } else {

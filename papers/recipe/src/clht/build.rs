@@ -30,8 +30,8 @@ impl Loose {
 }
 
 impl<M: Media> Clht<M> {
-    /// Makes a table of this size with these pairs durable. Its lines, and those of its overflow buckets, and 1 fence; 2 if
-    /// there are overflow buckets.
+    /// Makes a table of this size with these pairs durable. Its lines, and those of its overflow buckets, and 1 fence;
+    /// 2 if there are overflow buckets.
     pub(super) fn build_segment(
         &self,
         size: Size,

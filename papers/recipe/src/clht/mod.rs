@@ -1,8 +1,8 @@
 //! P-CLHT: the cache-line hash table, converted (RECIPE §6.2).
 //!
-//! A bucket is a cache line with three pairs; more hang from it in overflow buckets of the same shape. A write changes one
-//! line in place, under the lock in that line; a read takes no lock, and sees each bucket as it was at one moment. A table
-//! that is too full, or too empty, is copied into another one, which one store puts in its place.
+//! A bucket is a cache line with three pairs; more hang from it in overflow buckets of the same shape. A write changes
+//! one line in place, under the lock in that line; a read takes no lock, and sees each bucket as it was at one moment.
+//! A table that is too full, or too empty, is copied into another one, which one store puts in its place.
 //!
 //! | operation | condition | the store that commits it | written back and fenced before it | after it |
 //! |---|---|---|---|---|
@@ -12,28 +12,31 @@
 //! | removal | #1 | the bucket's word; of the last pair of an overflow bucket, the word of the one before | nothing | the line |
 //! | rehashing, a directory, shrinking (SMO) | #1 | the slot that leads to the table | all of the new table | the slot's line |
 //!
-//! So a read comes to what was before such a store or to what is after it, nothing half done can be seen, and after a crash
-//! there is nothing to repair: locks of an older generation are free, and marks of link-and-persist are taken away by the
-//! first writer of a bucket.
+//! So a read comes to what was before such a store or to what is after it, nothing half done can be seen, and after a
+//! crash there is nothing to repair: locks of an older generation are free, and marks of link-and-persist are taken
+//! away by the first writer of a bucket.
 //!
-//! **One table would be copied as a whole**, and an insert wait for that. So tables are small, and a table that would become
-//! larger than `segment::LARGEST` becomes a directory of tables, one for each value of the hash's next four bits: a radix tree
-//! over hashes, whose leaves are the paper's tables. A write waits for the copy of one table at the most.
+//! **One table would be copied as a whole**, and an insert wait for that. So tables are small, and a table that would
+//! become larger than `segment::LARGEST` becomes a directory of tables, one for each value of the hash's next four
+//! bits: a radix tree over hashes, whose leaves are the paper's tables. A write waits for the copy of one table at the
+//! most.
 //!
-//! Buckets are numbered by the hash's upper bits, at all sizes alike: so the order by hash, then by key, is that of buckets
-//! from the first to the last, and never changes. Walks (`walk`) go in it.
+//! Buckets are numbered by the hash's upper bits, at all sizes alike: so the order by hash, then by key, is that of
+//! buckets from the first to the last, and never changes. Walks (`walk`) go in it.
 //!
-//! A pair of eight bytes and eight bytes stands in its bucket; any other is a record (`index::codec`), and the bucket has
-//! its key's hash and a link.
+//! A pair of eight bytes and eight bytes stands in its bucket; any other is a record (`index::codec`), and the bucket
+//! has its key's hash and a link.
 //!
 //! I1 A key is in one place at most, and in the chain of the bucket that its hash names.
-//! I2 What counts of a bucket is what its word says, and was durable, or in the word's own line, before the word was stored.
-//! I3 A word's version says how often a slot of the bucket was filled. It never comes round: a bucket that has used it up
-//!    takes no further pairs, and is copied with its table.
-//! I4 A table that is to be replaced has all of its home buckets locked, and these are condemned before the slot changes.
+//! I2 What counts of a bucket is what its word says, and was durable, or in the word's own line, before the word was
+//!    stored.
+//! I3 A word's version says how often a slot of the bucket was filled. It never comes round: a bucket that has used it
+//!    up takes no further pairs, and is copied with its table.
+//! I4 A table that is to be replaced has all of its home buckets locked, and these are condemned before the slot
+//!    changes.
 //!
-//! **Order of locks:** a table's home buckets, from the first to the last; its directory; the directory above. A writer of
-//! one key holds one of them.
+//! **Order of locks:** a table's home buckets, from the first to the last; its directory; the directory above. A writer
+//! of one key holds one of them.
 //!
 //! | file | idea |
 //! |---|---|
@@ -117,9 +120,9 @@ impl<M: Media> OnHeap for Clht<M> {
         if root.kind != KIND || root.link.tag() != tag::ROOT {
             return Err(damaged("root of a P-CLHT", root.link).into());
         }
-        // SAFETY: reads and writes hold the guard that they are given since before they load the root's slot, go where slots
-        // and words lead, and keep nothing longer; a check is not run beside writers. Writers retire what they have unlinked
-        // under their locks.
+        // SAFETY: reads and writes hold the guard that they are given since before they load the root's slot, go where
+        // slots and words lead, and keep nothing longer; a check is not run beside writers. Writers retire what they
+        // have unlinked under their locks.
         let heap = unsafe { heap.access() }.clone();
         Ok(Some(Clht {
             heap,

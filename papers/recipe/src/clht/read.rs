@@ -11,7 +11,8 @@ use pmem::{Fault, LINE, Link, Media, prefetch};
 const GROUP: usize = 32;
 
 impl<M: Media> Clht<M> {
-    /// The home bucket for a hash; `None` where there is no table. As [`locate`](Clht::locate), without note of the way.
+    /// The home bucket for a hash; `None` where there is no table. As [`locate`](Clht::locate), without note of the
+    /// way.
     #[inline]
     pub(super) fn bucket(&self, hash: u64) -> Result<Option<&Bucket>, Fault> {
         let (media, mut rest) = (self.heap.media(), hash);

@@ -1,8 +1,8 @@
 //! Tables that take the place of others: the structure modifications, of Condition #1 (RECIPE §6.2).
 //!
-//! Writers are out, as all home buckets are locked; readers go on in the old table. The new one is durable before one store
-//! to the directory's slot puts it in the old one's place; then the old one is retired. So a crash leaves the one or the
-//! other, and nothing to repair.
+//! Writers are out, as all home buckets are locked; readers go on in the old table. The new one is durable before one
+//! store to the directory's slot puts it in the old one's place; then the old one is retired. So a crash leaves the one
+//! or the other, and nothing to repair.
 //!
 //! | what | when | what takes its place |
 //! |---|---|---|
@@ -99,8 +99,8 @@ impl<M: Media> Clht<M> {
         Ok(some.all(|bucket| bucket.glance(media).is_bare()))
     }
 
-    /// Locks all home buckets of the table in a slot, and takes note of what is in it. `None` where there is none, or it was
-    /// replaced meanwhile.
+    /// Locks all home buckets of the table in a slot, and takes note of what is in it. `None` where there is none, or
+    /// it was replaced meanwhile.
     fn close<'g>(&'g self, place: &Place<'g>) -> Result<Option<Closed<'g, M>>, Fault> {
         if !is_segment(place.link) {
             return Ok(None);

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A table has one of a ladder of sizes, each four times the one below. There are four ladders, and the slots of a
-//! directory take them in turn: so the tables of a directory do not all grow at the same time, and the room that is kept
-//! free is about the same whatever the number of keys.
+//! directory take them in turn: so the tables of a directory do not all grow at the same time, and the room that is
+//! kept free is about the same whatever the number of keys.
 
 use super::bucket::Bucket;
 use super::directory::{HEAD, Head};

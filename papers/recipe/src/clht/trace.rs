@@ -1,7 +1,7 @@
 //! The tracer: tells the heap which objects a P-CLHT keeps alive.
 //!
-//! A pair changes in place, and a reference never moves to an object that stays: a new record hangs where its key's old one
-//! hung, or no record did; an overflow bucket that goes is passed by, and goes on leading to the next; tables and
+//! A pair changes in place, and a reference never moves to an object that stays: a new record hangs where its key's old
+//! one hung, or no record did; an overflow bucket that goes is passed by, and goes on leading to the next; tables and
 //! directories are replaced as wholes. So the rules of `docs/design.md` ("Why the trace is right beside writers") hold.
 
 use super::bucket::Bucket;

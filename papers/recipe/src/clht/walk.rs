@@ -1,8 +1,8 @@
 //! Walks: everything, by hash and then by key, in either direction.
 //!
-//! Buckets are in the order of hashes, so a walk goes through a table's buckets, sorts the pairs of some at a time, and looks
-//! for the next table by the hash that follows the table's last. A table that is replaced meanwhile is read on: it has all
-//! that was there when the walk came to it.
+//! Buckets are in the order of hashes, so a walk goes through a table's buckets, sorts the pairs of some at a time, and
+//! looks for the next table by the hash that follows the table's last. A table that is replaced meanwhile is read on:
+//! it has all that was there when the walk came to it.
 
 use super::bucket::{Bucket, Filling, SLOTS, Stored};
 use super::locate::Place;

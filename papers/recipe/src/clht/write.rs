@@ -1,8 +1,8 @@
 //! Writes: one line in place, under the lock of its home bucket (RECIPE §6.2).
 //!
-//! A full chain takes an overflow bucket more; whether the table is replaced by a larger one is asked afterwards, when the
-//! write is done and its lock is free (`rehash`). So a full pool, in which no larger table can be had, leaves a chain that
-//! works.
+//! A full chain takes an overflow bucket more; whether the table is replaced by a larger one is asked afterwards, when
+//! the write is done and its lock is free (`rehash`). So a full pool, in which no larger table can be had, leaves a
+//! chain that works.
 
 use super::bucket::{Bucket, Filling, State, Wanted};
 use super::build::Loose;
@@ -70,8 +70,8 @@ impl<M: Media> Clht<M> {
             };
             if let Some((action, after)) = edited {
                 if after != After::Nothing {
-                    // The write is done: whatever comes of this, it stays so, and what is wrong the next one will say. Nor
-                    // does it take what others of a batch will need.
+                    // The write is done: whatever comes of this, it stays so, and what is wrong the next one will say.
+                    // Nor does it take what others of a batch will need.
                     let _ = self.heap.sparing_apart(|| match after {
                         After::Nothing => Ok(()),
                         After::Grow => self.grow(key.hash, guard),
@@ -258,8 +258,8 @@ impl<M: Media> Clht<M> {
         }
     }
 
-    /// Hangs an overflow bucket with one pair behind a bucket whose word is to become `state`, with the new bucket between
-    /// it and the next. 2 write-backs, 2 fences.
+    /// Hangs an overflow bucket with one pair behind a bucket whose word is to become `state`, with the new bucket
+    /// between it and the next. 2 write-backs, 2 fences.
     fn add_bucket(&self, bucket: &Bucket, state: State, pair: &Filling) -> Result<(), Error> {
         let media = self.heap.media();
         media.comes_to("clht: overflow bucket");
@@ -287,8 +287,8 @@ impl<M: Media> Clht<M> {
         }
     }
 
-    /// Gives the pair another value. In its form: 1 write-back, 1 fence; from one form into the other, where the bucket has a
-    /// slot to spare, as much, else an overflow bucket. A record costs its lines and a fence.
+    /// Gives the pair another value. In its form: 1 write-back, 1 fence; from one form into the other, where the bucket
+    /// has a slot to spare, as much, else an overflow bucket. A record costs its lines and a fence.
     fn replace(
         &self,
         chain: &Searched<'_>,

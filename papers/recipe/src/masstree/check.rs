@@ -1,7 +1,7 @@
 //! Checks of the structure: every node in its place, every key where its slices lead.
 //!
-//! A layer is walked level by level along the siblings, so that nodes without a separator are met too. What a crash leaves
-//! half done is no fault.
+//! A layer is walked level by level along the siblings, so that nodes without a separator are met too. What a crash
+//! leaves half done is no fault.
 
 use super::Masstree;
 use super::link::{LEVELS, Target, is_node, len_of, node_tag, target};

@@ -17,8 +17,8 @@ pub(super) fn in_place(slice: Slice, value: &[u8]) -> Option<u64> {
 }
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Gives the key an entry, in place of one that it has (`old`). Without a split 2 write-backs, and those of the leaf if
-    /// there is one, and one more where the entry was used for another kind; 2 fences.
+    /// Gives the key an entry, in place of one that it has (`old`). Without a split 2 write-backs, and those of the
+    /// leaf if there is one, and one more where the entry was used for another kind; 2 fences.
     pub(super) fn put(
         &self,
         mut layer: Layer,

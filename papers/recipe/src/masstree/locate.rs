@@ -17,8 +17,8 @@ pub(super) struct Writer<'a, M: Media> {
     pub(super) key: &'a [u8],
 }
 
-/// The layer that a writer is in: the borders of the layers above from which it came down. They are hints: other writers
-/// may have moved the entry from there to the right, or removed the border.
+/// The layer that a writer is in: the borders of the layers above from which it came down. They are hints: other
+/// writers may have moved the entry from there to the right, or removed the border.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layer {
     pub(super) above: Vec<Link>,

@@ -8,9 +8,9 @@
 //!  layer 1     [border]                                      by bytes 8 to 15, of keys with the same bytes 0 to 7
 //! ```
 //!
-//! A layer is a B+-tree whose keys are eight bytes (`slice`), with siblings linked at all levels (`node`). A key that shares
-//! its slice with no other longer key hangs there as a leaf, whole; where two do, they get a further layer. A node's
-//! permutation says which entries count and in which order (`order`).
+//! A layer is a B+-tree whose keys are eight bytes (`slice`), with siblings linked at all levels (`node`). A key that
+//! shares its slice with no other longer key hangs there as a leaf, whole; where two do, they get a further layer. A
+//! node's permutation says which entries count and in which order (`order`).
 //!
 //! | operation | condition | the store that commits it |
 //! |---|---|---|
@@ -27,8 +27,9 @@
 //! sibling's; one before (3), or during a removal, leaves a node without a separator in the parent. Readers tolerate
 //! both (the sibling's `low` is the node's high key), and the first writer that comes by sees and mends them: `repair`.
 //!
-//! **Locks** are taken from lower layers upward, within a layer from lower levels upward, within a level from right to left:
-//! so waiting cannot end in a circle. A new sibling is locked before it is published, until its separator is in the parent.
+//! **Locks** are taken from lower layers upward, within a layer from lower levels upward, within a level from right to
+//! left: so waiting cannot end in a circle. A new sibling is locked before it is published, until its separator is in
+//! the parent.
 //!
 //! | file | idea |
 //! |---|---|

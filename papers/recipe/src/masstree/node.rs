@@ -252,8 +252,8 @@ impl<'g> NodeRef<'g> {
         (place, Found::Absent { beyond })
     }
 
-    /// What `look` finds by the node's order, if no entry was overwritten meanwhile (I3); what it read in place is durable
-    /// then.
+    /// What `look` finds by the node's order, if no entry was overwritten meanwhile (I3); what it read in place is
+    /// durable then.
     #[inline(always)]
     pub(super) fn look<M: Media, R>(&self, media: &M, mut look: impl FnMut(Order) -> R) -> R {
         loop {

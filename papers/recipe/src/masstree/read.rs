@@ -1,8 +1,8 @@
 //! Lookups: no locks, no second try from the root.
 //!
-//! A reader goes down by slices. It may come to a node left of the one that takes its key, since a split or a removal is
-//! under way or was interrupted there: then it goes right. What it finds below its own slice counts even there (I5 of
-//! `node`), so that it looks at the sibling only if its slice is above all that the node has.
+//! A reader goes down by slices. It may come to a node left of the one that takes its key, since a split or a removal
+//! is under way or was interrupted there: then it goes right. What it finds below its own slice counts even there (I5
+//! of `node`), so that it looks at the sibling only if its slice is above all that the node has.
 
 use super::Masstree;
 use super::link::{Target, is_node, level_of, target};

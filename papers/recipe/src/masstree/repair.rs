@@ -1,5 +1,5 @@
-//! RECIPE's Condition #3 (§4.5, §6.5): reads tolerate what an SMO leaves half done, and writes, which did not mend it in
-//! the index in DRAM, do here.
+//! RECIPE's Condition #3 (§4.5, §6.5): reads tolerate what an SMO leaves half done, and writes, which did not mend it
+//! in the index in DRAM, do here.
 //!
 //! | what is half done | how a writer sees it | who may be at it | what mends it |
 //! |---|---|---|---|
@@ -37,9 +37,9 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(Ok(locked))
     }
 
-    /// Settles the marks that a crash has left in a node, and ends a split that it has interrupted. The caller holds the
-    /// lock. What a process that was killed with the lock (`left`) had stored may not be durable: the next writer of an entry
-    /// relies on the kind that it finds.
+    /// Settles the marks that a crash has left in a node, and ends a split that it has interrupted. The caller holds
+    /// the lock. What a process that was killed with the lock (`left`) had stored may not be durable: the next writer
+    /// of an entry relies on the kind that it finds.
     #[cold]
     fn repair(&self, node: NodeRef<'a>, left: bool) -> Result<(), Fault> {
         let media = self.media();

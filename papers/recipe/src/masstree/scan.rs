@@ -1,8 +1,8 @@
 //! Scans: border by border, in either direction, the layers of a border's entries in their place.
 //!
-//! A scan copies what a border has at one moment, then visits it. Forward, the border's sibling is next; what a split left
-//! in both is passed over the second time. Backward there are no links: the scan goes down again, to the slices before
-//! the border's `low`.
+//! A scan copies what a border has at one moment, then visits it. Forward, the border's sibling is next; what a split
+//! left in both is passed over the second time. Backward there are no links: the scan goes down again, to the slices
+//! before the border's `low`.
 
 use super::Masstree;
 use super::link::{Target, target};

@@ -7,8 +7,8 @@
 //! (3) the parent's permutation names the sibling, or the link to the layer leads to a new root over both
 //! ```
 //!
-//! Each step is durable before the next. The splitter holds the node's lock until after (2) and the sibling's until after
-//! (3): by these a writer knows that it is at work (`repair`).
+//! Each step is durable before the next. The splitter holds the node's lock until after (2) and the sibling's until
+//! after (3): by these a writer knows that it is at work (`repair`).
 
 use super::link::{LEVELS, level_of, node_tag};
 use super::locate::{Layer, LockedNode, Writer};
@@ -40,8 +40,8 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(if to_the_right { sibling } else { border })
     }
 
-    /// Steps (0) to (2), for a node whose lock the caller holds. Keys that come in ascending order (`ascends`) leave the
-    /// node full. A write-back for each line of the sibling that holds something, and 2 more; 3 fences.
+    /// Steps (0) to (2), for a node whose lock the caller holds. Keys that come in ascending order (`ascends`) leave
+    /// the node full. A write-back for each line of the sibling that holds something, and 2 more; 3 fences.
     fn split(&self, node: NodeRef<'a>, order: Order, ascends: bool) -> Result<LockedNode<'a, M>, Error> {
         let media = self.media();
         let at = self.parting(node, order, ascends)?;

@@ -76,8 +76,8 @@ impl<'a, M: Media> Writer<'a, M> {
         }))
     }
 
-    /// Goes down from a node that has lost a child: as long as it has one left, and is the layer's root, that one becomes the
-    /// root. Returns the border at the end of such a way, which may be empty.
+    /// Goes down from a node that has lost a child: as long as it has one left, and is the layer's root, that one
+    /// becomes the root. Returns the border at the end of such a way, which may be empty.
     pub(super) fn lower(
         &self,
         layer: &mut Layer,

@@ -142,8 +142,8 @@ impl<'a, M: Media> Writer<'a, M> {
             self.retire(link, extent);
         }
         if order.len() < 2 {
-            // The remove has succeeded whatever is met here: damage is reported to the operations whose way leads there,
-            // and to checks.
+            // The remove has succeeded whatever is met here: damage is reported to the operations whose way leads
+            // there, and to checks.
             let _ = self.tidy(layer, border);
         }
     }

@@ -6,8 +6,8 @@ mod maps;
 mod snapshots;
 mod transactions;
 
-/// Native methods of `io.github.wollemi.Handle`. The body is a fallible closure over the environment; what it fails with, a
-/// panic included, becomes an exception.
+/// Native methods of `io.github.wollemi.Handle`. The body is a fallible closure over the environment; what it fails
+/// with, a panic included, becomes an exception.
 macro_rules! native {
     ($($name:literal => fn $rust:ident<$l:lifetime>($env:ident $(, $argument:ident: $type:ty)* $(,)?) -> $result:ty $body:block)*) => {$(
         // J2: the name and the types are those that `Handle.java` declares.

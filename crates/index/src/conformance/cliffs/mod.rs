@@ -4,9 +4,9 @@
 //! bytes of keys in the pool, those of a key as often as it is read. So the count does not depend on the machine, and
 //! what a search repeats is seen. What an index keeps in DRAM is not.
 //!
-//! The measure is the same work on random keys of the same lengths. A hostile shape may make the way to a key longer, as
-//! long as the key at most; so what a get comes to is the shape's *way*, which has a bound of its own, and every other
-//! operation is held to a fixed multiple of what it costs among random keys and of the way.
+//! The measure is the same work on random keys of the same lengths. A hostile shape may make the way to a key longer,
+//! as long as the key at most; so what a get comes to is the shape's *way*, which has a bound of its own, and every
+//! other operation is held to a fixed multiple of what it costs among random keys and of the way.
 
 mod lines;
 mod shapes;
@@ -61,7 +61,8 @@ struct Bed<I> {
     heap: Heap<Counted>,
 }
 
-/// Holds every hostile shape of keys, in every order of arrival, to the bounds of this module, and prints what was counted.
+/// Holds every hostile shape of keys, in every order of arrival, to the bounds of this module, and prints what was
+/// counted.
 ///
 /// # Panics
 ///

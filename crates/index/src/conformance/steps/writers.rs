@@ -15,8 +15,8 @@ const LONGEST: usize = 48;
 /// Where there are more keys than these, not every load is stopped at.
 const FEW: usize = 60;
 
-/// Makes `change` in `tree`, and `other` after the `nth` load of it, by another thread, whole or up to where that waits;
-/// it then goes on when `change` does. `false` if there are fewer loads; `other` then comes behind.
+/// Makes `change` in `tree`, and `other` after the `nth` load of it, by another thread, whole or up to where that
+/// waits; it then goes on when `change` does. `false` if there are fewer loads; `other` then comes behind.
 fn beside<I: OnHeap<Media = Stepping>>(
     tree: &I,
     change: &StepChange,

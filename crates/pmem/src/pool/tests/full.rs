@@ -44,8 +44,8 @@ fn grow_until_refused(path: &Path) -> Error {
     refused
 }
 
-/// Has a file give its blocks back at once. Were it removed, they would stay as long as a child process that another test
-/// forked meanwhile has the file open.
+/// Has a file give its blocks back at once. Were it removed, they would stay as long as a child process that another
+/// test forked meanwhile has the file open.
 fn empty(path: &Path) {
     std::fs::File::create(path).expect("an empty file");
 }

@@ -3,11 +3,11 @@
 //! A pool does not say how many keys a map holds. So the keys are counted once, in order and a step at a time, beside
 //! the writers, and edits keep the number up.
 //!
-//! Items that a flush has dropped are counted apart: their keys are there and take bytes until a command or the sweep meets
-//! them.
+//! Items that a flush has dropped are counted apart: their keys are there and take bytes until a command or the sweep
+//! meets them.
 //!
-//! I1 An edit of a key up to the cursor, in the order of the index, changes the number; one of a key behind it does not,
-//!    since the count is yet to come there.
+//! I1 An edit of a key up to the cursor, in the order of the index, changes the number; one of a key behind it does
+//!    not, since the count is yet to come there.
 //! I2 A step of the count, and a flush, exclude edits, so that each edit comes wholly before or after it. Edits do not
 //!    exclude each other, except that a step or a flush that waits for an edit under way has the later edits wait, too.
 
@@ -168,8 +168,8 @@ pub struct Counting<'c> {
 }
 
 impl Counting<'_> {
-    /// Notes an edit: whether an item was there that no flush has dropped, how long what was there was, and how long what was
-    /// put is.
+    /// Notes an edit: whether an item was there that no flush has dropped, how long what was there was, and how long
+    /// what was put is.
     pub fn note(&self, key: &[u8], (present, length): (bool, Option<usize>), action: Action, put: usize) {
         let is_ahead = || self.count.order.compare(key, &self.cursor).is_gt();
         if !self.count.through.load(Ordering::Acquire) && is_ahead() {

@@ -74,8 +74,8 @@ impl Pending {
         }
     }
 
-    /// Carries out an edit whose record becomes durable before anything that is answered after it, also where other writes
-    /// are eventual.
+    /// Carries out an edit whose record becomes durable before anything that is answered after it, also where other
+    /// writes are eventual.
     pub fn write_durably(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         if self.is_on() {
             return self.overlay().edit(&self.map, key, edit);

@@ -1,5 +1,5 @@
-//! Items stored whatever is there, several together: what their edits look at is prefetched side by side, and most become
-//! durable together.
+//! Items stored whatever is there, several together: what their edits look at is prefetched side by side, and most
+//! become durable together.
 
 use super::count::Counting;
 use super::{Failure, Store};

@@ -5,8 +5,8 @@ use super::parse::Args;
 use crate::items::number;
 use wollemi::Level;
 
-/// `WAITAOF numlocal numreplicas timeout`. With `numlocal` 1 the connection's turn notes the end of the log, and so the reply
-/// is sent when all earlier writes are durable. There are no replicas, so the reply does not wait for any.
+/// `WAITAOF numlocal numreplicas timeout`. With `numlocal` 1 the connection's turn notes the end of the log, and so the
+/// reply is sent when all earlier writes are durable. There are no replicas, so the reply does not wait for any.
 pub fn waitaof(context: &mut Context<'_>, args: Args<'_>) -> Done {
     let number = |i: usize| number::strict(args.get(i)).ok_or(NOT_INTEGER);
     let local = number(1)?;

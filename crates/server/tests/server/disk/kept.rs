@@ -1,5 +1,5 @@
-//! A disk that remembers what would be left after a loss of power: of each file what it held at its last sync. Its syncs are
-//! held up, and fail, as a test likes.
+//! A disk that remembers what would be left after a loss of power: of each file what it held at its last sync. Its
+//! syncs are held up, and fail, as a test likes.
 
 use crate::support::PATIENCE;
 use log::disk::{FileMapping, OpenFile};

@@ -90,7 +90,8 @@ fn watched_keys_change_as_in_redis() {
     assert_eq!(ours.stop().failures, 0);
 }
 
-/// Each form of each command, in a fixed order, has the answer that Redis gives. Nothing there depends on chance or time.
+/// Each form of each command, in a fixed order, has the answer that Redis gives. Nothing there depends on chance or
+/// time.
 #[test]
 fn each_form_of_a_command_is_answered_as_in_redis() {
     let real = real();

@@ -28,8 +28,8 @@ fn counts_are_of_the_workload_alone() {
     }
 }
 
-/// What nodes, allocation and the log take is all that is taken. Every byte stored is written back for one of them: at the end of
-/// a workload nothing waits for a fence.
+/// What nodes, allocation and the log take is all that is taken. Every byte stored is written back for one of them: at
+/// the end of a workload nothing waits for a fence.
 #[test]
 fn purposes_add_up() {
     for index in IndexKind::ALL {
@@ -82,9 +82,9 @@ fn updates_in_place_cost_one_write_back_and_one_fence() {
     }
 }
 
-/// Inserts into WORT cost what its own tests say: two write-backs each, and three for the lines of each node. Dense keys
-/// make nodes on the last four levels of half-bytes, where all but the highest have 16 children; sparse ones make nodes
-/// on the first four, of which the lowest have 8.
+/// Inserts into WORT cost what its own tests say: two write-backs each, and three for the lines of each node. Dense
+/// keys make nodes on the last four levels of half-bytes, where all but the highest have 16 children; sparse ones make
+/// nodes on the first four, of which the lowest have 8.
 #[test]
 fn wort_writes_back_a_leaf_a_slot_and_new_nodes() {
     const KEYS: f64 = (1u64 << 15) as f64;

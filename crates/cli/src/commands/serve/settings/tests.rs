@@ -32,7 +32,8 @@ fn file(text: &str) -> (tempfile::TempDir, String) {
     (directory, path)
 }
 
-/// Flags are stronger than the environment, that than the file, that than the defaults; and each setting names its source.
+/// Flags are stronger than the environment, that than the file, that than the defaults; and each setting names its
+/// source.
 #[test]
 fn the_strongest_source_speaks() {
     let (_directory, path) = file(

@@ -67,8 +67,8 @@ fn one(random: &mut Random, keys: &[&str]) -> String {
     }
 }
 
-/// A right request with much data, or too much. It has a key of its own, since no large value is a number there, whatever
-/// it begins with.
+/// A right request with much data, or too much. It has a key of its own, since no large value is a number there,
+/// whatever it begins with.
 fn large(random: &mut Random) -> String {
     let begin = random.of(&["set", "add", "replace", "append", "prepend"]);
     let length = [600_000, 1_000_000, 2_000_000][random.below(3)];

@@ -47,8 +47,8 @@ fn scan(client: &mut Client, options: &[&str]) -> Vec<Reply> {
     }
 }
 
-/// All patterns fit the same keys; a scan that goes on to its end comes by all of them, whatever its steps; a random key is one
-/// of them; and after each way to remove keys, there are as many as there.
+/// All patterns fit the same keys; a scan that goes on to its end comes by all of them, whatever its steps; a random
+/// key is one of them; and after each way to remove keys, there are as many as there.
 #[test]
 fn walks_are_rediss() {
     let real = real();
