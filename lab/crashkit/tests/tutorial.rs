@@ -186,10 +186,10 @@ fn an_opening_that_trusts_is_found() {
 fn the_documents_code_is_this() {
     let source = include_str!("tutorial.rs");
     for (from, to) in [
-        ("    fn transfer(", "\n    /// Does what"),
-        ("    /// Does what the record", "\n    fn recover"),
+        ("    fn transfer(", "\n    /// Carries out"),
+        ("    /// Carries out the record", "\n    fn recover"),
         ("    fn recover(", "\n}\n\n/// From, to"),
-        ("    torture(Bank", "\n}\n\n/// The bank as"),
+        ("    torture(Bank", "\n}\n\n/// The correct bank"),
     ] {
         let begin = source.find(from).expect("it is there");
         let code = &source[begin..];
