@@ -3,10 +3,13 @@
 mod amid;
 
 use amid::{decided, filled, images, key, open};
-use index::conformance::steps::Stepping;
+use index::conformance::steps::{Step, Stepping, with_hook};
 use index::conformance::{Entries, Store, settled};
 use index::{Index, OnHeap};
 use pmem::{Hardware, Media};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::mpsc::channel;
 use wollemi_recipe::BwTree;
 
 /// Nodes of few entries, so that few keys split inner nodes.
@@ -157,4 +160,179 @@ fn the_longest_keys_are_parted() {
     store = store.crashed();
     empty(&store, &mut model);
     assert_eq!(settled(store.index().heap()).objects, EMPTY);
+}
+
+/// The first removal of these keys, from the last one on, after which the root is a leaf again.
+const KEYS: u64 = 24;
+
+fn lowers_root() -> u64 {
+    let (store, mut model) = filled::<Small<Stepping>>(0..KEYS);
+    let is_leaf = || settled(store.index().heap()).objects == EMPTY;
+    assert!(!is_leaf());
+    let lowers = |number: &u64| {
+        store.remove(&mut model, &key(*number));
+        is_leaf()
+    };
+    (0..KEYS).rev().find(lowers).expect("at last")
+}
+
+/// An index whose root goes with the removal of this key.
+fn about_to_lower(last: u64) -> (amid::Stepped<Small<Stepping>>, Entries) {
+    let (store, mut model) = filled::<Small<Stepping>>(0..KEYS);
+    for number in (last + 1..KEYS).rev() {
+        store.remove(&mut model, &key(number));
+    }
+    (store, model)
+}
+
+/// All is as in the model, and everything in use is reached, once.
+fn is_sound(store: &Store<Small<Stepping>>, model: &Entries, at: &str) {
+    let guard = heap::pin();
+    for (key, value) in model {
+        let found = store.index().get(key, &guard).expect("no error");
+        assert_eq!(found.as_deref(), Some(&value[..]), "{at}: {key:?}");
+    }
+    drop(guard);
+    let faults = store.index().check().expect("no error");
+    assert_eq!((faults.found, faults.keys), (Vec::new(), model.len() as u64), "{at}");
+    let heap = store.index().heap();
+    let used = settled(heap).objects;
+    let audit = heap.audit(&vec![Small::<Stepping>::tracer()], 1).expect("an audit");
+    assert!(audit.is_clean(), "{at}: {audit:?}");
+    assert_eq!(audit.reachable, used, "{at}");
+}
+
+/// What others do to the only leaf below a root that goes counts, at whichever load of the lowering they come: the leaf is
+/// not changed any more once its new cell has been written.
+#[test]
+fn writes_beside_the_lowering_of_a_root_count() {
+    let last = lowers_root();
+    let others: [(u64, Option<&[u8]>); 3] = [(1, None), (1, Some(b"changed.")), (KEYS, Some(b"new key!"))];
+    for (number, value) in others {
+        let mut loads = 1;
+        loop {
+            let (store, mut model) = about_to_lower(last);
+            let (left, other) = (Rc::new(Cell::new(loads)), store.clone());
+            let count = left.clone();
+            let hook = move |step| {
+                if step == Step::Load && count.get() > 0 {
+                    count.set(count.get() - 1);
+                    if count.get() == 0 {
+                        match value {
+                            Some(value) => _ = other.index().upsert(&key(number), value).expect("room"),
+                            None => assert!(other.index().remove(&key(number)).expect("no error")),
+                        }
+                    }
+                }
+            };
+            with_hook(hook, || assert!(store.index().remove(&key(last)).expect("no error")));
+            if left.get() > 0 {
+                break;
+            }
+            model.remove(&key(last));
+            match value {
+                Some(value) => model.insert(key(number), value.to_vec()),
+                None => model.remove(&key(number)),
+            };
+            is_sound(&store, &model, &format!("{number} after load {loads}"));
+            loads += 1;
+        }
+        assert!(loads > 100, "{loads} loads");
+    }
+}
+
+/// Runs `change`, and tells how many loads it had made at each of its stores, and in all.
+fn loads_at_stores(change: impl FnOnce()) -> (Vec<usize>, usize) {
+    let seen = Rc::new(RefCell::new((Vec::new(), 0)));
+    let counts = seen.clone();
+    let hook = move |step| {
+        let (at_stores, loads) = &mut *counts.borrow_mut();
+        match step {
+            Step::Load => *loads += 1,
+            Step::Store => at_stores.push(*loads),
+            _ => {}
+        }
+    };
+    with_hook(hook, change);
+    seen.take()
+}
+
+/// Runs `change`, and `then` after the `nth` step of it of this kind.
+fn stopped_at(kind: Step, nth: usize, then: impl Fn() + 'static, change: impl FnOnce()) {
+    let mut count = 0;
+    let hook = move |step| {
+        count += usize::from(step == kind);
+        if step == kind && count == nth {
+            then();
+        }
+    };
+    with_hook(hook, change);
+}
+
+/// Keys that come behind all others, so that the only leaf splits.
+const MORE: std::ops::Range<u64> = 100..109;
+
+/// Puts more keys and removes them, but for the last removals, from the one on that takes the new leaf away.
+fn grow_and_shrink(index: &Small<Stepping>, removals: usize) {
+    for number in MORE {
+        assert!(index.insert(&key(number), b"8 bytes!").expect("room"));
+    }
+    for number in MORE.rev().take(removals) {
+        assert!(index.remove(&key(number)).expect("no error"));
+    }
+}
+
+/// A root that has one child left is lowered only if it is still what it was when the child was looked at. A thread is about
+/// to look; another lets the child split, removes the new leaf, and stops before it looks after the root. Whichever thread goes
+/// on first, nothing of the root is given back twice.
+#[test]
+fn a_root_that_has_changed_is_not_lowered() {
+    let last = lowers_root();
+    let (store, _) = about_to_lower(last);
+    let index = store.index();
+    let (at_stores, loads) = loads_at_stores(|| assert!(index.remove(&key(last)).expect("no error")));
+    // The last stores are those of the lowering.
+    let first = at_stores[at_stores.len() - 5];
+    // The removal that takes the new leaf away is the longest one.
+    grow_and_shrink(index, 0);
+    let removals = MORE.rev().map(|number| loads_at_stores(|| assert!(index.remove(&key(number)).expect("no error"))));
+    let removals: Vec<_> = removals.collect();
+    let (before, (at_stores, _)) =
+        removals.iter().enumerate().max_by_key(|(_, (at_stores, _))| at_stores.len()).expect("some");
+    let mut met = 0;
+    for (load, stores) in (first..=loads).flat_map(|load| (1..=at_stores.len()).map(move |stores| (load, stores))) {
+        let (store, mut model) = about_to_lower(last);
+        let index = store.index();
+        let ((stops, stopped), (goes, may_go), (ends, ended)) = (channel(), channel(), channel());
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let then = move || {
+                    stops.send(()).expect("it is waited for");
+                    may_go.recv().expect("it goes on");
+                };
+                stopped_at(Step::Load, load, then, || assert!(index.remove(&key(last)).expect("no error")));
+                // The other may have made fewer stores.
+                let _ = ends.send(());
+            });
+            if stopped.recv().is_err() {
+                return;
+            }
+            met += 1;
+            grow_and_shrink(index, before);
+            let goes_on = goes.clone();
+            let then = move || {
+                goes_on.send(()).expect("it waits");
+                ended.recv().expect("it ends");
+            };
+            let number = MORE.rev().nth(before).expect("one of them");
+            stopped_at(Step::Store, stores, then, || assert!(index.remove(&key(number)).expect("no error")));
+            let _ = goes.send(());
+        });
+        model.remove(&key(last));
+        for number in MORE.rev().skip(before + 1) {
+            model.insert(key(number), b"8 bytes!".to_vec());
+        }
+        is_sound(&store, &model, &format!("load {load}, store {stores}"));
+    }
+    assert!(met > 100, "{met} pairs of steps");
 }
