@@ -9,6 +9,8 @@ pub enum Missed {
     Lost,
     /// A thread that holds a lock is about to publish it elsewhere.
     Held,
+    /// Another writer has changed it first, and so got further.
+    Overtaken,
 }
 
 impl Missed {
@@ -34,7 +36,8 @@ impl Tries {
     const MAX_LOST: u32 = 20_000;
 
     /// Waits before the next try; `false` if there should be none. A holder is waited for however long it takes: it may
-    /// be off its processor for as long as the system likes.
+    /// be off its processor for as long as the system likes. And where there are no locks, other writers may be faster again
+    /// and again.
     pub fn go_on<M: Media>(&mut self, missed: Missed, media: &M) -> bool {
         self.turn = self.turn.saturating_add(1);
         media.wait(self.turn);

@@ -336,3 +336,45 @@ fn a_root_that_has_changed_is_not_lowered() {
     }
     assert!(met > 100, "{met} pairs of steps");
 }
+
+/// A writer that others overtake whenever it is about to publish begins anew each time, and is told neither of damage nor of
+/// a full pool: it makes the record of its pair once.
+#[test]
+fn a_writer_that_is_overtaken_again_and_again_gets_through() {
+    const TIMES: u64 = 25_000;
+    let (store, mut model) = filled::<Small<Stepping>>(0..4);
+    let before = std::fs::metadata(store.path()).expect("there").len();
+    let (other, mut times) = (store.clone(), 0);
+    let hook = move |step| {
+        if step == Step::Fence && times < TIMES {
+            times += 1;
+            other.index().upsert(&key(1), &times.to_le_bytes()).expect("room");
+        }
+    };
+    let long = vec![b'v'; 20_000];
+    let done = with_hook(hook, || store.index().upsert(&key(2), &long));
+    done.expect("neither damaged nor full");
+    model.insert(key(1), TIMES.to_le_bytes().to_vec());
+    model.insert(key(2), long.clone());
+    is_sound(&store, &model, "at the end");
+    let grown = std::fs::metadata(store.path()).expect("there").len() - before;
+    assert!(grown < TIMES / 10 * long.len() as u64, "{grown} bytes");
+}
+
+/// A record that was made for a try serves no more if the edit decides otherwise at the next one: it is given back.
+#[test]
+fn a_record_that_serves_no_more_is_given_back() {
+    let (store, mut model) = filled::<Small<Stepping>>(0..4);
+    let (other, mut is_first) = (store.clone(), true);
+    let hook = move |step| {
+        if step == Step::Fence && std::mem::take(&mut is_first) {
+            assert!(other.index().insert(&key(7), b"8 bytes!").expect("room"));
+        }
+    };
+    with_hook(hook, || {
+        let done = store.index().insert(&key(7), b"longer than eight bytes");
+        assert!(!done.expect("room"));
+    });
+    model.insert(key(7), b"8 bytes!".to_vec());
+    is_sound(&store, &model, "at the end");
+}

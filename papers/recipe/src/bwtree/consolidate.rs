@@ -131,7 +131,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
                 if self.consolidate(page)? {
                     wasteful = false;
                 } else {
-                    self.lost(&mut tries)?;
+                    self.again(art::Missed::Lost, &mut tries)?;
                 }
                 continue;
             }

@@ -23,7 +23,7 @@ use super::link::{Kind, LEVELS, MAX_DEEP, cell_tag, delta_tag, depth, is_mark, k
 use super::object::{Range, RangeRef, draft_to_fit, lengths};
 use super::page::Page;
 use super::write::Writer;
-use art::{Tries, damaged};
+use art::{Missed, Tries, damaged};
 use heap::Error;
 use pmem::{Draft, Link, Media, PSlot, PWord, PersistBatch, Purpose, persist_scope};
 
@@ -123,6 +123,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         let media = self.media();
         let mut tries = Tries::default();
         loop {
+            let mut missed = Missed::Lost;
             let top = self.top()?.settle(media);
             if level_of(top) == Some(page.level) {
                 if !page.still_has_mark(media) {
@@ -154,10 +155,11 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
                     }
                     return Ok(());
                 }
+                missed = Missed::Overtaken;
             } else if !page.still_has_mark(media) {
                 return Ok(());
             }
-            self.lost(&mut tries)?;
+            self.again(missed, &mut tries)?;
         }
     }
 

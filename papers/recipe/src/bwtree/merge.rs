@@ -12,7 +12,7 @@ use super::link::{BASE, Kind, cell_tag, delta_tag, is_mark, kind, level_of, part
 use super::object::{Cell, RangeRef};
 use super::page::Page;
 use super::write::{Writer, is_whole};
-use art::{Tries, damaged};
+use art::{Missed, Tries, damaged};
 use heap::Error;
 use pmem::{Draft, Link, Media, PSlot, PersistBatch, Purpose, persist_scope};
 
@@ -148,12 +148,14 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             if !is_left {
                 return Ok(());
             }
-            if kind(left.head) != Kind::Frozen
-                && let Some(merged) = self.merge(left, page, low)?
-            {
-                return self.help(merged);
-            }
-            self.lost(&mut tries)?;
+            let missed = match kind(left.head) {
+                Kind::Frozen => Missed::Lost,
+                _ => match self.merge(left, page, low)? {
+                    Some(merged) => return self.help(merged),
+                    None => Missed::Overtaken,
+                },
+            };
+            self.again(missed, &mut tries)?;
         }
     }
 
@@ -214,6 +216,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         let media = self.media();
         let mut tries = Tries::default();
         loop {
+            let mut missed = Missed::Lost;
             if level_of(self.top()?.load(media)).is_none_or(|level| level <= page.level) {
                 return Ok(());
             }
@@ -245,11 +248,12 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
                         self.tend_later(parent.cell, children.items.len() <= Self::SPARSE + 1);
                         return Ok(());
                     }
+                    missed = Missed::Overtaken;
                 }
             } else if !page.still_has_mark(media) {
                 return Ok(());
             }
-            self.lost(&mut tries)?;
+            self.again(missed, &mut tries)?;
         }
     }
 }

@@ -5,7 +5,8 @@
 //! 3. *Put*: end what modification is under way in the leaf (`help`). The delta, and its record, become durable; then one
 //!    compare-and-swap of the head commits (Condition #1). *Remove*: one compare-and-swap of the head names the pair, so
 //!    that it needs no memory.
-//! 4. A head that has changed meanwhile starts the edit anew.
+//! 4. A head that has changed meanwhile starts the edit anew. A record that was made for it serves again, so that a writer of
+//!    long values needs the head to stay for no longer than others do.
 //! 5. A chain that has become long, or holds much that does not count, is replaced (`consolidate`).
 
 use super::aim::Aim;
@@ -57,9 +58,13 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         }
     }
 
-    /// Counts a try that another writer has made vain.
-    pub(super) fn lost(&self, tries: &mut Tries) -> Result<(), Error> {
-        if tries.go_on(Missed::Lost, self.media()) {
+    /// Waits before the next try.
+    ///
+    /// # Errors
+    ///
+    /// When there were too many for a sound pool.
+    pub(super) fn again(&self, missed: Missed, tries: &mut Tries) -> Result<(), Error> {
+        if tries.go_on(missed, self.media()) {
             return Ok(());
         }
         Err(damaged("key without a place", self.index.root).into())
@@ -67,15 +72,22 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
 
     /// Carries out `edit` on the key.
     pub(super) fn edit(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
-        let key = Key::new(key);
+        let mut spare = Link::NULL;
+        let done = self.try_edit(&Key::new(key), edit, &mut spare);
+        self.retire_record(spare);
+        done
+    }
+
+    /// Carries out `edit` on the key. `spare` is a record that was made for it and that nothing leads to.
+    fn try_edit(&self, key: &Key<'_>, edit: &mut dyn Edit, spare: &mut Link) -> Result<Action, Error> {
         let mut tries = Tries::default();
-        let mut page = self.leaf_of(&key)?;
+        let mut page = self.leaf_of(key)?;
         loop {
             page = page.settled(self.media());
-            let pair = match page.find(self.heap, &key)? {
+            let pair = match page.find(self.heap, key)? {
                 Found::Right => {
                     // In a damaged pool siblings may lead in a circle.
-                    self.lost(&mut tries)?;
+                    self.again(Missed::Lost, &mut tries)?;
                     page = page.right_to(self.heap, Aim::to(key.bytes))?;
                     continue;
                 }
@@ -88,15 +100,15 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             };
             let action = edit.decide(current.as_deref());
             let done = match (action, pair) {
-                (Action::Put, old) => self.put(page, &key, edit.value(), old.map(|(pair, _)| pair))?,
+                (Action::Put, old) => self.put(page, (key, edit.value()), old.map(|(pair, _)| pair), spare)?,
                 (Action::Remove, Some((pair, position))) => self.remove(page, pair, position)?,
                 (Action::Keep | Action::Remove, _) => return Ok(Action::Keep),
             };
-            if done {
-                return Ok(action);
+            match done {
+                Ok(()) => return Ok(action),
+                Err(missed) => self.again(missed, &mut tries)?,
             }
-            self.lost(&mut tries)?;
-            page = self.leaf_of(&key)?;
+            page = self.leaf_of(key)?;
         }
     }
 
@@ -105,27 +117,28 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         descend(self.heap, top, Aim::to(key.bytes), 0)?.ok_or_else(|| damaged("root of a tree", top).into())
     }
 
-    /// Gives the key a value; `false` if another writer was faster. 2 write-backs and those of the record, if there is one,
-    /// 2 fences.
+    /// Gives the key a value; [`Missed`] if another writer was faster: `spare` is then the record, if there is one. 2
+    /// write-backs and those of the record, 2 fences.
     fn put(
         &self,
         page: Page<'a>,
-        key: &Key<'_>,
-        value: &[u8],
+        (key, value): (&Key<'_>, &[u8]),
         old: Option<PairWords>,
-    ) -> Result<bool, Error> {
+        spare: &mut Link,
+    ) -> Result<Result<(), Missed>, Error> {
         let media = self.media();
         if is_mark(page.head) {
             self.help(page)?;
             if kind(page.head) == Kind::Frozen {
-                return Ok(false);
+                return Ok(Err(Missed::Lost));
             }
         }
         self.settle_gone(page)?;
         if depth(page.head) == MAX_DEEP {
             self.consolidate(page)?;
-            return Ok(false);
+            return Ok(Err(Missed::Lost));
         }
+        let serves_again = !spare.is_null() && RecordRef::at(self.heap, *spare)?.value == value;
         let published = persist_scope(media, Purpose::Node, |batch| {
             let in_place = codec::in_place(key.bytes, value);
             let pair = Pair {
@@ -138,6 +151,10 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             pair.link(|pair| &mut pair.next, page.head);
             let form = match in_place {
                 Some(_) => Kind::Put,
+                None if serves_again => {
+                    pair.link(|pair| pair.word.slot_mut(), *spare);
+                    Kind::PutRecord
+                }
                 None => {
                     let record = codec::draft(self.heap, key.bytes, value, &batch)?;
                     pair.adopt(|pair| pair.word.slot_mut(), record, RECORD);
@@ -155,44 +172,55 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
                 Err(pair) => {
                     let record = PairRef::at(self.heap, link)?.words.link;
                     drop(pair);
-                    self.retire_record(record);
+                    if !serves_again {
+                        self.retire_record(std::mem::replace(spare, record));
+                    }
                     Ok::<_, Error>(false)
                 }
             }
         })?;
-        if published {
-            let replaced = old.is_some_and(|pair| self.is_large(pair));
-            if replaced || depth(page.head) + 1 >= LONG {
-                self.tend_later(page.cell, replaced);
-            }
+        if !published {
+            return Ok(Err(Missed::Overtaken));
         }
-        Ok(published)
+        if serves_again {
+            *spare = Link::NULL;
+        }
+        let replaced = old.is_some_and(|pair| self.is_large(pair));
+        if replaced || depth(page.head) + 1 >= LONG {
+            self.tend_later(page.cell, replaced);
+        }
+        Ok(Ok(()))
     }
 
-    /// Removes the pair at this position of the chain; `false` if another writer was faster. 1 write-back, 1 fence, and
+    /// Removes the pair at this position of the chain; [`Missed`] if another writer was faster. 1 write-back, 1 fence, and
     /// as many where the pair that was removed before is to be flagged first.
-    fn remove(&self, page: Page<'a>, pair: PairWords, position: u16) -> Result<bool, Error> {
+    fn remove(
+        &self,
+        page: Page<'a>,
+        pair: PairWords,
+        position: u16,
+    ) -> Result<Result<(), Missed>, Error> {
         let media = self.media();
         if kind(page.head) == Kind::Frozen {
             self.help(page)?;
-            return Ok(false);
+            return Ok(Err(Missed::Lost));
         }
         self.settle_gone(page)?;
         let head = with_gone(page.head, position);
         let Some(published) = page.slot.publish_link_if(media, page.head, head) else {
-            return Ok(false);
+            return Ok(Err(Missed::Overtaken));
         };
         let _durable = published.commit();
         // The remove has succeeded, whatever is met here.
         let Ok((base, _)) = page.ground(self.heap) else {
-            return Ok(true);
+            return Ok(Ok(()));
         };
         let dead = base.gone_count(media) + usize::from(depth(head)) + 1;
         let replaced = self.is_large(pair);
         if replaced || 2 * dead > base.counted() {
             self.tend_later(page.cell, true);
         }
-        Ok(true)
+        Ok(Ok(()))
     }
 
     fn is_large(&self, pair: PairWords) -> bool {
