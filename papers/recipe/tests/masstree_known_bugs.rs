@@ -7,8 +7,10 @@ use heap::{Heap, State};
 use index::conformance::steps::{Step, Stepping, Steps, with_hook};
 use index::conformance::{Entries, Store, settled};
 use index::{Index, OnHeap};
-use pmem::{Hardware, Pool};
+use pmem::watched::Watch;
+use pmem::{Hardware, Pool, Watched};
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use wollemi_recipe::Masstree;
@@ -240,4 +242,86 @@ fn the_longest_keys_need_no_long_stack() {
     }
     store.compare(&model);
     assert_eq!(store.index().heap().stats().objects, 2, "the root and its border");
+}
+
+thread_local! {
+    static WAITS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Counts how often a thread waits.
+#[derive(Debug)]
+struct Waits;
+
+impl Watch for Waits {
+    fn waits(&self) {
+        WAITS.set(WAITS.get() + 1);
+        // A try that was lost waits, too, and there are 20,000 of them at most.
+        assert!(WAITS.get() < 5_000_000, "it waits for itself");
+    }
+}
+
+type Waiting = Watched<Waits>;
+
+/// The words of a pool that hold links to nodes, and what they hold.
+fn node_links(index: &Masstree<Hardware>) -> Vec<(usize, u64)> {
+    // SAFETY: no thread writes.
+    let heap = unsafe { index.heap().access() };
+    let root = heap.root(b"test").expect("sound").expect("the root").link;
+    let (mut links, mut stack, mut children) = (Vec::new(), vec![root], Vec::new());
+    while let Some(link) = stack.pop() {
+        let at = link.offset().expect("not null");
+        let len = Masstree::<Hardware>::tracer().trace(heap, link, &mut children).expect("sound") as usize;
+        for (i, word) in heap.bytes(at, len).expect("inside").chunks(8).enumerate() {
+            let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
+            if children.iter().any(|child| child.bits() == word) {
+                links.push((at.get() as usize + 8 * i, word));
+            }
+        }
+        stack.append(&mut children);
+    }
+    links
+}
+
+/// No writer waits for a lock that it holds itself, wherever a link to a node leads: to the border that it is in, say, as
+/// if that were the root of a layer below it.
+#[test]
+fn no_writer_waits_for_itself() {
+    // Three borders and their root; then a layer below one of them.
+    let store = Store::<Masstree>::create();
+    let of_layer = |rest: &[u8]| [&key(34), rest].concat();
+    let mut keys: Vec<_> = (0..30).map(|number| key(2 * number)).collect();
+    keys.extend([of_layer(b"a longer key"), of_layer(b"b longer key")]);
+    keys.iter()
+        .for_each(|key| assert!(store.index().insert(key, b"8 bytes!").expect("room")));
+    let others = (0..30).map(|number| of_layer(&key(2 * number + 1)));
+    let others: Vec<_> = others.chain((0..30).map(|number| key(2 * number + 1))).collect();
+    let links = node_links(store.index());
+    assert!(links.len() > 5, "{links:?}");
+    let image = std::fs::read(store.close().path().join("pool")).expect("read");
+    let pairs = links.iter().flat_map(|one| links.iter().map(move |other| (one, other)));
+    for (&(at, old), &(_, new)) in pairs.filter(|(one, other)| one.1 != other.1) {
+        let folder = index::conformance::folder();
+        let mut image = image.clone();
+        image[at..at + 8].copy_from_slice(&new.to_le_bytes());
+        std::fs::write(folder.path().join("pool"), image).expect("written");
+        let options = index::conformance::options();
+        let pool = Pool::open(folder.path().join("pool"), &options, Waiting::machine(Waits));
+        let heap = Heap::new(pool.expect("the pool")).expect("the heap");
+        let index = Masstree::<Waiting>::open(&heap, b"test");
+        let Ok(Some(index)) = index else { continue };
+        // Results may be anything.
+        let changes = AssertUnwindSafe(|| {
+            for _ in 0..2 {
+                for key in others.iter().chain(&keys) {
+                    WAITS.set(0);
+                    let _ = index.insert(key, b"8 bytes!");
+                }
+                for key in keys.iter().chain(&others) {
+                    WAITS.set(0);
+                    let _ = index.remove(key);
+                }
+            }
+        });
+        assert!(catch_unwind(changes).is_ok(), "{at:#x}: {old:#x}, now {new:#x}");
+    }
 }

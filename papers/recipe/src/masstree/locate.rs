@@ -6,7 +6,8 @@ use super::slice::Slice;
 use super::{Masstree, root_at};
 use art::{Tries, damaged};
 use heap::{Access, Error, Guard};
-use pmem::{Fault, Link, Locked, Media, Obsolete, PSlot};
+use pmem::{Link, Locked, Media, PSlot};
+use std::cell::RefCell;
 
 /// One write.
 #[derive(Clone, Copy)]
@@ -15,6 +16,30 @@ pub(super) struct Writer<'a, M: Media> {
     pub(super) heap: &'a Access<M>,
     pub(super) guard: &'a Guard,
     pub(super) key: &'a [u8],
+    pub(super) held: &'a HeldNodes,
+}
+
+/// Nodes whose locks a writer holds while it takes others. In a damaged pool its way may lead to them again.
+#[derive(Debug, Default)]
+pub(super) struct HeldNodes(RefCell<Vec<Link>>);
+
+/// A node stands among those that a writer holds, until this is dropped.
+pub(super) struct Holding<'a> {
+    held: &'a HeldNodes,
+    before: usize,
+}
+
+impl HeldNodes {
+    /// Whether the writer would wait for itself if it took the node's lock.
+    pub(super) fn has(&self, node: NodeRef<'_>) -> bool {
+        self.0.borrow().iter().any(|&held| node.is(held))
+    }
+}
+
+impl Drop for Holding<'_> {
+    fn drop(&mut self) {
+        self.held.0.borrow_mut().truncate(self.before);
+    }
 }
 
 /// The layer that a writer is in: the borders of the layers above from which it came down. They are hints: other
@@ -22,8 +47,6 @@ pub(super) struct Writer<'a, M: Media> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layer {
     pub(super) above: Vec<Link>,
-    /// Nodes whose locks the writer holds while it takes others. In a damaged pool the way up may lead to them again.
-    held: Vec<Link>,
 }
 
 /// The border of the key, not locked.
@@ -55,20 +78,22 @@ impl Layer {
     pub(super) fn depth(&self) -> usize {
         self.above.len()
     }
-
-    /// Does something while the writer holds the lock of a node.
-    pub(super) fn holding<R>(&mut self, node: NodeRef<'_>, run: impl FnOnce(&mut Layer) -> R) -> R {
-        let held = self.held.len();
-        self.held.push(node.link);
-        let done = run(self);
-        self.held.truncate(held);
-        done
-    }
 }
 
 impl<'a, M: Media> Writer<'a, M> {
     pub(super) fn media(&self) -> &'a M {
         self.heap.media()
+    }
+
+    /// Says that the writer holds the lock of a node and goes on to take others.
+    pub(super) fn holding(&self, node: NodeRef<'_>) -> Holding<'a> {
+        let mut held = self.held.0.borrow_mut();
+        let before = held.len();
+        held.push(node.link);
+        Holding {
+            held: self.held,
+            before,
+        }
     }
 
     /// The key's slice in a layer.
@@ -127,7 +152,7 @@ impl<'a, M: Media> Writer<'a, M> {
         let place = self.locate_below(Layer::default(), self.index.top()?, depth)?;
         let there = place.layer.depth() == depth;
         if there {
-            layer.above = place.layer.above;
+            *layer = place.layer;
         }
         Ok(there)
     }
@@ -167,7 +192,7 @@ impl<'a, M: Media> Writer<'a, M> {
             };
             let slice = Slice::of(self.key, layer.depth() - 1);
             let border = NodeRef::at(self.heap, above)?;
-            if let Ok(locked) = self.lock_another(layer, border)? {
+            if let Ok(locked) = self.lock(border)? {
                 let order = border.order(self.media());
                 let (place, found) = border.search(self.media(), order, slice);
                 match found {
@@ -214,27 +239,10 @@ impl<'a, M: Media> Writer<'a, M> {
         })
     }
 
-    /// Locks a node above those whose locks the writer holds.
-    ///
-    /// # Errors
-    ///
-    /// If it is one of them: the writer would wait for itself.
-    fn lock_another(
-        &self,
-        layer: &Layer,
-        node: NodeRef<'a>,
-    ) -> Result<Result<Locked<'a, M>, Obsolete>, Fault> {
-        if layer.held.iter().any(|&held| node.is(held)) {
-            return Err(damaged("node above itself", node.link));
-        }
-        self.lock(node)
-    }
-
     /// Locks the node of a level that takes a slice, and tells whether it was reached from its left sibling; `None` if
     /// there is no such level below `root`, or others have removed the node meanwhile.
     pub(super) fn lock_taking(
         &self,
-        layer: &Layer,
         root: Link,
         slice: u64,
         level: u8,
@@ -247,7 +255,7 @@ impl<'a, M: Media> Writer<'a, M> {
             while let Some(right) = self.right_of(node, slice)? {
                 (node, came_right) = (right, true);
             }
-            let Ok(locked) = self.lock_another(layer, node)? else {
+            let Ok(locked) = self.lock(node)? else {
                 return Ok(None);
             };
             if node.right(self.heap, slice)?.is_none() {

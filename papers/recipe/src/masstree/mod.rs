@@ -60,7 +60,7 @@ mod write;
 use art::damaged;
 use heap::{Access, Error, Heap, Trace};
 use index::{Action, Bulk, Direction, Edit, Faults, Guard, OnHeap, Parts, Value, Visit, build_by_writes};
-use locate::Writer;
+use locate::{HeldNodes, Writer};
 use node::Node;
 use pmem::{
     Erased, Fault, Flushed, GenerationLock, Hardware, Link, Media, PSlot, PersistBatch, Tag, persistent,
@@ -197,6 +197,7 @@ impl<M: Media> OnHeap for Masstree<M> {
             heap: &self.heap,
             guard,
             key,
+            held: &HeldNodes::default(),
         };
         writer.edit(edit)
     }

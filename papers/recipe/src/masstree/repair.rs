@@ -19,14 +19,22 @@
 
 use super::locate::{Layer, Writer};
 use super::node::{LINK, NodeRef, descend, kind};
+use art::damaged;
 use heap::Error;
 use pmem::{Fault, LinkAndPersist, Locked, Media, Obsolete};
 
 impl<'a, M: Media> Writer<'a, M> {
     /// Takes a node's lock. Its first holder in a generation mends what a crash has left in the node: from then on, a
     /// node that no other thread has locked has no entry of its sibling.
+    ///
+    /// # Errors
+    ///
+    /// If it is among those that the writer [holds](Writer::holding), for which it would wait for ever.
     #[inline]
     pub(super) fn lock(&self, node: NodeRef<'a>) -> Result<Result<Locked<'a, M>, Obsolete>, Fault> {
+        if self.held.has(node) {
+            return Err(damaged("node above or beside itself", node.link));
+        }
         let Ok(mut locked) = node.node.lock.lock(self.media(), self.heap.generation()) else {
             return Ok(Err(Obsolete));
         };

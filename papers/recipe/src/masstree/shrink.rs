@@ -28,10 +28,10 @@ impl<'a, M: Media> Writer<'a, M> {
     ) -> Result<Option<LockedNode<'a, M>>, Error> {
         let media = self.media();
         let low = border.node.low(media);
-        let mut chain = vec![border];
+        let mut chain = vec![(self.holding(border.node), border)];
         let mut parent = None;
         let mut tries = Tries::default();
-        while let Some(top) = chain.last() {
+        while let Some((_, top)) = chain.last() {
             let Some(root) = self.root_of(layer)? else {
                 return Ok(None);
             };
@@ -39,9 +39,7 @@ impl<'a, M: Media> Writer<'a, M> {
             if level_of(root) < level {
                 break;
             }
-            let node = top.node;
-            let above = layer.holding(node, |layer| self.lock_taking(layer, root, low, level))?;
-            let Some((above, _)) = above else {
+            let Some((above, _)) = self.lock_taking(root, low, level)? else {
                 self.lost(&mut tries)?;
                 continue;
             };
@@ -66,10 +64,10 @@ impl<'a, M: Media> Writer<'a, M> {
             if order.len() > 1 {
                 return Ok(None);
             }
-            chain.push(above);
+            chain.push((self.holding(above.node), above));
         }
         // (2)
-        while let Some(LockedNode { node, locked }) = chain.pop() {
+        while let Some((_held, LockedNode { node, locked })) = chain.pop() {
             let Some(left) = self.lock_left(layer, node)? else {
                 return Ok(None);
             };

@@ -35,7 +35,9 @@ impl<'a, M: Media> Writer<'a, M> {
         let sibling = self.split(border.node, order, ascends)?;
         // The split has succeeded, even if this has not: the next writer that comes to the sibling from the left puts
         // the separator in.
+        let held = self.holding(border.node);
         let _ = self.link_up(layer, sibling.node);
+        drop(held);
         let to_the_right = slice >= sibling.node.low(media);
         Ok(if to_the_right { sibling } else { border })
     }
@@ -108,10 +110,7 @@ impl<'a, M: Media> Writer<'a, M> {
     /// Step (3), for a node whose lock the caller holds: the parent gets its separator, or the layer a new root.
     /// Without a further split 2 write-backs, 2 fences.
     pub(super) fn link_up(&self, layer: &mut Layer, node: NodeRef<'a>) -> Result<(), Error> {
-        layer.holding(node, |layer| self.link_held(layer, node))
-    }
-
-    fn link_held(&self, layer: &mut Layer, node: NodeRef<'a>) -> Result<(), Error> {
+        let _held = self.holding(node);
         let media = self.media();
         let low = node.low(media);
         let mut tries = Tries::default();
@@ -123,7 +122,7 @@ impl<'a, M: Media> Writer<'a, M> {
                 if self.raise(layer, node)? {
                     return Ok(());
                 }
-            } else if let Some((parent, came_right)) = self.lock_taking(layer, root, low, node.level() + 1)? {
+            } else if let Some((parent, came_right)) = self.lock_taking(root, low, node.level() + 1)? {
                 if came_right {
                     self.see_to_separator(layer, parent.node)?;
                 }

@@ -47,7 +47,9 @@ impl<'a, M: Media> Writer<'a, M> {
         if !self.root_of(layer)?.is_some_and(|root| node.is(root)) {
             return Ok(None);
         }
-        let above = layer.holding(node, |layer| self.lock_above(layer))?;
+        let held = self.holding(node);
+        let above = self.lock_above(layer)?;
+        drop(held);
         let Some(above) = above.filter(|above| node.is(above.root)) else {
             return Ok(None);
         };
@@ -114,7 +116,9 @@ impl<'a, M: Media> Writer<'a, M> {
         if order.len() != 1 || !node.node.next.load(media).is_null() {
             return Ok(false);
         }
-        let above = layer.holding(node, |layer| self.lock_above(layer))?;
+        let held = self.holding(node);
+        let above = self.lock_above(layer)?;
+        drop(held);
         let Some(above) = above.filter(|above| node.is(above.root)) else {
             return Ok(false);
         };
