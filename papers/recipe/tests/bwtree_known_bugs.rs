@@ -194,10 +194,16 @@ fn is_sound(store: &Store<Small<Stepping>>, model: &Entries, at: &str) {
     }
     drop(guard);
     let faults = store.index().check().expect("no error");
-    assert_eq!((faults.found, faults.keys), (Vec::new(), model.len() as u64), "{at}");
+    assert_eq!(
+        (faults.found, faults.keys),
+        (Vec::new(), model.len() as u64),
+        "{at}"
+    );
     let heap = store.index().heap();
     let used = settled(heap).objects;
-    let audit = heap.audit(&vec![Small::<Stepping>::tracer()], 1).expect("an audit");
+    let audit = heap
+        .audit(&vec![Small::<Stepping>::tracer()], 1)
+        .expect("an audit");
     assert!(audit.is_clean(), "{at}: {audit:?}");
     assert_eq!(audit.reachable, used, "{at}");
 }
@@ -225,7 +231,9 @@ fn writes_beside_the_lowering_of_a_root_count() {
                     }
                 }
             };
-            with_hook(hook, || assert!(store.index().remove(&key(last)).expect("no error")));
+            with_hook(hook, || {
+                assert!(store.index().remove(&key(last)).expect("no error"))
+            });
             if left.get() > 0 {
                 break;
             }
@@ -295,12 +303,19 @@ fn a_root_that_has_changed_is_not_lowered() {
     let first = at_stores[at_stores.len() - 5];
     // The removal that takes the new leaf away is the longest one.
     grow_and_shrink(index, 0);
-    let removals = MORE.rev().map(|number| loads_at_stores(|| assert!(index.remove(&key(number)).expect("no error"))));
+    let removals = MORE
+        .rev()
+        .map(|number| loads_at_stores(|| assert!(index.remove(&key(number)).expect("no error"))));
     let removals: Vec<_> = removals.collect();
-    let (before, (at_stores, _)) =
-        removals.iter().enumerate().max_by_key(|(_, (at_stores, _))| at_stores.len()).expect("some");
+    let (before, (at_stores, _)) = removals
+        .iter()
+        .enumerate()
+        .max_by_key(|(_, (at_stores, _))| at_stores.len())
+        .expect("some");
     let mut met = 0;
-    for (load, stores) in (first..=loads).flat_map(|load| (1..=at_stores.len()).map(move |stores| (load, stores))) {
+    for (load, stores) in
+        (first..=loads).flat_map(|load| (1..=at_stores.len()).map(move |stores| (load, stores)))
+    {
         let (store, mut model) = about_to_lower(last);
         let index = store.index();
         let ((stops, stopped), (goes, may_go), (ends, ended)) = (channel(), channel(), channel());
@@ -310,7 +325,9 @@ fn a_root_that_has_changed_is_not_lowered() {
                     stops.send(()).expect("it is waited for");
                     may_go.recv().expect("it goes on");
                 };
-                stopped_at(Step::Load, load, then, || assert!(index.remove(&key(last)).expect("no error")));
+                stopped_at(Step::Load, load, then, || {
+                    assert!(index.remove(&key(last)).expect("no error"))
+                });
                 // The other may have made fewer stores.
                 let _ = ends.send(());
             });
@@ -325,7 +342,9 @@ fn a_root_that_has_changed_is_not_lowered() {
                 ended.recv().expect("it ends");
             };
             let number = MORE.rev().nth(before).expect("one of them");
-            stopped_at(Step::Store, stores, then, || assert!(index.remove(&key(number)).expect("no error")));
+            stopped_at(Step::Store, stores, then, || {
+                assert!(index.remove(&key(number)).expect("no error"))
+            });
             let _ = goes.send(());
         });
         model.remove(&key(last));

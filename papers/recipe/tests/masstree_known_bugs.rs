@@ -270,7 +270,9 @@ fn node_links(index: &Masstree<Hardware>) -> Vec<(usize, u64)> {
     let (mut links, mut stack, mut children) = (Vec::new(), vec![root], Vec::new());
     while let Some(link) = stack.pop() {
         let at = link.offset().expect("not null");
-        let len = Masstree::<Hardware>::tracer().trace(heap, link, &mut children).expect("sound") as usize;
+        let len = Masstree::<Hardware>::tracer()
+            .trace(heap, link, &mut children)
+            .expect("sound") as usize;
         for (i, word) in heap.bytes(at, len).expect("inside").chunks(8).enumerate() {
             let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
             if children.iter().any(|child| child.bits() == word) {
@@ -298,7 +300,9 @@ fn no_writer_waits_for_itself() {
     let links = node_links(store.index());
     assert!(links.len() > 5, "{links:?}");
     let image = std::fs::read(store.close().path().join("pool")).expect("read");
-    let pairs = links.iter().flat_map(|one| links.iter().map(move |other| (one, other)));
+    let pairs = links
+        .iter()
+        .flat_map(|one| links.iter().map(move |other| (one, other)));
     for (&(at, old), &(_, new)) in pairs.filter(|(one, other)| one.1 != other.1) {
         let folder = index::conformance::folder();
         let mut image = image.clone();

@@ -100,7 +100,9 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             };
             let action = edit.decide(current.as_deref());
             let done = match (action, pair) {
-                (Action::Put, old) => self.put(page, (key, edit.value()), old.map(|(pair, _)| pair), spare)?,
+                (Action::Put, old) => {
+                    self.put(page, (key, edit.value()), old.map(|(pair, _)| pair), spare)?
+                }
                 (Action::Remove, Some((pair, position))) => self.remove(page, pair, position)?,
                 (Action::Keep | Action::Remove, _) => return Ok(Action::Keep),
             };
@@ -194,12 +196,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
 
     /// Removes the pair at this position of the chain; [`Missed`] if another writer was faster. 1 write-back, 1 fence, and
     /// as many where the pair that was removed before is to be flagged first.
-    fn remove(
-        &self,
-        page: Page<'a>,
-        pair: PairWords,
-        position: u16,
-    ) -> Result<Result<(), Missed>, Error> {
+    fn remove(&self, page: Page<'a>, pair: PairWords, position: u16) -> Result<Result<(), Missed>, Error> {
         let media = self.media();
         if kind(page.head) == Kind::Frozen {
             self.help(page)?;
