@@ -27,6 +27,7 @@
 //!    what a crash has left.
 
 use crate::db::Maps;
+use crate::disk::delta::last_statements;
 use crate::disk::manifest::{Manifest, MapRuns, Run};
 use crate::disk::replay::index_kind;
 use crate::disk::run::RunWriter;
@@ -35,8 +36,7 @@ use crate::files_error::FilesError;
 use crate::report::Checkpoint;
 use crate::{Error, Media};
 use index::{Direction, Index};
-use log::{Change, Disk, Log, Lsn};
-use std::collections::{BTreeMap, HashMap};
+use log::{Disk, Log, Lsn};
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -64,40 +64,6 @@ impl AtHand {
         self.from.store(manifest.from, SeqCst);
         let full = manifest.runs().filter(|run| run.level == 0);
         self.full_bytes.store(full.map(|run| run.bytes).sum(), SeqCst);
-    }
-}
-
-/// The log's statements about a map.
-#[derive(Default)]
-struct MapDelta {
-    /// Its index, if it was made.
-    made: Option<String>,
-    /// Whether the map's earlier content is gone.
-    dropped: bool,
-    entries: HashMap<Vec<u8>, Option<Vec<u8>>>,
-}
-
-/// A log record's statement about a map.
-enum Statement<'r> {
-    Key(&'r [u8], Option<&'r [u8]>),
-    Made(&'r str),
-    Dropped,
-}
-
-impl MapDelta {
-    fn take(&mut self, statement: Statement<'_>) {
-        match statement {
-            Statement::Key(key, value) => {
-                self.entries.insert(key.to_vec(), value.map(<[u8]>::to_vec));
-            }
-            Statement::Made(index) => self.made = Some(index.to_owned()),
-            Statement::Dropped => {
-                *self = MapDelta {
-                    dropped: true,
-                    ..MapDelta::default()
-                };
-            }
-        }
     }
 }
 
@@ -267,7 +233,7 @@ impl<D: Disk> Checkpoints<D> {
     /// Writes the log's changes since the last checkpoint into a new level.
     fn delta<M: Media>(&self, maps: &Maps<M>, new: &mut Manifest) -> Result<(), Error> {
         let until = maps.end_at_rest(&self.log)?;
-        let deltas = self.read_log(Lsn(new.from), until)?;
+        let deltas = last_statements(&self.log, Lsn(new.from), until)?;
         for (name, delta) in deltas {
             let old = new.maps.iter().position(|map| map.name == name);
             let mut map = old.map(|at| new.maps.remove(at));
@@ -303,30 +269,6 @@ impl<D: Disk> Checkpoints<D> {
         }
         (new.from, new.until) = (until.0, until.0);
         Ok(())
-    }
-
-    /// The last statement of each key between two positions, by maps.
-    fn read_log(&self, from: Lsn, until: Lsn) -> Result<BTreeMap<String, MapDelta>, FilesError> {
-        let mut deltas = BTreeMap::<String, MapDelta>::new();
-        let mut scan = self.log.scan(from..until)?;
-        while let Some(record) = scan.next()? {
-            for change in record.changes {
-                let (map, statement) = match change {
-                    Change::Put { map, key, value } => (map, Statement::Key(key, Some(value))),
-                    Change::Remove { map, key } => (map, Statement::Key(key, None)),
-                    Change::MapMade { map, index, .. } => (map, Statement::Made(index)),
-                    Change::MapDropped { map } => (map, Statement::Dropped),
-                    _ => {
-                        return Err(FilesError::damaged(
-                            "log",
-                            "a change that this program does not know",
-                        ));
-                    }
-                };
-                deltas.entry(map.to_owned()).or_default().take(statement);
-            }
-        }
-        Ok(deltas)
     }
 }
 

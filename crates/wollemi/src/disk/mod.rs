@@ -22,10 +22,11 @@
 //! | `opening`    | which of all this an opening does                              |
 //! | `checkpoint` | taking checkpoints; `manifest`, `run`: their files; `sizes`     |
 //! | `rebuild`    | a new pool of a checkpoint and the log; `merged`: a map's runs |
-//! | `replay`     | the log's changes over the maps                                |
+//! | `replay`     | the log's changes over the maps; `delta`: what they come to    |
 //! | `keeper`     | the thread that takes checkpoints when they are due            |
 
 pub mod checkpoint;
+mod delta;
 pub mod keeper;
 pub mod manifest;
 pub mod merged;

@@ -1,6 +1,9 @@
 //! What is there after a kill, and after a loss of power.
 
 use crate::{Place, entries};
+use heap::MayBeFull;
+use pmem::pool::LastShutdown;
+use pmem::{Hardware, Pool, PoolOptions};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wollemi::{Db, Durability, Error, IndexKind};
@@ -129,6 +132,71 @@ fn a_full_log_is_checkpointed() -> Result<(), Error> {
     assert_eq!(left.map("m")?.count()?, 10);
     assert_eq!(left.map("m")?.get(9u32.to_be_bytes())?, Some(value));
     Ok(())
+}
+
+/// An opening that fails does not close the pool as one that is whole: it may have what the log does not have durably, and
+/// would count after a loss of power.
+#[test]
+fn an_opening_that_fails_closes_nothing() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open()?;
+    db.map("m")?.upsert("key", "value")?;
+    let left = place.kill();
+    let manifest = left.files().join("manifest");
+    let bytes = std::fs::read(&manifest).expect("there");
+    std::fs::remove_file(&manifest).expect("removed");
+    assert!(left.open().is_err());
+    let options = PoolOptions {
+        read_only: true,
+        ..PoolOptions::default()
+    };
+    let pool = Pool::open(&left.path, &options, Hardware::detect()).expect("a pool");
+    assert_eq!(pool.last_shutdown(), LastShutdown::ProcessCrash);
+    drop(pool);
+    std::fs::write(&manifest, bytes).expect("written");
+    assert_eq!(left.open()?.map("m")?.get("key")?, Some(b"value".to_vec()));
+    Ok(())
+}
+
+/// A pool that is full, since values go for others to come, opens after a kill and after a loss of power: what was there in
+/// between need not find room beside what is there now.
+#[test]
+fn a_full_pool_opens_again() -> Result<(), Error> {
+    const VALUE: usize = 300 << 10;
+    let options = || crate::options().max_size(4 << 20);
+    let place = Place::new();
+    let db = options().open(&place.path)?;
+    let (map, mut held) = (db.map("m")?, Truth::new());
+    let mut put = |number: u8, oldest: &mut u8| {
+        let (key, value) = (vec![number], vec![number; VALUE]);
+        while !written(map.upsert(&key, &value))? {
+            assert!(map.remove([*oldest])?);
+            held.remove(&[*oldest][..]);
+            *oldest += 1;
+        }
+        held.insert(key, value);
+        Ok::<_, Error>(())
+    };
+    let mut oldest = 0;
+    for number in 0..40 {
+        put(number, &mut oldest)?;
+    }
+    assert!((20..36).contains(&oldest), "{oldest} have gone");
+    for left in [place.kill(), place.cut()] {
+        let db = options().open(&left.path)?;
+        assert_eq!(entries(&db, "m"), truth(&held));
+        let check = db.check()?;
+        assert!(check.is_clean(), "{check:?}");
+    }
+    Ok(())
+}
+
+/// Whether there was room.
+fn written(done: Result<(), Error>) -> Result<bool, Error> {
+    match done {
+        Err(error) if error.is_full() => Ok(false),
+        done => done.map(|()| true),
+    }
 }
 
 /// Several threads write while checkpoints are taken; their acknowledged writes are there afterwards.
