@@ -37,6 +37,10 @@ impl<M: Media> Db<M> {
     /// Until then others find no map of this name, and cannot make one. A snapshot that was taken before shows the map
     /// empty.
     ///
+    /// Not so at level [`Disk`](crate::Level::Disk), where the log is to have the pairs: the map is made first, and the pairs
+    /// are written one by one. All are durable when this returns; others see the map meanwhile, and a crash leaves those that
+    /// had been written.
+    ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;
     /// let squares = db.build_map("squares", (0..1000u64).map(|i| (i.to_be_bytes(), (i * i).to_le_bytes())))?;
