@@ -225,7 +225,7 @@ fn writes_beside_the_lowering_of_a_root_count() {
                     count.set(count.get() - 1);
                     if count.get() == 0 {
                         match value {
-                            Some(value) => _ = other.index().upsert(&key(number), value).expect("room"),
+                            Some(value) => other.index().upsert(&key(number), value).expect("room"),
                             None => assert!(other.index().remove(&key(number)).expect("no error")),
                         }
                     }
