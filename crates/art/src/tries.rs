@@ -36,8 +36,8 @@ impl Tries {
     const MAX_LOST: u32 = 20_000;
 
     /// Waits before the next try; `false` if there should be none. A holder is waited for however long it takes: it may
-    /// be off its processor for as long as the system likes. And where there are no locks, other writers may be faster again
-    /// and again.
+    /// be off its processor for as long as the system likes. And where there are no locks, other writers may be faster
+    /// again and again.
     pub fn go_on<M: Media>(&mut self, missed: Missed, media: &M) -> bool {
         self.turn = self.turn.saturating_add(1);
         media.wait(self.turn);

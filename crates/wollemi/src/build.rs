@@ -37,9 +37,9 @@ impl<M: Media> Db<M> {
     /// Until then others find no map of this name, and cannot make one. A snapshot that was taken before shows the map
     /// empty.
     ///
-    /// Not so at level [`Disk`](crate::Level::Disk), where the log is to have the pairs: the map is made first, and the pairs
-    /// are written one by one. All are durable when this returns; others see the map meanwhile, and a crash leaves those that
-    /// had been written.
+    /// Not so at level [`Disk`](crate::Level::Disk), where the log is to have the pairs: the map is made first, and the
+    /// pairs are written one by one. All are durable when this returns; others see the map meanwhile, and a crash
+    /// leaves those that had been written.
     ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;

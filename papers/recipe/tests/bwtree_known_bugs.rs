@@ -208,8 +208,8 @@ fn is_sound(store: &Store<Small<Stepping>>, model: &Entries, at: &str) {
     assert_eq!(audit.reachable, used, "{at}");
 }
 
-/// What others do to the only leaf below a root that goes counts, at whichever load of the lowering they come: the leaf is
-/// not changed any more once its new cell has been written.
+/// What others do to the only leaf below a root that goes counts, at whichever load of the lowering they come: the leaf
+/// is not changed any more once its new cell has been written.
 #[test]
 fn writes_beside_the_lowering_of_a_root_count() {
     let last = lowers_root();
@@ -290,9 +290,9 @@ fn grow_and_shrink(index: &Small<Stepping>, removals: usize) {
     }
 }
 
-/// A root that has one child left is lowered only if it is still what it was when the child was looked at. A thread is about
-/// to look; another lets the child split, removes the new leaf, and stops before it looks after the root. Whichever thread goes
-/// on first, nothing of the root is given back twice.
+/// A root that has one child left is lowered only if it is still what it was when the child was looked at. A thread is
+/// about to look; another lets the child split, removes the new leaf, and stops before it looks after the root.
+/// Whichever thread goes on first, nothing of the root is given back twice.
 #[test]
 fn a_root_that_has_changed_is_not_lowered() {
     let last = lowers_root();
@@ -356,8 +356,8 @@ fn a_root_that_has_changed_is_not_lowered() {
     assert!(met > 100, "{met} pairs of steps");
 }
 
-/// A writer that others overtake whenever it is about to publish begins anew each time, and is told neither of damage nor of
-/// a full pool: it makes the record of its pair once.
+/// A writer that others overtake whenever it is about to publish begins anew each time, and is told neither of damage
+/// nor of a full pool: it makes the record of its pair once.
 #[test]
 fn a_writer_that_is_overtaken_again_and_again_gets_through() {
     const TIMES: u64 = 25_000;

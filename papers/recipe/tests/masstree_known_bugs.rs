@@ -285,8 +285,8 @@ fn node_links(index: &Masstree<Hardware>) -> Vec<(usize, u64)> {
     links
 }
 
-/// No writer waits for a lock that it holds itself, wherever a link to a node leads: to the border that it is in, say, as
-/// if that were the root of a layer below it.
+/// No writer waits for a lock that it holds itself, wherever a link to a node leads: to the border that it is in, say,
+/// as if that were the root of a layer below it.
 #[test]
 fn no_writer_waits_for_itself() {
     // Three borders and their root; then a layer below one of them.

@@ -1,7 +1,7 @@
 //! Replaying the log over the maps.
 //!
-//! Change by change, the maps go through what they held in between; in a pool that is nearly full there may be no room for
-//! that beside what they have held since. There only what each key held at the end is made so, removals first.
+//! Change by change, the maps go through what they held in between; in a pool that is nearly full there may be no room
+//! for that beside what they have held since. There only what each key held at the end is made so, removals first.
 
 use crate::disk::delta::{MapDelta, last_statements};
 use crate::disk::rebuild::{Progress, STRIDE};
@@ -102,8 +102,8 @@ impl Edit for UnlessHeld<'_> {
 struct Replay<'s, M: Media> {
     store: &'s Store<M>,
     maps: HashMap<String, Arc<dyn MapIndex>>,
-    /// Maps that the log changes and that are not there: it drops them further on, and the pool, or the checkpoint, was past
-    /// that already.
+    /// Maps that the log changes and that are not there: it drops them further on, and the pool, or the checkpoint, was
+    /// past that already.
     gone: HashSet<String>,
     changes: u64,
 }

@@ -134,8 +134,8 @@ fn a_full_log_is_checkpointed() -> Result<(), Error> {
     Ok(())
 }
 
-/// An opening that fails does not close the pool as one that is whole: it may have what the log does not have durably, and
-/// would count after a loss of power.
+/// An opening that fails does not close the pool as one that is whole: it may have what the log does not have durably,
+/// and would count after a loss of power.
 #[test]
 fn an_opening_that_fails_closes_nothing() -> Result<(), Error> {
     let place = Place::new();
@@ -158,8 +158,8 @@ fn an_opening_that_fails_closes_nothing() -> Result<(), Error> {
     Ok(())
 }
 
-/// A pool that is full, since values go for others to come, opens after a kill and after a loss of power: what was there in
-/// between need not find room beside what is there now.
+/// A pool that is full, since values go for others to come, opens after a kill and after a loss of power: what was
+/// there in between need not find room beside what is there now.
 #[test]
 fn a_full_pool_opens_again() -> Result<(), Error> {
     const VALUE: usize = 300 << 10;

@@ -34,9 +34,9 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         }
     }
 
-    /// Makes the only child of the root, which is a base alone, the root: freezes the child, with a cell in the mark that takes
-    /// its place. (Were it its own cell that the root's link leads to again, a writer that raises the root could be misled.)
-    /// Returns whether to look at the node again.
+    /// Makes the only child of the root, which is a base alone, the root: freezes the child, with a cell in the mark
+    /// that takes its place. (Were it its own cell that the root's link leads to again, a writer that raises the root
+    /// could be misled.) Returns whether to look at the node again.
     pub(super) fn lower(&self, page: Page<'a>) -> Result<bool, Error> {
         let media = self.media();
         // If it is the root, it stays: while it has one child that has not changed.
@@ -58,8 +58,8 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             self.consolidate(child)?;
             return Ok(true);
         }
-        // Looked at after the child: if that is frozen as it was then, it was alone all the while, and is from now on. So the
-        // root, whose chain is a base alone, does not change either, and goes with that base.
+        // Looked at after the child: if that is frozen as it was then, it was alone all the while, and is from now on.
+        // So the root, whose chain is a base alone, does not change either, and goes with that base.
         if page.slot.load(media) != page.head {
             return Ok(true);
         }
@@ -210,8 +210,8 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         }
     }
 
-    /// The third step of a removal: the parent forgets the separator. If the parent begins with it, the parent is removed
-    /// first, which makes it one within a node.
+    /// The third step of a removal: the parent forgets the separator. If the parent begins with it, the parent is
+    /// removed first, which makes it one within a node.
     pub(super) fn end_merge(&self, page: Page<'a>, mark: RangeRef<'a>) -> Result<(), Error> {
         let media = self.media();
         let mut tries = Tries::default();

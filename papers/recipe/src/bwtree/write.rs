@@ -2,11 +2,11 @@
 //!
 //! 1. Find the key's leaf, without locks.
 //! 2. Let the edit decide, given the pair that the chain has.
-//! 3. *Put*: end what modification is under way in the leaf (`help`). The delta, and its record, become durable; then one
-//!    compare-and-swap of the head commits (Condition #1). *Remove*: one compare-and-swap of the head names the pair, so
-//!    that it needs no memory.
-//! 4. A head that has changed meanwhile starts the edit anew. A record that was made for it serves again, so that a writer of
-//!    long values needs the head to stay for no longer than others do.
+//! 3. *Put*: end what modification is under way in the leaf (`help`). The delta, and its record, become durable; then
+//!    one compare-and-swap of the head commits (Condition #1). *Remove*: one compare-and-swap of the head names the
+//!    pair, so that it needs no memory.
+//! 4. A head that has changed meanwhile starts the edit anew. A record that was made for it serves again, so that a
+//!    writer of long values needs the head to stay for no longer than others do.
 //! 5. A chain that has become long, or holds much that does not count, is replaced (`consolidate`).
 
 use super::aim::Aim;
@@ -194,8 +194,8 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         Ok(Ok(()))
     }
 
-    /// Removes the pair at this position of the chain; [`Missed`] if another writer was faster. 1 write-back, 1 fence, and
-    /// as many where the pair that was removed before is to be flagged first.
+    /// Removes the pair at this position of the chain; [`Missed`] if another writer was faster. 1 write-back, 1 fence,
+    /// and as many where the pair that was removed before is to be flagged first.
     fn remove(&self, page: Page<'a>, pair: PairWords, position: u16) -> Result<Result<(), Missed>, Error> {
         let media = self.media();
         if kind(page.head) == Kind::Frozen {
