@@ -1,0 +1,25 @@
+package io.github.wollemi.cassandra;
+
+import java.util.Iterator;
+import org.apache.cassandra.db.partitions.Partition;
+
+/**
+ * How many partitions there are.
+ *
+ * @param partitions their number
+ * @param keyBytes the length of all their keys together
+ */
+record Census(long partitions, long keyBytes) {
+    static Census of(Iterator<? extends Partition> partitions) {
+        long count = 0;
+        long bytes = 0;
+        for (; partitions.hasNext(); count++) {
+            bytes += partitions.next().partitionKey().getKeyLength();
+        }
+        return new Census(count, bytes);
+    }
+
+    Census and(Census other) {
+        return new Census(partitions + other.partitions, keyBytes + other.keyBytes);
+    }
+}

@@ -1,0 +1,87 @@
+package io.github.wollemi.cassandra;
+
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import org.apache.cassandra.db.BufferDecoratedKey;
+import org.apache.cassandra.db.ClusteringComparator;
+import org.apache.cassandra.db.ClusteringPrefix;
+import org.apache.cassandra.db.DecoratedKey;
+import org.apache.cassandra.db.PartitionPosition;
+import org.apache.cassandra.dht.IPartitioner;
+import org.apache.cassandra.utils.bytecomparable.ByteComparable;
+import org.apache.cassandra.utils.bytecomparable.ByteSourceInverse;
+
+/**
+ * The keys of a pool.
+ *
+ * <p>A partition's keys begin with its token and key in Cassandra's byte-comparable form, which is the prefix of no other
+ * partition's. Behind it comes {@link #DELETION}, {@link #STATIC}, or a row's clustering in that form, whose first byte is
+ * above these two and below {@link #BEHIND}. So the order of the keys' bytes is the order in which Cassandra reads: by
+ * partitions, and in each the deletions, the static row, the rows.
+ */
+final class Keys {
+    /** The version of the byte-comparable form. Pools depend on it. */
+    static final ByteComparable.Version VERSION = ByteComparable.Version.OSS50;
+
+    /** Follows the partition's bytes in the key of its deletion and range deletions. */
+    static final byte DELETION = 0;
+    /** Follows the partition's bytes in the key of its static row. */
+    static final byte STATIC = 1;
+    /** Above every byte that can follow the partition's. */
+    private static final byte BEHIND = (byte) 0xff;
+
+    private Keys() {}
+
+    /** The bytes with which all keys of a partition begin. */
+    static byte[] partition(DecoratedKey key) {
+        return ByteSourceInverse.readBytes(key.asComparableBytes(VERSION));
+    }
+
+    static byte[] deletion(byte[] partition) {
+        return with(partition, DELETION);
+    }
+
+    static byte[] statics(byte[] partition) {
+        return with(partition, STATIC);
+    }
+
+    /** A bound above all keys of a partition and below those of the next. */
+    static byte[] behind(byte[] partition) {
+        return with(partition, BEHIND);
+    }
+
+    /** The key of a row, or a bound between rows. */
+    static byte[] row(byte[] partition, ClusteringComparator comparator, ClusteringPrefix<?> clustering) {
+        byte[] behind = ByteSourceInverse.readBytes(comparator.asByteComparable(clustering).asComparableBytes(VERSION));
+        byte[] key = Arrays.copyOf(partition, partition.length + behind.length);
+        System.arraycopy(behind, 0, key, partition.length, behind.length);
+        return key;
+    }
+
+    /** A lower bound of the partitions from a position on. */
+    static byte[] lower(PartitionPosition position, boolean inclusive) {
+        byte[] bytes = ByteSourceInverse.readBytes(position.asComparableBytes(VERSION));
+        return inclusive || !(position instanceof DecoratedKey) ? bytes : with(bytes, BEHIND);
+    }
+
+    /** An upper bound of the partitions up to a position. */
+    static byte[] upper(PartitionPosition position, boolean inclusive) {
+        return lower(position, !inclusive);
+    }
+
+    /** The partition that a key belongs to. */
+    static DecoratedKey decorated(byte[] key, IPartitioner partitioner) {
+        return BufferDecoratedKey.fromByteComparable(ByteComparable.fixedLength(key), VERSION, partitioner);
+    }
+
+    /** Whether a key belongs to a partition. */
+    static boolean belongs(ByteBuffer key, byte[] partition) {
+        return key.remaining() > partition.length && key.mismatch(ByteBuffer.wrap(partition)) == partition.length;
+    }
+
+    private static byte[] with(byte[] bytes, byte last) {
+        byte[] longer = Arrays.copyOf(bytes, bytes.length + 1);
+        longer[bytes.length] = last;
+        return longer;
+    }
+}

@@ -1,0 +1,52 @@
+package io.github.wollemi.cassandra;
+
+import java.nio.ByteBuffer;
+import org.apache.cassandra.db.DeletionInfo;
+import org.apache.cassandra.db.memtable.Memtable;
+import org.apache.cassandra.db.partitions.PartitionUpdate;
+import org.apache.cassandra.db.rows.EncodingStats;
+
+/**
+ * What a pool says of all that is in it: the smallest timestamps, and whether any partition has deletions.
+ *
+ * <p>The pool's own is durable before anything that it would not be true of, so it may say too little and never too much.
+ *
+ * @param timestamp the smallest timestamp
+ * @param localDeletionTime the smallest local deletion time
+ * @param stats what an SSTable of it begins with
+ * @param deletions whether there may be partition or range deletions
+ */
+record Minima(long timestamp, long localDeletionTime, EncodingStats stats, boolean deletions) {
+    static final Minima NONE = new Minima(Long.MAX_VALUE, Long.MAX_VALUE, EncodingStats.NO_STATS, false);
+
+    /** This and an update; this itself if the update changes nothing. */
+    Minima and(PartitionUpdate update) {
+        EncodingStats other = update.stats();
+        DeletionInfo deletion = update.deletionInfo();
+        Minima both = new Minima(
+                Math.min(timestamp, other.minTimestamp),
+                Math.min(localDeletionTime, other.minLocalDeletionTime),
+                stats.mergeWith(other),
+                deletions || !deletion.isLive());
+        return both.equals(this) ? this : both;
+    }
+
+    byte[] bytes() {
+        return ByteBuffer.allocate(4 * Long.BYTES + Integer.BYTES + 1)
+                .putLong(timestamp).putLong(localDeletionTime)
+                .putLong(stats.minTimestamp).putLong(stats.minLocalDeletionTime).putInt(stats.minTTL)
+                .put((byte) (deletions ? 1 : 0))
+                .array();
+    }
+
+    static Minima of(byte[] bytes) {
+        ByteBuffer in = ByteBuffer.wrap(bytes);
+        return new Minima(in.getLong(), in.getLong(), new EncodingStats(in.getLong(), in.getLong(), in.getInt()),
+                in.get() == 1);
+    }
+
+    /** The smallest timestamp as a memtable reports it. */
+    long reported() {
+        return timestamp == EncodingStats.NO_STATS.minTimestamp ? Memtable.NO_MIN_TIMESTAMP : timestamp;
+    }
+}

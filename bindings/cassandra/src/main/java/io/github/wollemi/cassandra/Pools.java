@@ -1,0 +1,206 @@
+package io.github.wollemi.cassandra;
+
+import io.github.wollemi.Level;
+import io.github.wollemi.WollemiException;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.channels.FileChannel;
+import java.nio.file.FileVisitResult;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.SimpleFileVisitor;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.apache.cassandra.schema.TableMetadataRef;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The pools of one table, in a folder of their own.
+ *
+ * <p>A pool is {@code NUMBER.pool}, and what the library keeps beside it begins with that name. Numbers rise and are not used
+ * twice by a process. The file {@code NUMBER.dead} says that all of the pool is in SSTables, or was truncated or dropped: it
+ * is durable before any of the pool's files goes, and goes last.
+ */
+final class Pools {
+    private static final Logger LOGGER = LoggerFactory.getLogger(Pools.class);
+    private static final Pattern NAME = Pattern.compile("(\\d+)\\.(pool|dead)(\\..*)?");
+    /** By folder, so that what a process has created it does not take for what another one has left. */
+    private static final Map<Path, Pools> ALL = new ConcurrentHashMap<>();
+
+    private final Path folder;
+    private boolean searched;
+    private long last;
+
+    private Pools(Path folder) {
+        this.folder = folder;
+    }
+
+    static Pools of(Settings settings, TableMetadataRef metadata) {
+        // A table and its indexes have the same id.
+        String table = metadata.name + "-" + metadata.get().id.toHexString();
+        return ALL.computeIfAbsent(settings.directory().resolve(metadata.keyspace).resolve(table), Pools::new);
+    }
+
+    /** Creates a pool. */
+    synchronized Pool create(Settings settings, TableMetadataRef metadata) {
+        Path path = path(++last, "pool");
+        try {
+            Files.createDirectories(folder);
+            return Pool.open(path, settings, metadata);
+        } catch (IOException failed) {
+            throw new MemtableFailure("the folder of the memtable pools of " + metadata + " cannot be created: " + failed,
+                    failed);
+        } catch (WollemiException failed) {
+            throw new MemtableFailure("the memtable pool " + path + " cannot be created: " + failed.getMessage(), failed);
+        }
+    }
+
+    /** Opens the pools that an earlier process has left, the oldest first; later calls find none. */
+    synchronized List<Pool> adopt(Settings settings, TableMetadataRef metadata, long truncatedAt) {
+        List<Pool> adopted = new ArrayList<>();
+        if (searched) {
+            return adopted;
+        }
+        searched = true;
+        try {
+            for (long number : left()) {
+                last = number;
+                Pool pool = adopt(number, settings, metadata);
+                if (pool != null && pool.switchedOut() <= truncatedAt) {
+                    pool.close();
+                    retire(path(number, "pool"));
+                    remove(path(number, "pool"));
+                } else if (pool != null) {
+                    adopted.add(pool);
+                }
+            }
+            return adopted;
+        } catch (RuntimeException failed) {
+            adopted.forEach(Pool::close);
+            // Whoever tries again finds them again.
+            searched = false;
+            throw failed;
+        }
+    }
+
+    private Pool adopt(long number, Settings settings, TableMetadataRef metadata) {
+        Path path = path(number, "pool");
+        if (Files.exists(path(number, "dead"))) {
+            remove(path);
+            return null;
+        }
+        try {
+            Pool pool = Pool.open(path, settings, metadata);
+            LOGGER.info("{}: adopted the memtable pool {} of {} bytes", metadata, path, pool.size());
+            return pool;
+        } catch (WollemiException | IllegalStateException failed) {
+            if (settings.level() == Level.PROCESS && Pool.isLostWithPower(path)) {
+                return lostWithPower(path, settings, metadata, failed);
+            }
+            throw new MemtableFailure("the memtable pool " + path + " of " + metadata + " cannot be adopted: "
+                    + failed.getMessage(), failed);
+        }
+    }
+
+    /** With a commit log it is set aside, since the log has it all. Without one its writes are lost: the node must not start. */
+    private Pool lostWithPower(Path path, Settings settings, TableMetadataRef metadata, RuntimeException failed) {
+        if (settings.durable()) {
+            throw new MemtableFailure("the memtable pool " + path + " of " + metadata + " was open when the machine stopped, "
+                    + "at level 'process', and there is no commit log of it: writes since the last flush are lost. "
+                    + "Move the pool away, start the node, and repair the table", failed);
+        }
+        Path aside = path.resolveSibling(path.getFileName() + ".lost");
+        LOGGER.warn("{}: the memtable pool {} was open when the machine stopped. It becomes {}; the commit log is replayed",
+                metadata, path, aside);
+        try {
+            Files.move(path, aside, StandardCopyOption.REPLACE_EXISTING);
+        } catch (IOException cannot) {
+            throw new UncheckedIOException(cannot);
+        }
+        return null;
+    }
+
+    /** The numbers of all pools that are there in whole or in part. */
+    private List<Long> left() {
+        if (!Files.isDirectory(folder)) {
+            return List.of();
+        }
+        SortedMap<Long, Boolean> numbers = new TreeMap<>();
+        try (Stream<Path> files = Files.list(folder)) {
+            files.forEach(file -> {
+                Matcher name = NAME.matcher(file.getFileName().toString());
+                if (name.matches() && !file.toString().endsWith(".lost")) {
+                    numbers.put(Long.parseLong(name.group(1)), true);
+                }
+            });
+        } catch (IOException failed) {
+            throw new UncheckedIOException(failed);
+        }
+        return List.copyOf(numbers.keySet());
+    }
+
+    /** Says, durably, that a pool is not to be adopted any more. */
+    void retire(Path pool) {
+        try {
+            Files.write(dead(pool), new byte[0]);
+            try (FileChannel directory = FileChannel.open(folder, StandardOpenOption.READ)) {
+                directory.force(true);
+            }
+        } catch (IOException failed) {
+            throw new UncheckedIOException(failed);
+        }
+    }
+
+    /** Removes a pool that is closed and retired. */
+    void remove(Path pool) {
+        String name = pool.getFileName().toString();
+        try {
+            List<Path> files;
+            try (Stream<Path> all = Files.list(folder)) {
+                files = all.filter(file -> file.getFileName().toString().startsWith(name)).toList();
+            }
+            for (Path file : files) {
+                delete(file);
+            }
+            Files.deleteIfExists(dead(pool));
+        } catch (IOException failed) {
+            throw new UncheckedIOException(failed);
+        }
+    }
+
+    private static void delete(Path tree) throws IOException {
+        Files.walkFileTree(tree, new SimpleFileVisitor<>() {
+            @Override
+            public FileVisitResult visitFile(Path file, BasicFileAttributes attributes) throws IOException {
+                Files.deleteIfExists(file);
+                return FileVisitResult.CONTINUE;
+            }
+
+            @Override
+            public FileVisitResult postVisitDirectory(Path directory, IOException failed) throws IOException {
+                Files.deleteIfExists(directory);
+                return FileVisitResult.CONTINUE;
+            }
+        });
+    }
+
+    private Path path(long number, String kind) {
+        return folder.resolve(number + "." + kind);
+    }
+
+    private static Path dead(Path pool) {
+        String name = pool.getFileName().toString();
+        return pool.resolveSibling(name.substring(0, name.length() - "pool".length()) + "dead");
+    }
+}

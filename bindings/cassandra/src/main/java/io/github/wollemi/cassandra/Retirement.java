@@ -1,0 +1,57 @@
+package io.github.wollemi.cassandra;
+
+import java.util.List;
+import java.util.function.Supplier;
+import org.apache.cassandra.db.ColumnFamilyStore;
+import org.apache.cassandra.db.memtable.Memtable;
+import org.apache.cassandra.notifications.INotification;
+import org.apache.cassandra.notifications.INotificationConsumer;
+import org.apache.cassandra.notifications.MemtableDiscardedNotification;
+
+/**
+ * Retires a memtable's pools as soon as their SSTables are part of the table.
+ *
+ * <p>Cassandra discards the memtable only when reads that had begun before have ended. Until then compactions may already
+ * have dropped tombstones of those SSTables for good; a pool that was adopted after a crash in between would bring back what
+ * they had deleted.
+ */
+final class Retirement implements INotificationConsumer {
+    private final Memtable memtable;
+    private final Pools folder;
+    private final Supplier<List<Pool>> pools;
+    private final ColumnFamilyStore table;
+    private boolean done;
+
+    /**
+     * Waits for the notification, if the memtable belongs to a table.
+     *
+     * @param pools gives the memtable's pools
+     */
+    Retirement(Memtable memtable, Memtable.Owner owner, Pools folder, Supplier<List<Pool>> pools) {
+        this.memtable = memtable;
+        this.folder = folder;
+        this.pools = pools;
+        this.table = owner instanceof ColumnFamilyStore ? (ColumnFamilyStore) owner : null;
+        if (table != null) {
+            table.getTracker().subscribe(this);
+        }
+    }
+
+    @Override
+    public void handleNotification(INotification notification, Object sender) {
+        if (notification instanceof MemtableDiscardedNotification discarded && discarded.memtable == memtable) {
+            retire();
+        }
+    }
+
+    /** Retires the pools, once. */
+    synchronized void retire() {
+        if (!done) {
+            if (table != null) {
+                table.getTracker().unsubscribe(this);
+            }
+            pools.get().forEach(pool -> folder.retire(pool.path()));
+            done = true;
+        }
+    }
+}

@@ -1,0 +1,144 @@
+package io.github.wollemi.cassandra;
+
+import io.github.wollemi.DurableMap;
+import io.github.wollemi.Entry;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.Set;
+import org.apache.cassandra.db.RegularAndStaticColumns;
+import org.apache.cassandra.db.SerializationHeader;
+import org.apache.cassandra.db.rows.EncodingStats;
+import org.apache.cassandra.io.util.DataInputBuffer;
+import org.apache.cassandra.io.util.DataOutputBuffer;
+import org.apache.cassandra.schema.ColumnMetadata;
+import org.apache.cassandra.schema.TableMetadata;
+import org.apache.cassandra.schema.TableMetadataRef;
+
+/**
+ * The serialization headers of a pool: which columns, of which types, its rows were written with.
+ *
+ * <p>Each value in the pool begins with the number of its header. A header is durable before any value that names it, and
+ * does not change; when columns are added another one is made, which has all columns of those before. A header is stored in
+ * the form in which an SSTable has its own, so that columns that have been dropped since are recognised in the same way.
+ */
+final class Schema {
+    private static final byte[] PREFIX = "schema/".getBytes();
+
+    /** One header. */
+    record Numbered(int number, SerializationHeader header) {}
+
+    private final DurableMap meta;
+    private final TableMetadataRef metadata;
+    /** By number. Replaced, never changed. */
+    private volatile Numbered[] headers = {};
+    /** The table was altered since the last header was made. */
+    private volatile boolean stale;
+
+    Schema(DurableMap meta, TableMetadataRef metadata) {
+        this.meta = meta;
+        this.metadata = metadata;
+        for (Entry entry : meta.prefixMap(PREFIX)) {
+            int number = ByteBuffer.wrap(entry.key(), PREFIX.length, Integer.BYTES).getInt();
+            if (number != headers.length) {
+                throw new IllegalStateException("header " + headers.length + " is missing");
+            }
+            add(new Numbered(number, parse(entry.value())));
+        }
+        stale = true;
+    }
+
+    /** Says that the table was altered: the next write makes another header. */
+    void altered() {
+        stale = true;
+    }
+
+    /** A header that has all columns of an update and all that rows in the pool may have. */
+    Numbered covering(RegularAndStaticColumns columns, EncodingStats stats) {
+        Numbered last = last();
+        if (last != null && !stale && last.header.columns().includes(columns)) {
+            return last;
+        }
+        return make(columns, stats);
+    }
+
+    private synchronized Numbered make(RegularAndStaticColumns columns, EncodingStats stats) {
+        Numbered last = last();
+        boolean wasStale = stale;
+        stale = false;
+        if (last != null && !wasStale && last.header.columns().includes(columns)) {
+            return last;
+        }
+        TableMetadata table = metadata.get();
+        RegularAndStaticColumns all = union(table.regularAndStaticColumns(), columns,
+                last == null ? RegularAndStaticColumns.NONE : last.header.columns());
+        // Timestamps are stored as differences from that of the first update.
+        EncodingStats base = new EncodingStats(stats.minTimestamp, EncodingStats.NO_STATS.minLocalDeletionTime,
+                EncodingStats.NO_STATS.minTTL);
+        SerializationHeader header = new SerializationHeader(true, table, all, base);
+        Numbered made = new Numbered(headers.length, header);
+        byte[] key = ByteBuffer.allocate(PREFIX.length + Integer.BYTES).put(PREFIX).putInt(made.number).array();
+        meta.put(key, bytes(header));
+        add(made);
+        return made;
+    }
+
+    /** All columns, each name once, with the earliest definition given. */
+    private static RegularAndStaticColumns union(RegularAndStaticColumns... several) {
+        Set<ByteBuffer> names = new HashSet<>();
+        RegularAndStaticColumns.Builder builder = RegularAndStaticColumns.builder();
+        for (RegularAndStaticColumns columns : several) {
+            for (ColumnMetadata column : columns) {
+                if (names.add(column.name.bytes)) {
+                    builder.add(column);
+                }
+            }
+        }
+        return builder.build();
+    }
+
+    /** The header of a number. */
+    SerializationHeader header(int number) throws IOException {
+        Numbered[] all = headers;
+        if (number < 0 || number >= all.length) {
+            throw new IOException("a value names header " + number + " of " + all.length);
+        }
+        return all[number].header;
+    }
+
+    /** All columns that rows in the pool may have. */
+    RegularAndStaticColumns columns() {
+        Numbered last = last();
+        return last == null ? RegularAndStaticColumns.NONE : last.header.columns();
+    }
+
+    private Numbered last() {
+        Numbered[] all = headers;
+        return all.length == 0 ? null : all[all.length - 1];
+    }
+
+    private void add(Numbered one) {
+        Numbered[] more = Arrays.copyOf(headers, headers.length + 1);
+        more[one.number] = one;
+        headers = more;
+    }
+
+    private static byte[] bytes(SerializationHeader header) {
+        try (DataOutputBuffer out = new DataOutputBuffer()) {
+            SerializationHeader.serializer.serialize(null, header.toComponent(), out);
+            return out.toByteArray();
+        } catch (IOException impossible) {
+            throw new UncheckedIOException(impossible);
+        }
+    }
+
+    private SerializationHeader parse(byte[] bytes) {
+        try (DataInputBuffer in = new DataInputBuffer(bytes)) {
+            return SerializationHeader.serializer.deserialize(null, in).toHeader(metadata.get());
+        } catch (IOException damaged) {
+            throw new UncheckedIOException(damaged);
+        }
+    }
+}

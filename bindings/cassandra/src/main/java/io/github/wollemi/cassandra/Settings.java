@@ -1,0 +1,101 @@
+package io.github.wollemi.cassandra;
+
+import io.github.wollemi.Level;
+import java.nio.file.InvalidPathException;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.stream.Collectors;
+import org.apache.cassandra.config.DataStorageSpec;
+import org.apache.cassandra.exceptions.ConfigurationException;
+
+/**
+ * The parameters of a memtable configuration in {@code cassandra.yaml}.
+ *
+ * @param directory where the pools are
+ * @param level what the pools survive
+ * @param commitLog whether writes also go to the commit log
+ * @param flushSize the size in bytes of a pool from which on the memtable is flushed
+ */
+record Settings(Path directory, Level level, CommitLogUse commitLog, long flushSize) {
+    static final String DIRECTORY = "directory";
+    static final String LEVEL = "level";
+    static final String COMMIT_LOG = "commit_log";
+    static final String FLUSH_SIZE = "flush_size";
+
+    private static final String DEFAULT_FLUSH_SIZE = "1GiB";
+    private static final long LEAST_FLUSH_SIZE = 1 << 20;
+    /** Writes go on while a flush is being set up; a pool may grow to this many times its flush size, or to 1 GiB. */
+    private static final long ROOM = 4;
+    private static final long LEAST_MAX_SIZE = 1L << 30;
+
+    /** Whether writes also go to Cassandra's commit log. */
+    enum CommitLogUse {
+        /** They do. */
+        KEEP,
+        /** They do not: the pool alone keeps them. */
+        SKIP
+    }
+
+    /** Takes the parameters out of the map, since Cassandra refuses those that are left in it. */
+    static Settings take(Map<String, String> parameters) {
+        String directory = parameters.remove(DIRECTORY);
+        if (directory == null || directory.isBlank()) {
+            throw new ConfigurationException("a wollemi memtable has no parameter '" + DIRECTORY
+                    + "': name a folder for its pools");
+        }
+        try {
+            return new Settings(
+                    Path.of(directory).toAbsolutePath().normalize(),
+                    constant(LEVEL, parameters.remove(LEVEL), Level.PROCESS),
+                    constant(COMMIT_LOG, parameters.remove(COMMIT_LOG), CommitLogUse.KEEP),
+                    size(parameters.remove(FLUSH_SIZE)));
+        } catch (InvalidPathException invalid) {
+            throw new ConfigurationException("'" + DIRECTORY + "' is no path: " + invalid.getMessage());
+        }
+    }
+
+    private static <E extends Enum<E>> E constant(String parameter, String given, E otherwise) {
+        if (given == null) {
+            return otherwise;
+        }
+        List<E> all = Arrays.asList(otherwise.getDeclaringClass().getEnumConstants());
+        for (E one : all) {
+            if (name(one).equals(given)) {
+                return one;
+            }
+        }
+        String names = all.stream().map(Settings::name).collect(Collectors.joining(", "));
+        throw new ConfigurationException("'" + parameter + "' is '" + given + "': it must be one of " + names);
+    }
+
+    private static String name(Enum<?> constant) {
+        return constant.name().toLowerCase(Locale.ROOT);
+    }
+
+    private static long size(String given) {
+        String text = given == null ? DEFAULT_FLUSH_SIZE : given;
+        long bytes;
+        try {
+            bytes = new DataStorageSpec.LongBytesBound(text).toBytes();
+        } catch (IllegalArgumentException invalid) {
+            throw new ConfigurationException("'" + FLUSH_SIZE + "' is '" + text + "': write it as 512MiB or 2GiB");
+        }
+        if (bytes < LEAST_FLUSH_SIZE) {
+            throw new ConfigurationException("'" + FLUSH_SIZE + "' is '" + text + "': it must be at least 1MiB");
+        }
+        return bytes;
+    }
+
+    /** Whether the pools alone keep what was acknowledged, so that the commit log need not be replayed. */
+    boolean durable() {
+        return commitLog == CommitLogUse.SKIP || level != Level.PROCESS;
+    }
+
+    /** The size up to which a pool may grow. Writes fail beyond it, until the memtable is flushed. */
+    long maxSize() {
+        return Math.max(LEAST_MAX_SIZE, flushSize > Long.MAX_VALUE / ROOM ? flushSize : ROOM * flushSize);
+    }
+}
