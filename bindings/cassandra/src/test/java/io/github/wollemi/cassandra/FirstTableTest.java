@@ -1,0 +1,73 @@
+package io.github.wollemi.cassandra;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.datastax.driver.core.Session;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The shortest way through everything: a table, rows, a flush, a kill, a stop. */
+class FirstTableTest {
+    /** In tenths of a second: who waits longer hangs. */
+    private static final int LONGEST_WAIT = 600;
+
+    @TempDir
+    Path folder;
+
+    private static List<String> all(Node node) {
+        return node.session().execute("SELECT k, v FROM ks.t").all().stream()
+                .map(row -> row.getString(0) + "=" + row.getInt(1)).sorted().toList();
+    }
+
+    private static long pools(Node node) throws IOException {
+        try (Stream<Path> files = Files.walk(node.pools())) {
+            return files.filter(file -> file.toString().endsWith(".pool")).count();
+        }
+    }
+
+    @Test
+    void rowsSurviveFlushKillAndStop() throws IOException, InterruptedException {
+        try (Node node = Node.alone(folder.resolve("node")).start()) {
+            Session session = node.session();
+            session.execute("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+            session.execute("CREATE TABLE ks.t (k text PRIMARY KEY, v int) WITH memtable = 'wollemi'");
+            session.execute("INSERT INTO ks.t (k, v) VALUES ('a', 1)");
+            session.execute("INSERT INTO ks.t (k, v) VALUES ('b', 2)");
+            assertEquals("WollemiMemtable 2", node.run("memtable ks t"));
+            assertEquals(List.of("a=1", "b=2"), all(node));
+
+            node.killAndStart();
+            assertEquals("WollemiMemtable 2", node.run("memtable ks t"), "adopted");
+            assertEquals(List.of("a=1", "b=2"), all(node));
+            assertEquals(2, node.session().execute("SELECT v FROM ks.t WHERE k = 'b'").one().getInt(0));
+
+            node.run("flush ks t");
+            assertEquals("WollemiMemtable 0", node.run("memtable ks t"));
+            assertEquals("1", node.run("sstables ks t"));
+            node.session().execute("UPDATE ks.t SET v = 3 WHERE k = 'a'");
+            node.session().execute("DELETE FROM ks.t WHERE k = 'b'");
+            assertEquals(List.of("a=3"), all(node));
+
+            // It is removed after the flush has ended.
+            for (int tenths = 0; pools(node) > 1; tenths++) {
+                assertTrue(tenths < LONGEST_WAIT, "the flushed pool is gone");
+                TimeUnit.MILLISECONDS.sleep(100);
+            }
+
+            node.stop();
+            node.start();
+            assertEquals(List.of("a=3"), all(node));
+            node.session().execute("TRUNCATE ks.t");
+            assertTrue(all(node).isEmpty());
+            node.killAndStart();
+            assertTrue(all(node).isEmpty(), "what was truncated stays away");
+        }
+    }
+}

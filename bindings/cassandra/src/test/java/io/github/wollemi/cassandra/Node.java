@@ -1,0 +1,258 @@
+package io.github.wollemi.cassandra;
+
+import com.datastax.driver.core.Cluster;
+import com.datastax.driver.core.Session;
+import com.datastax.driver.core.SocketOptions;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.OutputStream;
+import java.io.UncheckedIOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+
+/** A node with its folder, which is started and ended as often as a test likes. */
+final class Node implements AutoCloseable {
+    private static final String OPEN = "=ALL-UNNAMED";
+    /** What Cassandra asks of Java 17. */
+    private static final List<String> MODULES = List.of(
+            "--add-exports=java.base/jdk.internal.misc" + OPEN,
+            "--add-exports=java.base/jdk.internal.ref" + OPEN,
+            "--add-exports=java.base/sun.nio.ch" + OPEN,
+            "--add-exports=java.management.rmi/com.sun.jmx.remote.internal.rmi" + OPEN,
+            "--add-exports=java.rmi/sun.rmi.registry" + OPEN,
+            "--add-exports=java.rmi/sun.rmi.server" + OPEN,
+            "--add-exports=java.sql/java.sql" + OPEN,
+            "--add-exports=jdk.unsupported/sun.misc" + OPEN,
+            "--add-opens=java.base/java.io" + OPEN,
+            "--add-opens=java.base/java.lang" + OPEN,
+            "--add-opens=java.base/java.lang.module" + OPEN,
+            "--add-opens=java.base/java.nio" + OPEN,
+            "--add-opens=java.base/java.util" + OPEN,
+            "--add-opens=java.base/java.util.concurrent" + OPEN,
+            "--add-opens=java.base/java.util.concurrent.atomic" + OPEN,
+            "--add-opens=java.base/jdk.internal.loader" + OPEN,
+            "--add-opens=java.base/jdk.internal.math" + OPEN,
+            "--add-opens=java.base/jdk.internal.module" + OPEN,
+            "--add-opens=java.base/jdk.internal.ref" + OPEN,
+            "--add-opens=java.base/jdk.internal.reflect" + OPEN,
+            "--add-opens=java.base/jdk.internal.util.jar" + OPEN,
+            "--add-opens=java.base/sun.nio.ch" + OPEN,
+            "--add-opens=jdk.management/com.sun.management.internal" + OPEN);
+
+    private final Path folder;
+    private final String address;
+    private final String seeds;
+    private final int nativePort;
+    private final int storagePort;
+    private final List<String> options;
+
+    private Process process;
+    private BufferedReader answers;
+    private OutputStream commands;
+    private Cluster cluster;
+    private Session session;
+
+    /** @param options of Java, for instance {@code -Xmx} */
+    Node(Path folder, String address, String seeds, int storagePort, List<String> options) {
+        this.folder = folder;
+        this.address = address;
+        this.seeds = seeds;
+        this.nativePort = freePort(address);
+        this.storagePort = storagePort;
+        this.options = options;
+    }
+
+    /** A cluster of one. */
+    static Node alone(Path folder) {
+        return new Node(folder, "127.0.0.1", "127.0.0.1", freePort("127.0.0.1"),
+                List.of("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
+    }
+
+    static int freePort(String address) {
+        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getByName(address))) {
+            return socket.getLocalPort();
+        } catch (IOException failed) {
+            throw new UncheckedIOException(failed);
+        }
+    }
+
+    Path folder() {
+        return folder;
+    }
+
+    /** Where the pools are. */
+    Path pools() {
+        return folder.resolve("wollemi");
+    }
+
+    private String yaml() {
+        return """
+                cluster_name: test
+                num_tokens: 1
+                partitioner: org.apache.cassandra.dht.Murmur3Partitioner
+                endpoint_snitch: SimpleSnitch
+                listen_address: ADDRESS
+                rpc_address: ADDRESS
+                storage_port: STORAGE
+                native_transport_port: NATIVE
+                start_native_transport: true
+                seed_provider:
+                  - class_name: org.apache.cassandra.locator.SimpleSeedProvider
+                    parameters: [{seeds: "SEEDS:STORAGE"}]
+                data_file_directories: [FOLDER/data]
+                commitlog_directory: FOLDER/commitlog
+                hints_directory: FOLDER/hints
+                saved_caches_directory: FOLDER/saved
+                cdc_raw_directory: FOLDER/cdc
+                # What was acknowledged is in the log, so that tables with a log can be compared after a kill.
+                commitlog_sync: batch
+                commitlog_segment_size: 8MiB
+                auto_snapshot: false
+                concurrent_reads: 8
+                concurrent_writes: 8
+                concurrent_compactors: 1
+                key_cache_size: 1MiB
+                networking_cache_size: 8MiB
+                file_cache_size: 32MiB
+                dynamic_snitch: false
+                user_defined_functions_enabled: false
+                materialized_views_enabled: true
+                memtable:
+                  configurations:
+                    trie:
+                      class_name: TrieMemtable
+                    wollemi:
+                      class_name: io.github.wollemi.cassandra.WollemiMemtable
+                      parameters: {directory: FOLDER/wollemi, commit_log: skip}
+                    wollemi_disk:
+                      class_name: io.github.wollemi.cassandra.WollemiMemtable
+                      parameters: {directory: FOLDER/wollemi, commit_log: skip, level: disk}
+                    wollemi_keep:
+                      class_name: io.github.wollemi.cassandra.WollemiMemtable
+                      parameters: {directory: FOLDER/wollemi}
+                    wollemi_small:
+                      class_name: io.github.wollemi.cassandra.WollemiMemtable
+                      parameters: {directory: FOLDER/wollemi, commit_log: skip, flush_size: 1MiB}
+                """
+                .replace("ADDRESS", address).replace("STORAGE", "" + storagePort).replace("NATIVE", "" + nativePort)
+                .replace("SEEDS", seeds).replace("FOLDER", folder.toString());
+    }
+
+    /** Starts it and returns when it takes requests. */
+    Node start() {
+        try {
+            Files.createDirectories(folder);
+            Path yaml = Files.writeString(folder.resolve("cassandra.yaml"), yaml());
+            List<String> command = new ArrayList<>();
+            command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+            command.addAll(MODULES);
+            command.addAll(options);
+            command.addAll(List.of(
+                    "-cp", System.getProperty("surefire.test.class.path", System.getProperty("java.class.path")),
+                    "-ea", "-da:net.openhft...", "-Djdk.attach.allowAttachSelf=true", "-Djava.io.tmpdir=" + folder,
+                    "-Dcassandra.config=" + yaml.toUri(), "-Dcassandra.storagedir=" + folder,
+                    "-Dcassandra.triggers_dir=" + folder, "-Dcassandra.ring_delay_ms=100",
+                    "-Dcassandra.skip_wait_for_gossip_to_settle=0", "-Dcassandra.superuser_setup_delay_ms=0",
+                    "-Dlogback.configurationFile=logback-node.xml", "-Dnode.log=" + folder.resolve("node.log"),
+                    NodeMain.class.getName()));
+            process = new ProcessBuilder(command).directory(folder.toFile())
+                    .redirectError(ProcessBuilder.Redirect.appendTo(folder.resolve("stderr.log").toFile())).start();
+            answers = new BufferedReader(new InputStreamReader(process.getInputStream()));
+            commands = process.getOutputStream();
+            String said = answers.readLine();
+            if (!"ready".equals(said)) {
+                throw new IllegalStateException("the node does not start: " + said + "\n" + log());
+            }
+            return this;
+        } catch (IOException failed) {
+            throw new UncheckedIOException(failed);
+        }
+    }
+
+    /** The end of what the node has logged. */
+    String log() {
+        try {
+            StringBuilder all = new StringBuilder();
+            for (String name : List.of("stderr.log", "node.log")) {
+                if (Files.exists(folder.resolve(name))) {
+                    List<String> lines = Files.readAllLines(folder.resolve(name));
+                    lines.subList(Math.max(0, lines.size() - 60), lines.size()).forEach(line -> all.append(line).append('\n'));
+                }
+            }
+            return all.toString();
+        } catch (IOException failed) {
+            return failed.toString();
+        }
+    }
+
+    /** Carries out a command of {@link NodeMain}. */
+    String run(String command) {
+        try {
+            commands.write((command + "\n").getBytes());
+            commands.flush();
+            String answer = answers.readLine();
+            if (answer == null || !answer.startsWith("done")) {
+                throw new IllegalStateException(command + ": " + answer + "\n" + log());
+            }
+            return answer.substring("done".length()).strip();
+        } catch (IOException failed) {
+            throw new UncheckedIOException(failed);
+        }
+    }
+
+    /** A client's session, which ends with the node. */
+    Session session() {
+        if (session == null) {
+            cluster = Cluster.builder().addContactPoint(address).withPort(nativePort).withoutJMXReporting()
+                    .withSocketOptions(new SocketOptions().setReadTimeoutMillis(60_000)).build();
+            session = cluster.connect();
+        }
+        return session;
+    }
+
+    private void endSession() {
+        if (cluster != null) {
+            cluster.close();
+            cluster = null;
+            session = null;
+        }
+    }
+
+    /** {@code kill -9}, and start. */
+    Node killAndStart() {
+        kill();
+        return start();
+    }
+
+    /** {@code kill -9}. */
+    void kill() {
+        process.destroyForcibly();
+        try {
+            if (!process.waitFor(60, TimeUnit.SECONDS)) {
+                throw new IllegalStateException("the node survives kill -9");
+            }
+        } catch (InterruptedException interrupted) {
+            throw new IllegalStateException(interrupted);
+        }
+        endSession();
+    }
+
+    /** Stops it as an operator would. */
+    void stop() {
+        run("stop");
+        endSession();
+    }
+
+    @Override
+    public void close() {
+        if (process != null) {
+            kill();
+        }
+    }
+}

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Builds the Java binding and the memtable for Cassandra, and runs the memtable's tests, which start nodes of Cassandra.
+# Passes, and says so, where a JDK, Maven, or what they would fetch cannot be had. Arguments go to Maven:
+# `test.sh -Dtest=TwinTest`. What is drawn at random, and how much, is set by WOLLEMI_SEED, WOLLEMI_TWIN and WOLLEMI_KILLS.
+set -euo pipefail
+cd "$(dirname "$0")"
+exec </dev/null
+
+leave_out() {
+    printf 'left out: the memtable for Cassandra: %s\n' "$1"
+    exit 0
+}
+
+command -v javac >/dev/null || leave_out 'there is no JDK (javac)'
+command -v mvn >/dev/null || leave_out 'there is no Maven (mvn)'
+# Cassandra 5.0 runs on 11 and 17, and on no later one.
+[ "$(javac -version 2>&1 | sed 's/javac \([0-9]*\).*/\1/')" -eq 17 ] || leave_out 'the JDK is not 17'
+[ "$(uname -sm)" = 'Linux x86_64' ] || leave_out 'it is built for Linux on x86-64'
+
+# Runs Maven; leaves the tests out if it cannot fetch what it needs.
+fetching() {
+    local said
+    if ! said=$(timeout 600 "$@" 2>&1); then
+        case $said in
+        *'ould not be resolved'* | *'ould not resolve'* | *'ould not transfer'* | '')
+            leave_out 'Maven cannot fetch what it needs'
+            ;;
+        esac
+        printf '%s\n' "$said"
+        exit 1
+    fi
+}
+cargo fetch --quiet --locked --manifest-path ../java/native/Cargo.toml || leave_out 'Cargo cannot fetch what ../java/native needs'
+# The profile that is built soonest.
+fetching mvn -B -q -f ../java/pom.xml package -DskipTests -Dnative.profile=dev
+fetching mvn -B -q package -DskipTests
+
+# The nodes' folders are temporary ones of the tests.
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+mvn -B -q -o package "-Dtests.tmp=$folder" "$@"
+awk -F'[:,]' '/^Tests run/ { tests += $2 } END { print "the memtable for Cassandra: " tests " tests passed" }' \
+    target/surefire-reports/*.txt
