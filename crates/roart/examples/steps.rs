@@ -7,13 +7,15 @@
 //! callgrind_annotate --inclusive=yes steps.out
 //! ```
 //!
-//! Instead of `get_all`, `multi_get_all` and `insert_all` can be counted; instead of `str` (keys of 4 to 128 printable
-//! bytes), `u64`.
+//! Instead of `get_all`, `multi_get_all`, `insert_all`, `load_all` (inserts of 32 at once), `update_all`,
+//! `update_many_all` and `remove_all` can be counted; instead of `str` (keys of 4 to 128 printable bytes), `u64`; with
+//! `durable` behind that, write-backs and fences are issued.
 
 use heap::Heap;
-use index::Index;
+use index::{Action, Edit, Edits, Index, Upsert};
 use pmem::{Hardware, Pool, PoolOptions};
 use std::error::Error;
+use std::ops::ControlFlow;
 use std::time::Instant;
 use wollemi_roart::Roart;
 
@@ -75,6 +77,64 @@ fn insert_all(index: &Roart, keys: &[Vec<u8>]) -> Outcome {
     Ok(())
 }
 
+/// The same value for each key of a group.
+struct Puts {
+    put: Upsert<'static>,
+    done: usize,
+}
+
+impl Edits for Puts {
+    fn edit(&mut self, _: usize) -> &mut dyn Edit {
+        &mut self.put
+    }
+
+    fn done(&mut self, _: usize, done: Result<Action, index::Error>) -> ControlFlow<()> {
+        self.done += usize::from(done.is_ok());
+        ControlFlow::Continue(())
+    }
+}
+
+fn put_many(index: &Roart, keys: &[&[u8]], value: &'static [u8]) -> Outcome {
+    let mut puts = Puts {
+        put: Upsert(value),
+        done: 0,
+    };
+    for keys in keys.chunks(GROUP) {
+        index.write_many(keys, &mut puts);
+    }
+    if puts.done == keys.len() {
+        Ok(())
+    } else {
+        Err("a write failed".into())
+    }
+}
+
+#[inline(never)]
+fn load_all(index: &Roart, keys: &[&[u8]]) -> Outcome {
+    put_many(index, keys, b"8 bytes.")
+}
+
+#[inline(never)]
+fn update_many_all(index: &Roart, keys: &[&[u8]]) -> Outcome {
+    put_many(index, keys, b"8 others")
+}
+
+#[inline(never)]
+fn update_all(index: &Roart, keys: &[Vec<u8>]) -> Outcome {
+    for key in keys {
+        index.upsert(key, b"8 more..")?;
+    }
+    Ok(())
+}
+
+#[inline(never)]
+fn remove_all(index: &Roart, keys: &[Vec<u8>]) -> Outcome {
+    for key in keys {
+        index.remove(key)?;
+    }
+    Ok(())
+}
+
 fn timed(name: &str, operations: impl FnOnce() -> Outcome) -> Outcome {
     let begin = Instant::now();
     operations()?;
@@ -86,13 +146,16 @@ fn timed(name: &str, operations: impl FnOnce() -> Outcome) -> Outcome {
 }
 
 fn main() -> Outcome {
-    let is_long = match std::env::args().nth(1).as_deref() {
-        Some("str") => true,
-        Some("u64") => false,
-        _ => return Err("usage: steps str|u64".into()),
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (is_long, media) = match arguments[..] {
+        ["str"] => (true, Hardware::detect()),
+        ["u64"] => (false, Hardware::detect()),
+        ["str", "durable"] => (true, Hardware::as_persistent()),
+        ["u64", "durable"] => (false, Hardware::as_persistent()),
+        _ => return Err("usage: steps str|u64 [durable]".into()),
     };
-    let options = PoolOptions::default();
-    let heap = Heap::new(Pool::anonymous(&options, Hardware::detect())?)?;
+    let heap = Heap::new(Pool::anonymous(&PoolOptions::default(), media)?)?;
     let index = Roart::create(&heap, b"steps")?;
     for number in 0..KEYS {
         index.upsert(&key(is_long, number), b"8 bytes.")?;
@@ -102,10 +165,16 @@ fn main() -> Outcome {
             .map(|number| key(is_long, number))
             .collect()
     };
-    let known: Vec<Vec<u8>> = keys(KEYS - OPERATIONS);
-    let borrowed: Vec<&[u8]> = known.iter().map(Vec::as_slice).collect();
-    let new = keys(KEYS);
+    fn borrowed(keys: &[Vec<u8>]) -> Vec<&[u8]> {
+        keys.iter().map(Vec::as_slice).collect()
+    }
+    let known = keys(KEYS - OPERATIONS);
+    let [new, newer] = [keys(KEYS), keys(KEYS + OPERATIONS)];
     timed("get", || get_all(&index, &known))?;
-    timed("multi_get", || multi_get_all(&index, &borrowed))?;
-    timed("insert", || insert_all(&index, &new))
+    timed("multi_get", || multi_get_all(&index, &borrowed(&known)))?;
+    timed("insert", || insert_all(&index, &new))?;
+    timed("load", || load_all(&index, &borrowed(&newer)))?;
+    timed("update", || update_all(&index, &known))?;
+    timed("update_many", || update_many_all(&index, &borrowed(&known)))?;
+    timed("remove", || remove_all(&index, &known))
 }
