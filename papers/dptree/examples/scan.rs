@@ -1,9 +1,11 @@
-//! Scans of 100 pairs among random integers, whose instructions `docs/performance.md` counts.
+//! Scans of 100 pairs, and gets, among random integers, whose instructions `docs/performance.md` counts.
 //!
 //! ```text
 //! cargo build --release -p wollemi-dptree --example scan
 //! valgrind --tool=callgrind --callgrind-out-file=scan.out --toggle-collect='*scan_all*' target/release/examples/scan
 //! ```
+//!
+//! Instead of `scan_all`, `get_all` can be counted.
 
 use heap::Heap;
 use index::{Direction, Index};
@@ -14,6 +16,7 @@ use wollemi_dptree::{DpTree, Options};
 
 const KEYS: u64 = 300_000;
 const SCANS: u64 = 1_000;
+const GETS: u64 = 100_000;
 const PAIRS: usize = 100;
 
 /// Numbers without order, none twice.
@@ -40,6 +43,16 @@ fn scan_all(index: &DpTree) -> Result<u64, Box<dyn Error>> {
     Ok(sum)
 }
 
+#[inline(never)]
+fn get_all(index: &DpTree) -> Result<u64, Box<dyn Error>> {
+    let mut found = 0;
+    for number in 0..GETS {
+        let number = number * 7 % KEYS;
+        found += u64::from(index.get(&key(number), &heap::pin())?.is_some());
+    }
+    Ok(found)
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let options = PoolOptions::default();
     let heap = Heap::new(Pool::anonymous(&options, Hardware::detect())?)?;
@@ -59,5 +72,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let begin = std::time::Instant::now();
     let sum = scan_all(&index)?;
     println!("{SCANS} scans of {PAIRS}, {:?}, sum {sum}", begin.elapsed());
+    let begin = std::time::Instant::now();
+    let found = get_all(&index)?;
+    println!("{GETS} gets, {:?}, {found} found", begin.elapsed());
     Ok(())
 }
