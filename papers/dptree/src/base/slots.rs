@@ -32,7 +32,12 @@ pub(crate) fn slots_of(bits: Bits) -> impl Iterator<Item = usize> {
 /// The group to which keys of this hash belong.
 #[inline]
 pub(crate) fn home(hash: u64, groups: usize) -> usize {
-    (hash >> 8) as usize % groups
+    let hash = (hash >> 8) as usize;
+    // What is usual needs no division.
+    match groups {
+        GROUPS => hash % GROUPS,
+        _ => hash % groups,
+    }
 }
 
 #[inline]
