@@ -24,7 +24,7 @@
 
 use super::AppendOnly;
 use super::prefix::Prefix;
-use art::{InnerRef, Kind, each_kind, matching};
+use art::{InnerRef, Kind, byte_at, bytes_like, each_kind, matching};
 use heap::Access;
 use pmem::{CommitWord, Fault, GenerationLock, Link, Media, PSlot, PWord, VWord, persistent};
 
@@ -123,6 +123,24 @@ impl Meta {
     }
 }
 
+/// The first child for `byte` among `slots`, given their key bytes.
+#[inline(always)]
+fn first_like<'g, M: Media>(media: &M, keys: u64, byte: u8, slots: &'g [PSlot]) -> Option<(&'g PSlot, Link)> {
+    let mut alike = bytes_like(keys, byte);
+    while alike != 0 {
+        let entry = alike.trailing_zeros() as usize / 8;
+        alike &= alike - 1;
+        let slot = slots.get(entry)?;
+        // Behind the first, some bytes only look alike.
+        if byte_at(keys, entry) == byte
+            && let Some(found) = matching(media, slot, byte)
+        {
+            return Some(found);
+        }
+    }
+    None
+}
+
 /// A node being used.
 #[derive(Clone, Copy)]
 pub struct Node<'g>(pub(super) InnerRef<'g, AppendOnly>);
@@ -209,10 +227,19 @@ impl<'g> Node<'g> {
     #[inline]
     pub(super) fn find<M: Media>(&self, media: &'g M, byte: u8) -> Option<(&'g PSlot, Link)> {
         match self.0 {
-            InnerRef::N4(_) | InnerRef::N16(_) => self
-                .counted(media)
-                .filter(|(key, _)| *key == byte)
-                .find_map(|(_, slot)| matching(media, slot, byte)),
+            InnerRef::N4(node) => {
+                let meta = self.meta(media);
+                first_like(media, meta.0 >> 32, byte, &node.slots[..meta.count().min(4)])
+            }
+            InnerRef::N16(node) => {
+                let count = self.meta(media).count().min(16);
+                let (first, others) = node.slots[..count].split_at(count.min(8));
+                let found = first_like(media, node.keys[0].load(media), byte, first);
+                if found.is_some() || others.is_empty() {
+                    return found;
+                }
+                first_like(media, node.keys[1].load(media), byte, others)
+            }
             InnerRef::N48(node) => matching(media, node.named(media, byte)?, byte),
             InnerRef::N256(node) => matching(media, &node.slots[usize::from(byte)], byte),
         }
