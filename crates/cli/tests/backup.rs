@@ -207,7 +207,7 @@ fn one_restore_at_a_time() {
         std::thread::sleep(Duration::from_millis(1));
     }
     pool.run_with(["restore", "-", "--pool", "new.pool"], &whole)
-        .fails(5, &["new.pool.restore", "under way"]);
+        .fails(5, &["new.pool.restore", "another process"]);
     input.write_all(&whole[whole.len() / 2..]).expect("it reads");
     drop(input);
     assert!(restore.wait().expect("it ends").success());
