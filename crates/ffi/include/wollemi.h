@@ -292,16 +292,14 @@ wollemi_status wollemi_options_set_recovery_threads(wollemi_options *options, si
 
 // Whether to open the pool to be read: no byte of its file changes, and others may read it at the same time. Writes
 // fail with WOLLEMI_ERROR_READ_ONLY. Default: no.
-wollemi_status wollemi_options_set_read_only(wollemi_options *options,
-                                             bool read_only);
+wollemi_status wollemi_options_set_read_only(wollemi_options *options, bool read_only);
 
 // Whether to create the pool if there is no such file. Default: yes. If not, opening fails with WOLLEMI_ERROR_MISSING.
 wollemi_status wollemi_options_set_create(wollemi_options *options, bool create);
 
 // How long an opening waits, in milliseconds, for other processes that have the pool open. One that was killed keeps
 // its pool for some tens of milliseconds. Then it fails with WOLLEMI_ERROR_BUSY. Default: 2000.
-wollemi_status wollemi_options_set_lock_wait(wollemi_options *options,
-                                             uint64_t milliseconds);
+wollemi_status wollemi_options_set_lock_wait(wollemi_options *options, uint64_t milliseconds);
 
 // When writes are durable that say nothing else, at level `disk`: a wollemi_durability. Default: WOLLEMI_IMMEDIATE.
 wollemi_status wollemi_options_set_durability(wollemi_options *options, int durability);
@@ -314,8 +312,7 @@ wollemi_status wollemi_options_set_log_limit(wollemi_options *options, uint64_t 
 
 // What to do with a pool of level `process` that was open when the machine stopped: a wollemi_after_power_loss.
 // Default: WOLLEMI_REFUSE, with WOLLEMI_ERROR_POWER_LOSS.
-wollemi_status wollemi_options_set_after_power_loss(wollemi_options *options,
-                                                    int what);
+wollemi_status wollemi_options_set_after_power_loss(wollemi_options *options, int what);
 
 // The version of the library, as "0.1.0". There for good.
 const char *wollemi_version(void);
@@ -330,9 +327,7 @@ wollemi_status wollemi_check_version(uint32_t major, uint32_t minor);
 // One process at a time has a pool open, and that process once. After wollemi_close() of all of its handles, or kill
 // -9, the next opening takes a millisecond, at whatever size (except for a database of level `disk` after a loss of
 // power, which is built anew). Signals are not touched. A program that forks must not use the database in the child.
-wollemi_status wollemi_open(const char *path,
-                            const wollemi_options *options,
-                            wollemi_db **db);
+wollemi_status wollemi_open(const char *path, const wollemi_options *options, wollemi_db **db);
 
 // Opens a database in memory, which goes with its last handle. `options` as for wollemi_open().
 wollemi_status wollemi_open_in_memory(const wollemi_options *options, wollemi_db **db);
@@ -361,9 +356,7 @@ wollemi_status wollemi_give_back(const wollemi_db *db, uint64_t *bytes);
 
 // Numbers of the database. `size` is sizeof(wollemi_numbers): a later version may have more of them, and fills as many
 // as the program knows.
-wollemi_status wollemi_stats(const wollemi_db *db,
-                             wollemi_numbers *numbers,
-                             size_t size);
+wollemi_status wollemi_stats(const wollemi_db *db, wollemi_numbers *numbers, size_t size);
 
 // All statistics that the database has without walking its maps, as a JSON object. Give it back by wollemi_free().
 wollemi_status wollemi_stats_json(const wollemi_db *db, char **json);
@@ -396,8 +389,7 @@ wollemi_status wollemi_map_close(wollemi_map *map);
 // Removes the map of this name and all that it holds, by one durable step: WOLLEMI_NOT_FOUND if there is none,
 // WOLLEMI_ERROR_IN_USE while there is a handle to it, or any snapshot. Giving back its space takes time in proportion
 // to its size.
-wollemi_status wollemi_map_drop(const wollemi_db *db,
-                                const char *name);
+wollemi_status wollemi_map_drop(const wollemi_db *db, const char *name);
 
 // Counts the entries, by visiting each of them. Exact if no thread writes meanwhile.
 wollemi_status wollemi_count(const wollemi_map *map, uint64_t *count);
@@ -469,9 +461,7 @@ wollemi_status wollemi_compare_and_swap(const wollemi_map *map,
 // A cursor over the entries of a map whose keys are in `range`. It shows every key that is there throughout, once, and
 // not one moment: a snapshot's cursor does. Writers and the cursor do not wait for each other. Free it by
 // wollemi_cursor_free().
-wollemi_status wollemi_map_range(const wollemi_map *map,
-                                 const wollemi_range *range,
-                                 wollemi_cursor **cursor);
+wollemi_status wollemi_map_range(const wollemi_map *map, const wollemi_range *range, wollemi_cursor **cursor);
 
 // The next entry in ascending order: WOLLEMI_NOT_FOUND if none is left. The key and value that it returns stay valid
 // until the next call with this cursor; each output may be NULL. Where the index has no order of keys, entries come in
@@ -496,8 +486,7 @@ wollemi_status wollemi_cursor_free(wollemi_cursor *cursor);
 // A batch of changes to any of the maps, all of which happen or none, whatever crash comes. Readers may see some of
 // them before others, snapshots and transactions do not. The last of several changes of one key counts. Free it by
 // wollemi_batch_free(), committed or not.
-wollemi_status wollemi_batch_new(const wollemi_db *db,
-                                 wollemi_batch **batch);
+wollemi_status wollemi_batch_new(const wollemi_db *db, wollemi_batch **batch);
 
 // The key shall have this value. The bytes are copied.
 wollemi_status wollemi_batch_put(wollemi_batch *batch,
@@ -576,9 +565,7 @@ wollemi_status wollemi_sweeper_stop(wollemi_sweeper *sweeper);
 // that is changed meanwhile, what it held is kept in memory, up to `max_memory` bytes; 0: any number. With more than
 // that its reads fail with WOLLEMI_ERROR_SNAPSHOT, and writers go on. No map can be dropped before it is freed, by
 // wollemi_snapshot_free().
-wollemi_status wollemi_snapshot_take(const wollemi_db *db,
-                                     uint64_t max_memory,
-                                     wollemi_snapshot **snapshot);
+wollemi_status wollemi_snapshot_take(const wollemi_db *db, uint64_t max_memory, wollemi_snapshot **snapshot);
 
 // As wollemi_get(), of what the key held.
 wollemi_status wollemi_snapshot_get(const wollemi_snapshot *snapshot,
@@ -665,9 +652,7 @@ wollemi_status wollemi_transaction_free(wollemi_transaction *transaction);
 // wollemi_transact() answers the same, or WOLLEMI_ERROR_ARGUMENT if that is no status. WOLLEMI_ERROR_CONFLICT from a
 // call with the transaction should be passed on so: then it is run again. `body` must neither commit nor free the
 // transaction, nor leave by longjmp() or an exception; it must bear to be run more than once.
-wollemi_status wollemi_transact(const wollemi_db *db,
-                                wollemi_body body,
-                                void *argument);
+wollemi_status wollemi_transact(const wollemi_db *db, wollemi_body body, void *argument);
 
 #ifdef __cplusplus
 }  // extern "C"
