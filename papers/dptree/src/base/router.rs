@@ -94,7 +94,7 @@ impl Router {
     /// The number of keys that are less than `key`: the place of the first that is not.
     pub(crate) fn rank(&self, key: &[u8]) -> usize {
         let mut at = 0;
-        // So many bytes are known to be those of the node's keys.
+        // How many leading bytes of the key are known to equal those of the keys below the node.
         let mut known = 0;
         let (mut low, mut high) = (0, self.len());
         while let Some(node) = self.nodes.get(at) {
