@@ -55,6 +55,15 @@ impl Order {
         ranks.then_with(|| key.cmp(other))
     }
 
+    /// Sorts items by their keys. It ranks each key once, where a sort by [`compare`](Order::compare) would rank two at
+    /// each comparison.
+    pub fn sort<T>(self, items: &mut [T], key: impl Fn(&T) -> &[u8]) {
+        match self {
+            Order::Keys => items.sort_by(|a, b| key(a).cmp(key(b))),
+            Order::Ranks(_) => items.sort_by_cached_key(|item| self.place(key(item))),
+        }
+    }
+
     /// Whether a visit in this direction comes to `key` before `other`.
     pub fn comes_first(self, key: &[u8], other: &[u8], direction: Direction) -> bool {
         self.compare(key, other)
@@ -144,6 +153,11 @@ mod tests {
                 }
             }
             assert!(order.take_range(Bound::Unbounded, Bound::Unbounded).is_ok());
+        }
+        for order in [Order::Keys, Order::Ranks(last)] {
+            let mut sorted = keys;
+            order.sort(&mut sorted, |key| key);
+            assert!(sorted.is_sorted_by(|a, b| order.compare(a, b).is_lt()));
         }
         assert_eq!(Order::Ranks(last).compare(b"ba", b"b"), Ordering::Less);
         assert_eq!(Order::Keys.compare(b"ba", b"b"), Ordering::Greater);

@@ -118,7 +118,7 @@ fn scan(
     }
     let mut seen = seen.iter().filter(|(_, id)| id & UNSTABLE == 0);
     let mut stable: Vec<_> = stable.iter().filter(|(key, _)| within(key)).collect();
-    stable.sort_by(|(a, _), (b, _)| order.compare(a, b));
+    order.sort(&mut stable, |(key, _)| key);
     for (key, id) in stable {
         let next = seen.next();
         assert!(

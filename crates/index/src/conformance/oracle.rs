@@ -244,7 +244,7 @@ impl Oracle {
                 let mut some: Vec<_> = all
                     .filter(|(key, _)| order.contains((lower, upper), key))
                     .collect();
-                some.sort_by(|(a, _), (b, _)| order.compare(a, b));
+                order.sort(&mut some, |(key, _)| key);
                 some
             }
         }

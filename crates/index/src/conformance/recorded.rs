@@ -242,7 +242,7 @@ fn history<S: Subject>(plan: &Plan, random: &mut Random, keys: &[Vec<u8>], opera
     let start = subject.used();
     let order = subject.index().order();
     let mut keys = keys.to_vec();
-    keys.sort_by(|a, b| order.compare(a, b));
+    order.sort(&mut keys, |key| key);
     let keys = &keys[..];
     let recorder = Recorder {
         keys,

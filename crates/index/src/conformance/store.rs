@@ -139,7 +139,7 @@ impl<I: OnHeap> Store<I> {
                 assert_eq!(found.as_deref(), Some(&value[..]), "get {}", key.escape_ascii());
             }
             let mut entries: Vec<_> = model.iter().collect();
-            entries.sort_by(|(a, _), (b, _)| I::ORDER.compare(a, b));
+            I::ORDER.sort(&mut entries, |(key, _)| key);
             let entries = || entries.iter().copied();
             let all = || self.index.range(Bound::Unbounded, Bound::Unbounded, &guard);
             assert_same(all(), entries(), "a walk");

@@ -54,7 +54,7 @@ impl Index for Unordered {
             keys.extend(order.contains((lower, upper), key).then_some(key));
             ControlFlow::Continue(())
         })?;
-        keys.sort_by(|a, b| order.compare(a, b));
+        order.sort(&mut keys, |key| key);
         if direction == Direction::Reverse {
             keys.reverse();
         }

@@ -278,7 +278,7 @@ fn between<'c>(
         .iter()
         .filter(|(key, _)| order.contains(bounds, key))
         .collect();
-    some.sort_by(|(a, _), (b, _)| order.compare(a, b));
+    order.sort(&mut some, |(key, _)| key);
     match direction {
         Direction::Forward => Box::new(some.into_iter()),
         Direction::Reverse => Box::new(some.into_iter().rev()),
