@@ -1,7 +1,7 @@
 //! Readers during a write, and a writer during reads.
 
 use super::{Step, Stepping, Steps, changes, with_hook};
-use crate::conformance::{ALL, Entries, options, visit as visit_index};
+use crate::conformance::{ALL, Entries, Random, options, visit as visit_index};
 use crate::{Direction, Index, OnHeap};
 use heap::Heap;
 use pmem::Pool;
@@ -11,6 +11,24 @@ use std::rc::Rc;
 
 /// Keys that are looked for during a change.
 const SOME: usize = 20;
+
+/// Loads of one read at which a change comes, about.
+const MOMENTS: usize = 300;
+
+/// Runs a read again and again, with a change after each of its loads; after about [`MOMENTS`] of a read that has more,
+/// such as one through hundreds of layers that are alike. `amid` runs the read with the change after the load of that
+/// number, and returns whether there was one. Returns whether the read loads anything.
+fn at_each_load(amid: impl Fn(usize) -> bool) -> bool {
+    // Doubles until there are fewer loads than that.
+    let shift = (0_u32..)
+        .find(|shift| !amid(MOMENTS << shift))
+        .expect("a read ends");
+    let (mut random, mut nth) = (Random::new(shift.into()), 1);
+    while amid(nth) {
+        nth += 1 + random.below((2 << shift) - 1);
+    }
+    nth > 1
+}
 
 /// An index of its own, in memory only.
 pub(super) fn index<I: OnHeap<Media = Stepping>>() -> Rc<I> {
@@ -97,7 +115,7 @@ pub fn readers_see_no_half_of_a_write<I: OnHeap<Media = Stepping> + 'static>() {
                 .iter()
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect();
-            expected.sort_by(|(a, _), (b, _)| I::ORDER.compare(a, b));
+            I::ORDER.sort(&mut expected, |(key, _)| key);
             for direction in [Direction::Forward, Direction::Reverse] {
                 assert_eq!(
                     scanned(&*read, direction),
@@ -136,21 +154,20 @@ pub fn readers_find_what_is_there_all_the_while<I: OnHeap<Media = Stepping> + 's
         // Of many keys some: they are alike.
         let some = before.keys().step_by(1 + before.len() / SOME);
         for key in some.chain([&change.key]) {
-            let mut nth = 1;
-            while amid(nth, &|tree| {
-                let guard = heap::pin();
-                let found = tree.get(key, &guard).expect("no error");
-                let expected = before.get(key).map(|value| &value[..]);
-                let sound = if *key == change.key {
-                    changing(found.as_deref())
-                } else {
-                    found.as_deref() == expected
-                };
-                assert!(sound, "{}, load {nth}: {key:?} is {found:?}", change.name);
-            }) {
-                nth += 1;
-            }
-            assert!(nth > 1 || before.is_empty());
+            let get = |nth| {
+                amid(nth, &|tree| {
+                    let guard = heap::pin();
+                    let found = tree.get(key, &guard).expect("no error");
+                    let expected = before.get(key).map(|value| &value[..]);
+                    let sound = if *key == change.key {
+                        changing(found.as_deref())
+                    } else {
+                        found.as_deref() == expected
+                    };
+                    assert!(sound, "{}, load {nth}: {key:?} is {found:?}", change.name);
+                })
+            };
+            assert!(at_each_load(get) || before.is_empty());
         }
         for direction in [Direction::Forward, Direction::Reverse] {
             for bound in [Bound::Unbounded, Bound::Included(&change.key[..])] {
@@ -164,27 +181,26 @@ pub fn readers_find_what_is_there_all_the_while<I: OnHeap<Media = Stepping> + 's
                 let mut expected: Vec<_> = expected
                     .map(|(key, value)| (key.clone(), value.clone()))
                     .collect();
-                expected.sort_by(|(a, _), (b, _)| I::ORDER.compare(a, b));
+                I::ORDER.sort(&mut expected, |(key, _)| key);
                 if direction == Direction::Reverse {
                     expected.reverse();
                 }
-                let mut nth = 1;
-                while amid(nth, &|tree| {
-                    let guard = heap::pin();
-                    let mut found = Vec::new();
-                    let mut visit = |key: &[u8], value: crate::Value<'_>| {
-                        if key == change.key {
-                            assert!(changing(Some(&value)), "{}, load {nth}", change.name);
-                        } else {
-                            found.push((key.to_vec(), value.to_vec()));
-                        }
-                        ControlFlow::Continue(())
-                    };
-                    visit_index(tree, (lower, upper), direction, &guard, &mut visit).expect("no error");
-                    assert_eq!(found, expected, "{}, load {nth}", change.name);
-                }) {
-                    nth += 1;
-                }
+                at_each_load(|nth| {
+                    amid(nth, &|tree| {
+                        let guard = heap::pin();
+                        let mut found = Vec::new();
+                        let mut visit = |key: &[u8], value: crate::Value<'_>| {
+                            if key == change.key {
+                                assert!(changing(Some(&value)), "{}, load {nth}", change.name);
+                            } else {
+                                found.push((key.to_vec(), value.to_vec()));
+                            }
+                            ControlFlow::Continue(())
+                        };
+                        visit_index(tree, (lower, upper), direction, &guard, &mut visit).expect("no error");
+                        assert_eq!(found, expected, "{}, load {nth}", change.name);
+                    })
+                });
             }
         }
     }
