@@ -197,7 +197,7 @@ impl Subject for OfIndex {
             check_accounts(&live.heap)?;
         }
         let which = read_all(&*live.index, &verdict)?;
-        write_a_little(
+        let left = write_a_little(
             live,
             verdict.allowed[which],
             verdict.in_flight,
@@ -207,6 +207,11 @@ impl Subject for OfIndex {
             let mut map = verdict.allowed[which].clone();
             for key in verdict.in_flight.iter().filter_map(|op| op.key()) {
                 map.remove(key);
+            }
+            match left {
+                Some((key, Some(value))) => drop(map.insert(key, value)),
+                Some((key, None)) => drop(map.remove(&key)),
+                None => {}
             }
             self.fill_and_empty(live, map, &mut verdict.random)?;
         }

@@ -70,13 +70,17 @@ pub(super) fn read_all(index: &dyn Index, verdict: &Verdict<'_, OfIndex>) -> Res
     Ok(which)
 }
 
-/// Writes, reads and removes what was in flight, or else some key. A write that finds the pool full changes nothing.
+/// A key, and what it holds.
+pub(super) type Left = (Bytes, Option<Bytes>);
+
+/// Writes, reads and removes what was in flight, or else some key, which gets its value back afterwards; where the pool
+/// is too full for that, returns what is left. A write that finds the pool full changes nothing.
 pub(super) fn write_a_little(
     live: &LiveIndex,
     map: &Map,
     in_flight: &[&Op],
     random: &mut Random,
-) -> Result<(), String> {
+) -> Result<Option<Left>, String> {
     let index = &*live.index;
     let mut keys: Vec<Bytes> = in_flight.iter().filter_map(|op| op.key().cloned()).collect();
     keys.dedup();
@@ -127,11 +131,14 @@ pub(super) fn write_a_little(
         }
         // Back to how it was, where it was there.
         if is_other && let Some(value) = map.get(&key) {
-            live.unless_full(index.upsert(&key, value))
-                .map_err(|e| failed("an upsert", e))?;
+            let put = live.unless_full(index.upsert(&key, value));
+            if put.map_err(|e| failed("an upsert", e))?.is_none() {
+                let left = after.filter(|_| removed.is_none());
+                return Ok(Some((key, left.map(Bytes::from))));
+            }
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// What is wrong with what a scan found, seen from the allowed state that is most like it.
@@ -179,4 +186,33 @@ pub(super) fn difference(found: &[FoundEntry<'_>], allowed: &[&Map]) -> String {
         String::new()
     };
     format!("{}{more}", shown.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::of_map;
+    use crashkit::{Crash, Explorer, Settings};
+    use index::OnHeap;
+    use recipe::hot::Hot;
+
+    /// Where the pool is too full to take back a value that the judge has removed, none of its keys is missing.
+    #[test]
+    fn a_pool_that_is_too_full_for_the_judge_has_lost_nothing() {
+        const ROOT: &[u8] = &[b'r'; 100];
+        let subject = OfIndex::new(
+            "hot",
+            |heap| Ok(Box::new(Hot::<Crash>::create(heap, ROOT)?)),
+            |heap| Ok(Hot::<Crash>::open(heap, ROOT)?.map(|index| Box::new(index) as Box<dyn Index>)),
+            vec![Hot::<Crash>::tracer()],
+        );
+        let settings = Settings {
+            seed: 770_000,
+            aimed: 8,
+            ..Settings::default()
+        };
+        let mut explorer = Explorer::new(subject, settings).expect("memory");
+        let explored = explorer.explore(&of_map(770_556, 8, 1));
+        explored.unwrap_or_else(|failure| panic!("{failure}"));
+    }
 }
