@@ -325,6 +325,8 @@ fn open_log<D: Disk>(
         keep: Lsn(manifest.from),
         check: Lsn(position),
         reach: Lsn(manifest.until.max(position)),
+        // Neither the pool's position nor a manifest is written before the log is durable up to there.
+        durable: Lsn(manifest.until.max(position)),
     };
     let log = Log::open(disk.clone(), manifest.uuid, needs, settings.log.clone());
     Ok(Arc::new(log.map_err(FilesError::from)?))
@@ -351,6 +353,7 @@ pub(crate) fn clear<D: Disk>(disk: &D, manifest: Option<&Manifest>) -> Result<()
         .map(|run| run.file())
         .collect();
     disk.sync_dir()?;
+    let mut is_changed = false;
     for file in disk.list()? {
         let is_left = match manifest {
             Some(_) => file.starts_with("run-") && !named.contains(&file) || file == manifest::NEW,
@@ -358,8 +361,11 @@ pub(crate) fn clear<D: Disk>(disk: &D, manifest: Option<&Manifest>) -> Result<()
         };
         if is_left {
             disk.remove(&file)?;
+            is_changed = true;
         }
     }
-    disk.sync_dir()?;
+    if is_changed {
+        disk.sync_dir()?;
+    }
     Ok(())
 }
