@@ -23,7 +23,7 @@
 //! | `checkpoint` | taking checkpoints; `manifest`, `run`: their files; `sizes`     |
 //! | `rebuild`    | a new pool of a checkpoint and the log; `merged`: a map's runs |
 //! | `replay`     | the log's changes over the maps; `delta`: what they come to    |
-//! | `keeper`     | the thread that takes checkpoints when they are due            |
+//! | `keeper`     | the threads that note the position and take checkpoints        |
 
 pub mod checkpoint;
 mod delta;

@@ -12,7 +12,7 @@
 
 use crate::db::Maps;
 use crate::disk::checkpoint::Checkpoints;
-use crate::disk::keeper::{Bell, KeeperState, Thread};
+use crate::disk::keeper::{Bell, KeeperState, Threads};
 use crate::disk::manifest::{self, Manifest};
 use crate::disk::rebuild::{OnRebuild, rebuild};
 use crate::disk::replay::replay;
@@ -215,13 +215,13 @@ pub(crate) fn attach<M: Media, D: Disk>(
     maps.note_position(&shared.log)?;
     maps.store.heap.pool().leave_unclosed(true);
     let sync_within = settings.has_threads.then_some(settings.sync_within);
-    let thread = Thread::start(shared, sync_within)?;
+    let threads = Threads::start(shared, sync_within)?;
     Ok(Db::kept(
         maps,
         settings.index,
         carried_out,
         started,
-        Arc::new(thread),
+        Arc::new(threads),
     ))
 }
 
