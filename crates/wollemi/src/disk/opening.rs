@@ -60,12 +60,15 @@ pub(crate) fn has_log(path: &Path) -> bool {
     directory_of(path).join(manifest::NAME).exists()
 }
 
-/// Refuses to read a pool whose content is in its log, except for [a look](AfterPowerLoss::Look) at what is left.
+/// Refuses to read a pool whose content is in its log: a missing one, and one that was open when the machine stopped,
+/// except for [a look](AfterPowerLoss::Look) at what is left.
 pub(crate) fn refuse_unbuilt(path: &Path, pool: &PoolOptions) -> Result<(), Error> {
-    if pool.after_power_loss == AfterPowerLoss::Look || !has_log(path) {
+    if !has_log(path) {
         return Ok(());
     }
     match look(path, pool)? {
+        Found::Nothing => Err(FilesError::PoolMissing(path.display().to_string()).into()),
+        Found::Lost { .. } if pool.after_power_loss == AfterPowerLoss::Look => Ok(()),
         Found::Lost { log: Some(_), .. } => Err(FilesError::NeedsRebuild(path.display().to_string()).into()),
         _ => Ok(()),
     }
