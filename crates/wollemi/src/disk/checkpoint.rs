@@ -27,7 +27,7 @@
 //!    what a crash has left.
 
 use crate::db::Maps;
-use crate::disk::delta::last_statements;
+use crate::disk::delta::Deltas;
 use crate::disk::manifest::{Manifest, MapRuns, Run};
 use crate::disk::replay::index_kind;
 use crate::disk::run::RunWriter;
@@ -233,18 +233,18 @@ impl<D: Disk> Checkpoints<D> {
     /// Writes the log's changes since the last checkpoint into a new level.
     fn delta<M: Media>(&self, maps: &Maps<M>, new: &mut Manifest) -> Result<(), Error> {
         let until = maps.end_at_rest(&self.log)?;
-        let deltas = last_statements(&self.log, Lsn(new.from), until)?;
-        for (name, delta) in deltas {
-            let old = new.maps.iter().position(|map| map.name == name);
+        let deltas = Deltas::read(&self.log, (Lsn(new.from), until), u64::MAX, |_| ())?;
+        for mut delta in deltas.maps {
+            let old = new.maps.iter().position(|map| map.name == delta.name);
             let mut map = old.map(|at| new.maps.remove(at));
             if delta.dropped {
                 map = None;
             }
-            let mut map = match (map, delta.made) {
+            let mut map = match (map, &delta.made) {
                 (Some(map), _) => map,
                 (None, Some(index)) => MapRuns {
-                    name,
-                    index,
+                    name: delta.name.clone(),
+                    index: index.clone(),
                     runs: Vec::new(),
                 },
                 // It was made and dropped, or dropped alone.
@@ -253,15 +253,11 @@ impl<D: Disk> Checkpoints<D> {
             let order = index_kind(&map.index)?.order();
             let level = map.runs.iter().map(|run| run.level + 1).max().unwrap_or(0);
             let mut runs = Runs::new(self, (&map.name, &map.index), level);
-            // A key without an entry in a lower level needs no tombstone.
-            let entries = delta
-                .entries
-                .into_iter()
-                .filter(|(_, value)| value.is_some() || level > 0);
-            let mut entries: Vec<_> = entries.collect();
-            entries.sort_unstable_by(|(a, _), (b, _)| order.compare(a, b));
-            for (key, value) in &entries {
-                runs.entry(key, value.as_deref(), &mut new.next_run)?;
+            for (key, value) in delta.take_last(order).iter() {
+                // A key without an entry in a lower level needs no tombstone.
+                if value.is_some() || level > 0 {
+                    runs.entry(key, value, &mut new.next_run)?;
+                }
             }
             let added = runs.finish()?.runs;
             map.runs.extend(added);

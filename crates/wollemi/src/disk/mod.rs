@@ -21,8 +21,9 @@
 //! |--------------|----------------------------------------------------------------|
 //! | `opening`    | which of all this an opening does                              |
 //! | `checkpoint` | taking checkpoints; `manifest`, `run`: their files; `sizes`     |
+//! | `delta`      | the last statement of the log about each key, sorted           |
 //! | `rebuild`    | a new pool of a checkpoint and the log; `merged`: a map's runs |
-//! | `replay`     | the log's changes over the maps; `delta`: what they come to    |
+//! | `replay`     | the log's changes over the maps                                |
 //! | `keeper`     | the threads that note the position and take checkpoints        |
 
 pub mod checkpoint;

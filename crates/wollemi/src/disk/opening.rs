@@ -176,7 +176,7 @@ pub(crate) fn attach<M: Media, D: Disk>(
         (Some(position), Some(manifest)) => {
             refuse_foreign(&manifest, uuid)?;
             let log = open_log(&disk, &manifest, position, settings)?;
-            replay(&maps.store, &log, Lsn(position), None)?;
+            replay(&maps.store, &log, Lsn(position), None, &Default::default())?;
             let checkpoints = Checkpoints::new(disk, log.clone(), manifest, settings.sizes);
             maps.store.traffic.journal.get_or_init(|| journal(&log));
             (log, checkpoints)

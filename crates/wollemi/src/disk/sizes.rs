@@ -15,6 +15,8 @@ pub(crate) struct Sizes {
     pub levels: u32,
     /// Below this many bytes of all runs, a checkpoint is full: a delta saves nothing that counts.
     pub small: u64,
+    /// Maximum length of log that a rebuild sorts in memory, in bytes.
+    pub merged: u64,
     /// Seconds of rest for each second in which a checkpoint's files are synced.
     pub rest: f64,
 }
@@ -28,6 +30,7 @@ impl Default for Sizes {
             synced: 4 << 20,
             levels: 64,
             small: 16 << 20,
+            merged: 256 << 20,
             rest: 1.0,
         }
     }
