@@ -48,6 +48,7 @@ impl OnDisk {
                 batch: 512,
                 buffer: 512,
                 synced: 1024,
+                step: 1024,
                 levels: self.levels,
                 small: self.small,
                 merged: self.merged,

@@ -226,7 +226,10 @@ impl<D: Disk, M: Media> KeeperState<D, M> {
 impl<D: Disk, M: Media> Threads<D, M> {
     /// Starts them. A record that no write waits for is durable within `sync_within`. Without such a bound nothing
     /// runs by itself: a checkpoint is taken by the writer that lacks room in the log.
-    pub fn start(shared: Arc<KeeperState<D, M>>, sync_within: Option<Duration>) -> Result<Threads<D, M>, Error> {
+    pub fn start(
+        shared: Arc<KeeperState<D, M>>,
+        sync_within: Option<Duration>,
+    ) -> Result<Threads<D, M>, Error> {
         let Some(sync_within) = sync_within else {
             let own = Arc::downgrade(&shared);
             let take = move || own.upgrade().map_or((), |own| drop(own.take(false)));

@@ -200,15 +200,7 @@ pub(crate) fn attach<M: Media, D: Disk>(
                 uuid: uuid.to_u128(),
                 ..Manifest::default()
             };
-            let checkpoints = Checkpoints::new(
-                disk,
-                log.clone(),
-                manifest,
-                Sizes {
-                    rest: 0.0,
-                    ..settings.sizes
-                },
-            );
+            let checkpoints = Checkpoints::new(disk, log.clone(), manifest, settings.sizes);
             maps.store.traffic.journal.get_or_init(|| journal(&log));
             checkpoints.take_full(&maps, &Default::default())?;
             (log, checkpoints)

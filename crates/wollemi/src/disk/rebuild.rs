@@ -3,9 +3,9 @@
 //! The log's statements are sorted and merged with the runs, so that they cost a build and no writes. That is done for
 //! [a bounded part](crate::disk::sizes::Sizes::merged) of the log; the rest is replayed.
 
-use crate::disk::delta::{Deltas, MapDelta, LastStatements};
+use crate::disk::delta::{Deltas, LastStatements, MapDelta};
 use crate::disk::manifest::{Manifest, MapRuns};
-use crate::disk::merged::{Merged, MapPart, RunStart, first_key};
+use crate::disk::merged::{MapPart, Merged, RunStart, first_key};
 use crate::disk::opening::Settings;
 use crate::disk::replay::{index_kind, replay};
 use crate::files_error::FilesError;
@@ -182,7 +182,12 @@ fn levels<'m, D: Disk>(disk: &D, map: &'m MapRuns) -> Result<Vec<Vec<RunStart<'m
 
 /// The keys at which parts of about the same number of entries begin, in ascending order. The first part, which begins
 /// before all keys, has none.
-fn starts(order: Order, levels: &[Vec<RunStart<'_>>], log: Option<&LastStatements>, threads: usize) -> Vec<Vec<u8>> {
+fn starts(
+    order: Order,
+    levels: &[Vec<RunStart<'_>>],
+    log: Option<&LastStatements>,
+    threads: usize,
+) -> Vec<Vec<u8>> {
     let runs = levels.iter().flatten();
     let runs = runs.map(|(run, first)| (&**first, run.entries));
     let said = log.into_iter().flat_map(|log| {

@@ -72,7 +72,10 @@ fn make_last<M: Media>(store: &Store<M>, deltas: Deltas, gone: &HashSet<String>)
         // The order is only that of the writes.
         let last = delta.take_last(Order::Keys);
         for (key, _) in last.iter().filter(|(_, value)| value.is_none()) {
-            replay.make(Change::Remove { map: &delta.name, key })?;
+            replay.make(Change::Remove {
+                map: &delta.name,
+                key,
+            })?;
         }
         puts.push((delta, last));
     }
