@@ -241,7 +241,9 @@ fn of_files(error: &FilesError) -> wollemi_status {
     match error {
         FilesError::Damaged { .. } | FilesError::Foreign { .. } => WOLLEMI_ERROR_DAMAGED,
         FilesError::Newer { .. } => WOLLEMI_ERROR_UNSUPPORTED,
-        FilesError::Missing { .. } | FilesError::NoCheckpoint(_) => WOLLEMI_ERROR_MISSING,
+        FilesError::Missing { .. } | FilesError::NoCheckpoint(_) | FilesError::PoolMissing(_) => {
+            WOLLEMI_ERROR_MISSING
+        }
         FilesError::NeedsRebuild(_) => WOLLEMI_ERROR_POWER_LOSS,
         _ => WOLLEMI_ERROR_SYSTEM,
     }

@@ -14,6 +14,12 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+/// Growth of the log between two syncs from which on its pages are mapped, and unmapped, many at a time, in bytes.
+pub(crate) const MUCH: u64 = 256 << 10;
+
+/// Bytes that are mapped at once.
+const STEP: u64 = 128 << 10;
+
 /// The end of the log.
 pub(crate) struct Tail<M> {
     /// The end of the last record.
@@ -27,6 +33,8 @@ pub(crate) struct Tail<M> {
     next: u64,
     /// Mappings of full segments, for a thread to unmap that holds no lock.
     full: Vec<M>,
+    /// Up to where the mapping expects stores.
+    expected: Lsn,
     records: u64,
     bytes: u64,
 }
@@ -40,6 +48,7 @@ impl<M: Mapping> Tail<M> {
             ready: VecDeque::new(),
             next,
             full: Vec::new(),
+            expected: Lsn(0),
             records: 0,
             bytes: 0,
         }
@@ -75,6 +84,26 @@ impl<M: Mapping> Tail<M> {
     /// Records appended, and their bytes.
     pub(crate) fn totals(&self) -> (u64, u64) {
         (self.records, self.bytes)
+    }
+
+    /// Prepares the mapping for the next stores, of a log that grows by [`MUCH`] between two syncs.
+    fn expect(&mut self, geometry: Geometry) {
+        let Some((number, mapping)) = &mut self.current else {
+            return;
+        };
+        let last = geometry.start(*number + 1);
+        if self.end < last && self.expected < last && self.end.0 + STEP / 2 > self.expected.0 {
+            mapping.expect(geometry.offset(self.end), STEP);
+            self.expected = last.min(Lsn(self.end.0 + STEP));
+        }
+    }
+
+    /// Prepares the mapping for a sync of [`MUCH`].
+    pub(crate) fn let_go(&mut self) {
+        if let Some((_, mapping)) = &mut self.current {
+            mapping.let_go();
+        }
+        self.expected = Lsn(0);
     }
 
     /// The mapping of a segment, which is the present one or a later one that is ready.
@@ -117,8 +146,23 @@ impl<D: Disk> Log<D> {
     }
 
     fn append_record(&self, body: &Body<'_>, kind: Kind, incarnation: Option<u32>) -> Result<Lsn, Error> {
-        let mut small = [0; fragment::HEADER + SMALL];
-        let source = Source::new(body, &mut small);
+        // The smallest buffer that fits: zeroing the largest would take as long as copying a short record.
+        match fragment::HEADER as u64 + body.len() {
+            0..=64 => self.append_by(body, &mut [0; 64], kind, incarnation),
+            65..=192 => self.append_by(body, &mut [0; 192], kind, incarnation),
+            _ => self.append_by(body, &mut [0; fragment::HEADER + SMALL], kind, incarnation),
+        }
+    }
+
+    /// Appends a record, which is gathered in `small` if it fits there.
+    fn append_by(
+        &self,
+        body: &Body<'_>,
+        small: &mut [u8],
+        kind: Kind,
+        incarnation: Option<u32>,
+    ) -> Result<Lsn, Error> {
+        let source = Source::new(body, small);
         loop {
             let mut tail = lock(&self.tail);
             self.check_failed()?;
@@ -161,6 +205,9 @@ impl<D: Disk> Log<D> {
         tail.end = plan.end;
         tail.records += 1;
         tail.bytes += plan.end.0 - plan.start.0;
+        if plan.end.0 - self.ends.durable().0 >= MUCH {
+            tail.expect(self.geometry);
+        }
         self.counters.records.store(tail.records, Ordering::Relaxed);
         self.ends.set_appended(plan.end);
         Ok(plan.end)
@@ -177,10 +224,9 @@ enum Source<'s> {
 
 impl<'s> Source<'s> {
     /// Hashes what can be hashed before the lock is taken, and gathers what is small.
-    fn new(body: &'s Body<'s>, small: &'s mut [u8; fragment::HEADER + SMALL]) -> Source<'s> {
+    fn new(body: &'s Body<'s>, small: &'s mut [u8]) -> Source<'s> {
         let len = usize::try_from(body.len()).unwrap_or(usize::MAX);
-        if len <= SMALL {
-            let bytes = &mut small[..fragment::HEADER + len];
+        if let Some(bytes) = small.get_mut(..fragment::HEADER.saturating_add(len)) {
             let mut at = fragment::HEADER;
             body.each_piece(|piece| {
                 bytes[at..at + piece.len()].copy_from_slice(piece);

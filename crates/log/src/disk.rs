@@ -74,6 +74,12 @@ pub trait DiskFile: Send + Sync + 'static {
     /// Maps the first `len` bytes, which the file has and which have blocks ([`preallocate`](DiskFile::preallocate)).
     fn map(&self, len: u64) -> Result<Self::Mapping, DiskError>;
 
+    /// Maps the first `len` bytes of a file that this process has just read: they need not be read again for the
+    /// mapping.
+    fn map_read(&self, len: u64) -> Result<Self::Mapping, DiskError> {
+        self.map(len)
+    }
+
     /// Makes the contents and the length durable (`fdatasync`): what was written by any handle or mapping before.
     #[track_caller]
     fn sync(&self) -> Result<(), DiskError>;
@@ -88,6 +94,15 @@ pub trait Mapping: Send + 'static {
     ///
     /// If they reach beyond the mapping.
     fn store(&mut self, at: u64, bytes: &[u8]);
+
+    /// Prepares for stores into all of the `len` bytes from `at` on, which follow soon. It makes these cheaper, and has
+    /// no other effect.
+    fn expect(&mut self, at: u64, len: u64) {
+        let _ = (at, len);
+    }
+
+    /// Prepares for a sync of many stores. It makes this cheaper and the next stores dearer, and has no other effect.
+    fn let_go(&mut self) {}
 }
 
 /// An operation on a file that failed.

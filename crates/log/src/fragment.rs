@@ -115,6 +115,12 @@ impl Key {
     /// The fragment at the beginning of `bytes`, which are those from `lsn` to the end of its segment; `None` if they
     /// are none.
     pub(crate) fn decode(self, lsn: Lsn, bytes: &[u8]) -> Option<Fragment<'_>> {
+        self.decode_unchecked(lsn, bytes)
+            .filter(|fragment| fragment.check == self.check(lsn, &fragment.checked, xxh3_64(fragment.body)))
+    }
+
+    /// The fragment at the beginning of `bytes`, without its checksum compared: for fragments that are passed by.
+    pub(crate) fn decode_unchecked(self, lsn: Lsn, bytes: &[u8]) -> Option<Fragment<'_>> {
         let (header, rest) = bytes.split_first_chunk::<HEADER>()?;
         let (check, checked) = header.split_first_chunk::<8>()?;
         let checked: &[u8; 16] = checked.first_chunk()?;
@@ -124,9 +130,6 @@ impl Key {
         let flags = word(checked, 0);
         let len = flags & MAX_BODY as u32;
         let body = rest.get(..len as usize)?;
-        if u64::from_le_bytes(*check) != self.check(lsn, checked, xxh3_64(body)) {
-            return None;
-        }
         let part = [Part::Whole, Part::First, Part::Middle, Part::Last][(flags >> 28 & 3) as usize];
         let kind = match flags >> 30 {
             0 => Kind::Changes,
@@ -140,7 +143,13 @@ impl Key {
             behind: word(checked, 8),
             incarnation: word(checked, 12),
         };
-        Some(Fragment { lsn, header, body })
+        Some(Fragment {
+            lsn,
+            header,
+            body,
+            check: u64::from_le_bytes(*check),
+            checked: *checked,
+        })
     }
 }
 
@@ -148,12 +157,14 @@ fn word(bytes: &[u8; 16], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// A fragment that checks.
+/// A fragment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fragment<'b> {
     pub(crate) lsn: Lsn,
     pub(crate) header: Header,
     pub(crate) body: &'b [u8],
+    check: u64,
+    checked: [u8; 16],
 }
 
 impl Fragment<'_> {

@@ -61,6 +61,11 @@ impl<D: Disk> Log<D> {
         if self.durable() >= lsn {
             return Ok(());
         }
+        self.counters.own_waits.fetch_add(1, Ordering::Relaxed);
+        self.make_durable(lsn)
+    }
+
+    fn make_durable(&self, lsn: Lsn) -> Result<(), Error> {
         if lsn > self.appended() {
             return Err(Error::Position {
                 lsn,
@@ -82,8 +87,16 @@ impl<D: Disk> Log<D> {
     /// As [`wait_durable`](Log::wait_durable).
     pub fn sync(&self) -> Result<Lsn, Error> {
         let end = self.appended();
-        self.wait_durable(end)?;
+        if self.durable() < end {
+            self.make_durable(end)?;
+        }
         Ok(end)
+    }
+
+    /// Number of calls of [`wait_durable`](Log::wait_durable) that had to wait. Calls of [`sync`](Log::sync) do not
+    /// count.
+    pub fn waits(&self) -> u64 {
+        self.counters.own_waits.load(Ordering::Relaxed)
     }
 
     /// Waits, and says whether this thread has led a group.
@@ -119,6 +132,13 @@ impl<D: Disk> Log<D> {
         state.turn = 1 - state.turn;
         drop(state);
 
+        if to.0 - from.0 >= crate::append::MUCH {
+            let mut tail = lock(&self.tail);
+            tail.let_go();
+            let full = tail.take_full();
+            drop(tail);
+            drop(full);
+        }
         let started = Instant::now();
         let synced = self.sync_segments(from, to);
         let elapsed = started.elapsed();

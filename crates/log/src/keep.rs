@@ -131,6 +131,11 @@ impl<D: Disk> Log<D> {
         Ok(())
     }
 
+    /// Maximum length of the log that is kept, in bytes.
+    pub fn limit(&self) -> u64 {
+        self.options.limit
+    }
+
     /// Bytes that can still be appended below the limit, headers included.
     pub fn room(&self) -> u64 {
         let used = self.appended().0 - self.kept.start(self.geometry).0;

@@ -19,7 +19,7 @@
 //! log.wait_durable(end)?;
 //! drop(log);
 //!
-//! let needs = Needs { keep: begin, check: begin, reach: begin };
+//! let needs = Needs { keep: begin, check: begin, reach: begin, durable: begin };
 //! let log = Log::open(disk, 7, needs, Options::default())?;
 //! let mut scan = log.scan(begin..log.appended())?;
 //! while let Some(record) = scan.next()? {

@@ -29,6 +29,8 @@ pub struct Log<D: Disk> {
     pub(crate) maker: Mutex<Maker>,
     pub(crate) kept: Kept,
     pub(crate) counters: Counters,
+    /// The end of the last record that was there when the log was opened.
+    found_end: Lsn,
     failure: OnceLock<Arc<str>>,
 }
 
@@ -186,6 +188,7 @@ impl<D: Disk> Log<D> {
             maker: Mutex::new(Maker { spares: start.spares }),
             kept: Kept::new(start.begin),
             counters: Counters::default(),
+            found_end: start.end,
             failure: OnceLock::new(),
             options,
         };
@@ -198,6 +201,11 @@ impl<D: Disk> Log<D> {
     #[inline]
     pub fn appended(&self) -> Lsn {
         self.ends.appended()
+    }
+
+    /// The end of the last record that was there when the log was opened.
+    pub fn found_end(&self) -> Lsn {
+        self.found_end
     }
 
     /// Up to where all records are durable.

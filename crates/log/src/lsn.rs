@@ -40,11 +40,11 @@ impl Geometry {
     }
 
     pub(crate) fn segment(self, lsn: Lsn) -> u64 {
-        lsn.0 / self.size()
+        lsn.0 >> self.segment_size.trailing_zeros()
     }
 
     pub(crate) fn offset(self, lsn: Lsn) -> u64 {
-        lsn.0 % self.size()
+        lsn.0 & (self.size() - 1)
     }
 
     /// Where a segment's header is.

@@ -24,8 +24,11 @@ pub struct Needs {
     pub keep: Lsn,
     /// Records from here on are checked now. Those between `keep` and this are checked when they are scanned.
     pub check: Lsn,
-    /// The log must not end before.
+    /// The log must not end before; it need not be durable up to there.
     pub reach: Lsn,
+    /// The log is known to be durable up to there, since a sync has returned. Records below are not written again. At
+    /// least `keep`, and perhaps less than `reach`: a kill leaves records that were never synced.
+    pub durable: Lsn,
 }
 
 impl<D: Disk> Log<D> {
@@ -53,7 +56,7 @@ impl<D: Disk> Log<D> {
         let spares = recovery.clear(&segments, options.spares)?;
         let place = geometry.segment(geometry.place(found.end));
         let current = match segments.back().filter(|segment| segment.number == place) {
-            Some(segment) => Some((place, segment.file.map(geometry.size())?)),
+            Some(segment) => Some((place, segment.file.map_read(geometry.size())?)),
             None => None,
         };
         let start = Start {
@@ -116,8 +119,9 @@ impl<D: Disk> Recovery<'_, D> {
         loop {
             let found = self.walk(first)?;
             // Records not known to be durable are checked too, wherever they begin, since they are written again.
-            let claimed = self.geometry.segment(self.geometry.place(found.claimed));
-            if claimed >= first || first == 0 || !self.files.logs.contains(&(first - 1)) {
+            let durable = found.claimed.max(self.needs.durable);
+            let durable = self.geometry.segment(self.geometry.place(durable));
+            if durable >= first || first == 0 || !self.files.logs.contains(&(first - 1)) {
                 return Ok(found);
             }
             first -= 1;
@@ -163,7 +167,9 @@ impl<D: Disk> Recovery<'_, D> {
         let mut number = first;
         let (file, header) = self.header(first)?;
         file.read_at(0, &mut bytes)?;
-        let mut walk = Walk::begin(self.key, self.geometry, first, header.incarnation);
+        // Records that may be written again are checked, wherever they begin.
+        let checked = check.min(self.geometry.place(self.needs.durable));
+        let mut walk = Walk::begin(self.key, self.geometry, first, header.incarnation, checked);
         let mut claimed = header.durable;
         let mut passed_check = false;
         loop {
@@ -222,7 +228,13 @@ impl<D: Disk> Recovery<'_, D> {
     /// Whether the end is one that a crash may have left, and late enough.
     fn judge(&self, walk: &Walk, found: &Found) -> Result<(), Error> {
         let number = self.geometry.segment(walk.at);
-        let needed = self.needs.reach.max(self.needs.check).max(self.needs.keep);
+        let Needs {
+            keep,
+            check,
+            reach,
+            durable,
+        } = self.needs;
+        let needed = reach.max(check).max(keep).max(durable);
         if found.claimed <= found.end && self.geometry.place(needed) <= self.geometry.place(found.end) {
             return Ok(());
         }
@@ -253,10 +265,11 @@ impl<D: Disk> Recovery<'_, D> {
             let (file, _) = self.header(number)?;
             segments.push_back(Arc::new(Segment { number, file }));
         }
+        let durable = found.claimed.max(self.needs.durable);
         let mut bytes = Vec::new();
         for segment in &segments {
             let start = self.geometry.start(segment.number);
-            let from = found.claimed.max(start);
+            let from = durable.max(start);
             let to = found.end.min(Lsn(start.0 + self.geometry.size()));
             if from < to {
                 bytes.resize((to.0 - from.0) as usize, 0);

@@ -154,7 +154,7 @@ impl<D: Disk> Scan<'_, D> {
         let geometry = self.log.geometry;
         let number = geometry.segment(geometry.place(self.from));
         let header = self.read(number)?;
-        let walk = Walk::begin(self.log.key, geometry, number, header.incarnation);
+        let walk = Walk::begin(self.log.key, geometry, number, header.incarnation, self.from);
         self.at = Some((number, walk));
         Ok(())
     }

@@ -82,6 +82,8 @@ pub(crate) struct Counters {
     pub(crate) late: AtomicU64,
     pub(crate) at_limit: AtomicU64,
     pub(crate) disk_full: AtomicU64,
+    /// Calls of `wait_durable` that had to wait.
+    pub(crate) own_waits: AtomicU64,
     pub(crate) room_waits: AtomicU64,
     pub(crate) room_wait_nanos: AtomicU64,
 }

@@ -17,6 +17,8 @@ pub(crate) struct Walk {
     pub(crate) end: Lsn,
     /// Where the record began that is not whole yet.
     begun: Option<Lsn>,
+    /// Where the first fragment is whose checksum is compared: those before are passed by.
+    from: Lsn,
     /// At the beginning of a segment, what remains of a record that began in one before is passed by.
     passing: bool,
 }
@@ -40,8 +42,8 @@ pub(crate) struct Whole {
 }
 
 impl Walk {
-    /// Begins at the beginning of a segment.
-    pub(crate) fn begin(key: Key, geometry: Geometry, number: u64, incarnation: u32) -> Walk {
+    /// Begins at the beginning of a segment. Fragments are checked from `from` on; those before only lead there.
+    pub(crate) fn begin(key: Key, geometry: Geometry, number: u64, incarnation: u32, from: Lsn) -> Walk {
         let at = geometry.place(geometry.start(number));
         Walk {
             key,
@@ -50,6 +52,7 @@ impl Walk {
             at,
             end: at,
             begun: None,
+            from,
             passing: true,
         }
     }
@@ -62,7 +65,11 @@ impl Walk {
         let rest = bytes
             .get(self.geometry.offset(self.at) as usize..)
             .unwrap_or_default();
-        match self.key.decode(self.at, rest) {
+        let fragment = match self.at < self.from {
+            true => self.key.decode_unchecked(self.at, rest),
+            false => self.key.decode(self.at, rest),
+        };
+        match fragment {
             Some(fragment) if self.follows(&fragment) => Step::Fragment(fragment),
             _ => Step::Nothing,
         }

@@ -25,6 +25,7 @@ fn from(lsn: Lsn) -> Needs {
         keep: lsn,
         check: lsn,
         reach: lsn,
+        durable: lsn,
     }
 }
 
@@ -106,6 +107,7 @@ fn records_come_back_in_order() {
         keep: begin,
         check: middle,
         reach: expected[59].0,
+        durable: middle,
     };
     let log = Log::open(disk, ID, needs, options).expect("the log again");
     assert_eq!(records(&log, begin), expected);
@@ -225,6 +227,7 @@ fn what_is_wrong_with_a_directory_is_told() {
                     keep: begin,
                     check,
                     reach: end,
+                    durable: begin,
                 });
                 assert!(
                     matches!(refusal, Error::Missing { .. }),

@@ -23,6 +23,8 @@ pub struct OnDisk {
     pub levels: u32,
     /// Below this many bytes of all runs, a checkpoint is full.
     pub small: u64,
+    /// Maximum length of log that a rebuild sorts in memory, in bytes.
+    pub merged: u64,
     /// Threads of a rebuild.
     pub rebuild_threads: usize,
     /// Whether threads take checkpoints and sync the records that no write waits for. Otherwise nothing runs by itself.
@@ -46,8 +48,10 @@ impl OnDisk {
                 batch: 512,
                 buffer: 512,
                 synced: 1024,
+                step: 1024,
                 levels: self.levels,
                 small: self.small,
+                merged: self.merged,
                 rest: 0.0,
             },
             has_threads: self.has_threads,

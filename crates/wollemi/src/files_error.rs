@@ -41,6 +41,11 @@ pub enum FilesError {
         "pool '{0}': the machine stopped while it was open: open it to write once, which rebuilds it from its log"
     )]
     NeedsRebuild(String),
+    /// A pool that was to be read is missing, and its log and its checkpoint are there.
+    #[error(
+        "pool '{0}': missing, though its log and its checkpoint are there: open it to write once, which makes it anew from them"
+    )]
+    PoolMissing(String),
     /// A checkpoint was given up, since the database is being closed.
     #[error("the checkpoint was given up: the database is being closed")]
     Stopped,

@@ -126,6 +126,11 @@ impl<W: Write> Writer<W> {
         self.block.len()
     }
 
+    /// The destination.
+    pub fn out(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     /// Ends the stream, and flushes `out`.
     pub fn finish(mut self) -> Result<(W, Totals), StreamError> {
         self.end_block()?;

@@ -154,10 +154,6 @@ impl DiskFile for OpenFile {
     }
 
     fn map(&self, len: u64) -> Result<FileMapping, DiskError> {
-        let have = self.len()?;
-        if have < len {
-            return Err(ended(&self.path));
-        }
         // Into the page cache, so that an error of the device shows here and not as a signal at a store.
         let mut bytes = vec![0; READ.min(len as usize)];
         let mut at = 0;
@@ -165,6 +161,13 @@ impl DiskFile for OpenFile {
             let part = (len - at).min(bytes.len() as u64);
             self.read_at(at, &mut bytes[..part as usize])?;
             at += part;
+        }
+        self.map_read(len)
+    }
+
+    fn map_read(&self, len: u64) -> Result<FileMapping, DiskError> {
+        if self.len()? < len {
+            return Err(ended(&self.path));
         }
         FileMapping::new(&self.fd, len).map_err(|errno| failed(&self.path, "map", errno))
     }

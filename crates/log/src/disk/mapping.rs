@@ -1,10 +1,46 @@
 //! A shared mapping of a file, for stores alone.
+//!
+//! The first store into a page that is not writable in the page table is a fault, of a microsecond or two. A sync makes
+//! the writable pages read-only, one by one, and for each interrupts the processors on which the process runs. That is
+//! dear for many pages, so these are made writable [many at a time](Mapping::expect), and [taken out](Mapping::let_go)
+//! of the page table at once before the sync.
 
 use super::Mapping;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
+
+/// The size of a page. Where pages are larger, the advice has no effect.
+const PAGE: usize = 4096;
+
+/// Makes pages writable. On a system that does not support this, the stores do.
+///
+/// # Safety
+///
+/// The range is of one mapping.
+#[cfg(target_os = "linux")]
+unsafe fn populate(start: *mut u8, len: usize) {
+    // SAFETY: by the caller; the advice changes no contents.
+    let _ = unsafe { rustix::mm::madvise(start.cast(), len, Advice::LinuxPopulateWrite) };
+}
+
+/// Takes pages out of the page table. Where it fails, they stay there.
+///
+/// # Safety
+///
+/// The range is a shared mapping of a file.
+#[cfg(target_os = "linux")]
+unsafe fn unmap_pages(start: *mut u8, len: usize) {
+    // SAFETY: by the caller; the page cache keeps what was stored.
+    let _ = unsafe { rustix::mm::madvise(start.cast(), len, Advice::LinuxDontNeed) };
+}
+
+#[cfg(not(target_os = "linux"))]
+unsafe fn populate(_: *mut u8, _: usize) {}
+
+#[cfg(not(target_os = "linux"))]
+unsafe fn unmap_pages(_: *mut u8, _: usize) {}
 
 /// The beginning of a file in memory. It is never read through, so no reference into it exists.
 #[derive(Debug)]
@@ -47,6 +83,25 @@ impl Mapping for FileMapping {
         // SAFETY: `at + bytes.len() <= len`, asserted above; the memory is mapped for writing while this value lives,
         // and `&mut self` keeps other stores out; `bytes` is no part of it, since nothing borrows from a mapping.
         unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    }
+
+    fn expect(&mut self, at: u64, len: u64) {
+        let (Ok(at), Ok(len)) = (usize::try_from(at), usize::try_from(len)) else {
+            return;
+        };
+        let start = at.next_multiple_of(PAGE);
+        let end = at.saturating_add(len).min(self.len) / PAGE * PAGE;
+        if start < end {
+            // SAFETY: `start <= len`.
+            let place = unsafe { self.start.as_ptr().add(start) };
+            // SAFETY: the range is this value's own, and the advice changes no contents.
+            unsafe { populate(place, end - start) };
+        }
+    }
+
+    fn let_go(&mut self) {
+        // SAFETY: the range is this value's own. The mapping is shared, so what was stored is in the page cache.
+        unsafe { unmap_pages(self.start.as_ptr(), self.len) };
     }
 }
 

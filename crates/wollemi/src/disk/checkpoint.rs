@@ -27,8 +27,9 @@
 //!    what a crash has left.
 
 use crate::db::Maps;
-use crate::disk::delta::last_statements;
+use crate::disk::delta::Deltas;
 use crate::disk::manifest::{Manifest, MapRuns, Run};
+use crate::disk::pace::Pace;
 use crate::disk::replay::index_kind;
 use crate::disk::run::RunWriter;
 use crate::disk::sizes::Sizes;
@@ -98,7 +99,7 @@ impl<D: Disk> Checkpoints<D> {
             of(true) < self.sizes.small.max(grown) || of(false) >= of(true) || levels >= self.sizes.levels;
         self.replace(maps, &mut manifest, |new| match is_full {
             true => self.walk(maps, stop, new),
-            false => self.delta(maps, new),
+            false => self.delta(maps, stop, new),
         })
     }
 
@@ -177,10 +178,11 @@ impl<D: Disk> Checkpoints<D> {
 
     /// Writes all maps into new runs.
     fn walk<M: Media>(&self, maps: &Maps<M>, stop: &AtomicBool, new: &mut Manifest) -> Result<(), Error> {
+        let mut pace = self.pace(stop);
         new.from = maps.end_at_rest(&self.log)?.0;
         new.maps.clear();
         for info in maps.store.maps()? {
-            let walked = self.walk_map(maps, &info.name, &mut new.next_run, stop)?;
+            let walked = self.walk_map(maps, &info.name, &mut new.next_run, &mut pace)?;
             new.maps.extend(walked);
         }
         new.until = self.log.appended().0;
@@ -194,7 +196,7 @@ impl<D: Disk> Checkpoints<D> {
         maps: &Maps<M>,
         name: &str,
         next: &mut u64,
-        stop: &AtomicBool,
+        pace: &mut Pace<'_, D>,
     ) -> Result<Option<MapRuns>, Error> {
         let mut runs: Option<Runs<'_, D>> = None;
         let mut from = Bound::Unbounded;
@@ -208,9 +210,7 @@ impl<D: Disk> Checkpoints<D> {
                 break; // dropped, and made anew in another order
             }
             while let Some(behind) = visit_batch(map.bare(), &from, runs, next)? {
-                if stop.load(SeqCst) {
-                    return Err(FilesError::Stopped.into());
-                }
+                runs.end_step(pace)?;
                 from = behind;
                 if walk.is_unwanted() {
                     continue 'turns;
@@ -219,6 +219,10 @@ impl<D: Disk> Checkpoints<D> {
             break;
         }
         Ok(runs.map(Runs::finish).transpose()?)
+    }
+
+    fn pace<'c>(&'c self, stop: &'c AtomicBool) -> Pace<'c, D> {
+        Pace::new(&self.log, stop, self.sizes.rest)
     }
 
     /// Removes a run that no manifest names. If that fails, the next opening removes it.
@@ -231,20 +235,27 @@ impl<D: Disk> Checkpoints<D> {
     }
 
     /// Writes the log's changes since the last checkpoint into a new level.
-    fn delta<M: Media>(&self, maps: &Maps<M>, new: &mut Manifest) -> Result<(), Error> {
+    fn delta<M: Media>(&self, maps: &Maps<M>, stop: &AtomicBool, new: &mut Manifest) -> Result<(), Error> {
+        let mut pace = self.pace(stop);
         let until = maps.end_at_rest(&self.log)?;
-        let deltas = last_statements(&self.log, Lsn(new.from), until)?;
-        for (name, delta) in deltas {
-            let old = new.maps.iter().position(|map| map.name == name);
+        let mut rested = new.from;
+        let deltas = Deltas::read(&self.log, (Lsn(new.from), until), u64::MAX, |end| {
+            if end.0 - rested >= self.sizes.step {
+                rested = end.0;
+                pace.rest();
+            }
+        })?;
+        for mut delta in deltas.maps {
+            let old = new.maps.iter().position(|map| map.name == delta.name);
             let mut map = old.map(|at| new.maps.remove(at));
             if delta.dropped {
                 map = None;
             }
-            let mut map = match (map, delta.made) {
+            let mut map = match (map, &delta.made) {
                 (Some(map), _) => map,
                 (None, Some(index)) => MapRuns {
-                    name,
-                    index,
+                    name: delta.name.clone(),
+                    index: index.clone(),
                     runs: Vec::new(),
                 },
                 // It was made and dropped, or dropped alone.
@@ -253,15 +264,17 @@ impl<D: Disk> Checkpoints<D> {
             let order = index_kind(&map.index)?.order();
             let level = map.runs.iter().map(|run| run.level + 1).max().unwrap_or(0);
             let mut runs = Runs::new(self, (&map.name, &map.index), level);
-            // A key without an entry in a lower level needs no tombstone.
-            let entries = delta
-                .entries
-                .into_iter()
-                .filter(|(_, value)| value.is_some() || level > 0);
-            let mut entries: Vec<_> = entries.collect();
-            entries.sort_unstable_by(|(a, _), (b, _)| order.compare(a, b));
-            for (key, value) in &entries {
-                runs.entry(key, value.as_deref(), &mut new.next_run)?;
+            let mut bytes = 0;
+            for (key, value) in delta.take_last(order).iter() {
+                // A key without an entry in a lower level needs no tombstone.
+                if value.is_some() || level > 0 {
+                    runs.entry(key, value, &mut new.next_run)?;
+                }
+                bytes += key.len() + value.map_or(0, <[u8]>::len);
+                if bytes >= self.sizes.batch {
+                    bytes = 0;
+                    runs.end_step(&mut pace)?;
+                }
             }
             let added = runs.finish()?.runs;
             map.runs.extend(added);
@@ -308,11 +321,25 @@ impl<'c, D: Disk> Runs<'c, D> {
                     ..Run::default()
                 };
                 *next += 1;
-                let run = RunWriter::create(&**disk, run, self.of, *sizes)?;
+                let run = RunWriter::create(&**disk, run, self.of, sizes.buffer)?;
                 self.open.insert(run)
             }
         };
         run.entry(key, value)
+    }
+
+    /// Ends a step of the checkpoint: syncs what it has written, where that is due, and rests.
+    fn end_step(&mut self, pace: &mut Pace<'_, D>) -> Result<(), FilesError> {
+        if pace.is_stopped() {
+            return Err(FilesError::Stopped);
+        }
+        let Sizes { step, synced, .. } = self.checkpoints.sizes;
+        let each = if pace.is_beside_writers() { step } else { synced };
+        if let Some(run) = &mut self.open {
+            run.sync_each(each)?;
+        }
+        pace.rest();
+        Ok(())
     }
 
     fn finish(mut self) -> Result<MapRuns, FilesError> {

@@ -1,12 +1,15 @@
-//! The background thread of a database of level `disk`: it notes how much of the log the pool holds, and takes
-//! checkpoints when they are due.
+//! The background threads of a database of level `disk`: the *keeper* notes how much of the log the pool holds and
+//! makes the log's next segment ready; the *checkpointer* takes checkpoints when they are due.
 //!
-//! It lives as long as the handles of the database and its maps do, and holds the pool open only while they do: the
-//! drop of the last one stops it, and waits for it. A checkpoint that is under way is given up then.
+//! They are two, since a checkpoint takes long, and an opening after a kill replays all records since the last note.
+//!
+//! They live as long as the handles of the database and its maps do, and hold the pool open only while these do: the
+//! drop of the last one stops them, and waits for them. A checkpoint that is under way is given up then.
 
 use crate::db::{Keeper, Maps};
 use crate::disk::checkpoint::Checkpoints;
 use crate::disk::opening;
+use crate::files_error::FilesError;
 use crate::report::{Checkpoint, LogStats};
 use crate::write::traffic::Alive;
 use crate::{Error, Media};
@@ -16,10 +19,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Maximum length of log that an opening after a kill replays, beside records that came while the position was noted.
-const REPLAYED: u64 = 4 << 20;
+/// Maximum length of log that an opening after a kill replays, beside records that came between two looks of the
+/// keeper.
+pub(super) const REPLAYED: u64 = 4 << 20;
 
-/// How often the thread looks by itself.
+/// How often the keeper looks.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Minimum growth of the log before the next checkpoint. A checkpoint is due when the log has grown by this much since
@@ -29,7 +33,7 @@ const DUE: u64 = 64 << 20;
 /// After a checkpoint that has failed, the next one is tried after this time.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
-/// State shared by the thread and its callers.
+/// State shared by the threads and their callers.
 pub(crate) struct KeeperState<D: Disk, M: Media> {
     pub log: Arc<Log<D>>,
     pub checkpoints: Checkpoints<D>,
@@ -54,7 +58,7 @@ struct Last {
     failure: Option<String>,
 }
 
-/// Wakes the thread, and stops it.
+/// Wakes the threads, and stops them.
 #[derive(Default)]
 pub(crate) struct Bell {
     /// What takes the checkpoint where no thread hears it.
@@ -75,15 +79,33 @@ impl Bell {
         self.changed.notify_all();
     }
 
-    /// Waits until the bell rings, or for the given time; returns whether it has rung.
-    fn wait(&self, time: Duration) -> bool {
-        let quiet = |rung: &mut bool| !*rung && !self.stop.load(SeqCst);
-        let waited = self.changed.wait_timeout_while(self.lock(), time, quiet);
-        std::mem::take(&mut *waited.unwrap_or_else(PoisonError::into_inner).0)
+    /// Waits until the bell rings, a look finds a checkpoint due, or the threads are to stop.
+    fn wait(&self, is_due: impl Fn() -> bool) {
+        let quiet = |rung: &mut bool| !*rung && !is_due() && !self.is_stopped();
+        let waited = self.changed.wait_while(self.lock(), quiet);
+        *waited.unwrap_or_else(PoisonError::into_inner) = false;
+    }
+
+    /// Wakes the checkpointer, to look whether a checkpoint is due. It may miss the call just before it sleeps; the
+    /// keeper repeats it.
+    fn look(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Waits for the given time, or until the threads are to stop.
+    fn rest(&self, time: Duration) {
+        let waited = self
+            .changed
+            .wait_timeout_while(self.lock(), time, |_| !self.is_stopped());
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(SeqCst)
     }
 
     fn stop(&self) {
-        // Under the lock, so that the thread does not miss it between its look and its sleep.
+        // Under the lock, so that no thread misses it between its look and its sleep.
         let _rung = self.lock();
         self.stop.store(true, SeqCst);
         self.changed.notify_all();
@@ -94,10 +116,10 @@ impl Bell {
     }
 }
 
-/// The thread. Dropping it stops it.
-pub(crate) struct Thread<D: Disk, M: Media> {
+/// The threads. Dropping it stops them.
+pub(crate) struct Threads<D: Disk, M: Media> {
     shared: Arc<KeeperState<D, M>>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
     /// Makes durable the records that no write waits for.
     syncer: Option<Syncer>,
 }
@@ -161,58 +183,87 @@ impl<D: Disk, M: Media> KeeperState<D, M> {
         grown >= self.limit / 2 || grown >= DUE.max(self.checkpoints.full_bytes())
     }
 
-    fn run(&self) {
-        let (mut noted, mut rest) = (self.log.appended().0, Duration::ZERO);
-        while !self.bell.stop.load(SeqCst) {
-            let rung = self.bell.wait(LOOK);
+    /// The keeper's loop.
+    fn keep(&self) {
+        let mut noted = self.log.durable().0;
+        while !self.bell.is_stopped() {
+            self.bell.rest(LOOK);
             // An append would make it ready itself, and tell of an error.
             let _ = self.log.prepare();
-            rest = rest.saturating_sub(LOOK);
-            if (rung || self.is_due()) && rest.is_zero() && self.take(false).is_err() {
-                rest = AFTER_FAILURE;
+            if self.is_due() {
+                self.bell.look();
             }
-            let end = self.log.appended().0;
-            // Where it fails, more is replayed.
-            if end - noted >= REPLAYED && self.maps.note_position(&self.log).is_ok() {
-                noted = end;
+            if self.log.appended().0 - noted >= REPLAYED
+                && let Ok(position) = self.note()
+            {
+                noted = position;
+            }
+        }
+    }
+
+    /// Syncs the records that no write has waited for, and notes how much of the log the pool holds. Where that fails,
+    /// the next opening replays more.
+    fn note(&self) -> Result<u64, Error> {
+        let end = self.log.sync().map_err(FilesError::from)?;
+        self.maps.note_position(&self.log)?;
+        Ok(end.0)
+    }
+
+    /// The checkpointer's loop.
+    fn take_when_due(&self) {
+        loop {
+            self.bell.wait(|| self.is_due());
+            if self.bell.is_stopped() {
+                return;
+            }
+            if self.take(false).is_err() {
+                self.bell.rest(AFTER_FAILURE);
             }
         }
     }
 }
 
-impl<D: Disk, M: Media> Thread<D, M> {
-    /// Starts the thread. A record that no write waits for is durable within `sync_within`. Without such a bound nothing
+impl<D: Disk, M: Media> Threads<D, M> {
+    /// Starts them. A record that no write waits for is durable within `sync_within`. Without such a bound nothing
     /// runs by itself: a checkpoint is taken by the writer that lacks room in the log.
     pub fn start(
         shared: Arc<KeeperState<D, M>>,
         sync_within: Option<Duration>,
-    ) -> Result<Thread<D, M>, Error> {
+    ) -> Result<Threads<D, M>, Error> {
         let Some(sync_within) = sync_within else {
             let own = Arc::downgrade(&shared);
             let take = move || own.upgrade().map_or((), |own| drop(own.take(false)));
             shared.bell.at_once.get_or_init(|| Box::new(take));
-            return Ok(Thread {
+            return Ok(Threads {
                 shared,
-                thread: None,
+                threads: Vec::new(),
                 syncer: None,
             });
         };
         let syncer = Syncer::start(shared.log.clone(), sync_within).map_err(Error::Thread)?;
-        let thread = std::thread::Builder::new().name("wollemi-keeper".into());
-        let own = shared.clone();
-        let thread = thread.spawn(move || own.run()).map_err(Error::Thread)?;
-        Ok(Thread {
+        // Dropped, it stops those that were started, should one of them not start.
+        let mut threads = Threads {
             shared,
-            thread: Some(thread),
+            threads: Vec::new(),
             syncer: Some(syncer),
-        })
+        };
+        threads.spawn("wollemi-keeper", KeeperState::keep)?;
+        threads.spawn("wollemi-checkpoint", KeeperState::take_when_due)?;
+        Ok(threads)
+    }
+
+    fn spawn(&mut self, name: &str, run: fn(&KeeperState<D, M>)) -> Result<(), Error> {
+        let (thread, own) = (std::thread::Builder::new().name(name.into()), self.shared.clone());
+        let thread = thread.spawn(move || run(&own)).map_err(Error::Thread)?;
+        self.threads.push(thread);
+        Ok(())
     }
 }
 
-impl<D: Disk, M: Media> Drop for Thread<D, M> {
+impl<D: Disk, M: Media> Drop for Threads<D, M> {
     fn drop(&mut self) {
         self.shared.bell.stop();
-        if let Some(thread) = self.thread.take() {
+        for thread in self.threads.drain(..) {
             // A panic of the thread was reported where it happened.
             let _ = thread.join();
         }
@@ -226,9 +277,9 @@ impl<D: Disk, M: Media> Drop for Thread<D, M> {
     }
 }
 
-impl<D: Disk, M: Media> Alive for Thread<D, M> {}
+impl<D: Disk, M: Media> Alive for Threads<D, M> {}
 
-impl<D: Disk, M: Media> Keeper for Thread<D, M> {
+impl<D: Disk, M: Media> Keeper for Threads<D, M> {
     fn checkpoint(&self, full: bool) -> Result<Checkpoint, Error> {
         self.shared.take(full)
     }

@@ -1,9 +1,10 @@
-//! A map's content at its last checkpoint: its runs of all levels, merged; of two statements of a key the one of the
-//! later level counts.
+//! A map's content: its runs of all levels, and the log's statements above them, merged; of two statements of a key the
+//! one of the later level counts.
 
-use crate::disk::manifest::{MapRuns, Run};
+use crate::disk::delta::LastStatements;
+use crate::disk::manifest::Run;
 use crate::disk::rebuild::{Progress, STRIDE};
-use crate::disk::run::RunReader;
+use crate::disk::run::{RunEntry, RunReader};
 use crate::files_error::FilesError;
 use index::{Error, Order, Pair, Pairs};
 use log::Disk;
@@ -23,51 +24,78 @@ pub(crate) struct Merged<'m, D: Disk> {
     passed: u64,
 }
 
-/// The runs of a level, one after the other.
+/// A level, entry by entry.
 struct Level<'m, D: Disk> {
-    disk: &'m D,
-    map: &'m str,
-    runs: std::vec::IntoIter<&'m Run>,
-    reader: Option<RunReader<D::File>>,
+    source: Source<'m, D>,
     /// Its first entry that was not handed out; meaningless at its end.
     key: Vec<u8>,
     value: Option<Vec<u8>>,
     has_ended: bool,
 }
 
+/// The source of a level's entries.
+enum Source<'m, D: Disk> {
+    /// In runs, one after the other.
+    Runs {
+        disk: &'m D,
+        map: &'m str,
+        runs: std::vec::IntoIter<&'m Run>,
+        reader: Option<Box<RunReader<D::File>>>,
+    },
+    /// Statements of the log, in memory, from this number on.
+    Log(&'m LastStatements, usize),
+}
+
+/// A run, and its first key.
+pub(crate) type RunStart<'m> = (&'m Run, Vec<u8>);
+
+/// A range of a map's keys, and the sources of its entries.
+pub(crate) struct MapPart<'m> {
+    /// The map's name.
+    pub map: &'m str,
+    /// The runs of each level, older levels first.
+    pub levels: &'m [Vec<RunStart<'m>>],
+    /// The log's statements.
+    pub log: Option<&'m LastStatements>,
+    /// The part begins with this key.
+    pub from: &'m [u8],
+    /// It ends before this one.
+    pub until: Option<&'m [u8]>,
+}
+
 impl<'m, D: Disk> Merged<'m, D> {
-    /// The entries of `map` from `from` on and below `until`; all of them, with an empty key and with `None`. `full` are
-    /// those runs of the lowest level that may have such entries.
+    /// The entries of a part of a map.
     pub fn new(
         disk: &'m D,
         order: Order,
-        map: &'m MapRuns,
-        full: &'m [Run],
-        (from, until): (&[u8], Option<&'m [u8]>),
+        part: &MapPart<'m>,
         progress: &'m Progress,
     ) -> Result<Merged<'m, D>, FilesError> {
-        let above = map.runs.iter().filter(|run| run.level > 0);
-        let mut levels = vec![full.iter().collect::<Vec<_>>()];
-        let mut last = 0;
-        for run in above {
-            if run.level != last {
-                levels.push(Vec::new());
-                last = run.level;
-            }
-            levels.last_mut().into_iter().for_each(|level| level.push(run));
-        }
-        let levels = levels.into_iter().map(|runs| {
-            let mut level = Level {
+        let &MapPart { map, levels, log, .. } = part;
+        let runs = levels.iter().map(|level| {
+            // Those in front of the last that begins with the part or before it end before it.
+            let begun = level.partition_point(|(_, first)| order.compare(first, part.from).is_le());
+            let runs: Vec<_> = level[begun.saturating_sub(1)..]
+                .iter()
+                .map(|(run, _)| *run)
+                .collect();
+            Source::Runs {
                 disk,
-                map: &map.name,
+                map,
                 runs: runs.into_iter(),
                 reader: None,
+            }
+        });
+        let log = log.map(|log| Source::Log(log, log.first_from(order, part.from)));
+        let levels = runs.chain(log).map(|source| {
+            let mut level = Level {
+                source,
                 key: Vec::new(),
                 value: None,
                 has_ended: false,
             };
             level.advance()?;
-            while !level.has_ended && order.compare(&level.key, from).is_lt() {
+            while !level.has_ended && order.compare(&level.key, part.from).is_lt() {
                 level.advance()?;
             }
             Ok(level)
@@ -75,7 +103,7 @@ impl<'m, D: Disk> Merged<'m, D> {
         Ok(Merged {
             order,
             levels: levels.collect::<Result<_, FilesError>>()?,
-            until,
+            until: part.until,
             failed: None,
             current: None,
             progress,
@@ -123,7 +151,7 @@ impl<'m, D: Disk> Merged<'m, D> {
         for (at, level) in self.levels.iter_mut().enumerate() {
             if at == current || !level.has_ended && level.key == key {
                 level.advance()?;
-                self.passed += 1;
+                self.passed += u64::from(matches!(level.source, Source::Runs { .. }));
             }
         }
         if self.passed >= STRIDE {
@@ -155,30 +183,51 @@ impl<D: Disk> Pairs for Merged<'_, D> {
 impl<D: Disk> Level<'_, D> {
     /// Goes on to the next entry.
     fn advance(&mut self) -> Result<(), FilesError> {
-        loop {
-            if let Some(reader) = &mut self.reader {
-                if let Some((key, value)) = reader.next()? {
-                    self.key.clear();
-                    self.key.extend_from_slice(key);
-                    self.value = match (value, self.value.take()) {
-                        (Some(value), Some(mut bytes)) => {
-                            bytes.clear();
-                            bytes.extend_from_slice(value);
-                            Some(bytes)
-                        }
-                        (value, _) => value.map(<[u8]>::to_vec),
-                    };
-                    return Ok(());
+        match &mut self.source {
+            Source::Log(log, next) => {
+                let entry = log.get(*next);
+                *next += 1;
+                self.has_ended = entry.is_none();
+                if let Some(entry) = entry {
+                    hold(&mut self.key, &mut self.value, entry);
                 }
-                self.reader = None;
+                Ok(())
             }
-            let Some(run) = self.runs.next() else {
-                self.has_ended = true;
-                return Ok(());
-            };
-            self.reader = Some(RunReader::open(self.disk, run, self.map)?);
+            Source::Runs {
+                disk,
+                map,
+                runs,
+                reader,
+            } => loop {
+                if let Some(open) = reader {
+                    if let Some(entry) = open.next()? {
+                        hold(&mut self.key, &mut self.value, entry);
+                        return Ok(());
+                    }
+                    *reader = None;
+                }
+                let Some(run) = runs.next() else {
+                    self.has_ended = true;
+                    return Ok(());
+                };
+                *reader = Some(Box::new(RunReader::open(*disk, run, map)?));
+            },
         }
     }
+}
+
+/// Copies an entry over another.
+fn hold(key: &mut Vec<u8>, value: &mut Option<Vec<u8>>, entry: RunEntry<'_>) {
+    key.clear();
+    key.extend_from_slice(entry.0);
+    *value = match (entry.1, value.take()) {
+        (Some(new), Some(mut bytes)) => {
+            bytes.clear();
+            bytes.extend_from_slice(new);
+            Some(bytes)
+        }
+        (new, _) => new.map(<[u8]>::to_vec),
+    };
 }
 
 /// The first key of a run; `None` of one without entries.

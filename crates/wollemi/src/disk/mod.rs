@@ -21,9 +21,11 @@
 //! |--------------|----------------------------------------------------------------|
 //! | `opening`    | which of all this an opening does                              |
 //! | `checkpoint` | taking checkpoints; `manifest`, `run`: their files; `sizes`     |
+//! | `pace`       | the pace of a checkpoint beside writers                        |
+//! | `delta`      | the last statement of the log about each key, sorted           |
 //! | `rebuild`    | a new pool of a checkpoint and the log; `merged`: a map's runs |
-//! | `replay`     | the log's changes over the maps; `delta`: what they come to    |
-//! | `keeper`     | the thread that takes checkpoints when they are due            |
+//! | `replay`     | the log's changes over the maps                                |
+//! | `keeper`     | the threads that note the position and take checkpoints        |
 
 pub mod checkpoint;
 mod delta;
@@ -31,6 +33,7 @@ pub mod keeper;
 pub mod manifest;
 pub mod merged;
 pub mod opening;
+pub mod pace;
 pub mod rebuild;
 pub mod replay;
 pub mod run;

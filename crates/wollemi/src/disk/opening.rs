@@ -12,7 +12,7 @@
 
 use crate::db::Maps;
 use crate::disk::checkpoint::Checkpoints;
-use crate::disk::keeper::{Bell, KeeperState, Thread};
+use crate::disk::keeper::{Bell, KeeperState, Threads};
 use crate::disk::manifest::{self, Manifest};
 use crate::disk::rebuild::{OnRebuild, rebuild};
 use crate::disk::replay::replay;
@@ -60,12 +60,15 @@ pub(crate) fn has_log(path: &Path) -> bool {
     directory_of(path).join(manifest::NAME).exists()
 }
 
-/// Refuses to read a pool whose content is in its log, except for [a look](AfterPowerLoss::Look) at what is left.
+/// Refuses to read a pool whose content is in its log: a missing one, and one that was open when the machine stopped,
+/// except for [a look](AfterPowerLoss::Look) at what is left.
 pub(crate) fn refuse_unbuilt(path: &Path, pool: &PoolOptions) -> Result<(), Error> {
-    if pool.after_power_loss == AfterPowerLoss::Look || !has_log(path) {
+    if !has_log(path) {
         return Ok(());
     }
     match look(path, pool)? {
+        Found::Nothing => Err(FilesError::PoolMissing(path.display().to_string()).into()),
+        Found::Lost { .. } if pool.after_power_loss == AfterPowerLoss::Look => Ok(()),
         Found::Lost { log: Some(_), .. } => Err(FilesError::NeedsRebuild(path.display().to_string()).into()),
         _ => Ok(()),
     }
@@ -173,7 +176,7 @@ pub(crate) fn attach<M: Media, D: Disk>(
         (Some(position), Some(manifest)) => {
             refuse_foreign(&manifest, uuid)?;
             let log = open_log(&disk, &manifest, position, settings)?;
-            replay(&maps.store, &log, Lsn(position), None)?;
+            replay(&maps.store, &log, Lsn(position), None, &Default::default())?;
             let checkpoints = Checkpoints::new(disk, log.clone(), manifest, settings.sizes);
             maps.store.traffic.journal.get_or_init(|| journal(&log));
             (log, checkpoints)
@@ -197,15 +200,7 @@ pub(crate) fn attach<M: Media, D: Disk>(
                 uuid: uuid.to_u128(),
                 ..Manifest::default()
             };
-            let checkpoints = Checkpoints::new(
-                disk,
-                log.clone(),
-                manifest,
-                Sizes {
-                    rest: 0.0,
-                    ..settings.sizes
-                },
-            );
+            let checkpoints = Checkpoints::new(disk, log.clone(), manifest, settings.sizes);
             maps.store.traffic.journal.get_or_init(|| journal(&log));
             checkpoints.take_full(&maps, &Default::default())?;
             (log, checkpoints)
@@ -215,13 +210,13 @@ pub(crate) fn attach<M: Media, D: Disk>(
     maps.note_position(&shared.log)?;
     maps.store.heap.pool().leave_unclosed(true);
     let sync_within = settings.has_threads.then_some(settings.sync_within);
-    let thread = Thread::start(shared, sync_within)?;
+    let threads = Threads::start(shared, sync_within)?;
     Ok(Db::kept(
         maps,
         settings.index,
         carried_out,
         started,
-        Arc::new(thread),
+        Arc::new(threads),
     ))
 }
 
@@ -325,6 +320,8 @@ fn open_log<D: Disk>(
         keep: Lsn(manifest.from),
         check: Lsn(position),
         reach: Lsn(manifest.until.max(position)),
+        // Neither the pool's position nor a manifest is written before the log is durable up to there.
+        durable: Lsn(manifest.until.max(position)),
     };
     let log = Log::open(disk.clone(), manifest.uuid, needs, settings.log.clone());
     Ok(Arc::new(log.map_err(FilesError::from)?))
@@ -351,6 +348,7 @@ pub(crate) fn clear<D: Disk>(disk: &D, manifest: Option<&Manifest>) -> Result<()
         .map(|run| run.file())
         .collect();
     disk.sync_dir()?;
+    let mut is_changed = false;
     for file in disk.list()? {
         let is_left = match manifest {
             Some(_) => file.starts_with("run-") && !named.contains(&file) || file == manifest::NEW,
@@ -358,8 +356,11 @@ pub(crate) fn clear<D: Disk>(disk: &D, manifest: Option<&Manifest>) -> Result<()
         };
         if is_left {
             disk.remove(&file)?;
+            is_changed = true;
         }
     }
-    disk.sync_dir()?;
+    if is_changed {
+        disk.sync_dir()?;
+    }
     Ok(())
 }

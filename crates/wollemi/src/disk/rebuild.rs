@@ -1,15 +1,20 @@
 //! A pool made anew of a checkpoint and the log.
+//!
+//! The log's statements are sorted and merged with the runs, so that they cost a build and no writes. That is done for
+//! [a bounded part](crate::disk::sizes::Sizes::merged) of the log; the rest is replayed.
 
-use crate::disk::manifest::{Manifest, MapRuns, Run};
-use crate::disk::merged::{Merged, first_key};
+use crate::disk::delta::{Deltas, LastStatements, MapDelta};
+use crate::disk::manifest::{Manifest, MapRuns};
+use crate::disk::merged::{MapPart, Merged, RunStart, first_key};
 use crate::disk::opening::Settings;
 use crate::disk::replay::{index_kind, replay};
 use crate::files_error::FilesError;
 use crate::indexes::WithIndex;
 use crate::write::store::Store;
 use crate::{Error, Media};
-use index::{Index, Parts};
+use index::{Index, Order, Parts};
 use log::{Disk, Log, Lsn};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -31,6 +36,9 @@ pub type OnRebuild = Arc<dyn Fn(&Rebuilding) + Send + Sync>;
 
 /// Entries, or log records, between two reports.
 pub(crate) const STRIDE: u64 = 16 << 10;
+
+/// Bytes of the log between two reports.
+const REPORTED: u64 = 1 << 20;
 
 /// The progress of a rebuild, for the callback.
 pub(crate) struct Progress {
@@ -73,49 +81,80 @@ pub(crate) fn rebuild<M: Media, D: Disk>(
     store: &Store<M>,
     settings: &Settings,
 ) -> Result<(), Error> {
+    let from = Lsn(manifest.from);
+    let until = log.found_end().max(from);
     let progress = Progress {
         entries: AtomicU64::new(0),
         log: AtomicU64::new(0),
         entries_in_all: manifest.runs().map(|run| run.entries).sum(),
-        log_in_all: log.appended().0 - manifest.from,
+        log_in_all: until.0 - from.0,
         tell: settings.on_rebuild.clone(),
     };
+    let mut told = 0;
+    let deltas = Deltas::read(log, (from, until), settings.sizes.merged, |end| {
+        let passed = end.0 - from.0;
+        progress.log.store(passed, Relaxed);
+        if passed - told >= REPORTED {
+            told = passed;
+            progress.tell();
+        }
+    })?;
+    let end = deltas.end;
+    let named = |delta: MapDelta| (delta.name.clone(), delta);
+    let mut deltas: BTreeMap<_, _> = deltas.maps.into_iter().map(named).collect();
     for map in &manifest.maps {
-        build_map(disk, map, store, settings.rebuild_threads, &progress)?;
+        // Of a map that the log drops the runs do not count.
+        if !deltas.get(&map.name).is_some_and(|delta| delta.dropped) {
+            let delta = deltas.remove(&map.name);
+            build_map(disk, map, delta, store, settings, &progress)?;
+        }
     }
-    replay(store, log, Lsn(manifest.from), Some(&progress))?;
+    let mut gone = HashSet::new();
+    for (name, mut delta) in deltas {
+        if let Some(index) = delta.made.take() {
+            let map = MapRuns {
+                name,
+                index,
+                runs: Vec::new(),
+            };
+            build_map(disk, &map, Some(delta), store, settings, &progress)?;
+        } else if delta.has_keys() {
+            gone.insert(name);
+        }
+    }
+    replay(store, log, end, Some((&progress, from)), &gone)?;
     progress.entries.store(progress.entries_in_all, Relaxed);
     progress.log.store(progress.log_in_all, Relaxed);
     progress.tell();
     Ok(())
 }
 
+/// Builds a map of its runs and of the log's statements about it.
 fn build_map<M: Media, D: Disk>(
     disk: &D,
     map: &MapRuns,
+    delta: Option<MapDelta>,
     store: &Store<M>,
-    threads: usize,
+    settings: &Settings,
     progress: &Progress,
 ) -> Result<(), Error> {
     let kind = index_kind(&map.index)?;
-    let full = map.runs.iter().position(|run| run.level > 0);
-    let (full, _) = map.runs.split_at(full.unwrap_or(map.runs.len()));
-    let groups = groups(disk, map, full, threads)?;
+    let log = delta.map(|mut delta| delta.take_last(kind.order()));
+    let levels = levels(disk, map)?;
+    let starts = starts(kind.order(), &levels, log.as_ref(), settings.rebuild_threads);
     let mut sources = Vec::new();
-    for (i, (from, runs)) in groups.iter().enumerate() {
-        let until = groups.get(i + 1).map(|(until, _)| &**until);
-        sources.push(Merged::new(
-            disk,
-            kind.order(),
-            map,
-            runs,
-            (from, until),
-            progress,
-        )?);
+    for i in 0..=starts.len() {
+        let part = MapPart {
+            map: &map.name,
+            levels: &levels,
+            log: log.as_ref(),
+            from: i.checked_sub(1).map_or(&[], |before| &starts[before]),
+            until: starts.get(i).map(|until| &**until),
+        };
+        sources.push(Merged::new(disk, kind.order(), &part, progress)?);
     }
-    let starts = groups.iter().skip(1).map(|(from, _)| &**from);
     let (first, others) = sources.split_at_mut(1);
-    let others = others.iter_mut().zip(starts);
+    let others = others.iter_mut().zip(&starts);
     let parts = others.fold(Parts::new(&mut first[0]), |parts, (source, from)| {
         parts.and(from, source)
     });
@@ -126,28 +165,94 @@ fn build_map<M: Media, D: Disk>(
     }
 }
 
-/// Runs of the lowest level that one thread loads, with the key from which on it does.
-type Group<'m> = (Vec<u8>, &'m [Run]);
+/// The runs of each level of a map, except for those without entries.
+fn levels<'m, D: Disk>(disk: &D, map: &'m MapRuns) -> Result<Vec<Vec<RunStart<'m>>>, FilesError> {
+    let mut levels = Vec::<Vec<_>>::new();
+    let mut last = None;
+    for run in &map.runs {
+        if last.replace(run.level) != Some(run.level) {
+            levels.push(Vec::new());
+        }
+        if let (Some(level), Some(first)) = (levels.last_mut(), first_key(disk, run, &map.name)?) {
+            level.push((run, first));
+        }
+    }
+    Ok(levels)
+}
 
-/// Deals the runs of the lowest level out to as many threads, in key order.
-fn groups<'m, D: Disk>(
-    disk: &D,
-    map: &MapRuns,
-    full: &'m [Run],
+/// The keys at which parts of about the same number of entries begin, in ascending order. The first part, which begins
+/// before all keys, has none.
+fn starts(
+    order: Order,
+    levels: &[Vec<RunStart<'_>>],
+    log: Option<&LastStatements>,
     threads: usize,
-) -> Result<Vec<Group<'m>>, FilesError> {
-    let each = full.len().div_ceil(threads.max(1)).max(1);
-    let mut groups = Vec::<Group<'m>>::new();
-    for runs in full.chunks(each) {
-        let first = match groups.is_empty() {
-            // Entries of a later level that lie before all of it belong to the first part as well.
-            true => Some(Vec::new()),
-            false => first_key(disk, &runs[0], &map.name)?,
-        };
-        groups.extend(first.map(|first| (first, runs)));
+) -> Vec<Vec<u8>> {
+    let runs = levels.iter().flatten();
+    let runs = runs.map(|(run, first)| (&**first, run.entries));
+    let said = log.into_iter().flat_map(|log| {
+        let numbers = (0..log.len()).step_by(STRIDE as usize);
+        numbers.filter_map(|number| Some((log.get(number)?.0, STRIDE.min((log.len() - number) as u64))))
+    });
+    let mut pieces: Vec<_> = runs.chain(said).collect();
+    pieces.sort_by(|(a, _), (b, _)| order.compare(a, b));
+    let threads = threads.max(1) as u64;
+    let all: u64 = pieces.iter().map(|(_, entries)| entries).sum();
+    let (mut starts, mut before) = (Vec::<Vec<u8>>::new(), 0);
+    for (key, entries) in pieces {
+        let next = starts.len() as u64 + 1;
+        let last = starts.last().map_or(&[][..], |last| last);
+        if next < threads && before * threads >= next * all && order.compare(last, key).is_lt() {
+            starts.push(key.to_vec());
+        }
+        before += entries;
     }
-    if groups.is_empty() {
-        groups.push((Vec::new(), full));
+    starts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::manifest::Run;
+
+    fn starts_of(runs: &[(u32, &str, u64)], threads: usize) -> Vec<String> {
+        let runs = runs.iter().map(|&(level, first, entries)| {
+            let run = Run {
+                level,
+                entries,
+                ..Run::default()
+            };
+            (run, first.as_bytes().to_vec())
+        });
+        let runs: Vec<_> = runs.collect();
+        let levels: Vec<Vec<_>> = (0..3)
+            .map(|level| runs.iter().filter(move |(run, _)| run.level == level))
+            .map(|level| level.map(|(run, first)| (run, first.clone())).collect())
+            .collect();
+        let starts = starts(Order::Keys, &levels, None, threads);
+        starts
+            .into_iter()
+            .map(|key| String::from_utf8(key).unwrap())
+            .collect()
     }
-    Ok(groups)
+
+    /// Parts have about the same number of entries, whichever levels these are in; a part begins with the first key of
+    /// a run.
+    #[test]
+    fn threads_have_about_as_much() {
+        let sorted = [
+            (0, "a", 10),
+            (0, "b", 10),
+            (1, "c", 10),
+            (1, "d", 10),
+            (2, "d", 20),
+        ];
+        assert_eq!(starts_of(&sorted, 2), ["d"]);
+        assert_eq!(starts_of(&sorted, 3), ["c", "d"]);
+        assert_eq!(starts_of(&sorted, 1), [""; 0]);
+        // There are no more parts than different first keys.
+        assert_eq!(starts_of(&[(0, "a", 10), (1, "a", 10), (2, "a", 10)], 8), ["a"]);
+        assert_eq!(starts_of(&[(0, "", 10), (1, "", 10)], 8), [""; 0]);
+        assert_eq!(starts_of(&[], 8), [""; 0]);
+    }
 }

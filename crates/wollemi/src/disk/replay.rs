@@ -3,7 +3,7 @@
 //! Change by change, the maps go through what they held in between; in a pool that is nearly full there may be no room
 //! for that beside what they have held since. There only what each key held at the end is made so, removals first.
 
-use crate::disk::delta::{MapDelta, last_statements};
+use crate::disk::delta::Deltas;
 use crate::disk::rebuild::{Progress, STRIDE};
 use crate::files_error::FilesError;
 use crate::indexes::IndexKind;
@@ -11,24 +11,29 @@ use crate::write::store::Store;
 use crate::write::traffic::MapIndex;
 use crate::{Error, Media};
 use heap::MayBeFull;
-use index::{Action, Edit};
+use index::{Action, Edit, Order};
 use log::{Change, Disk, Log, Lsn};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Makes all changes that the log has from a position on. No other operation runs yet. Making a change that was made
-/// already changes nothing, so a crash during this leaves what the next opening begins again.
+/// Makes all changes that the log had from a position on when it was opened. No other operation runs yet. Making a
+/// change that was made already changes nothing, so a crash during this leaves what the next opening begins again.
+///
+/// `gone` has the names of missing maps that the log has changed before the position. Progress is counted from a
+/// position of its own.
 pub(crate) fn replay<M: Media, D: Disk>(
     store: &Store<M>,
     log: &Log<D>,
     from: Lsn,
-    progress: Option<&Progress>,
+    progress: Option<(&Progress, Lsn)>,
+    gone: &HashSet<String>,
 ) -> Result<(), Error> {
-    match replay_all(store, log, from, progress) {
+    match replay_all(store, log, from, progress, gone) {
         Err(full) if full.is_full() => {
             store.heap.media().comes_to("replay: in a full pool");
-            make_last(store, last_statements(log, from, log.appended())?)
+            let until = log.found_end().max(from);
+            make_last(store, Deltas::read(log, (from, until), u64::MAX, |_| ())?, gone)
         }
         done => done,
     }
@@ -38,16 +43,18 @@ fn replay_all<M: Media, D: Disk>(
     store: &Store<M>,
     log: &Log<D>,
     from: Lsn,
-    progress: Option<&Progress>,
+    progress: Option<(&Progress, Lsn)>,
+    gone: &HashSet<String>,
 ) -> Result<(), Error> {
-    let mut replay = Replay::new(store);
-    let mut scan = log.scan(from..log.appended()).map_err(FilesError::from)?;
+    let mut replay = Replay::new(store, gone);
+    let until = log.found_end().max(from);
+    let mut scan = log.scan(from..until).map_err(FilesError::from)?;
     while let Some(record) = scan.next().map_err(FilesError::from)? {
         for change in record.changes {
             replay.make(change)?;
         }
-        if let Some(progress) = progress.filter(|_| replay.changes.is_multiple_of(STRIDE)) {
-            progress.log.store(record.end.0 - from.0, Relaxed);
+        if let Some((progress, begun)) = progress.filter(|_| replay.changes.is_multiple_of(STRIDE)) {
+            progress.log.store(record.end.0 - begun.0, Relaxed);
             progress.tell();
         }
     }
@@ -55,26 +62,33 @@ fn replay_all<M: Media, D: Disk>(
 }
 
 /// Makes so what the maps hold at the end of the log.
-fn make_last<M: Media>(store: &Store<M>, deltas: BTreeMap<String, MapDelta>) -> Result<(), Error> {
-    let mut replay = Replay::new(store);
-    for (name, delta) in &deltas {
+fn make_last<M: Media>(store: &Store<M>, deltas: Deltas, gone: &HashSet<String>) -> Result<(), Error> {
+    let mut replay = Replay::new(store, gone);
+    let mut puts = Vec::new();
+    for mut delta in deltas.maps {
         if delta.dropped {
-            replay.make(Change::MapDropped { map: name })?;
+            replay.make(Change::MapDropped { map: &delta.name })?;
         }
-        for (key, _) in delta.entries.iter().filter(|(_, value)| value.is_none()) {
-            replay.make(Change::Remove { map: name, key })?;
+        // The order is only that of the writes.
+        let last = delta.take_last(Order::Keys);
+        for (key, _) in last.iter().filter(|(_, value)| value.is_none()) {
+            replay.make(Change::Remove {
+                map: &delta.name,
+                key,
+            })?;
         }
+        puts.push((delta, last));
     }
-    for (name, delta) in &deltas {
+    for (delta, last) in &puts {
         if let Some(index) = &delta.made {
             replay.make(Change::MapMade {
-                map: name,
+                map: &delta.name,
                 index,
                 settings: &[],
             })?;
         }
-        for (key, value) in &delta.entries {
-            if let (Some(value), Some(map)) = (value, replay.map(name)?) {
+        for (key, value) in last.iter() {
+            if let (Some(value), Some(map)) = (value, replay.map(&delta.name)?) {
                 let heap = &store.heap;
                 heap.with_room(|| map.bare().write(key, &mut UnlessHeld(value)))?;
             }
@@ -109,11 +123,11 @@ struct Replay<'s, M: Media> {
 }
 
 impl<'s, M: Media> Replay<'s, M> {
-    fn new(store: &'s Store<M>) -> Replay<'s, M> {
+    fn new(store: &'s Store<M>, gone: &HashSet<String>) -> Replay<'s, M> {
         Replay {
             store,
             maps: HashMap::new(),
-            gone: HashSet::new(),
+            gone: gone.clone(),
             changes: 0,
         }
     }

@@ -1,12 +1,10 @@
 //! Runs: files of sorted entries of one map.
 
 use crate::disk::manifest::Run;
-use crate::disk::sizes::Sizes;
 use crate::files_error::FilesError;
 use crate::stream::{Item, StreamReader, Totals, Writer};
 use log::{Disk, DiskError, DiskFile};
 use std::io::{self, Read, Write};
-use std::time::{Duration, Instant};
 
 /// Bytes of one read.
 const READ: usize = 1 << 20;
@@ -18,20 +16,21 @@ pub(crate) struct RunWriter<F: DiskFile> {
 }
 
 impl<F: DiskFile> RunWriter<F> {
-    /// Begins the run, of which pool, number and level are known; its file must not be there.
+    /// Begins the run, of which pool, number and level are known; its file must not be there. Each write to the file is
+    /// of `full` bytes or more.
     pub fn create<D: Disk<File = F>>(
         disk: &D,
         run: Run,
         (map, index): (&str, &str),
-        sizes: Sizes,
+        full: usize,
     ) -> Result<RunWriter<F>, FilesError> {
         let file = run.file();
         let appending = Appending {
             file: disk.create(&file)?,
             at: 0,
             synced: 0,
-            buffer: Vec::with_capacity(sizes.buffer),
-            sizes,
+            buffer: Vec::with_capacity(full),
+            full,
         };
         let begin = || {
             let mut stream = Writer::new(run.first_record(), appending)?;
@@ -51,6 +50,16 @@ impl<F: DiskFile> RunWriter<F> {
     /// Bytes so far, roughly.
     pub fn bytes(&self) -> u64 {
         self.stream.totals().bytes + self.stream.unwritten() as u64
+    }
+
+    /// Syncs the file, if `bytes` or more were written since the last sync.
+    pub fn sync_each(&mut self, bytes: u64) -> Result<(), FilesError> {
+        let appending = self.stream.out();
+        if appending.at - appending.synced >= bytes {
+            appending.file.sync()?;
+            appending.synced = appending.at;
+        }
+        Ok(())
     }
 
     /// Ends the run, whose contents are durable then; its name is not.
@@ -76,7 +85,8 @@ struct Appending<F> {
     /// Bytes synced.
     synced: u64,
     buffer: Vec<u8>,
-    sizes: Sizes,
+    /// Bytes of the buffer from which on it is written.
+    full: usize,
 }
 
 impl<F: DiskFile> Appending<F> {
@@ -84,17 +94,6 @@ impl<F: DiskFile> Appending<F> {
         self.file.write_at(self.at, &self.buffer)?;
         self.at += self.buffer.len() as u64;
         self.buffer.clear();
-        if self.at - self.synced >= self.sizes.synced {
-            let began = Instant::now();
-            self.file.sync()?;
-            self.synced = self.at;
-            std::thread::sleep(
-                began
-                    .elapsed()
-                    .mul_f64(self.sizes.rest)
-                    .min(Duration::from_secs(1)),
-            );
-        }
         Ok(())
     }
 }
@@ -102,7 +101,7 @@ impl<F: DiskFile> Appending<F> {
 impl<F: DiskFile> Write for Appending<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.buffer.extend_from_slice(bytes);
-        if self.buffer.len() >= self.sizes.buffer {
+        if self.buffer.len() >= self.full {
             self.write_buffer().map_err(io::Error::other)?;
         }
         Ok(bytes.len())

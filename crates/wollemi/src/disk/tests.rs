@@ -1,5 +1,6 @@
 //! Checkpoints during the steps of other threads, reads beside a sync, and writes that fail.
 
+use super::keeper::REPLAYED;
 use super::manifest::Manifest;
 use super::opening::{Settings, attach};
 use super::sizes::Sizes;
@@ -228,8 +229,34 @@ impl Held {
     }
 }
 
-/// A directory whose files are synced when they may be.
-struct Slow(Directory, Held);
+/// Holds syncs back. Its drop lets them go on, after a panic too: the drop of a database waits for its threads.
+struct Hold<'h>(&'h Held);
+
+impl Hold<'_> {
+    fn new(held: &Held) -> Hold<'_> {
+        held.hold(true);
+        Hold(held)
+    }
+}
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        self.0.hold(false);
+    }
+}
+
+/// A directory that holds back syncs of the files whose names begin with a prefix.
+struct Slow(Directory, Held, &'static str);
+
+impl Slow {
+    fn file(&self, name: &str, file: OpenFile) -> SlowFile {
+        let held = match name.starts_with(self.2) {
+            true => self.1.clone(),
+            false => Held::default(),
+        };
+        SlowFile(file, held)
+    }
+}
 
 struct SlowFile(OpenFile, Held);
 
@@ -237,11 +264,11 @@ impl Disk for Slow {
     type File = SlowFile;
 
     fn create(&self, name: &str) -> Result<SlowFile, DiskError> {
-        Ok(SlowFile(self.0.create(name)?, self.1.clone()))
+        Ok(self.file(name, self.0.create(name)?))
     }
 
     fn open(&self, name: &str) -> Result<SlowFile, DiskError> {
-        Ok(SlowFile(self.0.open(name)?, self.1.clone()))
+        Ok(self.file(name, self.0.open(name)?))
     }
 
     fn list(&self) -> Result<Vec<String>, DiskError> {
@@ -312,7 +339,7 @@ fn nothing_is_read_before_it_is_durable() {
     ];
     let (files, held) = (folder(), Held::default());
     let directory = Directory::open(files.path()).expect("a directory");
-    let db = open_on(Slow(directory, held.clone()), Hardware::detect(), 1 << 30);
+    let db = open_on(Slow(directory, held.clone(), ""), Hardware::detect(), 1 << 30);
     // Asking for the map waits as well.
     let map = db.map("map").expect("room");
     for (number, read) in reads.into_iter().enumerate() {
@@ -339,6 +366,39 @@ fn nothing_is_read_before_it_is_durable() {
             reader.join().expect("no panic").expect("it was heard");
             writer.join().expect("no panic").expect("room");
         });
+    }
+}
+
+/// While a long checkpoint is under way, the pool's position follows the log, so that an opening after a kill replays a
+/// bounded part of it. Writes that no thread waits for count as well. The position is never ahead of the durable end.
+#[test]
+fn the_position_is_noted_beside_a_checkpoint() {
+    let (files, held) = (folder(), Held::default());
+    let directory = Directory::open(files.path()).expect("a directory");
+    let db = open_on(Slow(directory, held.clone(), "run-"), Hardware::detect(), 1 << 30);
+    let map = db.map("map").expect("room").with_durability(Durability::Eventual);
+    let value = vec![1; 64 << 10];
+    let (log, position) = (
+        || db.log_stats().expect("a log"),
+        || db.store().heap.pool().log_position().expect("a log"),
+    );
+    let hangs = Instant::now() + Duration::from_secs(60);
+    let wait = |what: &str, until: &dyn Fn() -> bool| {
+        while !until() {
+            assert!(Instant::now() < hangs, "{what}: {}, {:?}", position(), log());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    let _hold = Hold::new(&held);
+    // More than half of the limit, so that a checkpoint is due; then more than is replayed.
+    for (count, what) in [(136u32, "a checkpoint begins"), (100, "the position follows")] {
+        for i in 0..count {
+            map.upsert((i % 8).to_be_bytes(), &value).expect("room");
+            let noted = position();
+            assert!(noted <= log().durable, "{noted} {:?}", log());
+        }
+        let is_near = || position() + REPLAYED > log().appended;
+        wait(what, &|| log().is_checkpointing && is_near());
     }
 }
 

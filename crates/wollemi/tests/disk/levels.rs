@@ -1,7 +1,7 @@
 //! From one level to another.
 
-use crate::{Place, options};
-use wollemi::{Db, Error, Level, Options};
+use crate::{Place, entries, options};
+use wollemi::{AfterPowerLoss, Db, Error, Level, Options};
 
 /// A pool without a log is given one, with all that it holds; a log can be ended, and nothing is lost by it.
 #[test]
@@ -45,6 +45,24 @@ fn a_log_is_kept() -> Result<(), Error> {
     assert_eq!(db.level(), Level::Disk);
     db.map("m")?.upsert("b", "2")?;
     assert_eq!(place.cut().open()?.map("m")?.count()?, 2);
+    Ok(())
+}
+
+/// A pool that is missing beside its log is not read; the error says what to do, and doing it makes the pool anew.
+#[test]
+fn a_missing_pool_is_not_read() -> Result<(), Error> {
+    let place = Place::new();
+    place.open()?.map("m")?.upsert("a", "1")?;
+    std::fs::remove_file(&place.path).expect("removed");
+    let look = options().read_only(true).after_power_loss(AfterPowerLoss::Look);
+    for options in [options().read_only(true), look] {
+        let missing = options.open(&place.path).expect_err("there is none");
+        assert!(missing.to_string().contains("open it to write once"), "{missing}");
+        assert!(!place.path.exists());
+    }
+    drop(place.open()?);
+    let db = options().read_only(true).open(&place.path)?;
+    assert_eq!(entries(&db, "m"), [(b"a".to_vec(), b"1".to_vec())]);
     Ok(())
 }
 

@@ -38,6 +38,7 @@ pub const SYNCING: &[Syncing] = &[
     REDB,
     FJALL,
     LMDB,
+    super::sqlite::SYNCING,
     #[cfg(feature = "rocksdb")]
     super::rocksdb::SYNCING,
 ];

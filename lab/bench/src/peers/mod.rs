@@ -11,6 +11,7 @@ pub mod kept;
 mod memory;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
+mod sqlite;
 pub mod transactional;
 
 use crate::Error;

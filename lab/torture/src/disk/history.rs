@@ -80,6 +80,7 @@ pub fn on_disk(random: &mut Random) -> OnDisk {
         run: 2048,
         levels: 4,
         small: *random.pick(&[0, 0, 4096]),
+        merged: *random.pick(&[1024, 1 << 20]),
         rebuild_threads: 1 + random.below(2) as usize,
         has_threads: false,
     }

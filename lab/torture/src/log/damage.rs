@@ -138,6 +138,7 @@ fn judge(medium: Medium, truth: &Truth, random: &mut Random) -> Result<bool, Str
         keep: truth.keep,
         check,
         reach: truth.end(all),
+        durable: truth.end(all),
     };
     let Ok(log) = Log::open(Arc::new(CrashDisk::new(medium)), ID, needs, options()) else {
         return Ok(false);

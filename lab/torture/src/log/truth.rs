@@ -115,12 +115,14 @@ impl Truth {
             Log::remove(&*disk)?;
             return Ok((Log::create(disk, ID, options())?, 0));
         }
-        // What the pool and the manifest know lies below what must be there.
-        let mut known = || self.end(random.below(least as u64 + 1) as usize);
+        // What the pool and the manifest know lies below what must be there. A caller knows less to be durable than to
+        // be there after a kill.
+        let mut among = |count: usize| self.end(random.below(count as u64 + 1) as usize);
         let needs = Needs {
             keep: self.keep,
-            check: known(),
-            reach: known(),
+            check: among(least),
+            reach: among(least),
+            durable: among(least.min(self.durable)),
         };
         let log = Log::open(disk, ID, needs, options())?;
         let found = self.compare(&log)?;
