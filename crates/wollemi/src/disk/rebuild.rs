@@ -195,7 +195,7 @@ fn starts(
         numbers.filter_map(|number| Some((log.get(number)?.0, STRIDE.min((log.len() - number) as u64))))
     });
     let mut pieces: Vec<_> = runs.chain(said).collect();
-    pieces.sort_by(|(a, _), (b, _)| order.compare(a, b));
+    order.sort(&mut pieces, |(key, _)| key);
     let threads = threads.max(1) as u64;
     let all: u64 = pieces.iter().map(|(_, entries)| entries).sum();
     let (mut starts, mut before) = (Vec::<Vec<u8>>::new(), 0);
