@@ -16,7 +16,8 @@
 //!    search.
 //! I2 Under the array's lock entries change: a value first, then the key word that makes it count, marked;
 //!    both are in one line, and stores to a line become durable in their order. When they are, the mark goes, and
-//!    then the lock; several pairs may become durable together (`together`).
+//!    then the lock; several pairs may become durable together (`together`), but a pair that takes the last free entry
+//!    of a line does before a pair of a search that passes the line: a crash in between would break I1.
 //! I3 A thread that meets a mark makes the line durable before it acts on the entry, whichever generation has left the
 //!    mark: after a kill the mark may be the only sign. The first holder of the lock in a generation settles the marks
 //!    that a crash left.
@@ -353,6 +354,14 @@ impl<'g> InlineRef<'g> {
             }
         }
         Spot::None
+    }
+
+    /// Whether a pair in a line that the search for `key` passes before it comes to this free entry is marked. Such a pair
+    /// may have taken the last free entry of its line: the key must not be durable before it (I1).
+    pub(crate) fn is_behind_mark<M: Media>(&self, key: KeyWord, free: &InlineEntry, media: &M) -> bool {
+        let lines = self.shape.window(key).map(|line| self.line(line));
+        let mut passed = lines.take_while(|line| !line.as_ptr_range().contains(&std::ptr::from_ref(free)));
+        passed.any(|line| line.iter().any(|entry| entry.key.load(media) & MARK != 0))
     }
 
     /// The pairs present. The caller holds the lock.

@@ -8,6 +8,9 @@
 //! 2. the links to the leaves are stored;
 //! 3. one fence makes all links durable, and only then do the marks, the locks and the leaves that were replaced go.
 //!
+//! A pair that goes to a line behind one in which the group has filled the last entry needs a fence before it, since a
+//! crash must not leave it without the pair there; the group goes on.
+//!
 //! To other threads each looks like a single write. A write that does anything else, or meets the unexpected, ends the
 //! group and is carried out alone after it.
 //!
@@ -62,6 +65,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                     batch: Some(batch),
                     puts: Vec::new(),
                     pairs: Vec::new(),
+                    settled: 0,
                     max: keys.len() - next,
                     bytes: 0,
                     publish: PhantomData,
@@ -111,6 +115,8 @@ struct Together<'e, 'g, M: Media, P: Publication> {
     batch: Option<PersistBatch<'e, 'g, M>>,
     puts: Vec<Put<'e, 'g, M>>,
     pairs: Vec<Pair<'g, M>>,
+    /// How many of the pairs are durable and have no mark.
+    settled: usize,
     /// Maximum number of writes that can join.
     max: usize,
     /// What their values take.
@@ -179,6 +185,23 @@ impl<'e, 'g, M: Media, P: Publication> Together<'e, 'g, M, P> {
             .any(|put| put.replaced.is_none() && put.tag == tag)
     }
 
+    /// Makes the pairs durable that have joined so far, and keeps their locks.
+    fn settle_pairs(&mut self) {
+        if let Some(batch) = &self.batch {
+            batch.fence_early();
+            self.take_marks();
+        }
+    }
+
+    /// Takes the marks of pairs away that have become durable.
+    fn take_marks(&mut self) {
+        let media = self.heap.media();
+        for pair in &self.pairs[self.settled..] {
+            pair.entry.settle(media);
+        }
+        self.settled = self.pairs.len();
+    }
+
     /// Makes what has joined durable, and lets go of it. Nothing joins afterwards.
     fn commit(&mut self) {
         let is_empty = self.puts.is_empty() && self.pairs.is_empty();
@@ -189,9 +212,7 @@ impl<'e, 'g, M: Media, P: Publication> Together<'e, 'g, M, P> {
         if self.pairs.len() > 1 {
             media.comes_to("several pairs together");
         }
-        for pair in &self.pairs {
-            pair.entry.settle(media);
-        }
+        self.take_marks();
         // Their locks go.
         self.pairs.clear();
         if self.puts.is_empty() {
@@ -308,7 +329,9 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             return Ok(None);
         }
         array.check_shape(place.link, heap)?;
-        let (entry, is_present) = match array.spot(word, media) {
+        let spot = array.spot(word, media);
+        let is_free = matches!(spot, Spot::Free(_));
+        let (entry, is_present) = match spot {
             Spot::Taken(entry) => (entry, entry.stored(media) == Some((word, true))),
             Spot::Free(entry) if array.takes(word, place.level + 1, media) => (entry, false),
             _ => return Ok(None),
@@ -321,10 +344,16 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         if !is_present {
             action = none_removed(action);
         }
-        let (Action::Put, Some(batch)) = (action, &group.batch) else {
+        if action != Action::Put {
             return Ok((action == Action::Keep).then_some(action));
-        };
+        }
         let Some((_, value)) = pair_of(self.key, edit.value()) else {
+            return Ok(None);
+        };
+        if is_free && array.is_behind_mark(word, entry, media) {
+            group.settle_pairs();
+        }
+        let Some(batch) = &group.batch else {
             return Ok(None);
         };
         if is_present {

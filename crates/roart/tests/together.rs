@@ -147,13 +147,41 @@ fn pairs_share_a_fence() {
     let leaves = ["x alone", "y alone"].map(str::to_owned);
     upsert(&index, &leaves, OLD);
     let before = media.counts();
-    let mixed = [&leaves[..1], &keys[..9], &leaves[1..], &keys[9..]].concat();
+    let mixed = [&leaves[..1], &keys[..9], &leaves[1..], &keys[9..30]].concat();
     let values: Vec<_> = mixed
         .iter()
         .map(|key| if key.len() > 3 { NEW } else { OTHER })
         .collect();
     upsert_each(&index, &mixed, &values);
     assert_eq!((media.counts() - before).node.fences, 2);
+}
+
+/// A pair that goes to a line behind one that the group has filled has a fence in front of it: a crash that left it
+/// without the pairs there would have it where no search comes. The group goes on behind that fence.
+#[test]
+fn pairs_behind_a_line_that_was_filled_wait_for_it() {
+    const WORD: &[u8] = b"8 others";
+    let media = Counting::new(Hardware::detect());
+    let index = roart::<_, Full>(media.clone());
+    // Four lines: the first two are full, the third has one entry in use, of a key from the first.
+    for i in 0..8 {
+        index
+            .upsert(format!("a{i}").as_bytes(), WORD)
+            .expect("there is room");
+    }
+    let cost = |keys: &[&str]| {
+        let keys: Vec<_> = keys.iter().map(|&key| key.to_owned()).collect();
+        let before = media.counts();
+        upsert(&index, &keys, WORD);
+        (media.counts() - before).node
+    };
+    // Three fill the third line, at which they are at home; the others go to the fourth.
+    let beyond = cost(&["ax", "aw", "ay", "az", "av"]);
+    assert_eq!((beyond.write_backs, beyond.fences), (2, 2));
+    // Behind full lines whose pairs are durable nothing is waited for.
+    let behind = cost(&["au"]);
+    assert_eq!((behind.write_backs, behind.fences), (1, 1));
+    assert!(index.check().expect("no error").found.is_empty());
 }
 
 /// A pair that needs a larger array, or is none any more, goes by itself, and the others together before and after it.

@@ -125,16 +125,24 @@ impl<'e, 'm, M: Media> PersistBatch<'e, 'm, M> {
         }
     }
 
-    /// Writes back what is held back and fences. The batch is spent.
+    /// Makes durable what has joined so far, for a store that must not be durable before it; the batch goes on. What has
+    /// its proof from the batch's own fence is proven by that alone.
     #[inline]
     #[track_caller]
-    pub fn fence(self) -> Fenced<'e> {
-        let lines = self.lines.into_inner();
+    pub fn fence_early(&self) {
+        let lines = self.lines.take();
         for &line in &lines.held[..lines.count] {
             self.media
                 .write_back_joined(std::ptr::without_provenance(line * LINE), self.purpose);
         }
         self.media.fence(self.purpose);
+    }
+
+    /// Writes back what is held back and fences. The batch is spent.
+    #[inline]
+    #[track_caller]
+    pub fn fence(self) -> Fenced<'e> {
+        self.fence_early();
         Fenced {
             brand: PhantomData,
             not_send: PhantomData,
