@@ -130,6 +130,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             begun_below: Cell::default(),
             passed: Cell::default(),
             looks: Cell::new(false),
+            is_full: Cell::new(false),
         }
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Writer<'g, M: Media, V: Variant> {
     pub(crate) passed: Cell<Option<(Node<'g>, usize)>>,
     /// Whether a walk compares all bytes.
     pub(crate) looks: Cell<bool>,
+    /// Whether a node kept its child since a copy had no memory.
+    pub(crate) is_full: Cell<bool>,
 }
 
 /// An edit that removes an absent key keeps things as they are.
