@@ -77,7 +77,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         }
         let (word, entry) = match spot {
             Some((word, Spot::Taken(entry))) => (word, entry),
-            Some((word, Spot::Free(entry))) if array.takes(word, place.level + 1, media) => (word, entry),
+            Some((word, Spot::Free(free))) if array.takes(word, place.level + 1, media) => (word, free.entry),
             _ => {
                 self.rebuild_inline(target, None, edit.value())?;
                 return Ok(Some(action));

@@ -87,9 +87,17 @@ pub(crate) enum Spot<'g> {
     /// In this entry, present or removed.
     Taken(&'g InlineEntry),
     /// Nowhere; this entry is free for it.
-    Free(&'g InlineEntry),
+    Free(Free<'g>),
     /// Nowhere, and all entries that it may have are taken.
     None,
+}
+
+/// An entry that is free for a key.
+pub(crate) struct Free<'g> {
+    pub(crate) entry: &'g InlineEntry,
+    /// Whether a pair in a line that the search for the key passes on its way is marked. Such a pair may have taken the
+    /// last free entry of its line: the key must not be durable before it (I1).
+    pub(crate) is_behind_mark: bool,
 }
 
 impl InlineEntry {
@@ -338,8 +346,10 @@ impl<'g> InlineRef<'g> {
 
     /// Where `key` is or should be. The caller holds the lock.
     pub(crate) fn spot<M: Media>(&self, key: KeyWord, media: &M) -> Spot<'g> {
+        let mut passed = 0;
         for line in self.shape.window(key) {
             let mut free = None;
+            let mut words = 0;
             for entry in self.line(line) {
                 let word = entry.key.load(media);
                 if key.is_in(word) {
@@ -348,20 +358,17 @@ impl<'g> InlineRef<'g> {
                 if word == 0 {
                     free = free.or(Some(entry));
                 }
+                words |= word;
             }
-            if let Some(free) = free {
-                return Spot::Free(free);
+            if let Some(entry) = free {
+                return Spot::Free(Free {
+                    entry,
+                    is_behind_mark: passed & MARK != 0,
+                });
             }
+            passed |= words;
         }
         Spot::None
-    }
-
-    /// Whether a pair in a line that the search for `key` passes before it comes to this free entry is marked. Such a pair
-    /// may have taken the last free entry of its line: the key must not be durable before it (I1).
-    pub(crate) fn is_behind_mark<M: Media>(&self, key: KeyWord, free: &InlineEntry, media: &M) -> bool {
-        let lines = self.shape.window(key).map(|line| self.line(line));
-        let mut passed = lines.take_while(|line| !line.as_ptr_range().contains(&std::ptr::from_ref(free)));
-        passed.any(|line| line.iter().any(|entry| entry.key.load(media) & MARK != 0))
     }
 
     /// The pairs present. The caller holds the lock.

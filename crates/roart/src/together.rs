@@ -23,7 +23,7 @@ use crate::inline::word::KeyWord;
 use crate::inline::{InlineEntry, InlineRef, Spot};
 use crate::locate::Place;
 use crate::subtree::pair_of;
-use crate::writer::{Writer, none_removed};
+use crate::writer::{Above, Writer, none_removed};
 use crate::{Roart, Variant};
 use art::{Kind, Leaf, LeafRef, Tagged, Walks, draft_leaf, same};
 use heap::{Access, Error, Guard};
@@ -50,15 +50,20 @@ impl<M: Media, V: Variant> Roart<M, V> {
     ) -> ControlFlow<()> {
         // The edit will meet what is wrong.
         let walks = self.walk_group::<false>(keys).ok();
-        // A writer that does not find the key there has to begin anew.
+        // A writer that does not find the key there has to begin anew where bytes were passed.
         let above = |i: usize| {
-            let likely = |walks: &&Walks| has_home(walks.links[i]);
-            walks.as_ref().filter(likely).map(|walks| walks.above[i])
+            let likely = |walks: &&Walks| walks.is_whole[i] || has_home(walks.links[i]);
+            walks.as_ref().filter(likely).map(|walks| Above {
+                link: walks.above[i].0,
+                depth: walks.above[i].1,
+                is_whole: walks.is_whole[i],
+            })
         };
         let mut next = 0;
         let mut flow = ControlFlow::Continue(());
         while next < keys.len() && flow.is_continue() {
             persist_scope(self.heap.media(), Purpose::Node, |batch| {
+                batch.hold_back();
                 let mut group = Together::<_, V::Publish> {
                     heap: &self.heap,
                     guard,
@@ -329,11 +334,13 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             return Ok(None);
         }
         array.check_shape(place.link, heap)?;
-        let spot = array.spot(word, media);
-        let is_free = matches!(spot, Spot::Free(_));
-        let (entry, is_present) = match spot {
+        let mut is_behind_mark = false;
+        let (entry, is_present) = match array.spot(word, media) {
             Spot::Taken(entry) => (entry, entry.stored(media) == Some((word, true))),
-            Spot::Free(entry) if array.takes(word, place.level + 1, media) => (entry, false),
+            Spot::Free(free) if array.takes(word, place.level + 1, media) => {
+                is_behind_mark = free.is_behind_mark;
+                (free.entry, false)
+            }
             _ => return Ok(None),
         };
         if !is_present && !self.has_passed_rightly()? {
@@ -350,7 +357,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         let Some((_, value)) = pair_of(self.key, edit.value()) else {
             return Ok(None);
         };
-        if is_free && array.is_behind_mark(word, entry, media) {
+        if is_behind_mark {
             group.settle_pairs();
         }
         let Some(batch) = &group.batch else {
