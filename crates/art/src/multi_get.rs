@@ -15,6 +15,8 @@ pub struct Walks {
     pub links: [Link; GROUP],
     /// The links to the nodes above, and how many digits deep the walks were there.
     pub above: [(Link, usize); GROUP],
+    /// Whether a walk has skipped no digit on its way to the node above: so it has compared all.
+    pub is_whole: [bool; GROUP],
 }
 
 /// Takes the walks of at most [`GROUP`] keys down from `top`, side by side, each to the link that ends it.
@@ -37,20 +39,33 @@ pub fn walk_together(
     for key in keys {
         prefetch_range(key.as_ptr(), key.len());
     }
+    let mut is_whole = [true; GROUP];
+    // How many digits each walk that goes on has compared.
+    let mut compared = 0;
     let mut busy = true;
     while busy {
         busy = false;
-        let walks = links.iter_mut().zip(&mut above).zip(&mut depths);
-        for (((link, above), depth), key) in walks.zip(keys) {
+        let walks = links
+            .iter_mut()
+            .zip(&mut above)
+            .zip(&mut depths)
+            .zip(&mut is_whole);
+        for ((((link, above), depth), is_whole), key) in walks.zip(keys) {
             if link.is_inner() {
                 *above = (*link, *depth);
+                *is_whole = *depth == compared;
                 *link = step(*link, key, depth)?;
                 ask(*link, key, *depth);
                 busy |= link.is_inner();
             }
         }
+        compared += 1;
     }
-    Ok(Walks { links, above })
+    Ok(Walks {
+        links,
+        above,
+        is_whole,
+    })
 }
 
 impl<D: Design, M: Media> Radix<D, M> {

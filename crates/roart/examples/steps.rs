@@ -8,19 +8,23 @@
 //! ```
 //!
 //! Instead of `get_all`, `multi_get_all`, `insert_all`, `load_all` (inserts of 32 at once), `update_all`,
-//! `update_many_all` and `remove_all` can be counted; instead of `str` (keys of 4 to 128 printable bytes), `u64`; with
-//! `durable` behind that, write-backs and fences are issued.
+//! `update_many_all` and `remove_all` can be counted; instead of `str` (keys of 4 to 128 printable bytes), `u64`, or
+//! `dense` (numbers of eight bytes that ascend). With `durable` behind that, write-backs and fences are issued; with
+//! `counted`, how many there are is printed instead of times. A number behind that is how many keys are there before.
+//! Inserts, loads and updates take turns, several rounds of them.
 
 use heap::Heap;
 use index::{Action, Edit, Edits, Index, Upsert};
-use pmem::{Hardware, Pool, PoolOptions};
+use pmem::{Counting, Hardware, Media, Pool, PoolOptions};
 use std::error::Error;
 use std::ops::ControlFlow;
+use std::sync::LazyLock;
 use std::time::Instant;
 use wollemi_roart::Roart;
 
 const KEYS: u64 = 300_000;
 const OPERATIONS: u64 = 100_000;
+const ROUNDS: u64 = 3;
 const GROUP: usize = 32;
 
 /// Numbers without order, none twice.
@@ -29,10 +33,20 @@ fn scrambled(number: u64) -> u64 {
     (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
 
-fn key(is_long: bool, number: u64) -> Vec<u8> {
+/// What the keys are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keys {
+    Str,
+    U64,
+    Dense,
+}
+
+fn key(keys: Keys, number: u64) -> Vec<u8> {
     let mut state = scrambled(number);
-    if !is_long {
-        return state.to_be_bytes().to_vec();
+    match keys {
+        Keys::Dense => return number.to_be_bytes().to_vec(),
+        Keys::U64 => return state.to_be_bytes().to_vec(),
+        Keys::Str => {}
     }
     let len = 4 + state % 125;
     let mut next = |_| {
@@ -47,7 +61,7 @@ fn key(is_long: bool, number: u64) -> Vec<u8> {
 type Outcome = Result<(), Box<dyn Error>>;
 
 #[inline(never)]
-fn get_all(index: &Roart, keys: &[Vec<u8>]) -> Outcome {
+fn get_all(index: &dyn Index, keys: &[Vec<u8>]) -> Outcome {
     for key in keys {
         index.get(key, &heap::pin())?.ok_or("a key is missing")?;
     }
@@ -55,7 +69,7 @@ fn get_all(index: &Roart, keys: &[Vec<u8>]) -> Outcome {
 }
 
 #[inline(never)]
-fn multi_get_all(index: &Roart, keys: &[&[u8]]) -> Outcome {
+fn multi_get_all(index: &dyn Index, keys: &[&[u8]]) -> Outcome {
     let mut found = 0;
     for keys in keys.chunks(GROUP) {
         index.multi_get(keys, &heap::pin(), &mut |_, value| {
@@ -70,7 +84,7 @@ fn multi_get_all(index: &Roart, keys: &[&[u8]]) -> Outcome {
 }
 
 #[inline(never)]
-fn insert_all(index: &Roart, keys: &[Vec<u8>]) -> Outcome {
+fn insert_all(index: &dyn Index, keys: &[Vec<u8>]) -> Outcome {
     for key in keys {
         index.upsert(key, b"8 bytes.")?;
     }
@@ -94,7 +108,7 @@ impl Edits for Puts {
     }
 }
 
-fn put_many(index: &Roart, keys: &[&[u8]], value: &'static [u8]) -> Outcome {
+fn put_many(index: &dyn Index, keys: &[&[u8]], value: &'static [u8]) -> Outcome {
     let mut puts = Puts {
         put: Upsert(value),
         done: 0,
@@ -110,17 +124,17 @@ fn put_many(index: &Roart, keys: &[&[u8]], value: &'static [u8]) -> Outcome {
 }
 
 #[inline(never)]
-fn load_all(index: &Roart, keys: &[&[u8]]) -> Outcome {
+fn load_all(index: &dyn Index, keys: &[&[u8]]) -> Outcome {
     put_many(index, keys, b"8 bytes.")
 }
 
 #[inline(never)]
-fn update_many_all(index: &Roart, keys: &[&[u8]]) -> Outcome {
+fn update_many_all(index: &dyn Index, keys: &[&[u8]]) -> Outcome {
     put_many(index, keys, b"8 others")
 }
 
 #[inline(never)]
-fn update_all(index: &Roart, keys: &[Vec<u8>]) -> Outcome {
+fn update_all(index: &dyn Index, keys: &[Vec<u8>]) -> Outcome {
     for key in keys {
         index.upsert(key, b"8 more..")?;
     }
@@ -128,53 +142,100 @@ fn update_all(index: &Roart, keys: &[Vec<u8>]) -> Outcome {
 }
 
 #[inline(never)]
-fn remove_all(index: &Roart, keys: &[Vec<u8>]) -> Outcome {
+fn remove_all(index: &dyn Index, keys: &[Vec<u8>]) -> Outcome {
     for key in keys {
         index.remove(key)?;
     }
     Ok(())
 }
 
-fn timed(name: &str, operations: impl FnOnce() -> Outcome) -> Outcome {
-    let begin = Instant::now();
-    operations()?;
-    println!(
-        "{name}: {} ns each",
-        begin.elapsed().as_nanos() as u64 / OPERATIONS
-    );
-    Ok(())
+/// What this thread has had of a processor so far: other programs take turns with it. Where the system does not say, the
+/// time.
+fn nanoseconds() -> u64 {
+    static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let scheduled = std::fs::read_to_string("/proc/thread-self/schedstat");
+    let had = scheduled
+        .ok()
+        .and_then(|line| line.split(' ').next()?.parse().ok());
+    had.unwrap_or_else(|| BEGIN.elapsed().as_nanos() as u64)
 }
 
-fn main() -> Outcome {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let (is_long, media) = match arguments[..] {
-        ["str"] => (true, Hardware::detect()),
-        ["u64"] => (false, Hardware::detect()),
-        ["str", "durable"] => (true, Hardware::as_persistent()),
-        ["u64", "durable"] => (false, Hardware::as_persistent()),
-        _ => return Err("usage: steps str|u64 [durable]".into()),
-    };
+/// Says what operations took: nanoseconds, or write-backs and fences, of each.
+struct Meter<'m> {
+    counts: Option<&'m Counting>,
+}
+
+impl Meter<'_> {
+    fn measure(&self, name: &str, operations: impl FnOnce() -> Outcome) -> Outcome {
+        let persists = || self.counts.map(|media| media.counts().total());
+        let (before, begin) = (persists(), nanoseconds());
+        operations()?;
+        let nanoseconds = (nanoseconds() - begin) as f64 / OPERATIONS as f64;
+        match (persists(), before) {
+            (Some(after), Some(before)) => {
+                let each = |count: u64| count as f64 / OPERATIONS as f64;
+                let done = after - before;
+                let (write_backs, fences) = (each(done.write_backs), each(done.fences));
+                println!("{name}: {write_backs:.3} write-backs and {fences:.3} fences each");
+            }
+            _ => println!("{name}: {nanoseconds:.0} ns each"),
+        }
+        Ok(())
+    }
+}
+
+fn run<M: Media>(media: M, keys_are: Keys, there: u64, meter: &Meter<'_>) -> Outcome {
     let heap = Heap::new(Pool::anonymous(&PoolOptions::default(), media)?)?;
-    let index = Roart::create(&heap, b"steps")?;
-    for number in 0..KEYS {
-        index.upsert(&key(is_long, number), b"8 bytes.")?;
+    let index = Roart::<M>::create(&heap, b"steps")?;
+    for number in 0..there {
+        index.upsert(&key(keys_are, number), b"8 bytes.")?;
     }
     let keys = |from: u64| -> Vec<Vec<u8>> {
         (from..from + OPERATIONS)
-            .map(|number| key(is_long, number))
+            .map(|number| key(keys_are, number))
             .collect()
     };
     fn borrowed(keys: &[Vec<u8>]) -> Vec<&[u8]> {
         keys.iter().map(Vec::as_slice).collect()
     }
-    let known = keys(KEYS - OPERATIONS);
-    let [new, newer] = [keys(KEYS), keys(KEYS + OPERATIONS)];
-    timed("get", || get_all(&index, &known))?;
-    timed("multi_get", || multi_get_all(&index, &borrowed(&known)))?;
-    timed("insert", || insert_all(&index, &new))?;
-    timed("load", || load_all(&index, &borrowed(&newer)))?;
-    timed("update", || update_all(&index, &known))?;
-    timed("update_many", || update_many_all(&index, &borrowed(&known)))?;
-    timed("remove", || remove_all(&index, &known))
+    let known = keys(there - OPERATIONS);
+    meter.measure("get", || get_all(&index, &known))?;
+    meter.measure("multi_get", || multi_get_all(&index, &borrowed(&known)))?;
+    for round in 0..ROUNDS {
+        let from = there + 2 * round * OPERATIONS;
+        let [new, newer] = [keys(from), keys(from + OPERATIONS)];
+        let newer = borrowed(&newer);
+        meter.measure("insert", || insert_all(&index, &new))?;
+        meter.measure("load", || load_all(&index, &newer))?;
+        meter.measure("update", || update_all(&index, &known))?;
+        meter.measure("update_many", || update_many_all(&index, &borrowed(&known)))?;
+    }
+    meter.measure("remove", || remove_all(&index, &known))
+}
+
+fn main() -> Outcome {
+    const USAGE: &str = "usage: steps str|u64|dense [durable|counted] [KEYS]";
+    let mut arguments = std::env::args().skip(1).peekable();
+    let keys = match arguments.next().as_deref() {
+        Some("str") => Keys::Str,
+        Some("u64") => Keys::U64,
+        Some("dense") => Keys::Dense,
+        _ => return Err(USAGE.into()),
+    };
+    let how = arguments.next_if(|word| word.parse::<u64>().is_err());
+    let there = arguments.next().map_or(Ok(KEYS), |word| word.parse())?;
+    if there < OPERATIONS {
+        return Err(format!("{there} keys: at least {OPERATIONS} are looked for").into());
+    }
+    let meter = Meter { counts: None };
+    match how.as_deref() {
+        None => run(Hardware::detect(), keys, there, &meter),
+        Some("durable") => run(Hardware::as_persistent(), keys, there, &meter),
+        Some("counted") => {
+            let media = Counting::new(Hardware::detect());
+            let counts = Some(&media);
+            run(media.clone(), keys, there, &Meter { counts })
+        }
+        Some(_) => Err(USAGE.into()),
+    }
 }

@@ -77,7 +77,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         }
         let (word, entry) = match spot {
             Some((word, Spot::Taken(entry))) => (word, entry),
-            Some((word, Spot::Free(entry))) if array.takes(word, place.level + 1, media) => (word, entry),
+            Some((word, Spot::Free(free))) if array.takes(word, place.level + 1, media) => (word, free.entry),
             _ => {
                 self.rebuild_inline(target, None, edit.value())?;
                 return Ok(Some(action));
@@ -116,7 +116,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             if let Some((word, present)) = entry.stored(media) {
                 used += 1;
                 if present && Some(word) != replaced {
-                    add_pair(&mut pairs, (word, entry.value(media)));
+                    pairs.push((word, entry.value(media)));
                 }
             }
         }
@@ -124,7 +124,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         let mut members: Vec<Member<'_>> = Vec::new();
         let short = pair_of(self.key, value);
         if let Some(new) = short {
-            add_pair(&mut pairs, new);
+            pairs.push(new);
             let least = if !array.takes(new.0, place.level + 1, media) {
                 0
             } else if (used - others) * 8 < shape.capacity() {
@@ -139,8 +139,9 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
                 self.retire(place.link, shape.size());
                 return Ok(());
             }
-            pairs.retain(|(word, _)| *word != new.0);
+            pairs.pop();
         }
+        pairs.sort_unstable();
         members.extend(
             pairs
                 .into_iter()
@@ -223,10 +224,8 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         }
         // Not every time that few are left, since keys may lie too close together for a smaller array.
         if left * 8 <= shape.capacity() && left.is_power_of_two() {
-            let mut pairs = Vec::with_capacity(left);
-            for pair in array.pairs(media).filter(|(other, _)| *other != word) {
-                add_pair(&mut pairs, pair);
-            }
+            let others = array.pairs(media).filter(|(other, _)| *other != word);
+            let pairs: Vec<_> = others.collect();
             let image = Image::of(&pairs, 0, Fill::Loose).filter(|image| image.shape.class < shape.class);
             if let Some(image) = image
                 && !no_memory(self.publish_image(place, &image))?
@@ -241,10 +240,4 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         drop(locked);
         Ok(())
     }
-}
-
-/// Adds a pair to others that ascend, mostly behind them.
-fn add_pair(pairs: &mut Vec<(KeyWord, u64)>, pair: (KeyWord, u64)) {
-    let above = pairs.iter().rev().take_while(|(key, _)| *key > pair.0).count();
-    pairs.insert(pairs.len() - above, pair);
 }

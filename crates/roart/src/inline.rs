@@ -15,7 +15,9 @@
 //!    reader finds under a key word is that key's, and a line with an entry that was never used ends every
 //!    search.
 //! I2 Under the array's lock entries change: a value first, then the key word that makes it count, marked;
-//!    both are in one line, and stores to a line become durable in their order. When they are, the mark goes.
+//!    both are in one line, and stores to a line become durable in their order. When they are, the mark goes, and
+//!    then the lock; several pairs may become durable together (`together`), but a pair that takes the last free entry
+//!    of a line does before a pair of a search that passes the line: a crash in between would break I1.
 //! I3 A thread that meets a mark makes the line durable before it acts on the entry, whichever generation has left the
 //!    mark: after a kill the mark may be the only sign. The first holder of the lock in a generation settles the marks
 //!    that a crash left.
@@ -39,8 +41,8 @@ pub(crate) use shape::LARGEST_CAPACITY;
 use art::{damaged, prefetch};
 use heap::Access;
 use pmem::{
-    Fault, GenerationLock, Link, Locked, Media, Obsolete, Offset, PWord, Publication, Purpose, persist_scope,
-    persistent,
+    Fault, GenerationLock, Link, Locked, Media, Obsolete, Offset, PWord, PersistBatch, Publication, Purpose,
+    persist_scope, persistent,
 };
 use shape::{PER_LINE, Shape};
 use word::{KeyWord, MARK, is_present};
@@ -85,9 +87,17 @@ pub(crate) enum Spot<'g> {
     /// In this entry, present or removed.
     Taken(&'g InlineEntry),
     /// Nowhere; this entry is free for it.
-    Free(&'g InlineEntry),
+    Free(Free<'g>),
     /// Nowhere, and all entries that it may have are taken.
     None,
+}
+
+/// An entry that is free for a key.
+pub(crate) struct Free<'g> {
+    pub(crate) entry: &'g InlineEntry,
+    /// Whether a pair in a line that the search for the key passes on its way is marked. Such a pair may have taken the
+    /// last free entry of its line: the key must not be durable before it (I1).
+    pub(crate) is_behind_mark: bool,
 }
 
 impl InlineEntry {
@@ -147,11 +157,16 @@ impl InlineEntry {
             return self.store_unmarked(word, media);
         }
         persist_scope(media, Purpose::Node, |batch| {
-            self.value.store(value, &batch);
-            self.key.store(word | MARK, &batch);
+            self.insert_marked(key, value, &batch);
             batch.fence();
         });
         self.key.store_unpersisted(word, media);
+    }
+
+    /// As [`insert`](InlineEntry::insert), but durable, and to be [settled](InlineEntry::settle), once the batch is fenced.
+    pub(crate) fn insert_marked<M: Media>(&self, key: KeyWord, value: u64, batch: &PersistBatch<'_, '_, M>) {
+        self.value.store(value, batch);
+        self.key.store(key.to_store(true) | MARK, batch);
     }
 
     /// Gives the key, which is present, another value. The caller holds the lock. 1 write-back, 1 fence.
@@ -162,14 +177,25 @@ impl InlineEntry {
                 batch.fence();
             });
         }
-        let word = key.to_store(true);
-        // The mark goes where the value goes, and means nothing without it.
-        self.key.store_unpersisted(word | MARK, media);
         persist_scope(media, Purpose::Node, |batch| {
-            self.value.store(value, &batch);
+            self.update_marked(key, value, &batch);
             batch.fence();
         });
-        self.key.store_unpersisted(word, media);
+        self.key.store_unpersisted(key.to_store(true), media);
+    }
+
+    /// As [`update`](InlineEntry::update), but durable, and to be [settled](InlineEntry::settle), once the batch is fenced.
+    pub(crate) fn update_marked<M: Media>(&self, key: KeyWord, value: u64, batch: &PersistBatch<'_, '_, M>) {
+        // The mark goes where the value goes, and means nothing without it.
+        self.key
+            .store_unpersisted(key.to_store(true) | MARK, batch.media());
+        self.value.store(value, batch);
+    }
+
+    /// Takes the mark away, now that what it stands for is durable. The caller has held the lock since it stored that.
+    pub(crate) fn settle<M: Media>(&self, media: &M) {
+        let word = self.key.load(media);
+        self.key.store_unpersisted(word & !MARK, media);
     }
 
     /// Removes the key. The caller holds the lock. 1 write-back, 1 fence.
@@ -206,6 +232,11 @@ impl<'g> InlineRef<'g> {
             offset,
             slots: heap.slice(offset, shape.lines() * PER_LINE)?,
         })
+    }
+
+    /// Its lock.
+    pub(crate) fn lock_word<M: Media>(&self, heap: &'g Access<M>) -> Result<&'g GenerationLock, Fault> {
+        Ok(&self.head(heap)?.lock)
     }
 
     fn head<M: Media>(&self, heap: &'g Access<M>) -> Result<&'g Head, Fault> {
@@ -315,8 +346,10 @@ impl<'g> InlineRef<'g> {
 
     /// Where `key` is or should be. The caller holds the lock.
     pub(crate) fn spot<M: Media>(&self, key: KeyWord, media: &M) -> Spot<'g> {
+        let mut passed = 0;
         for line in self.shape.window(key) {
             let mut free = None;
+            let mut words = 0;
             for entry in self.line(line) {
                 let word = entry.key.load(media);
                 if key.is_in(word) {
@@ -325,10 +358,15 @@ impl<'g> InlineRef<'g> {
                 if word == 0 {
                     free = free.or(Some(entry));
                 }
+                words |= word;
             }
-            if let Some(free) = free {
-                return Spot::Free(free);
+            if let Some(entry) = free {
+                return Spot::Free(Free {
+                    entry,
+                    is_behind_mark: passed & MARK != 0,
+                });
             }
+            passed |= words;
         }
         Spot::None
     }

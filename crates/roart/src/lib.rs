@@ -46,7 +46,7 @@ pub use variant::{
     Full, Raw, Streaming, Switches, Variant, WithoutEc, WithoutInline, WithoutLc, WithoutMo, WithoutSizes,
     WithoutSmp,
 };
-use writer::Writer;
+use writer::{Above, Writer};
 
 /// What the heap's root directory calls a ROART.
 pub const KIND: u32 = 1;
@@ -115,12 +115,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
     }
 
     /// A writer of `key`, which may begin where a walk has been under the guard.
-    fn writer<'g>(
-        &'g self,
-        key: &'g [u8],
-        guard: &'g Guard,
-        above: Option<(Link, usize)>,
-    ) -> Writer<'g, M, V> {
+    fn writer<'g>(&'g self, key: &'g [u8], guard: &'g Guard, above: Option<Above>) -> Writer<'g, M, V> {
         Writer {
             index: self,
             heap: &self.heap,
@@ -130,6 +125,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             begun_below: Cell::default(),
             passed: Cell::default(),
             looks: Cell::new(false),
+            is_full: Cell::new(false),
         }
     }
 }

@@ -10,12 +10,12 @@
 //!
 //! For the same reason a walk may begin at any node that a read for the key has come to under the same guard, and so
 //! has come to without comparing: a writer that finds its key there is right. One that does not begins anew at the
-//! root.
+//! root, unless the read has passed no byte.
 
 use crate::array::ArrayRef;
 use crate::node::Node;
 use crate::prefix::Prefix;
-use crate::writer::Writer;
+use crate::writer::{Above, Writer};
 use crate::{Roart, Variant};
 use art::{Byte, CommonPrefix, Kind, LeafRef, Missed, Tagged, Tries, Way, damaged, prefetch, same_object};
 use pmem::{Fault, Link, Media};
@@ -72,12 +72,17 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
 
     /// Where the walk begins.
     fn top(&self) -> Result<(Link, Node<'g>, usize), Fault> {
-        if let Some((at, depth)) = self.above.take() {
-            let node = Node::at(self.heap, at)?;
-            let level = self.index.level_after(at, &node, depth);
+        if let Some(Above {
+            link,
+            depth,
+            is_whole,
+        }) = self.above.take()
+        {
+            let node = Node::at(self.heap, link)?;
+            let level = self.index.level_after(link, &node, depth);
             if level <= self.key.len() {
-                self.begun_below.set(level > 0);
-                return Ok((at, node, level));
+                self.begun_below.set(!is_whole || level > depth);
+                return Ok((link, node, level));
             }
         }
         self.begun_below.set(false);

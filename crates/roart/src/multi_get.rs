@@ -30,7 +30,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
     #[inline(always)]
     pub(crate) fn walk_group<const READS: bool>(&self, keys: &[&[u8]]) -> Result<Walks, Fault> {
         let step = |link, key: &[u8], depth: &mut usize| self.step(link, key, depth);
-        let ask = |link, key: &[u8], depth| self.prefetch_next(link, key, depth);
+        let ask = |link, key: &[u8], depth| self.prefetch_next::<READS>(link, key, depth);
         let mut walks = walk_together(keys, self.root, step, ask)?;
         for (link, key) in walks.links.iter_mut().zip(keys) {
             if link.kind() == Kind::Array {
@@ -52,7 +52,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
 
     /// Asks for the lines that the next step from `link` reads.
     #[inline(always)]
-    fn prefetch_next(&self, link: Link, key: &[u8], depth: usize) {
+    fn prefetch_next<const READS: bool>(&self, link: Link, key: &[u8], depth: usize) {
         if link.is_plain(Kind::Leaf) {
             return prefetch_leaf(&self.heap, link, key);
         }
@@ -68,6 +68,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
             Kind::Inline => {
                 if let (Ok(array), Some(word)) = (InlineRef::at(&self.heap, link), KeyWord::of(key)) {
                     array.prefetch_home(word);
+                    if !READS {
+                        array.prefetch_line(0); // for the lock
+                    }
                 }
             }
             _ => prefetch_range(start, 192),

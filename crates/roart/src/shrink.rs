@@ -120,7 +120,8 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             if remaining(&node, media, Link::NULL).nth(1).is_some() {
                 return Ok(());
             }
-            if self.collapse(&place, locked, Link::NULL)?.is_none() {
+            // A lock is waited for, memory is not.
+            if self.collapse(&place, locked, Link::NULL)?.is_none() || self.is_full.get() {
                 return Ok(());
             }
             media.wait(turn);
@@ -185,6 +186,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         });
         drop(parent);
         if no_memory(done)? {
+            self.is_full.set(true);
             return Ok(Some(locked));
         }
         array_locked.retire();
@@ -339,6 +341,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         drop(parent);
         built.settle(self.heap, self.guard, done.is_ok());
         if no_memory(done)? {
+            self.is_full.set(true);
             return Ok(Some(locked));
         }
         for (link, size, array_locked) in arrays {

@@ -1,22 +1,29 @@
 //! Several writes at once: their walks go side by side, and most of them become durable together (group commit).
 //!
-//! Most puts change one link: that of the key's leaf, or a vacant entry of a leaf array. Those of a group are decided
-//! and their leaves are written, each under its lock, which stays taken. Then
+//! Most puts change one link, that of the key's leaf or a vacant entry of a leaf array, or one pair of an inline leaf
+//! array. Those of a group are decided, their leaves are written and their pairs are stored, marked, each under its lock,
+//! which stays taken. Then
 //!
-//! 1. one fence makes all leaves durable;
-//! 2. the links to them are stored;
+//! 1. one fence makes all leaves and pairs durable; the pairs' marks go, then the locks on their arrays;
+//! 2. the links to the leaves are stored;
 //! 3. one fence makes all links durable, and only then do the marks, the locks and the leaves that were replaced go.
+//!
+//! A pair that goes to a line behind one in which the group has filled the last entry needs a fence before it, since a
+//! crash must not leave it without the pair there; the group goes on.
 //!
 //! To other threads each looks like a single write. A write that does anything else, or meets the unexpected, ends the
 //! group and is carried out alone after it.
 //!
 //! I1 The holder of a group's locks waits for no lock.
-//! I2 A group stores into a slot once, and has a key once.
+//! I2 A group stores into a slot once, and has the key of a leaf once. It may have the key of a pair several times.
 
 use crate::array::ArrayRef;
 use crate::fingerprint::{fingerprint, leaf_tag};
+use crate::inline::word::KeyWord;
+use crate::inline::{InlineEntry, InlineRef, Spot};
 use crate::locate::Place;
-use crate::writer::{Writer, none_removed};
+use crate::subtree::pair_of;
+use crate::writer::{Above, Writer, none_removed};
 use crate::{Roart, Variant};
 use art::{Kind, Leaf, LeafRef, Tagged, Walks, draft_leaf, same};
 use heap::{Access, Error, Guard};
@@ -33,8 +40,8 @@ const BYTES: usize = 32 << 10;
 
 impl<M: Media, V: Variant> Roart<M, V> {
     /// Has edits of at most [`GROUP`](art::GROUP) keys carried out in their order, until `each` breaks. All that was
-    /// carried out is durable when this returns: with 2 fences for those that go together, and as many write-backs as
-    /// each has alone, or fewer, where links share a line.
+    /// carried out is durable when this returns: with 2 fences for those that go together, 1 if all of them are pairs, and
+    /// as many write-backs as each has alone, or fewer, where links or pairs share a line.
     pub(crate) fn edit_group(
         &self,
         keys: &[&[u8]],
@@ -43,20 +50,27 @@ impl<M: Media, V: Variant> Roart<M, V> {
     ) -> ControlFlow<()> {
         // The edit will meet what is wrong.
         let walks = self.walk_group::<false>(keys).ok();
-        // A writer that does not find the key there has to begin anew.
+        // A writer that does not find the key there has to begin anew where bytes were passed.
         let above = |i: usize| {
-            let likely = |walks: &&Walks| has_home(walks.links[i]);
-            walks.as_ref().filter(likely).map(|walks| walks.above[i])
+            let likely = |walks: &&Walks| walks.is_whole[i] || has_home(walks.links[i]);
+            walks.as_ref().filter(likely).map(|walks| Above {
+                link: walks.above[i].0,
+                depth: walks.above[i].1,
+                is_whole: walks.is_whole[i],
+            })
         };
         let mut next = 0;
         let mut flow = ControlFlow::Continue(());
         while next < keys.len() && flow.is_continue() {
             persist_scope(self.heap.media(), Purpose::Node, |batch| {
+                batch.hold_back();
                 let mut group = Together::<_, V::Publish> {
                     heap: &self.heap,
                     guard,
                     batch: Some(batch),
                     puts: Vec::new(),
+                    pairs: Vec::new(),
+                    settled: 0,
                     max: keys.len() - next,
                     bytes: 0,
                     publish: PhantomData,
@@ -68,7 +82,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                         let writer = self.writer(key, guard, above(i));
                         // What is wrong will be met again.
                         let place = writer.locate().ok().flatten();
-                        let Some(to_join) = place.filter(|place| has_home(place.link)) else {
+                        let Some(to_join) = place.filter(|place| has_place(place.link)) else {
                             group.commit();
                             return writer.edit(place, edit);
                         };
@@ -87,6 +101,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
     }
 }
 
+/// Whether a link leads to where a put may join a group.
+fn has_place(link: Link) -> bool {
+    has_home(link) || link.kind() == Kind::Inline
+}
+
 /// Whether a link leads to where a put may hang its leaf.
 fn has_home(link: Link) -> bool {
     matches!(link.kind(), Kind::Leaf | Kind::Array)
@@ -100,11 +119,21 @@ struct Together<'e, 'g, M: Media, P: Publication> {
     /// The leaves'; `None` once the group is committed.
     batch: Option<PersistBatch<'e, 'g, M>>,
     puts: Vec<Put<'e, 'g, M>>,
+    pairs: Vec<Pair<'g, M>>,
+    /// How many of the pairs are durable and have no mark.
+    settled: usize,
     /// Maximum number of writes that can join.
     max: usize,
     /// What their values take.
     bytes: usize,
     publish: PhantomData<P>,
+}
+
+/// A pair in an inline leaf array, stored and marked.
+struct Pair<'g, M: Media> {
+    entry: &'g InlineEntry,
+    /// The array's lock, unless a pair in front of this one has it.
+    locked: Option<Locked<'g, M>>,
 }
 
 /// A leaf, and where it will hang.
@@ -139,8 +168,14 @@ impl<'e, 'g, M: Media, P: Publication> Together<'e, 'g, M, P> {
         if let Some(locked) = try_lock() {
             return Some(Some(locked));
         }
-        let ours = |put: &Put<'e, 'g, M>| put.locked.as_ref().is_some_and(|locked| locked.is_of(lock));
-        self.puts.iter().any(ours).then_some(None)
+        self.holds(lock).then_some(None)
+    }
+
+    /// Whether the group has taken this lock.
+    fn holds(&self, lock: &GenerationLock) -> bool {
+        let puts = self.puts.iter().map(|put| &put.locked);
+        let mut all = puts.chain(self.pairs.iter().map(|pair| &pair.locked)).flatten();
+        all.any(|locked| locked.is_of(lock))
     }
 
     /// Whether something will be stored into the slot.
@@ -155,12 +190,39 @@ impl<'e, 'g, M: Media, P: Publication> Together<'e, 'g, M, P> {
             .any(|put| put.replaced.is_none() && put.tag == tag)
     }
 
+    /// Makes the pairs durable that have joined so far, and keeps their locks.
+    fn settle_pairs(&mut self) {
+        if let Some(batch) = &self.batch {
+            batch.fence_early();
+            self.take_marks();
+        }
+    }
+
+    /// Takes the marks of pairs away that have become durable.
+    fn take_marks(&mut self) {
+        let media = self.heap.media();
+        for pair in &self.pairs[self.settled..] {
+            pair.entry.settle(media);
+        }
+        self.settled = self.pairs.len();
+    }
+
     /// Makes what has joined durable, and lets go of it. Nothing joins afterwards.
     fn commit(&mut self) {
-        let Some(batch) = self.batch.take().filter(|_| !self.puts.is_empty()) else {
+        let is_empty = self.puts.is_empty() && self.pairs.is_empty();
+        let Some(batch) = self.batch.take().filter(|_| !is_empty) else {
             return;
         };
         let (media, leaves) = (self.heap.media(), batch.fence());
+        if self.pairs.len() > 1 {
+            media.comes_to("several pairs together");
+        }
+        self.take_marks();
+        // Their locks go.
+        self.pairs.clear();
+        if self.puts.is_empty() {
+            return;
+        }
         if self.puts.len() > 1 {
             media.comes_to("several puts together");
         }
@@ -212,6 +274,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         group: &mut Together<'e, 'g, M, V::Publish>,
     ) -> Result<Option<Action>, Error> {
         let home = match place.link.kind() {
+            Kind::Inline => return self.join_inline(place, edit, group),
             Kind::Array => self.home_in_array(place, group)?,
             _ => self.home_in_node(place, group)?,
         };
@@ -247,6 +310,67 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             replaced: old.map(|(link, leaf)| (link, leaf.extent())),
             locked,
         });
+        Ok(Some(action))
+    }
+
+    /// As [`join`](Writer::join), where the key's slot holds an inline leaf array: a pair is stored into the array.
+    fn join_inline<'e>(
+        &self,
+        place: &Place<'g>,
+        edit: &mut dyn Edit,
+        group: &mut Together<'e, 'g, M, V::Publish>,
+    ) -> Result<Option<Action>, Error> {
+        let (heap, media) = (self.heap, self.heap.media());
+        let Some(word) = KeyWord::of(self.key).filter(|_| V::INLINE && V::Publish::MARKS) else {
+            return Ok(None);
+        };
+        let array = InlineRef::at(heap, place.link)?;
+        let locked = match array.try_lock(heap)? {
+            Some(locked) => Some(locked),
+            None if group.holds(array.lock_word(heap)?) => None,
+            None => return Ok(None),
+        };
+        if !self.is_in_place(place) {
+            return Ok(None);
+        }
+        array.check_shape(place.link, heap)?;
+        let mut is_behind_mark = false;
+        let (entry, is_present) = match array.spot(word, media) {
+            Spot::Taken(entry) => (entry, entry.stored(media) == Some((word, true))),
+            Spot::Free(free) if array.takes(word, place.level + 1, media) => {
+                is_behind_mark = free.is_behind_mark;
+                (free.entry, false)
+            }
+            _ => return Ok(None),
+        };
+        if !is_present && !self.has_passed_rightly()? {
+            return Ok(None);
+        }
+        let current = is_present.then(|| entry.value(media).to_le_bytes());
+        let mut action = edit.decide(current.as_ref().map(|value| &value[..]));
+        if !is_present {
+            action = none_removed(action);
+        }
+        if action != Action::Put {
+            return Ok((action == Action::Keep).then_some(action));
+        }
+        let Some((_, value)) = pair_of(self.key, edit.value()) else {
+            return Ok(None);
+        };
+        if is_behind_mark {
+            group.settle_pairs();
+        }
+        let Some(batch) = &group.batch else {
+            return Ok(None);
+        };
+        if is_present {
+            entry.update_marked(word, value, batch);
+        } else {
+            entry.insert_marked(word, value, batch);
+            array.note(1, heap);
+        }
+        group.pairs.reserve_exact(group.max - group.pairs.len());
+        group.pairs.push(Pair { entry, locked });
         Ok(Some(action))
     }
 

@@ -14,15 +14,26 @@ pub(crate) struct Writer<'g, M: Media, V: Variant> {
     pub(crate) heap: &'g Access<M>,
     pub(crate) guard: &'g Guard,
     pub(crate) key: &'g [u8],
-    /// A node that a walk of a read for the key has come to under this guard, and how deep that walk was: the first
-    /// walk begins there.
-    pub(crate) above: Cell<Option<(Link, usize)>>,
+    /// The first walk begins here.
+    pub(crate) above: Cell<Option<Above>>,
     /// Whether the walk has begun there, and so has not compared the bytes above.
     pub(crate) begun_below: Cell<bool>,
     /// The lowest node that the walk has come to without comparing all bytes, and its level.
     pub(crate) passed: Cell<Option<(Node<'g>, usize)>>,
     /// Whether a walk compares all bytes.
     pub(crate) looks: Cell<bool>,
+    /// Whether a node kept its child since a copy had no memory.
+    pub(crate) is_full: Cell<bool>,
+}
+
+/// A node that a walk of a read for the key has come to under the writer's guard.
+#[derive(Clone, Copy)]
+pub(crate) struct Above {
+    pub(crate) link: Link,
+    /// How deep that walk was.
+    pub(crate) depth: usize,
+    /// Whether it has compared all bytes in front of that.
+    pub(crate) is_whole: bool,
 }
 
 /// An edit that removes an absent key keeps things as they are.

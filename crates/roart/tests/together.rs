@@ -91,6 +91,114 @@ fn puts_share_two_fences() {
     assert!((5..=6).contains(&node.write_backs), "{node:?}");
 }
 
+/// Thirty-two pairs in four inline leaf arrays.
+fn pairs() -> Vec<String> {
+    let of = |first: u8| (0..8).map(move |i| format!("{}{}", char::from(first), i * 11));
+    (b'a'..b'e').flat_map(of).collect()
+}
+
+/// An index with these pairs, and the cost of the write of others to them, in groups.
+fn cost_of_pairs<V: Variant>(keys: &[String], values: &[&'static [u8]]) -> Persists {
+    let media = Counting::new(Hardware::detect());
+    let index = roart::<_, V>(media.clone());
+    for key in pairs() {
+        index.upsert(key.as_bytes(), b"8 bytes!").expect("there is room");
+    }
+    let before = media.counts();
+    upsert_each(&index, keys, values);
+    let counts = media.counts() - before;
+    let guard = heap::pin();
+    for (i, (key, value)) in keys.iter().zip(values).enumerate() {
+        let held = index.get(key.as_bytes(), &guard).expect("no error");
+        if !keys[i + 1..].contains(key) {
+            assert_eq!(held.as_deref(), Some(*value), "{key}");
+        }
+    }
+    assert!(index.check().expect("no error").found.is_empty());
+    counts.node
+}
+
+/// Pairs in inline leaf arrays have one fence for all of them, and one write-back for each line, new pairs as well as new
+/// values; leaves in between have theirs along, and then one for the links.
+#[test]
+fn pairs_share_a_fence() {
+    const OTHER: &[u8] = b"8 others";
+    let keys = pairs();
+    let updated = cost_of_pairs::<Full>(&keys, &[OTHER; 32]);
+    assert_eq!(updated.fences, 1);
+    // Arrays of 15 entries in four lines.
+    assert!(updated.write_backs <= 16, "{updated:?}");
+    let added: Vec<_> = ["a5", "b5", "c5", "d5", "a6", "d6"].map(str::to_owned).into();
+    let inserted = cost_of_pairs::<Full>(&added, &[OTHER; 6]);
+    assert_eq!(inserted.fences, 1);
+    assert!((1..=6).contains(&inserted.write_backs), "{inserted:?}");
+    let twice: Vec<_> = ["a5", "b0", "a5", "b0", "b0"].map(str::to_owned).into();
+    let values: [&[u8]; 5] = [b"8 bytes1", b"8 bytes2", b"8 bytes3", b"8 bytes4", b"8 bytes5"];
+    let again = cost_of_pairs::<Full>(&twice, &values);
+    assert_eq!((again.write_backs, again.fences), (2, 1));
+    let alone = cost_of_pairs::<Streaming>(&keys, &[OTHER; 32]);
+    assert_eq!(alone.fences, 32, "without marks each has its own");
+
+    let media = Counting::new(Hardware::detect());
+    let index = roart::<_, Full>(media.clone());
+    for key in &keys {
+        index.upsert(key.as_bytes(), b"8 bytes!").expect("there is room");
+    }
+    let leaves = ["x alone", "y alone"].map(str::to_owned);
+    upsert(&index, &leaves, OLD);
+    let before = media.counts();
+    let mixed = [&leaves[..1], &keys[..9], &leaves[1..], &keys[9..30]].concat();
+    let values: Vec<_> = mixed
+        .iter()
+        .map(|key| if key.len() > 3 { NEW } else { OTHER })
+        .collect();
+    upsert_each(&index, &mixed, &values);
+    assert_eq!((media.counts() - before).node.fences, 2);
+}
+
+/// A pair that goes to a line behind one that the group has filled has a fence in front of it: a crash that left it
+/// without the pairs there would have it where no search comes. The group goes on behind that fence.
+#[test]
+fn pairs_behind_a_line_that_was_filled_wait_for_it() {
+    const WORD: &[u8] = b"8 others";
+    let media = Counting::new(Hardware::detect());
+    let index = roart::<_, Full>(media.clone());
+    // Four lines: the first two are full, the third has one entry in use, of a key from the first.
+    for i in 0..8 {
+        index
+            .upsert(format!("a{i}").as_bytes(), WORD)
+            .expect("there is room");
+    }
+    let cost = |keys: &[&str]| {
+        let keys: Vec<_> = keys.iter().map(|&key| key.to_owned()).collect();
+        let before = media.counts();
+        upsert(&index, &keys, WORD);
+        (media.counts() - before).node
+    };
+    // Three fill the third line, at which they are at home; the others go to the fourth.
+    let beyond = cost(&["ax", "aw", "ay", "az", "av"]);
+    assert_eq!((beyond.write_backs, beyond.fences), (2, 2));
+    // Behind full lines whose pairs are durable nothing is waited for.
+    let behind = cost(&["au"]);
+    assert_eq!((behind.write_backs, behind.fences), (1, 1));
+    assert!(index.check().expect("no error").found.is_empty());
+}
+
+/// A pair that needs a larger array, or is none any more, goes by itself, and the others together before and after it.
+#[test]
+fn pairs_that_change_their_array_go_alone() {
+    let fences = |keys: &[&str], values: &[&'static [u8]]| {
+        let keys: Vec<_> = keys.iter().map(|&key| key.to_owned()).collect();
+        cost_of_pairs::<Full>(&keys, values).fences
+    };
+    let word: &[u8] = b"8 others";
+    assert_eq!(fences(&["a0", "b0", "z", "c0", "d0"], &[word; 5]), 1 + 2 + 1);
+    assert_eq!(
+        fences(&["a0", "b0", "b11", "c0"], &[word, word, b"nine byte", word]),
+        1 + 2 + 1
+    );
+}
+
 /// A write of another kind (a key that comes twice, a value of eight bytes in place, a key that makes a leaf array) is
 /// carried out alone, and the others go together before and after it.
 #[test]
@@ -269,30 +377,30 @@ impl Watch for Looks {
     }
 }
 
-/// At every step of a group others find each key with its old value or its new one, and with the new one for good; and
-/// where the first link is stored all leaves are behind the first fence.
-#[test]
-fn others_see_old_or_new() {
+/// At every step of a group others find each key with its old value or its new one, and with the new one for good.
+/// Returns for each step its name and which keys had the new value.
+fn looks_amid(keys: Vec<String>, old: &'static [u8], new: &'static [u8]) -> Vec<(&'static str, Vec<bool>)> {
     let index = Arc::new(roart::<_, Full>(Watched::machine(Looks)));
-    upsert(&*index, &keys(), OLD);
+    for key in &keys {
+        index.upsert(key.as_bytes(), old).expect("there is room");
+    }
     let (tell, steps) = std::sync::mpsc::channel();
     let looking = Arc::clone(&index);
+    let all = keys.clone();
     HOOK.set(Some(Box::new(move |step| {
         let guard = heap::pin();
         let is_new = |key: &String| {
             let held = looking.get(key.as_bytes(), &guard).expect("no error");
             let held = held.as_deref().expect("it is there throughout");
-            assert!(held == NEW || held == OLD, "{key}");
-            held == NEW
+            assert!(held == old || held == new, "{key}");
+            held == new
         };
-        let new: Vec<bool> = keys().iter().map(is_new).collect();
-        tell.send((step, new)).expect("the other thread waits");
+        let seen: Vec<bool> = all.iter().map(is_new).collect();
+        tell.send((step, seen)).expect("the other thread waits");
     })));
-    upsert(&*index, &keys(), NEW);
+    upsert(&*index, &keys, new);
     HOOK.set(None);
     let steps: Vec<_> = steps.iter().collect();
-    let (_, first) = steps.iter().find(|(step, _)| *step == "fence").expect("a fence");
-    assert!(!first.contains(&true), "a link before the leaves' fence");
     for two in steps.windows(2) {
         let went_back = two[0]
             .1
@@ -303,7 +411,28 @@ fn others_see_old_or_new() {
     }
     let (_, last) = steps.last().expect("steps");
     assert!(!last.contains(&false));
+    steps
+}
+
+/// Where the first link is stored all leaves are behind the first fence.
+#[test]
+fn others_see_old_or_new() {
+    let steps = looks_amid(keys(), OLD, NEW);
+    let (_, first) = steps.iter().find(|(step, _)| *step == "fence").expect("a fence");
+    assert!(!first.contains(&true), "a link before the leaves' fence");
     assert!(keys().iter().all(|key| key.len() + OLD.len() + 16 <= LINE));
+}
+
+/// Pairs are seen, and persisted by those who see them, before the fence that all of them have.
+#[test]
+fn others_see_old_or_new_pairs() {
+    let steps = looks_amid(pairs(), b"8 bytes!", b"8 others");
+    assert_eq!(steps.iter().filter(|(step, _)| *step == "fence").count(), 1);
+    assert!(
+        steps
+            .iter()
+            .any(|(_, new)| new.contains(&true) && new.contains(&false))
+    );
 }
 
 /// The locks of others do not wait for a large value: it goes by itself.

@@ -79,6 +79,9 @@ pub struct PersistBatch<'e, 'm, M: Media> {
 
 const HELD: usize = 8;
 
+/// Lines that a batch holds back beyond these where it was asked to.
+const MORE: usize = 56;
+
 /// The lines held back so that none is written back twice.
 #[derive(Debug, Default)]
 struct Lines {
@@ -86,6 +89,10 @@ struct Lines {
     count: usize,
     /// In a full set, the slot of the line that joined first.
     oldest: usize,
+    /// The line that joined last.
+    last: usize,
+    /// Those that came when the set was full. Without capacity unless the batch was asked to hold more back.
+    more: Vec<usize>,
 }
 
 impl<'e, 'm, M: Media> PersistBatch<'e, 'm, M> {
@@ -93,6 +100,12 @@ impl<'e, 'm, M: Media> PersistBatch<'e, 'm, M> {
     #[inline]
     pub fn media(&self) -> &'m M {
         self.media
+    }
+
+    /// Has up to 64 lines held back, for changes under several locks: a processor takes a lock only when the write-backs
+    /// before it have come to the memory, so a write-back between two locks costs what a fence does.
+    pub fn hold_back(&self) {
+        self.lines.borrow_mut().more.reserve_exact(MORE);
     }
 
     /// Joins the lines of `len` bytes from `start` to the batch. Where more come than can be held back for merging,
@@ -107,6 +120,10 @@ impl<'e, 'm, M: Media> PersistBatch<'e, 'm, M> {
         let first = start.addr() / LINE;
         let last = (start.addr() + len.max(1) - 1) / LINE;
         let mut lines = self.lines.borrow_mut();
+        if first == last && lines.last == first {
+            return;
+        }
+        lines.last = last;
         for line in first..=last {
             let count = lines.count;
             if lines.held[..count].contains(&line) {
@@ -115,6 +132,10 @@ impl<'e, 'm, M: Media> PersistBatch<'e, 'm, M> {
             if count < HELD {
                 lines.held[count] = line;
                 lines.count += 1;
+            } else if lines.more.contains(&line) {
+                continue;
+            } else if lines.more.len() < lines.more.capacity() {
+                lines.more.push(line);
             } else {
                 let oldest = lines.oldest;
                 let old = std::mem::replace(&mut lines.held[oldest], line);
@@ -125,16 +146,27 @@ impl<'e, 'm, M: Media> PersistBatch<'e, 'm, M> {
         }
     }
 
+    /// Makes durable what has joined so far, for a store that must not be durable before it; the batch goes on. What has
+    /// its proof from the batch's own fence is proven by that alone.
+    #[inline]
+    #[track_caller]
+    pub fn fence_early(&self) {
+        let mut lines = self.lines.borrow_mut();
+        let count = std::mem::take(&mut lines.count);
+        (lines.oldest, lines.last) = (0, 0);
+        for &line in lines.held[..count].iter().chain(&lines.more) {
+            self.media
+                .write_back_joined(std::ptr::without_provenance(line * LINE), self.purpose);
+        }
+        lines.more.clear();
+        self.media.fence(self.purpose);
+    }
+
     /// Writes back what is held back and fences. The batch is spent.
     #[inline]
     #[track_caller]
     pub fn fence(self) -> Fenced<'e> {
-        let lines = self.lines.into_inner();
-        for &line in &lines.held[..lines.count] {
-            self.media
-                .write_back_joined(std::ptr::without_provenance(line * LINE), self.purpose);
-        }
-        self.media.fence(self.purpose);
+        self.fence_early();
         Fenced {
             brand: PhantomData,
             not_send: PhantomData,

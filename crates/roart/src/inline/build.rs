@@ -9,10 +9,13 @@ use pmem::{Erased, Flushed, GenerationLock, LINE, Media, Offset, PWord, PersistB
 /// An array's entries, where its shape has them.
 pub(crate) struct Image {
     pub(crate) shape: Shape,
-    /// Key word and value; the head's place comes first.
-    slots: Vec<(u64, u64)>,
+    /// Key word and value of each entry, one after the other; the head's place comes first.
+    words: Vec<u64>,
     present: usize,
 }
+
+/// Words of an entry.
+const WORDS: usize = size_of::<InlineEntry>() / size_of::<u64>();
 
 /// How full a new array must at least be and how full it may be.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,10 +28,14 @@ pub(crate) enum Fill {
 }
 
 impl Image {
-    /// The array of at least this class for the pairs, which ascend; `None` if they should not be in one.
+    /// The array of at least this class for the pairs, of different keys; `None` if they should not be in one. Fewest lines
+    /// are needed where pairs mostly ascend.
     pub(crate) fn of(pairs: &[(KeyWord, u64)], least: u8, fill: Fill) -> Option<Image> {
-        let ((first, _), (last, _)) = (pairs.first()?, pairs.last()?);
-        let from = first.shared(*last).clamp(1, 7);
+        let (mut first, mut last) = (pairs.first()?.0, pairs.first()?.0);
+        for &(key, _) in pairs {
+            (first, last) = (first.min(key), last.max(key));
+        }
+        let from = first.shared(last).clamp(1, 7);
         let text = pairs.iter().all(|(key, _)| is_text(*key, from));
         for class in least..=LARGEST {
             let shape = Shape {
@@ -52,20 +59,22 @@ impl Image {
         None
     }
 
-    /// The pairs, which ascend, in an array of this shape, if they have room.
+    /// The pairs, of different keys, in an array of this shape, if they have room.
     pub(crate) fn with_shape(pairs: &[(KeyWord, u64)], shape: Shape) -> Option<Image> {
-        let mut slots = vec![(0, 0); shape.lines() * PER_LINE];
-        slots[0].0 = u64::MAX;
+        let mut words = vec![0; shape.lines() * PER_LINE * WORDS];
+        // Entries in use of each line, the head counted as one.
+        let mut used = [0; 1 << LARGEST];
+        used[0] = 1;
         for &(key, value) in pairs {
-            let window = shape.window(key);
-            let slot = slots[window.start * PER_LINE..window.end * PER_LINE]
-                .iter_mut()
-                .find(|(word, _)| *word == 0)?;
-            *slot = (key.to_store(true), value);
+            // The first line of the window with a free entry: so lines before it have none.
+            let line = shape.window(key).find(|&line| used[line] < PER_LINE)?;
+            let at = (line * PER_LINE + used[line]) * WORDS;
+            used[line] += 1;
+            words[at..at + WORDS].copy_from_slice(&[key.to_store(true), value]);
         }
         Some(Image {
             shape,
-            slots,
+            words,
             present: pairs.len(),
         })
     }
@@ -74,9 +83,11 @@ impl Image {
 /// Whether a node at position `from` would have pairs or more below each of its links, rather than mostly
 /// single leaves.
 fn part_in_groups(pairs: &[(KeyWord, u64)], from: usize) -> bool {
-    let bytes = pairs.iter().map(|(key, _)| key.bytes_from(from) >> 56);
-    let groups = bytes.clone().zip(bytes.skip(1)).filter(|(a, b)| a != b).count() + 1;
-    groups * 2 <= pairs.len()
+    let mut seen = [false; 256];
+    for (key, _) in pairs {
+        seen[(key.bytes_from(from) >> 56) as usize] = true;
+    }
+    seen.into_iter().filter(|seen| *seen).count() * 2 <= pairs.len()
 }
 
 /// Builds an array. The caller gives the space at the offset back if it does not link the array.
@@ -90,17 +101,14 @@ pub(crate) fn draft_inline<'e, 'h, M: Media>(
         lock: GenerationLock::new(heap.generation()),
         shape: PWord::new(u64::from(shape.aux()) | (image.present as u64) << PRESENT_SHIFT),
     };
-    let entry = |&(key, value): &(u64, u64)| InlineEntry {
-        key: PWord::new(key),
-        value: PWord::new(value),
-    };
-    let entries = [1, 2, 3].map(|i| entry(&image.slots[i]));
+    let (first, others) = image.words.split_at(PER_LINE * WORDS);
+    let entries = [1, 2, 3].map(|i| InlineEntry {
+        key: PWord::new(first[i * WORDS]),
+        value: PWord::new(first[i * WORDS + 1]),
+    });
     let mut draft = heap.draft(FirstLine { head, entries }, shape.size() - LINE, batch)?;
-    let words = image.slots[PER_LINE..]
-        .iter()
-        .flat_map(|&(key, value)| [key, value]);
     let (tail, _) = draft.tail_mut().as_chunks_mut::<8>();
-    for (bytes, word) in tail.iter_mut().zip(words) {
+    for (bytes, word) in tail.iter_mut().zip(others) {
         *bytes = word.to_ne_bytes();
     }
     let offset = draft.offset();

@@ -100,12 +100,13 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         K: 'e,
         V: 'e,
     {
-        let mut loaded = 0;
-        for (key, value) in entries {
-            self.upsert(key, value)?;
-            loaded += 1;
-        }
-        Ok(loaded)
+        let mut unfit = Ok(());
+        let bytes = entries.into_iter().map_while(|(key, value)| {
+            let value = self.value(value).map_err(|error| unfit = Err(error)).ok()?;
+            Some((bytes_of(key), value))
+        });
+        let loaded = self.map.load(bytes)?;
+        unfit.map(|()| loaded)
     }
 }
 

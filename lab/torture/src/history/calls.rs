@@ -11,10 +11,11 @@ use std::collections::VecDeque;
 const FEW: usize = 3;
 
 /// Lets writes go together with those behind them. In half of these histories many are of a few keys, so that calls
-/// have several of one key; in the other half what is put may need a leaf.
+/// have several of one key; in a quarter all values need a leaf.
 pub(super) fn gather(seed: u64, ops: &mut [Op]) {
     let mut random = Random(!seed);
     let of_few = seed % 16 == 7;
+    let of_leaves = seed % 32 == 15;
     let few: Vec<Bytes> = ops
         .iter()
         .rev()
@@ -32,7 +33,7 @@ pub(super) fn gather(seed: u64, ops: &mut [Op]) {
             Op::Insert(_, value) | Op::Update(_, value) | Op::Upsert(_, value) => {
                 let mut value = value.to_vec();
                 // Eight bytes need no leaf, or keep theirs.
-                if !of_few && value.len() == 8 {
+                if of_leaves && value.len() == 8 {
                     value.push(9);
                 }
                 let value: Bytes = value.into();
