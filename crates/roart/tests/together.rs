@@ -359,7 +359,7 @@ thread_local! {
     static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
 }
 
-/// Calls the thread's hook after each fence for an index's own objects, and after each store of a link.
+/// Calls the thread's hook after each fence for an index's own objects, and after each store of a link, a pair or a mark.
 struct Looks;
 
 impl Watch for Looks {
@@ -367,6 +367,7 @@ impl Watch for Looks {
         let name = match step.what {
             What::Fence(Purpose::Node) => "fence",
             What::Store => "store",
+            What::StoreUnpersisted => "mark",
             _ => return,
         };
         // The observing reader takes steps, too; these are not observed.
@@ -423,11 +424,19 @@ fn others_see_old_or_new() {
     assert!(keys().iter().all(|key| key.len() + OLD.len() + 16 <= LINE));
 }
 
-/// Pairs are seen, and persisted by those who see them, before the fence that all of them have.
+/// Pairs are seen, and persisted by those who see them, before the fence that all of them have; the marks by which they
+/// know stay until that fence.
 #[test]
 fn others_see_old_or_new_pairs() {
     let steps = looks_amid(pairs(), b"8 bytes!", b"8 others");
     assert_eq!(steps.iter().filter(|(step, _)| *step == "fence").count(), 1);
+    let last_store = steps.iter().rposition(|(step, _)| *step == "store");
+    let next = steps.get(last_store.expect("a store") + 1);
+    assert_eq!(
+        next.map(|(step, _)| *step),
+        Some("fence"),
+        "no mark goes before the fence"
+    );
     assert!(
         steps
             .iter()
