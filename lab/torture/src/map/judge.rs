@@ -187,32 +187,3 @@ pub(super) fn difference(found: &[FoundEntry<'_>], allowed: &[&Map]) -> String {
     };
     format!("{}{more}", shown.join("; "))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::history::of_map;
-    use crashkit::{Crash, Explorer, Settings};
-    use index::OnHeap;
-    use recipe::hot::Hot;
-
-    /// Where the pool is too full to take back a value that the judge has removed, none of its keys is missing.
-    #[test]
-    fn a_pool_that_is_too_full_for_the_judge_has_lost_nothing() {
-        const ROOT: &[u8] = &[b'r'; 100];
-        let subject = OfIndex::new(
-            "hot",
-            |heap| Ok(Box::new(Hot::<Crash>::create(heap, ROOT)?)),
-            |heap| Ok(Hot::<Crash>::open(heap, ROOT)?.map(|index| Box::new(index) as Box<dyn Index>)),
-            vec![Hot::<Crash>::tracer()],
-        );
-        let settings = Settings {
-            seed: 770_000,
-            aimed: 8,
-            ..Settings::default()
-        };
-        let mut explorer = Explorer::new(subject, settings).expect("memory");
-        let explored = explorer.explore(&of_map(770_556, 8, 1));
-        explored.unwrap_or_else(|failure| panic!("{failure}"));
-    }
-}
