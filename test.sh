@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs all tests of the workspace, and first installs what they need and the machine lacks: a C compiler (to link, and for
-# LMDB, which ours are measured beside), a C++ compiler (to speak to the library that PiBench loads), memcached and Redis
-# to compare answers with, the clients that come with libmemcached and Redis, and Python with its venv module, by which
-# tests install more of them (pymemcache, pylibmc, redis-py, and matplotlib, which draws figures) below the build directory.
-# Arguments go to `cargo test`.
+# LMDB and SQLite, which ours are measured beside), a C++ compiler (to speak to the library that PiBench loads), memcached
+# and Redis to compare answers with, the clients that come with libmemcached and Redis, and Python with its venv module, by
+# which tests install more of them (pymemcache, pylibmc, redis-py, and matplotlib, which draws figures) below the build
+# directory. Arguments go to `cargo test`.
 set -euo pipefail
 cd "$(dirname "$0")"
 

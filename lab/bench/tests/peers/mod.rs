@@ -166,7 +166,7 @@ pub fn durable_measures_every_part() {
     let line = "durable --quick --part writes,levels,upkeep,restart --json --dir";
     let objects = objects(line, &[directory.path()]);
     let all = |record: &'static str| objects.iter().filter(move |object| object["record"] == record);
-    let peers = if cfg!(feature = "rocksdb") { 4 } else { 3 };
+    let peers = if cfg!(feature = "rocksdb") { 5 } else { 4 };
     // By 1, 8 and 64 threads and of 64 pairs a commit; of peers, ours and the raw loop.
     assert_eq!(all("writes").count(), 4 * (peers + 2));
     for object in all("writes") {
