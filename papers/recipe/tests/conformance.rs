@@ -5,9 +5,9 @@ use wollemi_recipe::{BwTree, Clht, Hot, Masstree, Part};
 
 index::conformance_on_heap! {
     part: Part,
-    clht: Clht,
-    hot: Hot,
-    masstree: Masstree,
-    bwtree: BwTree,
+    clht: Clht; scale = 0.5,
+    hot: Hot; scale = 0.5,
+    masstree: Masstree; scale = 0.5,
+    bwtree: BwTree; scale = 0.5,
     bwtree_of_small_nodes: BwTree<pmem::Hardware, 8>; scale = 0.3,
 }
