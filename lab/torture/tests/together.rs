@@ -27,7 +27,11 @@ fn word(random: &mut Random) -> Bytes {
 /// With odd seeds the keys lie so close together that lines fill up and pairs go to lines behind their homes.
 fn of_pairs(seed: u64, threads: u32) -> History<Op> {
     let mut random = Random(seed);
-    let (begin, apart, width) = if seed % 2 == 0 { (0, 40, 256) } else { (100, 1, 24) };
+    let (begin, apart, width) = if seed.is_multiple_of(2) {
+        (0, 40, 256)
+    } else {
+        (100, 1, 24)
+    };
     let keys: Vec<Bytes> = (0..4u8)
         .flat_map(|array| (0..6u8).map(move |i| vec![b'a' + array, begin + i * apart].into()))
         .collect();
