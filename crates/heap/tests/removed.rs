@@ -2,13 +2,14 @@
 
 mod toy;
 
-use pmem::{Hardware, PWord, Pool, PoolOptions, Purpose, persist_scope};
+use pmem::{Hardware, Link, PWord, Pool, PoolOptions, Purpose, persist_scope};
 use std::path::Path;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Barrier, Once};
 use std::time::Duration;
 use tempfile::TempDir;
 use toy::{NAME, PATIENCE, Toy, ToyTrace, settle, tracers};
-use wollemi_heap::{Error, Heap, Removed, State, pin};
+use wollemi_heap::{Access, Error, Heap, Removed, State, Trace, pin};
 
 const KEYS: u64 = 3000;
 
@@ -180,6 +181,46 @@ fn a_full_pool_does_not_wait_for_a_pause() {
     });
     assert_eq!(toy.heap.recovery().state, State::Done);
     toy.assert_exact("after the pause");
+}
+
+/// It traces as the toy does, and stops at its first object until the test goes on.
+struct HeldTrace {
+    first: Once,
+    /// Passed twice: as the trace has met its first object, and before it goes on.
+    steps: Barrier,
+}
+
+// SAFETY: it reports what the toy's trace reports.
+unsafe impl Trace<Hardware> for HeldTrace {
+    fn kind(&self) -> u32 {
+        Trace::<Hardware>::kind(&ToyTrace)
+    }
+
+    fn trace(&self, heap: &Access<Hardware>, link: Link, children: &mut Vec<Link>) -> Result<u64, Error> {
+        self.first.call_once(|| {
+            self.steps.wait();
+            self.steps.wait();
+        });
+        ToyTrace.trace(heap, link, children)
+    }
+}
+
+/// While recovery traces no pause begins, so that the holder of a pause knows that nothing is being traced.
+#[test]
+fn no_pause_begins_amid_the_trace() {
+    let (toy, _folder) = reopened();
+    let trace = Arc::new(HeldTrace {
+        first: Once::new(),
+        steps: Barrier::new(2),
+    });
+    toy.heap.recover(vec![trace.clone()], 1).unwrap();
+    trace.steps.wait();
+    let pause = toy.heap.try_pause_trace();
+    trace.steps.wait();
+    assert!(pause.is_none());
+    assert_eq!(toy.heap.wait_recovered(), State::Done);
+    assert!(toy.heap.try_pause_trace().is_some());
+    toy.assert_exact("after recovery");
 }
 
 /// The last handle of a heap can be dropped while recovery waits for a pause.
