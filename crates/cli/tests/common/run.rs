@@ -46,7 +46,7 @@ impl From<Output> for Run {
 
 impl Run {
     pub fn ok(self) -> Vec<u8> {
-        assert_eq!(self.code, 0, "{}", self.err);
+        assert_eq!(self.code, 0, "{}{}", String::from_utf8_lossy(&self.out), self.err);
         self.out
     }
 
