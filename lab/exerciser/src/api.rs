@@ -2,7 +2,7 @@
 //!
 //! A test holds this against the sources of the database, so that a function that nothing calls is known.
 
-use crate::op::{Op, Rare, Reading, Scanning, Write};
+use crate::op::{Durable, Later, Op, Rare, Reading, Scanning, Write};
 use crate::truth::Role;
 
 /// What each round uses, to open, to compare and to end.
@@ -22,6 +22,21 @@ pub(crate) const ROUND: &[&str] = &[
     "Expiring::new",
     "Expiring::read",
 ];
+
+/// What the rounds use whose pools are moved to level `disk` and back.
+pub(crate) const ON_DISK: &[&str] = &[
+    "Options::level",
+    "Options::durability",
+    "Options::sync_within",
+    "Options::log_limit",
+    "Options::on_rebuild",
+];
+
+/// What the rounds use before which the machine seems to have stopped.
+pub(crate) const LOST: &[&str] = &["Options::after_power_loss"];
+
+/// What a round uses that ends a log.
+pub(crate) const LOG_ENDED: &[&str] = &["Db::end_log"];
 
 /// What the rounds use that check the pool.
 pub(crate) const CHECKED: &[&str] = &["Db::check", "Check::is_clean"];
@@ -165,6 +180,24 @@ fn of_rare(rare: Rare) -> &'static [&'static str] {
         Rare::Alive(..) => &["Expiring::map", "Expiring::range", "Expiring::get_with_life"],
         Rare::Relive(_, _, Some(_)) => &["Expiring::get_in", "Expiring::range_in", "Expiring::upsert_in"],
         Rare::Relive(..) => &["Expiring::get_in", "Expiring::range_in", "Expiring::remove_in"],
+        Rare::Durable(call) => match call {
+            Durable::Sync => &["Db::sync"],
+            Durable::Checkpoint(_) => &["Db::checkpoint", "Db::level"],
+            Durable::AskForCheckpoint => &["Db::ask_for_checkpoint", "Db::level"],
+            Durable::Within(_) => &["Db::set_sync_within"],
+            Durable::About => &[
+                "Db::set_durability",
+                "Db::durability",
+                "Db::log_stats",
+                "Db::failure",
+            ],
+        },
+        Rare::Eventual(_, _, _, later) => match later {
+            Later::Map => &["Map::with_durability", "Db::sync"],
+            Later::Batch => &["Batch::durability", "Db::sync"],
+            Later::Transaction => &["Transaction::set_durability", "Db::sync"],
+            Later::Turn => &["Db::turn", "Db::resume", "Db::settle_turn", "Db::is_turn_durable"],
+        },
         Rare::Typed => &[
             "TypedMap::new",
             "TypedMap::map",

@@ -2,8 +2,9 @@
 //!
 //! Each thread owns keys, so it knows what they hold although others write beside it: every read, scan, snapshot, watch
 //! and backup is compared with that. Rounds end by closing the pool, by `kill -9` of a process, by copying or restoring
-//! it, and begin by opening it with other options, so that all calls meet recovery. After each round all that the maps
-//! hold is compared, and every second time the pool is checked.
+//! it, and begin by opening it with other options, so that all calls meet recovery. Half of the pools are moved to level
+//! `disk` and back. After some of the kills the machine seems to have stopped too. After each round all that the maps hold
+//! is compared, and every second time the pool is checked.
 //!
 //! | file | idea |
 //! |---|---|
@@ -12,7 +13,7 @@
 //! | `op` | the calls, drawn by chance, and what each changes |
 //! | `worker` | carrying calls out, comparing their answers |
 //! | `api` | which functions each call uses |
-//! | `round` | opening, threads, comparison, end |
+//! | `round` | opening, threads, comparison, end, and losses of power |
 //! | `ledger` | what a process that is killed has acknowledged |
 //! | `openings` | tiny rounds over large maps, each an opening in which all meets recovery |
 //! | `server` | the same of the server, which users ask over its protocols |
@@ -40,7 +41,7 @@ use crate::round::{End, Exercise};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use wollemi::IndexKind;
+use wollemi::{Durability, IndexKind};
 
 /// Threads at most.
 pub const MAX_THREADS: usize = keys::MAX_THREADS;
@@ -136,11 +137,13 @@ pub fn run(settings: &Settings, mut progress: impl FnMut(&Report)) -> Result<Rep
             let kill = settings
                 .child
                 .filter(|_| random.one_in(3) && round < rounds && exercise.is_settled());
-            let calls = match exercise.plan.openings {
-                true => random.pick(&[200, 1000]),
-                false => random.pick(&[50, 1000, 10_000, 300_000]),
+            let calls = match (exercise.plan.openings, exercise.plan.durability) {
+                (true, _) => random.pick(&[200, 1000]),
+                // Most writes wait for the disk.
+                (false, Some(Durability::Immediate)) => random.pick(&[50, 1000, 10_000]),
+                (false, _) => random.pick(&[50, 1000, 10_000, 300_000]),
             };
-            let end = random.pick(&[End::Close, End::Close, End::Close, End::Copy, End::Restore]);
+            let end = random.pick(&[End::Close, End::Close, End::WithoutLog, End::Copy, End::Restore]);
             let done = match kill {
                 Some(child) => {
                     report.kills += 1;
@@ -181,10 +184,11 @@ fn exercise_pool(directory: &Path) -> PathBuf {
 
 /// Removes what earlier rounds have left.
 fn remove(directory: &Path) {
-    for name in ["exercise.pool", "exercise.other", "exercise.truth"] {
-        // There may be none.
-        let _ = std::fs::remove_file(directory.join(name));
+    for name in ["exercise.pool", "exercise.other"] {
+        round::remove_pool(&directory.join(name));
     }
+    // There may be none.
+    let _ = std::fs::remove_file(directory.join("exercise.truth"));
     ledger::Written::remove(directory, MAX_THREADS);
 }
 

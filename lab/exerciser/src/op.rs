@@ -117,6 +117,11 @@ pub(crate) enum Rare {
     Alive(usize, usize, usize),
     /// A transaction that gives an entry of an expiring map another value, or removes it.
     Relive(usize, usize, Option<Val>),
+    /// What concerns durability: a matter of level `disk`, and of no effect at others.
+    Durable(Durable),
+    /// Puts a key of a private map by one of the ways that do not wait until it is durable, and waits for that
+    /// afterwards.
+    Eventual(usize, usize, Val, Later),
     /// A map of numbers.
     Typed,
 }
@@ -277,7 +282,7 @@ impl Drawer {
         let private = self.private(plan);
         let last = (n + self.random.index(60)).min(truth.maps[slot].values.len() - 1);
         let is_private = truth.maps[private].exists;
-        match (self.random.below(10), plan.maps[slot].role) {
+        match (self.random.below(12), plan.maps[slot].role) {
             (0, _) if is_private => Rare::Ends(private),
             (1, _) if is_private => Rare::Pop(private, self.random.one_in(2)),
             (2, _) if is_private => {
@@ -291,7 +296,23 @@ impl Drawer {
             (5, _) => Rare::Borrowed(slot, n),
             (6 | 7, _) => Rare::Views(slot, n, last),
             (8, _) => Rare::Typed,
+            (9, _) => Rare::Durable(self.durable()),
+            (10, _) if is_private => {
+                let key = self.random.index(truth.maps[private].values.len());
+                let ways = [Later::Map, Later::Batch, Later::Transaction, Later::Turn];
+                Rare::Eventual(private, key, self.value(), self.random.pick(&ways))
+            }
             _ => Rare::About(slot),
+        }
+    }
+
+    fn durable(&mut self) -> Durable {
+        match self.random.below(8) {
+            0 => Durable::Checkpoint(self.random.one_in(2)),
+            1 => Durable::AskForCheckpoint,
+            2 => Durable::Within(self.random.pick(&[1, 20, 1000])),
+            3..6 => Durable::Sync,
+            _ => Durable::About,
         }
     }
 
@@ -446,10 +467,33 @@ impl Rare {
                 let old = truth.value(slot, n);
                 Some((slot, n, old.or(Some(new))))
             }
-            Rare::Wait(slot, n, new) => Some((slot, n, Some(new))),
+            Rare::Wait(slot, n, new) | Rare::Eventual(slot, n, new, _) => Some((slot, n, Some(new))),
             _ => None,
         }
     }
+}
+
+/// Calls about when writes are durable.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Durable {
+    Sync,
+    /// A checkpoint: of all maps, if so.
+    Checkpoint(bool),
+    AskForCheckpoint,
+    /// How often, in milliseconds, what no write waits for is synced.
+    Within(u64),
+    /// What the database tells of its log.
+    About,
+}
+
+/// A write that is durable later.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Later {
+    Map,
+    Batch,
+    Transaction,
+    /// By a turn of the thread, which is left and continued.
+    Turn,
 }
 
 /// What a key holds after a write.

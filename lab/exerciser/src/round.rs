@@ -11,11 +11,14 @@ use crate::worker::{Outcome, Worker, Wrong, differs, entry_differs};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use wollemi::{Db, Error, Expiring, HeapError, IndexError, IndexKind, Options};
+use wollemi::{
+    AfterPowerLoss, Db, Durability, Error, Expiring, HeapError, IndexError, IndexKind, Level, Options,
+};
 
 /// Calls of a thread of a process that nothing kills.
 const UNKILLED: u64 = 20_000_000;
@@ -31,6 +34,8 @@ pub(crate) struct Exercise {
     directory: PathBuf,
     page_size: u64,
     max_size: Option<u64>,
+    /// Whether the machine seems to have stopped since the pool was open.
+    power_lost: bool,
 }
 
 /// What a round has done.
@@ -51,6 +56,8 @@ pub(crate) enum End {
     Copy,
     /// A backup is made of it, and restored into one that takes its place.
     Restore,
+    /// Its log is ended, if it has one, and so it is closed.
+    WithoutLog,
 }
 
 impl Exercise {
@@ -69,6 +76,7 @@ impl Exercise {
             directory: directory.to_owned(),
             page_size: random.pick(&[64 << 10, 256 << 10, 1 << 20]),
             max_size: random.one_in(3).then(|| (8 << 20) + random.below(40 << 20)),
+            power_lost: false,
         }
     }
 
@@ -89,10 +97,45 @@ impl Exercise {
             .index(self.plan.maps[0].kind)
             .lock_wait(Duration::from_secs(2))
             .create(round == 0);
-        match self.max_size {
+        let options = match self.max_size {
             Some(bytes) => options.max_size(bytes),
             None => options,
+        };
+        let Some(durability) = self.plan.durability else {
+            return options;
+        };
+        // A pool that has a log keeps it, whatever is asked for.
+        let level = random.pick(&[Level::Process, Level::Disk]);
+        options
+            .level(level)
+            .durability(durability)
+            .sync_within(Duration::from_millis(random.pick(&[1, 30, 1000])))
+            .log_limit(64 << 20)
+            .on_rebuild(|_| {})
+    }
+
+    /// Opens the pool, after a loss of power too.
+    fn open(&mut self, round: u64, done: &mut Done) -> Result<Db, Wrong> {
+        if self.plan.durability.is_some() {
+            done.called.join_all(api::ON_DISK);
         }
+        let options = self.options(round);
+        if !std::mem::take(&mut self.power_lost) {
+            return options.open(self.path()).map_err(opening);
+        }
+        done.called.join_all(api::LOST);
+        // A pool that has a log is made anew of it, whatever is said of the loss.
+        if !has_log(&self.path()) {
+            let look = options
+                .clone()
+                .read_only(true)
+                .after_power_loss(AfterPowerLoss::Look);
+            look.open(self.path())
+                .map_err(|error| format!("looked at: {error}"))?;
+        }
+        let options = options.after_power_loss(AfterPowerLoss::Accept);
+        let db = options.open(self.path());
+        db.map_err(|error| format!("after a loss of power: {error}"))
     }
 
     /// Makes the pool and the maps that all threads share.
@@ -108,13 +151,15 @@ impl Exercise {
 
     /// A round in this process.
     pub fn round(&mut self, round: u64, calls: u64, end: End) -> Result<Done, Wrong> {
-        let db = self.options(round).open(self.path()).map_err(opening)?;
+        let mut opened = Done::default();
+        let db = self.open(round, &mut opened)?;
         for thread in 0..self.plan.threads {
             if let Some((op, effects)) = self.in_flight[thread].take() {
                 self.settle(&db, thread, &op, &effects)?;
             }
         }
         let mut done = self.call(&db, round, calls, &|_| Ok(None))?;
+        done.called.join(&opened.called);
         self.compare(&db)?;
         done.called.join_all(api::ROUND);
         if round.is_multiple_of(2) {
@@ -129,6 +174,7 @@ impl Exercise {
             End::Close => &[],
             End::Copy => api::COPIED,
             End::Restore => api::RESTORED,
+            End::WithoutLog => api::LOG_ENDED,
         });
         if round % 4 == 1 {
             let db = self.options(round).read_only(true).open(self.path());
@@ -257,7 +303,29 @@ impl Exercise {
             let effects = op.effects(truth);
             self.in_flight[thread] = Some((op, effects));
         }
+        if Random::new(self.plan.seed, 6 << 32 | round).one_in(2) && self.outlives_power() {
+            self.lose_power().map_err(failed)?;
+        }
         Ok(done)
+    }
+
+    /// Whether a loss of power leaves everything that was acknowledged: the page cache has it all, so that a pool
+    /// without a log is as a kill has left it. One that is made of its log may lack what was to be durable later, and
+    /// needs more room than it had.
+    fn outlives_power(&self) -> bool {
+        !has_log(&self.path())
+            || (self.plan.durability == Some(Durability::Immediate) && self.max_size.is_none())
+    }
+
+    /// Has the machine seem to have stopped: the id of another boot is put into the pool's header, namely the pool's own
+    /// name, which is laid out alike (docs/format.md).
+    fn lose_power(&mut self) -> std::io::Result<()> {
+        let file = File::options().read(true).write(true).open(self.path())?;
+        let mut name = [0; 24];
+        file.read_exact_at(&mut name, 24)?;
+        file.write_all_at(&name, 72)?;
+        self.power_lost = true;
+        Ok(())
     }
 
     /// The same round as the process that is going to be killed carries it out.
@@ -426,6 +494,7 @@ impl Exercise {
         let other = self.path().with_extension("other");
         let done = match end {
             End::Close => return Ok(()),
+            End::WithoutLog => return db.end_log().map_err(|error| format!("end_log: {error}")),
             End::Copy => self.copy(&db, &other),
             End::Restore => self.restore(&db, &other),
         };
@@ -434,13 +503,12 @@ impl Exercise {
             // What fits into a pool need not fit into another of the same size.
             Err(
                 Error::Heap(HeapError::Full { .. }) | Error::Index(IndexError::Heap(HeapError::Full { .. })),
-            ) if self.max_size.is_some() => match std::fs::remove_file(&other) {
-                // It may not even have been made.
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.to_string()),
-                _ => Ok(()),
-            },
+            ) if self.max_size.is_some() => {
+                remove_pool(&other);
+                Ok(())
+            }
             Err(error) => Err(error.to_string()),
-            Ok(()) => std::fs::rename(&other, self.path()).map_err(|error| error.to_string()),
+            Ok(()) => replace_pool(&self.path(), &other).map_err(|error| error.to_string()),
         }
     }
 
@@ -457,6 +525,33 @@ impl Exercise {
         restored.restore(&mut &backup[..], |_| {})?;
         Ok(())
     }
+}
+
+/// The log and the checkpoints of a pool at level `disk`.
+fn files_of(pool: &Path) -> PathBuf {
+    let mut name = pool.as_os_str().to_owned();
+    name.push(".disk");
+    name.into()
+}
+
+fn has_log(pool: &Path) -> bool {
+    files_of(pool).exists()
+}
+
+/// Removes a pool and its files.
+pub(crate) fn remove_pool(pool: &Path) {
+    // There may be none.
+    let _ = std::fs::remove_file(pool);
+    let _ = std::fs::remove_dir_all(files_of(pool));
+}
+
+/// Puts another pool in the place of one.
+fn replace_pool(pool: &Path, other: &Path) -> std::io::Result<()> {
+    remove_pool(pool);
+    if has_log(other) {
+        std::fs::rename(files_of(other), files_of(pool))?;
+    }
+    std::fs::rename(other, pool)
 }
 
 /// Whether a map holds this under a key, with this life where entries have one.

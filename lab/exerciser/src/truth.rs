@@ -5,7 +5,7 @@
 use crate::keys::Shape;
 use crate::random::Random;
 use std::io::{self, Read, Write};
-use wollemi::IndexKind;
+use wollemi::{Durability, IndexKind};
 
 /// How long an entry of an expiring map lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +69,8 @@ pub(crate) struct Plan {
     pub batches: u64,
     /// Rounds are short, and large maps are dropped and made anew in each: what is exercised are openings.
     pub openings: bool,
+    /// Of the pools that are moved to level `disk` and back: when their writes are durable.
+    pub durability: Option<Durability>,
 }
 
 const PRIVATE: usize = 2;
@@ -104,6 +106,12 @@ impl Plan {
             maps,
             batches: random.pick(&[1, 30, 300]),
             openings,
+            durability: random.pick(&[
+                None,
+                None,
+                Some(Durability::Immediate),
+                Some(Durability::Eventual),
+            ]),
         }
     }
 

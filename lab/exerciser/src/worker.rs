@@ -1,9 +1,10 @@
 //! A thread that calls the database and compares each answer with what it knows.
 //!
 //! Here are reads, writes and scans; `atomic` has batches and transactions, `views` snapshots, backups and watches,
-//! `rare` functions that few programs call.
+//! `durable` what concerns the log, `rare` functions that few programs call.
 
 mod atomic;
+mod durable;
 mod rare;
 mod views;
 

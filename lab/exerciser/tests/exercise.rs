@@ -15,11 +15,8 @@ use wollemi_exerciser::{Settings, run};
 /// Runs at most, until all was called.
 const RUNS: u64 = 6;
 
-/// Why functions are left out that only matter at level `disk`.
-const LOG: &str = "pools with a log are not exercised yet; the database's own tests (`disk`) have them";
-
 /// Public functions of the database that no call uses, and why.
-const LEFT_OUT: [(&str, &str); 39] = [
+const LEFT_OUT: [(&str, &str); 16] = [
     ("Db::hold", "for tests alone (feature `doubles`)"),
     ("Db::before_commits", "the same"),
     (
@@ -31,28 +28,6 @@ const LEFT_OUT: [(&str, &str); 39] = [
         "`Db::restore` and `Db::copy_from` build every map so",
     ),
     ("Db::build_map_with", "the same"),
-    ("Db::checkpoint", LOG),
-    ("Db::durability", LOG),
-    ("Db::end_log", LOG),
-    ("Db::level", LOG),
-    ("Db::set_durability", LOG),
-    ("Db::sync", LOG),
-    ("Db::turn", LOG),
-    ("Db::ask_for_checkpoint", LOG),
-    ("Db::failure", LOG),
-    ("Db::is_turn_durable", LOG),
-    ("Db::log_stats", LOG),
-    ("Db::resume", LOG),
-    ("Db::set_sync_within", LOG),
-    ("Db::settle_turn", LOG),
-    ("Options::create_on_disk", LOG),
-    ("Batch::durability", LOG),
-    ("Map::with_durability", LOG),
-    ("Options::durability", LOG),
-    ("Options::log_limit", LOG),
-    ("Options::on_rebuild", LOG),
-    ("Options::sync_within", LOG),
-    ("Transaction::set_durability", LOG),
     ("Map::walk", "the server's form calls it, by counts and sweeps"),
     ("Map::sweep", "the same; `Expiring::sweep` is it, too"),
     ("Db::open", "`Options::open` with the defaults"),
@@ -60,14 +35,7 @@ const LEFT_OUT: [(&str, &str); 39] = [
         "Options::anonymous",
         "what is in anonymous memory is opened once; `Db::anonymous` is it with the defaults",
     ),
-    (
-        "Options::level",
-        "`power` needs a medium that has it, and `disk` has tests of its own",
-    ),
-    (
-        "Options::after_power_loss",
-        "no power is lost here: the command line's tests have it",
-    ),
+    ("Options::create_on_disk", "its disks are the crash kit's"),
     ("Options::open_on", "other media are the crash kit's"),
     ("Options::open_pool", "the same"),
     ("Options::anonymous_on", "the same"),

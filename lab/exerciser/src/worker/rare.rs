@@ -36,6 +36,8 @@ impl Worker<'_> {
             Rare::Wait(slot, n, new) => self.wait(slot, n, new, truth),
             Rare::Alive(slot, from, to) => self.alive(slot, from, to, truth),
             Rare::Relive(slot, n, new) => self.relive(slot, n, new, truth),
+            Rare::Durable(call) => self.durable(call),
+            Rare::Eventual(slot, n, new, later) => self.eventual(slot, n, new, later),
             Rare::Typed => self.typed(),
         }
     }

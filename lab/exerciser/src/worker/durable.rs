@@ -1,0 +1,78 @@
+//! Calls about when writes are durable, at level `disk`; at the others they have nothing to wait for.
+
+use super::{Worker, Wrong, same};
+use crate::op::{Durable, Later};
+use crate::truth::Val;
+use std::time::Duration;
+use wollemi::{Durability, Error, Level};
+
+impl Worker<'_> {
+    pub(super) fn durable(&mut self, call: Durable) -> Result<Option<Wrong>, Error> {
+        let (db, has_log) = (self.db, self.db.level() == Level::Disk);
+        let said = match call {
+            Durable::Sync => {
+                db.sync()?;
+                Ok(())
+            }
+            Durable::Checkpoint(full) => same("checkpoint", db.checkpoint(full)?.is_some(), has_log),
+            Durable::AskForCheckpoint => same("ask_for_checkpoint", db.ask_for_checkpoint(), has_log),
+            Durable::Within(milliseconds) => {
+                db.set_sync_within(Duration::from_millis(milliseconds));
+                Ok(())
+            }
+            Durable::About => {
+                // What it is set to already: the others rely on it.
+                db.set_durability(db.durability());
+                let durability = match self.plan.durability {
+                    Some(durability) if has_log => durability,
+                    _ => Durability::Immediate,
+                };
+                same("durability", db.durability(), durability)
+                    .and(same("log_stats", db.log_stats().is_some(), has_log))
+                    .and(same("failure", db.failure(), None))
+            }
+        };
+        Ok(said.err())
+    }
+
+    pub(super) fn eventual(
+        &mut self,
+        slot: usize,
+        n: usize,
+        new: Val,
+        later: Later,
+    ) -> Result<Option<Wrong>, Error> {
+        let (db, map) = (self.db, self.map(slot)?);
+        let (key, value) = (&self.keys[slot][n], new.bytes());
+        match later {
+            Later::Map => {
+                map.with_durability(Durability::Eventual).upsert(key, value)?;
+                db.sync()?;
+            }
+            Later::Batch => {
+                let mut batch = db.batch();
+                batch.upsert(&map, key, value).durability(Durability::Eventual);
+                batch.commit()?;
+                db.sync()?;
+            }
+            Later::Transaction => {
+                db.transact(|tx| {
+                    tx.set_durability(Durability::Eventual);
+                    tx.upsert(&map, key, &value)
+                })?;
+                db.sync()?;
+            }
+            Later::Turn => {
+                let turn = db.turn();
+                map.upsert(key, value)?;
+                let turn = db.resume(turn.pause());
+                db.settle_turn()?;
+                if !db.is_turn_durable() {
+                    return Ok(Some("a turn that has settled is not durable".into()));
+                }
+                turn.end()?;
+            }
+        }
+        Ok(None)
+    }
+}
