@@ -249,6 +249,43 @@ fn writes_beside_the_lowering_of_a_root_count() {
     }
 }
 
+/// A leaf is about to split, and at some load of that another writer removes keys of it, from which on it has fewer pairs
+/// than its base: the split begins anew.
+#[test]
+fn removals_beside_a_split_count() {
+    // One more key makes the leaf a base of twice as many pairs as it may have.
+    const BEFORE: u64 = 15;
+    let mut loads = 1;
+    loop {
+        let (store, mut model) = filled::<Small<Stepping>>(0..BEFORE);
+        let (left, other) = (Rc::new(Cell::new(loads)), store.clone());
+        let count = left.clone();
+        let hook = move |step| {
+            if step == Step::Load && count.get() > 0 {
+                count.set(count.get() - 1);
+                if count.get() == 0 {
+                    for number in [2, 3, 4, 9] {
+                        assert!(other.index().remove(&key(number)).expect("no error"));
+                    }
+                }
+            }
+        };
+        with_hook(hook, || {
+            assert!(store.index().insert(&key(BEFORE), b"8 bytes!").expect("room"))
+        });
+        if left.get() > 0 {
+            break;
+        }
+        model.insert(key(BEFORE), b"8 bytes!".to_vec());
+        for number in [2, 3, 4, 9] {
+            model.remove(&key(number));
+        }
+        is_sound(&store, &model, &format!("after load {loads}"));
+        loads += 1;
+    }
+    assert!(loads > 100, "{loads} loads");
+}
+
 /// Runs `change`, and tells how many loads it had made at each of its stores, and in all.
 fn loads_at_stores(change: impl FnOnce()) -> (Vec<usize>, usize) {
     let seen = Rc::new(RefCell::new((Vec::new(), 0)));

@@ -10,6 +10,7 @@ use super::help::LONG_INNER;
 use super::link::{BASE, Kind, MAX_PAIRS, depth, is_emptied, is_mark, kind, same_place};
 use super::page::Page;
 use super::write::{LONG, Writer, is_whole};
+use art::damaged;
 use heap::{Error, MayBeFull};
 use pmem::{Draft, Link, Media, PersistBatch, Purpose, persist_scope};
 
@@ -41,7 +42,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         }
         let (content, remains) = page.pairs_and_remains(self.heap)?;
         if content.items.len() > MAX_PAIRS {
-            return Ok(false);
+            return Err(damaged("leaf of too many pairs", page.cell).into());
         }
         let replaced = self.replace(page, remains, |batch| {
             draft_leaf_base(self.heap, &content.items, content.bounds(), batch)

@@ -36,6 +36,9 @@ const _: () = assert!(FIRST_DELTA + MAX_DEEP < ALL_GONE);
 /// Maximum number of pairs of a leaf, so that a head can name each.
 pub(super) const MAX_PAIRS: usize = FIRST_DELTA as usize;
 
+/// A leaf of as many pairs takes no more before it has split: what comes meanwhile leaves it below [`MAX_PAIRS`].
+pub(super) const CROWDED: usize = MAX_PAIRS / 2;
+
 /// Levels that a tree may have.
 pub(super) const LEVELS: u8 = 64;
 

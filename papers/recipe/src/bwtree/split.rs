@@ -28,6 +28,10 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         let (mut pairs, mut children) = (Vec::new(), Vec::new());
         let separator = if page.level == 0 {
             pairs = page.pairs(self.heap)?.items;
+            if pairs.len() < count {
+                // Since the node was found to be whole, pairs of it were removed.
+                return Ok(true);
+            }
             self.between(&pairs[stay - 1], &pairs[stay])?
         } else {
             children = page.children(self.heap)?.items;

@@ -11,7 +11,9 @@
 
 use super::aim::Aim;
 use super::base::BaseRef;
-use super::link::{FIRST_DELTA, Kind, MAX_DEEP, RECORD, delta_tag, depth, gone, is_mark, kind, with_gone};
+use super::link::{
+    CROWDED, FIRST_DELTA, Kind, MAX_DEEP, RECORD, delta_tag, depth, gone, is_mark, kind, with_gone,
+};
 use super::object::{Pair, PairRef, set_flag};
 use super::page::{Found, Page, descend, follow};
 use super::{BwTree, root_at};
@@ -138,6 +140,10 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         self.settle_gone(page)?;
         if depth(page.head) == MAX_DEEP {
             self.consolidate(page)?;
+            return Ok(Err(Missed::Lost));
+        }
+        if kind(page.head) == Kind::Base && BaseRef::at(self.heap, page.head)?.entries.len() >= CROWDED {
+            self.tend(page.cell, true)?;
             return Ok(Err(Missed::Lost));
         }
         let serves_again = !spare.is_null() && RecordRef::at(self.heap, *spare)?.value == value;
