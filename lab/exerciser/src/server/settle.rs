@@ -58,13 +58,19 @@ pub(super) fn settle(
                     told(item)
                 )));
             }
-            let Some((item, more)) = user.truth.items[database][n]
-                .as_mut()
-                .zip(seen.as_ref().and_then(|seen| seen.more.as_ref()))
-            else {
+            let Some(more) = seen.as_ref().and_then(|seen| seen.more.as_ref()) else {
                 continue;
             };
-            item.unique = Some(more.unique);
+            if !user.truth.note_unique(place, more.unique) {
+                let key = shown(&user.keys.all[n]);
+                return Err(Stop::Wrong(format!(
+                    "after the start, the item {key} has the unique {} of an item before it",
+                    more.unique
+                )));
+            }
+            let Some(item) = user.truth.items[database][n].as_mut() else {
+                continue;
+            };
             if item.marks & (STALE | AWAITED) == STALE {
                 // The client that asked was chosen to replace it.
                 item.marks |= AWAITED;
@@ -280,6 +286,7 @@ fn see_own(keys: &Keys, user: usize, redis: &mut Connection) -> Result<Vec<Optio
 #[cfg(test)]
 mod tests {
     use super::super::step::ItemChange;
+    use super::super::truth::Unique;
     use super::super::wire::Protocol;
     use super::*;
 
@@ -347,6 +354,53 @@ mod tests {
         assert!(!may_be(&steps, &["a", "b", ""]), "half of one");
         assert!(!may_be(&steps, &["d", "", ""]), "one is left out");
         assert!(!may_be(&steps, &["x", "", ""]), "no request has put that");
+    }
+
+    /// An item whose unique the server has shown after a touch of it was sent keeps it, whether or not the touch was
+    /// carried out.
+    #[test]
+    fn a_unique_shown_meanwhile_stays() {
+        let place = (SHARED, 0);
+        let mut user = User::new(1, 1, 1);
+        user.truth.set(place, item("a"));
+        let touch = Step {
+            changes: vec![ItemChange {
+                place,
+                old: item("a"),
+                new: item("a"),
+            }],
+            ..step(&[], false)
+        };
+        user.truth.set(place, item("a"));
+        let told = Unique {
+            place,
+            stamp: 0,
+            unique: 7,
+        };
+        assert!(user.truth.note(told));
+        let mut shared = vec![None; user.keys.all.len()];
+        let own = shared.clone();
+        shared[0] = Some(Seen {
+            data: (*b"a").into(),
+            left: None,
+            sent: Sent { from: 0, to: 0 },
+            more: Some(More {
+                flags: 0,
+                unique: 7,
+                marks: 0,
+            }),
+        });
+        assert!(decide(&mut user, &[touch], &[shared, own]).is_ok());
+        let kept = user.truth.item(place).and_then(|item| item.unique);
+        assert_eq!((kept, user.truth.outdated[0]), (Some(7), None));
+        // Another item with the same unique would be a fault of the server's.
+        let next = Item {
+            stamp: 1,
+            ..item("b").expect("an item")
+        };
+        user.truth.set(place, Some(next));
+        assert_eq!(user.truth.outdated[0], Some(7));
+        assert!(!user.truth.note(Unique { stamp: 1, ..told }));
     }
 
     /// Any of the requests that are carried out together may have happened, and all before them.

@@ -114,26 +114,36 @@ impl Truth {
         self.items[database][n].as_ref()
     }
 
-    pub fn set(&mut self, place: Place, item: Option<Item>) {
+    /// Sets what a key holds. An item that keeps its stamp keeps its unique, although the server may have shown it only
+    /// after the change was drawn.
+    pub fn set(&mut self, place: Place, mut item: Option<Item>) {
+        let held = &mut self.items[place.0][place.1];
+        if let (Some(new), Some(old)) = (&mut item, &*held)
+            && new.stamp == old.stamp
+        {
+            new.unique = new.unique.or(old.unique);
+        }
         let unique = item.as_ref().and_then(|item| item.unique);
-        let old = std::mem::replace(&mut self.items[place.0][place.1], item);
+        let old = std::mem::replace(held, item);
         if place.0 == SHARED {
             let outdated = &mut self.outdated[place.1];
-            *outdated = old
-                .and_then(|old| old.unique)
-                .or(*outdated)
-                .filter(|&old| Some(old) != unique);
+            let earlier = [old.and_then(|old| old.unique), *outdated];
+            *outdated = earlier.into_iter().flatten().find(|&old| Some(old) != unique);
         }
+    }
+
+    /// Notes that the item at this place has this unique; `false` if that is impossible: another item had it before.
+    pub fn note_unique(&mut self, (database, n): Place, unique: u64) -> bool {
+        let Some(item) = &mut self.items[database][n] else {
+            return true;
+        };
+        let is_new = database != SHARED || self.outdated[n] != Some(unique);
+        is_new && *item.unique.get_or_insert(unique) == unique
     }
 
     /// Notes what the server has shown of an item; `false` if that is impossible.
     pub fn note(&mut self, told: Unique) -> bool {
-        let Some(item) = &mut self.items[told.place.0][told.place.1] else {
-            return true;
-        };
-        if item.stamp != told.stamp {
-            return true;
-        }
-        *item.unique.get_or_insert(told.unique) == told.unique
+        let is_of_this = |item: &Item| item.stamp == told.stamp;
+        !self.item(told.place).is_some_and(is_of_this) || self.note_unique(told.place, told.unique)
     }
 }
