@@ -534,8 +534,9 @@ fn files_of(pool: &Path) -> PathBuf {
     name.into()
 }
 
+/// Whether there is a log; the directory stays behind it.
 fn has_log(pool: &Path) -> bool {
-    files_of(pool).exists()
+    files_of(pool).join("manifest").exists()
 }
 
 /// Removes a pool and its files.
@@ -548,7 +549,7 @@ pub(crate) fn remove_pool(pool: &Path) {
 /// Puts another pool in the place of one.
 fn replace_pool(pool: &Path, other: &Path) -> std::io::Result<()> {
     remove_pool(pool);
-    if has_log(other) {
+    if files_of(other).exists() {
         std::fs::rename(files_of(other), files_of(pool))?;
     }
     std::fs::rename(other, pool)
