@@ -231,12 +231,17 @@ impl<M: Media> Heap<M> {
     ///
     /// [`Error::Pool`] where the medium fails. The pool then counts as not closed, as after a crash.
     pub fn close(self) -> Result<(), Error> {
-        let Heap { user, inner } = self;
-        drop(user);
-        match Arc::into_inner(inner) {
-            Some(inner) => inner.pool.close().map_err(|error| Error::Pool(Box::new(error))),
+        match self.into_pool() {
+            Some(pool) => pool.close().map_err(|error| Error::Pool(Box::new(error))),
             None => Ok(()),
         }
+    }
+
+    /// Ends the heap; its pool, if this is the last handle.
+    pub fn into_pool(self) -> Option<Pool<M>> {
+        let Heap { user, inner } = self;
+        drop(user);
+        Arc::into_inner(inner).map(|inner| inner.pool)
     }
 
     #[inline(always)]

@@ -456,10 +456,28 @@ impl<M: Media> Pool<M> {
         self.mark_clean().map_err(|kind| kind.of(self.name()))
     }
 
+    /// Closes the pool, and then says that it has no log any more: a machine that stops in between leaves a pool that was
+    /// closed.
+    ///
+    /// # Errors
+    ///
+    /// As for [`close`](Pool::close); the pool then has its log, unless it was closed.
+    pub fn close_without_log(mut self) -> Result<(), Error> {
+        self.leave_unclosed(false);
+        self.mark_clean().map_err(|kind| kind.of(self.name()))?;
+        if self.lives_on() {
+            self.set_log_position(None)?;
+        }
+        Ok(())
+    }
+
+    /// Whether what is stored outlives this process, and is this process's to store.
+    fn lives_on(&self) -> bool {
+        self.writable_file().is_some_and(PoolFile::is_ours) || self.memory.is_some()
+    }
+
     fn mark_clean(&mut self) -> Result<(), ErrorKind> {
-        let file = self.writable_file();
-        let lives_on = file.is_some_and(PoolFile::is_ours) || self.memory.is_some();
-        if !lives_on || std::mem::replace(&mut self.closed, true) || *self.stays_unclosed.get_mut() {
+        if !self.lives_on() || std::mem::replace(&mut self.closed, true) || *self.stays_unclosed.get_mut() {
             return Ok(());
         }
         let failed = |e| ErrorKind::io("writing to the medium", e);

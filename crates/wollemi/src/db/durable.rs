@@ -126,9 +126,9 @@ impl<M: Media> Db<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::InUse`] while there is another handle of the database; [`Error::Pool`] and [`Error::Files`] where the
-    /// disk refuses: then the database is still of level `disk`, or files are left over, which the next opening
-    /// removes.
+    /// [`Error::InUse`] while there is another handle of the database, or anything of it that reads; [`Error::Pool`] and
+    /// [`Error::Files`] where the disk refuses: then the database is still of level `disk`, or files are left over, which
+    /// the next opening removes.
     pub fn end_log(self) -> Result<(), Error> {
         let Some(Inner { maps, keeper, .. }) = Arc::into_inner(self.inner) else {
             return Err(Error::InUse);
@@ -147,8 +147,9 @@ impl<M: Media> Db<M> {
         drop(keeper);
         let Store { heap, traffic, .. } = maps.store;
         drop(traffic);
-        heap.pool().set_log_position(None)?;
-        heap.close()?;
+        // An iterator keeps the pool open, for one.
+        let pool = heap.into_pool().ok_or(Error::InUse)?;
+        pool.close_without_log()?;
         remove()
     }
 

@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::pool::checked::seal;
+use crate::watched::{Step, Watch, Watched, What};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 /// A pool's path in a directory of its own, on whatever file system temporary files are.
 pub(super) struct Place {
@@ -508,4 +510,52 @@ fn a_log_position_is_kept() {
         place.refusal(),
         "damaged header (log position); restore the file from a copy"
     );
+}
+
+/// What a pool's file holds after each fence.
+#[derive(Clone, Debug)]
+struct Images(PathBuf, Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Watch for Images {
+    fn after(&self, step: &Step) {
+        if let What::Fence(_) = step.what {
+            let image = std::fs::read(&self.0).expect("a file");
+            self.1.lock().expect("no panic").push(image);
+        }
+    }
+}
+
+/// A machine that stops while a pool's log is ended leaves a pool that has its log, or one that was closed.
+#[test]
+fn a_pool_without_its_log_is_closed() {
+    let place = Place::new();
+    let pool = place.create().expect("a new pool");
+    pool.set_log_position(Some(4096)).expect("written");
+    crash(pool);
+    let images = Images(place.path.clone(), Arc::default());
+    let media = Watched::machine(images.clone());
+    let pool = Pool::open(&place.path, &small(), media).expect("sound");
+    pool.leave_unclosed(true);
+    images.1.lock().expect("no panic").clear();
+    pool.close_without_log().expect("closed");
+    let images = std::mem::take(&mut *images.1.lock().expect("no panic"));
+    assert!(images.len() > 1, "{} fences", images.len());
+    for image in images {
+        std::fs::write(&place.path, image).expect("written");
+        place.change_boot();
+        match place.open() {
+            Ok(pool) => assert_eq!(pool.last_shutdown(), LastShutdown::Clean),
+            Err(_) => {
+                let look = PoolOptions {
+                    read_only: true,
+                    after_power_loss: AfterPowerLoss::Look,
+                    ..small()
+                };
+                let pool = Pool::open(&place.path, &look, Hardware::detect()).expect("looked at");
+                assert_eq!(pool.log_position(), Some(4096));
+            }
+        }
+    }
+    let pool = place.open().expect("sound");
+    assert_eq!(pool.log_position(), None);
 }
