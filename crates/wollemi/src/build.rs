@@ -38,8 +38,8 @@ impl<M: Media> Db<M> {
     /// empty.
     ///
     /// Not so at level [`Disk`](crate::Level::Disk), where the log is to have the pairs: the map is made first, and the
-    /// pairs are written one by one. All are durable when this returns; others see the map meanwhile, and a crash
-    /// leaves those that had been written.
+    /// pairs are written one by one. All are durable when this returns; others see the map meanwhile and may write to it,
+    /// and a crash or an error leaves the map with what had been written.
     ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;
@@ -55,7 +55,7 @@ impl<M: Media> Db<M> {
     ///
     /// [`Error::MapExists`] for a map that is there, or being built; [`Error::MapName`]; [`Error::Index`] with
     /// [`OutOfOrder`](crate::IndexError::OutOfOrder) where keys do not ascend, where a key or a value is too long, or
-    /// the pool is full. Nothing is left of the map then.
+    /// the pool is full. Nothing is left of the map then, except at level [`Disk`](crate::Level::Disk).
     pub fn build_map<K, V>(&self, name: &str, pairs: impl IntoIterator<Item = (K, V)>) -> Result<Map, Error>
     where
         K: AsRef<[u8]>,
@@ -97,11 +97,8 @@ impl<M: Media> Db<M> {
 
     /// Makes a map of pairs by writes that the log has, in a database that has one. They are durable together.
     fn write_map(&self, name: &str, kind: IndexKind, parts: Parts<'_>) -> Result<Map, Error> {
-        if self.find_map(name)?.is_some() {
-            return Err(Error::MapExists(name.to_owned()));
-        }
-        let map = self.map_with(name, kind)?;
-        let target = map.index.clone();
+        let map = self.create_map(name, kind)?;
+        let target = &map.index;
         let mut last: Option<Vec<u8>> = None;
         let written = parts.each(|(key, value)| {
             if kind.is_ordered() && last.as_deref().is_some_and(|last| last >= key) {
@@ -112,13 +109,9 @@ impl<M: Media> Db<M> {
             let written = target.write_durably(key, edit, Some(Durability::Eventual));
             written.map(drop)
         });
-        match written {
-            Ok(()) => self.sync().map(|()| map),
-            Err(error) => {
-                drop((map, target));
-                self.drop_map(name)?;
-                Err(error.into())
-            }
-        }
+        // Where that has failed, the map stays: others may have written to it.
+        written?;
+        self.sync()?;
+        Ok(map)
     }
 }

@@ -196,10 +196,26 @@ impl<M: Media> Db<M> {
         if let Some(found) = self.inner.maps.find_in(&mut held, name, wanted)? {
             return Ok(self.handle(found));
         }
+        self.create_in(&mut held, name, wanted.unwrap_or(self.inner.index))
+    }
+
+    /// Makes a map, unless there is one of this name.
+    pub(crate) fn create_map(&self, name: &str, kind: IndexKind) -> Result<Map, Error> {
+        let Store { heap, traffic, .. } = self.store();
+        let make = || {
+            let mut held = self.inner.maps.held();
+            match self.inner.maps.find_in(&mut held, name, None)? {
+                Some(_) => Err(Error::MapExists(name.to_owned())),
+                None => self.create_in(&mut held, name, kind),
+            }
+        };
+        traffic.with_log_room(|| heap.with_room(make))
+    }
+
+    fn create_in(&self, held: &mut Held, name: &str, kind: IndexKind) -> Result<Map, Error> {
         if held.building.contains(name) {
             return Err(Error::MapExists(name.to_owned()));
         }
-        let kind = wanted.unwrap_or(self.inner.index);
         // Pinned, so that the heap does not wait for recovery, which may wait for a guard of a thread that waits for
         // the table.
         let _guard = heap::pin();
@@ -211,16 +227,16 @@ impl<M: Media> Db<M> {
     /// The map of this name, if there is one.
     pub fn find_map(&self, name: &str) -> Result<Option<Map>, Error> {
         let found = self.inner.maps.find(name, None)?;
-        if found.is_none() {
-            // It may have been dropped just now.
-            self.store().traffic.settle_all()?;
-        }
+        // It may have been made or dropped just now.
+        self.store().traffic.settle_all()?;
         Ok(found.map(|found| self.handle(found)))
     }
 
     /// All maps, by name, and what holds them.
     pub fn maps(&self) -> Result<Vec<MapInfo>, Error> {
-        self.store().maps()
+        let maps = self.store().maps()?;
+        self.store().traffic.settle_all()?;
+        Ok(maps)
     }
 
     /// Removes a map and all that it holds; `false` if there is no such map. The map is gone by one durable store:
@@ -235,6 +251,8 @@ impl<M: Media> Db<M> {
         let traffic = &self.store().traffic;
         let unlinked = traffic.with_log_room(|| self.try_unlink(name))?;
         let Some((removed, tracer)) = unlinked else {
+            // It may have been dropped just now.
+            traffic.settle_all()?;
             return Ok(false);
         };
         let settled = traffic.settle_all();

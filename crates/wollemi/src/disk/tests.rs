@@ -320,21 +320,45 @@ impl DiskFile for SlowFile {
 /// A read that has seen a write returns when that is durable, whichever way it came to it.
 #[test]
 fn nothing_is_read_before_it_is_durable() {
-    type Read = fn(&Map) -> Option<Vec<u8>>;
-    let reads: [Read; 5] = [
-        |map| map.get("key").expect("sound"),
-        |map| map.first().expect("sound").map(|(_, value)| value),
-        |map| {
+    #[derive(Debug)]
+    struct GivenUp(Option<Vec<u8>>);
+    impl From<Error> for GivenUp {
+        fn from(error: Error) -> GivenUp {
+            panic!("{error}")
+        }
+    }
+    type Read = fn(&Db, &Map) -> Option<Vec<u8>>;
+    let reads: [Read; 7] = [
+        |_, map| map.get("key").expect("sound"),
+        |_, map| map.first().expect("sound").map(|(_, value)| value),
+        |_, map| {
             let entry = map.range("a".."z").next_back();
             entry.map(|entry| entry.expect("sound").1)
         },
-        |map| {
+        |_, map| {
             let found = map.multi_get(&["other", "key"]).expect("sound").pop();
             found.expect("two answers")
         },
-        |map| {
+        |_, map| {
             assert!(!map.insert("key", "not put, as there is one").expect("sound"));
             Some(b"value".to_vec())
+        },
+        // What a transaction that gives up has found.
+        |db, map| {
+            let found = db.transact(|tx| match tx.get(map, "key") {
+                Ok(value) => Err(GivenUp(value)),
+                Err(error) => panic!("{error}"),
+            });
+            let GivenUp(value) = found.map(|()| "committed").expect_err("given up");
+            value
+        },
+        |db, map| {
+            let tx = db.begin();
+            let mut range = tx.range(map, "a".."z").expect("sound");
+            let found = range.next().map(|entry| entry.expect("sound").1);
+            drop(range);
+            tx.check().expect("no conflict");
+            found
         },
     ];
     let (files, held) = (folder(), Held::default());
@@ -357,8 +381,8 @@ fn nothing_is_read_before_it_is_durable() {
                 std::thread::yield_now();
             }
             let (tell, told) = mpsc::channel();
-            let map = &map;
-            let reader = scope.spawn(move || tell.send(read(map)));
+            let (db, map) = (&db, &map);
+            let reader = scope.spawn(move || tell.send(read(db, map)));
             let early = told.recv_timeout(MOMENT);
             held.hold(false);
             assert!(early.is_err(), "read {number} has told of {early:?}");

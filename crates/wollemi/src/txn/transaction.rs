@@ -385,7 +385,7 @@ impl<M: Media> Transaction<'_, M> {
     /// [`Error::Conflict`] if something that it has read was changed, or is about to be changed by another commit.
     pub fn check(self) -> Result<(), Error> {
         let (points, ranges) = self.reads.into_inner().into_parts();
-        self.store.check_reads(&points, &ranges)
+        self.store.check(&points, &ranges)
     }
 }
 

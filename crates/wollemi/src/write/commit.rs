@@ -137,16 +137,29 @@ impl<M: Media> Store<M> {
         if committed {
             plan.changes.iter().for_each(|change| change.map.maintain());
         }
-        self.traffic.settle(self.end_of(plan))?;
+        let end = self.end_of(plan.stripes(), &plan.ranges);
+        self.traffic.settle(end)?;
         Ok(committed)
     }
 
-    /// The position up to which the log must be durable before the plan's changes and reads may be acknowledged.
-    fn end_of(&self, plan: &Plan) -> Lsn {
+    /// The position up to which the log must be durable before what keys of these stripes and these ranges hold may be
+    /// acknowledged.
+    fn end_of(&self, stripes: impl Iterator<Item = StripeId>, ranges: &[RangeRead]) -> Lsn {
         match self.traffic.journal.get() {
-            Some(journal) if !plan.ranges.is_empty() => journal.newest(),
-            _ => self.traffic.last(plan.stripes()),
+            Some(journal) if !ranges.is_empty() => journal.newest(),
+            _ => self.traffic.last(stripes),
         }
+    }
+
+    /// Checks what a transaction has read, and returns when that is durable.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`]
+    pub fn check(&self, points: &Points, ranges: &Arc<[RangeRead]>) -> Result<(), Error> {
+        self.check_reads(points, ranges)?;
+        let end = self.end_of(points.stripes(), ranges);
+        Ok(self.traffic.settle(end)?)
     }
 
     fn try_commit(&self, plan: &Plan) -> Result<bool, Error> {
@@ -247,7 +260,7 @@ impl<M: Media> Store<M> {
     /// # Errors
     ///
     /// [`Error::Conflict`]
-    pub fn check_reads(&self, points: &Points, ranges: &Arc<[RangeRead]>) -> Result<(), Error> {
+    fn check_reads(&self, points: &Points, ranges: &Arc<[RangeRead]>) -> Result<(), Error> {
         let check = || {
             let (Traffic { stripes, active, .. }, guard) = (&*self.traffic, heap::pin());
             if ranges.is_empty() {

@@ -1,7 +1,7 @@
 //! From one level to another.
 
 use crate::{Place, entries, options};
-use wollemi::{AfterPowerLoss, Db, Error, Level, Options};
+use wollemi::{AfterPowerLoss, Db, Error, IndexError, Level, Options};
 
 /// A pool without a log is given one, with all that it holds; a log can be ended, and nothing is lost by it.
 #[test]
@@ -33,6 +33,46 @@ fn a_pool_changes_its_level() -> Result<(), Error> {
         let files = std::fs::read_dir(place.files()).expect("a directory").count();
         assert_eq!(files, 0);
     }
+    Ok(())
+}
+
+/// A log is not ended while anything reads the database, an iterator for one: what that reads would be closed without
+/// its log.
+#[test]
+fn a_log_with_readers_is_not_ended() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open()?;
+    let map = db.map("m")?;
+    map.upsert("a", "1")?;
+    let mut entries = map.iter();
+    drop(map);
+    assert!(matches!(db.end_log(), Err(Error::InUse)));
+    assert_eq!(entries.next().transpose()?, Some((b"a".to_vec(), b"1".to_vec())));
+    drop(entries);
+    assert_eq!(place.cut().open()?.map("m")?.count()?, 1);
+    assert_eq!(place.open()?.level(), Level::Disk);
+    Ok(())
+}
+
+/// Where the making of a map fails, what others have written to it meanwhile stays.
+#[test]
+fn a_failed_build_takes_nothing_from_others() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open()?;
+    let pairs = ["b", "a"].into_iter().inspect(|_| {
+        let theirs = db.map("m").expect("it is being made");
+        theirs.upsert("theirs", "kept").expect("room");
+    });
+    let failed = db.build_map("m", pairs.map(|key| (key, "made")));
+    let out_of_order = Error::Index(IndexError::OutOfOrder).to_string();
+    assert_eq!(failed.expect_err("out of order").to_string(), out_of_order);
+    let theirs = (b"theirs".to_vec(), b"kept".to_vec());
+    assert!(entries(&db, "m").contains(&theirs));
+    assert!(entries(&place.cut().open()?, "m").contains(&theirs));
+    assert!(matches!(
+        db.build_map("m", [("a", "1")]),
+        Err(Error::MapExists(_))
+    ));
     Ok(())
 }
 
