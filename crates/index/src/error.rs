@@ -27,7 +27,7 @@ pub enum Error {
     #[error("nothing was changed: {0}")]
     Refused(Box<dyn std::error::Error + Send + Sync>),
     /// The operation has taken effect, or has seen what did, and it cannot be known whether that survives a loss of
-    /// power.
+    /// power. Or it has failed, and may take effect when the database is opened again after a crash.
     #[error("it is not known whether this survives a loss of power: {0}")]
     NotDurable(Box<dyn std::error::Error + Send + Sync>),
     /// The pairs that an index was to be built of do not ascend by their keys.

@@ -449,3 +449,33 @@ fn what_fails_is_undone_in_the_log() {
     assert!(refused > 100, "{refused}");
     assert_eq!(contents(&left(files.path()).1), contents(&db));
 }
+
+/// A write that has found no room is reported as refused when the record that undoes it is durable: were its first
+/// record alone to survive a loss of power, the write would be made.
+#[test]
+fn what_fails_is_undone_durably() {
+    let (files, held) = (folder(), Held::default());
+    let directory = Directory::open(files.path()).expect("a directory");
+    let db = open_on(Slow(directory, held.clone(), ""), Hardware::detect(), 1 << 20);
+    let map = db.map("map").expect("room");
+    let full = (0..400u32).find(|i| map.upsert(i.to_be_bytes(), [1; 3000]).is_err());
+    let full = full.expect("at last").to_be_bytes();
+    let commit = || {
+        let mut batch = db.batch();
+        batch.upsert(&map, full, [2; 3000]);
+        batch.commit().map(|_| ())
+    };
+    let writes: [&(dyn Fn() -> Result<(), Error> + Sync); 2] = [&|| map.upsert(full, [2; 3000]), &commit];
+    for (number, write) in writes.into_iter().enumerate() {
+        let _hold = Hold::new(&held);
+        std::thread::scope(|scope| {
+            let (tell, told) = mpsc::channel();
+            scope.spawn(move || tell.send(write()));
+            let early = told.recv_timeout(MOMENT);
+            held.hold(false);
+            assert!(early.is_err(), "write {number} has told of {early:?}");
+            let refused = told.recv().expect("it ends").expect_err("no room");
+            assert!(refused.to_string().contains("no room"), "{refused}");
+        });
+    }
+}

@@ -133,7 +133,11 @@ impl<M: Media> Store<M> {
         #[cfg(feature = "doubles")]
         self.traffic.doubles.before_commit()?;
         let try_commit = || self.heap.with_room(|| self.try_commit(plan));
-        let committed = self.traffic.with_log_room(try_commit)?;
+        let committed = self.traffic.with_log_room(try_commit);
+        if let Err(Error::Heap(_) | Error::Index(index::Error::Heap(_))) = committed {
+            self.traffic.settle_undone()?;
+        }
+        let committed = committed?;
         if committed {
             plan.changes.iter().for_each(|change| change.map.maintain());
         }

@@ -151,7 +151,11 @@ impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
     ) -> Result<Action, Error> {
         let Store { heap, traffic, .. } = &self.store;
         let try_write = || heap.with_room(|| self.try_write(key, edit, durability));
-        let (action, end) = traffic.with_log_room(try_write)?;
+        let done = traffic.with_log_room(try_write);
+        if matches!(done, Err(Error::Heap(_))) {
+            traffic.settle_undone()?;
+        }
+        let (action, end) = done?;
         if action != Action::Keep {
             self.wrote();
         }

@@ -259,7 +259,7 @@ pub(crate) trait AsLogError {
 impl AsLogError for Error {
     fn as_log_error(&self) -> Option<&log::Error> {
         match self {
-            Error::Refused(error) => error.downcast_ref(),
+            Error::Refused(error) | Error::NotDurable(error) => error.downcast_ref(),
             _ => None,
         }
     }
@@ -310,15 +310,17 @@ impl Logged<'_> {
     }
 
     /// The outcome of the index's write: the log's error if the log has refused it. Where the write has failed after
-    /// its record was appended, another record says what the key holds.
+    /// a record was appended, another record says what the key holds.
     pub fn ended(mut self, done: Result<Action, Error>, index: &dyn index::Index) -> Result<Action, Error> {
-        if let Some(error) = self.refused.take() {
-            return Err(error);
-        }
+        let done = self.refused.take().map_or(done, Err);
         if done.is_err() && self.is_appended {
             let guard = heap::pin();
             let holds = index.get(self.key, &guard)?;
-            self.append(holds.as_deref())?;
+            // Where the log does not take that, a replay makes the write after all.
+            self.append(holds.as_deref()).map_err(|error| match error {
+                Error::Refused(error) => Error::NotDurable(error),
+                error => error,
+            })?;
         }
         done
     }

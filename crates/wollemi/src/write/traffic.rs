@@ -114,6 +114,16 @@ impl Traffic {
         }
     }
 
+    /// Returns when all that was appended is durable. A write that finds no room in the pool has a record by then, and
+    /// another one that undoes it: were the first alone to survive a loss of power, the write would be made.
+    #[cold]
+    pub fn settle_undone(&self) -> Result<(), Error> {
+        match self.journal.get() {
+            Some(journal) => journal.settle(journal.log().appended()),
+            None => Ok(()),
+        }
+    }
+
     /// Runs what may be refused since the log has reached its limit, and once more when there is room in it.
     pub fn with_log_room<R, E: From<Error> + AsLogError>(
         &self,
