@@ -99,6 +99,58 @@ fn a_slot_that_serves_another_key_misleads_no_reader() {
     }
 }
 
+/// A pair that changes its form moves to another slot, or to an overflow bucket, and its slot serves another key at once:
+/// a get that is amid this finds the old value or the new one.
+#[test]
+fn a_pair_that_moves_is_found() {
+    let pairs: Vec<_> = pairs_of_one_bucket().take(3).collect();
+    let (key, short) = pairs[0];
+    let long = b"a longer value".as_slice();
+    for (others, turns) in [(1, false), (1, true), (2, false), (2, true)] {
+        let (before, after) = if turns {
+            (long, &short[..])
+        } else {
+            (&short[..], long)
+        };
+        let mut loads = 0;
+        loop {
+            let store = Rc::new(Store::<Clht<Stepping>>::create_on(Stepping::machine(Steps)));
+            // In a full bucket there is no other slot.
+            for (key, value) in &pairs[1..others] {
+                store.index().upsert(key, value).expect("room");
+            }
+            store.index().upsert(&key, before).expect("room");
+            if others == 2 {
+                let (key, value) = pairs_of_one_bucket().nth(5).expect("some");
+                store.index().upsert(&key, &value).expect("room");
+            }
+            let left = Rc::new(Cell::new(loads + 1));
+            let (writer, count, next) = (store.clone(), left.clone(), pairs[2]);
+            let after_it = after.to_vec();
+            let hook = move |step| {
+                if step == Step::Load && count.get() > 0 {
+                    count.set(count.get() - 1);
+                    if count.get() == 0 {
+                        writer.index().upsert(&key, &after_it).expect("room");
+                        writer.index().upsert(&next.0, &next.1).expect("room");
+                    }
+                }
+            };
+            with_hook(hook, || {
+                let guard = heap::pin();
+                let found = store.index().get(&key, &guard).expect("sound");
+                let found = found.expect("the key is there all the while");
+                assert!([before, after].contains(&&*found), "after load {}", loads + 1);
+            });
+            if left.get() > 0 {
+                break;
+            }
+            loads += 1;
+        }
+        assert!(loads > 3, "{loads} loads");
+    }
+}
+
 /// A process is killed during any step of a write. Once a writer of the next process has had the bucket, even if it has
 /// changed nothing, reads persist nothing there.
 #[test]

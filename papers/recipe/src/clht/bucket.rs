@@ -308,8 +308,7 @@ impl Bucket {
         'again: loop {
             let state = self.state(media);
             for slot in 0..SLOTS {
-                // Of other pairs' keys nothing is believed. A slot that was filled anew meanwhile had lost the key
-                // before.
+                // Of other pairs' keys nothing is believed.
                 let word = if state.is_record(slot) {
                     Some(key.hash)
                 } else {
@@ -327,7 +326,10 @@ impl Bucket {
                     return Ok(Ok(pair));
                 }
             }
-            return Ok(Err(state));
+            // A pair that changes its form moves, and its slot may serve another key at once.
+            if self.state(media) == state {
+                return Ok(Err(state));
+            }
         }
     }
 
