@@ -1,39 +1,59 @@
-//! A scan, at each of whose steps another thread changes the tree.
+//! Scans and changes, at each of whose steps another thread does the other.
 
 use heap::{Guard, Heap};
 use index::{Direction, Index};
 use pmem::watched::{Step, Watch, What};
 use pmem::{Pool, PoolOptions, Watched};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::{Bound, ControlFlow};
+use std::sync::mpsc::channel;
 use wollemi_dptree::{DpTree, Options};
 
-/// What happens at a load of this thread, and how many come before it.
-type Amid = (usize, Box<dyn FnOnce()>);
+/// What happens before a load of this thread, or after a store, and how many of the kind come before it.
+type Amid = (Kind, usize, Box<dyn FnOnce()>);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Load,
+    Store,
+}
 
 thread_local! {
     static AMID: RefCell<Option<Amid>> = const { RefCell::new(None) };
+    /// Fences of this thread.
+    static FENCES: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Does what is to happen during loads.
+fn happens(kind: Kind) {
+    let then = AMID.with_borrow_mut(|amid| match amid {
+        Some((of, left, _)) if *of == kind && *left > 0 => {
+            *left -= 1;
+            None
+        }
+        Some((of, ..)) if *of == kind => amid.take().map(|(.., then)| then),
+        _ => None,
+    });
+    if let Some(then) = then {
+        then();
+    }
+}
+
+/// Does what is to happen.
 #[derive(Debug)]
 struct Loads;
 
 impl Watch for Loads {
     fn before(&self, step: &Step) {
-        if !matches!(step.what, What::Load) {
-            return;
+        if let What::Load = step.what {
+            happens(Kind::Load);
         }
-        let then = AMID.with_borrow_mut(|amid| match amid {
-            Some((0, _)) => amid.take().map(|(_, then)| then),
-            Some((left, _)) => {
-                *left -= 1;
-                None
-            }
-            None => None,
-        });
-        if let Some(then) = then {
-            then();
+    }
+
+    fn after(&self, step: &Step) {
+        match step.what {
+            What::Fence(_) => FENCES.set(FENCES.get() + 1),
+            _ if step.stores() => happens(Kind::Store),
+            _ => {}
         }
     }
 }
@@ -103,7 +123,7 @@ fn a_slot_serves_again_amid_a_scan() {
                 };
                 std::thread::spawn(change).join().expect("no panic");
             };
-            AMID.set(Some((loads, Box::new(then))));
+            AMID.set(Some((Kind::Load, loads, Box::new(then))));
             let visited = scan(&tree, direction, &heap::pin());
             let all_seen = AMID.take().is_some();
             let mut stayed: Vec<_> = visited
@@ -126,4 +146,45 @@ fn a_slot_serves_again_amid_a_scan() {
         }
         assert!(loads > 100, "{loads}");
     }
+}
+
+/// A scan that begins below all that is left in a leaf reads nothing of it: still a removal that it shows is durable by
+/// then.
+#[test]
+fn what_a_scan_shows_as_removed_is_durable() {
+    let mut stores = 0;
+    loop {
+        let tree = tree(40);
+        let others = tree.clone();
+        let (tell, told) = channel();
+        let then = move || {
+            let before = FENCES.get();
+            let look = move || {
+                FENCES.set(0);
+                let mut found = false;
+                let visit = &mut |_: &[u8], _: index::Value<'_>| {
+                    found = true;
+                    ControlFlow::Continue(())
+                };
+                let (guard, upper) = (heap::pin(), key(0));
+                let upper = Bound::Included(&upper[..]);
+                others
+                    .scan(Bound::Unbounded, upper, Direction::Reverse, &guard, visit)
+                    .expect("sound");
+                found || FENCES.get() > 0
+            };
+            let is_right = std::thread::spawn(look).join().expect("no panic");
+            tell.send((before, is_right)).expect("it is heard");
+        };
+        FENCES.set(0);
+        AMID.set(Some((Kind::Store, stores, Box::new(then))));
+        assert!(tree.remove(&key(0)).expect("room"));
+        if AMID.take().is_some() {
+            break;
+        }
+        let (fences, is_right) = told.recv().expect("it was sent");
+        assert!(is_right || fences == FENCES.get(), "after store {stores}");
+        stores += 1;
+    }
+    assert!(stores > 0);
 }

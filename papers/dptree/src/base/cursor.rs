@@ -66,6 +66,12 @@ impl<'t, 'g> Cursor<'t, 'g> {
         while cursor.open(heap)? {
             // A key that was removed while the place was looked for may have sent the search astray.
             if let Some(before) = cursor.count_before(heap, from)? {
+                if before == cursor.count
+                    && let Some(leaf) = cursor.leaf
+                {
+                    // Nothing of it will be read, and what is not there may have been removed just now.
+                    leaf.settle(heap, base.state.version, &[]);
+                }
                 cursor.read = before;
                 cursor.prefetch(before);
                 break;
