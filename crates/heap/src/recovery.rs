@@ -17,9 +17,9 @@
 //! I2 If the trace meets anything that it does not understand, nothing is swept: what cannot be known to be dead
 //!    stays. Service goes on in new pages.
 //! I3 Recovery waits for pauses before it traces, and for guards and removals afterwards. A thread that holds one of
-//!    these must not wait for recovery: an allocation in a full pool waits only without a guard, and not while recovery
-//!    waits for pauses (any of their holders may be the one that allocates); no removal waits for anything. Recovery
-//!    holds no guard for longer than a moment.
+//!    these must not wait for recovery: an allocation in a full pool waits only without a guard, and not while there are
+//!    pauses, in whatever phase recovery is (any of their holders may be the one that allocates, and another thread may
+//!    wait for that one under a guard); no removal waits for anything. Recovery holds no guard for longer than a moment.
 //! I4 Whatever recovery waits for, dropping the heap's last handle ends the waiting.
 
 use crate::page::lock;
@@ -236,16 +236,12 @@ impl Recovery {
     }
 
     /// Waits until it has ended, for an allocation, whose caller may hold anything: returns at once to a thread that
-    /// holds a guard, and while it waits for pauses (I3).
+    /// holds a guard, and while there are pauses (I3).
     pub(crate) fn wait_for_room<M: Media>(&self, media: &M) {
         if crate::is_pinned() {
             return;
         }
-        let waited = self.wait_while(media, |course| {
-            let waits_for_pauses = course.phase == Phase::Pausing && course.pauses > 0;
-            course.phase.is_running() && !waits_for_pauses
-        });
-        drop(waited);
+        drop(self.wait_while(media, |course| course.phase.is_running() && course.pauses == 0));
     }
 
     /// Waits while `keeps_waiting` holds; `false` if it was stopped.

@@ -183,6 +183,38 @@ fn a_full_pool_does_not_wait_for_a_pause() {
     toy.assert_exact("after the pause");
 }
 
+/// While there is a pause, an allocation in a full pool does not wait for recovery in any phase: its thread may be the
+/// one that holds the pause, and for that one a thread may wait whose guard recovery waits for.
+#[test]
+fn a_full_pool_does_not_wait_beside_a_pause() {
+    let (toy, _folder) = reopened();
+    let reader = pin();
+    toy.heap.recover(tracers(), 1).unwrap();
+    wait_traced(&toy.heap);
+    assert_does_not_sweep(&toy.heap);
+    let (tell, told) = channel();
+    let heap = toy.heap.clone();
+    let filler = std::thread::spawn(move || {
+        let _pause = heap.pause_trace();
+        let full = persist_scope(heap.media(), Purpose::Node, |batch| {
+            let mut drafts = Vec::new();
+            loop {
+                match heap.draft(PWord::new(1), 5000, &batch) {
+                    Ok(draft) => drafts.push(draft),
+                    Err(full) => return full,
+                }
+            }
+        });
+        tell.send(full).unwrap();
+    });
+    let full = told.recv_timeout(PATIENCE).expect("the allocation waits");
+    assert!(matches!(full, Error::Full { recovering: true, .. }), "{full}");
+    filler.join().unwrap();
+    drop(reader);
+    assert_eq!(toy.heap.wait_recovered(), State::Done);
+    toy.assert_exact("after the pause");
+}
+
 /// It traces as the toy does, and stops at its first object until the test goes on.
 struct HeldTrace {
     first: Once,
