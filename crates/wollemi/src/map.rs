@@ -32,7 +32,7 @@ pub struct Map {
     pub(crate) index: Arc<dyn MapIndex>,
     /// Kept for as long as the handle is.
     _alive: Option<Arc<dyn Alive>>,
-    durability: Option<Durability>,
+    pub(crate) durability: Option<Durability>,
 }
 
 impl Map {

@@ -1,7 +1,8 @@
 //! Replaying the log over the maps.
 //!
-//! Change by change, the maps go through what they held in between; in a pool that is nearly full there may be no room
-//! for that beside what they have held since. There only what each key held at the end is made so, removals first.
+//! Change by change, the maps go through what they held in between; in a pool that is nearly full, of keys or of maps,
+//! there may be no room for that beside what they have held since. There only what was at the end is made so: maps are
+//! dropped and keys removed first.
 
 use crate::disk::delta::Deltas;
 use crate::disk::rebuild::{Progress, STRIDE};
@@ -30,13 +31,18 @@ pub(crate) fn replay<M: Media, D: Disk>(
     gone: &HashSet<String>,
 ) -> Result<(), Error> {
     match replay_all(store, log, from, progress, gone) {
-        Err(full) if full.is_full() => {
+        Err(full) if full.is_full() || has_no_root(&full) => {
             store.heap.media().comes_to("replay: in a full pool");
             let until = log.found_end().max(from);
             make_last(store, Deltas::read(log, (from, until), u64::MAX, |_| ())?, gone)
         }
         done => done,
     }
+}
+
+/// Whether the pool has as many maps as it can have.
+fn has_no_root(error: &Error) -> bool {
+    matches!(error, Error::Heap(heap::Error::TooManyRoots(_)))
 }
 
 fn replay_all<M: Media, D: Disk>(

@@ -76,6 +76,7 @@ impl Map {
             Ok(Plan {
                 changes,
                 ranges: [range].into(),
+                durability: self.durability,
                 ..Plan::default()
             })
         })?;

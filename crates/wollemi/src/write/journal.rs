@@ -17,7 +17,7 @@ use crate::files_error::FilesError;
 use crate::write::stripes::{STRIPES, StripeId};
 use crate::write::turn;
 use crossbeam_utils::CachePadded;
-use index::{Action, Edit, Error};
+use index::{Action, Edit, Error, MAX_VALUE};
 use log::{Change, Disk, Log, Lsn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -185,15 +185,14 @@ impl Journal {
 
     #[cold]
     fn settle_later(&self, end: Lsn) -> Result<(), Error> {
-        if !turn::is_under_way() {
+        if !turn::note(self, end) {
             return self.wait(end);
         }
-        // If its write can no longer become durable, the operation itself fails, rather than the turn's end.
-        if let Some(why) = self.log.failure() {
-            return Err(not_durable(log::Error::Failed(why)));
+        // If its write can no longer become durable, the operation itself fails, and not only the turn's end.
+        match self.log.failure() {
+            Some(why) => Err(not_durable(log::Error::Failed(why))),
+            None => Ok(()),
         }
-        turn::note(end);
-        Ok(())
     }
 
     fn wait(&self, end: Lsn) -> Result<(), Error> {
@@ -203,7 +202,7 @@ impl Journal {
     /// Whether all is durable that this thread's turn has done and seen; without a turn it always is.
     #[inline]
     pub fn is_turn_durable(&self) -> bool {
-        turn::end() <= self.log.durable()
+        turn::end(self) <= self.log.durable()
     }
 
     /// Returns when all is durable that this thread's turn has done and seen. The turn goes on.
@@ -214,7 +213,7 @@ impl Journal {
     pub fn settle_turn(&self) -> Result<(), Error> {
         match self.is_turn_durable() {
             true => Ok(()),
-            false => self.wait(turn::end()),
+            false => self.wait(turn::end(self)),
         }
     }
 
@@ -330,6 +329,8 @@ impl Edit for Logged<'_> {
     fn decide(&mut self, current: Option<&[u8]>) -> Action {
         let action = self.edit.decide(current);
         let appended = match action {
+            // The index refuses it. (What is appended was decided before, and is undone.)
+            Action::Put if self.edit.value().len() > MAX_VALUE => Ok(()),
             Action::Put => {
                 // The value is borrowed from the edit, which the record's making does not touch.
                 let (map, key, value) = (self.map, self.key, self.edit.value());

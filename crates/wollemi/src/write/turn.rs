@@ -1,31 +1,44 @@
 //! Turns: a number of operations of a thread that wait once, all together, until they are durable.
 //!
-//! A turn is the thread's. While one is under way, [`Journal::settle`] notes what must be durable, rather than wait for
-//! it.
+//! A turn is the thread's, and of one database. While it is under way, [`Journal::settle`] of that database notes what must
+//! be durable, rather than wait for it.
 
 use crate::write::journal::Journal;
 use log::Lsn;
 use std::cell::Cell;
 
 thread_local! {
-    /// In a turn: the position that must be durable before the thread's results may be acknowledged.
-    static TURN: Cell<Option<u64>> = const { Cell::new(None) };
+    static TURN: Cell<Option<UnderWay>> = const { Cell::new(None) };
 }
 
-/// Whether the thread has a turn.
-pub(crate) fn is_under_way() -> bool {
-    TURN.get().is_some()
+/// A turn of the thread's.
+#[derive(Clone, Copy, Debug)]
+struct UnderWay {
+    /// The journal whose turn it is; null where the database has none. Only compared: the turn keeps the journal alive.
+    of: *const Journal,
+    /// The position that must be durable before the thread's results may be acknowledged.
+    end: u64,
 }
 
-/// Notes what must be durable at the end of the thread's turn.
-pub(crate) fn note(end: Lsn) {
-    TURN.set(Some(self::end().max(end).0));
+/// The thread's turn, if it is this journal's. What concerns another database waits at once.
+fn of(journal: &Journal) -> Option<UnderWay> {
+    TURN.get().filter(|turn| std::ptr::eq(turn.of, journal))
 }
 
-/// The position that must be durable before results of the thread's turn may be acknowledged.
+/// Has the thread's turn wait for this position at its end; `false` if it has no turn of this journal.
+pub(crate) fn note(journal: &Journal, end: Lsn) -> bool {
+    let turn = of(journal);
+    if let Some(turn) = turn {
+        let end = turn.end.max(end.0);
+        TURN.set(Some(UnderWay { end, ..turn }));
+    }
+    turn.is_some()
+}
+
+/// The position that must be durable before results of the thread's turn of this journal may be acknowledged.
 #[inline]
-pub(crate) fn end() -> Lsn {
-    Lsn(TURN.get().unwrap_or(0))
+pub(crate) fn end(journal: &Journal) -> Lsn {
+    Lsn(of(journal).map_or(0, |turn| turn.end))
 }
 
 /// A [turn](Turn) that its thread has left, to go on with it later: see [`Turn::pause`].
@@ -38,17 +51,18 @@ pub struct PausedTurn(u64);
 #[must_use = "its results must not be acknowledged before it has ended"]
 pub struct Turn<'d> {
     journal: Option<&'d Journal>,
-    /// Of the turn around it.
-    outer: Option<u64>,
+    /// The turn around it.
+    outer: Option<UnderWay>,
     /// It ends on the thread on which it began.
     _here: std::marker::PhantomData<*const ()>,
 }
 
 impl<'d> Turn<'d> {
     pub(crate) fn resume(journal: Option<&'d Journal>, PausedTurn(end): PausedTurn) -> Turn<'d> {
+        let of = journal.map_or(std::ptr::null(), std::ptr::from_ref);
         Turn {
             journal,
-            outer: TURN.replace(Some(end)),
+            outer: TURN.replace(Some(UnderWay { of, end })),
             _here: std::marker::PhantomData,
         }
     }
@@ -61,7 +75,7 @@ impl<'d> Turn<'d> {
 
     /// The position that must be durable before results of the turn may be acknowledged.
     fn leave(self) -> u64 {
-        let end = TURN.replace(self.outer).unwrap_or(0);
+        let end = TURN.replace(self.outer).map_or(0, |turn| turn.end);
         std::mem::forget(self);
         end
     }
@@ -84,7 +98,7 @@ impl<'d> Turn<'d> {
 impl Drop for Turn<'_> {
     /// A turn that is given up waits as one that ends, and has no way to tell of an error.
     fn drop(&mut self) {
-        let end = TURN.replace(self.outer).unwrap_or(0);
+        let end = TURN.replace(self.outer).map_or(0, |turn| turn.end);
         if let Some(journal) = self.journal {
             let _ = journal.settle(Lsn(end));
         }

@@ -6,7 +6,7 @@ use pmem::pool::LastShutdown;
 use pmem::{Hardware, Pool, PoolOptions};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wollemi::{Db, Durability, Error, IndexKind};
+use wollemi::{Db, Durability, Error, IndexError, IndexKind, MAX_VALUE};
 
 type Truth = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -312,5 +312,100 @@ fn a_turn_waits_for_eventual_writes_if_it_is_told_to() -> Result<(), Error> {
     db.sync()?;
     let log = db.log_stats().expect("a log");
     assert_eq!(log.durable, log.appended);
+    Ok(())
+}
+
+/// A pool that has as many maps as it can have opens again after a kill, whatever maps were asked for, dropped and made
+/// by then.
+#[test]
+fn a_pool_full_of_maps_opens_again() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open()?;
+    let mut made = 0;
+    let refused = loop {
+        match db.map(&format!("map {made}")) {
+            Ok(map) => drop(map),
+            Err(error) => break error,
+        }
+        made += 1;
+    };
+    assert!(
+        refused.to_string().contains("root directory is full"),
+        "{refused}"
+    );
+    let count = |db: &Db| db.maps().map(|maps| maps.len());
+    assert_eq!(count(&place.kill().open()?)?, made);
+    // The last one gives way to another.
+    assert!(db.drop_map("map 0")?);
+    db.map("other")?.upsert("key", "value")?;
+    let left = place.kill().open()?;
+    assert_eq!(count(&left)?, made);
+    assert_eq!(left.map("other")?.get("key")?, Some(b"value".to_vec()));
+    Ok(())
+}
+
+/// A value that is too long is refused before the log has it.
+#[test]
+fn a_value_that_is_too_long_is_in_no_log() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open()?;
+    let map = db.map("m")?;
+    map.upsert("key", "value")?;
+    let before = db.log_stats().expect("a log").appended;
+    let long = vec![0; MAX_VALUE + 1];
+    let refused = map.upsert("key", long).expect_err("too long");
+    assert!(
+        matches!(refused, Error::Index(IndexError::ValueTooLong(_))),
+        "{refused}"
+    );
+    assert_eq!(db.log_stats().expect("a log").appended, before);
+    Ok(())
+}
+
+/// A turn is of one database: what is written to another one meanwhile waits as it would without.
+#[test]
+fn a_turn_is_of_its_database_alone() -> Result<(), Error> {
+    let (place, other) = (Place::new(), Place::new());
+    let never = Duration::from_secs(1 << 20);
+    let (db, others) = (
+        place.open()?,
+        crate::options().sync_within(never).open(&other.path)?,
+    );
+    let (map, memory) = (others.map("m")?, Db::anonymous()?);
+    for (number, turn) in [db.turn(), memory.turn()].into_iter().enumerate() {
+        map.upsert(number.to_be_bytes(), "value")?;
+        let log = others.log_stats().expect("a log");
+        assert_eq!(log.durable, log.appended);
+        turn.end()?;
+    }
+    // A turn within another one of the same database leaves its waiting to that.
+    let outer = others.turn();
+    let inner = others.turn();
+    map.upsert("key", "value")?;
+    inner.end()?;
+    assert!(!others.is_turn_durable());
+    outer.end()?;
+    let log = others.log_stats().expect("a log");
+    assert_eq!(log.durable, log.appended);
+    Ok(())
+}
+
+/// What is taken from an end of a map is gone with the durability of the handle.
+#[test]
+fn entries_are_taken_durably() -> Result<(), Error> {
+    let place = Place::new();
+    let never = Duration::from_secs(1 << 20);
+    let options = crate::options().durability(Durability::Eventual);
+    let db = options.sync_within(never).open(&place.path)?;
+    let map = db.map("m")?;
+    map.load([("a", "1"), ("b", "2"), ("c", "3")])?;
+    let durable = || db.log_stats().map(|log| log.durable == log.appended);
+    assert!(map.pop_first()?.is_some());
+    assert_eq!(durable(), Some(false));
+    let now = map.with_durability(Durability::Immediate);
+    assert!(now.pop_first()?.is_some());
+    assert_eq!(durable(), Some(true));
+    assert!(now.pop_last()?.is_some());
+    assert_eq!(durable(), Some(true));
     Ok(())
 }
