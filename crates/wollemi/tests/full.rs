@@ -146,3 +146,41 @@ fn no_batch_is_left_unfinished() -> Outcome {
     assert!(check.is_clean(), "{check:?}");
     Ok(())
 }
+
+/// Long keys that share all but their ends need a node of P-Masstree for each eight bytes. However few pages are left, a
+/// batch of them is carried out or refused.
+#[test]
+fn long_keys_are_put_together_or_not() -> Outcome {
+    let long = |first: u8, last: u8| {
+        let mut key = vec![first; wollemi::MAX_KEY];
+        key[wollemi::MAX_KEY - 1] = last;
+        key
+    };
+    let (mut refused, mut made) = (0, 0);
+    for left in (44..100).step_by(4) {
+        let db = Options::new().page_size(PAGE).max_size(128 * PAGE).anonymous()?;
+        let map = db.map_with("m", IndexKind::Masstree)?;
+        for first in [1, 2] {
+            map.upsert(long(first, 1), "8 bytes!")?;
+        }
+        let filler = db.map("filler")?;
+        let page = vec![7; PAGE as usize - 200];
+        while db.stats()?.space.reserved < (128 - left) * PAGE {
+            filler.upsert(db.stats()?.space.reserved.to_be_bytes(), &page)?;
+        }
+        let mut batch = db.batch();
+        for first in [1, 2] {
+            batch.upsert(&map, long(first, 2), "8 bytes!");
+        }
+        let full = is_full(batch.commit());
+        for first in [1, 2] {
+            assert_eq!(map.contains(long(first, 2))?, !full, "{left} pages left");
+        }
+        match full {
+            true => refused += 1,
+            false => made += 1,
+        }
+    }
+    assert!(refused > 0 && made > 0, "{refused} refused, {made} made");
+    Ok(())
+}

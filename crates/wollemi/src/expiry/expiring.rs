@@ -205,13 +205,16 @@ impl Expiring {
 
     /// Gives a key that is alive another life from now on, or none; `false` if there is no such key.
     pub fn touch(&self, key: impl AsRef<[u8]>, life: Option<Duration>) -> Result<bool, Error> {
-        let now = now();
-        let action = self.change(key.as_ref(), |found, put| match found {
-            Some((end, value)) if !is_over(end, now) => {
-                fill(put, end_of(life, now), value);
-                Action::Put
+        let action = self.change(key.as_ref(), |found, put| {
+            // Not before the wait for the key, during which the entry may end, and others see that.
+            let now = now();
+            match found {
+                Some((end, value)) if !is_over(end, now) => {
+                    fill(put, end_of(life, now), value);
+                    Action::Put
+                }
+                _ => Action::Keep,
             }
-            _ => Action::Keep,
         })?;
         Ok(action == Action::Put)
     }

@@ -349,7 +349,7 @@ impl<M: Media> Transaction<'_, M> {
     /// key or a value that is too long, a pool that is full or damaged. Nothing was changed. [`Error::Unfinished`]: it
     /// is committed, and the next opening of the database completes it.
     pub fn commit(self) -> Result<(), Error> {
-        let (points, ranges) = self.reads.into_inner().into_parts();
+        let (points, ranges) = self.reads.into_inner().into_parts()?;
         let plan = Plan {
             changes: self.changes.into_changes(),
             points,
@@ -384,7 +384,7 @@ impl<M: Media> Transaction<'_, M> {
     ///
     /// [`Error::Conflict`] if something that it has read was changed, or is about to be changed by another commit.
     pub fn check(self) -> Result<(), Error> {
-        let (points, ranges) = self.reads.into_inner().into_parts();
+        let (points, ranges) = self.reads.into_inner().into_parts()?;
         self.store.check(&points, &ranges)
     }
 }

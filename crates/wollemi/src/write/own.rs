@@ -139,8 +139,8 @@ impl<M: Media> Store<M> {
         let mut long = Vec::new();
         for change in changes {
             let object = HEADER + change.key.len() + change.value.map_or(0, <[u8]>::len);
-            // A long key may make nodes all along.
-            bytes += CHANGE_ROOM + 16 * change.key.len();
+            // A long key may make nodes all along: P-Masstree one of 256 bytes for each eight of its own.
+            bytes += CHANGE_ROOM + 32 * change.key.len();
             if object > SHORT {
                 long.push(object);
             } else {

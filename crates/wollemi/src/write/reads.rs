@@ -18,6 +18,8 @@ use std::sync::Arc;
 pub(crate) struct Reads {
     points: Points,
     pub ranges: Vec<RangeRead>,
+    /// What was met already: it stays one, even if the key holds again what it held.
+    conflict: Option<Error>,
 }
 
 /// A part of a map that was read from one end to the other.
@@ -50,16 +52,26 @@ impl Reads {
         };
         let same = |other: &&KeyState| other.key == read.key && other.map.name() == read.map.name();
         if let Some(before) = point.keys().find(same) {
-            let is_same = before.value == read.value;
-            return is_same.then_some(()).ok_or_else(|| before.conflict());
+            if before.value != read.value {
+                self.conflict = Some(before.conflict());
+                return Err(before.conflict());
+            }
+            return Ok(());
         }
         point.others.push(read);
         Ok(())
     }
 
     /// The reads as a commit checks them: ranges are shared with the writers that look for them.
-    pub fn into_parts(self) -> (Points, Arc<[RangeRead]>) {
-        (self.points, self.ranges.into())
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] if reads have met one.
+    pub fn into_parts(self) -> Result<(Points, Arc<[RangeRead]>), Error> {
+        match self.conflict {
+            Some(conflict) => Err(conflict),
+            None => Ok((self.points, self.ranges.into())),
+        }
     }
 }
 

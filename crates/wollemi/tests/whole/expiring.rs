@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::mpsc;
 use std::time::Duration;
-use wollemi::{Db, Entry, Error, Expiring};
+use wollemi::{Action, Db, Edit, Entry, Error, Expiring};
 
 const HOUR: Option<Duration> = Some(Duration::from_secs(3600));
 const OVER: Option<Duration> = Some(Duration::ZERO);
@@ -173,4 +174,43 @@ fn other_values_are_refused() -> Result<(), Error> {
     expiring.sweep(&mut None, 10)?;
     assert_eq!(map.get("k")?, Some(b"short".to_vec()));
     Ok(())
+}
+
+/// An edit that tells that it was asked, and answers when it may.
+struct Held(mpsc::Sender<()>, mpsc::Receiver<()>);
+
+impl Edit for Held {
+    fn decide(&mut self, _: Option<&[u8]>) -> Action {
+        self.0.send(()).expect("it is waited for");
+        self.1.recv().expect("it may go on");
+        Action::Keep
+    }
+
+    fn value(&self) -> &[u8] {
+        &[]
+    }
+}
+
+/// An entry that has ended, and that others have seen absent, is not given another life by a touch that has waited for the
+/// key meanwhile.
+#[test]
+fn a_touch_that_waits_revives_nothing() -> Result<(), Error> {
+    const LIFE: Duration = Duration::from_millis(300);
+    let db = Db::anonymous()?;
+    let map = Expiring::new(db.map("m")?);
+    map.upsert("key", "value", Some(LIFE))?;
+    let ((asked, is_asked), (go, goes)) = (mpsc::channel(), mpsc::channel());
+    std::thread::scope(|scope| {
+        let editor = scope.spawn(|| map.map().edit("key", &mut Held(asked, goes)));
+        is_asked.recv().expect("it is asked");
+        let toucher = scope.spawn(|| map.touch("key", HOUR));
+        while map.get("key")?.is_some() {
+            std::thread::sleep(LIFE / 30);
+        }
+        go.send(()).expect("it waits");
+        editor.join().expect("no panic")?;
+        assert!(!toucher.join().expect("no panic")?, "it ended before");
+        assert_eq!(map.get("key")?, None);
+        Ok(())
+    })
 }

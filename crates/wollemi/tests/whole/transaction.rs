@@ -558,3 +558,34 @@ fn a_large_transaction_is_there_after_reopening() -> Result<(), Box<dyn std::err
     assert!(db.check()?.is_clean());
     Ok(())
 }
+
+/// A conflict that a read has met stays one, although the key holds again what it held: the transaction is tried again,
+/// and cannot be committed.
+#[test]
+fn a_conflict_that_was_met_stays() -> Result<(), Error> {
+    let db = Db::anonymous()?;
+    let map = db.map("m")?;
+    map.upsert("key", "1")?;
+    let mut runs = 0;
+    let found = db.transact(|tx| {
+        runs += 1;
+        let first = tx.get(&map, "key")?;
+        if runs == 1 {
+            map.upsert("key", "2")?;
+            let met = tx.get(&map, "key");
+            map.upsert("key", "1")?;
+            met?;
+        }
+        Ok::<_, Error>(first)
+    })?;
+    assert_eq!((found, runs), (Some(b"1".to_vec()), 2));
+    let mut tx = db.begin();
+    assert!(tx.contains(&map, "key")?);
+    map.upsert("key", "2")?;
+    assert!(matches!(tx.get(&map, "key"), Err(Error::Conflict { .. })));
+    map.upsert("key", "1")?;
+    tx.upsert(&map, "other", "value")?;
+    assert!(matches!(tx.commit(), Err(Error::Conflict { .. })));
+    assert_eq!(map.get("other")?, None);
+    Ok(())
+}

@@ -161,7 +161,7 @@ fn a_range_is_broken_by_a_write_that_comes_while_it_is_checked() -> Outcome {
     let map = db.map("m")?;
     let tx = db.begin();
     assert_eq!(tx.prefix(&map, "a")?.count(), 0);
-    let (_, ranges) = tx.into_reads().into_parts();
+    let (_, ranges) = tx.into_reads().into_parts().expect("no conflict");
     let active = &map.index.traffic().active;
     for (key, breaks) in [("a", true), ("b", false), ("aa", true)] {
         let entered = active.enter(&Arc::default(), &ranges)?;
