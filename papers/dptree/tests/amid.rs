@@ -6,16 +6,18 @@ use pmem::watched::{Step, Watch, What};
 use pmem::{Pool, PoolOptions, Watched};
 use std::cell::{Cell, RefCell};
 use std::ops::{Bound, ControlFlow};
+use std::rc::Rc;
 use std::sync::mpsc::channel;
 use wollemi_dptree::{DpTree, Options};
 
-/// What happens before a load of this thread, or after a store, and how many of the kind come before it.
+/// What happens before a load of this thread, or after a store or a fence, and how many of the kind come before it.
 type Amid = (Kind, usize, Box<dyn FnOnce()>);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Load,
     Store,
+    Fence,
 }
 
 thread_local! {
@@ -51,7 +53,10 @@ impl Watch for Loads {
 
     fn after(&self, step: &Step) {
         match step.what {
-            What::Fence(_) => FENCES.set(FENCES.get() + 1),
+            What::Fence(_) => {
+                FENCES.set(FENCES.get() + 1);
+                happens(Kind::Fence);
+            }
             _ if step.stores() => happens(Kind::Store),
             _ => {}
         }
@@ -187,4 +192,64 @@ fn what_a_scan_shows_as_removed_is_durable() {
         stores += 1;
     }
     assert!(stores > 0);
+}
+
+/// A reader stays at a base tree while one merge gives its key another slot, and the next one is giving the old slot to
+/// another key: it finds a value that its key had, at whichever load that happens.
+#[test]
+fn a_reader_that_two_merges_pass_finds_its_key() {
+    const KEYS: u64 = 40;
+    let (before, after) = ([1; 8], *b"nine byte");
+    let mut loads = 0;
+    loop {
+        let tree = tree(KEYS);
+        let others = tree.clone();
+        let merging = Rc::new(Cell::new(None));
+        let merges = merging.clone();
+        let then = move || {
+            let changing = others.clone();
+            let change = move || {
+                changing.upsert(&key(7), &after).expect("room");
+                changing.settle().expect("room");
+                // As many as there are free slots, that of the key among them.
+                for i in 0..64 - KEYS {
+                    changing.insert(&key(1000 + i), &[2; 8]).expect("room");
+                }
+            };
+            std::thread::spawn(change).join().expect("no panic");
+            let ((filled, is_filled), (go, goes)) = (channel(), channel::<()>());
+            let merge = move || {
+                let wait = move || {
+                    filled.send(()).expect("it is waited for");
+                    goes.recv().expect("it may go on");
+                };
+                AMID.set(Some((Kind::Fence, 0, Box::new(wait))));
+                others.settle().expect("room");
+            };
+            let thread = std::thread::spawn(merge);
+            is_filled.recv().expect("the merge has put its pairs");
+            merges.set(Some((thread, go)));
+        };
+        AMID.set(Some((Kind::Load, loads, Box::new(then))));
+        let found = tree
+            .get(&key(7), &heap::pin())
+            .expect("sound")
+            .map(|value| value.to_vec());
+        let all_seen = AMID.take().is_some();
+        if let Some((thread, go)) = merging.take() {
+            go.send(()).expect("it waits");
+            thread.join().expect("no panic");
+        }
+        assert!(
+            found
+                .as_deref()
+                .is_some_and(|found| found == before || found == after),
+            "at load {loads}: {found:?}"
+        );
+        if all_seen {
+            break;
+        }
+        loads += 1;
+    }
+    assert!(loads > 5, "{loads}");
 }
