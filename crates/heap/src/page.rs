@@ -52,6 +52,8 @@ impl Page {
 pub(crate) struct State {
     /// Handed out in this generation, or swept.
     pub(crate) swept: bool,
+    /// Carved for the one thread for which it was set apart, whatever is freed in it.
+    pub(crate) apart: bool,
     pub(crate) kind: Kind,
 }
 

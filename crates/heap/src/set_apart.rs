@@ -2,8 +2,7 @@
 //!
 //! The thread takes of them only where an allocation would fail otherwise. They stand in its cache.
 //!
-//! I1 A page set apart is in no free run; one that was carved is among no class's open pages until the thread is done,
-//!    unless a chunk of it was freed meanwhile.
+//! I1 A page set apart is in no free run; one that was carved is among no class's open pages until the thread is done.
 
 use crate::apart::Apart;
 use crate::heap::Inner;
@@ -177,7 +176,7 @@ impl<M: Media> Inner<M> {
     /// Gives back what was not used.
     fn return_apart(&self, apart: Apart) {
         for (page, class) in apart.carved {
-            self.space.settle(page, class);
+            self.space.rejoin(page, class);
         }
         let mut free = lock(&self.space.runs);
         for run in apart.singles.into_iter().chain(apart.runs) {
@@ -237,6 +236,27 @@ mod tests {
         assert_eq!(fill(&heap, 60_000, ALL), 0);
         drop(apart);
         assert_eq!(fill(&heap, 20_000, ALL), 2);
+    }
+
+    /// A thread that has freed a chunk may come to see after its page only when that has become free and was set apart: the
+    /// page stays apart.
+    #[test]
+    fn a_carved_page_stays_apart() {
+        let heap = heap_of(4);
+        let space = &heap.inner.space;
+        let class = space.classes.of(1024).expect("a class");
+        let apart = heap.set_apart(4, []).expect("room");
+        assert_eq!(fill(&heap, 1024, 1), 1);
+        space.settle(1, class);
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert_eq!(fill(&heap, 1024, 1), 0));
+        });
+        assert_eq!(fill(&heap, 1024, 63), 63);
+        drop(apart);
+        // What is left of it is everybody's then.
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert_eq!(fill(&heap, 1024, 1), 1));
+        });
     }
 
     /// Where free pages do not touch, they are gathered; if there are too few of them, all come back.

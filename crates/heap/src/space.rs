@@ -217,11 +217,19 @@ impl Space {
 
     /// As [`carve`](Space::carve), of a page that is [set apart](crate::Heap::set_apart): no other thread claims in it.
     pub(crate) fn carve_apart(&self, page: u32, class: usize) -> Option<Claim> {
+        let mut chunks = Chunks::new(self.page_size(), class, self.classes.size(class));
+        let claim = self.claim_in(&mut chunks, false);
         let mut state = self.table.page(page).lock();
         state.swept = true;
-        state.kind = Kind::Chunks(Chunks::new(self.page_size(), class, self.classes.size(class)));
-        drop(state);
-        self.claim_in_page(page, class)
+        state.apart = true;
+        state.kind = Kind::Chunks(chunks);
+        claim.map(|claim| self.based(claim, page))
+    }
+
+    /// Has a page that was carved apart serve all threads.
+    pub(crate) fn rejoin(&self, page: u32, class: usize) {
+        self.table.page(page).lock().apart = false;
+        self.settle(page, class);
     }
 
     /// Makes a page that was free one of the class, and claims its first chunks.
@@ -344,14 +352,15 @@ impl Space {
     }
 
     /// Puts a page of the class where its counts say it belongs. (If the page has left the class, the thread that
-    /// changed it has done this.)
+    /// changed it has done this. If it is set apart, it stays that: the caller may have freed a chunk of what it was
+    /// before.)
     pub(crate) fn settle(&self, number: u32, class: usize) {
         let mut partial = lock(&self.partial[class]);
         let mut state = self.table.page(number).lock();
         let Kind::Chunks(chunks) = &state.kind else {
             return;
         };
-        if chunks.class() != class || !state.swept {
+        if chunks.class() != class || !state.swept || state.apart {
             return;
         }
         if chunks.used() == 0 {
