@@ -16,15 +16,19 @@ impl Space {
     /// has its bit already, and counts as new.)
     pub(crate) fn mark(&self, offset: Offset, len: u64) -> Result<bool, Error> {
         let number = self.page_of(offset.get());
-        if number >= self.old_pages().end {
-            return Ok(true);
-        }
         let damaged = |what| {
             Err(Error::Damaged {
                 what,
                 offset: offset.get(),
             })
         };
+        if number >= self.old_pages().end {
+            // The zeros of a page that the file has and nothing was put into would pass for an empty object.
+            return match self.table.page(number).lock().swept {
+                true => Ok(true),
+                false => damaged("an object lies in a page that never was handed out"),
+            };
+        }
         if number == 0 {
             return damaged("an object lies in the root directory");
         }

@@ -2,7 +2,7 @@
 
 mod toy;
 
-use pmem::{Hardware, Pool, PoolOptions};
+use pmem::{Hardware, Link, Pool, PoolOptions};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -254,6 +254,19 @@ fn a_full_pool_waits_for_recovery() {
     eprintln!("waited {waits} times");
 }
 
+/// Lets what holds this link in a pool's file lead beyond all that was ever handed out, where the file has zeros.
+fn lead_astray(path: &Path, link: Link) {
+    let mut file = std::fs::read(path).unwrap();
+    // Files grow ahead.
+    let beyond = file.len() as u64;
+    file.resize(file.len() + (1 << 20), 0);
+    let (words, _) = file.as_chunks_mut::<8>();
+    let word = words.iter_mut().find(|word| **word == link.bits().to_le_bytes());
+    let astray = link.bits() - link.offset().unwrap().get() + beyond;
+    *word.expect("the slot") = astray.to_le_bytes();
+    std::fs::write(path, file).unwrap();
+}
+
 /// Damage, or a root of unknown kind, ends recovery with a reason, and nothing is swept; service goes on.
 #[test]
 fn what_is_not_understood_is_left_alone() {
@@ -267,7 +280,15 @@ fn what_is_not_understood_is_left_alone() {
     let damaged = open(&crash(&toy, "damaged"));
     damaged.damage(77);
     damaged.heap.recover(tracers(), 2).unwrap();
-    for (toy, reason) in [(unknown, "root 'toy' is of kind 77"), (damaged, "damaged pool")] {
+    let astray = crash(&toy, "astray");
+    lead_astray(&astray, toy.link_of(77));
+    let astray = open(&astray);
+    astray.heap.recover(tracers(), 2).unwrap();
+    for (toy, reason) in [
+        (unknown, "root 'toy' is of kind 77"),
+        (damaged, "damaged pool"),
+        (astray, "never was handed out"),
+    ] {
         let State::Failed(why) = toy.heap.wait_recovered() else {
             panic!("recovery ended: {:?}", toy.heap.recovery());
         };

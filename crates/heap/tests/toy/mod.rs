@@ -413,6 +413,11 @@ impl<M: Media> Toy<M> {
         self.retire_leaf(link, guard);
     }
 
+    /// The link to the key's leaf.
+    pub fn link_of(&self, key: u64) -> Link {
+        self.find(key).0.load(self.heap.media())
+    }
+
     /// Lets the key's leaf claim a length that cannot be.
     pub fn damage(&self, key: u64) {
         let link = self.find(key).0.load(self.heap.media());
