@@ -185,14 +185,15 @@ impl Journal {
 
     #[cold]
     fn settle_later(&self, end: Lsn) -> Result<(), Error> {
-        if !turn::note(self, end) {
+        if !turn::is_of(self) {
             return self.wait(end);
         }
-        // If its write can no longer become durable, the operation itself fails, and not only the turn's end.
-        match self.log.failure() {
-            Some(why) => Err(not_durable(log::Error::Failed(why))),
-            None => Ok(()),
+        // If its write can no longer become durable, the operation itself fails, rather than the turn's end.
+        if let Some(why) = self.log.failure() {
+            return Err(not_durable(log::Error::Failed(why)));
         }
+        turn::note(self, end);
+        Ok(())
     }
 
     fn wait(&self, end: Lsn) -> Result<(), Error> {

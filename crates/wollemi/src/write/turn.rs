@@ -25,14 +25,17 @@ fn of(journal: &Journal) -> Option<UnderWay> {
     TURN.get().filter(|turn| std::ptr::eq(turn.of, journal))
 }
 
-/// Has the thread's turn wait for this position at its end; `false` if it has no turn of this journal.
-pub(crate) fn note(journal: &Journal, end: Lsn) -> bool {
-    let turn = of(journal);
-    if let Some(turn) = turn {
+/// Whether the thread has a turn of this journal.
+pub(crate) fn is_of(journal: &Journal) -> bool {
+    of(journal).is_some()
+}
+
+/// Has the thread's turn of this journal wait for this position at its end.
+pub(crate) fn note(journal: &Journal, end: Lsn) {
+    if let Some(turn) = of(journal) {
         let end = turn.end.max(end.0);
         TURN.set(Some(UnderWay { end, ..turn }));
     }
-    turn.is_some()
 }
 
 /// The position that must be durable before results of the thread's turn of this journal may be acknowledged.
