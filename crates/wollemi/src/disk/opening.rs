@@ -86,6 +86,10 @@ pub(crate) fn open<M: Media>(path: &Path, settings: &Settings, media: M) -> Resu
         (Found::Sound, _) => Pool::open(path, &settings.pool, media)?,
         (Found::Nothing, None) if settings.create => Pool::create(path, &settings.pool, media)?,
         (Found::Nothing, None) => return Err(ErrorKind::Missing.of(path).into()),
+        // There is no log to make it of, and the caller takes it as it is.
+        (Found::Lost { log: None, .. }, _) if settings.pool.after_power_loss == AfterPowerLoss::Accept => {
+            Pool::open(path, &settings.pool, media)?
+        }
         // Without a position the files were left over when the pool's log was ended, or are of a log that was not begun yet.
         (Found::Lost { log: None, .. }, _) | (Found::Lost { .. }, None) => {
             return Err(ErrorKind::Lost.of(path).into());

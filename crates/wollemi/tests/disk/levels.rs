@@ -76,6 +76,27 @@ fn a_failed_build_takes_nothing_from_others() -> Result<(), Error> {
     Ok(())
 }
 
+/// A pool without a log that was open when the machine stopped is given one only by a caller that accepts what was lost.
+#[test]
+fn a_suspect_pool_is_given_a_log_once_it_is_accepted() -> Result<(), Error> {
+    let place = Place::new();
+    let db = Db::open(&place.path)?;
+    db.map("m")?.upsert("key", "value")?;
+    let left = Place::new();
+    let mut pool = std::fs::read(&place.path).expect("a file");
+    // The id of another boot: the pool's own name, which is laid out alike (docs/format.md).
+    pool.copy_within(24..48, 72);
+    std::fs::write(&left.path, pool).expect("written");
+    let refused = left.open().expect_err("suspect");
+    assert!(refused.to_string().contains("the machine stopped"), "{refused}");
+    let accept = options().after_power_loss(AfterPowerLoss::Accept);
+    let db = accept.open(&left.path)?;
+    assert_eq!(db.level(), Level::Disk);
+    assert_eq!(db.map("m")?.get("key")?, Some(b"value".to_vec()));
+    assert_eq!(left.cut().open()?.map("m")?.count()?, 1);
+    Ok(())
+}
+
 /// A pool keeps its log, whatever level it is opened for.
 #[test]
 fn a_log_is_kept() -> Result<(), Error> {
