@@ -237,7 +237,7 @@ impl<M: Media> Heap<M> {
         }
     }
 
-    /// Ends the heap; its pool, if this is the last handle.
+    /// Gives up this handle. Returns the pool if it was the last one; else the other handles keep it open.
     pub fn into_pool(self) -> Option<Pool<M>> {
         let Heap { user, inner } = self;
         drop(user);

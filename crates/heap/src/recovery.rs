@@ -17,9 +17,9 @@
 //! I2 If the trace meets anything that it does not understand, nothing is swept: what cannot be known to be dead
 //!    stays. Service goes on in new pages.
 //! I3 Recovery waits for pauses before it traces, and for guards and removals afterwards. A thread that holds one of
-//!    these must not wait for recovery: an allocation in a full pool waits only without a guard, and not while there are
-//!    pauses, in whatever phase recovery is (any of their holders may be the one that allocates, and another thread may
-//!    wait for that one under a guard); no removal waits for anything. Recovery holds no guard for longer than a moment.
+//!    these must not wait for recovery: an allocation in a full pool waits only without a guard, and in no phase while
+//!    there are pauses (any of their holders may be the one that allocates, and another thread may wait for that one
+//!    under a guard); no removal waits for anything. Recovery holds no guard for longer than a moment.
 //! I4 Whatever recovery waits for, dropping the heap's last handle ends the waiting.
 
 use crate::page::lock;

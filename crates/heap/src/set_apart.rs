@@ -238,8 +238,8 @@ mod tests {
         assert_eq!(fill(&heap, 20_000, ALL), 2);
     }
 
-    /// A thread that has freed a chunk may come to see after its page only when that has become free and was set apart: the
-    /// page stays apart.
+    /// A thread frees a chunk, and looks after its page only when that has become free and was set apart: the page stays
+    /// apart.
     #[test]
     fn a_carved_page_stays_apart() {
         let heap = heap_of(4);
@@ -253,7 +253,7 @@ mod tests {
         });
         assert_eq!(fill(&heap, 1024, 63), 63);
         drop(apart);
-        // What is left of it is everybody's then.
+        // All threads allocate from what is left of it now.
         std::thread::scope(|scope| {
             scope.spawn(|| assert_eq!(fill(&heap, 1024, 1), 1));
         });

@@ -147,6 +147,20 @@ fn what_is_new_is_reused_before_the_trace() {
     assert_eq!(toy.all().len() as u64, KEYS / 2 + 7);
 }
 
+/// Allocates until there is no room, and returns the error.
+fn refused_when_full(heap: &Heap<Hardware>) -> Error {
+    persist_scope(heap.media(), Purpose::Node, |batch| {
+        // Dropped at the end, and free again.
+        let mut drafts = Vec::new();
+        loop {
+            match heap.draft(PWord::new(1), 5000, &batch) {
+                Ok(draft) => drafts.push(draft),
+                Err(full) => return full,
+            }
+        }
+    })
+}
+
 /// While recovery waits for a pause, an allocation in a full pool fails, as the holder of the pause may be the one that
 /// allocates; a thread that holds nothing can wait for room, and gets it when the pause is over.
 #[test]
@@ -157,17 +171,7 @@ fn a_full_pool_does_not_wait_for_a_pause() {
     let (tell, told) = channel();
     let heap = toy.heap.clone();
     let filler = std::thread::spawn(move || {
-        let full = persist_scope(heap.media(), Purpose::Node, |batch| {
-            // Dropped at the end, and free again.
-            let mut drafts = Vec::new();
-            loop {
-                match heap.draft(PWord::new(1), 5000, &batch) {
-                    Ok(draft) => drafts.push(draft),
-                    Err(full) => return full,
-                }
-            }
-        });
-        tell.send(full).unwrap();
+        tell.send(refused_when_full(&heap)).unwrap();
     });
     let full = told
         .recv_timeout(PATIENCE)
@@ -196,16 +200,7 @@ fn a_full_pool_does_not_wait_beside_a_pause() {
     let heap = toy.heap.clone();
     let filler = std::thread::spawn(move || {
         let _pause = heap.pause_trace();
-        let full = persist_scope(heap.media(), Purpose::Node, |batch| {
-            let mut drafts = Vec::new();
-            loop {
-                match heap.draft(PWord::new(1), 5000, &batch) {
-                    Ok(draft) => drafts.push(draft),
-                    Err(full) => return full,
-                }
-            }
-        });
-        tell.send(full).unwrap();
+        tell.send(refused_when_full(&heap)).unwrap();
     });
     let full = told.recv_timeout(PATIENCE).expect("the allocation waits");
     assert!(matches!(full, Error::Full { recovering: true, .. }), "{full}");

@@ -258,22 +258,18 @@ fn removals_beside_a_split_count() {
     let mut loads = 1;
     loop {
         let (store, mut model) = filled::<Small<Stepping>>(0..BEFORE);
-        let (left, other) = (Rc::new(Cell::new(loads)), store.clone());
-        let count = left.clone();
-        let hook = move |step| {
-            if step == Step::Load && count.get() > 0 {
-                count.set(count.get() - 1);
-                if count.get() == 0 {
-                    for number in [2, 3, 4, 9] {
-                        assert!(other.index().remove(&key(number)).expect("no error"));
-                    }
-                }
+        let (others, met) = (store.clone(), Rc::new(Cell::new(false)));
+        let meets = met.clone();
+        let then = move || {
+            meets.set(true);
+            for number in [2, 3, 4, 9] {
+                assert!(others.index().remove(&key(number)).expect("no error"));
             }
         };
-        with_hook(hook, || {
+        stopped_at(Step::Load, loads, then, || {
             assert!(store.index().insert(&key(BEFORE), b"8 bytes!").expect("room"))
         });
-        if left.get() > 0 {
+        if !met.get() {
             break;
         }
         model.insert(key(BEFORE), b"8 bytes!".to_vec());

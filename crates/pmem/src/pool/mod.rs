@@ -456,7 +456,7 @@ impl<M: Media> Pool<M> {
         self.mark_clean().map_err(|kind| kind.of(self.name()))
     }
 
-    /// Closes the pool, and then says that it has no log any more: a machine that stops in between leaves a pool that was
+    /// Closes the pool, and then says that it has no log any more. A machine that stops in between leaves a pool that was
     /// closed.
     ///
     /// # Errors

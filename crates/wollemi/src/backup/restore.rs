@@ -9,8 +9,8 @@ use std::io::Read;
 impl<M: Media> Db<M> {
     /// Makes the maps of a backup, each held by the index that held it. Each is [built](Db::build_map_with) as a whole,
     /// and appears when its last entry was read (at level [`Disk`](crate::Level::Disk), while they are read). If this
-    /// fails, earlier maps are there, and at that level a part of the last one; drop them. Calls `progress` now and then, and at the end. `input` is read to the
-    /// backup's end and no further; give it a buffer.
+    /// fails, earlier maps are there, and at that level a part of the last one; drop them. Calls `progress` now and then,
+    /// and at the end. `input` is read to the backup's end and no further; give it a buffer.
     ///
     /// # Errors
     ///

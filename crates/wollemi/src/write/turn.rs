@@ -1,7 +1,7 @@
 //! Turns: a number of operations of a thread that wait once, all together, until they are durable.
 //!
-//! A turn is the thread's, and of one database. While it is under way, [`Journal::settle`] of that database notes what must
-//! be durable, rather than wait for it.
+//! A turn is the thread's, and of one database. While it is under way, [`Journal::settle`] of that database notes what
+//! must be durable, rather than wait for it.
 
 use crate::write::journal::Journal;
 use log::Lsn;
