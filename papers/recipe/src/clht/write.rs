@@ -185,7 +185,6 @@ impl<M: Media> Clht<M> {
         let mut next = Some(home);
         while let Some(bucket) = next {
             let (state, pairs) = bucket.held(media);
-            searched.used_up |= state.is_used_up();
             for (slot, pair) in pairs.into_iter().enumerate() {
                 if let Some(pair) = pair
                     && pair.is_of(key, &self.heap)?
@@ -202,6 +201,7 @@ impl<M: Media> Clht<M> {
                 }
             }
             searched.free = searched.free.or(state.free().map(|slot| (bucket, slot, state)));
+            searched.used_up |= state.is_used_up();
             searched.last = (bucket, state);
             before = Some((bucket, state));
             next = chain.follow(state.next())?;
