@@ -17,6 +17,12 @@ fn truth(truth: &Truth) -> Vec<(Vec<u8>, Vec<u8>)> {
         .collect()
 }
 
+/// Whether all that the log has is durable.
+fn is_durable(db: &Db) -> bool {
+    let log = db.log_stats().expect("a log");
+    log.durable == log.appended
+}
+
 /// The database holds this, and is sound.
 fn holds(place: &Place, maps: &[(&str, &Truth)]) -> Result<(), Error> {
     let db = place.open()?;
@@ -252,8 +258,7 @@ fn a_turn_waits_once() -> Result<(), Error> {
     }
     turn.end()?;
     assert!(syncs(&db)? <= before + 2);
-    let log = db.stats()?.log.expect("a log");
-    assert_eq!(log.durable, log.appended);
+    assert!(is_durable(&db));
     let left = place.cut().open()?;
     assert_eq!(left.map("m")?.count()?, 100);
     Ok(())
@@ -278,8 +283,7 @@ fn turns_of_a_thread_take_turns() -> Result<(), Error> {
     assert_eq!(map.get("key")?, Some(b"value".to_vec()));
     assert!(!db.is_turn_durable());
     reads.end()?;
-    let log = db.log_stats().expect("a log");
-    assert_eq!(log.durable, log.appended);
+    assert!(is_durable(&db));
 
     let writes = db.resume(writes);
     assert!(db.is_turn_durable());
@@ -305,14 +309,11 @@ fn a_turn_waits_for_eventual_writes_if_it_is_told_to() -> Result<(), Error> {
     db.sync()?;
     assert!(!db.is_turn_durable());
     turn.end()?;
-    let log = db.log_stats().expect("a log");
-    assert_eq!(log.durable, log.appended);
+    assert!(is_durable(&db));
     map.upsert("key", "other")?;
-    let log = db.log_stats().expect("a log");
-    assert!(log.durable < log.appended);
+    assert!(!is_durable(&db));
     db.sync()?;
-    let log = db.log_stats().expect("a log");
-    assert_eq!(log.durable, log.appended);
+    assert!(is_durable(&db));
     Ok(())
 }
 
@@ -375,8 +376,7 @@ fn a_turn_is_of_its_database_alone() -> Result<(), Error> {
     let (map, memory) = (others.map("m")?, Db::anonymous()?);
     for (number, turn) in [db.turn(), memory.turn()].into_iter().enumerate() {
         map.upsert(number.to_be_bytes(), "value")?;
-        let log = others.log_stats().expect("a log");
-        assert_eq!(log.durable, log.appended);
+        assert!(is_durable(&others));
         turn.end()?;
     }
     // A turn within another one of the same database leaves its waiting to that.
@@ -386,8 +386,7 @@ fn a_turn_is_of_its_database_alone() -> Result<(), Error> {
     inner.end()?;
     assert!(!others.is_turn_durable());
     outer.end()?;
-    let log = others.log_stats().expect("a log");
-    assert_eq!(log.durable, log.appended);
+    assert!(is_durable(&others));
     Ok(())
 }
 
@@ -400,13 +399,12 @@ fn entries_are_taken_durably() -> Result<(), Error> {
     let db = options.sync_within(never).open(&place.path)?;
     let map = db.map("m")?;
     map.load([("a", "1"), ("b", "2"), ("c", "3")])?;
-    let durable = || db.log_stats().map(|log| log.durable == log.appended);
     assert!(map.pop_first()?.is_some());
-    assert_eq!(durable(), Some(false));
+    assert!(!is_durable(&db));
     let now = map.with_durability(Durability::Immediate);
     assert!(now.pop_first()?.is_some());
-    assert_eq!(durable(), Some(true));
+    assert!(is_durable(&db));
     assert!(now.pop_last()?.is_some());
-    assert_eq!(durable(), Some(true));
+    assert!(is_durable(&db));
     Ok(())
 }
