@@ -57,6 +57,8 @@ pub struct CrashMapping {
 
 struct State {
     medium: Medium,
+    /// The number of the file that was created last.
+    last_inode: u64,
     events: Vec<Event>,
     calls: u64,
     fault: Option<Fault>,
@@ -72,6 +74,7 @@ impl CrashDisk {
     pub fn new(medium: Medium) -> CrashDisk {
         let state = State {
             medium,
+            last_inode: 0,
             events: Vec::new(),
             calls: 0,
             fault: None,
@@ -232,6 +235,14 @@ impl CrashDisk {
     }
 }
 
+impl State {
+    /// The number of a file that is about to be created. No other thread gets it, though the file is not there yet.
+    fn new_inode(&mut self) -> u64 {
+        self.last_inode = self.medium.new_inode().max(self.last_inode + 1);
+        self.last_inode
+    }
+}
+
 impl Disk for CrashDisk {
     type File = CrashFile;
 
@@ -240,7 +251,7 @@ impl Disk for CrashDisk {
         if self.state().medium.find(name).is_some() {
             return Err(failed(name, "create", Errno::EXIST));
         }
-        let inode = self.state().medium.new_inode();
+        let inode = self.state().new_inode();
         self.act(Event::Create {
             name: name.into(),
             inode,
@@ -371,5 +382,37 @@ fn failed(file: &str, operation: &'static str, errno: Errno) -> DiskError {
         file: file.into(),
         operation,
         source: errno.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Files that several threads create at once are different files.
+    #[test]
+    fn files_made_at_once_are_different() {
+        const THREADS: usize = 4;
+        const FILES: usize = 500;
+        let disk = CrashDisk::new(Medium::new());
+        let start = std::sync::Barrier::new(THREADS);
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (disk, start) = (&disk, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    for n in 0..FILES {
+                        let name = format!("{thread} {n}");
+                        let file = disk.create(&name).expect("a new name");
+                        file.write_at(0, name.as_bytes()).expect("no fault");
+                    }
+                });
+            }
+        });
+        let medium = disk.medium();
+        for name in medium.names() {
+            assert_eq!(medium.contents(&name).as_deref(), Some(name.as_bytes()));
+        }
+        assert_eq!(medium.names().len(), THREADS * FILES);
     }
 }
