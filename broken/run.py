@@ -48,10 +48,11 @@ class Copy:
         self.seen = header.get("Seen")
 
     def is_quick(self):
-        """Whether it is quick to build, and is found again after a few histories, or by a test."""
+        """Whether it is quick to build, and is found again after a few histories within seconds, or by a test."""
         histories = re.search(r"(\d+) histories", self.seen or "")
-        few = self.command.tool == "test" or (histories and int(histories[1]) <= 20)
-        return bool(self.seen and few and self.command.is_light())
+        seconds = re.search(r"([\d.]+) s\b", self.seen or "")
+        few = histories and int(histories[1]) <= 20 and not (seconds and float(seconds[1]) > 5)
+        return bool(self.seen and (few or self.command.tool == "test") and self.command.is_light())
 
     def apply(self, *options):
         """Applies the patch; what git said if it does not apply."""

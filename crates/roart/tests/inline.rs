@@ -96,7 +96,7 @@ fn random_keys_are_cheap_and_small() {
     for text in [false, true] {
         let rig = Rig::<Full>::new();
         let mut random = Random::new(7);
-        let before = (rig.media.counts(), rig.index.heap().stats().used);
+        let before = (rig.media.counts(), settled(rig.index.heap()).used);
         let mut keys = 0;
         for _ in 0..100_000 {
             // Below four slots of the root, as if there were many more keys.
@@ -110,7 +110,7 @@ fn random_keys_are_cheap_and_small() {
             keys += 1;
         }
         let counts = rig.media.counts() - before.0;
-        let used = rig.index.heap().stats().used - before.1;
+        let used = settled(rig.index.heap()).used - before.1;
         assert!(counts.node.fences < keys * 13 / 10, "{counts:?} for {keys} keys");
         assert!(used < keys * 48, "{used} bytes for {keys} keys");
     }
@@ -122,13 +122,13 @@ fn random_keys_are_cheap_and_small() {
 fn ascending_keys_are_cheap_and_small() {
     for bytes in [4, 8] {
         let rig = Rig::<Full>::new();
-        let before = (rig.media.counts(), rig.index.heap().stats().used);
+        let before = (rig.media.counts(), settled(rig.index.heap()).used);
         let keys = 20_000u64;
         for i in 0..keys {
             rig.insert(&i.to_be_bytes()[8 - bytes..]);
         }
         let counts = rig.media.counts() - before.0;
-        let used = rig.index.heap().stats().used - before.1;
+        let used = settled(rig.index.heap()).used - before.1;
         assert!(counts.node.fences < keys * 12 / 10, "{counts:?} for {keys} keys");
         assert!(used < keys * 48, "{used} bytes for {keys} keys");
     }

@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         threads: number("WOLLEMI_THREADS", 0) as usize,
         kinds: kinds.collect(),
         // The openings end it; the time does where the machine is busy.
-        budget: Duration::from_secs(number("WOLLEMI_SECONDS", 60)),
+        budget: Duration::from_secs(number("WOLLEMI_SECONDS", 600)),
         calls: number("WOLLEMI_CALLS", 150_000),
         directory: directory.path().to_owned(),
         child: Some(child),

@@ -62,7 +62,7 @@ fn the_server_keeps_what_it_has_acknowledged() -> std::io::Result<()> {
     let seed = std::env::var("WOLLEMI_SEED").unwrap_or_else(|_| "1".into());
     let server = format!("--server={}", wollemi().display());
     let arguments = [
-        "exercise", &server, "--json", "--budget", "60s", "--calls", "60000", "--dir", ".", "--seed", &seed,
+        "exercise", &server, "--json", "--budget", "600s", "--calls", "60000", "--dir", ".", "--seed", &seed,
     ];
     let report: Value = serde_json::from_str(text(&lab.ok(arguments)))?;
     assert!(report["kills"].as_u64() > Some(0), "{report}");

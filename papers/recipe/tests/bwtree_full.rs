@@ -7,6 +7,12 @@ use pmem::{Hardware, Media, PWord, Pool, PoolOptions, Purpose, persist_scope};
 use std::ops::Bound;
 use wollemi_recipe::BwTree;
 
+/// One test at a time: the guards of one would keep back what the other lets go of, in a heap with little room.
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 const NAME: &[u8] = b"bwtree";
 
 fn heap_of<M: Media>(media: M, pages: u64) -> Heap<M> {
@@ -66,6 +72,7 @@ fn key(number: u64) -> Vec<u8> {
 /// for any reader; keys come there when there is room, and nothing is left over at the end.
 #[test]
 fn a_leaf_that_lets_go_has_nothing() {
+    let _alone = alone();
     let heap = heap_of(Hardware::detect(), 64);
     let index = BwTree::<Hardware, 8>::create(&heap, NAME).expect("room");
     let empty = index::conformance::settled(&heap).objects;
@@ -131,6 +138,7 @@ fn while_short<M: Media>(heap: &Heap<M>, longest: usize, f: impl FnOnce()) {
 /// are gone, keys come again wherever they were, and when there is room nothing is left over.
 #[test]
 fn a_parent_without_room_keeps_no_leaf_from_taking_keys() {
+    let _alone = alone();
     // Keys in records make long separators, and entries of leaves that are as short as others.
     let key = |number: usize| [&b"twenty bytes in common, "[..], &(number as u16).to_be_bytes()].concat();
     for step in [1, 7, 37] {

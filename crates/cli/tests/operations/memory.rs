@@ -50,7 +50,7 @@ fn expect_at_most(server: &Server, max: usize, what: &str) {
         if own <= max {
             return;
         }
-        let waited = begin.elapsed() > PATIENCE / 6;
+        let waited = begin.elapsed() > PATIENCE;
         assert!(!waited, "{what}: {} MiB, and not {}", own / MIB, max / MIB);
         std::thread::sleep(std::time::Duration::from_millis(20));
     }

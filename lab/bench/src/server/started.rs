@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 pub const OURS: &str = "wollemi";
 
 /// How long a server may take to listen.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server that listens. Dropped, it is ended.
 pub struct Started {

@@ -74,8 +74,8 @@ pub fn measure(
                 })
             })
             .collect();
-        start.wait();
         let begun = Instant::now();
+        start.wait();
         let ended: Result<Vec<Done>, Error> = threads
             .into_iter()
             .map(|thread| {

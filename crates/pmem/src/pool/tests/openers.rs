@@ -15,8 +15,12 @@ fn an_opening_waits_for_a_dying_process() {
     let (place, _) = Place::with_pool();
     let dying = std::fs::File::open(&place.path).expect("a file");
     flock(&dying, FlockOperation::LockExclusive).expect("no process has it");
+    let options = PoolOptions {
+        lock_wait: Duration::from_secs(120),
+        ..PoolOptions::default()
+    };
     let opened = std::thread::scope(|scope| {
-        let opener = scope.spawn(|| Pool::open(&place.path, &PoolOptions::default(), Hardware::detect()));
+        let opener = scope.spawn(|| Pool::open(&place.path, &options, Hardware::detect()));
         std::thread::sleep(Duration::from_millis(50));
         drop(dying);
         opener.join().expect("no panic")
