@@ -138,7 +138,8 @@ impl<D: Disk> Log<D> {
 
     /// Bytes that can still be appended below the limit, headers included.
     pub fn room(&self) -> u64 {
-        let used = self.appended().0 - self.kept.start(self.geometry).0;
+        // Another thread may append, and move the beginning, between the two.
+        let used = self.appended().0.saturating_sub(self.kept.start(self.geometry).0);
         self.options.limit.saturating_sub(used)
     }
 

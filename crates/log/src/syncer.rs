@@ -6,7 +6,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The thread that syncs, within a bounded time, the records that no append waits for.
+/// The shortest bound: a shorter one would keep a processor busy with looking for records.
+const LEAST: Duration = Duration::from_millis(1);
+
+/// The thread that syncs, within a bounded time, the records that no append waits for. In a forked child there is no
+/// such thread: [forget](std::mem::forget) the value there, whose drop waits for it.
 #[derive(Debug)]
 pub struct Syncer {
     shared: Arc<SyncerState>,
@@ -28,7 +32,8 @@ struct State {
 
 impl Syncer {
     /// Starts the thread. When a record was appended, a sync that covers it begins `bound` later at the latest, or when
-    /// the one is done that takes longer than that. Dropping the value ends the thread, after a last sync.
+    /// the one is done that takes longer than that. A bound below 1 ms counts as 1 ms. Dropping the value ends the
+    /// thread, after a last sync.
     ///
     /// # Errors
     ///
@@ -73,7 +78,9 @@ impl SyncerState {
     fn sleep_after(&self, last: Instant) -> bool {
         let mut state = lock(&self.state);
         loop {
-            let left = state.bound.map(|bound| bound.saturating_sub(last.elapsed()));
+            let left = state
+                .bound
+                .map(|bound| bound.max(LEAST).saturating_sub(last.elapsed()));
             if state.is_stopped || left == Some(Duration::ZERO) {
                 return state.is_stopped;
             }

@@ -44,6 +44,15 @@ impl Directory {
         Ok(Directory { path, fd })
     }
 
+    /// Makes the directory's own name durable, as [`open`](Directory::open) does where it has created it.
+    ///
+    /// # Errors
+    ///
+    /// What the system said, of the path.
+    pub fn sync_name(&self) -> Result<(), DiskError> {
+        sync_parent(&self.path)
+    }
+
     /// The directory's path.
     pub fn path(&self) -> &Path {
         &self.path
