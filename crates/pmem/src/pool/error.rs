@@ -87,6 +87,9 @@ pub enum ErrorKind {
          is left and accept the loss"
     )]
     Lost,
+    /// The pool has a log position, and was to be opened without its log.
+    #[error("it has a log, and cannot be opened without it")]
+    HasLog,
     /// The pool may not grow further.
     #[error("full: {needed} bytes needed, and the size limit is {limit}")]
     Full {

@@ -260,6 +260,9 @@ impl Opened {
             suspect: lost && !writable,
             huge_pages: false,
         };
+        if !options.with_log && opened.header().log_position(media).is_some() {
+            return Err(ErrorKind::HasLog);
+        }
         if boot_id != contents.boot_id {
             opened.header().set_boot_id(boot_id, media);
         }

@@ -82,6 +82,9 @@ pub struct PoolOptions {
     /// Whether the file is only read: what is stored into the pool stays in this process's memory, a page's copy for
     /// each page, and no byte of the file changes. Others may open the pool to read at the same time.
     pub read_only: bool,
+    /// Whether a pool with a log position is opened. If not, [`ErrorKind::HasLog`](crate::pool::ErrorKind::HasLog) is the
+    /// answer, and nothing of the pool has changed.
+    pub with_log: bool,
     /// How long to wait for other processes that have the pool open. One that was killed has it until the kernel has
     /// taken the process apart, which takes longer for larger pools.
     pub lock_wait: Duration,
@@ -97,6 +100,7 @@ impl Default for PoolOptions {
             huge_pages: false,
             after_power_loss: AfterPowerLoss::Refuse,
             read_only: false,
+            with_log: true,
             lock_wait: Duration::from_secs(2),
         }
     }
