@@ -85,6 +85,8 @@ pub(crate) struct Journal {
     is_eventual: AtomicBool,
     /// How long a write waits for room in the log, each time.
     patience: Duration,
+    /// Whether a write has waited in vain. Until there is room, those that follow are refused at once.
+    has_waited: AtomicBool,
     /// Asked for a checkpoint, where the log has reached its limit.
     wants_room: Box<dyn Fn() + Send + Sync>,
 }
@@ -102,6 +104,7 @@ impl Journal {
             newest: CachePadded::new(AtomicU64::new(0)),
             is_eventual: AtomicBool::new(durability == Durability::Eventual),
             patience,
+            has_waited: AtomicBool::new(false),
             wants_room,
         }
     }
@@ -225,6 +228,9 @@ impl Journal {
         mut run: impl FnMut() -> Result<R, E>,
     ) -> Result<R, E> {
         let mut result = run();
+        if result.is_ok() && self.has_waited.load(Relaxed) {
+            self.has_waited.store(false, Relaxed);
+        }
         // How much room it needs is not known: first some, then more.
         for share in [8, 4, 2] {
             let limit = match &result {
@@ -235,8 +241,13 @@ impl Journal {
                 Ok(_) => return result,
             };
             (self.wants_room)();
+            let patience = match self.has_waited.load(Relaxed) {
+                true => Duration::ZERO,
+                false => self.patience,
+            };
             // Where the log has failed, running it again tells so.
-            if let Ok(false) = self.log.wait_for_room(limit / share, self.patience) {
+            if let Ok(false) = self.log.wait_for_room(limit / share, patience) {
+                self.has_waited.store(true, Relaxed);
                 return result;
             }
             result = run();

@@ -88,3 +88,57 @@ fn the_last_record_is_the_last_decision() {
         assert_eq!(log.0.lock().expect("no panic").last(), expected.as_ref());
     }
 }
+
+/// A log that has reached its limit, and how it is waited for.
+#[derive(Default)]
+struct Reached {
+    has_room: AtomicBool,
+    waits: Mutex<Vec<Duration>>,
+}
+
+impl AnyLog for Reached {
+    fn append(&self, _: &[Change<'_>]) -> Result<Lsn, log::Error> {
+        match self.has_room.load(Relaxed) {
+            true => Ok(Lsn(1)),
+            false => Err(log::Error::LogFull { limit: 1 << 20 }),
+        }
+    }
+    fn wait_durable(&self, _: Lsn) -> Result<(), log::Error> {
+        Ok(())
+    }
+    fn durable(&self) -> Lsn {
+        Lsn(u64::MAX)
+    }
+    fn is_settled(&self) -> bool {
+        true
+    }
+    fn wait_for_room(&self, _: u64, timeout: Duration) -> Result<bool, log::Error> {
+        self.waits.lock().expect("no panic").push(timeout);
+        Ok(self.has_room.load(Relaxed))
+    }
+    fn appended(&self) -> Lsn {
+        Lsn(0)
+    }
+    fn failure(&self) -> Option<Arc<str>> {
+        None
+    }
+}
+
+/// Where one write has waited for room in vain, those that follow are refused at once, until there is room.
+#[test]
+fn one_write_waits_for_room_in_vain() {
+    let log = Arc::new(Reached::default());
+    let journal = Journal::new(log.clone(), Durability::Immediate, PATIENCE, Box::new(|| ()));
+    let change = Change::MapDropped { map: "m" };
+    let write = || journal.with_room(|| journal.append(&[change], std::iter::empty(), Durability::Immediate));
+    let waits = || std::mem::take(&mut *log.waits.lock().expect("no panic"));
+    for _ in 0..3 {
+        write().expect_err("no room");
+    }
+    assert_eq!(waits(), [PATIENCE, Duration::ZERO, Duration::ZERO]);
+    log.has_room.store(true, Relaxed);
+    write().expect("room");
+    log.has_room.store(false, Relaxed);
+    write().expect_err("no room");
+    assert_eq!(waits(), [PATIENCE]);
+}
