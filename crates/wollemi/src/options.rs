@@ -6,7 +6,7 @@ use crate::disk::sizes::Sizes;
 use crate::files_error::FilesError;
 use crate::write::journal::Durability;
 use crate::{Db, Error, Hardware, IndexKind, Level, Media, disk};
-use pmem::pool::AfterPowerLoss;
+use pmem::pool::{AfterPowerLoss, ErrorKind};
 use pmem::{Pool, PoolOptions};
 use std::path::Path;
 use std::sync::Arc;
@@ -86,7 +86,8 @@ impl Options {
         self
     }
 
-    /// Within which time [eventual](Durability::Eventual) writes are durable, at level `disk`. Default: 1 s.
+    /// Within which time [eventual](Durability::Eventual) writes are durable, at level `disk`; at least 1 ms. Default:
+    /// 1 s.
     pub fn sync_within(mut self, time: Duration) -> Options {
         self.sync_within = time;
         self
@@ -218,17 +219,21 @@ impl Options {
             return disk::opening::open(path, &self.settings(), media);
         }
         disk::opening::refuse_unbuilt(path, &self.pool)?;
-        let pool = if self.create && !self.pool.read_only {
-            Pool::open_or_create(path, &self.pool, media)?
-        } else {
-            Pool::open(path, &self.pool, media)?
+        let options = PoolOptions {
+            with_log: self.pool.read_only,
+            ..self.pool.clone()
         };
-        if !self.pool.read_only && pool.log_position().is_some() {
-            pool.close()?;
-            return Err(
-                FilesError::NoCheckpoint(disk::opening::directory_of(path).display().to_string()).into(),
-            );
-        }
+        let opened = match self.create && !self.pool.read_only {
+            true => Pool::open_or_create(path, &options, media),
+            false => Pool::open(path, &options, media),
+        };
+        let pool = opened.map_err(|error| match error.kind {
+            ErrorKind::HasLog => {
+                let directory = disk::opening::directory_of(path).display().to_string();
+                FilesError::NoCheckpoint(directory).into()
+            }
+            _ => Error::from(error),
+        })?;
         Db::start(pool, self.index, self.recovery_threads, started)
     }
 

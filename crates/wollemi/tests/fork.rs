@@ -2,7 +2,7 @@
 
 use rustix::process::{Pid, WaitOptions, waitpid};
 use std::time::Duration;
-use wollemi::{Db, Expiring};
+use wollemi::{Expiring, Level, Options};
 
 // SAFETY: the C library, which the standard library links, has all three with these types; none takes a pointer. A
 // child of `fork` has the calling thread alone: the test's child makes no call that could wait for another.
@@ -12,15 +12,30 @@ unsafe extern "C" {
     safe fn _exit(code: i32) -> !;
 }
 
-/// The child ends, and what the parent does afterwards is there when the pool is opened again.
 #[test]
 fn a_forked_child_drops_the_database_without_its_threads() -> Result<(), Box<dyn std::error::Error>> {
+    fork_at(Level::Process)
+}
+
+#[test]
+fn a_forked_child_drops_the_database_without_the_threads_of_its_log() -> Result<(), Box<dyn std::error::Error>>
+{
+    fork_at(Level::Disk)
+}
+
+/// The child ends, and what the parent does afterwards is there when the pool is opened again.
+fn fork_at(level: Level) -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("pool");
-    let db = Db::open(&path)?;
+    let open = || Options::new().level(level).open(&path);
+    let db = open()?;
     let map = Expiring::new(db.map("m")?);
     map.upsert("before", "1", None)?;
-    let sweeper = map.sweeper(Duration::from_micros(1))?;
+    // It has a handle of the database, so that the child's drop would not be the last one.
+    let sweeper = match level {
+        Level::Process => Some(map.sweeper(Duration::from_micros(1))?),
+        _ => None,
+    };
 
     let mut handles = Some((sweeper, map, db));
     let child = fork();
@@ -37,7 +52,7 @@ fn a_forked_child_drops_the_database_without_its_threads() -> Result<(), Box<dyn
     map.upsert("after", "2", None)?;
     drop((sweeper, map));
     drop(db);
-    let db = Db::open(&path)?;
+    let db = open()?;
     assert!(db.check()?.is_clean());
     let map = Expiring::new(db.map("m")?);
     assert_eq!(map.get("before")?.as_deref(), Some(&b"1"[..]));

@@ -14,6 +14,7 @@ use crate::report::{Checkpoint, LogStats};
 use crate::write::traffic::Alive;
 use crate::{Error, Media};
 use log::{Disk, Log, Syncer};
+use pmem::Process;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -116,12 +117,23 @@ impl Bell {
     }
 }
 
-/// The threads. Dropping it stops them.
+/// Whether an earlier part of the log cannot be read.
+fn is_of_log(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Files(FilesError::Log(
+            log::Error::Damaged { .. } | log::Error::Missing { .. }
+        ))
+    )
+}
+
+/// The threads. Dropping it stops them. In a forked child there are none, and its drop only frees memory.
 pub(crate) struct Threads<D: Disk, M: Media> {
     shared: Arc<KeeperState<D, M>>,
     threads: Vec<JoinHandle<()>>,
     /// Makes durable the records that no write waits for.
     syncer: Option<Syncer>,
+    process: Process,
 }
 
 impl<D: Disk, M: Media> KeeperState<D, M> {
@@ -154,10 +166,14 @@ impl<D: Disk, M: Media> KeeperState<D, M> {
     pub fn take(&self, full: bool) -> Result<Checkpoint, Error> {
         let (stop, started) = (&self.bell.stop, Instant::now());
         self.last().running += 1;
-        let taken = match full {
+        let mut taken = match full {
             true => self.checkpoints.take_full(&self.maps, stop),
             false => self.checkpoints.take(&self.maps, stop),
         };
+        if taken.as_ref().is_err_and(is_of_log) {
+            // A full one asks nothing of the log.
+            taken = self.checkpoints.take_full(&self.maps, stop);
+        }
         let mut last = self.last();
         last.running -= 1;
         match &taken {
@@ -238,6 +254,7 @@ impl<D: Disk, M: Media> Threads<D, M> {
                 shared,
                 threads: Vec::new(),
                 syncer: None,
+                process: Process::current(),
             });
         };
         let syncer = Syncer::start(shared.log.clone(), sync_within).map_err(Error::Thread)?;
@@ -246,6 +263,7 @@ impl<D: Disk, M: Media> Threads<D, M> {
             shared,
             threads: Vec::new(),
             syncer: Some(syncer),
+            process: Process::current(),
         };
         threads.spawn("wollemi-keeper", KeeperState::keep)?;
         threads.spawn("wollemi-checkpoint", KeeperState::take_when_due)?;
@@ -262,11 +280,18 @@ impl<D: Disk, M: Media> Threads<D, M> {
 
 impl<D: Disk, M: Media> Drop for Threads<D, M> {
     fn drop(&mut self) {
+        if !self.process.is_current() {
+            // The threads are the parent's, and may have held the locks at the fork.
+            std::mem::forget((std::mem::take(&mut self.threads), self.syncer.take()));
+            return;
+        }
         self.shared.bell.stop();
         for thread in self.threads.drain(..) {
             // A panic of the thread was reported where it happened.
             let _ = thread.join();
         }
+        // It may be making a segment, and another process may open the pool as soon as this one has closed it.
+        drop(self.syncer.take());
         // All handles of the database are gone, so no thread writes.
         let KeeperState { log, maps, .. } = &*self.shared;
         if log.sync().is_ok() {

@@ -15,7 +15,7 @@ use crate::disk::checkpoint::Checkpoints;
 use crate::disk::keeper::{Bell, KeeperState, Threads};
 use crate::disk::manifest::{self, Manifest};
 use crate::disk::rebuild::{OnRebuild, rebuild};
-use crate::disk::replay::replay;
+use crate::disk::replay::catch_up;
 use crate::disk::sizes::Sizes;
 use crate::files_error::FilesError;
 use crate::write::journal::{Durability, Journal, PATIENCE};
@@ -81,9 +81,18 @@ pub(crate) fn open<M: Media>(path: &Path, settings: &Settings, media: M) -> Resu
     // Until the pool is locked: only one process makes a pool anew.
     let _lock = lock(directory.path(), settings.pool.lock_wait)?;
     let disk = Arc::new(directory);
-    let manifest = Manifest::load(&*disk)?;
+    let mut manifest = Manifest::load(&*disk)?;
+    if manifest.is_none() {
+        // A crash may have come between the directory's creation and this.
+        disk.sync_name().map_err(FilesError::from)?;
+    }
     let pool = match (look(path, &settings.pool)?, &manifest) {
-        (Found::Sound, _) => Pool::open(path, &settings.pool, media)?,
+        (Found::Sound, _) => {
+            let pool = Pool::open(path, &settings.pool, media)?;
+            // Until now another process may have had it open, and taken a checkpoint.
+            manifest = Manifest::load(&*disk)?;
+            pool
+        }
         (Found::Nothing, None) if settings.create => Pool::create(path, &settings.pool, media)?,
         (Found::Nothing, None) => return Err(ErrorKind::Missing.of(path).into()),
         // There is no log to make it of, and the caller takes it as it is.
@@ -157,8 +166,9 @@ pub(crate) fn attach<M: Media, D: Disk>(
     let (uuid, position) = (pool.uuid(), pool.log_position());
     let is_new = pool.last_shutdown() == LastShutdown::New;
     // The pool may have changes that the log does not have durably. Until it does, the pool is left as by a kill: while the
-    // machine runs the log is whole, and after a loss of power the pool does not count.
-    pool.leave_unclosed(position.is_some());
+    // machine runs the log is whole, and after a loss of power the pool does not count. A pool that was closed has none,
+    // and stays closed if its log cannot be opened.
+    pool.leave_unclosed(position.is_some() && pool.last_shutdown() != LastShutdown::Clean);
     let (store, carried_out) = Store::start(pool, settings.recovery_threads)?;
     let bell = Arc::new(Bell::default());
     let ring = bell.clone();
@@ -180,7 +190,8 @@ pub(crate) fn attach<M: Media, D: Disk>(
         (Some(position), Some(manifest)) => {
             refuse_foreign(&manifest, uuid)?;
             let log = open_log(&disk, &manifest, position, settings)?;
-            replay(&maps.store, &log, Lsn(position), None, &Default::default())?;
+            maps.store.heap.pool().leave_unclosed(true);
+            catch_up(&maps.store, &log, Lsn(position))?;
             let checkpoints = Checkpoints::new(disk, log.clone(), manifest, settings.sizes);
             maps.store.traffic.journal.get_or_init(|| journal(&log));
             (log, checkpoints)
@@ -278,11 +289,11 @@ fn refill<M: Media, D: Disk>(
 /// Locks a directory, for which it waits no longer than that.
 fn lock(path: &Path, wait: Duration) -> Result<std::fs::File, Error> {
     let file = std::fs::File::open(path).map_err(|error| failed(path, "open", error))?;
-    let until = Instant::now() + wait;
+    let started = Instant::now();
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
-            Err(std::fs::TryLockError::WouldBlock) if Instant::now() < until => {
+            Err(std::fs::TryLockError::WouldBlock) if started.elapsed() < wait => {
                 std::thread::sleep(Duration::from_millis(1));
             }
             Err(std::fs::TryLockError::WouldBlock) => {
@@ -329,6 +340,25 @@ fn open_log<D: Disk>(
     };
     let log = Log::open(disk.clone(), manifest.uuid, needs, settings.log.clone());
     Ok(Arc::new(log.map_err(FilesError::from)?))
+}
+
+/// Removes the files of a log that has been ended, unless another process has the pool by now: it has removed them
+/// itself, or begun a log of its own.
+pub(crate) fn remove_ended(path: &Path) -> Result<(), Error> {
+    let directory = Directory::open(directory_of(path)).map_err(FilesError::from)?;
+    let look = PoolOptions {
+        read_only: true,
+        lock_wait: Duration::ZERO,
+        ..PoolOptions::default()
+    };
+    // Another one that holds it is opening the pool, which takes no longer than that.
+    let _lock = lock(directory.path(), Duration::from_secs(60))?;
+    match Pool::open(path, &look, Hardware::detect()) {
+        Ok(pool) if pool.log_position().is_none() => Ok(clear(&directory, None)?),
+        Ok(_) => Ok(()),
+        Err(error) if matches!(error.kind, ErrorKind::Busy { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn refuse_foreign(manifest: &Manifest, pool: Uuid) -> Result<(), FilesError> {

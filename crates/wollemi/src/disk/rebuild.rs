@@ -129,6 +129,10 @@ pub(crate) fn rebuild<M: Media, D: Disk>(
     Ok(())
 }
 
+/// How many files of a checkpoint a rebuild has open at once, where one thread does not need more. A process may have a
+/// thousand by default.
+const FILES: usize = 256;
+
 /// Builds a map of its runs and of the log's statements about it.
 fn build_map<M: Media, D: Disk>(
     disk: &D,
@@ -141,7 +145,9 @@ fn build_map<M: Media, D: Disk>(
     let kind = index_kind(&map.index)?;
     let log = delta.map(|mut delta| delta.take_last(kind.order()));
     let levels = levels(disk, map)?;
-    let starts = starts(kind.order(), &levels, log.as_ref(), settings.rebuild_threads);
+    // Each part has a file of each level open.
+    let threads = settings.rebuild_threads.min(FILES / levels.len().max(1)).max(1);
+    let starts = starts(kind.order(), &levels, log.as_ref(), threads);
     let mut sources = Vec::new();
     for i in 0..=starts.len() {
         let part = MapPart {

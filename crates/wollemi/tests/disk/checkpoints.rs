@@ -1,8 +1,9 @@
 //! Checkpoints beside what changes the maps themselves.
 
-use crate::{Place, entries};
+use crate::{Place, entries, options};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::time::Duration;
 use wollemi::{Error, IndexKind};
 
 /// A map that cannot be dropped, since there is a handle of it, is in the checkpoint as a whole, however often it is
@@ -132,5 +133,36 @@ fn deltas_have_what_has_changed() -> Result<(), Error> {
             assert_eq!(large, (round < 3).then_some(320));
         }
     }
+    Ok(())
+}
+
+/// An opening that waits for the process that has the pool open goes by the last checkpoint that this one has taken, and
+/// removes nothing of it.
+#[test]
+fn an_opening_that_waits_knows_the_last_checkpoint() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open()?;
+    let map = db.map("m")?;
+    for i in 0..1000u32 {
+        map.upsert(i.to_be_bytes(), noise(u64::from(i), 100))?;
+    }
+    db.checkpoint(true)?;
+    let waiting = options().lock_wait(Duration::from_secs(120));
+    std::thread::scope(|scope| {
+        let opener = scope.spawn(|| waiting.open(&place.path));
+        // It locks the directory, and then waits for the pool.
+        let directory = std::fs::File::open(place.files()).expect("a directory");
+        while directory.try_lock().is_ok() {
+            directory.unlock().expect("locked");
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        map.upsert("last", "1")?;
+        db.checkpoint(true)?;
+        drop((map, db));
+        opener.join().expect("no panic").map(drop)
+    })?;
+    let db = place.cut().open()?;
+    assert_eq!(db.map("m")?.count()?, 1001);
     Ok(())
 }

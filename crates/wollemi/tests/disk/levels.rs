@@ -1,6 +1,9 @@
 //! From one level to another.
 
 use crate::{Place, entries, options};
+use pmem::pool::LastShutdown;
+use pmem::{Hardware, Pool, PoolOptions};
+use std::time::Duration;
 use wollemi::{AfterPowerLoss, Db, Error, IndexError, Level, Options};
 
 /// A pool without a log is given one, with all that it holds; a log can be ended, and nothing is lost by it.
@@ -32,6 +35,26 @@ fn a_pool_changes_its_level() -> Result<(), Error> {
         assert_eq!(db.map("m")?.count()?, 5000);
         let files = std::fs::read_dir(place.files()).expect("a directory").count();
         assert_eq!(files, 0);
+    }
+    Ok(())
+}
+
+/// A log that another process begins as soon as this one has ended its own is left alone.
+#[test]
+fn the_log_of_the_next_process_stays() -> Result<(), Error> {
+    for _ in 0..20 {
+        let place = Place::new();
+        let db = place.open()?;
+        db.map("m")?.upsert("ours", "1")?;
+        let theirs = options().lock_wait(Duration::from_secs(120));
+        let theirs = std::thread::scope(|scope| {
+            let opener = scope.spawn(|| theirs.open(&place.path));
+            std::thread::sleep(Duration::from_millis(2));
+            db.end_log()?;
+            opener.join().expect("no panic")
+        })?;
+        theirs.map("m")?.upsert("theirs", "2")?;
+        assert_eq!(place.cut().open()?.map("m")?.count()?, 2);
     }
     Ok(())
 }
@@ -155,6 +178,52 @@ fn a_pool_without_its_log_is_only_read() -> Result<(), Error> {
     assert!(refused.to_string().contains("the pool has a log"), "{refused}");
     let db = process.clone().read_only(true).open(&place.path)?;
     assert_eq!(crate::entries(&db, "m"), [(b"key".to_vec(), b"value".to_vec())]);
+    Ok(())
+}
+
+/// An opening that is refused, since the directory of the log is away, changes nothing of the pool: neither of one that
+/// was open when the machine stopped, whose loss the caller accepts, nor of one that a kill has left or that was closed.
+#[test]
+fn a_refused_opening_changes_nothing() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open()?;
+    db.map("m")?.upsert("key", "value")?;
+    let (killed, lost) = (place.kill(), place.kill());
+    drop(db);
+    let mut pool = std::fs::read(&lost.path).expect("a file");
+    pool.copy_within(24..48, 72);
+    std::fs::write(&lost.path, pool).expect("written");
+    let process = Options::new().max_size(1 << 30);
+    let accept = process.clone().after_power_loss(AfterPowerLoss::Accept);
+    for (place, options) in [(&place, &process), (&killed, &process), (&lost, &accept)] {
+        let before = std::fs::read(&place.path).expect("a file");
+        let away = place.path.with_extension("away");
+        std::fs::rename(place.files(), &away).expect("moved");
+        let refused = options.open(&place.path).expect_err("the log is away");
+        assert!(refused.to_string().contains("the pool has a log"), "{refused}");
+        assert!(before == std::fs::read(&place.path).expect("a file"));
+        std::fs::rename(&away, place.files()).expect("moved");
+        assert_eq!(
+            entries(&place.open()?, "m"),
+            [(b"key".to_vec(), b"value".to_vec())]
+        );
+    }
+    Ok(())
+}
+
+/// A pool that was closed stays so when an opening at level `disk` fails: it can be read after a loss of power.
+#[test]
+fn a_failed_opening_leaves_a_closed_pool_closed() -> Result<(), Error> {
+    let place = Place::new();
+    place.open()?.map("m")?.upsert("key", "value")?;
+    std::fs::remove_dir_all(place.files()).expect("removed");
+    place.open().expect_err("the log is gone");
+    let options = PoolOptions {
+        read_only: true,
+        ..PoolOptions::default()
+    };
+    let pool = Pool::open(&place.path, &options, Hardware::detect()).expect("a pool");
+    assert_eq!(pool.last_shutdown(), LastShutdown::Clean);
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use wollemi::{Db, Error, Level, Options};
 
 /// A database's place, which goes with the value.
@@ -31,6 +32,13 @@ impl Place {
 
     fn open(&self) -> Result<Db, Error> {
         options().open(&self.path)
+    }
+
+    /// The same, and no thread syncs in the time of a test.
+    fn open_unhurried(&self) -> Result<Db, Error> {
+        options()
+            .sync_within(Duration::from_secs(1 << 20))
+            .open(&self.path)
     }
 
     /// The directory of log and checkpoint.
