@@ -258,7 +258,12 @@ impl Sink<'_> {
             sent += some;
         }
         if sent > 0 {
-            within(self.lane, self.stream.flush()).await?;
+            // Encrypted answers wait here for the client to take them.
+            tokio::select! {
+                biased;
+                flushed = within(self.lane, self.stream.flush()) => flushed?,
+                () = self.client.killed() => return Err(io::ErrorKind::ConnectionAborted.into()),
+            }
         }
         self.out.clear();
         if self.out.capacity() > KEPT {

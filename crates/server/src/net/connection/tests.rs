@@ -368,3 +368,20 @@ fn what_came_before_a_failure_is_carried_out() {
     };
     assert_eq!((read(b"a"), read(b"b")), (Some(b"1".to_vec()), None));
 }
+
+/// A client that is killed while its answers wait in what encrypts them has its end.
+#[test]
+fn who_is_killed_before_the_flush_has_its_end() {
+    let runtime = runtime();
+    let _within = runtime.enter();
+    let (worker, shutdown) = (worker(), Shutdown::new());
+    let client = Sent {
+        bytes: b"PING\r\n",
+        fails: false,
+    };
+    let (open, mut serving) = served(&worker, &shutdown, client);
+    let context = &mut Context::from_waker(Waker::noop());
+    assert!(serving.as_mut().poll(context).is_pending());
+    open.client.kill();
+    assert!(serving.as_mut().poll(context).is_ready());
+}
