@@ -385,3 +385,26 @@ fn who_is_killed_before_the_flush_has_its_end() {
     open.client.kill();
     assert!(serving.as_mut().poll(context).is_ready());
 }
+
+/// The memory of a long request is given back also where the beginning of the next one has come; what has come of a
+/// long one is kept.
+#[test]
+fn the_memory_of_long_requests_is_given_back() {
+    const LONG: usize = 1 << 20;
+    for (unread, want) in [(0, 1), (10, 11), (10, LONG), (KEPT / 2, 1)] {
+        let mut input = Input {
+            bytes: vec![b'x'; LONG],
+            begin: LONG - unread,
+        };
+        input.make_space(want, 2 * LONG);
+        assert_eq!(input.unread().len(), unread);
+        assert!(input.bytes.capacity() <= KEPT, "{unread} bytes of {want}");
+    }
+    let mut input = Input {
+        bytes: vec![b'x'; LONG],
+        begin: 1,
+    };
+    input.make_space(LONG, 2 * LONG);
+    assert_eq!(input.unread().len(), LONG - 1);
+    assert!(input.bytes.capacity() >= LONG);
+}
