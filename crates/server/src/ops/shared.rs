@@ -128,6 +128,7 @@ impl Shared {
     /// Takes over what of a configuration may change while the server runs.
     pub fn take(&self, config: &Config) {
         take_limits(&self.net.limits, config);
+        self.net.clients.look_again();
         self.slow.take(config);
         let memory = self.databases.memory();
         memory.take_over(config.memory_limit.unwrap_or(0), config.evicts);
@@ -145,7 +146,8 @@ impl Shared {
     }
 }
 
-/// Takes over the limits of a configuration. Connections that are open hold to them from their next turn on.
+/// Takes over the limits of a configuration. Connections that are open hold to them from their next turn on, and to the
+/// idle time when they look again.
 fn take_limits(limits: &Limits, config: &Config) {
     limits.set_connections(config.max_connections);
     limits.set_idle(config.idle_timeout);

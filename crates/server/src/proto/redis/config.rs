@@ -225,7 +225,7 @@ fn set(context: &Context<'_>, known: &str, name: &[u8], value: &[u8], apply: boo
         "timeout" => {
             let idle = within(0..=i64::from(i32::MAX))?;
             let idle = (idle > 0).then(|| Duration::from_secs(idle.unsigned_abs()));
-            Box::new(move |shared| shared.net.limits.set_idle(idle))
+            Box::new(move |shared| shared.net.set_idle(idle))
         }
         "proto-max-bulk-len" => {
             let bounds = 1 << 20..=crate::ops::config::LARGEST_VALUE as u64;
