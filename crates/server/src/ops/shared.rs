@@ -19,7 +19,7 @@ use crate::ops::sync::Syncing;
 use std::cell::RefCell;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use wollemi::Db;
 
@@ -143,6 +143,8 @@ impl Shared {
     pub fn reset_counts(&self) {
         self.net.counters.iter().for_each(Counters::reset);
         self.latencies.iter().for_each(Latencies::reset);
+        self.net.rejected.store(0, Ordering::Relaxed);
+        self.databases.memory().reset_counts();
     }
 }
 
