@@ -1,7 +1,7 @@
 //! A command's context: its connection's state, the database, the reply.
 
 use super::reply::Reply;
-use super::transaction::{Queue, Watched};
+use super::transaction::{Queue, Watches};
 use super::walk::Walk;
 use crate::counters::Counter;
 use crate::items::item::{Header, Item};
@@ -23,7 +23,7 @@ pub struct State {
     /// Whether the client has said who it is, where it must.
     pub known: bool,
     pub queue: Option<Queue>,
-    pub watched: Vec<Watched>,
+    pub watched: Watches,
     pub closing: bool,
     /// Whether an `EXEC` is being carried out.
     pub executing: bool,
