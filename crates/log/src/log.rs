@@ -243,10 +243,12 @@ impl<D: Disk> Log<D> {
 
     /// What the log has done.
     pub fn stats(&self) -> Stats {
+        // Looked up before what was appended, which is then not below it.
+        let durable = self.durable();
         let mut stats = Stats {
             begin: self.begin(),
             appended: self.appended(),
-            durable: self.durable(),
+            durable,
             failure: self.failure.get().map(ToString::to_string),
             ..Stats::default()
         };

@@ -67,7 +67,7 @@ pub fn redis(input: &[u8]) {
                 (used, Some(0))
             }
             redis_parse::Step::Wrong(text) => {
-                said.push_str(&text);
+                let _ = write!(said, "{}", text.escape_ascii());
                 (0, None)
             }
         }

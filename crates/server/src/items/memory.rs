@@ -134,6 +134,12 @@ impl Memory {
         self.refused.load(Ordering::Relaxed)
     }
 
+    /// Begins to count anew what had to go and what was refused.
+    pub fn reset_counts(&self) {
+        self.evicted.store(0, Ordering::Relaxed);
+        self.refused.store(0, Ordering::Relaxed);
+    }
+
     /// Makes room for items to grow by this many bytes, or says that there is none; `stores` are those of all
     /// databases, with their numbers. The caller may write, holds back no edits, and has no other room.
     pub fn reserve(&self, stores: &dyn Fn() -> Stores, bytes: u64, now: u64) -> Result<Room<'_>, Failure> {

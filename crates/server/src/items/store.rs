@@ -2,9 +2,10 @@
 //!
 //! I1 Every change of an item is one edit of its key: atomic, and durable when the call returns.
 //! I2 A dead item (expired, or older than a `flush_all`) is absent for every command. A command that meets it may
-//!    remove it, by an edit that looks again.
+//!    remove it, by an edit that looks again. A flush is shown as other changes are: what tells that an item is absent
+//!    for it has seen the flush (`reads`).
 //! I3 In a transaction, edits are kept back until it is committed, and what is kept beside the index (the record, the
-//!    count) is as it was before if it is not.
+//!    count) is as it was before if it is not. Uniques that it reserves are reserved at once, and stay so.
 //! I4 A unique is taken inside the edit, under the lock on the key: of two items of one key the later has the larger.
 //!
 //! Here: what a store is, and an edit of one item. Beside it: memcached's classic commands (`classic`), items stored

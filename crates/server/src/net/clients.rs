@@ -24,6 +24,7 @@ pub struct Client {
     /// When it last sent something, in milliseconds after `since`.
     active: AtomicU64,
     killed: AtomicBool,
+    /// Told to end, or to look again.
     told: Notify,
     /// Its [`State`].
     state: AtomicU8,
@@ -144,6 +145,11 @@ impl Client {
         self.told.notify_one();
     }
 
+    /// Has its connection look again at what may have changed, if it waits for the client.
+    pub fn look_again(&self) {
+        self.told.notify_one();
+    }
+
     /// Whether its end was requested.
     pub fn is_killed(&self) -> bool {
         self.killed.load(Ordering::Acquire)
@@ -207,6 +213,11 @@ impl Clients {
     /// Those that are open, in the order they came.
     pub fn all(&self) -> Vec<Arc<Client>> {
         self.lock().values().cloned().collect()
+    }
+
+    /// Has all connections [look again](Client::look_again).
+    pub fn look_again(&self) {
+        self.lock().values().for_each(|client| client.look_again());
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Client>>> {

@@ -19,11 +19,13 @@ use crate::net::shutdown::{Phase, Stop};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::ops::Deref;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
+use tokio::time::{Instant, sleep_until};
 
 /// Answers are sent once there are this many bytes of them, however many requests wait.
 pub const ENOUGH: usize = 256 << 10;
@@ -64,7 +66,11 @@ impl Input {
         // A client that announces a large value is given space as its bytes arrive, at most twice what it has sent.
         let wanted = want.min((unread * 2).max(KEPT));
         let len = space.max(grown).max(wanted).max(unread + 1).max(FIRST);
-        let len = if unread == 0 && len > KEPT { KEPT } else { len };
+        // What is left of a long request, or of many, is given back, also where a few bytes of the next have come.
+        let len = match unread <= KEPT / 2 && wanted <= KEPT {
+            true => len.min(KEPT),
+            false => len,
+        };
         if len > space {
             let len = len.min(longest.max(FIRST)).max(unread + 1);
             self.bytes.reserve_exact(len - unread);
@@ -258,7 +264,12 @@ impl Sink<'_> {
             sent += some;
         }
         if sent > 0 {
-            within(self.lane, self.stream.flush()).await?;
+            // Encrypted answers wait here for the client to take them.
+            tokio::select! {
+                biased;
+                flushed = within(self.lane, self.stream.flush()) => flushed?,
+                () = self.client.killed() => return Err(io::ErrorKind::ConnectionAborted.into()),
+            }
         }
         self.out.clear();
         if self.out.capacity() > KEPT {
@@ -278,15 +289,32 @@ async fn part(stream: &mut dyn Stream) -> io::Result<()> {
     ended.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// Waits no longer than an idle connection may.
+/// Waits no longer than an idle connection may. How long that is, it looks up whenever it is polled: a new limit holds
+/// at once for clients that are [told to look](Client::look_again).
 async fn within<T>(lane: &Lane, what: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    match lane.net.limits.idle() {
-        None => what.await,
-        Some(time) => tokio::time::timeout(time, what).await.unwrap_or_else(|_| {
-            lane.add(Counter::IdleKicks, 1);
-            Err(io::ErrorKind::TimedOut.into())
-        }),
-    }
+    let mut what = pin!(what);
+    let mut timer = pin!(None);
+    // The limit that the timer is set for, and when the wait began.
+    let (mut limit, mut since) = (None, None);
+    poll_fn(|context| {
+        if let Poll::Ready(done) = what.as_mut().poll(context) {
+            return Poll::Ready(done);
+        }
+        let since = *since.get_or_insert_with(Instant::now);
+        let now = lane.net.limits.idle();
+        if now != limit {
+            limit = now;
+            timer.set(now.and_then(|idle| since.checked_add(idle)).map(sleep_until));
+        }
+        match timer.as_mut().as_pin_mut().map(|timer| timer.poll(context)) {
+            Some(Poll::Ready(())) => {
+                lane.add(Counter::IdleKicks, 1);
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
+            Some(Poll::Pending) | None => Poll::Pending,
+        }
+    })
+    .await
 }
 
 #[cfg(test)]

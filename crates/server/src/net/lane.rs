@@ -46,6 +46,12 @@ impl Net {
         }
     }
 
+    /// Changes how long a connection may be idle, for those that are idle, too.
+    pub fn set_idle(&self, idle: Option<Duration>) {
+        self.limits.set_idle(idle);
+        self.clients.look_again();
+    }
+
     /// How many threads serve connections.
     pub fn workers(&self) -> usize {
         self.counters.len()

@@ -34,7 +34,7 @@ impl Limits {
         (idle > 0).then(|| Duration::from_millis(idle))
     }
 
-    /// Changes how long a connection may be idle, from its next wait on.
+    /// Changes how long a connection may be idle: each sees it when it is polled next.
     pub fn set_idle(&self, idle: Option<Duration>) {
         let idle = idle.map_or(0, |idle| {
             u64::try_from(idle.as_millis()).unwrap_or(u64::MAX).max(1)

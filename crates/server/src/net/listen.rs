@@ -5,7 +5,7 @@
 
 use crate::Error;
 use crate::net::dialect::Dialect;
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -14,10 +14,20 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 4096;
+
+/// How long a connection may be silent before its client's machine is asked whether it is there, and how long between
+/// two questions if it does not answer: Redis's default of `tcp-keepalive`, and a third. How many are asked is the
+/// system's to say.
+const SILENCE: Duration = Duration::from_secs(300);
+
+fn keepalive() -> TcpKeepalive {
+    TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE / 3)
+}
 
 /// Permissions of a unix socket: its owner's alone.
 const MODE: u32 = 0o700;
@@ -214,6 +224,7 @@ impl Listener {
                 let (stream, peer) = std::task::ready!(socket.poll_accept(context))?;
                 // A client that is gone already is noticed when it is read from.
                 let _ = stream.set_nodelay(true);
+                let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive());
                 (Box::new(stream), peer.to_string())
             }
             Acceptor::Unix(socket) => {
@@ -247,8 +258,8 @@ pub fn poll_take(
         let read = pin!(stream.read_buf(bytes)).poll(context);
         let taken = bytes.len() - before;
         match read {
-            // What came before the end is still answered.
-            Poll::Ready(Ok(0)) if taken > 0 => break,
+            // What came before the end, or before an error, is still answered. The next read meets it again, or an end.
+            Poll::Ready(Ok(0) | Err(_)) if taken > 0 => break,
             Poll::Ready(Ok(0)) => return Poll::Ready(Ok(None)),
             Poll::Ready(Ok(_)) => {}
             Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),

@@ -18,7 +18,7 @@ pub fn lines(log: &LogStats) -> Vec<(&'static str, String)> {
         ("log_bytes", log.kept.to_string()),
         ("log_limit_bytes", log.limit.to_string()),
         ("log_appended_bytes", log.bytes.to_string()),
-        ("log_unsynced_bytes", (log.appended - log.durable).to_string()),
+        ("log_unsynced_bytes", unsynced(log).to_string()),
         ("log_records", log.records.to_string()),
         ("log_syncs", log.syncs.to_string()),
         ("log_sync_seconds", format!("{:.6}", log.sync_seconds)),
@@ -34,6 +34,11 @@ pub fn lines(log: &LogStats) -> Vec<(&'static str, String)> {
     ];
     lines.extend(log.failure.clone().map(|why| ("log_failure", on_one_line(&why))));
     lines
+}
+
+/// Bytes that no sync has made durable. Both numbers are of about the same moment.
+fn unsynced(log: &LogStats) -> u64 {
+    log.appended.saturating_sub(log.durable)
 }
 
 fn status(failure: &Option<String>) -> String {
@@ -64,7 +69,7 @@ pub fn metrics(log: &LogStats) -> Vec<Metric> {
         (
             "wollemi_log_unsynced_bytes",
             "Bytes of the log that a loss of power would take now.",
-            (log.appended - log.durable) as f64,
+            unsynced(log) as f64,
         ),
         (
             "wollemi_log_appended_bytes_total",
@@ -162,6 +167,22 @@ fn cumulated(counts: &[u64], bound: impl Fn(usize) -> f64) -> Vec<(f64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a sync that comes between two looks leaves is no negative number.
+    #[test]
+    fn nothing_is_left_to_sync_behind_the_end() {
+        let log = LogStats {
+            appended: 1,
+            durable: 2,
+            ..LogStats::default()
+        };
+        assert!(lines(&log).contains(&("log_unsynced_bytes", "0".to_owned())));
+        let metrics = metrics(&log);
+        let mut told = metrics
+            .iter()
+            .filter(|metric| metric.name == "wollemi_log_unsynced_bytes");
+        assert_eq!(told.next().map(|metric| metric.value), Some(0.0));
+    }
 
     /// A histogram's buckets grow to all that was counted, and stand at what their counts are below.
     #[test]

@@ -19,7 +19,7 @@ use crate::ops::sync::Syncing;
 use std::cell::RefCell;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use wollemi::Db;
 
@@ -128,6 +128,7 @@ impl Shared {
     /// Takes over what of a configuration may change while the server runs.
     pub fn take(&self, config: &Config) {
         take_limits(&self.net.limits, config);
+        self.net.clients.look_again();
         self.slow.take(config);
         let memory = self.databases.memory();
         memory.take_over(config.memory_limit.unwrap_or(0), config.evicts);
@@ -142,10 +143,13 @@ impl Shared {
     pub fn reset_counts(&self) {
         self.net.counters.iter().for_each(Counters::reset);
         self.latencies.iter().for_each(Latencies::reset);
+        self.net.rejected.store(0, Ordering::Relaxed);
+        self.databases.memory().reset_counts();
     }
 }
 
-/// Takes over the limits of a configuration. Connections that are open hold to them from their next turn on.
+/// Takes over the limits of a configuration. Connections that are open hold to them from their next turn on, and to the
+/// idle time when they look again.
 fn take_limits(limits: &Limits, config: &Config) {
     limits.set_connections(config.max_connections);
     limits.set_idle(config.idle_timeout);

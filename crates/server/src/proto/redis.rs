@@ -47,6 +47,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use table::COMMANDS;
+use transaction::Watches;
 use walk::Walk;
 
 /// The Redis whose answers these are. Clients read there what they may ask.
@@ -99,7 +100,7 @@ impl Redis {
             resp3: false,
             known: worker.shared.passwords.none(),
             queue: None,
-            watched: Vec::new(),
+            watched: Watches::default(),
             closing: false,
             executing: false,
             saving: None,

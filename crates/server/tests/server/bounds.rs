@@ -118,6 +118,34 @@ fn idle_connections_are_closed() {
     }
 }
 
+/// A client whose machine is gone without a word is noticed: the system asks for it, and its timer runs.
+#[cfg(target_os = "linux")]
+#[test]
+fn silent_clients_are_asked_for() {
+    let server = Running::start();
+    let mut client = server.connect();
+    client.ask("mn\r\n", "MN\r\n");
+    let name = |address: std::io::Result<SocketAddr>| {
+        let address = address.expect("a socket");
+        format!("0100007F:{:04X}", address.port())
+    };
+    let (here, there) = (name(client.socket.peer_addr()), name(client.socket.local_addr()));
+    let timer = || {
+        let sockets = std::fs::read_to_string("/proc/net/tcp").expect("Linux");
+        let line = sockets.lines().find_map(|line| {
+            let words: Vec<_> = line.split_whitespace().collect();
+            (words.get(1..3)? == [here.as_str(), there.as_str()]).then(|| words[5].to_owned())
+        });
+        line.expect("the server's end")
+    };
+    // While an answer is under way another timer runs.
+    let began = Instant::now();
+    while !timer().starts_with("02:") {
+        assert!(began.elapsed() < Duration::from_secs(10), "{}", timer());
+        std::thread::yield_now();
+    }
+}
+
 /// Connections above the limit get an error, and a closed connection makes room for a new one.
 #[test]
 fn connections_have_a_limit() {

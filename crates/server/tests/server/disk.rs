@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wollemi::{Db, Level, LogStats, Options};
 use wollemi_server::{Config, Error, Server, Sync};
 
@@ -80,6 +80,26 @@ fn expect_nothing(client: &Client) {
     let looked = client.socket.peek(&mut [0]);
     client.socket.set_nonblocking(false).expect("a socket");
     assert_eq!(looked.map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
+}
+
+/// Whether anything has come from the server.
+fn is_answered(client: &Client) -> bool {
+    client.socket.set_nonblocking(true).expect("a socket");
+    let looked = client.socket.peek(&mut [0]);
+    client.socket.set_nonblocking(false).expect("a socket");
+    looked.is_ok()
+}
+
+/// Waits until one of the clients is answered; which.
+fn first_answered(clients: &[Client]) -> usize {
+    let began = Instant::now();
+    loop {
+        if let Some(first) = clients.iter().position(is_answered) {
+            return first;
+        }
+        assert!(began.elapsed() < PATIENCE, "no client is answered");
+        std::thread::yield_now();
+    }
 }
 
 /// Clients of both protocols send pipelines of writes and reads. Every answered write is there, whenever the power is
@@ -215,23 +235,110 @@ fn reads_of_durable_items_do_not_wait() {
         reader.send(b"get old\r\n");
     }
     // Of 32 connections some are the other worker's.
-    let answered = |reader: &Client| {
-        reader.socket.set_nonblocking(true).expect("a socket");
-        let looked = reader.socket.peek(&mut [0]);
-        reader.socket.set_nonblocking(false).expect("a socket");
-        looked.is_ok()
-    };
-    let began = Instant::now();
-    while !readers.iter().any(answered) {
-        assert!(began.elapsed() < PATIENCE, "no reader is answered");
-        std::thread::yield_now();
-    }
+    first_answered(&readers);
     expect_nothing(&setup);
     served.disk.let_on();
     for reader in &mut readers {
         reader.expect(b"$1\r\n1\r\n");
     }
     setup.expect(b"+OK\r\n");
+}
+
+/// No command tells of a flush before it is durable, whichever worker serves it.
+#[test]
+fn a_flush_is_told_when_it_is_durable() {
+    let served = Served::new(Config {
+        threads: 2,
+        ..with_redis()
+    });
+    let mut flusher = served.running.connect_redis();
+    flusher.ask("ping\r\n", "+PONG\r\n");
+    let mut redis: Vec<_> = (0..32).map(|_| served.running.connect_redis()).collect();
+    let mut memcached: Vec<_> = (0..32).map(|_| served.running.connect()).collect();
+    for (redis, memcached) in redis.iter_mut().zip(&mut memcached) {
+        redis.ask("ping\r\n", "+PONG\r\n");
+        memcached.ask("mn\r\n", "MN\r\n");
+    }
+    // Of 32 connections some are the other worker's, which does not wait: these are asked.
+    served.disk.hold();
+    flusher.send(b"set k 1\r\n");
+    served.disk.until_one_waits();
+    redis.iter_mut().for_each(|client| client.send(b"ping\r\n"));
+    memcached.iter_mut().for_each(|client| client.send(b"mn\r\n"));
+    let (of_redis, of_memcached) = (first_answered(&redis), first_answered(&memcached));
+    served.disk.let_on();
+    flusher.expect(b"+OK\r\n");
+    redis.iter_mut().for_each(|client| client.expect(b"+PONG\r\n"));
+    memcached.iter_mut().for_each(|client| client.expect(b"MN\r\n"));
+
+    let queued = |command: &str| (format!("multi\r\n{command}\r\n"), "+OK\r\n+QUEUED\r\n");
+    let (watched, answers) = queued("ping");
+    let watched = (format!("watch k\r\n{watched}"), format!("+OK\r\n{answers}"));
+    let (within, answers) = queued("exists k");
+    let within = (within, answers.to_owned());
+    let nothing = (String::new(), String::new());
+    let told = [
+        (&nothing, "exists k", ":0\r\n"),
+        (&nothing, "touch k", ":0\r\n"),
+        (&nothing, "ttl k", ":-2\r\n"),
+        (&nothing, "expiretime k", ":-2\r\n"),
+        (&nothing, "strlen k", ":0\r\n"),
+        (&nothing, "type k", "+none\r\n"),
+        (&nothing, "getrange k 0 1", "$0\r\n\r\n"),
+        (&nothing, "getex k persist", "$-1\r\n"),
+        (&nothing, "rename k l", "-ERR no such key\r\n"),
+        (&nothing, "mget k l", "*2\r\n$-1\r\n$-1\r\n"),
+        (&watched, "exec", "*-1\r\n"),
+        (&within, "exec", "*1\r\n:0\r\n"),
+        (&nothing, "me k", "EN\r\n"),
+        (&nothing, "get k", "END\r\n"),
+    ];
+    for ((before, answers), command, answer) in told {
+        let reader = match answer {
+            "EN\r\n" | "END\r\n" => &mut memcached[of_memcached],
+            _ => &mut redis[of_redis],
+        };
+        flusher.ask("set k 1\r\n", "+OK\r\n");
+        reader.ask(before, answers);
+        served.disk.hold();
+        flusher.send(b"flushall\r\n");
+        served.disk.until_one_waits();
+        reader.send(format!("{command}\r\n").as_bytes());
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!is_answered(reader), "{command} tells of the flush");
+        served.disk.let_on();
+        flusher.expect(b"+OK\r\n");
+        reader.expect(answer.as_bytes());
+    }
+}
+
+/// A flush whose sync has failed is not shown: reads of what it has dropped fail.
+#[test]
+fn a_flush_that_failed_is_not_told() {
+    let served = Served::new(one_worker());
+    let mut redis = served.running.connect_redis();
+    redis.ask("set old 1\r\n", "+OK\r\n");
+    served.disk.hold();
+    redis.send(b"flushall\r\n");
+    served.disk.until_one_waits();
+    served.disk.fail();
+    served.disk.let_on();
+    assert!(redis.line().starts_with("-MISCONF "));
+    redis.expect_end();
+
+    let (mut redis, mut memcached) = (served.running.connect_redis(), served.running.connect());
+    for command in ["get old", "mget other old", "exists old", "ttl old"] {
+        redis.send(format!("{command}\r\n").as_bytes());
+        let told = redis.line();
+        assert!(told.starts_with("-MISCONF "), "{command}: {told}");
+    }
+    redis.ask("get other\r\n", "$-1\r\n");
+    for command in ["get old", "me old", "mg old v"] {
+        memcached.send(format!("{command}\r\n").as_bytes());
+        let told = memcached.line();
+        assert!(told.starts_with("SERVER_ERROR "), "{command}: {told}");
+    }
+    assert_eq!(data(&served.cut("after"), "old"), Some(b"1".to_vec()));
 }
 
 /// With `everysec` and `no` an answer does not wait for the disk. With `everysec` the write becomes durable by itself;
@@ -375,6 +482,8 @@ fn a_failed_sync_ends_writing() {
         "incr old",
         "mset a 1 b 2",
         "del old other",
+        "flushdb",
+        "flushall",
         "get new",
     ] {
         redis.send(format!("{command}\r\n").as_bytes());

@@ -154,8 +154,8 @@ fn stats_count() {
     let server = Running::over(config(), Arc::new(Model::new()));
     let mut client = server.connect();
     client.ask(
-        "set k 0 0 1\r\nx\r\nset l 0 0 1\r\nx\r\nget k a b\r\ndelete k\r\n",
-        "STORED\r\nSTORED\r\nVALUE k 0 1\r\nx\r\nEND\r\nDELETED\r\n",
+        "set k 0 0 1\r\nx\r\nset l 0 0 1\r\nx\r\nget k a\r\ngat 0 k a\r\nmg k T0\r\nmg b T0\r\ntouch k 0\r\ndelete k\r\n",
+        "STORED\r\nSTORED\r\nVALUE k 0 1\r\nx\r\nEND\r\nVALUE k 0 1\r\nx\r\nEND\r\nHD\r\nEN\r\nTOUCHED\r\nDELETED\r\n",
     );
     let mut lines: Vec<String> = Vec::new();
     // The items are counted beside the clients.
@@ -167,6 +167,11 @@ fn stats_count() {
         }
     }
     for line in [
+        // As memcached counts them, `gat`s are touches and no lookups, and an `mg` that finds nothing to touch is a
+        // lookup.
+        "cmd_touch 4",
+        "touch_hits 3",
+        "touch_misses 1",
         "cmd_get 3",
         "get_hits 1",
         "get_misses 2",

@@ -26,6 +26,27 @@ fn a_new_limit_on_values_holds_at_once() {
     new.ask(&large, "+OK\r\n");
 }
 
+/// A limit on the idle time holds for the connections that are idle already, of any worker.
+#[test]
+fn a_new_idle_time_holds_at_once() {
+    let config = Config {
+        threads: 2,
+        ..with_redis()
+    };
+    let server = Running::over(config, Arc::new(Model::new()));
+    let mut idle: Vec<_> = (0..8).map(|_| server.connect_redis()).collect();
+    for client in &mut idle {
+        client.ask("ping\r\n", "+PONG\r\n");
+    }
+    let mut other = server.connect_redis();
+    // The later limit counts, from when the connection became idle.
+    for limit in [1000, 1] {
+        other.ask(&format!("config set timeout {limit}\r\n"), "+OK\r\n");
+    }
+    idle.iter_mut().for_each(Client::expect_end);
+    server.stop();
+}
+
 /// memcached's limit is the configuration's, for all ways to make a value.
 #[test]
 fn values_have_a_largest_size() {

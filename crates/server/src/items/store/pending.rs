@@ -75,11 +75,16 @@ impl Pending {
     }
 
     /// Carries out an edit whose record becomes durable before anything that is answered after it, also where other
-    /// writes are eventual.
+    /// writes are eventual; or keeps it back.
     pub fn write_durably(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
-        if self.is_on() {
-            return self.overlay().edit(&self.map, key, edit);
+        match self.is_on() {
+            true => self.overlay().edit(&self.map, key, edit),
+            false => self.write_at_once(key, edit),
         }
+    }
+
+    /// As [`write_durably`](Pending::write_durably), but keeps nothing back.
+    pub fn write_at_once(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         self.durable.edit(key, edit).map_err(|error| match error {
             wollemi::Error::Index(error) => error,
             error => Error::Refused(error.into()),

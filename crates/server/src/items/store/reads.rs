@@ -17,14 +17,29 @@ impl Store {
         now: u64,
         show: impl FnOnce(&Item<'_>) -> T,
     ) -> Result<Option<T>, Failure> {
-        self.items.read(key, |value| {
+        let mut flushed = false;
+        let shown = self.items.read(key, |value| {
             let Some(value) = value else { return Ok(None) };
             let item = Item::read(value).ok_or(Failure::Foreign)?;
-            Ok((!self.is_dead(&item.header, now)).then(|| {
-                self.usage.note(key);
-                show(&item)
-            }))
-        })?
+            if self.is_dead(&item.header, now) {
+                flushed = self.is_flushed(&item.header);
+                return Ok(None);
+            }
+            self.usage.note(key);
+            Ok(Some(show(&item)))
+        })?;
+        if flushed {
+            self.see_flush()?;
+        }
+        shown
+    }
+
+    /// Called by what tells that an item is absent since it is flushed: the record is read through the index, so that
+    /// the answer waits until the flush is durable, or fails where it cannot become so. (A read of the item itself
+    /// waits for the item's own writes, of which the flush is none.) The caller holds no lock of the overlay.
+    #[cold]
+    pub(super) fn see_flush(&self) -> Result<(), Failure> {
+        Ok(self.items.read(record::KEY, |_| ())?)
     }
 
     /// Reads items, in no transaction: `found[i]` is filled for each key that is there. Dead items' keys go to `dead`.
@@ -43,10 +58,12 @@ impl Store {
                 .index()
                 .multi_get(keys, guard, &mut |i, value| found[i] = value)?;
         }
+        let mut flushed = false;
         for (i, slot) in found.iter_mut().enumerate() {
             if let Some(value) = slot {
                 let item = Item::read(value).ok_or(Failure::Foreign)?;
                 if self.is_dead(&item.header, now) {
+                    flushed |= self.is_flushed(&item.header);
                     *slot = None;
                     dead.push(i);
                 } else {
@@ -54,7 +71,10 @@ impl Store {
                 }
             }
         }
-        Ok(())
+        match flushed {
+            true => self.see_flush(),
+            false => Ok(()),
+        }
     }
 
     /// Prefetches what edits of these keys will look at, as [`Index::prefetch`] does.

@@ -56,10 +56,9 @@ impl Store {
         self.count.restart(|| {
             let flushed = self.next.load(Ordering::SeqCst);
             let changed = Record {
-                // A transaction that was not committed may have given uniques that it had reserved.
-                reserved: record.reserved.max(flushed),
                 flushed,
                 flush_at: 0,
+                ..**record
             };
             self.write_record(record, changed)
         })
@@ -87,10 +86,22 @@ impl Store {
         if self.next.load(Ordering::SeqCst) + LOW <= record.reserved {
             return Ok(()); // Another thread was faster.
         }
-        let changed = Record {
-            reserved: record.reserved.saturating_add(BLOCK),
-            ..**record
+        let reserved = record.reserved.saturating_add(BLOCK);
+        let changed = Record { reserved, ..**record };
+        if !self.in_transaction() {
+            return self.write_record(record, changed);
+        }
+        // A reservation is no part of the transaction: it stands whether or not that is committed, and is durable
+        // before the transaction's answers are given, also where commits are eventual. A flush is a part.
+        let at_rest = {
+            let guard = heap::pin();
+            let value = self.items.index().get(record::KEY, &guard)?;
+            Record::read(value.as_deref().unwrap_or_default())
+                .map_err(|error| index::Error::Refused(error.into()))?
         };
+        let stored = Record { reserved, ..at_rest };
+        self.items
+            .write_at_once(record::KEY, &mut Upsert(&stored.bytes()))?;
         self.write_record(record, changed)
     }
 

@@ -57,13 +57,19 @@ impl Store {
 
     /// Whether the key is as it was seen. No edit runs meanwhile.
     pub fn is_as_seen(&self, key: &[u8], seen: Seen, now: u64) -> Result<bool, Failure> {
-        self.items.read(key, |value| {
+        let mut flushed = false;
+        let same = self.items.read(key, |value| {
             let Some(value) = value else {
                 return Ok(seen.item.is_none() && self.removed.largest(key) < seen.at);
             };
             let Item { header, .. } = Item::read(value).ok_or(Failure::Foreign)?;
+            flushed = self.is_flushed(&header);
             Ok(seen.item == Some(header.unique) && !self.is_dead(&header, now))
-        })?
+        })?;
+        if flushed {
+            self.see_flush()?;
+        }
+        same
     }
 }
 

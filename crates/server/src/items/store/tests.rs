@@ -119,6 +119,51 @@ fn uniques_are_reserved_before_they_are_given() {
     assert!(open(&index, NOW).next.load(Ordering::SeqCst) > near_end + BLOCK);
 }
 
+/// A transaction that uses up a block reserves the next one at once, beside a flush that it keeps back; and whether or
+/// not it is committed, no unique is given twice.
+#[test]
+fn transactions_reserve_uniques_at_once() {
+    for committed in [false, true] {
+        let index = Model::new();
+        let store = open(&index, NOW);
+        let at_rest = || {
+            let value = index
+                .get(record::KEY, &heap::pin())
+                .expect("no failure")
+                .map(|value| value.to_vec());
+            Record::read(&value.expect("the record")).expect("a record")
+        };
+        let near_end = store.reserved.load(Ordering::SeqCst) - LOW - 2;
+        store.next.store(near_end, Ordering::SeqCst);
+        let before = store.begin();
+        store.flush(None).expect("no failure");
+        let change = || {
+            let unique = store.change(b"key", NOW, &mut Vec::new(), |_, unique, put| {
+                Header {
+                    unique,
+                    ..Header::default()
+                }
+                .begin(put);
+                Decision::Put(unique)
+            });
+            unique.expect("no failure")
+        };
+        for i in 0..5 {
+            assert_eq!(change(), near_end + i);
+            assert!(near_end + i + LOW / 2 < at_rest().reserved);
+            assert_eq!(at_rest().flushed, 0);
+        }
+        store.end(before, committed);
+        assert_eq!(
+            store.flushed.load(Ordering::SeqCst),
+            if committed { near_end } else { 0 }
+        );
+        let last = change();
+        assert!(last < at_rest().reserved);
+        assert!(open(&index, NOW).next.load(Ordering::SeqCst) > last);
+    }
+}
+
 /// A flush drops what was there before it and nothing that comes later, and a crash does not bring anything back.
 #[test]
 fn flushed_items_stay_flushed() {

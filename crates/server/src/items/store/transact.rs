@@ -25,11 +25,21 @@ impl Store {
         self.items.is_on()
     }
 
-    /// Ends the transaction. If it was not committed, all is as it was `before`.
+    /// Ends the transaction. If it was not committed, all is as it was `before`; but uniques that it has given are not
+    /// given again.
     pub fn end(&self, before: Before, committed: bool) {
         self.items.keep_back(false);
         if !committed {
-            self.adopt(&mut self.lock(), before.record);
+            let mut record = self.lock();
+            let reserved = record.reserved;
+            self.adopt(
+                &mut record,
+                Record {
+                    reserved,
+                    ..before.record
+                },
+            );
+            drop(record);
             self.count.restore(before.count);
         }
     }

@@ -35,6 +35,42 @@ impl AsyncWrite for Deaf {
     }
 }
 
+/// A client that has sent this, behind which its end fails, or it is silent. What is sent to it is taken, and never
+/// flushed.
+struct Sent {
+    bytes: &'static [u8],
+    fails: bool,
+}
+
+impl AsyncRead for Sent {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        space: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match std::mem::take(&mut self.bytes) {
+            [] if !self.fails => Poll::Pending,
+            [] => Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+            sent => {
+                space.put_slice(sent);
+                Poll::Ready(Ok(()))
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Sent {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(bytes.len()))
+    }
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+}
+
 fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -58,7 +94,7 @@ struct Served {
     open: Rc<Open>,
     /// The client's end.
     socket: DuplexStream,
-    serving: Option<Pin<Box<dyn Future<Output = io::Result<()>>>>>,
+    serving: Option<Serving>,
     /// How often the client has counted.
     counted: usize,
 }
@@ -73,12 +109,7 @@ struct Crowd {
 impl Crowd {
     /// Connections that are waiting for their clients; `space` bytes of answers fit between the two.
     fn new(space: usize) -> Crowd {
-        let one = Config {
-            threads: 1,
-            ..Config::default()
-        };
-        let shared = Shared::open(one, &Db::anonymous().expect("memory"), &DIALECTS).expect("it is empty");
-        let worker = Rc::new(Worker::new(Arc::new(shared), 0));
+        let worker = worker();
         let shutdown = Shutdown::new();
         let clients = (0..CLIENTS).map(|_| Served::new(&worker, &shutdown, space));
         let clients = clients.collect();
@@ -127,22 +158,45 @@ fn count(client: usize) -> String {
     format!("*2\r\n$4\r\nINCR\r\n$1\r\n{client}\r\n")
 }
 
+/// A connection to be polled.
+type Serving = Pin<Box<dyn Future<Output = io::Result<()>>>>;
+
+/// Serves a client of Redis's protocol.
+fn served(
+    worker: &Rc<Worker>,
+    shutdown: &Shutdown,
+    mut stream: impl Stream + 'static,
+) -> (Rc<Open>, Serving) {
+    let names = ("a client".to_owned(), "a server".to_owned());
+    let clients = &worker.net.clients;
+    let open = Clients::enter(clients, CLIENTS, &redis::DIALECT, names);
+    let open = Rc::new(open.expect("there is room"));
+    let (worker, stop, served) = (worker.clone(), shutdown.subscribe(), open.clone());
+    let serving = Box::pin(async move {
+        let client = &served.client;
+        let mut protocol = Session::begin(&worker, client.clone());
+        serve(&mut stream, &mut protocol, client, &worker, stop).await
+    });
+    (open, serving)
+}
+
+fn worker() -> Rc<Worker> {
+    let one = Config {
+        threads: 1,
+        ..Config::default()
+    };
+    let shared = Shared::open(one, &Db::anonymous().expect("memory"), &DIALECTS).expect("it is empty");
+    Rc::new(Worker::new(Arc::new(shared), 0))
+}
+
 impl Served {
     fn new(worker: &Rc<Worker>, shutdown: &Shutdown, space: usize) -> Served {
-        let names = ("a client".to_owned(), "a server".to_owned());
-        let clients = &worker.net.clients;
-        let open = Clients::enter(clients, CLIENTS, &redis::DIALECT, names);
-        let open = Rc::new(open.expect("there is room"));
-        let (socket, mut stream) = tokio::io::duplex(space);
-        let (worker, stop, served) = (worker.clone(), shutdown.subscribe(), open.clone());
+        let (socket, stream) = tokio::io::duplex(space);
+        let (open, serving) = served(worker, shutdown, stream);
         Served {
             open,
             socket,
-            serving: Some(Box::pin(async move {
-                let client = &served.client;
-                let mut protocol = Session::begin(&worker, client.clone());
-                serve(&mut stream, &mut protocol, client, &worker, stop).await
-            })),
+            serving: Some(serving),
             counted: 0,
         }
     }
@@ -290,4 +344,67 @@ fn who_is_killed_without_listening_has_what_was_sent() {
     let received = String::from_utf8(client.received()).expect("text");
     let answers: String = (1..=sent).map(|number| format!(":{number}\r\n")).collect();
     assert_eq!(received, answers[..commands.len()]);
+}
+
+/// What came whole before a connection failed is carried out, also where both are found by one read.
+#[test]
+fn what_came_before_a_failure_is_carried_out() {
+    let runtime = runtime();
+    let _within = runtime.enter();
+    let (worker, shutdown) = (worker(), Shutdown::new());
+    let client = Sent {
+        bytes: b"SET a 1\r\nSET b",
+        fails: true,
+    };
+    let (_open, mut serving) = served(&worker, &shutdown, client);
+    let _ = serving.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    let read = |key: &[u8]| {
+        let read = worker
+            .shared
+            .databases
+            .first()
+            .read(key, now(), |item| item.data.to_vec());
+        read.expect("sound")
+    };
+    assert_eq!((read(b"a"), read(b"b")), (Some(b"1".to_vec()), None));
+}
+
+/// A client that is killed while its answers wait in what encrypts them has its end.
+#[test]
+fn who_is_killed_before_the_flush_has_its_end() {
+    let runtime = runtime();
+    let _within = runtime.enter();
+    let (worker, shutdown) = (worker(), Shutdown::new());
+    let client = Sent {
+        bytes: b"PING\r\n",
+        fails: false,
+    };
+    let (open, mut serving) = served(&worker, &shutdown, client);
+    let context = &mut Context::from_waker(Waker::noop());
+    assert!(serving.as_mut().poll(context).is_pending());
+    open.client.kill();
+    assert!(serving.as_mut().poll(context).is_ready());
+}
+
+/// The memory of a long request is given back also where the beginning of the next one has come; what has come of a
+/// long one is kept.
+#[test]
+fn the_memory_of_long_requests_is_given_back() {
+    const LONG: usize = 1 << 20;
+    for (unread, want) in [(0, 1), (10, 11), (10, LONG), (KEPT / 2, 1)] {
+        let mut input = Input {
+            bytes: vec![b'x'; LONG],
+            begin: LONG - unread,
+        };
+        input.make_space(want, 2 * LONG);
+        assert_eq!(input.unread().len(), unread);
+        assert!(input.bytes.capacity() <= KEPT, "{unread} bytes of {want}");
+    }
+    let mut input = Input {
+        bytes: vec![b'x'; LONG],
+        begin: 1,
+    };
+    input.make_space(LONG, 2 * LONG);
+    assert_eq!(input.unread().len(), LONG - 1);
+    assert!(input.bytes.capacity() >= LONG);
 }

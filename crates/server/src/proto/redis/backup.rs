@@ -29,7 +29,7 @@ fn begin(context: &Context<'_>) -> Result<Saving, Wrong> {
         .shared()
         .backups
         .begin(!context.state.executing)
-        .map_err(|why| Wrong(format!("ERR {why}")))
+        .map_err(|why| Wrong::from(format!("ERR {why}")))
 }
 
 pub fn lastsave(context: &mut Context<'_>, _: Args<'_>) -> Done {

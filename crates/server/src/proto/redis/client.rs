@@ -92,8 +92,11 @@ pub fn hello(context: &mut Context<'_>, args: Args<'_>) -> Done {
                 i += 2;
             }
             _ => {
-                let other = String::from_utf8_lossy(args.get(i));
-                return Err(Wrong(format!("ERR Syntax error in HELLO option '{other}'")));
+                return Err(Wrong::with(
+                    "ERR Syntax error in HELLO option '",
+                    args.get(i),
+                    "'",
+                ));
             }
         }
     }
@@ -161,10 +164,7 @@ pub fn client(context: &mut Context<'_>, args: Args<'_>) -> Done {
             let lib_name = match args.get(2).to_ascii_lowercase().as_slice() {
                 b"lib-name" => true,
                 b"lib-ver" => false,
-                other => {
-                    let other = String::from_utf8_lossy(other);
-                    return Err(Wrong(format!("ERR Unrecognized option '{other}'")));
-                }
+                other => return Err(Wrong::with("ERR Unrecognized option '", other, "'")),
             };
             context.client.know(|known| match lib_name {
                 true => known.lib_name = value,
@@ -191,10 +191,8 @@ pub fn client(context: &mut Context<'_>, args: Args<'_>) -> Done {
 }
 
 fn info_error(option: &[u8]) -> Wrong {
-    let option = String::from_utf8_lossy(option);
-    Wrong(format!(
-        "ERR {option} cannot contain spaces, newlines or special characters."
-    ))
+    let behind = " cannot contain spaces, newlines or special characters.";
+    Wrong::with("ERR ", option, behind)
 }
 
 fn list(context: &mut Context<'_>, args: Args<'_>) -> Done {
@@ -227,10 +225,7 @@ fn is_normal(kind: &[u8]) -> Result<bool, Wrong> {
     match kind.to_ascii_lowercase().as_slice() {
         b"normal" => Ok(true),
         b"master" | b"slave" | b"replica" | b"pubsub" => Ok(false),
-        _ => {
-            let kind = String::from_utf8_lossy(kind);
-            Err(Wrong(format!("ERR Unknown client type '{kind}'")))
-        }
+        _ => Err(Wrong::with("ERR Unknown client type '", kind, "'")),
     }
 }
 
@@ -310,8 +305,7 @@ fn kill(context: &mut Context<'_>, args: Args<'_>) -> Done {
                 // A user who is no longer in the file of passwords may still be connected.
                 let is_user = |client: &Arc<Client>| client.known().user() == value;
                 if !context.shared().passwords.has(value) && !redis_clients(context).iter().any(is_user) {
-                    let user = String::from_utf8_lossy(value);
-                    return Err(Wrong(format!("ERR No such user '{user}'")));
+                    return Err(Wrong::with("ERR No such user '", value, "'"));
                 }
                 doomed.retain(is_user);
             }

@@ -17,10 +17,9 @@ const NUMBER: u64 = 48;
 
 /// The error for a subcommand that does not exist.
 pub fn no_subcommand(command: &str, args: Args<'_>) -> Wrong {
-    let word = String::from_utf8_lossy(args.get(1));
-    let word: String = word.chars().take(128).collect();
-    let command = command.to_ascii_uppercase();
-    Wrong(format!("ERR unknown subcommand '{word}'. Try {command} HELP."))
+    let word = args.get(1);
+    let behind = format!("'. Try {} HELP.", command.to_ascii_uppercase());
+    Wrong::with("ERR unknown subcommand '", &word[..word.len().min(128)], &behind)
 }
 
 /// The number of a command, or of the subcommand that it is: these come behind all commands.
@@ -35,7 +34,7 @@ fn number_of(command: &Command, args: Args<'_>) -> Result<usize, Wrong> {
         true => Ok(number),
         false => {
             let name = command.name;
-            Err(Wrong(format!(
+            Err(Wrong::from(format!(
                 "ERR wrong number of arguments for '{name}|{word}' command"
             )))
         }
@@ -209,7 +208,7 @@ fn check(context: &Context<'_>, args: Args<'_>) -> Result<(&'static Command, usi
     let command = find(args.get(0)).ok_or_else(|| unknown(args))?;
     if !takes(command.arity, args.len()) {
         let name = command.name;
-        return Err(Wrong(format!(
+        return Err(Wrong::from(format!(
             "ERR wrong number of arguments for '{name}' command"
         )));
     }
@@ -228,21 +227,18 @@ fn check(context: &Context<'_>, args: Args<'_>) -> Result<(&'static Command, usi
 }
 
 fn unknown(args: Args<'_>) -> Wrong {
-    let shown = |word: &[u8], max: usize| {
-        let word = word.split(|&byte| byte == 0).next().unwrap_or_default();
-        String::from_utf8_lossy(&word[..word.len().min(max)]).into_owned()
-    };
-    let mut words = String::new();
+    const MAX: usize = 128;
+    let shown = |word: &'_ [u8], max: usize| context::as_text(&word[..word.len().min(max)]).to_vec();
+    let mut words = Vec::new();
     for arg in args.from(1) {
-        if words.len() >= 128 {
+        if words.len() >= MAX {
             break;
         }
-        words += &format!("'{}' ", shown(arg, 128 - words.len()));
+        words.extend([b"'", &shown(arg, MAX - words.len())[..], b"' "].concat());
     }
-    let name = shown(args.get(0), 128);
-    Wrong(format!(
-        "ERR unknown command '{name}', with args beginning with: {words}"
-    ))
+    let name = shown(args.get(0), MAX);
+    let (before, amid): (&[u8], &[u8]) = (b"ERR unknown command '", b"', with args beginning with: ");
+    Wrong([before, &name, amid, &words].concat())
 }
 
 /// Refuses a command, for which there is no room, say.
@@ -250,9 +246,9 @@ fn refuse(context: &mut Context<'_>, command: &Command, Wrong(text): Wrong) {
     if command.name == "exec" {
         context.state.queue = None;
         context.state.watched.clear();
-        let text = text.strip_prefix("ERR ").unwrap_or(&text);
-        let text = format!("EXECABORT Transaction discarded because of: {text}");
-        context.reply.error(&text);
+        let text = text.strip_prefix(b"ERR ").unwrap_or(&text);
+        let before: &[u8] = b"EXECABORT Transaction discarded because of: ";
+        context.reply.error([before, text].concat());
     } else {
         context.reply.error(&text);
     }

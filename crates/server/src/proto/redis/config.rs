@@ -142,10 +142,8 @@ fn bytes(text: &[u8]) -> Option<u64> {
 }
 
 fn refused(name: &[u8], why: &str) -> Wrong {
-    let name = String::from_utf8_lossy(name);
-    Wrong(format!(
-        "ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"
-    ))
+    let before = "ERR CONFIG SET failed (possibly related to argument '";
+    Wrong::with(before, name, &format!("') - {why}"))
 }
 
 /// The parameters that can be changed.
@@ -169,10 +167,8 @@ fn changeable(context: &Context<'_>, name: &[u8]) -> Result<&'static str, Wrong>
     if parameters(context).iter().any(|(known, _)| is(known)) {
         return Err(refused(name, "can't set immutable config"));
     }
-    let shown = String::from_utf8_lossy(name);
-    Err(Wrong(format!(
-        "ERR Unknown option or number of arguments for CONFIG SET - '{shown}'"
-    )))
+    let before = "ERR Unknown option or number of arguments for CONFIG SET - '";
+    Err(Wrong::with(before, name, "'"))
 }
 
 /// Checks a value for the parameter `known`, which the client has called `name`, and applies it.
@@ -225,7 +221,7 @@ fn set(context: &Context<'_>, known: &str, name: &[u8], value: &[u8], apply: boo
         "timeout" => {
             let idle = within(0..=i64::from(i32::MAX))?;
             let idle = (idle > 0).then(|| Duration::from_secs(idle.unsigned_abs()));
-            Box::new(move |shared| shared.net.limits.set_idle(idle))
+            Box::new(move |shared| shared.net.set_idle(idle))
         }
         "proto-max-bulk-len" => {
             let bounds = 1 << 20..=crate::ops::config::LARGEST_VALUE as u64;

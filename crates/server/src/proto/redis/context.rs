@@ -1,7 +1,7 @@
 //! A command's context: its connection's state, the database, the reply.
 
 use super::reply::Reply;
-use super::transaction::{Queue, Watched};
+use super::transaction::{Queue, Watches};
 use super::walk::Walk;
 use crate::counters::Counter;
 use crate::items::item::{Header, Item};
@@ -23,7 +23,7 @@ pub struct State {
     /// Whether the client has said who it is, where it must.
     pub known: bool,
     pub queue: Option<Queue>,
-    pub watched: Vec<Watched>,
+    pub watched: Watches,
     pub closing: bool,
     /// Whether an `EXEC` is being carried out.
     pub executing: bool,
@@ -48,16 +48,34 @@ pub struct Context<'c> {
     pub now: u64,
 }
 
-/// Why a command was refused: the error's text.
+/// Why a command was refused: the error's text, in which the client's words are as it has sent them.
 #[derive(Debug)]
-pub struct Wrong(pub String);
+pub struct Wrong(pub Vec<u8>);
+
+impl Wrong {
+    /// With a word of the client's, which for Redis ends before a zero byte, in its midst.
+    pub fn with(before: &str, word: &[u8], behind: &str) -> Wrong {
+        Wrong([before.as_bytes(), as_text(word), behind.as_bytes()].concat())
+    }
+}
+
+/// The part of a word that Redis shows: it ends before a zero byte.
+pub fn as_text(word: &[u8]) -> &[u8] {
+    word.split(|&byte| byte == 0).next().unwrap_or_default()
+}
+
+impl From<String> for Wrong {
+    fn from(text: String) -> Wrong {
+        Wrong(text.into_bytes())
+    }
+}
 
 /// What follows a command whose reply has been written.
 pub type Done = Result<(), Wrong>;
 
 impl From<&str> for Wrong {
     fn from(text: &str) -> Wrong {
-        Wrong(text.to_owned())
+        Wrong(text.as_bytes().to_vec())
     }
 }
 
@@ -69,9 +87,9 @@ impl From<Failure> for Wrong {
         }
         match failure {
             Failure::Index(index::Error::Refused(_) | index::Error::NotDurable(_)) => {
-                Wrong(misconf(&failure.to_string()))
+                Wrong::from(misconf(&failure.to_string()))
             }
-            _ => Wrong(format!("ERR {failure}")),
+            _ => Wrong::from(format!("ERR {failure}")),
         }
     }
 }
@@ -84,7 +102,7 @@ impl From<index::Error> for Wrong {
 
 impl From<crate::Error> for Wrong {
     fn from(error: crate::Error) -> Wrong {
-        Wrong(format!("ERR {error}"))
+        Wrong::from(format!("ERR {error}"))
     }
 }
 

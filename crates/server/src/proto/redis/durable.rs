@@ -26,7 +26,8 @@ pub fn waitaof(context: &mut Context<'_>, args: Args<'_>) -> Done {
         return Err("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.".into());
     }
     if local > 0 {
-        db.sync().map_err(|error| Wrong(misconf(&error.to_string())))?;
+        db.sync()
+            .map_err(|error| Wrong::from(misconf(&error.to_string())))?;
     }
     // With numlocal 0 the reply tells what is so now.
     let is_durable = local > 0 || (kept && db.log_stats().is_none_or(|log| log.durable >= log.appended));
@@ -50,7 +51,7 @@ pub fn bgrewriteaof(context: &mut Context<'_>, _: Args<'_>) -> Done {
     }
     if !db.ask_for_checkpoint() {
         let level = db.level();
-        return Err(Wrong(format!(
+        return Err(Wrong::from(format!(
             "ERR a pool of level {level} has no log to rewrite"
         )));
     }

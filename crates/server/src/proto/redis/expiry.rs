@@ -27,7 +27,7 @@ fn at(unit: &[u8], time: i64, now: u64) -> Option<i64> {
 }
 
 fn invalid(command: &str) -> Wrong {
-    Wrong(format!("ERR invalid expire time in '{command}' command"))
+    Wrong::from(format!("ERR invalid expire time in '{command}' command"))
 }
 
 pub fn expire(context: &mut Context<'_>, args: Args<'_>) -> Done {
@@ -64,10 +64,7 @@ impl When {
                 b"XX" => when.some = true,
                 b"GT" => when.later = true,
                 b"LT" => when.earlier = true,
-                _ => {
-                    let word = String::from_utf8_lossy(word);
-                    return Err(Wrong(format!("ERR Unsupported option {word}")));
-                }
+                _ => return Err(Wrong::with("ERR Unsupported option ", word, "")),
             }
         }
         if when.none && (when.some || when.later || when.earlier) {

@@ -1,4 +1,5 @@
-//! Inline commands: words that blanks part, with quotes as Redis reads them.
+//! Inline commands: words that blanks part, with quotes as Redis reads them. Vertical tabs and form feeds are blanks
+//! before a word and behind a quote, and part of a word that has begun.
 
 use std::ops::Range;
 
@@ -22,7 +23,7 @@ pub fn split(line: &[u8], words: &mut Vec<u8>, ranges: &mut Vec<Range<usize>>) -
                     rest = single(behind, words)?;
                     break;
                 }
-                [byte, ..] if is_blank(byte) => break,
+                [b' ' | b'\n' | b'\r' | b'\t', ..] => break,
                 [byte, ref behind @ ..] => {
                     words.push(byte);
                     rest = behind;

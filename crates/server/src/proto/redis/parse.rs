@@ -42,7 +42,7 @@ pub enum Step {
     /// A command that took this many of the first bytes; its arguments are [`Parser::args`].
     Command(usize),
     /// Nothing behind this can be understood; the answer.
-    Wrong(String),
+    Wrong(Vec<u8>),
 }
 
 /// The parser of one connection: what it must remember between two calls.
@@ -240,8 +240,8 @@ impl Parser {
             None => {
                 let line = self.line(input, "too big bulk count string")?;
                 let Some(length) = line.strip_prefix(b"$") else {
-                    let got = line.first().copied().unwrap_or(b'\r') as char;
-                    return Err(wrong(&format!("expected '$', got '{got}'")));
+                    let got = line.first().copied().unwrap_or(b'\r');
+                    return Err(wrong([b"expected '$', got '", &[got][..], b"'"].concat()));
                 };
                 number::strict(length).and_then(|length| usize::try_from(length).ok())
             }
@@ -330,8 +330,8 @@ fn end_of_line(end: u8, bytes: &[u8], from: usize) -> Result<usize, usize> {
     }
 }
 
-fn wrong(what: &str) -> Step {
-    Step::Wrong(format!("ERR Protocol error: {what}"))
+fn wrong(what: impl AsRef<[u8]>) -> Step {
+    Step::Wrong([b"ERR Protocol error: ", what.as_ref()].concat())
 }
 
 #[cfg(test)]

@@ -21,9 +21,10 @@ impl Reply<'_> {
     }
 
     /// An error: its code, a blank, and what is wrong.
-    pub fn error(&mut self, text: &str) {
-        let text = text.replace(['\r', '\n'], " ");
-        self.line(b'-', text.as_bytes());
+    pub fn error(&mut self, text: impl AsRef<[u8]>) {
+        let without_ends = |&byte: &u8| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte };
+        let text: Vec<u8> = text.as_ref().iter().map(without_ends).collect();
+        self.line(b'-', &text);
     }
 
     /// A number.
@@ -99,5 +100,24 @@ impl Reply<'_> {
         self.out.push(kind);
         number::write_signed(self.out, number);
         self.out.extend_from_slice(b"\r\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::context::Wrong;
+    use super::*;
+
+    /// An error has the client's bytes as they came, up to a zero byte, without line ends.
+    #[test]
+    fn errors_show_the_clients_bytes() {
+        let mut out = Vec::new();
+        let Wrong(text) = Wrong::with("ERR '", b"a\xff\r\n\xc3\0b", "'");
+        Reply {
+            out: &mut out,
+            resp3: false,
+        }
+        .error(&text);
+        assert_eq!(out, b"-ERR 'a\xff  \xc3'\r\n");
     }
 }

@@ -182,7 +182,7 @@ pub fn msetnx(context: &mut Context<'_>, args: Args<'_>) -> Done {
 
 fn set_all(context: &Context<'_>, args: Args<'_>, command: &str) -> Done {
     if args.len().is_multiple_of(2) {
-        return Err(Wrong(format!(
+        return Err(Wrong::from(format!(
             "ERR wrong number of arguments for '{command}' command"
         )));
     }

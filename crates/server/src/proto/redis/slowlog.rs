@@ -38,10 +38,8 @@ pub fn slowlog(context: &mut Context<'_>, args: Args<'_>) -> Done {
             context.reply.ok();
         }
         (b"get", _) => {
-            let word = String::from_utf8_lossy(args.get(1));
-            return Err(Wrong(format!(
-                "ERR unknown subcommand or wrong number of arguments for '{word}'. Try SLOWLOG HELP."
-            )));
+            let before = "ERR unknown subcommand or wrong number of arguments for '";
+            return Err(Wrong::with(before, args.get(1), "'. Try SLOWLOG HELP."));
         }
         (b"help", 2) => help(context, "slowlog")?,
         _ => return Err(no_subcommand("slowlog", args)),

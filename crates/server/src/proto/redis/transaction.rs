@@ -14,7 +14,7 @@ use super::table::Command;
 use crate::freed;
 use crate::items::store::{Seen, Store};
 use crate::net::clients::Client;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Maximum number of bytes that wait between `MULTI` and `EXEC`.
@@ -75,11 +75,44 @@ impl Drop for Queue {
     }
 }
 
-/// A watched key, as it was.
-pub struct Watched {
-    store: Arc<Store>,
-    key: Vec<u8>,
-    seen: Seen,
+/// The keys that a connection watches, as they were.
+#[derive(Default)]
+pub struct Watches {
+    /// By the database that they are in.
+    stores: Vec<(Arc<Store>, HashMap<Vec<u8>, Seen>)>,
+    count: usize,
+    /// Of all keys.
+    bytes: usize,
+}
+
+impl Watches {
+    /// No key is watched any longer.
+    pub fn clear(&mut self) {
+        freed::note(self.bytes);
+        *self = Watches::default();
+    }
+
+    fn has(&self, store: &Arc<Store>, key: &[u8]) -> bool {
+        let mut stores = self.stores.iter();
+        stores.any(|(its, keys)| Arc::ptr_eq(its, store) && keys.contains_key(key))
+    }
+
+    /// Whether one more key may be watched.
+    fn takes(&self, key: &[u8]) -> bool {
+        self.count < MAX_WATCHED && self.bytes + key.len() <= MAX_WATCHED_BYTES
+    }
+
+    /// Watches a key that is not watched yet.
+    fn add(&mut self, store: &Arc<Store>, key: &[u8], seen: Seen) {
+        let place = self.stores.iter().position(|(its, _)| Arc::ptr_eq(its, store));
+        let place = place.unwrap_or_else(|| {
+            self.stores.push((store.clone(), HashMap::new()));
+            self.stores.len() - 1
+        });
+        self.stores[place].1.insert(key.to_vec(), seen);
+        self.count += 1;
+        self.bytes += key.len();
+    }
 }
 
 pub fn multi(context: &mut Context<'_>, _: Args<'_>) -> Done {
@@ -108,26 +141,16 @@ pub fn watch(context: &mut Context<'_>, args: Args<'_>) -> Done {
         return Err("ERR WATCH inside MULTI is not allowed".into());
     }
     let store = context.state.store.clone();
-    let old = context.state.watched.iter();
-    let mut bytes: usize = old.clone().map(|old| old.key.len()).sum();
-    let here = old.filter(|old| Arc::ptr_eq(&old.store, &store));
-    let mut known: HashSet<Vec<u8>> = here.map(|old| old.key.clone()).collect();
     for key in args.from(1) {
+        let watched = &mut context.state.watched;
         // The first look at a key counts, and an invalid key is always absent.
-        if known.contains(key) || !is_name(key) {
+        if watched.has(&store, key) || !is_name(key) {
             continue;
         }
-        bytes += key.len();
-        if context.state.watched.len() >= MAX_WATCHED || bytes > MAX_WATCHED_BYTES {
+        if !watched.takes(key) {
             return Err("ERR too many keys are watched".into());
         }
-        known.insert(key.to_vec());
-        let seen = store.see(key, context.now)?;
-        context.state.watched.push(Watched {
-            store: store.clone(),
-            key: key.to_vec(),
-            seen,
-        });
+        watched.add(&store, key, store.see(key, context.now)?);
     }
     context.reply.ok();
     Ok(())
@@ -179,10 +202,43 @@ pub fn exec(context: &mut Context<'_>, _: Args<'_>) -> Done {
 
 /// Whether a watched key is not as it was.
 fn changed(context: &Context<'_>) -> Result<bool, Wrong> {
-    for Watched { store, key, seen } in &context.state.watched {
-        if !store.is_as_seen(key, *seen, context.now)? {
-            return Ok(true);
+    for (store, keys) in &context.state.watched.stores {
+        for (key, seen) in keys {
+            if !store.is_as_seen(key, *seen, context.now)? {
+                return Ok(true);
+            }
         }
     }
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::items::store::tests::{NOW, open};
+    use index::model::Model;
+
+    /// Each key counts once in each database, until none is watched.
+    #[test]
+    fn watched_keys_are_counted() {
+        let stores = [0, 1].map(|_| Arc::new(open(&Model::new(), NOW)));
+        let mut watches = Watches::default();
+        for _ in 0..2 {
+            for (i, store) in stores.iter().enumerate() {
+                for key in [&b"a"[..], b"long"] {
+                    assert!(!watches.has(store, key));
+                    let seen = store.see(key, NOW).expect("the model does not fail");
+                    watches.add(store, key, seen);
+                    assert!(watches.has(store, key));
+                }
+                assert_eq!((watches.count, watches.bytes), (2 * (i + 1), 5 * (i + 1)));
+            }
+            watches.clear();
+            assert_eq!((watches.count, watches.bytes), (0, 0));
+        }
+        watches.bytes = MAX_WATCHED_BYTES - 4;
+        assert!(watches.takes(b"long") && !watches.takes(b"longer"));
+        (watches.bytes, watches.count) = (0, MAX_WATCHED);
+        assert!(!watches.takes(b"a"));
+    }
 }

@@ -94,10 +94,10 @@ impl Session {
         } else {
             miss(key, flags, out);
         }
-        if flags.lifetime.is_some() {
-            self.count_touch(found);
-        } else {
-            self.worker.count_get(found);
+        // As in memcached, what was not there to be touched is a miss of a look.
+        match found && flags.lifetime.is_some() {
+            true => self.count_touch(true),
+            false => self.worker.count_get(found),
         }
         Ok(())
     }

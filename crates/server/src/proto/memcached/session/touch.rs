@@ -25,20 +25,16 @@ impl Session {
             .map_err(Failure::from)
             .and_then(|()| self.touch(key, lifetime, now, scratch));
         drop(shared);
-        self.add(Counter::Gets, 1);
+        // As in memcached, it counts as a touch alone.
         match touched {
             Ok(Outcome::Done) => {
-                self.add(Counter::GetHits, 1);
                 // What was put is still in the scratch space.
                 if let Some(item) = Item::read(scratch) {
                     show(key, &item, unique, out);
                 }
                 Ok(())
             }
-            Ok(_) => {
-                self.add(Counter::GetMisses, 1);
-                Ok(())
-            }
+            Ok(_) => Ok(()),
             Err(failure) => {
                 self.fail(&failure, false, out);
                 Err(())

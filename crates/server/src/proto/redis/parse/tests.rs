@@ -31,7 +31,7 @@ fn commands<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> (Vec<String>, usize) 
                     want = 1;
                 }
                 Step::Wrong(text) => {
-                    commands.push(text);
+                    commands.push(String::from_utf8_lossy(&text).into_owned());
                     return (commands, max);
                 }
             }
@@ -138,6 +138,10 @@ fn inline_commands_have_quotes() {
     assert_eq!(
         read("set k 'it\\'s'\n"),
         [format!("{:?}", [&b"set"[..], b"k", b"it's"])]
+    );
+    assert_eq!(
+        read("\x0bset \x0ck\x0bl\x0c\t'v'\x0b\r\n"),
+        [format!("{:?}", [&b"set"[..], b"k\x0bl\x0c", b"v"])]
     );
     assert_eq!(read("\r\n\r\n"), ["[]", "[]"]);
     for line in ["set k \"a\r\n", "set k \"a\"b\r\n", "set k 'a\r\n"] {
