@@ -18,6 +18,7 @@ import java.util.Map;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.LongSupplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
@@ -68,16 +69,22 @@ final class Pools {
         }
     }
 
-    /** Opens the pools that an earlier process has left, the oldest first; later calls find none. */
-    synchronized List<Pool> adopt(Settings settings, TableMetadataRef metadata, long truncatedAt) {
+    /**
+     * Opens the pools that an earlier process has left, the oldest first; later calls find none.
+     *
+     * @param truncation tells when the table was truncated last, in milliseconds since 1970. It is asked only if there are
+     *     such pools: it waits for a lock that Cassandra holds while a truncation waits for writes
+     */
+    synchronized List<Pool> adopt(Settings settings, TableMetadataRef metadata, LongSupplier truncation) {
         List<Pool> adopted = new ArrayList<>();
         if (searched) {
             return adopted;
         }
         searched = true;
         try {
-            for (long number : left()) {
-                last = number;
+            List<Long> left = left();
+            long truncatedAt = left.isEmpty() ? 0 : truncation.getAsLong();
+            for (long number : left) {
                 Pool pool = adopt(number, settings, metadata);
                 if (pool != null && pool.switchedOut() <= truncatedAt) {
                     pool.close();

@@ -79,7 +79,7 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
         this.settings = settings;
         this.folder = Pools.of(settings, metadata);
         List<Pool> left = new ArrayList<>(
-                folder.adopt(settings, metadata, SystemKeyspace.getTruncatedAt(metadata.get().id)));
+                folder.adopt(settings, metadata, () -> SystemKeyspace.getTruncatedAt(metadata.get().id)));
         for (Pool pool : left) {
             liveDataSize.addAndGet(pool.size());
             columnsCollector.update(pool.schema().columns());

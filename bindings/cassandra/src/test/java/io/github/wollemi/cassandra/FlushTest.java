@@ -4,9 +4,12 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.datastax.driver.core.PreparedStatement;
+import com.datastax.driver.core.Session;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -15,6 +18,9 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** Flushes, indexes and what is around them, on one node: each test has a table of its own. */
 class FlushTest {
+    /** In tenths of a second: who waits longer hangs. */
+    private static final int LONGEST_WAIT = 600;
+
     @TempDir
     static Path folder;
 
@@ -30,6 +36,31 @@ class FlushTest {
     @AfterAll
     static void stop() {
         node.close();
+    }
+
+    private static void waitForSstables(String table) throws InterruptedException {
+        for (int tenths = 0; node.run("sstables ks " + table).equals("0"); tenths++) {
+            assertTrue(tenths < LONGEST_WAIT, table + " is flushed");
+            TimeUnit.MILLISECONDS.sleep(100);
+        }
+    }
+
+    /** A truncation holds the lock of what is known of truncations, and waits for the writes that have begun. */
+    @Test
+    void aWriteThatBeginsAFlushDoesNotWaitForATruncation() throws InterruptedException {
+        Session session = node.session();
+        session.execute("CREATE TABLE ks.busy (k int PRIMARY KEY, v text) WITH memtable = 'wollemi_small'");
+        PreparedStatement insert = session.prepare("INSERT INTO ks.busy (k, v) VALUES (?, ?)");
+        String pad = "x".repeat(20_000);
+        node.run("hold");
+        try {
+            for (int k = 0; k < 100; k++) {
+                session.execute(insert.bind(k, pad));
+            }
+        } finally {
+            node.run("release");
+        }
+        waitForSstables("busy");
     }
 
     /** What was set aside is the operator's: its number is not used again, and no pool's end removes it. */
