@@ -28,6 +28,7 @@ import org.apache.cassandra.db.partitions.UnfilteredPartitionIterators;
 import org.apache.cassandra.db.rows.EncodingStats;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.apache.cassandra.db.rows.UnfilteredRowIterators;
+import org.apache.cassandra.index.SecondaryIndexManager;
 import org.apache.cassandra.index.transactions.UpdateTransaction;
 import org.apache.cassandra.io.sstable.SSTableReadsListener;
 import org.apache.cassandra.schema.IndexMetadata;
@@ -147,7 +148,20 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
         }
         sinceLook.set(0);
         if (pool.size() >= settings.flushSize() && !flushAsked.getAndSet(true)) {
+            askForFlush();
+        }
+    }
+
+    /**
+     * A table and its indexes are flushed together. An index that was flushed alone would have Cassandra discard what the
+     * commit log has of its table, of which it has the id.
+     */
+    private void askForFlush() {
+        if (!(owner instanceof ColumnFamilyStore store) || !SecondaryIndexManager.isIndexColumnFamilyStore(store)) {
             owner.signalFlushRequired(this, ColumnFamilyStore.FlushReason.MEMTABLE_LIMIT);
+        } else if (store.getCurrentMemtable() == this) {
+            ColumnFamilyStore table = SecondaryIndexManager.getParentCfs(store);
+            table.signalFlushRequired(table.getCurrentMemtable(), ColumnFamilyStore.FlushReason.MEMTABLE_LIMIT);
         }
     }
 

@@ -1,6 +1,7 @@
 package io.github.wollemi.cassandra;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -61,6 +62,24 @@ class FlushTest {
             node.run("release");
         }
         waitForSstables("busy");
+    }
+
+    /** Flushed alone, an index would have the table's part of the commit log discarded. */
+    @Test
+    void aLargeIndexIsFlushedWithItsTable() throws IOException, InterruptedException {
+        Session session = node.session();
+        session.execute("CREATE TABLE ks.indexed (k text PRIMARY KEY, v int) WITH memtable = 'wollemi_small'");
+        session.execute("CREATE INDEX ON ks.indexed (v)");
+        PreparedStatement update = session.prepare("UPDATE ks.indexed SET v = ? WHERE k = ?");
+        // The index has an entry, with the row's key, for each value that the row has had.
+        String k = "k".repeat(10_000);
+        for (int v = 0; v < 300; v++) {
+            session.execute(update.bind(v, k));
+        }
+        waitForSstables("indexed");
+        String log = Files.readString(node.folder().resolve("node.log"));
+        assertFalse(log.contains("Enqueuing flush of ks.indexed."), "its index is flushed alone");
+        assertEquals(1, session.execute("SELECT k FROM ks.indexed WHERE v = 299").all().size());
     }
 
     /** What was set aside is the operator's: its number is not used again, and no pool's end removes it. */
