@@ -1,6 +1,7 @@
 package io.github.wollemi.cassandra;
 
 import io.github.wollemi.Snapshot;
+import io.github.wollemi.WollemiException;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Iterator;
@@ -135,7 +136,12 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
         if (active == null) {
             Pool pool = folder.create(settings, metadata);
             if (switchedOut != Long.MAX_VALUE) {
-                pool.setSwitchedOut(switchedOut);
+                try {
+                    pool.setSwitchedOut(switchedOut);
+                } catch (WollemiException failed) {
+                    pool.close();
+                    throw MemtableFailure.of(pool, "creating", failed);
+                }
             }
             active = pool;
         }
@@ -324,8 +330,18 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
             AtomicReference<CommitLogPosition> commitLogUpperBound) {
         super.switchOut(writeBarrier, commitLogUpperBound);
         switchedOut = System.currentTimeMillis();
-        pools().forEach(pool -> pool.setSwitchedOut(switchedOut));
         retirement = new Retirement(this, owner, folder, this::pools);
+        pools().forEach(this::markSwitchedOut);
+    }
+
+    /** An exception would keep Cassandra from ever flushing the memtable. The mark matters only if the node is killed. */
+    private void markSwitchedOut(Pool pool) {
+        try {
+            pool.setSwitchedOut(switchedOut);
+        } catch (RuntimeException failed) {
+            LOGGER.warn("{}: the memtable pool {} could not be marked as switched out. If the table is truncated, and the node "
+                    + "killed before the pool is removed, its rows are there again", metadata(), pool, failed);
+        }
     }
 
     @Override

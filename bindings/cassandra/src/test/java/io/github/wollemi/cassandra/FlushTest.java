@@ -82,6 +82,17 @@ class FlushTest {
         assertEquals(1, session.execute("SELECT k FROM ks.indexed WHERE v = 299").all().size());
     }
 
+    @Test
+    void aPoolThatCannotBeMarkedIsFlushed() {
+        Session session = node.session();
+        session.execute("CREATE TABLE ks.unmarked (k int PRIMARY KEY) WITH memtable = 'wollemi'");
+        session.execute("INSERT INTO ks.unmarked (k) VALUES (1)");
+        node.run("break ks unmarked");
+        node.run("flush ks unmarked");
+        assertEquals("1", node.run("sstables ks unmarked"));
+        assertEquals(1, session.execute("SELECT k FROM ks.unmarked").all().size());
+    }
+
     /** What was set aside is the operator's: its number is not used again, and no pool's end removes it. */
     @Test
     void aPoolThatWasSetAsideStays() throws IOException, InterruptedException {
