@@ -27,6 +27,7 @@ import org.apache.cassandra.db.partitions.PartitionUpdate;
 import org.apache.cassandra.db.partitions.UnfilteredPartitionIterator;
 import org.apache.cassandra.db.partitions.UnfilteredPartitionIterators;
 import org.apache.cassandra.db.rows.EncodingStats;
+import org.apache.cassandra.db.rows.LazilyInitializedUnfilteredRowIterator;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.apache.cassandra.db.rows.UnfilteredRowIterators;
 import org.apache.cassandra.index.SecondaryIndexManager;
@@ -205,10 +206,25 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
         return found.isEmpty() ? null : found.size() == 1 ? found.get(0) : UnfilteredRowIterators.merge(found);
     }
 
+    /**
+     * All of a partition. Compactions only ask whether there is anything, and close no answer: so it holds nothing before it
+     * is used.
+     */
     @Override
     public UnfilteredRowIterator rowIterator(DecoratedKey key) {
-        return rowIterator(key, Slices.ALL, ColumnFilter.selection(storedColumns()), false,
-                SSTableReadsListener.NOOP_LISTENER);
+        byte[] partition = Keys.partition(key);
+        if (pools().stream().noneMatch(pool -> Reader.holds(pool, partition))) {
+            return null;
+        }
+        return new LazilyInitializedUnfilteredRowIterator(key) {
+            @Override
+            protected UnfilteredRowIterator initializeIterator() {
+                ColumnFilter all = ColumnFilter.selection(storedColumns());
+                UnfilteredRowIterator found =
+                        rowIterator(key, Slices.ALL, all, false, SSTableReadsListener.NOOP_LISTENER);
+                return found != null ? found : EmptyIterators.unfilteredRow(WollemiMemtable.this.metadata(), key, false);
+            }
+        };
     }
 
     @Override

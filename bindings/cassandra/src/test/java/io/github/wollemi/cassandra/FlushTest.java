@@ -93,6 +93,16 @@ class FlushTest {
         assertEquals(1, session.execute("SELECT k FROM ks.unmarked").all().size());
     }
 
+    @Test
+    void toAskForAPartitionOpensNoSnapshot() {
+        Session session = node.session();
+        session.execute("CREATE TABLE ks.wide (p text, c int, PRIMARY KEY (p, c)) WITH memtable = 'wollemi'");
+        for (int c = 0; c < 200; c++) {
+            session.execute("INSERT INTO ks.wide (p, c) VALUES ('p', ?)", c);
+        }
+        assertEquals("0", node.run("leaks ks wide p"));
+    }
+
     /** What was set aside is the operator's: its number is not used again, and no pool's end removes it. */
     @Test
     void aPoolThatWasSetAsideStays() throws IOException, InterruptedException {
