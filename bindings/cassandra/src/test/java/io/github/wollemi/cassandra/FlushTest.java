@@ -3,10 +3,12 @@ package io.github.wollemi.cassandra;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.datastax.driver.core.PreparedStatement;
 import com.datastax.driver.core.Session;
+import com.datastax.driver.core.exceptions.DriverException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -91,6 +93,22 @@ class FlushTest {
         node.run("flush ks unmarked");
         assertEquals("1", node.run("sstables ks unmarked"));
         assertEquals(1, session.execute("SELECT k FROM ks.unmarked").all().size());
+    }
+
+    @Test
+    void aWriteThatFailsTakesNoRowOutOfAnIndex() {
+        Session session = node.session();
+        session.execute("CREATE TABLE ks.whole (p text, c text, v text, PRIMARY KEY (p, c)) WITH memtable = 'wollemi'");
+        session.execute("CREATE INDEX ON ks.whole (v)");
+        String p = "p".repeat(40_000);
+        session.execute("INSERT INTO ks.whole (p, c, v) VALUES (?, 'a', 'old')", p);
+        // The second key is too long for a pool. The batch is of one partition, and so all or nothing.
+        assertThrows(DriverException.class, () -> session.execute("BEGIN UNLOGGED BATCH "
+                + "UPDATE ks.whole SET v = 'new' WHERE p = ? AND c = 'a'; "
+                + "INSERT INTO ks.whole (p, c, v) VALUES (?, ?, 'new'); APPLY BATCH", p, p, "c".repeat(40_000)));
+        assertEquals("old", session.execute("SELECT v FROM ks.whole WHERE p = ?", p).one().getString(0));
+        assertEquals(1, session.execute("SELECT c FROM ks.whole WHERE v = 'old'").all().size());
+        assertEquals(0, session.execute("SELECT c FROM ks.whole WHERE v = 'new'").all().size());
     }
 
     @Test
