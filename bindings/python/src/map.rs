@@ -199,15 +199,8 @@ impl Snapshot {
     }
 
     fn backup(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
-        self.0.with(py, |snapshot| {
-            let file = std::fs::File::create_new(path).map_err(wollemi::Error::Backup)?;
-            let mut out = std::io::BufWriter::new(file);
-            snapshot.backup(&mut out, |_| {})?;
-            let file = out
-                .into_inner()
-                .map_err(|error| wollemi::Error::Backup(error.into_error()))?;
-            file.sync_all().map_err(wollemi::Error::Backup)
-        })
+        self.0
+            .with(py, |snapshot| snapshot.backup_to(path, |_| {}).map(drop))
     }
 
     fn close(&self, py: Python<'_>) {

@@ -263,6 +263,12 @@ def test_snapshots_and_backups(db, tmp_path):
         with pytest.raises(OSError):
             then.backup(tmp_path / "backup")
     assert (tmp_path / "backup").stat().st_size > 0
+    # One that fails leaves no file.
+    with db.snapshot(max_memory=1) as outgrown:
+        m[b"a"] = b"4"
+        with pytest.raises(wollemi.WollemiError):
+            outgrown.backup(tmp_path / "failed")
+    assert not [file for file in tmp_path.iterdir() if file.name.startswith("failed")]
     with pytest.raises(wollemi.ClosedError):
         then[m]
 

@@ -59,6 +59,7 @@ int main(int argc, char **argv) {
     size_t length;
     long ours;
     int i;
+    char backup[4096];
     char *long_key = calloc(1, 70000);
     if (argc != 2 || !long_key) {
         return 2;
@@ -144,6 +145,17 @@ int main(int argc, char **argv) {
     EXPECT(wollemi_transaction_commit(transaction), WOLLEMI_ERROR_HANDLE);
     EXPECT(wollemi_transact(db, frees, NULL), WOLLEMI_ERROR_ARGUMENT);
     EXPECT(wollemi_transact(db, answers_nonsense, NULL), WOLLEMI_ERROR_ARGUMENT);
+
+    /* A backup that fails leaves no file in the way of the next one. */
+    snprintf(backup, sizeof backup, "%s.backup", argv[1]);
+    OK(wollemi_snapshot_take(db, 1, &snapshot));
+    OK(wollemi_put(map, "short", 5, "w", 1));
+    EXPECT(wollemi_snapshot_backup(snapshot, backup), WOLLEMI_ERROR_SNAPSHOT);
+    OK(wollemi_snapshot_free(snapshot));
+    OK(wollemi_snapshot_take(db, 0, &snapshot));
+    OK(wollemi_snapshot_backup(snapshot, backup));
+    EXPECT(wollemi_snapshot_backup(snapshot, backup), WOLLEMI_ERROR_SYSTEM);
+    OK(wollemi_snapshot_free(snapshot));
 
     /* One cursor, two threads: each entry goes to one of them. */
     for (i = 0; i < 2000; i++) {
