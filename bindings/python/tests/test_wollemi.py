@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import pytest
 
@@ -155,6 +156,54 @@ def test_closing_closes_everything(path):
         list(entries)
     with wollemi.open(path, lock_wait=0) as db:
         assert list(db.map("m")) == [b"a", b"b"]
+
+
+def test_what_is_made_beside_a_close_is_closed(path):
+    db = wollemi.open(path)
+    m = db.map("m")
+    m[b"a"] = b"1"
+    make = m._range
+
+    def make_and_be_late(*bounds):
+        cursor = make(*bounds)
+        db.close()
+        return cursor
+
+    m._range = make_and_be_late
+    late = []
+    with pytest.raises(wollemi.ClosedError):
+        late.append(iter(m.items()))
+    wollemi.open(path, lock_wait=0).close()
+
+
+def test_threads_that_iterate_beside_a_close_are_told(path):
+    for _ in range(20):
+        db = wollemi.open(path)
+        m = db.map("m")
+        m.update((b"%d" % i, b"v") for i in range(10))
+        told, started = [], threading.Barrier(5)
+
+        def iterate():
+            started.wait()
+            kept = []
+            try:
+                while True:
+                    kept.append(m.items())
+                    kept.append(iter(kept[-1]))
+                    next(kept[-1])
+            except Exception as error:
+                told.append(error)
+
+        threads = [threading.Thread(target=iterate) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        started.wait()
+        time.sleep(0.01)
+        db.close()
+        for thread in threads:
+            thread.join()
+        assert [type(error) for error in told] == [wollemi.ClosedError] * 4
+        wollemi.open(path, lock_wait=0).close()
 
 
 def test_maps(db):
