@@ -277,6 +277,18 @@ def test_transactions(db):
     assert db.transact(once_disturbed) == b"again" and len(calls) == 2 and m[b"e"] == b"again"
 
 
+@pytest.mark.parametrize("end", ["commit", "close"])
+def test_a_cursor_of_a_transaction_that_is_over_says_so(db, end):
+    m = db.map("m")
+    m.update({b"a": b"1", b"b": b"2"})
+    tx = db.transaction()
+    entries = iter(tx[m].items())
+    assert next(entries) == (b"a", b"1")
+    getattr(tx, end)()
+    with pytest.raises(wollemi.ClosedError):
+        next(entries)
+
+
 def test_threads_move_money_and_none_is_lost(db):
     accounts = db.map("accounts", key="int", value="int")
     accounts.update({i: 100 for i in range(8)})
