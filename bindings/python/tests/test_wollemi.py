@@ -344,6 +344,17 @@ def test_expiry(db):
     assert m.sweep() == 1 and m.discard("carol") and not m.discard("bob")
     with pytest.raises(KeyError):
         m.left("bob")
+    # Too long to count is without an end, and less than nothing is over.
+    for seconds in (float("inf"), 1e300):
+        m.put("dave", b"token", seconds=seconds)
+        assert m.get("dave") == b"token" and m.left("dave") is None
+        assert m.touch("dave", seconds) and m.get("dave") == b"token"
+    m.put("dave", b"token", seconds=1e18)
+    assert m.get("dave") == b"token"
+    m.put("erin", b"token", seconds=-1)
+    assert m.get("erin") is None
+    with pytest.raises(ValueError):
+        m.put("erin", b"token", seconds=float("nan"))
 
 
 def test_it_tells_of_itself(db):

@@ -426,7 +426,7 @@ class Expiring(_Unpicklable):
         self._native = map_._native
 
     def put(self, key, value, seconds=None):
-        """Gives the key this value for this many seconds; None: without an expiry."""
+        """Gives the key this value for this many seconds; None, or infinity: without an expiry."""
         self._native.put_expiring(self._map._key.encode(key), self._map._value.encode(value), seconds)
 
     def get(self, key, default=None):
