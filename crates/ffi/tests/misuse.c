@@ -54,6 +54,8 @@ int main(int argc, char **argv) {
     wollemi_snapshot *snapshot;
     wollemi_numbers numbers;
     wollemi_range range = {0};
+    wollemi_slice keys[2] = {{"k", 1}, {NULL, 1}};
+    wollemi_bytes values[2];
     pthread_t thread;
     void *value, *theirs;
     size_t length;
@@ -90,6 +92,14 @@ int main(int argc, char **argv) {
     EXPECT(wollemi_get(map, "k", 1, NULL, &length), WOLLEMI_ERROR_ARGUMENT);
     EXPECT(wollemi_read(map, "k", 1, NULL, NULL), WOLLEMI_ERROR_ARGUMENT);
     EXPECT(wollemi_multi_get(map, 1, NULL, NULL), WOLLEMI_ERROR_ARGUMENT);
+    /* Where it fails there is no value to give back. */
+    for (i = 0; i < 2; i++) {
+        memset(values, 0xff, sizeof values);
+        EXPECT(wollemi_multi_get(map, 2, i == 0 ? NULL : keys, values), WOLLEMI_ERROR_ARGUMENT);
+        if (values[0].data != NULL || values[1].data != NULL) {
+            return 1;
+        }
+    }
     EXPECT(wollemi_stats(db, &numbers, 1), WOLLEMI_ERROR_ARGUMENT);
     EXPECT(wollemi_transact(db, NULL, NULL), WOLLEMI_ERROR_ARGUMENT);
     range.flags = 128;
