@@ -28,6 +28,28 @@ static int answers_nonsense(wollemi_transaction *transaction, void *argument) {
     return 12345;
 }
 
+struct closing {
+    wollemi_db *db;
+    wollemi_map *map;
+    int runs;
+};
+
+/* Closes its own database in its first run, after which it meets a conflict. */
+static int closes(wollemi_transaction *transaction, void *argument) {
+    struct closing *closing = argument;
+    void *value;
+    size_t length;
+    EXPECT(wollemi_transaction_get(transaction, closing->map, "k", 1, &value, &length),
+           closing->runs ? WOLLEMI_OK : WOLLEMI_NOT_FOUND);
+    wollemi_free(value);
+    OK(wollemi_transaction_put(transaction, closing->map, "l", 1, "v", 1));
+    if (closing->runs++ == 0) {
+        OK(wollemi_close(closing->db));
+        OK(wollemi_put(closing->map, "k", 1, "v", 1));
+    }
+    return WOLLEMI_OK;
+}
+
 /* Takes all that it can get of a cursor that another thread uses too. */
 static void *take(void *cursor) {
     long taken = 0;
@@ -56,6 +78,7 @@ int main(int argc, char **argv) {
     wollemi_range range = {0};
     wollemi_slice keys[2] = {{"k", 1}, {NULL, 1}};
     wollemi_bytes values[2];
+    struct closing closing = {0};
     pthread_t thread;
     void *value, *theirs;
     size_t length;
@@ -155,6 +178,13 @@ int main(int argc, char **argv) {
     EXPECT(wollemi_transaction_commit(transaction), WOLLEMI_ERROR_HANDLE);
     EXPECT(wollemi_transact(db, frees, NULL), WOLLEMI_ERROR_ARGUMENT);
     EXPECT(wollemi_transact(db, answers_nonsense, NULL), WOLLEMI_ERROR_ARGUMENT);
+    OK(wollemi_open_in_memory(NULL, &closing.db));
+    OK(wollemi_map_open(closing.db, "m", &closing.map));
+    OK(wollemi_transact(closing.db, closes, &closing));
+    if (closing.runs != 2) {
+        return 1;
+    }
+    OK(wollemi_map_close(closing.map));
 
     /* A backup that fails leaves no file in the way of the next one. */
     snprintf(backup, sizeof backup, "%s.backup", argv[1]);
