@@ -1,5 +1,6 @@
 //! Entries in order, a page at a time.
 
+use crate::errors;
 use crate::map::Pair;
 use crate::slot::Turns;
 use pyo3::prelude::*;
@@ -77,7 +78,8 @@ fn page(
 }
 
 impl State {
-    fn fill(&mut self) {
+    /// Takes what comes next, if anything does. False: the transaction that it comes from is over.
+    fn fill(&mut self) -> bool {
         let State {
             source,
             direction,
@@ -88,14 +90,17 @@ impl State {
             Source::View(iter) => page(iter, *direction, ahead),
             Source::Transaction(cursor, transaction) => {
                 // One at a time: what was read counts, and the transaction may change what comes next.
-                // Over, it has nothing more to show.
                 let entry = transaction
                     .get()
                     .0
                     .detached(|running| cursor.step(running, *direction));
-                ahead.extend(entry.and_then(Result::transpose));
+                let Some(entry) = entry else {
+                    return false;
+                };
+                ahead.extend(entry.transpose());
             }
         }
+        true
     }
 }
 
@@ -107,12 +112,12 @@ impl Cursor {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Pair>> {
         let entry = self.0.with(py, |state| {
-            if state.ahead.is_empty() {
-                state.fill();
+            if state.ahead.is_empty() && !state.fill() {
+                return Ok(None);
             }
-            state.ahead.pop_front().transpose()
+            state.ahead.pop_front().transpose().map(Some)
         })?;
-        Ok(entry.map(Pair))
+        Ok(entry.ok_or_else(errors::closed)?.map(Pair))
     }
 
     fn close(&self, py: Python<'_>) {

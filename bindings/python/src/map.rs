@@ -2,6 +2,7 @@
 
 use crate::cursor::{Cursor, Source, bounds};
 use crate::slot::Slot;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyTuple};
@@ -33,9 +34,16 @@ impl<'py> IntoPyObject<'py> for Pair {
     }
 }
 
-/// A life in seconds, if there is one; what is no length of time counts as over.
-fn life(seconds: Option<f64>) -> Option<Duration> {
-    seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO))
+/// A life in seconds, if it has an end: one below zero is over, and one that is too long to count has none.
+fn life(seconds: Option<f64>) -> PyResult<Option<Duration>> {
+    match seconds {
+        Some(seconds) if seconds.is_nan() => {
+            Err(PyValueError::new_err("seconds=nan: this is no length of time"))
+        }
+        Some(seconds) if seconds < 0.0 => Ok(Some(Duration::ZERO)),
+        Some(seconds) => Ok(Duration::try_from_secs_f64(seconds).ok()),
+        None => Ok(None),
+    }
 }
 
 pub fn durability(immediate: bool) -> Durability {
@@ -142,9 +150,9 @@ impl Map {
         value: PyBackedBytes,
         seconds: Option<f64>,
     ) -> PyResult<()> {
-        self.0.with(py, |map| {
-            Expiring::new(map.clone()).upsert(&*key, &*value, life(seconds))
-        })
+        let life = life(seconds)?;
+        self.0
+            .with(py, |map| Expiring::new(map.clone()).upsert(&*key, &*value, life))
     }
 
     fn get_expiring(&self, py: Python<'_>, key: PyBackedBytes) -> PyResult<Option<(Bytes, Option<f64>)>> {
@@ -155,8 +163,9 @@ impl Map {
     }
 
     fn touch_expiring(&self, py: Python<'_>, key: PyBackedBytes, seconds: Option<f64>) -> PyResult<bool> {
+        let life = life(seconds)?;
         self.0
-            .with(py, |map| Expiring::new(map.clone()).touch(&*key, life(seconds)))
+            .with(py, |map| Expiring::new(map.clone()).touch(&*key, life))
     }
 
     fn remove_expiring(&self, py: Python<'_>, key: PyBackedBytes) -> PyResult<bool> {
@@ -199,15 +208,8 @@ impl Snapshot {
     }
 
     fn backup(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
-        self.0.with(py, |snapshot| {
-            let file = std::fs::File::create_new(path).map_err(wollemi::Error::Backup)?;
-            let mut out = std::io::BufWriter::new(file);
-            snapshot.backup(&mut out, |_| {})?;
-            let file = out
-                .into_inner()
-                .map_err(|error| wollemi::Error::Backup(error.into_error()))?;
-            file.sync_all().map_err(wollemi::Error::Backup)
-        })
+        self.0
+            .with(py, |snapshot| snapshot.backup_to(path, |_| {}).map(drop))
     }
 
     fn close(&self, py: Python<'_>) {

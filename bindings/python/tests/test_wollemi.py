@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import pytest
 
@@ -157,6 +158,54 @@ def test_closing_closes_everything(path):
         assert list(db.map("m")) == [b"a", b"b"]
 
 
+def test_what_is_made_beside_a_close_is_closed(path):
+    db = wollemi.open(path)
+    m = db.map("m")
+    m[b"a"] = b"1"
+    make = m._range
+
+    def make_and_be_late(*bounds):
+        cursor = make(*bounds)
+        db.close()
+        return cursor
+
+    m._range = make_and_be_late
+    late = []
+    with pytest.raises(wollemi.ClosedError):
+        late.append(iter(m.items()))
+    wollemi.open(path, lock_wait=0).close()
+
+
+def test_threads_that_iterate_beside_a_close_are_told(path):
+    for _ in range(20):
+        db = wollemi.open(path)
+        m = db.map("m")
+        m.update((b"%d" % i, b"v") for i in range(10))
+        told, started = [], threading.Barrier(5)
+
+        def iterate():
+            started.wait()
+            kept = []
+            try:
+                while True:
+                    kept.append(m.items())
+                    kept.append(iter(kept[-1]))
+                    next(kept[-1])
+            except Exception as error:
+                told.append(error)
+
+        threads = [threading.Thread(target=iterate) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        started.wait()
+        time.sleep(0.01)
+        db.close()
+        for thread in threads:
+            thread.join()
+        assert [type(error) for error in told] == [wollemi.ClosedError] * 4
+        wollemi.open(path, lock_wait=0).close()
+
+
 def test_maps(db):
     db.map("a").close()
     db.map("b", index="part").close()
@@ -228,6 +277,18 @@ def test_transactions(db):
     assert db.transact(once_disturbed) == b"again" and len(calls) == 2 and m[b"e"] == b"again"
 
 
+@pytest.mark.parametrize("end", ["commit", "close"])
+def test_a_cursor_of_a_transaction_that_is_over_says_so(db, end):
+    m = db.map("m")
+    m.update({b"a": b"1", b"b": b"2"})
+    tx = db.transaction()
+    entries = iter(tx[m].items())
+    assert next(entries) == (b"a", b"1")
+    getattr(tx, end)()
+    with pytest.raises(wollemi.ClosedError):
+        next(entries)
+
+
 def test_threads_move_money_and_none_is_lost(db):
     accounts = db.map("accounts", key="int", value="int")
     accounts.update({i: 100 for i in range(8)})
@@ -263,6 +324,12 @@ def test_snapshots_and_backups(db, tmp_path):
         with pytest.raises(OSError):
             then.backup(tmp_path / "backup")
     assert (tmp_path / "backup").stat().st_size > 0
+    # One that fails leaves no file.
+    with db.snapshot(max_memory=1) as outgrown:
+        m[b"a"] = b"4"
+        with pytest.raises(wollemi.WollemiError):
+            outgrown.backup(tmp_path / "failed")
+    assert not [file for file in tmp_path.iterdir() if file.name.startswith("failed")]
     with pytest.raises(wollemi.ClosedError):
         then[m]
 
@@ -277,6 +344,17 @@ def test_expiry(db):
     assert m.sweep() == 1 and m.discard("carol") and not m.discard("bob")
     with pytest.raises(KeyError):
         m.left("bob")
+    # Too long to count is without an end, and less than nothing is over.
+    for seconds in (float("inf"), 1e300):
+        m.put("dave", b"token", seconds=seconds)
+        assert m.get("dave") == b"token" and m.left("dave") is None
+        assert m.touch("dave", seconds) and m.get("dave") == b"token"
+    m.put("dave", b"token", seconds=1e18)
+    assert m.get("dave") == b"token"
+    m.put("erin", b"token", seconds=-1)
+    assert m.get("erin") is None
+    with pytest.raises(ValueError):
+        m.put("erin", b"token", seconds=float("nan"))
 
 
 def test_it_tells_of_itself(db):

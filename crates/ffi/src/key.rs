@@ -137,12 +137,14 @@ pub unsafe extern "C" fn wollemi_multi_get(
             if count == 0 {
                 return Ok(WOLLEMI_OK);
             }
-            let missing = || Failure::argument("NULL in place of keys");
-            let slices = c.slice(keys, count)?.ok_or_else(missing)?;
-            let keys = slices.iter().map(|slice| c.bytes(slice.data, slice.len));
-            let keys = keys.collect::<Result<Vec<_>, _>>()?;
+            let slices = c.slice(keys, count)?;
+            // Whatever fails from here on, no value is left to give back.
             let places = (0..count).map(|i| c.out(values.wrapping_add(i), NOTHING));
             let places = places.collect::<Result<Vec<_>, _>>()?;
+            let missing = || Failure::argument("NULL in place of keys");
+            let slices = slices.ok_or_else(missing)?.iter();
+            let keys = slices.map(|slice| c.bytes(slice.data, slice.len));
+            let keys = keys.collect::<Result<Vec<_>, _>>()?;
             let reader = c.share::<Map>(map)?.reader();
             let found = reader.multi_get(&keys)?;
             let mut copies = Vec::with_capacity(count);

@@ -4,11 +4,9 @@ use crate::call::call;
 use crate::cursor::{Cursor, Source, bounds};
 use crate::handle::{ThreadSafe, kinds};
 use crate::key::OutValue;
-use crate::status::{Failure, wollemi_status, wollemi_status::*};
+use crate::status::{wollemi_status, wollemi_status::*};
 use crate::types::*;
 use std::ffi::{c_char, c_void};
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use wollemi::{Db, Map, Snapshot};
 
 kinds! {
@@ -75,24 +73,18 @@ pub unsafe extern "C" fn wollemi_snapshot_range(
     }
 }
 
-/// Writes a backup of all maps, as they were, to a new file, and onto the disk. `wollemi restore` makes a pool of it.
+/// Writes a backup of all maps, as they were, to a new file, which has its name when it is whole and on the disk; until
+/// then its name ends in ".part". Where that fails, no file is left. `wollemi restore` makes a pool of it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_snapshot_backup(
     snapshot: *const wollemi_snapshot,
     path: *const c_char,
 ) -> wollemi_status {
-    fn refused(error: std::io::Error) -> Failure {
-        Failure::new(WOLLEMI_ERROR_SYSTEM, format!("backup: {error}"))
-    }
     // SAFETY: the caller keeps to the header.
     unsafe {
         call(|c| {
             let snapshot = c.share::<Snapshot>(snapshot)?;
-            let file = File::create_new(c.path(path)?).map_err(refused)?;
-            let mut out = BufWriter::new(file);
-            snapshot.backup(&mut out, |_| {})?;
-            out.flush().map_err(refused)?;
-            out.get_ref().sync_all().map_err(refused)?;
+            snapshot.backup_to(c.path(path)?, |_| {})?;
             Ok(WOLLEMI_OK)
         })
     }

@@ -268,7 +268,8 @@ pub unsafe extern "C" fn wollemi_transact(
 ) -> wollemi_status {
     let run = |c: &FromC<'_>| {
         let body = body.ok_or_else(|| Failure::argument("NULL in place of a function"))?;
-        let db = c.share::<Db>(db)?;
+        // Of its own: the body may close the handle.
+        let db = c.share::<Db>(db)?.clone();
         let done = db.transact_owned(&Retry::default(), |transaction| {
             let ours = std::mem::replace(transaction, db.begin_owned());
             let running = Running::new(ours);

@@ -28,6 +28,28 @@ static int answers_nonsense(wollemi_transaction *transaction, void *argument) {
     return 12345;
 }
 
+struct closing {
+    wollemi_db *db;
+    wollemi_map *map;
+    int runs;
+};
+
+/* Closes its own database in its first run, after which it meets a conflict. */
+static int closes(wollemi_transaction *transaction, void *argument) {
+    struct closing *closing = argument;
+    void *value;
+    size_t length;
+    EXPECT(wollemi_transaction_get(transaction, closing->map, "k", 1, &value, &length),
+           closing->runs ? WOLLEMI_OK : WOLLEMI_NOT_FOUND);
+    wollemi_free(value);
+    OK(wollemi_transaction_put(transaction, closing->map, "l", 1, "v", 1));
+    if (closing->runs++ == 0) {
+        OK(wollemi_close(closing->db));
+        OK(wollemi_put(closing->map, "k", 1, "v", 1));
+    }
+    return WOLLEMI_OK;
+}
+
 /* Takes all that it can get of a cursor that another thread uses too. */
 static void *take(void *cursor) {
     long taken = 0;
@@ -54,11 +76,15 @@ int main(int argc, char **argv) {
     wollemi_snapshot *snapshot;
     wollemi_numbers numbers;
     wollemi_range range = {0};
+    wollemi_slice keys[2] = {{"k", 1}, {NULL, 1}};
+    wollemi_bytes values[2];
+    struct closing closing = {0};
     pthread_t thread;
     void *value, *theirs;
     size_t length;
     long ours;
     int i;
+    char backup[4096];
     char *long_key = calloc(1, 70000);
     if (argc != 2 || !long_key) {
         return 2;
@@ -89,6 +115,14 @@ int main(int argc, char **argv) {
     EXPECT(wollemi_get(map, "k", 1, NULL, &length), WOLLEMI_ERROR_ARGUMENT);
     EXPECT(wollemi_read(map, "k", 1, NULL, NULL), WOLLEMI_ERROR_ARGUMENT);
     EXPECT(wollemi_multi_get(map, 1, NULL, NULL), WOLLEMI_ERROR_ARGUMENT);
+    /* Where it fails there is no value to give back. */
+    for (i = 0; i < 2; i++) {
+        memset(values, 0xff, sizeof values);
+        EXPECT(wollemi_multi_get(map, 2, i == 0 ? NULL : keys, values), WOLLEMI_ERROR_ARGUMENT);
+        if (values[0].data != NULL || values[1].data != NULL) {
+            return 1;
+        }
+    }
     EXPECT(wollemi_stats(db, &numbers, 1), WOLLEMI_ERROR_ARGUMENT);
     EXPECT(wollemi_transact(db, NULL, NULL), WOLLEMI_ERROR_ARGUMENT);
     range.flags = 128;
@@ -144,6 +178,24 @@ int main(int argc, char **argv) {
     EXPECT(wollemi_transaction_commit(transaction), WOLLEMI_ERROR_HANDLE);
     EXPECT(wollemi_transact(db, frees, NULL), WOLLEMI_ERROR_ARGUMENT);
     EXPECT(wollemi_transact(db, answers_nonsense, NULL), WOLLEMI_ERROR_ARGUMENT);
+    OK(wollemi_open_in_memory(NULL, &closing.db));
+    OK(wollemi_map_open(closing.db, "m", &closing.map));
+    OK(wollemi_transact(closing.db, closes, &closing));
+    if (closing.runs != 2) {
+        return 1;
+    }
+    OK(wollemi_map_close(closing.map));
+
+    /* A backup that fails leaves no file in the way of the next one. */
+    snprintf(backup, sizeof backup, "%s.backup", argv[1]);
+    OK(wollemi_snapshot_take(db, 1, &snapshot));
+    OK(wollemi_put(map, "short", 5, "w", 1));
+    EXPECT(wollemi_snapshot_backup(snapshot, backup), WOLLEMI_ERROR_SNAPSHOT);
+    OK(wollemi_snapshot_free(snapshot));
+    OK(wollemi_snapshot_take(db, 0, &snapshot));
+    OK(wollemi_snapshot_backup(snapshot, backup));
+    EXPECT(wollemi_snapshot_backup(snapshot, backup), WOLLEMI_ERROR_SYSTEM);
+    OK(wollemi_snapshot_free(snapshot));
 
     /* One cursor, two threads: each entry goes to one of them. */
     for (i = 0; i < 2000; i++) {

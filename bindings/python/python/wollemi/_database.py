@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import random
+import threading
 import time
 import weakref
 from collections.abc import ItemsView, KeysView, Mapping, MutableMapping, ValuesView
@@ -75,7 +76,7 @@ class _Closing(_Unpicklable):
     def __init__(self, native, database):
         self._native = native
         self._database = database
-        database._children.add(native)
+        database._register(native)
 
     def close(self):
         """Lets go of the database. What is done with the object afterwards raises ClosedError."""
@@ -87,8 +88,11 @@ class Database(_Unpicklable):
 
     def __init__(self, native):
         self._native = native
-        # The native objects that were made of it, for as long as they are used.
+        # The native objects that were made of it, for as long as they are used. A thread that makes one beside a close
+        # either finds it closed or has its object closed by it.
         self._children = weakref.WeakSet()
+        self._closed = False
+        self._lock = threading.RLock()
 
     def __enter__(self):
         return self
@@ -98,9 +102,20 @@ class Database(_Unpicklable):
 
     def close(self):
         """Closes the database and all that was made of it: maps, iterators, transactions, snapshots."""
-        for child in list(self._children):
+        with self._lock:
+            self._closed = True
+            children = list(self._children)
+        for child in children:
             child.close()
         self._native.close()
+
+    def _register(self, native):
+        with self._lock:
+            if not self._closed:
+                self._children.add(native)
+                return
+        native.close()
+        raise _native.ClosedError("closed: the database was closed while this object was made")
 
     def map(self, name, *, index=None, key=None, value=None):
         """The map of this name; it is made if it is not there. `key` and `value` are codecs or their names: "bytes" (the
@@ -256,7 +271,7 @@ class _Readable(_Closing):
     def _pairs(self, bounds):
         start, stop, prefix, reverse = bounds
         cursor = self._range(self._bound(start), self._bound(stop), self._bound(prefix), reverse)
-        self._database._children.add(cursor)
+        self._database._register(cursor)
         if self._plain:
             return cursor
         key, value = self._key.decode, self._value.decode
@@ -411,7 +426,7 @@ class Expiring(_Unpicklable):
         self._native = map_._native
 
     def put(self, key, value, seconds=None):
-        """Gives the key this value for this many seconds; None: without an expiry."""
+        """Gives the key this value for this many seconds; None, or infinity: without an expiry."""
         self._native.put_expiring(self._map._key.encode(key), self._map._value.encode(value), seconds)
 
     def get(self, key, default=None):
@@ -570,7 +585,8 @@ class Snapshot(_Closing):
         return self._native.memory()
 
     def backup(self, path):
-        """Writes a backup of all maps, as they were, to a new file. `wollemi restore` makes a pool of it."""
+        """Writes a backup of all maps, as they were, to a new file, which has its name when it is whole; until then its name
+        ends in ".part". `wollemi restore` makes a pool of it."""
         self._native.backup(os.fsdecode(path))
 
     def __enter__(self):

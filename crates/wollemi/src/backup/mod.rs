@@ -11,6 +11,7 @@
 //!
 //! Little endian. A stream that ends before its end record, or whose checksum is another, is refused.
 
+mod file;
 mod restore;
 mod sum;
 

@@ -65,6 +65,58 @@ fn what_is_restored_is_what_there_was() -> Outcome {
     Ok(())
 }
 
+/// A file has its name when it is whole, takes no name that there is, and leaves nothing where it fails.
+#[test]
+fn a_file_is_whole_or_not_there() -> Outcome {
+    let db = filled()?;
+    let folder = tempfile::tempdir()?;
+    let (path, part) = (folder.path().join("a"), folder.path().join("a.part"));
+    let names = || std::fs::read_dir(folder.path()).map(Iterator::count);
+
+    // What an interrupted one has left is in nobody's way.
+    std::fs::write(&part, "left over")?;
+    let copied = db
+        .snapshot()?
+        .backup_to(&path, |_| assert!(part.exists() && !path.exists()))?;
+    assert_eq!(copied.bytes, std::fs::metadata(&path)?.len());
+    assert_eq!(names()?, 1);
+    let restored = Db::anonymous()?;
+    restored.restore(&mut std::fs::File::open(&path)?, |_| {})?;
+    assert_eq!(maps(&restored)?, maps(&db)?);
+
+    let error = db
+        .snapshot()?
+        .backup_to(&path, |_| {})
+        .expect_err("the name is taken");
+    assert!(matches!(error, Error::Backup(_)), "{error}");
+
+    std::fs::remove_file(&path)?;
+    // Another one is at work, in another process as in this.
+    let other = std::fs::File::create_new(&part)?;
+    other.lock()?;
+    db.snapshot()?.backup_to(&path, |_| {}).expect_err("another one");
+    assert!(part.exists(), "the other's file stays");
+    drop(other);
+
+    // Its name is taken at the last moment.
+    let late = db.snapshot()?.backup_to(&path, |_| {
+        std::fs::write(&path, "another's").expect("a file");
+    });
+    assert!(matches!(late, Err(Error::Backup(_))), "{late:?}");
+    assert_eq!(
+        (std::fs::read(&path)?.as_slice(), names()?),
+        (&b"another's"[..], 1)
+    );
+    std::fs::remove_file(&path)?;
+
+    let snapshot = db.snapshot_within(1)?;
+    db.map("map 0")?.upsert("", "another value")?;
+    let error = snapshot.backup_to(&path, |_| {}).expect_err("it is outgrown");
+    assert!(matches!(error, Error::SnapshotOutgrown(_)), "{error}");
+    assert_eq!(names()?, 0);
+    Ok(())
+}
+
 /// A backup taken beside a writer of pairs shows one moment.
 #[test]
 fn a_backup_is_one_moment() -> Outcome {

@@ -120,14 +120,17 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         if level_of(mark.cell) != Some(page.level) {
             return Err(damaged("cell of a node", page.cell).into());
         }
-        if let Some(published) = slot.publish_link_if(media, top, mark.cell) {
-            let _durable = published.commit();
-            self.retire_all(remains);
-            self.retire(top, cell_extent());
-            self.retire(page.head, mark.extent);
-            self.retire(page.cell, cell_extent());
-            self.tend_later(mark.cell, false);
-        }
+        let Some(published) = slot.publish_link_if(media, top, mark.cell) else {
+            // Another thread has ended it, durably before this one answers.
+            slot.load(media);
+            return Ok(());
+        };
+        let _durable = published.commit();
+        self.retire_all(remains);
+        self.retire(top, cell_extent());
+        self.retire(page.head, mark.extent);
+        self.retire(page.cell, cell_extent());
+        self.tend_later(mark.cell, false);
         Ok(())
     }
 

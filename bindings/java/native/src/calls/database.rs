@@ -148,7 +148,10 @@ native! {
         }
         let torn = || Failure::Argument("a batch that makes no sense".into());
         let mut last: Option<(i64, Arc<Map>)> = None;
-        for [what, key, value] in operations.as_chunks::<3>().0 {
+        let (operations, []) = operations.as_chunks::<3>() else {
+            return Err(torn());
+        };
+        for [what, key, value] in operations {
             let (what, number) = operation(*what).ok_or_else(torn)?;
             let map = match &last {
                 Some((same, map)) if *same == number => map.clone(),

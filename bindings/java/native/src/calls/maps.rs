@@ -91,7 +91,9 @@ native! {
     "multiGet" => fn multi_get<'l>(env, map: jlong, keys: JByteArray<'l>) -> JByteArray<'l> {
         let map = table::map(map)?;
         let keys = bytes(env, &keys)?;
-        let keys: Vec<&[u8]> = unpack(&keys)?.into_iter().flatten().collect();
+        let missing = || Failure::Argument("null in place of a key".into());
+        let keys = unpack(&keys)?.into_iter().map(|key| key.ok_or_else(missing));
+        let keys = keys.collect::<Result<Vec<_>, _>>()?;
         let values = reads::many(&map, &keys)?;
         array(env, &values)
     }

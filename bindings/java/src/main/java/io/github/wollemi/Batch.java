@@ -72,8 +72,11 @@ public final class Batch {
 
     private Batch add(byte what, DurableMap map, byte[] key, byte[] value) {
         refuseIfCommitted();
-        operations.add(ByteBuffer.allocate(1 + Long.BYTES).put(what).putLong(map.handle.number()).array());
-        operations.add(key.clone());
+        // What can fail comes first: an operation is added whole, or not at all.
+        byte[] operation = ByteBuffer.allocate(1 + Long.BYTES).put(what).putLong(map.handle.number()).array();
+        byte[] copy = key.clone();
+        operations.add(operation);
+        operations.add(copy);
         operations.add(value);
         if (maps.isEmpty() || maps.get(maps.size() - 1) != map) {
             maps.add(map);

@@ -27,7 +27,7 @@ public final class Database implements AutoCloseable {
     private static final long PAUSE_NANOS = 2_000;
     private static final long LONGEST_PAUSE_NANOS = 5_000_000;
 
-    private final Handle handle;
+    final Handle handle;
 
     private Database(Handle handle) {
         this.handle = handle;

@@ -60,7 +60,7 @@ public interface ReadableMap extends Iterable<Entry> {
      * The values of many keys. Faster than as many {@link #get(byte[])}s: one call crosses to the native library, and the
      * keys' cache misses overlap.
      *
-     * @param keys the keys
+     * @param keys the keys, none of them null
      * @return their values in the same order, null for a key that is absent
      */
     List<byte[]> multiGet(List<byte[]> keys);

@@ -5,10 +5,12 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
@@ -119,6 +121,19 @@ class MapTest {
             }
             assertEquals(List.of(), map.multiGet(List.of()));
             assertNull(map.headMap(Bytes.of(1), false).multiGet(keys).get(1));
+        }
+    }
+
+    @Test
+    void nullAmongManyKeysIsAMistake() {
+        try (Database db = Database.inMemory(Options.DEFAULT)) {
+            DurableMap map = db.map("m");
+            map.put(b("k"), b("v"));
+            // One that would be asked for again and again, and one that would shift the values behind it.
+            for (List<byte[]> keys : List.of(Arrays.asList((byte[]) null), Arrays.asList(null, b("k")))) {
+                assertThrows(IllegalArgumentException.class,
+                        () -> assertTimeoutPreemptively(Duration.ofSeconds(60), () -> map.multiGet(keys)));
+            }
         }
     }
 

@@ -225,6 +225,30 @@ class TransactionTest {
     }
 
     @Test
+    void aRefusedOperationLeavesABatchAsItWas() {
+        try (Database db = Database.inMemory(Options.DEFAULT)) {
+            DurableMap stock = db.map("stock");
+            Batch batch = db.batch().put(stock, b("apples"), b("12"));
+            assertThrows(NullPointerException.class, () -> batch.remove(stock, null));
+            assertThrows(NullPointerException.class, () -> batch.put(stock, null, b("0")));
+            assertThrows(NullPointerException.class, () -> batch.put(stock, b("pears"), null));
+            assertEquals(1, batch.size());
+            assertTrue(batch.put(stock, b("pears"), b("3")).commit());
+            assertEquals("12", Bytes.text(stock.get(b("apples"))));
+            assertEquals("3", Bytes.text(stock.get(b("pears"))));
+        }
+    }
+
+    @Test
+    void theNativeHalfRefusesABatchThatIsCutOff() {
+        try (Database db = Database.inMemory(Options.DEFAULT)) {
+            Handle handle = db.handle;
+            byte[] one = Packed.pack(List.of(b("an operation")));
+            assertThrows(IllegalArgumentException.class, () -> handle.commitBatch(handle.number(), one, null));
+        }
+    }
+
+    @Test
     void aBoundedSnapshotIsOutgrown() {
         try (Database db = Database.inMemory(Options.DEFAULT)) {
             DurableMap map = db.map("m");

@@ -18,6 +18,7 @@ import java.util.Map;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.LongSupplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
@@ -35,6 +36,8 @@ import org.slf4j.LoggerFactory;
 final class Pools {
     private static final Logger LOGGER = LoggerFactory.getLogger(Pools.class);
     private static final Pattern NAME = Pattern.compile("(\\d+)\\.(pool|dead)(\\..*)?");
+    /** Ends the name of a pool that was set aside. It is the operator's. */
+    private static final String LOST = ".lost";
     /** By folder, so that what a process has created it does not take for what another one has left. */
     private static final Map<Path, Pools> ALL = new ConcurrentHashMap<>();
 
@@ -66,16 +69,22 @@ final class Pools {
         }
     }
 
-    /** Opens the pools that an earlier process has left, the oldest first; later calls find none. */
-    synchronized List<Pool> adopt(Settings settings, TableMetadataRef metadata, long truncatedAt) {
+    /**
+     * Opens the pools that an earlier process has left, the oldest first; later calls find none.
+     *
+     * @param truncation tells when the table was truncated last, in milliseconds since 1970. It is asked only if there are
+     *     such pools: it waits for a lock that Cassandra holds while a truncation waits for writes
+     */
+    synchronized List<Pool> adopt(Settings settings, TableMetadataRef metadata, LongSupplier truncation) {
         List<Pool> adopted = new ArrayList<>();
         if (searched) {
             return adopted;
         }
         searched = true;
         try {
-            for (long number : left()) {
-                last = number;
+            List<Long> left = left();
+            long truncatedAt = left.isEmpty() ? 0 : truncation.getAsLong();
+            for (long number : left) {
                 Pool pool = adopt(number, settings, metadata);
                 if (pool != null && pool.switchedOut() <= truncatedAt) {
                     pool.close();
@@ -120,7 +129,7 @@ final class Pools {
                     + "at level 'process', and there is no commit log of it: writes since the last flush are lost. "
                     + "Move the pool away, start the node, and repair the table", failed);
         }
-        Path aside = path.resolveSibling(path.getFileName() + ".lost");
+        Path aside = path.resolveSibling(path.getFileName() + LOST);
         LOGGER.warn("{}: the memtable pool {} was open when the machine stopped. It becomes {}; the commit log is replayed",
                 metadata, path, aside);
         try {
@@ -131,7 +140,7 @@ final class Pools {
         return null;
     }
 
-    /** The numbers of all pools that are there in whole or in part. */
+    /** The numbers of all pools that are there in whole or in part. Those of pools that were set aside are not used again. */
     private List<Long> left() {
         if (!Files.isDirectory(folder)) {
             return List.of();
@@ -140,8 +149,12 @@ final class Pools {
         try (Stream<Path> files = Files.list(folder)) {
             files.forEach(file -> {
                 Matcher name = NAME.matcher(file.getFileName().toString());
-                if (name.matches() && !file.toString().endsWith(".lost")) {
-                    numbers.put(Long.parseLong(name.group(1)), true);
+                if (name.matches()) {
+                    long number = Long.parseLong(name.group(1));
+                    last = Math.max(last, number);
+                    if (!file.toString().endsWith(LOST)) {
+                        numbers.put(number, true);
+                    }
                 }
             });
         } catch (IOException failed) {
@@ -168,7 +181,8 @@ final class Pools {
         try {
             List<Path> files;
             try (Stream<Path> all = Files.list(folder)) {
-                files = all.filter(file -> file.getFileName().toString().startsWith(name)).toList();
+                files = all.filter(file -> file.getFileName().toString().startsWith(name))
+                        .filter(file -> !file.toString().endsWith(LOST)).toList();
             }
             for (Path file : files) {
                 delete(file);

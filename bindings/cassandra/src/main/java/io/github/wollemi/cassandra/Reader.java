@@ -35,6 +35,11 @@ final class Reader {
         this.partition = partition;
     }
 
+    /** Whether a pool has anything of a partition. */
+    static boolean holds(Pool pool, byte[] partition) {
+        return pool.rows().tailMap(partition, true).headMap(Keys.behind(partition), false).firstEntry() != null;
+    }
+
     /** The answer, or null if there is nothing. */
     UnfilteredRowIterator read() {
         Stripes.Stripe stripe = pool.stripe(partition);

@@ -1,6 +1,7 @@
 package io.github.wollemi.cassandra;
 
 import io.github.wollemi.Snapshot;
+import io.github.wollemi.WollemiException;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Iterator;
@@ -26,8 +27,10 @@ import org.apache.cassandra.db.partitions.PartitionUpdate;
 import org.apache.cassandra.db.partitions.UnfilteredPartitionIterator;
 import org.apache.cassandra.db.partitions.UnfilteredPartitionIterators;
 import org.apache.cassandra.db.rows.EncodingStats;
+import org.apache.cassandra.db.rows.LazilyInitializedUnfilteredRowIterator;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.apache.cassandra.db.rows.UnfilteredRowIterators;
+import org.apache.cassandra.index.SecondaryIndexManager;
 import org.apache.cassandra.index.transactions.UpdateTransaction;
 import org.apache.cassandra.io.sstable.SSTableReadsListener;
 import org.apache.cassandra.schema.IndexMetadata;
@@ -79,7 +82,7 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
         this.settings = settings;
         this.folder = Pools.of(settings, metadata);
         List<Pool> left = new ArrayList<>(
-                folder.adopt(settings, metadata, SystemKeyspace.getTruncatedAt(metadata.get().id)));
+                folder.adopt(settings, metadata, () -> SystemKeyspace.getTruncatedAt(metadata.get().id)));
         for (Pool pool : left) {
             liveDataSize.addAndGet(pool.size());
             columnsCollector.update(pool.schema().columns());
@@ -134,7 +137,12 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
         if (active == null) {
             Pool pool = folder.create(settings, metadata);
             if (switchedOut != Long.MAX_VALUE) {
-                pool.setSwitchedOut(switchedOut);
+                try {
+                    pool.setSwitchedOut(switchedOut);
+                } catch (WollemiException failed) {
+                    pool.close();
+                    throw MemtableFailure.of(pool, "creating", failed);
+                }
             }
             active = pool;
         }
@@ -147,7 +155,20 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
         }
         sinceLook.set(0);
         if (pool.size() >= settings.flushSize() && !flushAsked.getAndSet(true)) {
+            askForFlush();
+        }
+    }
+
+    /**
+     * A table and its indexes are flushed together. An index that was flushed alone would have Cassandra discard what the
+     * commit log has of its table, of which it has the id.
+     */
+    private void askForFlush() {
+        if (!(owner instanceof ColumnFamilyStore store) || !SecondaryIndexManager.isIndexColumnFamilyStore(store)) {
             owner.signalFlushRequired(this, ColumnFamilyStore.FlushReason.MEMTABLE_LIMIT);
+        } else if (store.getCurrentMemtable() == this) {
+            ColumnFamilyStore table = SecondaryIndexManager.getParentCfs(store);
+            table.signalFlushRequired(table.getCurrentMemtable(), ColumnFamilyStore.FlushReason.MEMTABLE_LIMIT);
         }
     }
 
@@ -185,10 +206,25 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
         return found.isEmpty() ? null : found.size() == 1 ? found.get(0) : UnfilteredRowIterators.merge(found);
     }
 
+    /**
+     * All of a partition. Compactions only ask whether there is anything, and close no answer: so it holds nothing before it
+     * is used.
+     */
     @Override
     public UnfilteredRowIterator rowIterator(DecoratedKey key) {
-        return rowIterator(key, Slices.ALL, ColumnFilter.selection(storedColumns()), false,
-                SSTableReadsListener.NOOP_LISTENER);
+        byte[] partition = Keys.partition(key);
+        if (pools().stream().noneMatch(pool -> Reader.holds(pool, partition))) {
+            return null;
+        }
+        return new LazilyInitializedUnfilteredRowIterator(key) {
+            @Override
+            protected UnfilteredRowIterator initializeIterator() {
+                ColumnFilter all = ColumnFilter.selection(storedColumns());
+                UnfilteredRowIterator found =
+                        rowIterator(key, Slices.ALL, all, false, SSTableReadsListener.NOOP_LISTENER);
+                return found != null ? found : EmptyIterators.unfilteredRow(WollemiMemtable.this.metadata(), key, false);
+            }
+        };
     }
 
     @Override
@@ -310,8 +346,18 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
             AtomicReference<CommitLogPosition> commitLogUpperBound) {
         super.switchOut(writeBarrier, commitLogUpperBound);
         switchedOut = System.currentTimeMillis();
-        pools().forEach(pool -> pool.setSwitchedOut(switchedOut));
         retirement = new Retirement(this, owner, folder, this::pools);
+        pools().forEach(this::markSwitchedOut);
+    }
+
+    /** An exception would keep Cassandra from ever flushing the memtable. The mark matters only if the node is killed. */
+    private void markSwitchedOut(Pool pool) {
+        try {
+            pool.setSwitchedOut(switchedOut);
+        } catch (RuntimeException failed) {
+            LOGGER.warn("{}: the memtable pool {} could not be marked as switched out. If the table is truncated, and the node "
+                    + "killed before the pool is removed, its rows are there again", metadata(), pool, failed);
+        }
     }
 
     @Override

@@ -19,8 +19,8 @@ import org.apache.cassandra.schema.TableMetadata;
 /**
  * Merges one partition update into a pool: reads what the update touches, merges, and puts the result in one batch.
  *
- * <p>Indexes hear of the change before it is made. If it then fails, an index has an entry for which there is no row, which
- * reads leave out; the other way round a row would be missing in the index.
+ * <p>Indexes hear of the change when it is made. A change that fails so takes no acknowledged row out of an index. If an index
+ * fails, or the node is killed in between, what the index lacks is of a write that was not acknowledged.
  */
 final class Writer implements ColumnData.PostReconciliationFunction {
     private final Pool pool;
@@ -31,6 +31,8 @@ final class Writer implements ColumnData.PostReconciliationFunction {
     private final byte[] partition;
     /** Key, value by turns. */
     private final List<byte[]> puts = new ArrayList<>();
+    /** What the indexes are to hear. */
+    private final List<Runnable> changes = new ArrayList<>();
 
     private long timeDelta = Long.MAX_VALUE;
     private long growth;
@@ -56,6 +58,7 @@ final class Writer implements ColumnData.PostReconciliationFunction {
             merge();
             refuseLongKeys();
             stripe.change(this::put);
+            tellIndexes();
         } catch (WollemiException failed) {
             throw MemtableFailure.of(pool, "writing to", failed);
         } finally {
@@ -74,25 +77,20 @@ final class Writer implements ColumnData.PostReconciliationFunction {
     }
 
     private void merge() {
-        indexer.start();
-        try {
-            if (!update.deletionInfo().isLive()) {
-                mergeDeletion();
-            }
-            if (!update.staticRow().isEmpty()) {
-                byte[] key = Keys.statics(partition);
-                byte[] found = pool.rows().get(key);
-                Row existing = found == null ? null : Codec.statics(ByteBuffer.wrap(found), pool.schema(), metadata);
-                add(key, found, Codec.statics(merge(existing, update.staticRow()), schema));
-            }
-            for (Row row : update) {
-                byte[] key = Keys.row(partition, metadata.comparator, row.clustering());
-                byte[] found = pool.rows().get(key);
-                Row existing = found == null ? null : Codec.row(ByteBuffer.wrap(found), pool.schema(), metadata);
-                add(key, found, Codec.row(merge(existing, row), schema));
-            }
-        } finally {
-            indexer.commit();
+        if (!update.deletionInfo().isLive()) {
+            mergeDeletion();
+        }
+        if (!update.staticRow().isEmpty()) {
+            byte[] key = Keys.statics(partition);
+            byte[] found = pool.rows().get(key);
+            Row existing = found == null ? null : Codec.statics(ByteBuffer.wrap(found), pool.schema(), metadata);
+            add(key, found, Codec.statics(merge(existing, update.staticRow()), schema));
+        }
+        for (Row row : update) {
+            byte[] key = Keys.row(partition, metadata.comparator, row.clustering());
+            byte[] found = pool.rows().get(key);
+            Row existing = found == null ? null : Codec.row(ByteBuffer.wrap(found), pool.schema(), metadata);
+            add(key, found, Codec.row(merge(existing, row), schema));
         }
     }
 
@@ -106,19 +104,19 @@ final class Writer implements ColumnData.PostReconciliationFunction {
             return;
         }
         if (!deletion.getPartitionDeletion().isLive()) {
-            indexer.onPartitionDeletion(deletion.getPartitionDeletion());
+            changes.add(() -> indexer.onPartitionDeletion(deletion.getPartitionDeletion()));
         }
-        deletion.rangeIterator(false).forEachRemaining(indexer::onRangeTombstone);
+        changes.add(() -> deletion.rangeIterator(false).forEachRemaining(indexer::onRangeTombstone));
         add(key, found, Codec.deletion(existing.mutableCopy().add(deletion), schema));
     }
 
     private Row merge(Row existing, Row row) {
         if (existing == null || existing.isEmpty()) {
-            indexer.onInserted(row);
+            changes.add(() -> indexer.onInserted(row));
             return row;
         }
         Row merged = Rows.merge(existing, row, this);
-        indexer.onUpdated(existing, merged);
+        changes.add(() -> indexer.onUpdated(existing, merged));
         return merged;
     }
 
@@ -126,6 +124,15 @@ final class Writer implements ColumnData.PostReconciliationFunction {
         puts.add(key);
         puts.add(value);
         growth += value.length - (found == null ? -key.length : found.length);
+    }
+
+    private void tellIndexes() {
+        indexer.start();
+        try {
+            changes.forEach(Runnable::run);
+        } finally {
+            indexer.commit();
+        }
     }
 
     private void refuseLongKeys() {

@@ -77,6 +77,10 @@ class KillTest {
             threads.add(thread);
         }
         enough.await();
+        for (int tenths = 0; node.run("sstables ks wollemi_small").equals("0"); tenths++) {
+            assertTrue(tenths < 1200, "it is flushed under load");
+            Thread.sleep(100);
+        }
         node.kill();
         for (Thread thread : threads) {
             thread.join();

@@ -114,6 +114,14 @@ final class Node implements AutoCloseable {
                 commitlog_sync: batch
                 commitlog_segment_size: 8MiB
                 auto_snapshot: false
+                # A stalled disk is no failure.
+                request_timeout: 120s
+                read_request_timeout: 120s
+                range_request_timeout: 120s
+                write_request_timeout: 120s
+                counter_write_request_timeout: 120s
+                cas_contention_timeout: 120s
+                truncate_request_timeout: 120s
                 concurrent_reads: 8
                 concurrent_writes: 8
                 concurrent_compactors: 1
@@ -210,7 +218,8 @@ final class Node implements AutoCloseable {
     Session session() {
         if (session == null) {
             cluster = Cluster.builder().addContactPoint(address).withPort(nativePort).withoutJMXReporting()
-                    .withSocketOptions(new SocketOptions().setReadTimeoutMillis(60_000)).build();
+                    .withSocketOptions(new SocketOptions()
+                            .setConnectTimeoutMillis(120_000).setReadTimeoutMillis(120_000)).build();
             session = cluster.connect();
         }
         return session;

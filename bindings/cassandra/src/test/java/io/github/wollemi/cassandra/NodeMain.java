@@ -1,11 +1,20 @@
 package io.github.wollemi.cassandra;
 
+import com.google.common.util.concurrent.Uninterruptibles;
+import io.github.wollemi.Leaks;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.Field;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.cassandra.db.ColumnFamilyStore;
+import org.apache.cassandra.db.DecoratedKey;
 import org.apache.cassandra.db.Keyspace;
+import org.apache.cassandra.db.SystemKeyspace;
+import org.apache.cassandra.db.marshal.UTF8Type;
+import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.apache.cassandra.service.CassandraDaemon;
 
 /**
@@ -13,6 +22,10 @@ import org.apache.cassandra.service.CassandraDaemon;
  * when its input does: no node outlives the test that has started it.
  */
 public final class NodeMain {
+    private static final int LOOKS = 20;
+
+    private static volatile CountDownLatch released = new CountDownLatch(0);
+
     private NodeMain() {}
 
     /** Starts the node that the system properties configure. */
@@ -46,7 +59,14 @@ public final class NodeMain {
         Runtime.getRuntime().halt(0);
     }
 
-    private static String run(String[] words) {
+    private static String run(String[] words) throws Exception {
+        if (words[0].equals("hold")) {
+            return hold();
+        }
+        if (words[0].equals("release")) {
+            released.countDown();
+            return "";
+        }
         ColumnFamilyStore table = Keyspace.open(words[1]).getColumnFamilyStore(words[2]);
         switch (words[0]) {
             case "flush" -> table.forceBlockingFlush(ColumnFamilyStore.FlushReason.USER_FORCED);
@@ -58,8 +78,72 @@ public final class NodeMain {
                 var memtable = table.getCurrentMemtable();
                 return memtable.getClass().getSimpleName() + " " + memtable.partitionCount();
             }
+            case "break" -> close(table.getCurrentMemtable(), "active", "about");
+            case "leaks" -> {
+                return String.valueOf(leaks(table, words[3]));
+            }
             default -> throw new IllegalArgumentException(words[0]);
         }
         return "";
+    }
+
+    /** Takes the lock under which Cassandra keeps what it knows of truncations, until it is released. */
+    private static String hold() throws InterruptedException {
+        CountDownLatch held = new CountDownLatch(1);
+        CountDownLatch release = new CountDownLatch(1);
+        released = release;
+        Thread holder = new Thread(() -> {
+            synchronized (SystemKeyspace.class) {
+                held.countDown();
+                Uninterruptibles.awaitUninterruptibly(release);
+            }
+        });
+        holder.setDaemon(true);
+        holder.start();
+        held.await();
+        return "";
+    }
+
+    /** Closes what a private field of a private field has. */
+    private static void close(Object of, String... names) throws Exception {
+        Object at = of;
+        for (String name : names) {
+            Field field = at.getClass().getDeclaredField(name);
+            field.setAccessible(true);
+            at = field.get(at);
+        }
+        ((AutoCloseable) at).close();
+    }
+
+    /** Asks whether there is a partition, as compactions do, and how many snapshots are never closed. */
+    private static int leaks(ColumnFamilyStore table, String name) throws InterruptedException {
+        AtomicInteger leaks = new AtomicInteger();
+        Leaks.listen(leak -> leaks.incrementAndGet());
+        try {
+            DecoratedKey key = table.metadata().partitioner.decorateKey(UTF8Type.instance.decompose(name));
+            for (int i = 0; i < LOOKS; i++) {
+                if (table.getCurrentMemtable().rowIterator(key) == null) {
+                    throw new IllegalStateException("there is no partition " + name);
+                }
+            }
+            // What is asked is answered, too.
+            long rows = 0;
+            try (UnfilteredRowIterator partition = table.getCurrentMemtable().rowIterator(key)) {
+                for (; partition.hasNext(); rows++) {
+                    partition.next();
+                }
+            }
+            if (rows == 0 || table.getCurrentMemtable().rowIterator(table.metadata().partitioner.decorateKey(
+                    UTF8Type.instance.decompose(name + "?"))) != null) {
+                throw new IllegalStateException(rows + " rows, or a partition that is not there");
+            }
+            for (int i = 0; i < LOOKS && leaks.get() == 0; i++) {
+                System.gc();
+                Thread.sleep(50);
+            }
+            return leaks.get();
+        } finally {
+            Leaks.listen(null);
+        }
     }
 }

@@ -1,0 +1,150 @@
+package io.github.wollemi.cassandra;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.datastax.driver.core.PreparedStatement;
+import com.datastax.driver.core.Session;
+import com.datastax.driver.core.exceptions.DriverException;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Flushes, indexes and what is around them, on one node: each test has a table of its own. */
+class FlushTest {
+    /** In tenths of a second: who waits longer hangs. */
+    private static final int LONGEST_WAIT = 600;
+
+    @TempDir
+    static Path folder;
+
+    private static Node node;
+
+    @BeforeAll
+    static void start() {
+        node = Node.alone(folder.resolve("node")).start();
+        node.session().execute(
+                "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    }
+
+    @AfterAll
+    static void stop() {
+        node.close();
+    }
+
+    private static void waitForSstables(String table) throws InterruptedException {
+        for (int tenths = 0; node.run("sstables ks " + table).equals("0"); tenths++) {
+            assertTrue(tenths < LONGEST_WAIT, table + " is flushed");
+            TimeUnit.MILLISECONDS.sleep(100);
+        }
+    }
+
+    /** A truncation holds the lock of what is known of truncations, and waits for the writes that have begun. */
+    @Test
+    void aWriteThatBeginsAFlushDoesNotWaitForATruncation() throws InterruptedException {
+        Session session = node.session();
+        session.execute("CREATE TABLE ks.busy (k int PRIMARY KEY, v text) WITH memtable = 'wollemi_small'");
+        PreparedStatement insert = session.prepare("INSERT INTO ks.busy (k, v) VALUES (?, ?)");
+        String pad = "x".repeat(20_000);
+        node.run("hold");
+        try {
+            for (int k = 0; k < 100; k++) {
+                session.execute(insert.bind(k, pad));
+            }
+        } finally {
+            node.run("release");
+        }
+        waitForSstables("busy");
+    }
+
+    /** Flushed alone, an index would have the table's part of the commit log discarded. */
+    @Test
+    void aLargeIndexIsFlushedWithItsTable() throws IOException, InterruptedException {
+        Session session = node.session();
+        session.execute("CREATE TABLE ks.indexed (k text PRIMARY KEY, v int) WITH memtable = 'wollemi_small'");
+        session.execute("CREATE INDEX ON ks.indexed (v)");
+        PreparedStatement update = session.prepare("UPDATE ks.indexed SET v = ? WHERE k = ?");
+        // The index has an entry, with the row's key, for each value that the row has had.
+        String k = "k".repeat(10_000);
+        for (int v = 0; v < 300; v++) {
+            session.execute(update.bind(v, k));
+        }
+        waitForSstables("indexed");
+        String log = Files.readString(node.folder().resolve("node.log"));
+        assertFalse(log.contains("Enqueuing flush of ks.indexed."), "its index is flushed alone");
+        assertEquals(1, session.execute("SELECT k FROM ks.indexed WHERE v = 299").all().size());
+    }
+
+    @Test
+    void aPoolThatCannotBeMarkedIsFlushed() {
+        Session session = node.session();
+        session.execute("CREATE TABLE ks.unmarked (k int PRIMARY KEY) WITH memtable = 'wollemi'");
+        session.execute("INSERT INTO ks.unmarked (k) VALUES (1)");
+        node.run("break ks unmarked");
+        node.run("flush ks unmarked");
+        assertEquals("1", node.run("sstables ks unmarked"));
+        assertEquals(1, session.execute("SELECT k FROM ks.unmarked").all().size());
+    }
+
+    @Test
+    void aWriteThatFailsTakesNoRowOutOfAnIndex() {
+        Session session = node.session();
+        session.execute("CREATE TABLE ks.whole (p text, c text, v text, PRIMARY KEY (p, c)) WITH memtable = 'wollemi'");
+        session.execute("CREATE INDEX ON ks.whole (v)");
+        String p = "p".repeat(40_000);
+        session.execute("INSERT INTO ks.whole (p, c, v) VALUES (?, 'a', 'old')", p);
+        // The second key is too long for a pool. The batch is of one partition, and so all or nothing.
+        assertThrows(DriverException.class, () -> session.execute("BEGIN UNLOGGED BATCH "
+                + "UPDATE ks.whole SET v = 'new' WHERE p = ? AND c = 'a'; "
+                + "INSERT INTO ks.whole (p, c, v) VALUES (?, ?, 'new'); APPLY BATCH", p, p, "c".repeat(40_000)));
+        assertEquals("old", session.execute("SELECT v FROM ks.whole WHERE p = ?", p).one().getString(0));
+        assertEquals(1, session.execute("SELECT c FROM ks.whole WHERE v = 'old'").all().size());
+        assertEquals(0, session.execute("SELECT c FROM ks.whole WHERE v = 'new'").all().size());
+    }
+
+    @Test
+    void toAskForAPartitionOpensNoSnapshot() {
+        Session session = node.session();
+        session.execute("CREATE TABLE ks.wide (p text, c int, PRIMARY KEY (p, c)) WITH memtable = 'wollemi'");
+        for (int c = 0; c < 200; c++) {
+            session.execute("INSERT INTO ks.wide (p, c) VALUES ('p', ?)", c);
+        }
+        assertEquals("0", node.run("leaks ks wide p"));
+    }
+
+    /** What was set aside is the operator's: its number is not used again, and no pool's end removes it. */
+    @Test
+    void aPoolThatWasSetAsideStays() throws IOException, InterruptedException {
+        Node node = Node.alone(folder.resolve("other")).start();
+        try (node) {
+            node.session().execute(
+                    "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+            node.session().execute("CREATE TABLE ks.t (k int PRIMARY KEY) WITH memtable = 'wollemi_keep'");
+            node.session().execute("INSERT INTO ks.t (k) VALUES (1)");
+            node.kill();
+            Path pool;
+            try (Stream<Path> files = Files.walk(node.pools())) {
+                pool = files.filter(file -> file.toString().endsWith(".pool")).findFirst().orElseThrow();
+            }
+            Path aside = Files.move(pool, pool.resolveSibling(pool.getFileName() + ".lost"));
+            node.start();
+            // Its row is in the commit log.
+            assertEquals(1, node.session().execute("SELECT k FROM ks.t").all().size());
+            node.session().execute("INSERT INTO ks.t (k) VALUES (2)");
+            node.run("flush ks t");
+            assertTrue(Files.notExists(pool), "its number is used again");
+            assertNotEquals("0", node.run("sstables ks t"));
+            node.stop();
+            assertTrue(Files.exists(aside), "it is gone");
+        }
+    }
+}
