@@ -61,7 +61,7 @@ pub static DIALECT: Dialect = Dialect {
     not_durable: |why| {
         let mut out = Vec::new();
         let resp3 = false; // An error is the same in both versions.
-        Reply { out: &mut out, resp3 }.error(&context::misconf(why));
+        Reply { out: &mut out, resp3 }.error(context::misconf(why));
         out
     },
     command: |number| COMMANDS.get(number).map(|command| command.name),
@@ -219,7 +219,7 @@ impl Redis {
         };
         match made.unwrap_or_else(|_| Err("the backup has ended without a word".into())) {
             Ok(()) => reply.ok(),
-            Err(why) => reply.error(&format!("ERR {why}")),
+            Err(why) => reply.error(format!("ERR {why}")),
         }
         Ok(())
     }

@@ -275,12 +275,12 @@ fn transact(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
         Err(NotMade::NotLogged(why)) => Some(context::misconf(&why)),
         Err(NotMade::NotDurable(why)) => {
             context.reply.out.truncate(begin);
-            return context.reply.error(&context::misconf(&why));
+            return context.reply.error(context::misconf(&why));
         }
         // The replies of its commands stand for what is committed, but reads do not show all of it yet.
         Err(NotMade::Unfinished(why)) => {
             context.reply.out.truncate(begin);
-            return context.reply.error(&format!("UNFINISHED {why}"));
+            return context.reply.error(format!("UNFINISHED {why}"));
         }
     };
     // A database that it has selected is taken back, too.

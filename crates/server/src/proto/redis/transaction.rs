@@ -75,11 +75,14 @@ impl Drop for Queue {
     }
 }
 
+/// Keys, and what was seen of each.
+type SeenKeys = HashMap<Vec<u8>, Seen>;
+
 /// The keys that a connection watches, as they were.
 #[derive(Default)]
 pub struct Watches {
     /// By the database that they are in.
-    stores: Vec<(Arc<Store>, HashMap<Vec<u8>, Seen>)>,
+    stores: Vec<(Arc<Store>, SeenKeys)>,
     count: usize,
     /// Of all keys.
     bytes: usize,
@@ -106,7 +109,7 @@ impl Watches {
     fn add(&mut self, store: &Arc<Store>, key: &[u8], seen: Seen) {
         let place = self.stores.iter().position(|(its, _)| Arc::ptr_eq(its, store));
         let place = place.unwrap_or_else(|| {
-            self.stores.push((store.clone(), HashMap::new()));
+            self.stores.push((store.clone(), SeenKeys::new()));
             self.stores.len() - 1
         });
         self.stores[place].1.insert(key.to_vec(), seen);
