@@ -127,6 +127,20 @@ impl<D: Disk> Log<D> {
     ///
     /// See [`Error`]; nothing was appended.
     pub fn append(&self, changes: &[Change<'_>]) -> Result<Lsn, Error> {
+        self.append_changes(changes, self.options.limit)
+    }
+
+    /// Appends a record as [`append`](Log::append) does, also where the log has reached its limit: for what an opening
+    /// must say before a checkpoint can be taken.
+    ///
+    /// # Errors
+    ///
+    /// As of [`append`](Log::append).
+    pub fn append_beyond_limit(&self, changes: &[Change<'_>]) -> Result<Lsn, Error> {
+        self.append_changes(changes, u64::MAX)
+    }
+
+    fn append_changes(&self, changes: &[Change<'_>], limit: u64) -> Result<Lsn, Error> {
         let body = Body::new(changes)?;
         let spread = self.geometry.plan(Lsn(0), body.len()).end.0;
         let max = self.options.limit - self.geometry.size();
@@ -137,20 +151,26 @@ impl<D: Disk> Log<D> {
                 max,
             });
         }
-        self.append_record(&body, Kind::Changes, None)
+        self.append_record(&body, Kind::Changes, None, limit)
     }
 
     /// Appends the mark of an opening, from which on the incarnation is this one. The limit is no obstacle.
     pub(crate) fn append_opened(&self, incarnation: u32) -> Result<Lsn, Error> {
-        self.append_record(&Body::new(&[])?, Kind::Opened, Some(incarnation))
+        self.append_record(&Body::new(&[])?, Kind::Opened, Some(incarnation), u64::MAX)
     }
 
-    fn append_record(&self, body: &Body<'_>, kind: Kind, incarnation: Option<u32>) -> Result<Lsn, Error> {
+    fn append_record(
+        &self,
+        body: &Body<'_>,
+        kind: Kind,
+        incarnation: Option<u32>,
+        limit: u64,
+    ) -> Result<Lsn, Error> {
         // The smallest buffer that fits: zeroing the largest would take as long as copying a short record.
         match fragment::HEADER as u64 + body.len() {
-            0..=64 => self.append_by(body, &mut [0; 64], kind, incarnation),
-            65..=192 => self.append_by(body, &mut [0; 192], kind, incarnation),
-            _ => self.append_by(body, &mut [0; fragment::HEADER + SMALL], kind, incarnation),
+            0..=64 => self.append_by(body, &mut [0; 64], kind, incarnation, limit),
+            65..=192 => self.append_by(body, &mut [0; 192], kind, incarnation, limit),
+            _ => self.append_by(body, &mut [0; fragment::HEADER + SMALL], kind, incarnation, limit),
         }
     }
 
@@ -161,17 +181,16 @@ impl<D: Disk> Log<D> {
         small: &mut [u8],
         kind: Kind,
         incarnation: Option<u32>,
+        limit: u64,
     ) -> Result<Lsn, Error> {
         let source = Source::new(body, small);
         loop {
             let mut tail = lock(&self.tail);
             self.check_failed()?;
             let plan = self.geometry.plan(tail.end, body.len());
-            if kind == Kind::Changes && plan.end.0 > self.kept.start(self.geometry).0 + self.options.limit {
+            if plan.end.0 > self.kept.start(self.geometry).0.saturating_add(limit) {
                 self.counters.at_limit.fetch_add(1, Ordering::Relaxed);
-                return Err(Error::LogFull {
-                    limit: self.options.limit,
-                });
+                return Err(Error::LogFull { limit });
             }
             if tail.next > plan.last_segment {
                 tail.incarnation = incarnation.unwrap_or(tail.incarnation);

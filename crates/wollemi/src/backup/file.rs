@@ -55,6 +55,10 @@ fn claim(part: &Path) -> io::Result<File> {
     match File::open(part) {
         Ok(left_over) => {
             lock(&left_over)?;
+            // Before it was locked, another process may have removed it, and made one of its own.
+            if !is_named(&left_over, part)? {
+                return Err(busy());
+            }
             fs::remove_file(part)?;
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -63,11 +67,16 @@ fn claim(part: &Path) -> io::Result<File> {
     let file = File::create_new(part)?;
     lock(&file)?;
     // Before it was locked, another process may have taken it for one that was left.
-    let (ours, named) = (file.metadata()?, fs::symlink_metadata(part)?);
-    if (ours.dev(), ours.ino()) != (named.dev(), named.ino()) {
-        return Err(busy());
+    match is_named(&file, part)? {
+        true => Ok(file),
+        false => Err(busy()),
     }
-    Ok(file)
+}
+
+/// Whether the file has this name.
+fn is_named(file: &File, path: &Path) -> io::Result<bool> {
+    let (file, named) = (file.metadata()?, fs::symlink_metadata(path)?);
+    Ok((file.dev(), file.ino()) == (named.dev(), named.ino()))
 }
 
 fn busy() -> io::Error {

@@ -88,8 +88,8 @@ impl<M: Media> Db<M> {
         }
     }
 
-    /// Sets within which time [eventual](Durability::Eventual) writes are durable, in a database of level `disk`, from
-    /// now on. `None` leaves them to the operating system: a loss of power takes back what it had not written yet, at
+    /// Sets within which time [eventual](Durability::Eventual) writes are durable, at least 1 ms, in a database of level
+    /// `disk`, from now on. `None` leaves them to the operating system: a loss of power takes back what it had not written yet, at
     /// most as much as the log may have grown by between two checkpoints, and always the newest of them.
     pub fn set_sync_within(&self, time: impl Into<Option<Duration>>) {
         if let Some(keeper) = &self.inner.keeper {

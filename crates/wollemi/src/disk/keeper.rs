@@ -122,7 +122,7 @@ fn is_of_log(error: &Error) -> bool {
     matches!(
         error,
         Error::Files(FilesError::Log(
-            log::Error::Damaged { .. } | log::Error::Missing { .. }
+            log::Error::Damaged { .. } | log::Error::Missing { .. } | log::Error::Disk(_)
         ))
     )
 }

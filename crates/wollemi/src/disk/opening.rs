@@ -351,8 +351,10 @@ pub(crate) fn remove_ended(path: &Path) -> Result<(), Error> {
         lock_wait: Duration::ZERO,
         ..PoolOptions::default()
     };
-    // Another one that holds it is opening the pool, which takes no longer than that.
-    let _lock = lock(directory.path(), Duration::from_secs(60))?;
+    let Ok(_lock) = lock(directory.path(), PoolOptions::default().lock_wait) else {
+        // One that is opening the pool removes what is left over, as the next opening does.
+        return Ok(());
+    };
     match Pool::open(path, &look, Hardware::detect()) {
         Ok(pool) if pool.log_position().is_none() => Ok(clear(&directory, None)?),
         Ok(_) => Ok(()),

@@ -1,7 +1,7 @@
 //! Replaying the log over the maps.
 //!
-//! A pool that a kill has left is ahead of the log's records, or lacks the last of each thread: only what each key
-//! shall hold at last is made so. A rebuild replays change by change. The maps then go through what they held in
+//! A pool that a kill has left holds all that was published, and lacks what its threads were about to publish: only what
+//! each key shall hold at last is made so. A rebuild replays change by change. The maps then go through what they held in
 //! between, for which a pool that is nearly full, of keys or of maps, may have no room beside what they have held
 //! since; there, too, only what was at the end is made so: maps are dropped and keys removed first.
 
@@ -9,6 +9,8 @@ use crate::disk::delta::{Deltas, LastStatements, MapDelta};
 use crate::disk::rebuild::{Progress, STRIDE};
 use crate::files_error::FilesError;
 use crate::indexes::IndexKind;
+use crate::write::commit::Plan;
+use crate::write::key_state::KeyState;
 use crate::write::store::Store;
 use crate::write::traffic::MapIndex;
 use crate::{Error, Media};
@@ -36,7 +38,7 @@ pub(crate) fn replay<M: Media, D: Disk>(
             store.heap.media().comes_to("replay: in a full pool");
             let until = log.found_end().max(from);
             let deltas = Deltas::read(log, (from, until), u64::MAX, |_| ())?;
-            Last::new(deltas).make(store, gone, &mut Vec::new())
+            Last::new(deltas).make(store, gone)
         }
         done => done,
     }
@@ -70,39 +72,34 @@ fn replay_all<M: Media, D: Disk>(
 }
 
 /// Has a pool that the end of a process has left hold what its log says from a position on. No other operation runs
-/// yet. A crash during this leaves what the next opening begins again.
+/// yet.
 ///
-/// What the pool lacks was not published when the process ended, so that no thread was told of it. Where the pool has no
-/// room for it either, it stays without, and the log says so.
+/// What the pool lacks was not published when the process ended, so that no thread was told of it. It is committed as
+/// one, or, where the pool has no room for it, left out as one: the log then says what the pool holds. So a crash during
+/// this leaves what the next opening begins again.
 pub(crate) fn catch_up<M: Media, D: Disk>(store: &Store<M>, log: &Log<D>, from: Lsn) -> Result<(), Error> {
     let until = log.found_end().max(from);
     let last = Last::new(Deltas::read(log, (from, until), u64::MAX, |_| ())?);
-    let (gone, mut undo) = (HashSet::new(), Vec::new());
-    let lacks_room = |done: &Result<(), Error>| {
-        let error = done.as_ref().err();
-        error.is_some_and(|error| error.is_full() || has_no_root(error))
-    };
-    let mut done = last.make(store, &gone, &mut undo);
-    if lacks_room(&done) {
+    let mut done = last.commit(store);
+    if done.as_ref().is_err_and(MayBeFull::is_full) {
         // The pool's free space is known when recovery has ended.
         store.recover_here();
-        done = last.make(store, &gone, &mut undo);
+        done = last.commit(store);
     }
-    if lacks_room(&done) {
-        store
-            .heap
-            .media()
-            .comes_to("replay: no room for what was not published");
-        return last.leave_out(store, log, undo);
+    match done {
+        Err(error) if error.is_full() || has_no_root(&error) => {
+            store
+                .heap
+                .media()
+                .comes_to("replay: no room for what was not published");
+            last.leave_out(store, log)
+        }
+        done => done,
     }
-    done
 }
 
 /// What a part of the log says last: of each map, and of each of its keys.
 struct Last(Vec<(MapDelta, LastStatements)>);
-
-/// What a key held before it was changed.
-type Before<'l> = (&'l str, &'l [u8], Option<Vec<u8>>);
 
 impl Last {
     fn new(deltas: Deltas) -> Last {
@@ -114,98 +111,114 @@ impl Last {
         Last(deltas.maps.into_iter().map(last).collect())
     }
 
-    /// Makes it so, and notes what the keys have held that it changes.
-    fn make<'l, M: Media>(
-        &'l self,
-        store: &Store<M>,
-        gone: &HashSet<String>,
-        undo: &mut Vec<Before<'l>>,
-    ) -> Result<(), Error> {
+    /// Makes it so in a pool that is rebuilt: maps are dropped and keys removed first.
+    fn make<M: Media>(&self, store: &Store<M>, gone: &HashSet<String>) -> Result<(), Error> {
         let mut replay = Replay::new(store, gone);
         for (delta, last) in &self.0 {
             if delta.dropped {
                 replay.make(Change::MapDropped { map: &delta.name })?;
             }
             for (key, _) in last.iter().filter(|(_, value)| value.is_none()) {
-                replay.hold(&delta.name, key, None, undo)?;
+                let map = &delta.name;
+                replay.make(Change::Remove { map, key })?;
             }
         }
         for (delta, last) in &self.0 {
-            if let Some(index) = &delta.made {
-                replay.make(Change::MapMade {
-                    map: &delta.name,
-                    index,
-                    settings: &[],
-                })?;
-            }
-            for (key, value) in last.iter().filter(|(_, value)| value.is_some()) {
-                replay.hold(&delta.name, key, value, undo)?;
+            replay.make_map(delta)?;
+            for (key, value) in last.iter() {
+                if let (Some(value), Some(map)) = (value, replay.map(&delta.name)?) {
+                    let heap = &store.heap;
+                    heap.with_room(|| map.bare().write(key, &mut UnlessHeld(value)))?;
+                }
             }
         }
         replay.ended()
     }
 
-    /// Undoes what was made of it, and appends a record of what the maps hold instead: one, so that of several changes
-    /// that the log has as one none is left out alone.
-    fn leave_out<M: Media, D: Disk>(
-        &self,
-        store: &Store<M>,
-        log: &Log<D>,
-        undo: Vec<Before<'_>>,
-    ) -> Result<(), Error> {
-        let gone = HashSet::new();
-        let mut replay = Replay::new(store, &gone);
-        for (map, key, before) in undo.into_iter().rev() {
-            replay.hold(map, key, before.as_deref(), &mut Vec::new())?;
+    /// Commits what the maps of a pool lack of it, as one.
+    fn commit<M: Media>(&self, store: &Store<M>) -> Result<(), Error> {
+        let mut replay = Replay::new(store, &HashSet::new());
+        // Where a map was made after it was dropped, the pool has dropped it: what there is of this name is the new one.
+        for (delta, _) in self.0.iter().filter(|(delta, _)| delta.made.is_none()) {
+            if delta.dropped {
+                replay.make(Change::MapDropped { map: &delta.name })?;
+            }
         }
-        let mut held: Vec<Before<'_>> = Vec::new();
-        let mut not_made = Vec::new();
-        for (delta, last) in &self.0 {
-            let Some(map) = replay.map(&delta.name)? else {
-                not_made.push(&*delta.name);
+        for (delta, _) in &self.0 {
+            replay.make_map(delta)?;
+        }
+        let changes = self.lacking(&mut replay)?.into_iter();
+        let changes = changes.map(|(map, key, value)| KeyState::new(&map, key, value));
+        let plan = Plan {
+            changes: changes.collect(),
+            ..Plan::default()
+        };
+        replay.ended()?;
+        store.commit(&plan).map(drop)
+    }
+
+    /// The keys that hold something else, and what they shall hold.
+    fn lacking<'l, M: Media>(&'l self, replay: &mut Replay<'_, M>) -> Result<Vec<Lacking<'l>>, Error> {
+        let mut lacking = Vec::new();
+        for (delta, last) in self.0.iter().filter(|(_, last)| last.len() > 0) {
+            let Some(map) = replay.map(&delta.name)?.cloned() else {
                 continue;
             };
             let guard = heap::pin();
             for (key, value) in last.iter() {
-                let holds = map.bare().get(key, &guard)?;
-                if holds.as_deref() != value {
-                    held.push((&delta.name, key, holds.map(|value| value.to_vec())));
+                if map.bare().get(key, &guard)?.as_deref() != value {
+                    lacking.push((map.clone(), key, value));
                 }
             }
         }
-        let not_made = not_made.iter().map(|map| Change::MapDropped { map });
-        let held = held.iter().map(|(map, key, value)| match value {
-            Some(value) => Change::Put { map, key, value },
-            None => Change::Remove { map, key },
-        });
-        let end = log
-            .append(&not_made.chain(held).collect::<Vec<_>>())
-            .map_err(FilesError::from)?;
-        log.wait_durable(end).map_err(FilesError::from)?;
-        Ok(())
+        Ok(lacking)
+    }
+
+    /// Appends one record of what the pool holds instead.
+    fn leave_out<M: Media, D: Disk>(&self, store: &Store<M>, log: &Log<D>) -> Result<(), Error> {
+        let mut replay = Replay::new(store, &HashSet::new());
+        let lacking = self.lacking(&mut replay)?;
+        let mut changes = Vec::new();
+        for (delta, _) in self.0.iter().filter(|(delta, _)| delta.made.is_some()) {
+            replay.gone.remove(&delta.name);
+            if store.heap.root(delta.name.as_bytes())?.is_none() {
+                changes.push(Change::MapDropped { map: &delta.name });
+            }
+        }
+        replay.ended()?;
+        let guard = heap::pin();
+        let holds = lacking.iter().map(|(map, key, _)| map.bare().get(key, &guard));
+        let holds = holds.collect::<Result<Vec<_>, _>>()?;
+        let keys = lacking.iter().zip(&holds);
+        changes.extend(keys.map(|((map, key, _), holds)| match holds {
+            Some(value) => Change::Put {
+                map: map.name(),
+                key,
+                value,
+            },
+            None => Change::Remove { map: map.name(), key },
+        }));
+        let end = log.append_beyond_limit(&changes).map_err(FilesError::from)?;
+        Ok(log.wait_durable(end).map_err(FilesError::from)?)
     }
 }
 
-/// Gives a key a value, or none, unless it holds that already.
-struct Hold<'v> {
-    value: Option<&'v [u8]>,
-    before: Option<Vec<u8>>,
-}
+/// A key of a map, and what it shall hold.
+type Lacking<'l> = (Arc<dyn MapIndex>, &'l [u8], Option<&'l [u8]>);
 
-impl Edit for Hold<'_> {
+/// Gives a key a value that it may have already.
+struct UnlessHeld<'v>(&'v [u8]);
+
+impl Edit for UnlessHeld<'_> {
     fn decide(&mut self, current: Option<&[u8]>) -> Action {
-        if current == self.value {
-            return Action::Keep;
-        }
-        self.before = current.map(<[u8]>::to_vec);
-        match self.value {
-            Some(_) => Action::Put,
-            None => Action::Remove,
+        match current == Some(self.0) {
+            true => Action::Keep,
+            false => Action::Put,
         }
     }
 
     fn value(&self) -> &[u8] {
-        self.value.unwrap_or_default()
+        self.0
     }
 }
 
@@ -272,24 +285,12 @@ impl<'s, M: Media> Replay<'s, M> {
         Ok(())
     }
 
-    /// Has a key hold a value, or none.
-    fn hold<'l>(
-        &mut self,
-        map: &'l str,
-        key: &'l [u8],
-        value: Option<&[u8]>,
-        undo: &mut Vec<Before<'l>>,
-    ) -> Result<(), Error> {
-        let heap = &self.store.heap;
-        let Some(index) = self.map(map)? else {
+    fn make_map(&mut self, delta: &MapDelta) -> Result<(), Error> {
+        let (map, Some(index)) = (&*delta.name, &delta.made) else {
             return Ok(());
         };
-        let mut hold = Hold { value, before: None };
-        let action = heap.with_room(|| index.bare().write(key, &mut hold))?;
-        if action != Action::Keep {
-            undo.push((map, key, hold.before));
-        }
-        Ok(())
+        let settings = &[];
+        self.make(Change::MapMade { map, index, settings })
     }
 
     fn map(&mut self, name: &str) -> Result<Option<&Arc<dyn MapIndex>>, Error> {

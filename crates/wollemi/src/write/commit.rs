@@ -21,7 +21,7 @@
 //!
 //! In a database that has a log, all changes are appended to it as one record between 5 and 6, and the commit returns
 //! when that is durable. A crash of the process between the two leaves the record, which the next opening replays
-//! whole.
+//! whole, or leaves out whole where the pool has no room for it.
 //!
 //! A commit of one change is an ordinary write: it needs none of 5, 6 and 8. One without any change needs 4 alone, and
 //! 3 for the ranges.

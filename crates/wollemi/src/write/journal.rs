@@ -85,8 +85,9 @@ pub(crate) struct Journal {
     is_eventual: AtomicBool,
     /// How long a write waits for room in the log, each time.
     patience: Duration,
-    /// Whether a write has waited in vain. Until there is room, those that follow are refused at once.
-    has_waited: AtomicBool,
+    /// The log's limit, if a write has waited in vain, else 0. Until there is room, those that follow are refused at
+    /// once.
+    waited_at: AtomicU64,
     /// Asked for a checkpoint, where the log has reached its limit.
     wants_room: Box<dyn Fn() + Send + Sync>,
 }
@@ -104,7 +105,7 @@ impl Journal {
             newest: CachePadded::new(AtomicU64::new(0)),
             is_eventual: AtomicBool::new(durability == Durability::Eventual),
             patience,
-            has_waited: AtomicBool::new(false),
+            waited_at: AtomicU64::new(0),
             wants_room,
         }
     }
@@ -228,8 +229,9 @@ impl Journal {
         mut run: impl FnMut() -> Result<R, E>,
     ) -> Result<R, E> {
         let mut result = run();
-        if result.is_ok() && self.has_waited.load(Relaxed) {
-            self.has_waited.store(false, Relaxed);
+        let waited_at = self.waited_at.load(Relaxed);
+        if waited_at > 0 && matches!(self.log.wait_for_room(waited_at / 8, Duration::ZERO), Ok(true)) {
+            self.waited_at.store(0, Relaxed);
         }
         // How much room it needs is not known: first some, then more.
         for share in [8, 4, 2] {
@@ -241,13 +243,13 @@ impl Journal {
                 Ok(_) => return result,
             };
             (self.wants_room)();
-            let patience = match self.has_waited.load(Relaxed) {
-                true => Duration::ZERO,
-                false => self.patience,
+            let patience = match self.waited_at.load(Relaxed) {
+                0 => self.patience,
+                _ => Duration::ZERO,
             };
             // Where the log has failed, running it again tells so.
             if let Ok(false) = self.log.wait_for_room(limit / share, patience) {
-                self.has_waited.store(true, Relaxed);
+                self.waited_at.store(limit, Relaxed);
                 return result;
             }
             result = run();
