@@ -66,11 +66,8 @@ impl Input {
         // A client that announces a large value is given space as its bytes arrive, at most twice what it has sent.
         let wanted = want.min((unread * 2).max(KEPT));
         let len = space.max(grown).max(wanted).max(unread + 1).max(FIRST);
-        // What is left of a long request, or of many, is given back, also where a few bytes of the next have come.
-        let len = match unread <= KEPT / 2 && wanted <= KEPT {
-            true => len.min(KEPT),
-            false => len,
-        };
+        // What is left of a long request, or of many, is given back, also where a part of the next has come.
+        let len = len.min((unread * 4).max(KEPT));
         if len > space {
             let len = len.min(longest.max(FIRST)).max(unread + 1);
             self.bytes.reserve_exact(len - unread);

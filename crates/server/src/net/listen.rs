@@ -258,7 +258,8 @@ pub fn poll_take(
         let read = pin!(stream.read_buf(bytes)).poll(context);
         let taken = bytes.len() - before;
         match read {
-            // What came before the end, or before an error, is still answered. The next read meets it again, or an end.
+            // What came before the end, or before an error, is still answered. The next read meets it again, or the
+            // end of the stream or of the idle time.
             Poll::Ready(Ok(0) | Err(_)) if taken > 0 => break,
             Poll::Ready(Ok(0)) => return Poll::Ready(Ok(None)),
             Poll::Ready(Ok(_)) => {}

@@ -136,12 +136,13 @@ fn silent_clients_are_asked_for() {
             let words: Vec<_> = line.split_whitespace().collect();
             (words.get(1..3)? == [here.as_str(), there.as_str()]).then(|| words[5].to_owned())
         });
-        line.expect("the server's end")
+        // Where others open and close sockets meanwhile, one look may miss it.
+        line.unwrap_or_default()
     };
     // While an answer is under way another timer runs.
     let began = Instant::now();
     while !timer().starts_with("02:") {
-        assert!(began.elapsed() < Duration::from_secs(10), "{}", timer());
+        assert!(began.elapsed() < PATIENCE, "{}", timer());
         std::thread::yield_now();
     }
 }

@@ -120,8 +120,9 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
     public long put(PartitionUpdate update, UpdateTransaction indexer, OpOrder.Group opGroup) {
         Pool pool = writable();
         Writer writer = new Writer(pool, update, indexer, metadata());
-        writer.write();
+        // Before it is written: if an index fails then, the row is there, and is flushed with all of its columns.
         columnsCollector.update(update.columns());
+        writer.write();
         liveDataSize.addAndGet(writer.growth());
         currentOperations.addAndGet(update.operationCount());
         flushIfLarge(pool, update.dataSize());

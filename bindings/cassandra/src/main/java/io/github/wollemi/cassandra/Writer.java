@@ -20,7 +20,8 @@ import org.apache.cassandra.schema.TableMetadata;
  * Merges one partition update into a pool: reads what the update touches, merges, and puts the result in one batch.
  *
  * <p>Indexes hear of the change when it is made. A change that fails so takes no acknowledged row out of an index. If an index
- * fails, or the node is killed in between, what the index lacks is of a write that was not acknowledged.
+ * fails, or the node is killed in between, what the index lacks is of a write that this node has not acknowledged; the same
+ * write again does not mend it.
  */
 final class Writer implements ColumnData.PostReconciliationFunction {
     private final Pool pool;

@@ -115,6 +115,7 @@ final class Node implements AutoCloseable {
                 commitlog_segment_size: 8MiB
                 auto_snapshot: false
                 # A stalled disk is no failure.
+                native_transport_timeout: 120s
                 request_timeout: 120s
                 read_request_timeout: 120s
                 range_request_timeout: 120s
