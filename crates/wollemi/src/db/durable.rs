@@ -1,13 +1,11 @@
 //! When writes are durable; the log and its checkpoints.
 
 use super::{Db, Inner};
-use crate::disk::opening::remove_ended;
 use crate::report::{Checkpoint, LogStats};
 use crate::write::journal::{Durability, Journal};
 use crate::write::store::Store;
 use crate::write::turn::{PausedTurn, Turn};
 use crate::{Error, Level, Media};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -151,12 +149,8 @@ impl<M: Media> Db<M> {
         drop(traffic);
         // An iterator keeps the pool open, for one.
         let pool = heap.into_pool().ok_or(Error::InUse)?;
-        let path = pool.path().map(Path::to_owned);
         pool.close_without_log()?;
-        match path {
-            Some(path) => remove_ended(&path),
-            None => remove(),
-        }
+        remove()
     }
 
     /// What acknowledged operations survive.

@@ -15,6 +15,7 @@ use crate::write::traffic::Alive;
 use crate::{Error, Media};
 use log::{Disk, Log, Syncer};
 use pmem::Process;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -321,7 +322,11 @@ impl<D: Disk, M: Media> Keeper for Threads<D, M> {
 
     fn removal(&self) -> Box<dyn FnOnce() -> Result<(), Error>> {
         let disk = self.shared.checkpoints.disk();
-        Box::new(move || Ok(opening::clear(&*disk, None)?))
+        let path = self.shared.maps.store.heap.pool().path().map(Path::to_owned);
+        Box::new(move || match path {
+            Some(path) => opening::remove_ended(&path),
+            None => Ok(opening::clear(&*disk, None)?),
+        })
     }
 
     fn stats(&self) -> LogStats {
