@@ -136,7 +136,7 @@ fn main() -> ExitCode {
         seed: number("WOLLEMI_SEED", 1),
         threads: number("WOLLEMI_THREADS", 0) as usize,
         kinds: kinds.collect(),
-        budget: Duration::from_secs(number("WOLLEMI_SECONDS", 120)),
+        budget: Duration::from_secs(number("WOLLEMI_SECONDS", 20)),
         calls: number("WOLLEMI_CALLS", 1_500_000),
         directory: directory.path().to_owned(),
         child: Some(child),
