@@ -51,7 +51,7 @@ pub(crate) const SWEPT: &[&str] = &["Expiring::sweeper", "Sweeper::removed"];
 pub(crate) const COPIED: &[&str] = &["Db::copy_from", "Db::snapshot"];
 
 /// What a round uses that ends by restoring it.
-pub(crate) const RESTORED: &[&str] = &["Snapshot::backup", "Db::restore", "Db::snapshot"];
+pub(crate) const RESTORED: &[&str] = &["Snapshot::backup_to", "Db::restore", "Db::snapshot"];
 
 /// What a call uses of a map with this role.
 pub(crate) fn functions(op: &Op, role: impl Fn(usize) -> Role) -> &'static [&'static str] {

@@ -519,10 +519,12 @@ impl Exercise {
     }
 
     fn restore(&self, db: &Db, to: &Path) -> Result<(), Error> {
-        let mut backup = Vec::new();
-        db.snapshot()?.backup(&mut backup, |_| {})?;
+        let backup = to.with_extension("backup");
+        db.snapshot()?.backup_to(&backup, |_| {})?;
+        let made = std::fs::read(&backup).and_then(|bytes| std::fs::remove_file(&backup).map(|()| bytes));
+        let bytes = made.map_err(Error::Backup)?;
         let restored = self.options(0).open(to)?;
-        restored.restore(&mut &backup[..], |_| {})?;
+        restored.restore(&mut &bytes[..], |_| {})?;
         Ok(())
     }
 }
