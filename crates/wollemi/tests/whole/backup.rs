@@ -73,7 +73,7 @@ fn a_file_is_whole_or_not_there() -> Outcome {
     let (path, part) = (folder.path().join("a"), folder.path().join("a.part"));
     let names = || std::fs::read_dir(folder.path()).map(Iterator::count);
 
-    // What an interrupted one has left is in nobody's way.
+    // A backup removes what an interrupted one has left.
     std::fs::write(&part, "left over")?;
     let copied = db
         .snapshot()?

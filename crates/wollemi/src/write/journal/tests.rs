@@ -3,13 +3,20 @@
 use super::*;
 use std::sync::Mutex;
 
-/// A log that remembers what was appended.
+/// A log that remembers what was appended, and how room in it was waited for.
 #[derive(Default)]
-struct Remembering(Mutex<Vec<String>>);
+struct Remembering {
+    records: Mutex<Vec<String>>,
+    is_full: AtomicBool,
+    waits: Mutex<Vec<Duration>>,
+}
 
 impl AnyLog for Remembering {
     fn append(&self, changes: &[Change<'_>]) -> Result<Lsn, log::Error> {
-        let mut records = self.0.lock().expect("no panic");
+        if self.is_full.load(Relaxed) {
+            return Err(log::Error::LogFull { limit: 1 << 20 });
+        }
+        let mut records = self.records.lock().expect("no panic");
         records.extend(changes.iter().map(|change| format!("{change:?}")));
         Ok(Lsn(records.len() as u64))
     }
@@ -22,8 +29,9 @@ impl AnyLog for Remembering {
     fn is_settled(&self) -> bool {
         true
     }
-    fn wait_for_room(&self, _: u64, _: Duration) -> Result<bool, log::Error> {
-        Ok(true)
+    fn wait_for_room(&self, _: u64, timeout: Duration) -> Result<bool, log::Error> {
+        self.waits.lock().expect("no panic").push(timeout);
+        Ok(!self.is_full.load(Relaxed))
     }
     fn appended(&self) -> Lsn {
         Lsn(0)
@@ -85,49 +93,15 @@ fn the_last_record_is_the_last_decision() {
         let mut edit = Wavering(decisions.into_iter());
         let mut logged = journal.logged(("map", b"key"), 0, None, &mut edit);
         (0..count).for_each(|_| _ = logged.decide(current));
-        assert_eq!(log.0.lock().expect("no panic").last(), expected.as_ref());
-    }
-}
-
-/// A log that has reached its limit, and how it is waited for.
-#[derive(Default)]
-struct Reached {
-    has_room: AtomicBool,
-    waits: Mutex<Vec<Duration>>,
-}
-
-impl AnyLog for Reached {
-    fn append(&self, _: &[Change<'_>]) -> Result<Lsn, log::Error> {
-        match self.has_room.load(Relaxed) {
-            true => Ok(Lsn(1)),
-            false => Err(log::Error::LogFull { limit: 1 << 20 }),
-        }
-    }
-    fn wait_durable(&self, _: Lsn) -> Result<(), log::Error> {
-        Ok(())
-    }
-    fn durable(&self) -> Lsn {
-        Lsn(u64::MAX)
-    }
-    fn is_settled(&self) -> bool {
-        true
-    }
-    fn wait_for_room(&self, _: u64, timeout: Duration) -> Result<bool, log::Error> {
-        self.waits.lock().expect("no panic").push(timeout);
-        Ok(self.has_room.load(Relaxed))
-    }
-    fn appended(&self) -> Lsn {
-        Lsn(0)
-    }
-    fn failure(&self) -> Option<Arc<str>> {
-        None
+        assert_eq!(log.records.lock().expect("no panic").last(), expected.as_ref());
     }
 }
 
 /// Where one write has waited for room in vain, those that follow are refused at once, until there is room.
 #[test]
 fn one_write_waits_for_room_in_vain() {
-    let log = Arc::new(Reached::default());
+    let log = Arc::new(Remembering::default());
+    log.is_full.store(true, Relaxed);
     let journal = Journal::new(log.clone(), Durability::Immediate, PATIENCE, Box::new(|| ()));
     let change = Change::MapDropped { map: "m" };
     let write = || journal.with_room(|| journal.append(&[change], std::iter::empty(), Durability::Immediate));
@@ -140,9 +114,9 @@ fn one_write_waits_for_room_in_vain() {
         write().expect_err("no room");
     }
     assert!(waits().iter().all(|wait| wait.is_zero()));
-    log.has_room.store(true, Relaxed);
+    log.is_full.store(false, Relaxed);
     write().expect("room");
-    log.has_room.store(false, Relaxed);
+    log.is_full.store(true, Relaxed);
     waits();
     write().expect_err("no room");
     assert_eq!(waits(), [PATIENCE]);
