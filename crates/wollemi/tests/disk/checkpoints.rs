@@ -166,3 +166,45 @@ fn an_opening_that_waits_knows_the_last_checkpoint() -> Result<(), Error> {
     assert_eq!(db.map("m")?.count()?, 1001);
     Ok(())
 }
+
+/// Where the log before a checkpoint cannot be read, the checkpoint is a full one, which asks nothing of the log; and
+/// those after it have what has changed since.
+#[test]
+fn a_checkpoint_over_a_damaged_log_is_full() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open()?;
+    let (large, map) = (db.map("large")?, db.map("m")?);
+    let turn = db.turn();
+    for i in 1..=320u64 {
+        large.upsert(i.to_be_bytes(), noise(i, 64 << 10))?;
+    }
+    turn.end()?;
+    assert!(db.checkpoint(true)?.expect("there is a log").full);
+    let damaged = noise(4711, 1000);
+    map.upsert("damaged", &damaged)?;
+    drop((large, map, db));
+
+    let mut files = crate::names(&place.files()).into_iter();
+    let found = files.find_map(|name| {
+        let path = place.files().join(name);
+        let bytes = std::fs::read(&path).expect("a file");
+        let at = bytes.windows(damaged.len()).position(|window| window == damaged);
+        at.map(|at| (path, bytes, at))
+    });
+    let (path, mut bytes, at) = found.expect("a record of it");
+    bytes[at] ^= 1;
+    std::fs::write(path, bytes).expect("written");
+
+    let db = place.open()?;
+    let map = db.map("m")?;
+    map.upsert("later", "1")?;
+    assert!(db.checkpoint(false)?.expect("there is a log").full);
+    map.upsert("last", "2")?;
+    assert!(!db.checkpoint(false)?.expect("there is a log").full);
+    let held = entries(&db, "m");
+    assert_eq!(held.len(), 3);
+    let left = place.cut().open()?;
+    assert_eq!(entries(&left, "m"), held);
+    assert_eq!(left.map("large")?.count()?, 320);
+    Ok(())
+}
