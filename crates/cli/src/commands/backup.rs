@@ -4,11 +4,11 @@ use super::{in_words, output};
 use crate::context::Context;
 use crate::exit::{Failure, Outcome};
 use indicatif::{BinaryBytes, ProgressBar, ProgressStyle};
-use pmem::pool::rename_new;
+use pmem::pool::{lock_named, rename_new};
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 use serde::Serialize;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
@@ -324,11 +324,8 @@ fn in_its_place(
 /// The file, locked: none of its kind is being made under this name by another process.
 fn alone(part: &Path) -> io::Result<File> {
     let file = File::open(part)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(io::Error::other("another process is writing this file")),
-        Err(TryLockError::Error(error)) => Err(error),
-    }
+    lock_named(&file, part)?;
+    Ok(file)
 }
 
 /// What went wrong with a file.

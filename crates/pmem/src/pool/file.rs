@@ -11,7 +11,7 @@ use super::options::Level;
 use crate::{PersistenceDomain, Process, platform};
 use rustix::fs::{AtFlags, CWD, FlockOperation, RenameFlags};
 use rustix::io::Errno;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -173,6 +173,26 @@ impl Drop for PoolFile {
         if self.is_ours() {
             let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
         }
+    }
+}
+
+/// Locks the file of this name, which the caller has opened, so that processes that write such a file under this name
+/// leave each other alone. Does not wait.
+///
+/// # Errors
+///
+/// Where another process has locked it, or has given the name to another file by now; and what the file system fails
+/// with.
+pub fn lock_named(file: &File, path: &Path) -> io::Result<()> {
+    let busy = || io::Error::other("another process is writing this file");
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => busy(),
+        TryLockError::Error(error) => error,
+    })?;
+    let (locked, named) = (file.metadata()?, fs::symlink_metadata(path)?);
+    match (locked.dev(), locked.ino()) == (named.dev(), named.ino()) {
+        true => Ok(()),
+        false => Err(busy()),
     }
 }
 

@@ -27,7 +27,7 @@ mod room;
 
 pub use checked::CheckedWord;
 pub use error::{Error, ErrorKind, Fault};
-pub use file::rename_new;
+pub use file::{lock_named, rename_new};
 pub use memory::Memory;
 pub use options::{AfterPowerLoss, LastShutdown, Level, PoolOptions, Uuid};
 

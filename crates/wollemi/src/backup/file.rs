@@ -1,15 +1,15 @@
 //! Backups in files.
 
 use crate::{Copied, Error, Media, Snapshot};
-use pmem::pool::rename_new;
-use std::fs::{self, File, TryLockError};
+use pmem::pool::{lock_named, rename_new};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 impl<M: Media> Snapshot<M> {
     /// As [`backup`](Self::backup), to a new file, which has its name when it is whole and on the medium: until then its
-    /// name ends in `.part`. Where that fails, no file is left.
+    /// name ends in `.part`. Where that fails, no file is left, except where all that has failed is to make the name
+    /// durable.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().map_err(wollemi::Error::Backup)?;
@@ -54,40 +54,16 @@ impl<M: Media> Snapshot<M> {
 fn claim(part: &Path) -> io::Result<File> {
     match File::open(part) {
         Ok(left_over) => {
-            lock(&left_over)?;
-            // Before it was locked, another process may have removed it, and made one of its own.
-            if !is_named(&left_over, part)? {
-                return Err(busy());
-            }
+            lock_named(&left_over, part)?;
             fs::remove_file(part)?;
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
     let file = File::create_new(part)?;
-    lock(&file)?;
     // Before it was locked, another process may have taken it for one that was left.
-    match is_named(&file, part)? {
-        true => Ok(file),
-        false => Err(busy()),
-    }
-}
-
-/// Whether the file has this name.
-fn is_named(file: &File, path: &Path) -> io::Result<bool> {
-    let (file, named) = (file.metadata()?, fs::symlink_metadata(path)?);
-    Ok((file.dev(), file.ino()) == (named.dev(), named.ino()))
-}
-
-fn busy() -> io::Error {
-    io::Error::other("another process is writing this file")
-}
-
-fn lock(file: &File) -> io::Result<()> {
-    file.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => busy(),
-        TryLockError::Error(error) => error,
-    })
+    lock_named(&file, part)?;
+    Ok(file)
 }
 
 /// Makes the name of a file durable.

@@ -98,3 +98,19 @@ fn a_forked_child_leaves_the_pool_alone() {
     let pool = place.open().expect("the pool");
     assert_eq!(pool.last_shutdown(), LastShutdown::Clean);
 }
+
+/// A file is locked by its name once, and not under a name that another file has by now.
+#[test]
+fn a_file_is_locked_by_its_name() {
+    let place = Place::new();
+    let path = place.path.with_file_name("part");
+    let first = std::fs::File::create_new(&path).expect("a file");
+    crate::pool::lock_named(&first, &path).expect("no other has it");
+    let same = std::fs::File::open(&path).expect("the file");
+    crate::pool::lock_named(&same, &path).expect_err("it is locked");
+    std::fs::remove_file(&path).expect("the file");
+    let second = std::fs::File::create_new(&path).expect("a file");
+    drop(first);
+    crate::pool::lock_named(&same, &path).expect_err("another file has its name");
+    crate::pool::lock_named(&second, &path).expect("no other has it");
+}
