@@ -24,7 +24,8 @@ impl Space {
         };
         if number >= self.old_pages().end {
             // The zeros of a page that the file has and nothing was put into would pass for an empty object.
-            return match self.table.page(number).lock().swept {
+            let page = self.table.page_if_made(number);
+            return match page.is_some_and(|page| page.lock().swept) {
                 true => Ok(true),
                 false => damaged("an object lies in a page that never was handed out"),
             };
@@ -104,6 +105,19 @@ impl Space {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A damaged link that leads far beyond the pool is refused, and takes no memory for what is there.
+    #[test]
+    fn a_link_beyond_all_pools_is_refused() {
+        let space = Space::new(1 << 16, 5, false);
+        for offset in [1 << 30, 1 << 40, (1 << 48) - 64] {
+            let offset = Offset::new(offset).unwrap();
+            let refused = space.mark(offset, 64).unwrap_err();
+            assert!(refused.to_string().contains("never was handed out"), "{refused}");
+        }
+        let last = space.page_of((1 << 48) - 64);
+        assert!(space.table.page_if_made(last).is_none());
+    }
 
     /// Whichever of its pages the sweep has come to when a large object is freed, each of them becomes free once.
     #[test]

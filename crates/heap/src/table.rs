@@ -14,15 +14,28 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// The entry of page `number`.
+    /// The entry of page `number`, which the pool has.
     #[inline]
     pub(crate) fn page(&self, number: u32) -> &Page {
-        let index = u64::from(number) + FIRST;
-        let segment = (index.ilog2() - FIRST.ilog2()) as usize;
-        let len = FIRST << segment;
-        let pages = self.segments[segment].get_or_init(|| (0..len).map(|_| Page::default()).collect());
-        &pages[(index - len) as usize]
+        let (segment, at) = place(number);
+        let new = || (0..FIRST << segment).map(|_| Page::default()).collect();
+        &self.segments[segment].get_or_init(new)[at]
     }
+
+    /// The entry of page `number`, of which a damaged link speaks; `None` if none was made yet. Makes none: segments of
+    /// pages that no pool has would take gigabytes.
+    pub(crate) fn page_if_made(&self, number: u32) -> Option<&Page> {
+        let (segment, at) = place(number);
+        self.segments[segment].get().map(|pages| &pages[at])
+    }
+}
+
+/// The segment of a page's entry, and the entry's place there.
+#[inline]
+fn place(number: u32) -> (usize, usize) {
+    let index = u64::from(number) + FIRST;
+    let segment = index.ilog2() - FIRST.ilog2();
+    (segment as usize, (index - (FIRST << segment)) as usize)
 }
 
 #[cfg(test)]
@@ -39,9 +52,6 @@ mod tests {
         all.dedup();
         assert_eq!(all.len(), 1000);
         assert_eq!(at(63), at(63));
-        assert_eq!(
-            ((u64::from(u32::MAX) + FIRST).ilog2() - FIRST.ilog2()) as usize,
-            SEGMENTS - 1
-        );
+        assert_eq!(place(u32::MAX).0, SEGMENTS - 1);
     }
 }
