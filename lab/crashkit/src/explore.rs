@@ -82,6 +82,9 @@ pub struct Explorer<S: Subject> {
     aims: BTreeSet<usize>,
     /// What the persists of the history make durable, in a hunt.
     persisted: Option<Persisted>,
+    /// A history's threads carry out their operations in turn, but for preemptions of at most this many legs; `None`:
+    /// as any scheduler has them.
+    legs: Option<u32>,
     crash: Crash,
     /// What the history that is explored may use of the media's memory.
     memory: Memory,
@@ -213,6 +216,7 @@ impl<S: Subject> Explorer<S> {
             spread: 1,
             aims: BTreeSet::new(),
             persisted: None,
+            legs: None,
         })
     }
 
@@ -247,12 +251,15 @@ impl<S: Subject> Explorer<S> {
         // The hash of an image does not say of which history the image is.
         self.seen.clear();
         self.memory = self.crash.memory().first(history.room);
-        let explored = apart(|| {
-            let run = self.record(history, Start::Empty, 0)?;
-            self.report.note_history(&run.log, run.from, run.ops.len());
-            self.survey(history);
-            self.walk(&run, self.beginning(), self.nothing(), false)?;
-            self.preempt(history)
+        let explored = apart(|| match self.legs {
+            Some(legs) => self.nearly_in_turn(history, legs),
+            None => {
+                let run = self.record(history, Start::Empty, 0)?;
+                self.report.note_history(&run.log, run.from, run.ops.len());
+                self.survey(history);
+                self.walk(&run, self.beginning(), self.nothing(), false)?;
+                self.preempt(history)
+            }
         });
         self.report.elapsed += started.elapsed();
         explored.map_err(|mut failure| {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-pub(crate) use diagram::{diagram, readable};
+pub(crate) use diagram::{diagram, preemptions, readable};
 
 /// A line of source that asks for persists: file, line, column; and what of them.
 pub type Persist = (&'static str, u32, u32, Lacks);
@@ -54,8 +54,10 @@ pub struct Failure {
     pub prepared: u32,
     /// What they had answered; `None`: not yet.
     pub answers: Vec<Option<String>>,
-    /// What its threads did, step by step, if it has several.
+    /// What its threads did, step by step, if it has several...
     pub schedule: Vec<String>,
+    /// ...and how often one of them stopped within an operation while another went on.
+    pub preemptions: u32,
     /// How many crashes led to it.
     pub crashes: u32,
     /// Those before the last, in order; the message says what kind of crash it was.
@@ -103,7 +105,15 @@ impl fmt::Display for Failure {
         writeln!(f, "{}", self.message)?;
         match self.threads {
             0 | 1 => writeln!(f, "  history of seed {}:", self.seed)?,
-            threads => writeln!(f, "  history of seed {}, by {threads} threads:", self.seed)?,
+            threads => writeln!(
+                f,
+                "  history of seed {}, by {threads} threads, with {}:",
+                self.seed,
+                match self.preemptions {
+                    1 => "1 preemption".into(),
+                    several => format!("{several} preemptions"),
+                }
+            )?,
         }
         for (number, op) in (0..).zip(&self.operations) {
             let thread = match number {

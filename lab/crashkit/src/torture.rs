@@ -80,7 +80,8 @@ impl<S: Subject, F: Fn(&mut Random) -> S::Op> Torture<S, F> {
         Torture { threads, ..self }
     }
 
-    /// No further history begins after this time. A minute if not said.
+    /// No further history begins, and no further crash point is looked at, after this time. A minute if not said. What
+    /// fails may take as long as [`Settings::shrink_for`] says beyond it.
     pub fn budget(self, budget: Duration) -> Self {
         Torture { budget, ..self }
     }
@@ -105,9 +106,11 @@ impl<S: Subject, F: Fn(&mut Random) -> S::Op> Torture<S, F> {
     pub fn run(self) -> Result<Report, Box<Failure>> {
         let explorer = Explorer::<S>::new(self.subject.clone(), self.settings.clone());
         let mut explorer = explorer.map_err(Failure::outright)?;
-        let started = Instant::now();
+        let end = Instant::now().checked_add(self.budget);
+        let is_late = || end.is_some_and(|end| Instant::now() >= end);
+        end.into_iter().for_each(|end| explorer.stop_at(end));
         for seed in self.seeds.clone() {
-            if started.elapsed() >= self.budget {
+            if is_late() {
                 break;
             }
             let history = self.history(seed);
@@ -129,9 +132,10 @@ impl<S: Subject, F: Fn(&mut Random) -> S::Op> Torture<S, F> {
         const IMAGES: u64 = 2000;
         let explorer = Explorer::<S>::new(self.subject.clone(), self.settings.clone());
         let mut explorer = explorer.map_err(Failure::outright)?;
-        let started = Instant::now();
+        let end = Instant::now().checked_add(self.budget);
+        end.into_iter().for_each(|end| explorer.stop_at(end));
         let histories = self.seeds.clone().map(|seed| self.history(seed));
-        explorer.hunt(histories, IMAGES, |_| started.elapsed() < self.budget)
+        explorer.hunt(histories, IMAGES, |_| end.is_none_or(|end| Instant::now() < end))
     }
 
     fn history(&self, seed: u64) -> History<S::Op> {

@@ -248,6 +248,7 @@ fn races_are_found() {
         let (history, failure) = explorer.shrink(&history, failure, 300);
         assert!(history.threads >= 2, "it is a race: {failure}");
         assert!(history.ops.len() <= 16, "{failure}");
+        assert!((1..=4).contains(&failure.preemptions), "{failure}");
         println!("{failure}");
     }
 }

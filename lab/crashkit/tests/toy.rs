@@ -2,8 +2,9 @@
 
 use pmem::{Media, Offset, PWord, PersistBatch, Pool, Purpose, persist_scope};
 use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
 use wollemi_crashkit::{
-    Crash, Explorer, Failure, History, Mode, Model, Random, Report, Settings, Subject, Verdict,
+    Crash, Explorer, Failure, History, Mode, Model, Random, Report, Settings, Subject, Verdict, torture,
 };
 
 /// What is wrong with it.
@@ -263,6 +264,31 @@ fn failures_are_shrunk() {
     let (history, failure) = shrunk(Broken::RecoveryWaits, 1);
     assert!(history.ops.is_empty(), "{failure}");
     assert_eq!((failure.crashes, failure.earlier.len()), (2, 1), "{failure}");
+}
+
+/// Once its time is over, no image is judged, no other history begins, and nothing is shrunk.
+#[test]
+fn what_is_late_ends() {
+    let history = History {
+        ops: (0..20).collect(),
+        ..History::default()
+    };
+    let settings = Settings {
+        memory: 2 << 20,
+        shrink_for: Duration::ZERO,
+        ..Settings::default()
+    };
+    let explorer = || Explorer::new(Toy(Broken::NoFence), settings.clone()).expect("memory");
+    let mut late = explorer();
+    late.stop_at(Instant::now());
+    late.explore(&history).expect("nothing is judged");
+    assert_eq!((late.report().histories, late.report().images), (1, 0));
+    let mut explorer = explorer();
+    let failure = explorer.explore(&history).expect_err("it is broken");
+    assert_eq!(explorer.shrink(&history, failure, 300).0.ops.len(), 20);
+    let whole = torture(Toy(Broken::NoFence), |random| random.below(100));
+    let report = whole.settings(settings).budget(Duration::ZERO).run();
+    assert_eq!(report.expect("nothing begins").histories, 0);
 }
 
 /// The same seed finds the same.

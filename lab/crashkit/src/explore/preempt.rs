@@ -16,7 +16,10 @@ use std::ops::Range;
 const IMAGES: u64 = 200;
 
 /// How many threads go on one after the other, at most, before all do.
-const MAX_LEGS: u32 = 3;
+pub(super) const MAX_LEGS: u32 = 3;
+
+/// So many plans are tried where a history's threads are to have few preemptions.
+const FEW: u32 = 48;
 
 /// One in this many plans is a relay.
 const RELAY: u32 = 4;
@@ -40,27 +43,49 @@ impl<S: Subject> Explorer<S> {
                 0 => scouted.relay(&mut random),
                 _ => scouted.aim(legs, &mut random),
             };
-            let Some(plan) = plan else {
-                continue;
-            };
             if self.is_late() {
                 break;
             }
-            let (run, _, window) = self.steered(history, seed, plan)?;
-            let Range { start, end } = window.unwrap_or(usize::MAX..usize::MAX);
-            let run = Run {
-                from: run.from.max(start),
-                until: end,
-                ..run
-            };
-            // The answers are what these runs are for: of what crashes leave, some is judged.
-            self.left = IMAGES;
-            self.spread = (run.crash_points() / (IMAGES / 4)).max(1);
-            let walked = self.walk(&run, self.beginning(), self.nothing(), false);
-            (self.left, self.spread) = (u64::MAX, 1);
-            walked?;
+            if let Some(plan) = plan {
+                self.along(history, seed, plan)?;
+            }
         }
         Ok(())
+    }
+
+    /// Carries a history of several threads out with its operations in turn, then with preemptions of at most this many
+    /// legs: to see whether it fails by them.
+    pub(super) fn nearly_in_turn(&mut self, history: &History<S::Op>, legs: u32) -> Result<(), Box<Failure>> {
+        let seed = self.settings.seed ^ history.seed.rotate_left(29);
+        let (run, scouted, _) = self.steered(history, seed, Plan::default())?;
+        self.walk(&run, self.beginning(), self.nothing(), false)?;
+        let mut random = Random(!seed);
+        for number in 0..FEW * legs.min(1) {
+            if self.is_late() {
+                break;
+            }
+            if let Some(plan) = scouted.aim(1 + number * legs / FEW, &mut random) {
+                self.along(history, seed, plan)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries a history out along a plan, and judges it.
+    fn along(&mut self, history: &History<S::Op>, seed: u64, plan: Plan) -> Result<(), Box<Failure>> {
+        let (run, _, window) = self.steered(history, seed, plan)?;
+        let Range { start, end } = window.unwrap_or(usize::MAX..usize::MAX);
+        let run = Run {
+            from: run.from.max(start),
+            until: end,
+            ..run
+        };
+        // The answers are what these runs are for: of what crashes leave, some is judged.
+        self.left = IMAGES;
+        self.spread = (run.crash_points() / (IMAGES / 4)).max(1);
+        let walked = self.walk(&run, self.beginning(), self.nothing(), false);
+        (self.left, self.spread) = (u64::MAX, 1);
+        walked
     }
 
     fn steered(

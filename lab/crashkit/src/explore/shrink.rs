@@ -2,21 +2,23 @@
 //!
 //! 1. *The image.* As soon as one fails, lines get their newest version one by one, and those that must lag, the newest
 //!    version that still fails. What remains is withheld for a reason.
-//! 2. *The history.* It is explored again with fewer crashes, with fewer threads and with fewer operations: chunks of
-//!    them are left out, ever smaller ones (as in delta debugging, without its complements). All of this is done again
-//!    until nothing more goes, or the attempts or the time (`Settings::shrink_for`) are used up.
+//! 2. *The history.* It is explored again with fewer crashes, with fewer threads, with fewer preemptions (its operations
+//!    in turn, and then with preemptions of one leg, of two, of three, in place of a scheduler's many) and with fewer
+//!    operations: chunks of them are left out, ever smaller ones (as in delta debugging, without its complements). All
+//!    of this is done again until nothing more goes, or the attempts or the time (`Settings::shrink_for`) are used up.
 //!
 //! I1 What comes out fails by the same settings. It need not fail by the same message.
 
 use super::Explorer;
 use super::image::Probed;
+use super::preempt::MAX_LEGS;
 use crate::choose::{Contents, Plan};
 use crate::{Failure, History, Subject};
 use std::time::Instant;
 
 impl<S: Subject> Explorer<S> {
-    /// A history with as few crashes, threads and operations as a few hundred (`tries`) attempts leave of one that
-    /// fails, and how it fails. Nothing of this is added to the report.
+    /// A history with as few crashes, threads, preemptions and operations as a few hundred (`tries`) attempts leave of
+    /// one that fails, and how it fails. Nothing of this is added to the report.
     pub fn shrink(
         &mut self,
         history: &History<S::Op>,
@@ -38,10 +40,10 @@ impl<S: Subject> Explorer<S> {
         };
         // What could not go may go when something else has gone.
         loop {
-            let size = |(history, failure): &(History<S::Op>, Box<Failure>)| {
-                (history.ops.len(), history.threads, failure.crashes)
+            let size = |(history, failure): &(History<S::Op>, Box<Failure>), legs: Option<u32>| {
+                (history.ops.len(), history.threads, failure.crashes, legs)
             };
-            let before = size(&least);
+            let before = size(&least, self.legs);
             // What fails while it goes on after a crash goes on only where another one may follow.
             let max = (least.1.crashes + 1).min(settings.crashes);
             self.settings.crashes = max;
@@ -60,6 +62,20 @@ impl<S: Subject> Explorer<S> {
                 if attempt(self, history, &mut least) {
                     break;
                 }
+            }
+            let legs = self.legs;
+            let preempted = least.0.threads > 1;
+            let fewer = if preempted {
+                legs.unwrap_or(MAX_LEGS + 1)
+            } else {
+                0
+            };
+            for fewer in 0..fewer {
+                self.legs = Some(fewer);
+                if attempt(self, least.0.clone(), &mut least) {
+                    break;
+                }
+                self.legs = legs;
             }
             let mut size_of_chunk = least.0.ops.len().div_ceil(2);
             while size_of_chunk > 0 {
@@ -80,11 +96,11 @@ impl<S: Subject> Explorer<S> {
                 }
                 size_of_chunk = chunk / 2;
             }
-            if size(&least) == before {
+            if size(&least, self.legs) == before {
                 break;
             }
         }
-        self.settings = settings;
+        (self.settings, self.legs) = (settings, None);
         self.deadline = deadline;
         self.report = report;
         least

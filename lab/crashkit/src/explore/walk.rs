@@ -8,7 +8,7 @@ use crate::dirty::DirtyReads;
 use crate::expect::Expectation;
 use crate::log::What;
 use crate::model::Tracker;
-use crate::report::{Failure, diagram, told};
+use crate::report::{Failure, diagram, preemptions, told};
 
 /// What has changed since the last crash point at which images were judged.
 #[derive(Default)]
@@ -87,6 +87,7 @@ impl<S: Subject> Explorer<S> {
             }
         }
         failure.schedule = diagram(&run.log, failure.place, &run.ops, &run.answers);
+        failure.preemptions = preemptions(&run.log, failure.place);
     }
 
     /// Where a walk starts that knows nothing yet.

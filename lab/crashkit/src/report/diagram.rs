@@ -57,6 +57,25 @@ pub(crate) fn diagram(log: &Log, place: usize, ops: &[impl Debug], answers: &[im
     lines
 }
 
+/// How often, up to the event at `place`, a thread stopped within an operation and another went on.
+pub(crate) fn preemptions(log: &Log, place: usize) -> u32 {
+    let events = log.events.iter().take(place.saturating_add(1));
+    let mut amid = BTreeSet::new();
+    let (mut count, mut running) = (0, None);
+    for event in events {
+        let before = running
+            .replace(event.thread)
+            .filter(|&before| before != event.thread);
+        count += u32::from(before.is_some_and(|before| amid.contains(&before)));
+        match event.what {
+            What::Invoke(_) => amid.insert(event.thread),
+            What::Ack(_) => amid.remove(&event.thread),
+            _ => false,
+        };
+    }
+    count
+}
+
 /// Where the earliest operation begins that is under way when the one begins that is under way at `place`.
 fn start(log: &Log, place: usize) -> usize {
     let mut begun: BTreeMap<u32, usize> = BTreeMap::new();
