@@ -132,7 +132,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
                 if self.consolidate(page)? {
                     wasteful = false;
                 } else {
-                    self.again(art::Missed::Lost, &mut tries)?;
+                    self.again(art::Missed::Overtaken, &mut tries)?;
                 }
                 continue;
             }
