@@ -318,7 +318,8 @@ impl<M: Media> Clht<M> {
                 }
             }
         }
-        self.retire_record(&found.pair, guard)?;
+        // The pair is changed, whatever becomes of its old record in a damaged pool.
+        let _ = self.retire_record(&found.pair, guard);
         Ok(after)
     }
 
@@ -339,7 +340,8 @@ impl<M: Media> Clht<M> {
             }
             _ => bucket.set(left, media),
         }
-        self.retire_record(&found.pair, guard)?;
+        // The pair is gone, likewise.
+        let _ = self.retire_record(&found.pair, guard);
         Ok(match chain.home.state(media).is_bare() {
             true => After::Shrink,
             false => After::Nothing,
