@@ -152,6 +152,35 @@ fn versions_are_renewed() {
     assert!(faults.objects < 6, "{} objects", faults.objects);
 }
 
+/// A pair alone in an overflow bucket changes its form until the versions of that bucket are used up, once or twice: no
+/// empty bucket stays in the chain, and nothing is left when the keys are gone.
+#[test]
+fn changes_of_form_leave_no_empty_bucket() {
+    for turns in [10_000, 20_000] {
+        let table = in_memory(1 << 26);
+        let before = settled(table.heap()).objects;
+        let keys = (0_u64..).map(u64::to_le_bytes);
+        let of_one_bucket = keys.filter(|key| checksum(key) < u64::MAX / 64);
+        let keys: Vec<_> = of_one_bucket.take(4).collect();
+        for key in &keys {
+            assert!(table.insert(key, b"8 bytes!").expect("room"));
+        }
+        for turn in 0..turns {
+            let value: &[u8] = match turn % 2 {
+                0 => b"a longer value",
+                _ => b"8 bytes!",
+            };
+            table.upsert(&keys[3], value).expect("room");
+        }
+        let faults = table.check().expect("sound");
+        assert_eq!((faults.found, faults.keys), (Vec::<String>::new(), 4));
+        for key in &keys {
+            assert!(table.remove(key).expect("no error"));
+        }
+        assert_eq!(settled(table.heap()).objects, before, "after {turns} turns");
+    }
+}
+
 /// A full pool refuses inserts, and nothing else: what was acknowledged is found, in chains where no larger table was
 /// to be had; it is updated and removed; and the room serves again.
 #[test]

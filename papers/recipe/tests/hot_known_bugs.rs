@@ -7,15 +7,17 @@
 //! | a dirty bit that is one of the bits of the node's type | `marks_do_not_change_what_a_link_leads_to` |
 //! | keys that are prefixes of each other, zero bytes, the empty key | `chains_of_prefixes`, `zeros_and_ones` (conformance) |
 //! | only the branching bits compared at the leaf | `keys_that_branch_alike_are_told_apart` |
+//! | a lock that the thread holds is waited for | `a_parent_that_moved_up_is_locked_once` |
 //!
 //! That a reader acts on a link that is not durable is what `lab/torture` looks for.
 
-use index::{Index, OnHeap};
+use index::{Action, Edit, Index, OnHeap};
 use pmem::watched::{Step, Watch, What};
 use pmem::{LINE, Pool, PoolOptions, Watched};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 use wollemi_recipe::Hot;
 
 /// How far lines have come that are not durable.
@@ -152,4 +154,59 @@ fn keys_that_branch_alike_are_told_apart() {
         let from = index.range(Bound::Included(key), Bound::Included(key), &guard);
         assert_eq!(from.count(), 0);
     }
+}
+
+/// Removes its key, after another thread has removed another one.
+struct RemoveAfter<'i>(&'i Hot, &'static [u8]);
+
+impl Edit for RemoveAfter<'_> {
+    fn decide(&mut self, _current: Option<&[u8]>) -> Action {
+        let &mut RemoveAfter(index, other) = self;
+        std::thread::scope(|scope| scope.spawn(|| index.remove(other)).join().expect("no panic"))
+            .expect("no error");
+        Action::Remove
+    }
+
+    fn value(&self) -> &[u8] {
+        &[]
+    }
+}
+
+/// A node hangs below one of two entries, whose other one goes while the node's lock is held: so the node hangs from the
+/// one above, which takes in what is left of the node. That one is locked once.
+#[test]
+fn a_parent_that_moved_up_is_locked_once() {
+    let pool = Pool::anonymous(&PoolOptions::default(), pmem::Hardware::detect()).expect("a pool");
+    let heap = heap::Heap::new(pool).expect("a heap");
+    let index = Arc::new(Hot::create(&heap, b"hot").expect("room"));
+    let mut keys: Vec<Vec<u8>> = (0..2000_u16)
+        .map(|number| [&b"a"[..], &number.to_be_bytes()].concat())
+        .collect();
+    // They fill a node below the first one...
+    keys.extend((0x80..0xa0).map(|last| vec![b'b', last]));
+    // ...and this one needs another node above that.
+    keys.push(vec![b'b', 0]);
+    for key in &keys {
+        assert!(index.insert(key, b"there").expect("room"));
+    }
+    let mut gone: Vec<Vec<u8>> = (0x80..0x90).map(|last| vec![b'b', last]).collect();
+    for key in &gone {
+        assert!(index.remove(key).expect("room"));
+    }
+    let (ended, has_ended) = mpsc::channel();
+    let shared = Arc::clone(&index);
+    std::thread::spawn(move || {
+        let done = shared.write(&[b'b', 0x90], &mut RemoveAfter(&shared, &[b'b', 0]));
+        ended.send(done.expect("no error"))
+    });
+    let done = has_ended.recv_timeout(Duration::from_secs(120));
+    assert_eq!(done, Ok(Action::Remove), "it waits for itself");
+    gone.extend([vec![b'b', 0x90], vec![b'b', 0]]);
+    let guard = heap::pin();
+    for key in keys {
+        let found = index.get(&key, &guard).expect("no error");
+        assert_eq!(found.is_some(), !gone.contains(&key), "{}", key.escape_ascii());
+    }
+    drop(guard);
+    assert_eq!(index.check().expect("sound").found, Vec::<String>::new());
 }

@@ -185,6 +185,7 @@ impl<M: Media> Clht<M> {
         let mut next = Some(home);
         while let Some(bucket) = next {
             let (state, pairs) = bucket.held(media);
+            searched.used_up |= state.is_used_up();
             for (slot, pair) in pairs.into_iter().enumerate() {
                 if let Some(pair) = pair
                     && pair.is_of(key, &self.heap)?
@@ -201,7 +202,6 @@ impl<M: Media> Clht<M> {
                 }
             }
             searched.free = searched.free.or(state.free().map(|slot| (bucket, slot, state)));
-            searched.used_up |= state.is_used_up();
             searched.last = (bucket, state);
             before = Some((bucket, state));
             next = chain.follow(state.next())?;
@@ -312,9 +312,18 @@ impl<M: Media> Clht<M> {
             match state.free() {
                 Some(free) => bucket.fill(free, &pair, without.filled(free, &pair), media),
                 None => {
-                    let added = self.add_bucket(bucket, without, &pair);
+                    // An overflow bucket that would be left without a pair gives the new one its place.
+                    let emptied = found.before.filter(|_| without.count() == 0);
+                    let (last, word) = match emptied {
+                        Some((before, word)) => (before, word.followed_by(state.next())),
+                        None => (bucket, without),
+                    };
+                    let added = self.add_bucket(last, word, &pair);
                     self.or_give_back(added, &pair, guard)?;
-                    after = self.has_grown(chain);
+                    match emptied {
+                        Some((_, word)) => self.retire_bucket(word.next(), guard),
+                        None => after = self.has_grown(chain),
+                    }
                 }
             }
         }

@@ -31,12 +31,14 @@ impl<'a, M: Media> Writer<'a, M> {
         let mut tries = Tries::default();
         let mut step = *step;
         loop {
-            if let Ok(locked) = self.lock(&step)
+            // Where nodes went from the way, what was once above the child may be the child: its lock is held.
+            if !same_object(step.at, child)
+                && let Ok(locked) = self.lock(&step)
                 && same_object(step.slot().load(self.media()), child)
             {
                 return Ok(Parent { step, locked });
             }
-            // It was replaced, or the child hangs from another one by now.
+            // It is the child, or was replaced, or the child hangs from another one by now.
             loop {
                 if !tries.go_on(Missed::Lost, self.media()) {
                     return Err(damaged("node without a parent", child));

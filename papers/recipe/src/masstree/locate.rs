@@ -106,7 +106,8 @@ impl<'a, M: Media> Writer<'a, M> {
         self.locate_below(Layer::default(), self.index.top()?, usize::MAX)
     }
 
-    /// The key's border, from the root of a layer down, `layers` deep at most.
+    /// The key's border, from the root of a layer down; or the border that leads to the layer of this depth, as far as
+    /// there are so many: nothing below it is looked at, whose locks the caller may hold.
     pub(super) fn locate_below(
         &self,
         mut layer: Layer,
@@ -124,11 +125,14 @@ impl<'a, M: Media> Writer<'a, M> {
         };
         loop {
             match place.border.find(self.media(), slice) {
-                Found::Held(Held::Link(link)) if is_node(link) && layer.depth() < layers => {
+                Found::Held(Held::Link(link)) if is_node(link) => {
                     if !slice.goes_on() {
                         return Err(damaged("link of an entry", place.border.link).into());
                     }
                     layer.above.push(place.border.link);
+                    if layer.depth() == layers {
+                        return Ok(Place { layer, ..place });
+                    }
                     root = link;
                     slice = self.slice(&layer);
                     place.border = border(root, slice)?;
