@@ -13,6 +13,8 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 use wollemi_recipe::Masstree;
 
 /// A half split that is ended after a crash keeps what was acknowledged in the sibling since: wherever the crash came,
@@ -329,4 +331,85 @@ fn no_writer_waits_for_itself() {
         });
         assert!(catch_unwind(changes).is_ok(), "{at:#x}: {old:#x}, now {new:#x}");
     }
+}
+
+/// Calls `then` after the `nth` fence of `change` for the index.
+fn at_fence<R>(nth: usize, then: impl FnOnce() + 'static, change: impl FnOnce() -> R) -> R {
+    let (mut left, mut then) = (nth, Some(then));
+    let hook = move |step| {
+        left -= usize::from(step == Step::Fence && left > 0);
+        if left == 0
+            && let Some(then) = then.take()
+        {
+            then();
+        }
+    };
+    with_hook(hook, change)
+}
+
+/// A writer that splits a layer's root, so that the layer gets another one, finds what leads to the layer gone, and looks
+/// for it anew: from above. It waits for no border of the layer, whose holder may wait for the writer.
+#[test]
+fn a_place_of_a_layer_is_found_again_from_above() {
+    let store = Arc::new(Store::<Masstree<Stepping>>::create_on(Stepping::machine(Steps)));
+    let of_layer = |number: u64| [key(2_000), key(number)].concat();
+    let put = |key: &[u8]| assert!(store.index().insert(key, b"8 bytes!").expect("room"));
+    (0..30).for_each(|number| put(&key(100 * number)));
+    // Thirteen borders of twelve keys or thirteen, and their root is full.
+    (0..157).for_each(|number| put(&of_layer(1_000 * number)));
+    let (left, right) = (8 * 12_000, 10 * 12_000);
+    [left, right].iter().for_each(|number| put(&of_layer(number + 1)));
+
+    let (others, stands) = (Arc::clone(&store), Arc::clone(&store));
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    let (ended, has_ended) = mpsc::channel();
+    let amid = move || {
+        // What leads to the layer goes into a new border, and its old one goes.
+        let index = others.index();
+        (1..20).for_each(|number| assert!(index.insert(&key(1_900 + number), b"8 bytes!").expect("room")));
+        for number in (1_000..2_000).filter(|number| *number % 100 == 0 || *number > 1_900) {
+            index.remove(&key(number)).expect("no error");
+        }
+        // A border left of the writer's is half split.
+        let (standing, is_standing) = mpsc::channel();
+        std::thread::spawn(move || {
+            let stop = move || {
+                standing.send(()).expect("the writer waits");
+                may_go_on.recv().expect("the test ends it");
+            };
+            let added = at_fence(2, stop, || {
+                stands.index().insert(&of_layer(left + 2), b"8 bytes!")
+            });
+            ended.send(added.expect("room")).expect("the test waits");
+        });
+        is_standing.recv().expect("it splits");
+    };
+    let (writes, has_written) = mpsc::channel();
+    let writer = Arc::clone(&store);
+    std::thread::spawn(move || {
+        // The border's sibling in three steps, then the root's, which the second of them publishes.
+        let added = at_fence(5, amid, || {
+            writer.index().insert(&of_layer(right + 2), b"8 bytes!")
+        });
+        writes.send(added.expect("room")).expect("the test waits");
+    });
+    let patience = Duration::from_secs(120);
+    assert_eq!(
+        has_written.recv_timeout(patience),
+        Ok(true),
+        "it waits for the border"
+    );
+    go_on.send(()).expect("it waits");
+    assert_eq!(has_ended.recv_timeout(patience), Ok(true));
+    let guard = heap::pin();
+    for number in (0..157)
+        .map(|number| 1_000 * number)
+        .chain([left, right].into_iter().flat_map(|at| [at + 1, at + 2]))
+    {
+        let found = store.index().get(&of_layer(number), &guard).expect("sound");
+        assert_eq!(found.as_deref(), Some(&b"8 bytes!"[..]), "{number}");
+    }
+    drop(guard);
+    let faults = store.index().check().expect("sound");
+    assert_eq!(faults.found, Vec::<String>::new());
 }
