@@ -239,12 +239,12 @@ mod tests {
         // Two words of a line, another line of its block, and a line of the next block.
         for word in [0, 1, 8, 32] {
             media.store(&memory.0[word], 1);
-            media.write_back(at(&memory, word), Purpose::Node);
+            media.write_back(&memory.0[word], Purpose::Node);
         }
         media.fence(Purpose::Node);
         media.store_unpersisted(&memory.0[2], 1);
         media.drafted(at(&memory, 7), 16);
-        media.write_back(at(&memory, 0), Purpose::Alloc);
+        media.write_back(&memory.0[0], Purpose::Alloc);
         media.fence(Purpose::Alloc);
         media.store_nt(&memory.0[0], 2);
         media.store(&memory.0[40], 3);
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(media.compare_exchange(&memory.0[0], 5, 6), Ok(5));
         media.store_volatile(&memory.0[1], 1);
         media.drafted(at(&memory, 8), 64);
-        media.write_back(at(&memory, 8), Purpose::Node);
+        media.write_back(&memory.0[8], Purpose::Node);
         media.fence(Purpose::Node);
         let passed = media.counts() - before;
         assert_eq!(
@@ -299,8 +299,8 @@ mod tests {
                 scope.spawn(move || {
                     let memory = block();
                     for turn in 0..100 {
-                        media.write_back(at(&memory, turn % 64), Purpose::Node);
-                        media.write_back(at(&memory, turn % 64), Purpose::Node);
+                        media.write_back(&memory.0[turn % 64], Purpose::Node);
+                        media.write_back(&memory.0[turn % 64], Purpose::Node);
                         media.fence(Purpose::Node);
                     }
                 });

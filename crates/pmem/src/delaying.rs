@@ -118,11 +118,11 @@ mod tests {
         block_ns: 10,
     };
 
-    fn at(line: usize) -> *const u8 {
+    fn at(line: usize) -> &'static AtomicU64 {
         #[repr(align(256))]
-        struct Lines([u8; 1024]);
-        static LINES: Lines = Lines([0; 1024]);
-        &raw const LINES.0[64 * line]
+        struct Lines([AtomicU64; 128]);
+        static LINES: Lines = Lines([const { AtomicU64::new(0) }; 128]);
+        &LINES.0[8 * line]
     }
 
     /// A fence owes for each line and each block once, and for the fence itself only if there was anything to wait

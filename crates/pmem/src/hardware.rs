@@ -178,7 +178,7 @@ unsafe impl Media for Hardware {
     #[inline(always)]
     fn store_nt(&self, word: &AtomicU64, value: u64) {
         word.store(value, Ordering::Release);
-        self.write_back(word.as_ptr().cast(), Purpose::Node);
+        self.write_back(word, Purpose::Node);
     }
 
     #[inline(always)]
@@ -188,16 +188,17 @@ unsafe impl Media for Hardware {
 
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    fn write_back(&self, at: *const u8, _purpose: Purpose) {
+    unsafe fn write_back_joined(&self, at: *const u8, _purpose: Purpose) {
         use std::arch::asm;
         match self.write_back {
-            // SAFETY: the processor has the instruction (it was detected), which changes no memory's value.
+            // SAFETY: the processor has the instruction (it was detected), which changes no memory's value. The caller
+            // promises that the line is mapped.
             WriteBack::Clwb => unsafe { asm!("clwb [{}]", in(reg) at, options(nostack, preserves_flags)) },
             // SAFETY: as above.
             WriteBack::ClflushOpt => unsafe {
                 asm!("clflushopt [{}]", in(reg) at, options(nostack, preserves_flags));
             },
-            // SAFETY: every x86-64 processor has it.
+            // SAFETY: every x86-64 processor has it; the rest as above.
             WriteBack::Clflush => unsafe {
                 asm!("clflush [{}]", in(reg) at, options(nostack, preserves_flags));
             },
@@ -207,15 +208,16 @@ unsafe impl Media for Hardware {
 
     #[cfg(target_arch = "aarch64")]
     #[inline(always)]
-    fn write_back(&self, at: *const u8, _purpose: Purpose) {
+    unsafe fn write_back_joined(&self, at: *const u8, _purpose: Purpose) {
         use std::arch::asm;
         match self.write_back {
             // `sys #3, c7, c12, #1` is `dc cvap`, spelt so that assemblers for ARMv8.0 take it.
-            // SAFETY: the processor has the instruction (it was detected), which changes no memory's value.
+            // SAFETY: the processor has the instruction (it was detected), which changes no memory's value. The caller
+            // promises that the line is mapped.
             WriteBack::DcCvap => unsafe {
                 asm!("sys #3, c7, c12, #1, {}", in(reg) at, options(nostack, preserves_flags));
             },
-            // SAFETY: every aarch64 processor has it, and Linux allows it in user mode.
+            // SAFETY: every aarch64 processor has it, and Linux allows it in user mode; the rest as above.
             WriteBack::DcCvac => unsafe {
                 asm!("dc cvac, {}", in(reg) at, options(nostack, preserves_flags));
             },
@@ -315,7 +317,7 @@ mod tests {
         {
             let word = AtomicU64::new(1);
             media.store(&word, 2);
-            media.write_back(word.as_ptr().cast(), Purpose::Node);
+            media.write_back(&word, Purpose::Node);
             media.fence(Purpose::Node);
             assert_eq!(media.load(&word), 2);
             media.store_nt(&word, 3);

@@ -49,9 +49,9 @@ pub enum PersistenceDomain {
 ///
 /// `load`, `store`, `compare_exchange` and the volatile calls must act on the given word with at least the
 /// ordering stated, as must their `unpersisted` forms; `store_nt` must make the word visible to other threads no
-/// later than the next `fence` of this thread; `candidates` must name the slots that it says; after `write_back(line)`
-/// and then `fence()` on one thread every store of that thread to the line before the write-back is durable as far as
-/// the media promises durability at all.
+/// later than the next `fence` of this thread; `candidates` must name the slots that it says; after a write-back of a
+/// line and then `fence()` on one thread every store of that thread to the line before the write-back is durable as far
+/// as the media promises durability at all.
 pub unsafe trait Media: Send + Sync + 'static {
     /// Whether threads take turns at the calls of the media, so that one that blocks in the system blocks them all:
     /// locks held across such calls are then waited for by [`wait`](Media::wait).
@@ -155,9 +155,13 @@ pub unsafe trait Media: Send + Sync + 'static {
         true
     }
 
-    /// Writes back the line that holds `at`.
+    /// Writes back the line that holds `word`.
+    #[inline(always)]
     #[track_caller]
-    fn write_back(&self, at: *const u8, purpose: Purpose);
+    fn write_back(&self, word: &AtomicU64, purpose: Purpose) {
+        // SAFETY: a word that is borrowed is mapped.
+        unsafe { self.write_back_joined(word.as_ptr().cast_const().cast(), purpose) };
+    }
 
     /// Says that the lines of `len` bytes from `at` join a batch: `#[track_caller]` names the code that needs them
     /// durable.
@@ -168,11 +172,12 @@ pub unsafe trait Media: Send + Sync + 'static {
     }
 
     /// Writes back a line that has [joined](Media::joined) a batch.
-    #[inline]
+    ///
+    /// # Safety
+    ///
+    /// The line that holds `at` is mapped: the instruction faults where nothing is.
     #[track_caller]
-    fn write_back_joined(&self, at: *const u8, purpose: Purpose) {
-        self.write_back(at, purpose);
-    }
+    unsafe fn write_back_joined(&self, at: *const u8, purpose: Purpose);
 
     /// Orders this thread's write-backs and non-temporal stores before its later stores.
     #[track_caller]

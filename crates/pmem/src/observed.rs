@@ -68,8 +68,8 @@ unsafe impl Media for Observed {
         to_each!(self, media => media.drafted(start, len));
     }
 
-    fn write_back(&self, at: *const u8, purpose: Purpose) {
-        to_each!(self, media => media.write_back(at, purpose));
+    fn write_back(&self, word: &AtomicU64, purpose: Purpose) {
+        to_each!(self, media => media.write_back(word, purpose));
     }
 
     #[inline]
@@ -77,8 +77,9 @@ unsafe impl Media for Observed {
         to_each!(self, media => media.joined(at, len));
     }
 
-    fn write_back_joined(&self, at: *const u8, purpose: Purpose) {
-        to_each!(self, media => media.write_back_joined(at, purpose));
+    unsafe fn write_back_joined(&self, at: *const u8, purpose: Purpose) {
+        // SAFETY: the caller promises that the line is mapped.
+        to_each!(self, media => unsafe { media.write_back_joined(at, purpose) });
     }
 
     fn fence(&self, purpose: Purpose) {

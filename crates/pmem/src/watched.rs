@@ -244,9 +244,10 @@ unsafe impl<W: Watch, M: Media> Media for Watched<W, M> {
     }
 
     #[inline]
-    fn write_back(&self, at: *const u8, purpose: Purpose) {
+    fn write_back(&self, word: &AtomicU64, purpose: Purpose) {
+        let at = word.as_ptr().cast_const().cast();
         self.step(Step::of(What::WriteBack(purpose), at, 1), |inner| {
-            inner.write_back(at, purpose);
+            inner.write_back(word, purpose);
         });
     }
 
@@ -256,9 +257,10 @@ unsafe impl<W: Watch, M: Media> Media for Watched<W, M> {
     }
 
     #[inline]
-    fn write_back_joined(&self, at: *const u8, purpose: Purpose) {
+    unsafe fn write_back_joined(&self, at: *const u8, purpose: Purpose) {
         self.step(Step::of(What::WriteBackJoined(purpose), at, 1), |inner| {
-            inner.write_back_joined(at, purpose);
+            // SAFETY: the caller promises that the line is mapped.
+            unsafe { inner.write_back_joined(at, purpose) };
         });
     }
 

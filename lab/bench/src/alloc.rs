@@ -19,6 +19,7 @@ use pmemobj::Pmemobj;
 use serde::Serialize;
 use std::hint::black_box;
 use std::sync::Barrier;
+use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 /// Allocates, writes and persists.
@@ -69,7 +70,7 @@ pub fn installed() -> Vec<&'static str> {
 
 /// A chunk of `malloc`, as aligned as DCMM's.
 #[repr(align(64))]
-struct Chunk([u8; CHUNK]);
+struct Chunk([AtomicU64; CHUNK / 8]);
 
 /// Measures them in turn and prints a line for each.
 pub fn run(args: &AllocArgs) -> Result<(), Error> {
@@ -201,8 +202,10 @@ fn from_malloc(chunks: usize) -> Result<Vec<Box<dyn Send>>, Error> {
     let media = Hardware::as_persistent();
     let mut kept: Vec<Box<dyn Send>> = Vec::with_capacity(chunks);
     for i in 0..chunks {
-        let chunk = black_box(Box::new(Chunk([i as u8; CHUNK])));
-        media.write_back(chunk.0.as_ptr(), Purpose::Node);
+        let word = u64::from_ne_bytes([i as u8; 8]);
+        let words = std::array::from_fn(|_| AtomicU64::new(word));
+        let chunk = black_box(Box::new(Chunk(words)));
+        media.write_back(&chunk.0[0], Purpose::Node);
         media.fence(Purpose::Node);
         kept.push(chunk);
     }

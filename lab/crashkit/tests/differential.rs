@@ -13,6 +13,7 @@ use pmem::{
 };
 use seeded::Expected;
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wollemi_crashkit::{Crash, Random, Subject, Verdict};
 
@@ -182,7 +183,9 @@ impl Tree {
                     persist_scope(media, Purpose::Node, |forgotten| word.store(value, &forgotten));
                 }
                 for word in root.halves[1 - half].iter().step_by(8) {
-                    media.write_back(std::ptr::from_ref(word).cast(), Purpose::Node);
+                    // SAFETY: a word is an atomic one, and all access to it is atomic.
+                    let word = unsafe { AtomicU64::from_ptr(std::ptr::from_ref(word).cast_mut().cast()) };
+                    media.write_back(word, Purpose::Node);
                 }
                 live.front().written = true;
                 return Ok(());

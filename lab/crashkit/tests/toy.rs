@@ -30,6 +30,12 @@ struct Toy(Broken);
 
 struct Live(Pool<Crash>);
 
+/// The atomic behind a word.
+fn atomic(word: &PWord) -> &AtomicU64 {
+    // SAFETY: a word is an atomic one, and all access to it is atomic.
+    unsafe { AtomicU64::from_ptr(std::ptr::from_ref(word).cast_mut().cast()) }
+}
+
 const START: u64 = 64 << 10;
 const LAST: u64 = 100;
 
@@ -72,9 +78,8 @@ impl Toy {
             match self.0 {
                 Broken::NodeNotPersisted => {}
                 Broken::NoFence | Broken::LockForFence => {
-                    let line = |word: &PWord| std::ptr::from_ref(word).cast();
-                    media.write_back(line(word), Purpose::Node);
-                    media.write_back(line(self.node(pool, new).1), Purpose::Node);
+                    media.write_back(atomic(word), Purpose::Node);
+                    media.write_back(atomic(self.node(pool, new).1), Purpose::Node);
                 }
                 _ => drop(batch.fence()),
             }

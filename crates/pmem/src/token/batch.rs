@@ -140,10 +140,19 @@ impl<'e, 'm, M: Media> PersistBatch<'e, 'm, M> {
                 let oldest = lines.oldest;
                 let old = std::mem::replace(&mut lines.held[oldest], line);
                 lines.oldest = (oldest + 1) % HELD;
-                self.media
-                    .write_back_joined(std::ptr::without_provenance(old * LINE), self.purpose);
+                self.write_back(old);
             }
         }
+    }
+
+    /// Writes back a line that has joined.
+    #[inline]
+    #[track_caller]
+    fn write_back(&self, line: usize) {
+        let at = std::ptr::without_provenance(line * LINE);
+        // SAFETY: what has joined was mapped when it did, and its owner keeps it until the fence (which no type says:
+        // the known gap).
+        unsafe { self.media.write_back_joined(at, self.purpose) };
     }
 
     /// Makes durable what has joined so far, for a store that must not be durable before it; the batch goes on. What has
@@ -155,8 +164,7 @@ impl<'e, 'm, M: Media> PersistBatch<'e, 'm, M> {
         let count = std::mem::take(&mut lines.count);
         (lines.oldest, lines.last) = (0, 0);
         for &line in lines.held[..count].iter().chain(&lines.more) {
-            self.media
-                .write_back_joined(std::ptr::without_provenance(line * LINE), self.purpose);
+            self.write_back(line);
         }
         lines.more.clear();
         self.media.fence(self.purpose);

@@ -87,7 +87,7 @@ impl PSlot {
     #[inline(never)]
     fn persist<M: Media>(&self, media: &M) {
         media.site("link: met under way");
-        media.write_back((&raw const self.0).cast(), Purpose::Node);
+        media.write_back(&self.0, Purpose::Node);
         media.fence(Purpose::Node);
     }
 
@@ -211,8 +211,7 @@ impl<'a, P: Publication, M: Media> Published<'a, P, M> {
     #[track_caller]
     pub fn commit(self) -> Durable {
         if !P::STREAMS {
-            self.media
-                .write_back((&raw const self.slot.0).cast(), Purpose::Node);
+            self.media.write_back(&self.slot.0, Purpose::Node);
         }
         self.media.fence(Purpose::Node);
         P::settle(self.media, self.slot, self.word);

@@ -220,7 +220,8 @@ unsafe impl Media for Crash {
         }
     }
 
-    fn write_back(&self, at: *const u8, _purpose: Purpose) {
+    fn write_back(&self, word: &AtomicU64, _purpose: Purpose) {
+        let at = word.as_ptr().cast_const().cast();
         self.step_on(Does::Other, at);
         if let Some(offset) = self.within(at) {
             self.event(What::WriteBack {
@@ -247,7 +248,7 @@ unsafe impl Media for Crash {
         }
     }
 
-    fn write_back_joined(&self, at: *const u8, _purpose: Purpose) {
+    unsafe fn write_back_joined(&self, at: *const u8, _purpose: Purpose) {
         self.step_on(Does::Other, at);
         if !self.0.recording.load(Relaxed) {
             return;
