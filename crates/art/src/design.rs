@@ -71,7 +71,7 @@ pub trait Root {
     /// If the heap has no room.
     fn draft<'e, 'h, M: Media>(
         heap: &'h Heap<M>,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         children: &mut Children<'e, 'h>,
     ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error>;
 

@@ -127,7 +127,7 @@ impl<'g, K: Kinds> InnerRef<'g, K> {
 #[track_caller]
 pub fn draft_smallest<'e, 'h, K: Kinds, M: Media>(
     heap: &'h Heap<M>,
-    batch: &PersistBatch<'e, '_, M>,
+    batch: &PersistBatch<'e, 'h, M>,
     head: impl FnOnce(Kind) -> K::Head,
     children: &mut Children<'e, 'h>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Kind, Offset), Error> {
@@ -147,7 +147,7 @@ pub fn draft_smallest<'e, 'h, K: Kinds, M: Media>(
 #[track_caller]
 pub fn draft_kind<'e, 'h, N: Inner, M: Media>(
     heap: &'h Heap<M>,
-    batch: &PersistBatch<'e, '_, M>,
+    batch: &PersistBatch<'e, 'h, M>,
     head: impl FnOnce(Kind) -> N::Head,
     children: &mut Children<'e, 'h>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Kind, Offset), Error> {

@@ -220,7 +220,7 @@ pub unsafe fn build_by_writes<'h, I: OnHeap>(
     name: &[u8],
     parts: Parts<'_>,
     draft: impl for<'e> FnOnce(
-        &PersistBatch<'e, '_, I::Media>,
+        &PersistBatch<'e, 'h, I::Media>,
     ) -> Result<(Flushed<'e, 'h, Erased>, Tag), heap::Error>,
     at: impl FnOnce(Link) -> I,
 ) -> Result<I, Error> {

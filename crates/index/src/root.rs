@@ -17,7 +17,7 @@ pub unsafe fn create_root<'h, M: Media>(
     heap: &'h Heap<M>,
     name: &[u8],
     kind: u32,
-    draft: impl for<'e> FnOnce(&PersistBatch<'e, '_, M>) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error>,
+    draft: impl for<'e> FnOnce(&PersistBatch<'e, 'h, M>) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error>,
 ) -> Result<Link, Error> {
     persist_scope(heap.media(), Purpose::Node, |batch| {
         let (root, tag) = draft(&batch)?;

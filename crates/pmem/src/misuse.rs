@@ -215,18 +215,89 @@ misuse! {
 misuse! {
     /// Nor does it take a word.
     store_after_the_fence ",E0382" {
-        "persist_scope(toy.media(), Purpose::Node, |batch| {
-            let word = PWord::new(0);
+        "let word = PWord::new(0);
+        persist_scope(toy.media(), Purpose::Node, |batch| {
             word.store(1, &batch);
             let _durable = batch.fence().durable();
         });"
     } not {
-        "persist_scope(toy.media(), Purpose::Node, |batch| {
-            let word = PWord::new(0);
+        "let word = PWord::new(0);
+        persist_scope(toy.media(), Purpose::Node, |batch| {
             let fenced = batch.fence();
             word.store(1, &batch);
             let _durable = fenced.durable();
         });"
+    }
+}
+
+misuse! {
+    /// A word that has joined is there until the fence, which writes its line back.
+    word_gone_before_the_fence ",E0505" {
+        "let word = Box::new(PWord::new(0));
+        persist_scope(toy.media(), Purpose::Node, |batch| {
+            word.store(1, &batch);
+            let _durable = batch.fence().durable();
+        });
+        drop(word);"
+    } not {
+        "let word = Box::new(PWord::new(0));
+        persist_scope(toy.media(), Purpose::Node, |batch| {
+            word.store(1, &batch);
+            drop(word);
+            let _durable = batch.fence().durable();
+        });"
+    }
+}
+
+misuse! {
+    /// So is a slot.
+    slot_gone_before_the_fence ",E0505" {
+        "let slot = Box::new(PSlot::null());
+        persist_scope(toy.media(), Purpose::Node, |links| {
+            let _joined = slot.publish_link::<Policy, _>(toy.media(), Link::NULL).join(&links);
+            let _durable = links.fence().durable();
+        });
+        drop(slot);"
+    } not {
+        "let slot = Box::new(PSlot::null());
+        persist_scope(toy.media(), Purpose::Node, |links| {
+            let _joined = slot.publish_link::<Policy, _>(toy.media(), Link::NULL).join(&links);
+            drop(slot);
+            let _durable = links.fence().durable();
+        });"
+    }
+}
+
+misuse! {
+    /// So is the pool of a draft, which need not be the pool of the batch's media.
+    pool_of_a_draft_gone_before_the_fence ",E0505" {
+        "let other = Toy::new();
+        persist_scope(toy.media(), Purpose::Node, |batch| {
+            drop(other.draft(1, &batch).flush(&batch));
+            let _durable = batch.fence().durable();
+        });
+        drop(other);"
+    } not {
+        "let other = Toy::new();
+        persist_scope(toy.media(), Purpose::Node, |batch| {
+            drop(other.draft(1, &batch).flush(&batch));
+            drop(other);
+            let _durable = batch.fence().durable();
+        });"
+    }
+}
+
+misuse! {
+    /// A line is written back by the word that is in it, or by a promise that it is mapped.
+    write_back_without_a_promise ",E0133" {
+        "let word = std::sync::atomic::AtomicU64::new(0);
+        toy.media().write_back(&word, Purpose::Node);
+        // SAFETY: the word is there.
+        unsafe { toy.media().write_back_joined(word.as_ptr().cast(), Purpose::Node) };"
+    } not {
+        "let word = std::sync::atomic::AtomicU64::new(0);
+        toy.media().write_back(&word, Purpose::Node);
+        toy.media().write_back_joined(word.as_ptr().cast(), Purpose::Node);"
     }
 }
 

@@ -58,9 +58,9 @@ impl PWord {
     /// Stores `value` in place (release); it is durable once the batch is fenced.
     #[inline]
     #[track_caller]
-    pub fn store<M: Media>(&self, value: u64, batch: &PersistBatch<'_, '_, M>) {
+    pub fn store<'m, M: Media>(&'m self, value: u64, batch: &PersistBatch<'_, 'm, M>) {
         batch.media().store(&self.0, value);
-        batch.join(&raw const self.0 as *const u8, size_of::<u64>());
+        batch.join(&self.0);
     }
 
     /// Stores `value` past the cache, so that it is seen only when durable (ROART §3.4.1); it is durable once the
@@ -90,8 +90,8 @@ impl PWord {
     /// Writes back a value that another thread stored and may not have persisted yet.
     #[inline]
     #[track_caller]
-    pub fn persist_seen<M: Media>(&self, batch: &PersistBatch<'_, '_, M>) {
-        batch.join(&raw const self.0 as *const u8, size_of::<u64>());
+    pub fn persist_seen<'m, M: Media>(&'m self, batch: &PersistBatch<'_, 'm, M>) {
+        batch.join(&self.0);
     }
 }
 
@@ -145,16 +145,16 @@ impl PEither {
     /// Stores a value in place (release); it is durable once the batch is fenced.
     #[inline]
     #[track_caller]
-    pub fn store<M: Media>(&self, value: u64, batch: &PersistBatch<'_, '_, M>) {
+    pub fn store<'m, M: Media>(&'m self, value: u64, batch: &PersistBatch<'_, 'm, M>) {
         batch.media().store(&self.0.0, value);
-        batch.join(&raw const self.0 as *const u8, size_of::<u64>());
+        batch.join(&self.0.0);
     }
 
     /// Stores a link in place (release); it is durable once the batch is fenced. No reader acts on it before that: see
     /// [`PSlot::store`](crate::PSlot::store).
     #[inline]
     #[track_caller]
-    pub fn store_link<M: Media>(&self, link: Link, batch: &PersistBatch<'_, '_, M>) {
+    pub fn store_link<'m, M: Media>(&'m self, link: Link, batch: &PersistBatch<'_, 'm, M>) {
         self.store(link.bits(), batch);
     }
 
@@ -173,8 +173,8 @@ impl PEither {
     /// Writes back a value that another thread stored and may not have persisted yet.
     #[inline]
     #[track_caller]
-    pub fn persist_seen<M: Media>(&self, batch: &PersistBatch<'_, '_, M>) {
-        batch.join(&raw const self.0 as *const u8, size_of::<u64>());
+    pub fn persist_seen<'m, M: Media>(&'m self, batch: &PersistBatch<'_, 'm, M>) {
+        batch.join(&self.0.0);
     }
 }
 
@@ -219,9 +219,9 @@ impl VWord {
     /// metadata (the ablation of selective metadata persistence, ROART §3.3.1).
     #[inline]
     #[track_caller]
-    pub fn store_persistent<M: Media>(&self, value: u64, batch: &PersistBatch<'_, '_, M>) {
+    pub fn store_persistent<'m, M: Media>(&'m self, value: u64, batch: &PersistBatch<'_, 'm, M>) {
         batch.media().store(&self.0, value);
-        batch.join(&raw const self.0 as *const u8, size_of::<u64>());
+        batch.join(&self.0);
     }
 
     #[inline]

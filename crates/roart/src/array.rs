@@ -210,7 +210,7 @@ pub(crate) type Extent = (Offset, usize);
 /// Builds the smallest array that holds `entries`.
 pub(crate) fn draft_array<'e, 'h, M: Media, V: Variant>(
     heap: &'h Heap<M>,
-    batch: &PersistBatch<'e, '_, M>,
+    batch: &PersistBatch<'e, 'h, M>,
     entries: Vec<DraftEntry<'e, 'h>>,
 ) -> Result<(Flushed<'e, 'h, Erased>, u8, Extent), Error> {
     let class = class_for::<V>(entries.len()).ok_or(Fault {
@@ -243,7 +243,7 @@ fn empty<const N: usize>(generation: u32, class: usize) -> Array<N> {
 
 fn build<'e, 'h, const N: usize, M: Media>(
     heap: &'h Heap<M>,
-    batch: &PersistBatch<'e, '_, M>,
+    batch: &PersistBatch<'e, 'h, M>,
     class: usize,
     entries: Vec<DraftEntry<'e, 'h>>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Offset), Error> {
@@ -265,7 +265,7 @@ fn put<'e, 'h, const N: usize>(draft: &mut Draft<'e, 'h, Array<N>>, i: usize, en
 /// Builds a new leaf and the smallest array that holds it beside `old`, both in one line where they fit.
 pub(crate) fn draft_pair<'e, 'h, M: Media, V: Variant>(
     heap: &'h Heap<M>,
-    batch: &PersistBatch<'e, '_, M>,
+    batch: &PersistBatch<'e, 'h, M>,
     (link, old_key): (Link, &[u8]),
     key: &[u8],
     value: &[u8],

@@ -34,7 +34,7 @@ impl<V: Variant> Layout for Leaves<V> {
 
     fn group<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         depth: usize,
         pairs: Group<'_>,
     ) -> Result<Child<'e, 'h>, Error> {
@@ -55,7 +55,7 @@ impl<V: Variant> Layout for Leaves<V> {
 
     fn node<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         spot: Spot<'_>,
         children: &mut Children<'e, 'h>,
     ) -> Result<Child<'e, 'h>, Error> {
@@ -66,7 +66,7 @@ impl<V: Variant> Layout for Leaves<V> {
 
     fn root<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         children: &mut Children<'e, 'h>,
     ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
         Ok((draft_root(heap, batch, children)?, root_tag::<V>()))

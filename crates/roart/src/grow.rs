@@ -16,7 +16,7 @@ use art::{Child, Children, Kind, Tagged, child_tag, damaged, draft_leaf};
 use heap::Error;
 use pmem::{Erased, Link, Locked, Media, PSlot, PersistBatch, Persisted, Purpose, persist_scope};
 
-impl<M: Media, V: Variant> Writer<'_, M, V> {
+impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
     /// Swings the parent's slot to a new object: the commit point.
     pub(crate) fn replace(&self, parent: &Parent<'_, M>, object: Persisted<'_, Erased>, kind: Kind, aux: u8) {
         let tag = child_tag(kind, parent.link.byte(), aux);
@@ -93,11 +93,11 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
     /// is in its tag, and the new leaf.
     fn hang_over<'e>(
         &self,
-        batch: PersistBatch<'e, '_, M>,
+        batch: PersistBatch<'e, 'g, M>,
         (slot, link): (&PSlot, Link),
         lower: Link,
         (level, skip): (usize, u8),
-        leaf: Child<'e, '_>,
+        leaf: Child<'e, 'g>,
     ) -> Result<(), Error> {
         let mut children = Children::default();
         children.add(Some(lower.byte()), Child::Reachable(lower));

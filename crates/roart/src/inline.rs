@@ -164,7 +164,12 @@ impl InlineEntry {
     }
 
     /// As [`insert`](InlineEntry::insert), but durable, and to be [settled](InlineEntry::settle), once the batch is fenced.
-    pub(crate) fn insert_marked<M: Media>(&self, key: KeyWord, value: u64, batch: &PersistBatch<'_, '_, M>) {
+    pub(crate) fn insert_marked<'m, M: Media>(
+        &'m self,
+        key: KeyWord,
+        value: u64,
+        batch: &PersistBatch<'_, 'm, M>,
+    ) {
         self.value.store(value, batch);
         self.key.store(key.to_store(true) | MARK, batch);
     }
@@ -185,7 +190,12 @@ impl InlineEntry {
     }
 
     /// As [`update`](InlineEntry::update), but durable, and to be [settled](InlineEntry::settle), once the batch is fenced.
-    pub(crate) fn update_marked<M: Media>(&self, key: KeyWord, value: u64, batch: &PersistBatch<'_, '_, M>) {
+    pub(crate) fn update_marked<'m, M: Media>(
+        &'m self,
+        key: KeyWord,
+        value: u64,
+        batch: &PersistBatch<'_, 'm, M>,
+    ) {
         // The mark goes where the value goes, and means nothing without it.
         self.key
             .store_unpersisted(key.to_store(true) | MARK, batch.media());

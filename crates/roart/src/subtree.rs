@@ -160,7 +160,7 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
     /// Builds what hangs where `depth` bytes, which all members share, have led.
     pub(crate) fn draft_subtree<'e>(
         &self,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         depth: usize,
         members: Vec<Member<'_>>,
         built: &mut Built,
@@ -182,7 +182,7 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
     /// One member: a leaf.
     fn draft_single<'e>(
         &self,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         depth: usize,
         member: &Member<'_>,
     ) -> Result<Top<'e, 'h>, Error> {
@@ -203,7 +203,7 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
     /// A leaf for a member that has none.
     fn draft_member<'e>(
         &self,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         member: &Member<'_>,
     ) -> Result<(Flushed<'e, 'h, Leaf>, Extent), Error> {
         let mut leaf = match member {
@@ -222,7 +222,7 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
     /// An inline leaf array for the members, whose pairs it has.
     pub(crate) fn draft_image<'e>(
         &self,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         image: &Image,
         members: &[Member<'_>],
         built: &mut Built,
@@ -243,7 +243,7 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
     /// A leaf array.
     pub(crate) fn draft_leaves<'e>(
         &self,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         members: Vec<Member<'_>>,
         built: &mut Built,
     ) -> Result<Top<'e, 'h>, Error> {
@@ -272,7 +272,7 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
     /// there make.
     pub(crate) fn draft_over<'e>(
         &self,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         depth: usize,
         level: usize,
         mut members: Vec<Member<'_>>,
@@ -320,7 +320,7 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
     /// its keys.
     pub(crate) fn draft_beside<'e>(
         &self,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         depth: usize,
         path: &[u8],
         array: Link,
@@ -343,7 +343,7 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
     /// A node at the end of `path`, hung where `depth` bytes have led.
     pub(crate) fn draft_top<'e>(
         &self,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         path: &[u8],
         depth: usize,
         mut children: Children<'e, 'h>,

@@ -101,7 +101,7 @@ impl Live {
         self.pool.media()
     }
 
-    fn persist(&self, change: impl FnOnce(&PersistBatch<'_, '_, Crash>)) {
+    fn persist<'p>(&'p self, change: impl FnOnce(&PersistBatch<'_, 'p, Crash>)) {
         persist_scope(self.media(), Purpose::Node, |batch| {
             change(&batch);
             let _durable = batch.fence().durable();

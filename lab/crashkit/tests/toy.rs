@@ -63,14 +63,14 @@ impl Toy {
         (self.word(pool, at), self.word(pool, at + 64))
     }
 
-    fn push(&self, pool: &Pool<Crash>, value: u64) {
+    fn push<'p>(&self, pool: &'p Pool<Crash>, value: u64) {
         let media = pool.media();
         let old = self.head(pool).load(media);
         let new = old + 1;
         let (word, link) = self.node(pool, new);
         persist_scope(media, Purpose::Node, |batch| {
             word.store(value, &batch);
-            let link = |batch: &PersistBatch<'_, '_, Crash>| link.store(old, batch);
+            let link = |batch: &PersistBatch<'_, 'p, Crash>| link.store(old, batch);
             match self.0 {
                 Broken::HalfTheNode => persist_scope(media, Purpose::Node, |forgotten| link(&forgotten)),
                 _ => link(&batch),

@@ -44,7 +44,7 @@ fn words(pool: &Pool<Crash>) -> Words<'_> {
 }
 
 /// Changes words, and waits until they are durable.
-fn persist(pool: &Pool<Crash>, change: impl FnOnce(&PersistBatch<'_, '_, Crash>)) {
+fn persist<'p>(pool: &'p Pool<Crash>, change: impl FnOnce(&PersistBatch<'_, 'p, Crash>)) {
     persist_scope(pool.media(), Purpose::Log, |batch| {
         change(&batch);
         let _durable = batch.fence().durable();

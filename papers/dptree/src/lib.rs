@@ -213,7 +213,7 @@ impl<M: Media, C: Choice> DpTree<M, C> {
 fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     options: &Options,
-    batch: &PersistBatch<'e, '_, M>,
+    batch: &PersistBatch<'e, 'h, M>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Tag), heap::Error> {
     let draft = heap.draft(Root::new(options), 0, batch)?;
     heap.media().site("dptree: root");

@@ -33,7 +33,7 @@ impl art::Root for Root {
 
     fn draft<'e, 'h, M: Media>(
         heap: &'h Heap<M>,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         children: &mut Children<'e, 'h>,
     ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
         let root = Root {

@@ -51,9 +51,9 @@ impl Borders<'_> {
 }
 
 /// A tree, or a part of it, under construction.
-pub(super) struct Builder<'b, 'e, 'h, 'm, L: Layout, M: Media> {
+pub(super) struct Builder<'b, 'e, 'h, L: Layout, M: Media> {
     heap: &'h Access<M>,
-    batch: &'b PersistBatch<'e, 'm, M>,
+    batch: &'b PersistBatch<'e, 'h, M>,
     borders: Borders<'b>,
     open: Vec<Open<'e, 'h>>,
     bunch: Bunch,
@@ -66,8 +66,8 @@ pub(super) struct Builder<'b, 'e, 'h, 'm, L: Layout, M: Media> {
     layout: std::marker::PhantomData<L>,
 }
 
-impl<'b, 'e, 'h, 'm, L: Layout, M: Media> Builder<'b, 'e, 'h, 'm, L, M> {
-    pub(super) fn new(heap: &'h Access<M>, batch: &'b PersistBatch<'e, 'm, M>, borders: Borders<'b>) -> Self {
+impl<'b, 'e, 'h, L: Layout, M: Media> Builder<'b, 'e, 'h, L, M> {
+    pub(super) fn new(heap: &'h Access<M>, batch: &'b PersistBatch<'e, 'h, M>, borders: Borders<'b>) -> Self {
         let root = L::ROOT_IS_NODE.then(|| Open {
             level: 0,
             children: Children::default(),

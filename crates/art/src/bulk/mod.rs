@@ -46,7 +46,7 @@ pub trait Layout {
     /// If the heap has no room.
     fn leaf<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         key: &[u8],
         value: &[u8],
     ) -> Result<Child<'e, 'h>, Error> {
@@ -61,7 +61,7 @@ pub trait Layout {
     /// If the heap has no room. Nothing of it stays then.
     fn group<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         depth: usize,
         pairs: Group<'_>,
     ) -> Result<Child<'e, 'h>, Error>;
@@ -73,7 +73,7 @@ pub trait Layout {
     /// If the heap has no room.
     fn node<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         spot: Spot<'_>,
         children: &mut Children<'e, 'h>,
     ) -> Result<Child<'e, 'h>, Error>;
@@ -86,7 +86,7 @@ pub trait Layout {
     /// If the heap has no room.
     fn root<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         children: &mut Children<'e, 'h>,
     ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error>;
 }
@@ -141,7 +141,7 @@ unsafe fn build_top<L: Layout, M: Media>(
     heap: &Access<M>,
     name: &[u8],
     tracer: &dyn Trace<M>,
-    fill: impl for<'b, 'e, 'h, 'm> FnOnce(&mut Builder<'b, 'e, 'h, 'm, L, M>) -> Result<(), index::Error>,
+    fill: impl for<'b, 'e, 'h> FnOnce(&mut Builder<'b, 'e, 'h, L, M>) -> Result<(), index::Error>,
     left: Vec<Item<Link>>,
 ) -> Result<Link, index::Error> {
     persist_scope(heap.media(), Purpose::Node, |batch| {
@@ -239,7 +239,7 @@ pub trait Grown: Design {
     /// If the heap has no room.
     fn draft_node<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         spot: Spot<'_>,
         children: &mut Children<'e, 'h>,
     ) -> Result<Child<'e, 'h>, Error>;
@@ -258,7 +258,7 @@ impl<D: Grown> Layout for D {
 
     fn group<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         _depth: usize,
         pairs: Group<'_>,
     ) -> Result<Child<'e, 'h>, Error> {
@@ -268,7 +268,7 @@ impl<D: Grown> Layout for D {
 
     fn node<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         spot: Spot<'_>,
         children: &mut Children<'e, 'h>,
     ) -> Result<Child<'e, 'h>, Error> {
@@ -277,7 +277,7 @@ impl<D: Grown> Layout for D {
 
     fn root<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         children: &mut Children<'e, 'h>,
     ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
         D::Root::draft(heap, batch, children)

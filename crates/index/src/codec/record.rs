@@ -92,7 +92,7 @@ pub fn draft<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     key: &[u8],
     value: &[u8],
-    batch: &PersistBatch<'e, '_, M>,
+    batch: &PersistBatch<'e, 'h, M>,
 ) -> Result<Flushed<'e, 'h, Record>, Error> {
     let record = Record {
         header: PWord::new(key.len() as u64 | (value.len() as u64) << KEY_BITS),

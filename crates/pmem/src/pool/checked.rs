@@ -39,14 +39,14 @@ impl CheckedWord {
     /// Stores the lower 48 bits of `value` (release); durable once the batch is fenced.
     #[inline]
     #[track_caller]
-    pub(super) fn store<M: Media>(&self, value: u64, batch: &PersistBatch<'_, '_, M>) {
+    pub(super) fn store<'m, M: Media>(&'m self, value: u64, batch: &PersistBatch<'_, 'm, M>) {
         self.0.store(seal(value), batch);
     }
 
     /// Makes the present value durable once the batch is fenced, whichever thread stored it.
     #[inline]
     #[track_caller]
-    pub fn persist_seen<M: Media>(&self, batch: &PersistBatch<'_, '_, M>) {
+    pub fn persist_seen<'m, M: Media>(&'m self, batch: &PersistBatch<'_, 'm, M>) {
         self.0.persist_seen(batch);
     }
 }

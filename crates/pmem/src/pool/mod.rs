@@ -404,7 +404,7 @@ impl<M: Media> Pool<M> {
     /// Every object lies below: the next opening hands out what lies above.
     #[inline]
     #[track_caller]
-    pub unsafe fn set_allocated(&self, end: u64, batch: &PersistBatch<'_, '_, M>) {
+    pub unsafe fn set_allocated<'m>(&'m self, end: u64, batch: &PersistBatch<'_, 'm, M>) {
         self.header().allocated.store(end, batch);
     }
 

@@ -2,11 +2,13 @@
 //!
 //! I1 A line stored into through the batch is written back after the store and before the fence.
 //! I2 A line is written back once, as long as no more lines than are held back come between its changes.
+//! I3 What has joined is mapped until the batch is gone, since the batch borrows it.
 
 use super::{Brand, Durable, NotSend};
 use crate::{LINE, Media, Purpose};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
+use std::sync::atomic::AtomicU64;
 
 /// Runs `f` with a fresh batch.
 ///
@@ -52,28 +54,44 @@ use std::marker::PhantomData;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[inline]
-pub fn persist_scope<M: Media, R>(
-    media: &M,
+pub fn persist_scope<'m, M: Media, R>(
+    media: &'m M,
     purpose: Purpose,
-    f: impl for<'e> FnOnce(PersistBatch<'e, '_, M>) -> R,
+    f: impl for<'e> FnOnce(PersistBatch<'e, 'm, M>) -> R,
 ) -> R {
     f(PersistBatch {
         media,
         purpose,
         lines: RefCell::new(Lines::default()),
         brand: PhantomData,
+        borrows: PhantomData,
         not_send: PhantomData,
     })
 }
 
 /// Write-backs of this thread that are not fenced yet. Each line joins once and is written back by the fence at
 /// the latest.
+///
+/// What joins is borrowed for `'m`, which outlasts the scope, so that its lines are still mapped when they are written
+/// back. (`'m` is invariant: a shorter one would let go of what has joined.) A function that stores words by a batch
+/// of its caller's names the lifetime in both:
+///
+/// ```
+/// # use wollemi_pmem::{Media, PWord, PersistBatch};
+/// fn swap<'m, M: Media>(a: &'m PWord, b: &'m PWord, batch: &PersistBatch<'_, 'm, M>) {
+///     let media = batch.media();
+///     let (of_a, of_b) = (a.load(media), b.load(media));
+///     a.store(of_b, batch);
+///     b.store(of_a, batch);
+/// }
+/// ```
 #[derive(Debug)]
 pub struct PersistBatch<'e, 'm, M: Media> {
     media: &'m M,
     purpose: Purpose,
     lines: RefCell<Lines>,
     brand: Brand<'e>,
+    borrows: PhantomData<Cell<&'m ()>>,
     not_send: NotSend,
 }
 
@@ -108,11 +126,23 @@ impl<'e, 'm, M: Media> PersistBatch<'e, 'm, M> {
         self.lines.borrow_mut().more.reserve_exact(MORE);
     }
 
-    /// Joins the lines of `len` bytes from `start` to the batch. Where more come than can be held back for merging,
-    /// the oldest are written back: neighbours in a line mostly come one after the other.
+    /// Joins the line of `word` to the batch.
     #[inline]
     #[track_caller]
-    pub(crate) fn join(&self, start: *const u8, len: usize) {
+    pub(crate) fn join(&self, word: &'m AtomicU64) {
+        // SAFETY: it is borrowed for as long.
+        unsafe { self.join_bytes(word.as_ptr().cast_const().cast(), size_of::<AtomicU64>()) };
+    }
+
+    /// Joins the lines of `len` bytes from `start` to the batch. Where more come than can be held back for merging,
+    /// the oldest are written back: neighbours in a line mostly come one after the other.
+    ///
+    /// # Safety
+    ///
+    /// The bytes, at least the one at `start`, are mapped for `'m`.
+    #[inline]
+    #[track_caller]
+    pub(super) unsafe fn join_bytes(&self, start: *const u8, len: usize) {
         self.media.joined(start, len);
         if !self.media.writes_back() {
             return;
@@ -150,8 +180,7 @@ impl<'e, 'm, M: Media> PersistBatch<'e, 'm, M> {
     #[track_caller]
     fn write_back(&self, line: usize) {
         let at = std::ptr::without_provenance(line * LINE);
-        // SAFETY: what has joined was mapped when it did, and its owner keeps it until the fence (which no type says:
-        // the known gap).
+        // SAFETY: what joins is mapped for `'m`, and the batch does not outlive that.
         unsafe { self.media.write_back_joined(at, self.purpose) };
     }
 

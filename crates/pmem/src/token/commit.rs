@@ -135,7 +135,7 @@ impl PSlot {
         let word = object.release().get() | tag.get();
         let stored = self.put(batch.media(), word);
         if P::MARKS {
-            batch.join((&raw const self.0).cast(), size_of::<u64>());
+            batch.join(&self.0);
         }
         Placed {
             stored,

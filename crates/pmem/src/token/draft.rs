@@ -38,8 +38,8 @@ impl<'h> Chunk<'h> {
     ///
     /// # Safety
     ///
-    /// `start` is valid for reads and writes of `len` initialized bytes for `'h`, aligned to 16 bytes, and no other
-    /// code uses these bytes until the chunk is dropped or published.
+    /// `start` is valid for reads and writes of `len` initialized bytes (at least of one) for `'h`, aligned to 16 bytes,
+    /// and no other code uses these bytes until the chunk is dropped or published.
     pub unsafe fn new(start: NonNull<u8>, offset: Offset, len: usize, lender: &'h dyn Lender) -> Chunk<'h> {
         Chunk {
             start,
@@ -153,10 +153,14 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
     /// Ends the writing: the object's lines join the batch.
     #[inline]
     #[track_caller]
-    pub fn flush<M: Media>(self, batch: &PersistBatch<'e, '_, M>) -> Flushed<'e, 'h, T> {
+    pub fn flush<'m, M: Media>(self, batch: &PersistBatch<'e, 'm, M>) -> Flushed<'e, 'h, T>
+    where
+        'h: 'm,
+    {
         let start = self.chunk.start.as_ptr();
         batch.media().drafted(start, self.chunk.len);
-        batch.join(start, self.chunk.len);
+        // SAFETY: a chunk's bytes are mapped for `'h`.
+        unsafe { batch.join_bytes(start, self.chunk.len) };
         Flushed {
             chunk: self.chunk,
             brand: PhantomData,
@@ -168,16 +172,21 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
     /// start: their lines join the batch. What the other lines hold after a crash is unknown.
     #[inline]
     #[track_caller]
-    pub fn flush_parts<M: Media>(
+    pub fn flush_parts<'m, M: Media>(
         self,
         parts: impl IntoIterator<Item = Range<usize>>,
-        batch: &PersistBatch<'e, '_, M>,
-    ) -> Flushed<'e, 'h, T> {
+        batch: &PersistBatch<'e, 'm, M>,
+    ) -> Flushed<'e, 'h, T>
+    where
+        'h: 'm,
+    {
         for part in parts {
-            assert!(part.end <= self.chunk.len, "a part outside its object");
+            let len = self.chunk.len;
+            assert!(part.start < len && part.end <= len, "a part outside its object");
             let start = self.chunk.start.as_ptr().wrapping_add(part.start);
             batch.media().drafted(start, part.len());
-            batch.join(start, part.len());
+            // SAFETY: the part, or its line if it is empty, is of the chunk (checked), whose bytes are mapped for `'h`.
+            unsafe { batch.join_bytes(start, part.len()) };
         }
         Flushed {
             chunk: self.chunk,

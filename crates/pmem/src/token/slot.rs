@@ -120,17 +120,17 @@ impl PSlot {
     /// the batch is fenced.
     #[inline]
     #[track_caller]
-    pub fn store<M: Media>(&self, link: Link, batch: &PersistBatch<'_, '_, M>) {
+    pub fn store<'m, M: Media>(&'m self, link: Link, batch: &PersistBatch<'_, 'm, M>) {
         batch.media().store(&self.0, link.bits());
-        batch.join(&raw const self.0 as *const u8, size_of::<u64>());
+        batch.join(&self.0);
     }
 
     /// Writes back a link that another process, or another thread, stored and may not have persisted yet; durable once
     /// the batch is fenced.
     #[inline]
     #[track_caller]
-    pub fn persist_seen<M: Media>(&self, batch: &PersistBatch<'_, '_, M>) {
-        batch.join(&raw const self.0 as *const u8, size_of::<u64>());
+    pub fn persist_seen<'m, M: Media>(&'m self, batch: &PersistBatch<'_, 'm, M>) {
+        batch.join(&self.0);
     }
 
     /// Publishes `object` only if the slot still holds `current`, as [settled](PSlot::settle); otherwise the object is
@@ -222,9 +222,12 @@ impl<'a, P: Publication, M: Media> Published<'a, P, M> {
     /// [`Joined::durable`].
     #[inline]
     #[track_caller]
-    pub fn join<'e>(self, batch: &PersistBatch<'e, '_, M>) -> Joined<'a, 'e, P, M> {
+    pub fn join<'e, 'm>(self, batch: &PersistBatch<'e, 'm, M>) -> Joined<'a, 'e, P, M>
+    where
+        'a: 'm,
+    {
         if !P::STREAMS {
-            batch.join((&raw const self.slot.0).cast(), size_of::<u64>());
+            batch.join(&self.slot.0);
         }
         Joined {
             published: self,

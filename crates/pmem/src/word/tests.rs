@@ -5,17 +5,17 @@ use crate::{Counting, Counts, Hardware, Purpose, persist_scope};
 /// a word of the generation costs nothing.
 #[test]
 fn words_cost_what_they_say() {
-    let media = Counting::new(Hardware::detect());
-    let (word, volatile) = (PWord::new(1), VWord::new(1));
-    let cost = |store: &dyn Fn(&PersistBatch<'_, '_, Counting>)| -> Counts {
+    fn cost<'m>(media: &'m Counting, store: impl FnOnce(&PersistBatch<'_, 'm, Counting>)) -> Counts {
         let before = media.counts();
-        persist_scope(&media, Purpose::Node, |batch| {
+        persist_scope(media, Purpose::Node, |batch| {
             store(&batch);
             let _durable = batch.fence().durable();
         });
         media.counts() - before
-    };
-    let stored = cost(&|batch| word.store(2, batch));
+    }
+    let media = Counting::new(Hardware::detect());
+    let (word, volatile) = (PWord::new(1), VWord::new(1));
+    let stored = cost(&media, |batch| word.store(2, batch));
     assert_eq!(
         (
             stored.node.write_backs,
@@ -25,7 +25,7 @@ fn words_cost_what_they_say() {
         ),
         (1, 1, 8, 2)
     );
-    let past = cost(&|batch| word.store_nt(3, batch));
+    let past = cost(&media, |batch| word.store_nt(3, batch));
     assert_eq!(
         (
             past.node.write_backs,
@@ -35,11 +35,11 @@ fn words_cost_what_they_say() {
         ),
         (0, 1, 1, 3)
     );
-    let free = cost(&|batch| volatile.store(4, batch.media()));
+    let free = cost(&media, |batch| volatile.store(4, batch.media()));
     assert_eq!(
         (free.node.write_backs, free.bytes, volatile.load(&media)),
         (0, 0, 4)
     );
-    let selective = cost(&|batch| volatile.store_persistent(5, batch));
+    let selective = cost(&media, |batch| volatile.store_persistent(5, batch));
     assert_eq!((selective.node.write_backs, volatile.load(&media)), (1, 5));
 }

@@ -93,7 +93,7 @@ fn part_in_groups(pairs: &[(KeyWord, u64)], from: usize) -> bool {
 /// Builds an array. The caller gives the space at the offset back if it does not link the array.
 pub(crate) fn draft_inline<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
-    batch: &PersistBatch<'e, '_, M>,
+    batch: &PersistBatch<'e, 'h, M>,
     image: &Image,
 ) -> Result<(Flushed<'e, 'h, Erased>, Offset), Error> {
     let shape = image.shape;

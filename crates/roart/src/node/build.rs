@@ -99,7 +99,7 @@ pub(crate) fn children_of<'e, 'h, M: Media>(node: &Node<'_>, media: &M) -> Child
 /// The caller gives the space at the offset back if it does not link the object.
 pub(crate) fn draft_node<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
-    batch: &PersistBatch<'e, '_, M>,
+    batch: &PersistBatch<'e, 'h, M>,
     path: &[u8],
     children: &mut Children<'e, 'h>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Kind, Offset), Error> {
@@ -110,7 +110,7 @@ pub(crate) fn draft_node<'e, 'h, M: Media>(
 /// Builds a root: an N256, whatever children it has. They are left where this fails.
 pub(crate) fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
-    batch: &PersistBatch<'e, '_, M>,
+    batch: &PersistBatch<'e, 'h, M>,
     children: &mut Children<'e, 'h>,
 ) -> Result<Flushed<'e, 'h, Erased>, Error> {
     let header = |_| Header::new(heap.generation(), &[]);

@@ -106,11 +106,11 @@ impl Live {
     }
 
     /// A new object, under way.
-    fn blob<'e>(
-        &self,
+    fn blob<'e, 'm>(
+        &'m self,
         (len, seed): Held,
-        batch: &PersistBatch<'e, '_, Crash>,
-    ) -> Result<Flushed<'e, '_, Blob>, heap::Error> {
+        batch: &PersistBatch<'e, 'm, Crash>,
+    ) -> Result<Flushed<'e, 'm, Blob>, heap::Error> {
         let blob = Blob {
             len: PWord::new(len),
             seed: PWord::new(seed),

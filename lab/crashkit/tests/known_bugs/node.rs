@@ -74,7 +74,7 @@ impl Live {
         u64::from(self.pool.generation())
     }
 
-    pub fn persist(&self, change: impl FnOnce(&PersistBatch<'_, '_, Crash>)) {
+    pub fn persist<'p>(&'p self, change: impl FnOnce(&PersistBatch<'_, 'p, Crash>)) {
         persist_scope(self.media(), Purpose::Node, |batch| {
             change(&batch);
             let _durable = batch.fence().durable();

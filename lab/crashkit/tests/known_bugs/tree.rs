@@ -254,7 +254,7 @@ impl Tree {
     }
 
     /// Copies the node into the other one, which takes its place.
-    pub fn replace(&self, live: &Live) -> Result<(), String> {
+    pub fn replace<'l>(&self, live: &'l Live) -> Result<(), String> {
         let media = live.media();
         let (old, _locked) = self.lock(live)?;
         let number = live.root()?.load(media) + 1;
@@ -270,7 +270,7 @@ impl Tree {
                 to.store(from.load(media), batch);
             }
             let header =
-                |batch: &PersistBatch<'_, '_, Crash>| new.counted.store(old.counted.load(media), batch);
+                |batch: &PersistBatch<'_, 'l, Crash>| new.counted.store(old.counted.load(media), batch);
             match self.0 {
                 // No caller that asked for it fences.
                 Bug::HeaderNotWrittenBack => {

@@ -21,7 +21,7 @@ pub(crate) struct NewLeaf {
 /// Makes a leaf in which only `version` counts, in front of the leaf `next`; its lines join the batch.
 pub(crate) fn draft<'e, 'h, M: Media>(
     heap: &'h Access<M>,
-    batch: &PersistBatch<'e, '_, M>,
+    batch: &PersistBatch<'e, 'h, M>,
     entries: &[MarkedPair],
     (version, capacity): (usize, usize),
     next: &mut Option<Flushed<'e, 'h, Head>>,

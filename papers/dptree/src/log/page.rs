@@ -166,12 +166,12 @@ fn check(head: u64, prefix: u64, value: u64) -> u64 {
 
 impl LogRecord {
     /// Writes the record of an entry, whose link, if any, leads to a durable record. One line.
-    pub(crate) fn store<M: Media>(
-        &self,
+    pub(crate) fn store<'m, M: Media>(
+        &'m self,
         entry: &MarkedPair,
         number: u64,
         sense: bool,
-        batch: &PersistBatch<'_, '_, M>,
+        batch: &PersistBatch<'_, 'm, M>,
     ) {
         let valid = |word: u64| word & !VALID | if sense { VALID } else { 0 };
         let mut head = (number & 0xffff_ffff) << NUMBER_SHIFT;
@@ -201,7 +201,7 @@ impl LogRecord {
     }
 
     /// Writes back a record that was seen. One line.
-    pub(crate) fn persist_seen<M: Media>(&self, batch: &PersistBatch<'_, '_, M>) {
+    pub(crate) fn persist_seen<'m, M: Media>(&'m self, batch: &PersistBatch<'_, 'm, M>) {
         self.head.persist_seen(batch);
     }
 

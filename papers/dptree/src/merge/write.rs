@@ -62,13 +62,13 @@ pub(super) fn write_pairs<M: Media>(
 }
 
 /// Adds a piece's foreign pairs to the leaf that it keeps.
-fn write_kept<M: Media>(
+fn write_kept<'m, M: Media>(
     heap: &Access<M>,
-    plan: &Plan<'_>,
+    plan: &Plan<'m>,
     piece: &Piece,
     keep: usize,
     version: usize,
-    batch: &PersistBatch<'_, '_, M>,
+    batch: &PersistBatch<'_, 'm, M>,
 ) -> Result<Written, Error> {
     let media = heap.media();
     let old = &plan.old[keep];

@@ -120,7 +120,7 @@ pub(super) fn draft_inner_base<'e, 'h, M: Media>(
 pub(super) fn draft_cell<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     base: Draft<'e, 'h, Head>,
-    batch: &PersistBatch<'e, '_, M>,
+    batch: &PersistBatch<'e, 'h, M>,
 ) -> Result<Draft<'e, 'h, Cell>, Error> {
     let mut cell = heap.draft(Cell { head: PSlot::null() }, 0, batch)?;
     cell.adopt(|cell| &mut cell.head, base.flush(batch), BASE);
@@ -130,7 +130,7 @@ pub(super) fn draft_cell<'e, 'h, M: Media>(
 /// The cell of an empty leaf that takes all keys.
 pub(super) fn draft_first<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
-    batch: &PersistBatch<'e, '_, M>,
+    batch: &PersistBatch<'e, 'h, M>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
     let all = Bounds {
         low: &[],

@@ -115,7 +115,7 @@ fn root_at<M: Media>(heap: &Access<M>, root: Link) -> Result<&Root, Fault> {
 /// Writes the root of an empty index, and its leaf.
 fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
-    batch: &PersistBatch<'e, '_, M>,
+    batch: &PersistBatch<'e, 'h, M>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
     let mut root = heap.draft(Root { top: PSlot::null() }, 0, batch)?;
     let (cell, tag) = build::draft_first(heap, batch)?;

@@ -111,7 +111,7 @@ pub(super) fn draft<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     slots: usize,
     links: impl IntoIterator<Item = Link>,
-    batch: &PersistBatch<'e, '_, M>,
+    batch: &PersistBatch<'e, 'h, M>,
 ) -> Result<Flushed<'e, 'h, Head>, Error> {
     let mut draft = heap.draft(Head::new(0, 0), slots * size_of::<PSlot>(), batch)?;
     let (tail, _) = draft.tail_mut().as_chunks_mut::<8>();
@@ -124,7 +124,7 @@ pub(super) fn draft<'e, 'h, M: Media>(
 /// Writes the root of an empty index.
 pub(super) fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
-    batch: &PersistBatch<'e, '_, M>,
+    batch: &PersistBatch<'e, 'h, M>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
     Ok((draft(heap, 1, [Link::NULL], batch)?.erased(), tag::ROOT))
 }

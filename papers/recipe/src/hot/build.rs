@@ -127,7 +127,7 @@ impl<'a, M: Media> Writer<'a, M> {
 
     /// Writes all objects; returns the last one, to which the others hang. All room is taken before any object hangs
     /// from another, so that what there is no room for is given back whole.
-    fn draft<'e>(&self, what: &Made<'_>, batch: &PersistBatch<'e, '_, M>) -> Result<New<'e, 'a>, Error> {
+    fn draft<'e>(&self, what: &Made<'_>, batch: &PersistBatch<'e, 'a, M>) -> Result<New<'e, 'a>, Error> {
         let heap = self.heap;
         let mut made: Vec<New<'e, 'a>> = Vec::with_capacity(1 + what.nodes.len());
         if let Some(value) = what.leaf {

@@ -30,7 +30,7 @@ impl Root {
     /// Builds the root of an empty index, and the tag of its link.
     pub(super) fn draft<'e, 'h, M: Media>(
         heap: &'h Heap<M>,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
     ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
         let root = Root {
             lock: GenerationLock::new(heap.generation()),

@@ -107,7 +107,7 @@ fn root_at<M: Media>(heap: &Access<M>, root: Link) -> Result<&Root, Fault> {
 /// Writes the root of an empty index, and its border.
 fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
-    batch: &PersistBatch<'e, '_, M>,
+    batch: &PersistBatch<'e, 'h, M>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
     let root = Root {
         lock: GenerationLock::new(heap.generation()),

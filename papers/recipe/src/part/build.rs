@@ -110,7 +110,7 @@ impl Inner for N256 {
 /// Builds a root: an N256 of level 0, whatever children it has. They are left where this fails.
 pub(super) fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
-    batch: &PersistBatch<'e, '_, M>,
+    batch: &PersistBatch<'e, 'h, M>,
     children: &mut Children<'e, 'h>,
 ) -> Result<Flushed<'e, 'h, Erased>, Error> {
     let header = |kind| Header::new(heap.generation(), kind, 0, Prefix::EMPTY);
@@ -120,7 +120,7 @@ pub(super) fn draft_root<'e, 'h, M: Media>(
 impl Grown for AppendOnly {
     fn draft_node<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         spot: Spot<'_>,
         children: &mut Children<'e, 'h>,
     ) -> Result<Child<'e, 'h>, Error> {

@@ -70,7 +70,7 @@ impl Root for N256 {
 
     fn draft<'e, 'h, M: Media>(
         heap: &'h Heap<M>,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         children: &mut Children<'e, 'h>,
     ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
         Ok((build::draft_root(heap, batch, children)?, ROOT))

@@ -25,7 +25,7 @@ pub(crate) fn children_of<'e, 'h, S: Scheme, M: Media>(
 /// Builds the smallest node that holds `children`.
 pub(crate) fn draft_node<'e, 'h, S: Scheme, M: Media>(
     heap: &'h Heap<M>,
-    batch: &PersistBatch<'e, '_, M>,
+    batch: &PersistBatch<'e, 'h, M>,
     header: Prefix,
     mut children: Children<'e, 'h>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Kind), Error> {
@@ -38,7 +38,7 @@ pub(crate) fn draft_node<'e, 'h, S: Scheme, M: Media>(
 impl<S: Scheme> Grown for Adaptive<S> {
     fn draft_node<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         spot: Spot<'_>,
         children: &mut Children<'e, 'h>,
     ) -> Result<Child<'e, 'h>, Error> {

@@ -50,7 +50,7 @@ unsafe impl Design for WriteOptimal {
 impl Grown for WriteOptimal {
     fn draft_node<'e, 'h, M: Media>(
         heap: &'h Access<M>,
-        batch: &PersistBatch<'e, '_, M>,
+        batch: &PersistBatch<'e, 'h, M>,
         spot: Spot<'_>,
         children: &mut Children<'e, 'h>,
     ) -> Result<Child<'e, 'h>, Error> {
