@@ -24,8 +24,8 @@ impl<M: Media> Db<M> {
         }
     }
 
-    fn journal(&self) -> Option<&Journal> {
-        self.store().traffic.journal.get().map(|journal| &**journal)
+    fn journal(&self) -> Option<&Arc<Journal>> {
+        self.store().traffic.journal.get()
     }
 
     /// Begins a turn: operations of this thread that do not each wait until they are durable; they wait together when
@@ -45,7 +45,8 @@ impl<M: Media> Db<M> {
         self.resume(PausedTurn::default())
     }
 
-    /// Continues a turn that was [paused](Turn::pause), perhaps on another thread.
+    /// Continues a turn that was [paused](Turn::pause), perhaps on another thread. A turn of another database stays that
+    /// database's.
     pub fn resume(&self, turn: PausedTurn) -> Turn<'_> {
         Turn::resume(self.journal(), turn)
     }
@@ -53,7 +54,7 @@ impl<M: Media> Db<M> {
     /// Whether all results of this thread's turn are durable already, so that its end would not wait.
     #[inline]
     pub fn is_turn_durable(&self) -> bool {
-        self.journal().is_none_or(Journal::is_turn_durable)
+        self.journal().is_none_or(|journal| journal.is_turn_durable())
     }
 
     /// Waits until all results of this thread's turn so far are durable; the turn continues.
@@ -76,7 +77,8 @@ impl<M: Media> Db<M> {
 
     /// The default durability of writes, in a database of level `disk`.
     pub fn durability(&self) -> Durability {
-        self.journal().map_or(Durability::Immediate, Journal::durability)
+        self.journal()
+            .map_or(Durability::Immediate, |journal| journal.durability())
     }
 
     /// Sets the default durability of writes, in a database of level `disk`.

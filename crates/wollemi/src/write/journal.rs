@@ -15,7 +15,7 @@
 
 use crate::files_error::FilesError;
 use crate::write::stripes::{STRIPES, StripeId};
-use crate::write::turn;
+use crate::write::turn::{self, TurnId};
 use crossbeam_utils::CachePadded;
 use index::{Action, Edit, Error, MAX_VALUE};
 use log::{Change, Disk, Log, Lsn};
@@ -189,14 +189,26 @@ impl Journal {
 
     #[cold]
     fn settle_later(&self, end: Lsn) -> Result<(), Error> {
-        if !turn::is_of(self) {
-            return self.wait(end);
+        self.settle_in(end, turn::newest(self))
+    }
+
+    /// Returns when everything below the position is durable. In a turn of this thread at once: the turn waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotDurable`]
+    pub fn settle_in(&self, end: Lsn, turn: Option<TurnId>) -> Result<(), Error> {
+        if end <= self.log.durable() {
+            return Ok(());
         }
         // If its write can no longer become durable, the operation itself fails, rather than the turn's end.
         if let Some(why) = self.log.failure() {
+        let Some(turn) = turn else {
+            return self.wait(end);
+        };
             return Err(not_durable(log::Error::Failed(why)));
         }
-        turn::note(self, end);
+        turn::note(turn, end);
         Ok(())
     }
 

@@ -2,108 +2,178 @@
 //!
 //! A turn is the thread's, and of one database. While it is under way, [`Journal::settle`] of that database notes what
 //! must be durable, rather than wait for it.
+//!
+//! I1 A thread may have several turns, which end in any order. An operation is noted for the newest turn of its
+//!    database.
+//! I2 A turn that ends within an older turn of its database has that one wait for it, and else waits itself. Newer
+//!    turns do not wait for it.
 
 use crate::write::journal::Journal;
 use log::Lsn;
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::sync::Arc;
 
 thread_local! {
-    static TURN: Cell<Option<UnderWay>> = const { Cell::new(None) };
+    static TURNS: RefCell<Turns> = const { RefCell::new(Turns { next: 0, under_way: Vec::new() }) };
+}
+
+/// The turns of a thread.
+struct Turns {
+    /// The id of the next one.
+    next: u64,
+    /// From the oldest to the newest.
+    under_way: Vec<UnderWay>,
 }
 
 /// A turn of the thread's.
-#[derive(Clone, Copy, Debug)]
 struct UnderWay {
-    /// The journal whose turn it is; null where the database has none. Only compared: the turn keeps the journal alive.
-    of: *const Journal,
-    /// The position that must be durable before the thread's results may be acknowledged.
-    end: u64,
+    id: TurnId,
+    of: Arc<Journal>,
+    /// The position that must be durable before the turn's results may be acknowledged.
+    end: Lsn,
 }
 
-/// The thread's turn, if it is this journal's. What concerns another database waits at once.
-fn of(journal: &Journal) -> Option<UnderWay> {
-    TURN.get().filter(|turn| std::ptr::eq(turn.of, journal))
-}
+/// The name of a turn, on its thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TurnId(u64);
 
-/// Whether the thread has a turn of this journal.
-pub(crate) fn is_of(journal: &Journal) -> bool {
-    of(journal).is_some()
-}
+impl Turns {
+    fn push(&mut self, of: Arc<Journal>, end: Lsn) -> TurnId {
+        let id = TurnId(self.next);
+        self.next += 1;
+        self.under_way.push(UnderWay { id, of, end });
+        id
+    }
 
-/// Has the thread's turn of this journal wait for this position at its end.
-pub(crate) fn note(journal: &Journal, end: Lsn) {
-    if let Some(turn) = of(journal) {
-        let end = turn.end.max(end.0);
-        TURN.set(Some(UnderWay { end, ..turn }));
+    fn position(&self, id: TurnId) -> Option<usize> {
+        self.under_way.iter().rposition(|turn| turn.id == id)
     }
 }
 
-/// The position that must be durable before results of the thread's turn of this journal may be acknowledged.
+impl UnderWay {
+    fn is_of(&self, journal: &Journal) -> bool {
+        std::ptr::eq(&*self.of, journal)
+    }
+}
+
+/// The newest of these turns that is of this journal.
+fn newest_of<'t>(turns: &'t [UnderWay], journal: &Journal) -> Option<&'t UnderWay> {
+    turns.iter().rev().find(|turn| turn.is_of(journal))
+}
+
+/// Looks at the thread's turns. A thread that is ending has none.
+fn with<R>(look: impl FnOnce(&mut Turns) -> R) -> Option<R> {
+    TURNS.try_with(|turns| look(&mut turns.borrow_mut())).ok()
+}
+
+/// The thread's newest turn of this journal.
+pub(crate) fn newest(journal: &Journal) -> Option<TurnId> {
+    with(|turns| newest_of(&turns.under_way, journal).map(|turn| turn.id)).flatten()
+}
+
+/// Has a turn of the thread's wait for this position at its end.
+pub(crate) fn note(id: TurnId, end: Lsn) {
+    with(|turns| {
+        if let Some(at) = turns.position(id) {
+            let turn = &mut turns.under_way[at];
+            turn.end = turn.end.max(end);
+        }
+    });
+}
+
+/// The position that must be durable before results of the thread's newest turn of this journal may be acknowledged.
 #[inline]
 pub(crate) fn end(journal: &Journal) -> Lsn {
-    Lsn(of(journal).map_or(0, |turn| turn.end))
+    with(|turns| newest_of(&turns.under_way, journal).map(|turn| turn.end))
+        .flatten()
+        .unwrap_or_default()
 }
 
 /// A [turn](Turn) that its thread has left, to go on with it later: see [`Turn::pause`].
 #[derive(Debug, Default)]
 #[must_use = "results of the turn must not be acknowledged before it has ended"]
-pub struct PausedTurn(u64);
+pub struct PausedTurn {
+    /// The turn's database, if that has a journal.
+    journal: Option<Arc<Journal>>,
+    end: Lsn,
+}
 
 /// A number of operations of this thread that are to be durable together: see [`Db::turn`](crate::Db::turn).
+///
+/// Turns of a thread end in any order. An operation is part of the newest turn of its database.
 #[derive(Debug)]
 #[must_use = "its results must not be acknowledged before it has ended"]
 pub struct Turn<'d> {
-    journal: Option<&'d Journal>,
-    /// The turn around it.
-    outer: Option<UnderWay>,
+    /// `None` where the database has no journal, and when the turn was left.
+    id: Option<TurnId>,
     /// It ends on the thread on which it began.
-    _here: std::marker::PhantomData<*const ()>,
+    _here: std::marker::PhantomData<(*const (), &'d ())>,
 }
 
-impl<'d> Turn<'d> {
-    pub(crate) fn resume(journal: Option<&'d Journal>, PausedTurn(end): PausedTurn) -> Turn<'d> {
-        let of = journal.map_or(std::ptr::null(), std::ptr::from_ref);
+/// What is left of a turn when its thread has left it.
+struct Left {
+    journal: Arc<Journal>,
+    end: Lsn,
+    /// The older turn of the same journal that it was within.
+    around: Option<TurnId>,
+}
+
+impl Turn<'_> {
+    /// A paused turn stays its own database's. One that has none yet becomes this journal's.
+    pub(crate) fn resume(
+        journal: Option<&Arc<Journal>>,
+        PausedTurn { journal: own, end }: PausedTurn,
+    ) -> Self {
+        let journal = own.or_else(|| journal.cloned());
         Turn {
-            journal,
-            outer: TURN.replace(Some(UnderWay { of, end })),
+            id: journal.map(|journal| TURNS.with_borrow_mut(|turns| turns.push(journal, end))),
             _here: std::marker::PhantomData,
         }
     }
 
     /// Leaves the turn without waiting, for [`Db::resume`](crate::Db::resume) to go on with: so that several turns of a
     /// thread, those of tasks, say, can take turns themselves.
-    pub fn pause(self) -> PausedTurn {
-        PausedTurn(self.leave())
+    pub fn pause(mut self) -> PausedTurn {
+        match self.leave() {
+            Some(Left { journal, end, .. }) => PausedTurn {
+                journal: Some(journal),
+                end,
+            },
+            None => PausedTurn::default(),
+        }
     }
 
-    /// The position that must be durable before results of the turn may be acknowledged.
-    fn leave(self) -> u64 {
-        let end = TURN.replace(self.outer).map_or(0, |turn| turn.end);
-        std::mem::forget(self);
-        end
+    fn leave(&mut self) -> Option<Left> {
+        let id = self.id.take()?;
+        with(|turns| {
+            let at = turns.position(id)?;
+            let UnderWay { of: journal, end, .. } = turns.under_way.remove(at);
+            let around = newest_of(&turns.under_way[..at], &journal).map(|turn| turn.id);
+            Some(Left { journal, end, around })
+        })
+        .flatten()
     }
 
-    /// Returns when all that the thread has done and seen since the turn began is durable.
+    /// Returns when all is durable that the thread has done and seen in this turn. Within an older turn of the same
+    /// database it returns at once, and that one waits.
     ///
     /// # Errors
     ///
     /// [`Error::Index`](crate::Error::Index), where it is not known whether it is.
-    pub fn end(self) -> Result<(), crate::Error> {
-        let journal = self.journal;
-        let end = Lsn(self.leave());
-        match journal {
-            Some(journal) => Ok(journal.settle(end)?),
-            None => Ok(()),
-        }
+    pub fn end(mut self) -> Result<(), crate::Error> {
+        Ok(self.leave().map_or(Ok(()), Left::settle)?)
+    }
+}
+
+impl Left {
+    fn settle(self) -> Result<(), index::Error> {
+        self.journal.settle_in(self.end, self.around)
     }
 }
 
 impl Drop for Turn<'_> {
     /// A turn that is given up waits as one that ends, and has no way to tell of an error.
     fn drop(&mut self) {
-        let end = TURN.replace(self.outer).map_or(0, |turn| turn.end);
-        if let Some(journal) = self.journal {
-            let _ = journal.settle(Lsn(end));
-        }
+        let _ = self.leave().map(Left::settle);
     }
 }

@@ -1,6 +1,6 @@
 //! What is there after a kill, and after a loss of power.
 
-use crate::{Place, entries};
+use crate::{Place, entries, is_durable};
 use heap::MayBeFull;
 use pmem::pool::LastShutdown;
 use pmem::{Hardware, Pool, PoolOptions};
@@ -16,12 +16,6 @@ fn truth(truth: &Truth) -> Vec<(Vec<u8>, Vec<u8>)> {
         .iter()
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
-}
-
-/// Whether all that the log has is durable.
-fn is_durable(db: &Db) -> bool {
-    let log = db.log_stats().expect("a log");
-    log.durable == log.appended
 }
 
 /// The database holds this, and is sound.

@@ -6,6 +6,7 @@
 mod checkpoints;
 mod levels;
 mod lost;
+mod turns;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -98,6 +99,12 @@ fn names(directory: &Path) -> BTreeSet<OsString> {
     entries
         .map(|entry| entry.expect("an entry").file_name())
         .collect()
+}
+
+/// Whether all that the log has is durable.
+fn is_durable(db: &Db) -> bool {
+    let log = db.log_stats().expect("a log");
+    log.durable == log.appended
 }
 
 /// All entries of a map.

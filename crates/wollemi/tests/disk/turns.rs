@@ -1,0 +1,126 @@
+//! Turns of one thread that end in another order than the reverse of their beginnings.
+
+use crate::{Place, is_durable};
+use wollemi::{Db, Error};
+
+fn appended(db: &Db) -> u64 {
+    db.log_stats().expect("a log").appended
+}
+
+fn durable(db: &Db) -> u64 {
+    db.log_stats().expect("a log").durable
+}
+
+/// Whichever of two turns ends first, what was written in a turn is durable when that has ended, or is left to the turn
+/// around it; and writes behind both wait as ever.
+#[test]
+fn turns_of_one_thread_end_in_any_order() -> Result<(), Error> {
+    for older_first in [true, false] {
+        let place = Place::new();
+        let db = place.open_unhurried()?;
+        let map = db.map("m")?;
+        let older = db.turn();
+        map.upsert("older", "1")?;
+        let of_older = appended(&db);
+        let newer = db.turn();
+        if older_first {
+            older.end()?;
+            assert!(durable(&db) >= of_older);
+            map.upsert("newer", "2")?;
+            assert!(!is_durable(&db));
+            newer.end()?;
+        } else {
+            map.upsert("newer", "2")?;
+            newer.end()?;
+            assert!(!is_durable(&db));
+            older.end()?;
+        }
+        assert!(is_durable(&db));
+        for key in ["later", "last"] {
+            map.upsert(key, "3")?;
+            assert!(is_durable(&db), "{key}");
+        }
+        assert_eq!(place.cut().open()?.map("m")?.count()?, 4);
+    }
+    Ok(())
+}
+
+/// A turn that ends between the parts of a newer one takes nothing from that.
+#[test]
+fn an_older_turn_is_paused_within_a_newer_one() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open_unhurried()?;
+    let map = db.map("m")?;
+    let older = db.turn();
+    let newer = db.turn();
+    map.upsert("newer", "1")?;
+    let older = older.pause();
+    map.upsert("newer", "2")?;
+    let newer = newer.pause();
+    db.resume(older).end()?;
+    assert!(!is_durable(&db));
+    db.resume(newer).end()?;
+    assert!(is_durable(&db));
+    Ok(())
+}
+
+/// Turns of two databases end in any order, each when its own writes are durable.
+#[test]
+fn turns_of_two_databases_are_apart() -> Result<(), Error> {
+    let (first, second) = (Place::new(), Place::new());
+    let (one, two) = (first.open_unhurried()?, second.open_unhurried()?);
+    let maps = [one.map("m")?, two.map("m")?];
+    for one_first in [true, false] {
+        let turns = (one.turn(), two.turn());
+        for map in &maps {
+            // Not those of one database alone: its positions are higher, or lower.
+            map.upsert("key", vec![7; 10_000])?;
+            assert!(!is_durable(&one));
+        }
+        assert!(!is_durable(&two));
+        if one_first {
+            turns.0.end()?;
+            assert!(is_durable(&one) && !is_durable(&two));
+            turns.1.end()?;
+        } else {
+            turns.1.end()?;
+            assert!(is_durable(&two) && !is_durable(&one));
+            turns.0.end()?;
+        }
+        for (db, map) in [&one, &two].into_iter().zip(&maps) {
+            assert!(is_durable(db));
+            map.upsert("key", "later")?;
+            assert!(is_durable(db));
+        }
+    }
+    Ok(())
+}
+
+/// A paused turn stays the turn of its database, whichever resumes it.
+#[test]
+fn a_paused_turn_stays_with_its_database() -> Result<(), Error> {
+    let (first, second) = (Place::new(), Place::new());
+    let (one, two) = (first.open_unhurried()?, second.open_unhurried()?);
+    let turn = one.turn();
+    one.map("m")?.upsert("key", "value")?;
+    let turn = two.resume(turn.pause());
+    two.map("m")?.upsert("key", "value")?;
+    assert!(is_durable(&two) && !is_durable(&one));
+    turn.end()?;
+    assert!(is_durable(&one));
+    Ok(())
+}
+
+/// A turn that was forgotten holds up no write of another database.
+#[test]
+fn a_forgotten_turn_is_of_its_database_alone() -> Result<(), Error> {
+    for _ in 0..8 {
+        let place = Place::new();
+        let db = place.open_unhurried()?;
+        let map = db.map("m")?;
+        map.upsert("key", "value")?;
+        assert!(is_durable(&db));
+        std::mem::forget(db.turn());
+    }
+    Ok(())
+}
