@@ -30,8 +30,8 @@ use std::sync::Arc;
 pub struct Map {
     kind: IndexKind,
     pub(crate) index: Arc<dyn MapIndex>,
-    /// Kept for as long as the handle is.
-    _alive: Option<Arc<dyn Alive>>,
+    /// Kept for as long as the handle is, and the index that it has handed out.
+    alive: Option<Arc<dyn Alive>>,
     pub(crate) durability: Option<Durability>,
 }
 
@@ -40,7 +40,7 @@ impl Map {
         Map {
             kind,
             index,
-            _alive: alive,
+            alive,
             durability: None,
         }
     }
@@ -72,9 +72,16 @@ impl Map {
         self.kind
     }
 
-    /// The index itself, for callers that use its contract (a server, a benchmark).
+    /// The index itself, for callers that use its contract (a server, a benchmark). As a handle does, it keeps its pool
+    /// open.
     pub fn index(&self) -> Arc<dyn Index> {
-        self.index.clone()
+        match &self.alive {
+            Some(alive) => Arc::new(KeptIndex {
+                index: self.index.clone(),
+                _alive: alive.clone(),
+            }),
+            None => self.index.clone(),
+        }
     }
 
     fn write(&self, key: impl AsRef<[u8]>, edit: &mut dyn Edit) -> Result<Action, Error> {
@@ -235,6 +242,17 @@ impl Map {
             group.clear();
         }
     }
+}
+
+/// A map's index for a caller without a handle. It keeps the threads of a database that has some: without them nothing
+/// syncs eventual writes, and the pool is closed with what the log does not have durably.
+struct KeptIndex {
+    index: Arc<dyn MapIndex>,
+    _alive: Arc<dyn Alive>,
+}
+
+impl Index for KeptIndex {
+    index::delegate!(index: get, multi_get, prefetch, write, write_many, order, walk, scan, check, settle, quiesce, merges, maintain);
 }
 
 /// Entries that [`Map::load`] writes together.

@@ -501,3 +501,23 @@ fn what_fails_is_undone_durably() {
         });
     }
 }
+
+/// An index that a caller has kept keeps the database's threads: what is written to it becomes durable.
+#[test]
+fn an_index_keeps_the_threads() {
+    let files = folder();
+    let db = open(files.path(), Hardware::detect());
+    db.set_sync_within(Duration::from_millis(50));
+    db.set_durability(Durability::Eventual);
+    let index = db.map("map").expect("room").index();
+    let journal = db.store().traffic.journal.get().expect("a log").clone();
+    drop(db);
+    let started = Instant::now();
+    index.upsert(b"key", b"value").expect("room");
+    while journal.log().durable() < journal.log().appended() {
+        assert!(started.elapsed() < Duration::from_secs(20), "nothing syncs it");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let entry = ("map".to_owned(), b"key".to_vec(), b"value".to_vec());
+    assert_eq!(contents(&left(files.path()).1), [entry]);
+}
