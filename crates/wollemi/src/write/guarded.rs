@@ -179,9 +179,10 @@ impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
         };
         let action = match (journal.get(), recording) {
             (Some(journal), Recording::Append(durability)) => {
-                let mut logged = journal.logged((&self.name, key), self.stripe_of(key), durability, edit);
+                let place = (&*self.name, key);
+                let mut logged = journal.logged(place, self.stripe_of(key), durability, edit, &self.index);
                 let done = write(&mut logged);
-                logged.ended(done, &self.index)?
+                logged.ended(done)?
             }
             _ => write(edit)?,
         };

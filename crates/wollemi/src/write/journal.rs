@@ -17,7 +17,7 @@ use crate::files_error::FilesError;
 use crate::write::stripes::{STRIPES, StripeId};
 use crate::write::turn::{self, TurnId};
 use crossbeam_utils::CachePadded;
-use index::{Action, Edit, Error, MAX_VALUE};
+use index::{Action, Edit, Error, Index, MAX_VALUE};
 use log::{Change, Disk, Log, Lsn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -142,13 +142,14 @@ impl Journal {
         Ok(())
     }
 
-    /// An edit of a key whose stripe the caller holds, which appends what it decides.
+    /// An edit of a key whose stripe the caller holds, which appends what it decides. `index` is what it is given to.
     pub fn logged<'e>(
         &'e self,
         (map, key): (&'e str, &'e [u8]),
         stripe: StripeId,
         durability: Option<Durability>,
         edit: &'e mut dyn Edit,
+        index: &'e dyn Index,
     ) -> Logged<'e> {
         Logged {
             journal: self,
@@ -157,6 +158,7 @@ impl Journal {
             stripe,
             durability: durability.unwrap_or_else(|| self.durability()),
             edit,
+            index,
             is_appended: false,
             refused: None,
         }
@@ -201,11 +203,11 @@ impl Journal {
         if end <= self.log.durable() {
             return Ok(());
         }
-        // If its write can no longer become durable, the operation itself fails, rather than the turn's end.
-        if let Some(why) = self.log.failure() {
         let Some(turn) = turn else {
             return self.wait(end);
         };
+        // If its write can no longer become durable, the operation itself fails, rather than the turn's end.
+        if let Some(why) = self.log.failure() {
             return Err(not_durable(log::Error::Failed(why)));
         }
         turn::note(turn, end);
@@ -309,6 +311,9 @@ fn not_durable(error: log::Error) -> Error {
 }
 
 /// An edit that appends what it decides before the index publishes it.
+///
+/// Where the write does not end as decided, after a record was appended, another record says what the key holds: in
+/// [`ended`](Logged::ended) after an error, and in the drop after a panic.
 pub(crate) struct Logged<'e> {
     journal: &'e Journal,
     map: &'e str,
@@ -316,64 +321,72 @@ pub(crate) struct Logged<'e> {
     stripe: StripeId,
     durability: Durability,
     edit: &'e mut dyn Edit,
+    index: &'e dyn Index,
+    /// Whether there is a record that the index's write has not confirmed.
     is_appended: bool,
     /// Why the log has not taken it: nothing is changed then.
     refused: Option<Error>,
 }
 
 impl Logged<'_> {
-    fn append(&mut self, value: Option<&[u8]>) -> Result<(), Error> {
+    fn append(&self, value: Option<&[u8]>) -> Result<(), Error> {
         let (map, key) = (self.map, self.key);
         let change = match value {
             Some(value) => Change::Put { map, key, value },
             None => Change::Remove { map, key },
         };
         let stripe = std::iter::once(self.stripe);
-        self.journal.append(&[change], stripe, self.durability)?;
-        self.is_appended = true;
-        Ok(())
+        self.journal.append(&[change], stripe, self.durability)
     }
 
-    /// The outcome of the index's write: the log's error if the log has refused it. Where the write has failed after
-    /// a record was appended, another record says what the key holds.
-    pub fn ended(mut self, done: Result<Action, Error>, index: &dyn index::Index) -> Result<Action, Error> {
+    /// The outcome of the index's write: the log's error if the log has refused it.
+    pub fn ended(mut self, done: Result<Action, Error>) -> Result<Action, Error> {
         let done = self.refused.take().map_or(done, Err);
-        if done.is_err() && self.is_appended {
-            let guard = heap::pin();
-            let holds = index.get(self.key, &guard)?;
-            // Where the log does not take that, a replay makes the write after all.
-            self.append(holds.as_deref()).map_err(|error| match error {
-                Error::Refused(error) => Error::NotDurable(error),
-                error => error,
-            })?;
+        let is_appended = std::mem::take(&mut self.is_appended);
+        if done.is_err() && is_appended {
+            self.undo()?;
         }
         done
+    }
+
+    /// Appends what the key holds.
+    fn undo(&self) -> Result<(), Error> {
+        let guard = heap::pin();
+        let holds = self.index.get(self.key, &guard)?;
+        // Where the log does not take that, a replay makes the write after all.
+        self.append(holds.as_deref()).map_err(|error| match error {
+            Error::Refused(error) => Error::NotDurable(error),
+            error => error,
+        })
+    }
+}
+
+impl Drop for Logged<'_> {
+    /// A panic of the edit, which is asked again after a record was appended, or for its value.
+    fn drop(&mut self) {
+        if self.is_appended {
+            // The panic goes on to the caller; where the log refuses, nothing tells of it.
+            let _ = self.undo();
+        }
     }
 }
 
 impl Edit for Logged<'_> {
     fn decide(&mut self, current: Option<&[u8]>) -> Action {
         let action = self.edit.decide(current);
+        self.refused = None;
         let appended = match action {
             // The index refuses it. (What is appended was decided before, and is undone.)
-            Action::Put if self.edit.value().len() > MAX_VALUE => Ok(()),
-            Action::Put => {
-                // The value is borrowed from the edit, which the record's making does not touch.
-                let (map, key, value) = (self.map, self.key, self.edit.value());
-                let change = Change::Put { map, key, value };
-                let stripe = std::iter::once(self.stripe);
-                let appended = self.journal.append(&[change], stripe, self.durability);
-                self.is_appended |= appended.is_ok();
-                appended
-            }
+            Action::Put if self.edit.value().len() > MAX_VALUE => return action,
+            Action::Put => self.append(Some(self.edit.value())),
             Action::Remove if current.is_some() => self.append(None),
             // It was asked before, and has decided otherwise.
             _ if self.is_appended => self.append(current),
-            _ => Ok(()),
+            _ => return action,
         };
         match appended {
             Ok(()) => {
-                self.refused = None;
+                self.is_appended = true;
                 action
             }
             Err(error) => {

@@ -4,8 +4,9 @@ use crate::{Place, entries, is_durable};
 use heap::MayBeFull;
 use pmem::pool::LastShutdown;
 use pmem::{Hardware, Pool, PoolOptions};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use wollemi::{Action, Db, Durability, Edit, Error, IndexError, IndexKind, MAX_VALUE};
 
@@ -466,5 +467,37 @@ fn entries_are_taken_durably() -> Result<(), Error> {
     assert!(is_durable(&db));
     assert!(now.pop_last()?.is_some());
     assert!(is_durable(&db));
+    Ok(())
+}
+
+/// An edit that panics when it is asked again leaves no record of what it decided before: the log says what the map
+/// holds, also after a loss of power.
+#[test]
+fn an_edit_that_panics_leaves_no_record() -> Result<(), Error> {
+    for before in [Some("before"), None] {
+        let place = Place::new();
+        let db = place.open_unhurried()?;
+        let map = db.map_with("m", IndexKind::BwTree)?;
+        if let Some(value) = before {
+            map.upsert("key", value)?;
+        }
+        let calls = Cell::new(0);
+        let edit = |_: Option<&[u8]>| {
+            calls.set(calls.get() + 1);
+            assert!(calls.get() == 1, "asked again");
+            // A write of another key of the node, beside this one.
+            std::thread::scope(|scope| scope.spawn(|| map.upsert("other", "1")).join().expect("no panic"))
+                .expect("room");
+            Some(b"never".to_vec())
+        };
+        let panicked = catch_unwind(AssertUnwindSafe(|| map.edit_with("key", edit)));
+        assert!(panicked.is_err());
+        assert_eq!(calls.get(), 2);
+        let held = before.map(|value| value.as_bytes().to_vec());
+        assert_eq!(map.get("key")?, held);
+        for left in [place.kill(), place.cut()] {
+            assert_eq!(left.open()?.map("m")?.get("key")?, held);
+        }
+    }
     Ok(())
 }

@@ -64,6 +64,9 @@ fn the_last_record_is_the_last_decision() {
         };
         format!("{change:?}")
     };
+    let map = crate::Db::anonymous()
+        .and_then(|db| db.map("map"))
+        .expect("memory");
     let remove = format!(
         "{:?}",
         Change::Remove {
@@ -91,7 +94,7 @@ fn the_last_record_is_the_last_decision() {
         );
         let count = decisions.len();
         let mut edit = Wavering(decisions.into_iter());
-        let mut logged = journal.logged(("map", b"key"), 0, None, &mut edit);
+        let mut logged = journal.logged(("map", b"key"), 0, None, &mut edit, map.index.bare());
         (0..count).for_each(|_| _ = logged.decide(current));
         assert_eq!(log.records.lock().expect("no panic").last(), expected.as_ref());
     }
