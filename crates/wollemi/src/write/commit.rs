@@ -134,8 +134,8 @@ impl<M: Media> Store<M> {
         self.traffic.doubles.before_commit()?;
         let try_commit = || self.heap.with_room(|| self.try_commit(plan));
         let committed = self.traffic.with_log_room(try_commit);
-        if let Err(Error::Heap(_) | Error::Index(index::Error::Heap(_))) = committed {
-            self.traffic.settle_undone()?;
+        if let Err(Error::Heap(_) | Error::Index(index::Error::Heap(_)) | Error::Unfinished(_)) = committed {
+            self.traffic.settle_appended()?;
         }
         let committed = committed?;
         if committed {

@@ -153,7 +153,7 @@ impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
         let try_write = || heap.with_room(|| self.try_write(key, edit, durability));
         let done = traffic.with_log_room(try_write);
         if matches!(done, Err(Error::Heap(_))) {
-            traffic.settle_undone()?;
+            traffic.settle_appended()?;
         }
         let (action, end) = done?;
         if action != Action::Keep {

@@ -50,7 +50,7 @@ impl<M: Media> Store<M> {
             if self.heap.root(name.as_bytes())?.is_none() {
                 self.record_map(&Change::MapDropped { map: name })?;
             }
-            self.traffic.settle_undone()?;
+            self.traffic.settle_appended()?;
         }
         Ok(made?)
     }

@@ -114,10 +114,11 @@ impl Traffic {
         }
     }
 
-    /// Returns when all that was appended is durable. A write that finds no room in the pool has a record by then, and
-    /// another one that undoes it: were the first alone to survive a loss of power, the write would be made.
+    /// Returns when all that was appended is durable: for a write that has failed after it has a record. One that finds
+    /// no room in the pool has another record that undoes the first: were the first alone to survive a loss of power,
+    /// the write would be made. One that is committed and cannot be finished says so.
     #[cold]
-    pub fn settle_undone(&self) -> Result<(), Error> {
+    pub fn settle_appended(&self) -> Result<(), Error> {
         match self.journal.get() {
             Some(journal) => journal.settle(journal.log().appended()),
             None => Ok(()),

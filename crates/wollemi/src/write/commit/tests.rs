@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// A map whose writes wait until they are let through, or fail.
 struct Held {
@@ -370,5 +371,22 @@ fn keys_of_one_stripe_do_not_conflict() -> Outcome {
         assert!(matches!(tx.commit(), Err(Error::Conflict { key, .. }) if key == b"read"));
         map.remove("read")?;
     }
+    Ok(())
+}
+
+/// A commit that cannot be finished is durable when it says so, at level `disk`, too.
+#[test]
+fn what_is_unfinished_is_durable() -> Result<(), Box<dyn std::error::Error>> {
+    let dir = tempfile::tempdir()?;
+    let options = Options::new().level(crate::Level::Disk).max_size(1 << 30);
+    let db = options
+        .sync_within(Duration::from_secs(1 << 20))
+        .open(dir.path().join("a.pool"))?;
+    let (held, _comes, go) = Held::of(&db.map("m")?);
+    go.send(false)?;
+    let failed = put_two(&db, &held, "m");
+    assert!(matches!(failed, Err(Error::Unfinished(_))), "{failed:?}");
+    let log = db.log_stats().ok_or("no log")?;
+    assert_eq!(log.durable, log.appended);
     Ok(())
 }
