@@ -318,15 +318,16 @@ impl<M: Media> Db<M> {
         self.store().recovery()
     }
 
-    /// Recovers in the calling thread, which holds no reader meanwhile, and returns how it ended: for programs that
-    /// open with [no thread for it](crate::Options::recovery_threads) and choose the time. Where recovery was started
-    /// before, waits.
+    /// Recovers in the calling thread, and returns how it ended: for programs that open with [no thread for
+    /// it](crate::Options::recovery_threads) and choose the time. Where recovery was started before, waits. A thread that
+    /// holds a [`Reader`](crate::Reader), for which recovery waits, gets its present state at once.
     pub fn recover(&self) -> Recovery {
         self.store().recover_here();
         self.recovery_progress()
     }
 
-    /// Waits until recovery has ended, and returns how. Returns at once if it was never started.
+    /// Waits until recovery has ended, and returns how. Returns at once if it was never started, and to a thread that
+    /// holds a [`Reader`](crate::Reader), for which recovery waits.
     pub fn wait_recovered(&self) -> Recovery {
         self.store().wait_recovered();
         self.recovery_progress()
@@ -339,7 +340,8 @@ impl<M: Media> Db<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::Pool`] where the file system fails.
+    /// [`Error::Pool`] where the file system fails; [`Error::HoldsReader`] to a thread that holds a
+    /// [`Reader`](crate::Reader) before recovery has ended.
     pub fn give_back(&self) -> Result<u64, Error> {
         self.store().give_back()
     }
@@ -353,13 +355,15 @@ impl<M: Media> Db<M> {
     /// db.map("letters")?.upsert("a", "alpha")?;
     /// let check = db.check()?;
     /// assert!(check.is_clean());
+        self.store().refuse_if_pinned()?;
     /// assert_eq!(check.maps[0].keys, 1);
     /// # Ok::<(), wollemi::Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// [`Error::Heap`] if the directory of the maps cannot be read. What is wrong below it is in the report.
+    /// [`Error::Heap`] if the directory of the maps cannot be read; [`Error::HoldsReader`] to a thread that holds a
+    /// [`Reader`](crate::Reader) before recovery has ended. What is wrong below the directory is in the report.
     pub fn check(&self) -> Result<Check, Error> {
         let names = self.maps()?;
         let maps = names.iter().map(|map| self.check_map(map.clone())).collect();

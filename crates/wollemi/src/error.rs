@@ -25,6 +25,10 @@ pub enum Error {
     /// The database has other handles, or maps do.
     #[error("the database is still in use: drop every other handle of it and of its maps first")]
     InUse,
+    /// The call needs recovery to end, and recovery waits for a [`Reader`](crate::Reader) that this thread holds. Drop the
+    /// reader first.
+    #[error("recovery waits for a reader that this thread holds: drop it before what waits for recovery")]
+    HoldsReader,
     /// The map cannot be dropped while there is a handle to it, or a snapshot, or a view of one.
     #[error("map '{0}': still in use: drop every handle to it, and every snapshot with its views, first")]
     MapInUse(String),

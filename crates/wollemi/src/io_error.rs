@@ -29,7 +29,9 @@ fn kind(error: &Error) -> ErrorKind {
         Error::Heap(error) => of_heap(error),
         Error::Index(error) => of_index(error),
         Error::Files(error) => of_files(error),
-        Error::InUse | Error::MapInUse(_) | Error::Conflict { .. } => ErrorKind::ResourceBusy,
+        Error::InUse | Error::HoldsReader | Error::MapInUse(_) | Error::Conflict { .. } => {
+            ErrorKind::ResourceBusy
+        }
         Error::OtherKind { .. } | Error::LeftOut { .. } => ErrorKind::Unsupported,
         Error::OtherIndex { .. } | Error::OtherDatabase(_) | Error::MapName(_) => ErrorKind::InvalidInput,
         Error::MapExists(_) => ErrorKind::AlreadyExists,

@@ -1,6 +1,7 @@
 //! Databases: reopening, maps by name, files that are not pools.
 
 use std::fs;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use wollemi::{Db, Error, IndexError, IndexKind, Options, RecoveryState};
 
@@ -316,4 +317,35 @@ fn threads_share_a_map() -> Outcome {
     assert_eq!(map.count()?, 20_000);
     assert!(db.check()?.is_clean());
     Ok(())
+}
+
+/// A thread that holds a reader does not wait for recovery, which waits for the reader: what needs recovery is refused.
+#[test]
+fn a_thread_with_a_reader_does_not_wait_for_recovery() -> Outcome {
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("a.pool");
+    Db::open(&path)?
+        .map("m")?
+        .load((0..1000u32).map(|i| (i.to_be_bytes(), "value")))?;
+    let (send, ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        let ended = || -> Result<(), Error> {
+            let db = Options::new().recovery_threads(0).open(&path)?;
+            let map = db.map("m")?;
+            let reader = map.reader();
+            assert!(matches!(db.give_back(), Err(Error::HoldsReader)));
+            assert!(matches!(db.check(), Err(Error::HoldsReader)));
+            assert_ne!(db.recover().state, RecoveryState::Done);
+            assert_ne!(db.wait_recovered().state, RecoveryState::Done);
+            assert!(reader.get(7u32.to_be_bytes())?.is_some());
+            drop(reader);
+            assert_eq!(db.recover().state, RecoveryState::Done);
+            let _reader = map.reader();
+            assert_eq!(db.wait_recovered().state, RecoveryState::Done);
+            assert!(db.check()?.is_clean());
+            db.give_back().map(drop)
+        };
+        send.send(ended())
+    });
+    Ok(ended.recv_timeout(PATIENCE)??)
 }

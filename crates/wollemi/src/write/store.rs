@@ -72,9 +72,12 @@ impl<M: Media> Store<M> {
         Ok(self.heap.recover(tracers(), threads)?)
     }
 
-    /// Recovers in this thread, unless recovery was started already: then waits for it.
+    /// Recovers in this thread, unless recovery was started already: then waits for it. Does neither for a thread that
+    /// holds a guard: recovery would wait for that.
     pub fn recover_here(&self) {
-        self.heap.recover_now(&tracers());
+        if !heap::is_pinned() {
+            self.heap.recover_now(&tracers());
+        }
     }
 
     pub fn recovery(&self) -> Recovery {
@@ -93,12 +96,28 @@ impl<M: Media> Store<M> {
         }
     }
 
+    /// Waits until recovery has ended; not for a thread that holds a guard.
     pub fn wait_recovered(&self) {
-        self.heap.wait_recovered();
+        if !heap::is_pinned() {
+            self.heap.wait_recovered();
+        }
+    }
+
+    /// Refuses to wait for recovery where the thread holds a guard, unless there is nothing to wait for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::HoldsReader`]
+    pub fn refuse_if_pinned(&self) -> Result<(), Error> {
+        match self.heap.recovery().state {
+            State::Idle | State::Running if heap::is_pinned() => Err(Error::HoldsReader),
+            _ => Ok(()),
+        }
     }
 
     pub fn give_back(&self) -> Result<u64, Error> {
         self.refuse_if_read_only()?;
+        self.refuse_if_pinned()?;
         self.recover(1)?;
         self.wait_recovered();
         Ok(self.heap.give_back_all()?)
