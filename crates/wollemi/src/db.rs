@@ -10,10 +10,10 @@ use crate::write::store::Store;
 use crate::write::traffic::{Alive, MapIndex};
 use crate::write::walked::Walked;
 use crate::{Error, Hardware, IndexKind, MAX_NAME, Map, Media};
-use index::Faults;
+use index::{Faults, Merges};
 use log::{Disk, Log, Lsn};
 use pmem::Pool;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -69,6 +69,8 @@ pub(crate) trait Keeper: Alive {
 pub(crate) struct Maps<M: Media> {
     pub store: Store<M>,
     held: Arc<Mutex<Held>>,
+    /// Held by statistics while they have handles of the maps, which are no use of a map, and by a drop. Before `held`.
+    looks: Arc<Mutex<()>>,
     pub walked: Arc<Walked>,
 }
 
@@ -77,6 +79,7 @@ impl<M: Media> Clone for Maps<M> {
         Maps {
             store: self.store.clone(),
             held: self.held.clone(),
+            looks: self.looks.clone(),
             walked: self.walked.clone(),
         }
     }
@@ -264,6 +267,7 @@ impl<M: Media> Db<M> {
     /// another try.
     fn try_unlink(&self, name: &str) -> Result<Option<Unlinked<'_, M>>, Error> {
         let _kept_away = self.inner.maps.walked.keep_away(name);
+        let _no_looks = self.inner.maps.looks();
         let mut held = self.inner.maps.held();
         if held.building.contains(name) {
             return Ok(None);
@@ -288,21 +292,8 @@ impl<M: Media> Db<M> {
 
     /// What there is to say without walking the maps.
     pub fn stats(&self) -> Result<Stats, Error> {
-        let held: Vec<_> = self
-            .inner
-            .maps
-            .held()
-            .maps
-            .iter()
-            .filter_map(|(name, (_, index))| Some((name.clone(), index.upgrade()?)))
-            .collect();
-        // The handles go when nothing is locked, since the last of a map ends its threads.
-        let merges = held
-            .iter()
-            .filter_map(|(name, index)| Some((name.clone(), index.merges()?)))
-            .collect();
         Ok(Stats {
-            merges,
+            merges: self.inner.maps.merges(),
             log: self.log_stats(),
             ..self.store().stats(self.inner.opened_in)?
         })
@@ -355,7 +346,6 @@ impl<M: Media> Db<M> {
     /// db.map("letters")?.upsert("a", "alpha")?;
     /// let check = db.check()?;
     /// assert!(check.is_clean());
-        self.store().refuse_if_pinned()?;
     /// assert_eq!(check.maps[0].keys, 1);
     /// # Ok::<(), wollemi::Error>(())
     /// ```
@@ -365,6 +355,7 @@ impl<M: Media> Db<M> {
     /// [`Error::Heap`] if the directory of the maps cannot be read; [`Error::HoldsReader`] to a thread that holds a
     /// [`Reader`](crate::Reader) before recovery has ended. What is wrong below the directory is in the report.
     pub fn check(&self) -> Result<Check, Error> {
+        self.store().refuse_if_pinned()?;
         let names = self.maps()?;
         let maps = names.iter().map(|map| self.check_map(map.clone())).collect();
         // Does nothing if recovery is under way, or was.
@@ -412,6 +403,7 @@ impl<M: Media> Maps<M> {
         Maps {
             store,
             held: Arc::default(),
+            looks: Arc::default(),
             walked: Arc::default(),
         }
     }
@@ -465,6 +457,23 @@ impl<M: Media> Maps<M> {
         }
         let found = self.store.open(name, wanted)?;
         Ok(found.inspect(|(kind, index)| held.hold(name, *kind, index)))
+    }
+
+    /// The merges of each open map.
+    fn merges(&self) -> BTreeMap<String, Merges> {
+        let _look = self.looks();
+        let open =
+            |(name, (_, index)): (&String, &(_, Weak<dyn MapIndex>))| Some((name.clone(), index.upgrade()?));
+        // The handles go when the table is not locked, since the last of a map ends its threads.
+        let open: Vec<_> = self.held().maps.iter().filter_map(open).collect();
+        let merges = open
+            .iter()
+            .filter_map(|(name, index)| Some((name.clone(), index.merges()?)));
+        merges.collect()
+    }
+
+    fn looks(&self) -> MutexGuard<'_, ()> {
+        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn held(&self) -> MutexGuard<'_, Held> {

@@ -3,6 +3,7 @@
 use pmem::Watched;
 use pmem::watched::{Step, Watch, What};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
@@ -193,4 +194,27 @@ fn other_maps_are_found_while_a_map_is_dropped() -> Outcome {
     })?;
     assert_holds(&db, "dropped", 2000, "made anew")?;
     assert_holds(&db, "kept", 1000, "beside it")
+}
+
+/// Statistics, which look at every open map, are no use of a map that keeps it from being dropped.
+#[test]
+fn statistics_keep_no_map_from_being_dropped() -> Outcome {
+    let db = Db::anonymous()?;
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(SeqCst) {
+                    db.stats().expect("sound");
+                }
+            });
+        }
+        let dropped = (0..300).try_for_each(|_| {
+            drop(db.map("m")?);
+            assert!(db.drop_map("m")?);
+            Ok(())
+        });
+        done.store(true, SeqCst);
+        dropped
+    })
 }
