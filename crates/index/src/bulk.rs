@@ -11,6 +11,8 @@ use crate::root::{forget_built, name_built};
 use crate::{Error, Index, MAX_KEY, MAX_VALUE, OnHeap};
 use heap::Heap;
 use pmem::{Erased, Flushed, Link, Media, PersistBatch, Purpose, Tag, persist_scope};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 
 /// A key and its value.
@@ -62,6 +64,28 @@ pub struct Parts<'p> {
     others: Vec<Part<'p>>,
 }
 
+/// A source whose panic is kept, the first one of several sources'.
+struct Caught<'p, P: ?Sized> {
+    pairs: &'p mut P,
+    panic: &'p Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+impl<P: Pairs + ?Sized> Pairs for Caught<'_, P> {
+    fn next(&mut self) -> Result<Option<Pair<'_>>, Error> {
+        // An error ends the build, so a source that has panicked is not asked again.
+        let pairs = AssertUnwindSafe(&mut *self.pairs);
+        let next = catch_unwind(|| {
+            let AssertUnwindSafe(pairs) = { pairs };
+            pairs.next()
+        });
+        next.unwrap_or_else(|panic| {
+            let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
+            first.get_or_insert(panic);
+            Err(Error::Stopped)
+        })
+    }
+}
+
 /// A part that is not the first.
 struct Part<'p> {
     from: &'p [u8],
@@ -98,6 +122,29 @@ impl<'p> Parts<'p> {
         };
         each(self.first)?;
         self.others.into_iter().try_for_each(|part| each(part.pairs))
+    }
+
+    /// Hands these parts to a build, to which a source that panics is one that has [stopped](Error::Stopped), so that it
+    /// cleans up. The panic goes on when the build has ended.
+    pub fn catch_panics<T>(self, build: impl FnOnce(Parts<'_>) -> T) -> T {
+        let panic = Mutex::new(None);
+        let mut first = Caught {
+            pairs: self.first,
+            panic: &panic,
+        };
+        let others = self.others.into_iter();
+        let mut others: Vec<_> = others
+            .map(|Part { from, pairs }| (from, Caught { pairs, panic: &panic }))
+            .collect();
+        let mut parts = Parts::new(&mut first);
+        for (from, pairs) in &mut others {
+            parts = parts.and(from, pairs);
+        }
+        let built = build(parts);
+        match panic.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(panic) => resume_unwind(panic),
+            None => built,
+        }
     }
 
     /// Whether one thread reads them all.

@@ -55,7 +55,8 @@ impl<M: Media> Db<M> {
     ///
     /// [`Error::MapExists`] for a map that is there, or being built; [`Error::MapName`]; [`Error::Index`] with
     /// [`OutOfOrder`](crate::IndexError::OutOfOrder) where keys do not ascend, where a key or a value is too long, or
-    /// the pool is full. Nothing is left of the map then, except at level [`Disk`](crate::Level::Disk).
+    /// the pool is full. Nothing is left of the map then, nor where `pairs` panics, except at level
+    /// [`Disk`](crate::Level::Disk).
     pub fn build_map<K, V>(&self, name: &str, pairs: impl IntoIterator<Item = (K, V)>) -> Result<Map, Error>
     where
         K: AsRef<[u8]>,
@@ -86,7 +87,7 @@ impl<M: Media> Db<M> {
             return self.write_map(name, index, parts);
         }
         let building = Building::begin(self, name)?;
-        let built = self.store().build(name, index, parts)?;
+        let built = parts.catch_panics(|parts| self.store().build(name, index, parts))?;
         let mut held = self.maps_held().held();
         held.building.remove(name);
         held.hold(name, index, &built);

@@ -1,5 +1,6 @@
 //! Maps built of sorted pairs.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use wollemi::{Db, Error, IndexError, IndexKind, Options, Pair, Pairs, Parts, Sorted};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
@@ -136,5 +137,38 @@ fn nothing_is_built_where_nothing_is_written() -> Result<(), Error> {
         matches!(failed, Err(Error::Index(IndexError::ReadOnly))),
         "{failed:?}"
     );
+    Ok(())
+}
+
+/// A source that panics ends the build as an error does: the panic goes on to the caller, and nothing of what was built
+/// is left, whichever part's source it was.
+#[test]
+fn a_source_that_panics_leaves_nothing() -> Result<(), Error> {
+    let pairs = entries(3000);
+    let border = 1500_u32.to_be_bytes();
+    for &kind in IndexKind::ALL {
+        for (first_ends, second_ends) in [(1400, 3000), (1500, 2800)] {
+            let db = Db::anonymous()?;
+            let source = |from: usize, ends: usize, until: usize| {
+                let pairs = pairs[from..until].iter().enumerate();
+                Sorted::new(pairs.map(move |(i, (key, value))| {
+                    assert!(from + i < ends, "the source is broken");
+                    (key, value)
+                }))
+            };
+            let (mut first, mut second) = (source(0, first_ends, 1500), source(1500, second_ends, 3000));
+            let parts = Parts::new(&mut first).and(&border, &mut second);
+            let build = AssertUnwindSafe(|| db.build_map_with("map", kind, parts).map(drop));
+            let panic = catch_unwind(build).expect_err("a panic");
+            assert_eq!(
+                panic.downcast_ref::<&str>(),
+                Some(&"the source is broken"),
+                "{kind}"
+            );
+            assert!(db.maps()?.is_empty(), "{kind}");
+            let check = db.check()?;
+            assert!(check.is_clean(), "{kind}: {check:?}");
+        }
+    }
     Ok(())
 }
