@@ -1,7 +1,8 @@
 //! Watches: a stream of the changes of all keys with a prefix.
 //!
 //! A writer sends the event when its change is durable (at level `disk` the receiver waits for that), and before it
-//! releases the key's [stripe](super::stripes): events of one key come in the order of its writes.
+//! releases the key's [stripe](super::stripes): events of one key come in the order of its writes. Events of
+//! [eventual](crate::Durability::Eventual) writes are handed out at once: waiting for them would have a sync for each.
 //!
 //! I1 A queue holds no more than its watch has asked for: no writer waits for a watcher that does not listen.
 
@@ -29,10 +30,11 @@ pub enum Event<K = Vec<u8>, V = Vec<u8>> {
 
 /// Tells of each change of the keys with a prefix, from when the watch began.
 ///
-/// Each event is sent when its change is durable. Events of one key come in the order of its changes; those of
-/// different keys too, if one change was acknowledged before the other began. A batch is sent as one event per key. A
-/// watch buffers up to its capacity of undelivered events; beyond that it drops the oldest, and [`Event::Missed`] says
-/// so.
+/// Each event is sent when its change is durable. That of an [eventual](crate::Durability::Eventual) write is sent at
+/// once, as a reader may see it: a loss of power may take the change back. Events of one key come in the order of its
+/// changes; those of different keys too, if one change was acknowledged before the other began. A batch is sent as one
+/// event per key. A watch buffers up to its capacity of undelivered events; beyond that it drops the oldest, and
+/// [`Event::Missed`] says so.
 ///
 /// As an iterator it waits for the next event, and ends when the last handle to the map's database is gone.
 ///
