@@ -40,6 +40,8 @@ pub struct Transaction<'d, M: Media = Hardware> {
     reads: RefCell<Reads>,
     changes: Overlay,
     durability: Option<Durability>,
+    /// Whether writes of other keys must not fail the commit: it has met a conflict before.
+    announces_points: bool,
 }
 
 /// The database's store, as a transaction holds it.
@@ -146,8 +148,9 @@ impl<M: Media> Db<M> {
         begin: impl Fn() -> Transaction<'d, M>,
         mut run: impl FnMut(&mut Transaction<'d, M>) -> Result<R, E>,
     ) -> Result<R, E> {
-        self.store().retry(retry, || {
+        self.store().retry(retry, |is_again| {
             let mut transaction = begin();
+            transaction.announces_points = is_again;
             match run(&mut transaction) {
                 Ok(result) => (transaction.commit(), Ok(result)),
                 Err(error) => (transaction.check(), Err(error)),
@@ -199,6 +202,7 @@ impl<'d, M: Media> Transaction<'d, M> {
             reads: RefCell::default(),
             changes: Overlay::default(),
             durability: None,
+            announces_points: false,
         }
     }
 }
@@ -355,6 +359,7 @@ impl<M: Media> Transaction<'_, M> {
             points,
             ranges,
             durability: self.durability,
+            announces_points: self.announces_points,
             ..Plan::default()
         };
         self.store.commit(&plan).map(drop)
@@ -385,7 +390,12 @@ impl<M: Media> Transaction<'_, M> {
     /// [`Error::Conflict`] if something that it has read was changed, or is about to be changed by another commit.
     pub fn check(self) -> Result<(), Error> {
         let (points, ranges) = self.reads.into_inner().into_parts()?;
-        self.store.check(&points, &ranges)
+        self.store.check(&Plan {
+            points,
+            ranges,
+            announces_points: self.announces_points,
+            ..Plan::default()
+        })
     }
 }
 

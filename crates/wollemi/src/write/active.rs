@@ -3,7 +3,8 @@
 //!
 //! A transaction that has read a range cannot lock the keys that are not there. Instead it announces the range for as
 //! long as it checks it. A writer that has taken its key's stripe and finds the key in an announced range marks the
-//! range as broken before it changes anything, and does not wait; the transaction then starts again.
+//! range as broken before it changes anything, and does not wait; the transaction then starts again. A single key that
+//! is announced is a range of one key, in what follows, too: writers look it up by its stripe.
 //!
 //! I1 A writer of a single key looks here after it has taken the stripe and before it changes the key. So of the
 //!    changes made in a range while it stands here unbroken, no two are of one key: only writers that held a stripe
@@ -18,7 +19,8 @@
 
 use crate::Error;
 use crate::write::key_state::KeyState;
-use crate::write::reads::RangeRead;
+use crate::write::reads::AnnouncedReads;
+use crate::write::stripes::StripeId;
 use crossbeam_utils::CachePadded;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,8 +28,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The commits under way in a database.
 #[derive(Debug, Default)]
 pub(crate) struct Active {
-    /// Ranges that are being checked: what writers of single keys look at.
-    ranges: CachePadded<AtomicUsize>,
+    /// Commits whose ranges are being checked: what writers of single keys look at.
+    checking: CachePadded<AtomicUsize>,
     commits: Mutex<Commits>,
 }
 
@@ -42,15 +44,15 @@ struct Announced {
     id: u64,
     changes: Arc<[KeyState]>,
     /// None once they are checked.
-    ranges: Arc<[RangeRead]>,
+    reads: AnnouncedReads,
     /// The key by which one of the ranges was broken.
     broken: Option<(String, Vec<u8>)>,
 }
 
 impl Announced {
-    /// Marks the ranges as broken if the key lies in one.
-    fn meet(&mut self, map: &str, key: &[u8]) {
-        if self.broken.is_none() && self.ranges.iter().any(|range| range.has(map, key)) {
+    /// Marks the ranges as broken if the key, which has this stripe, lies in one.
+    fn meet(&mut self, stripe: StripeId, map: &str, key: &[u8]) {
+        if self.broken.is_none() && self.reads.has(stripe, map, key) {
             self.broken = Some((map.to_owned(), key.to_owned()));
         }
     }
@@ -69,17 +71,18 @@ impl Active {
     /// # Errors
     ///
     /// [`Error::Conflict`] where another commit is about to change a key in one of the ranges.
-    pub fn enter(&self, changes: &Arc<[KeyState]>, ranges: &Arc<[RangeRead]>) -> Result<Entered<'_>, Error> {
+    pub fn enter(&self, changes: &Arc<[KeyState]>, reads: &AnnouncedReads) -> Result<Entered<'_>, Error> {
         let mut commits = self.lock();
-        for range in &**ranges {
+        if !reads.is_empty() {
             let mut changes = commits.all.iter().flat_map(|commit| &*commit.changes);
-            if let Some(change) = changes.find(|change| range.has(change.map.name(), &change.key)) {
-                return Err(Error::conflict(change.map.name(), &change.key));
+            let is_read = |change: &&KeyState| reads.has(change.stripe(), change.map.name(), &change.key);
+            if let Some(change) = changes.find(is_read) {
+                return Err(change.conflict());
             }
         }
-        for commit in commits.all.iter_mut().filter(|commit| !commit.ranges.is_empty()) {
+        for commit in commits.all.iter_mut().filter(|commit| !commit.reads.is_empty()) {
             for change in &**changes {
-                commit.meet(change.map.name(), &change.key);
+                commit.meet(change.stripe(), change.map.name(), &change.key);
             }
         }
         let id = commits.next;
@@ -87,30 +90,30 @@ impl Active {
         commits.all.push(Announced {
             id,
             changes: changes.clone(),
-            ranges: ranges.clone(),
+            reads: reads.clone(),
             broken: None,
         });
         // Before the ranges are looked at: a writer that looks from now on marks them.
-        self.ranges.fetch_add(ranges.len(), SeqCst);
+        self.checking.fetch_add(usize::from(!reads.is_empty()), SeqCst);
         Ok(Entered { active: self, id })
     }
 
-    /// Marks the ranges in which the key lies, which the caller is about to change; it holds the key's stripe.
+    /// Marks the ranges in which the key lies, which the caller is about to change; it holds the key's stripe, this one.
     #[inline]
-    pub fn meet(&self, map: &str, key: &[u8]) {
+    pub fn meet(&self, stripe: StripeId, map: &str, key: &[u8]) {
         // The stripe was taken by a sequentially consistent exchange: either this look sees the range, or the stripe
         // was held when the range was announced.
-        if self.ranges.load(SeqCst) != 0 {
-            self.meet_ranges(map, key);
+        if self.checking.load(SeqCst) != 0 {
+            self.meet_ranges(stripe, map, key);
         }
     }
 
     #[cold]
-    fn meet_ranges(&self, map: &str, key: &[u8]) {
+    fn meet_ranges(&self, stripe: StripeId, map: &str, key: &[u8]) {
         self.lock()
             .all
             .iter_mut()
-            .for_each(|commit| commit.meet(map, key));
+            .for_each(|commit| commit.meet(stripe, map, key));
     }
 
     // A panicking holder leaves the list consistent: each change is one push, one removal or one mark.
@@ -130,8 +133,10 @@ impl Entered<'_> {
         let Some(commit) = commits.all.iter_mut().find(|commit| commit.id == self.id) else {
             return Ok(());
         };
-        let ranges = std::mem::take(&mut commit.ranges);
-        self.active.ranges.fetch_sub(ranges.len(), SeqCst);
+        let reads = std::mem::take(&mut commit.reads);
+        self.active
+            .checking
+            .fetch_sub(usize::from(!reads.is_empty()), SeqCst);
         match commit.broken.take() {
             Some((map, key)) => Err(Error::conflict(&map, &key)),
             None => Ok(()),
@@ -144,7 +149,8 @@ impl Drop for Entered<'_> {
         let mut commits = self.active.lock();
         if let Some(at) = commits.all.iter().position(|commit| commit.id == self.id) {
             let gone = commits.all.swap_remove(at);
-            self.active.ranges.fetch_sub(gone.ranges.len(), SeqCst);
+            let is_checking = !gone.reads.is_empty();
+            self.active.checking.fetch_sub(usize::from(is_checking), SeqCst);
         }
     }
 }

@@ -9,7 +9,9 @@
 //! 3. It [announces](super::active) its changes, and the ranges that were read.
 //! 4. It checks what was read. If the stripe of a single key has another version than when the key was read, the key is
 //!    read again, and holds the same, or the commit gives up. Ranges are read again twice. Then the stripes of the
-//!    single keys have the same versions still.
+//!    single keys have the same versions still. A transaction that has met a conflict before has its single keys
+//!    announced and checked as ranges of one key, and looks at no version: writes of other keys with the same stripes
+//!    would fail it again and again while it looks at a long range.
 //! 5. The changes are written into an [intent](super::intent), which is persisted, in a slot that no other commit has.
 //! 6. A link to it is published in the slot. This is the commit point.
 //! 7. Each change is made by an ordinary write of its key.
@@ -38,6 +40,14 @@
 //!    the second look at the key, and nothing in the range changed up to that moment.
 //! I3 No other thread changes what a commit changes from before that moment until it is done.
 //!
+//! A single key that is checked as a range falls under I2 and not under I1. I2 asks of a range only that a writer finds
+//! out whether its key lies in it, and that each look shows what each key holds at a moment of the look; a read of the
+//! key does. It does not ask which stripes are free: a writer that holds the key's own stripe at the second look has not
+//! changed the key by then, and so comes later than the moment; one that holds it for another key is no matter. For
+//! others nothing is different: a commit of either kind holds the stripes of what it changes, for I1, and announces it,
+//! for I2, before its own moment. Of two commits that each read what the other changes, the second to be announced
+//! finds the change, if its read is announced; if not, it finds the stripe held, or changed.
+//!
 //! So each commit reads what the commits and writes with earlier moments have left, and changes what later ones read.
 //!
 //! Order of locks: gate, stripes, slot. A thread pins only after it has its stripes, and waits for nothing but a slot
@@ -47,7 +57,7 @@ use crate::write::active::Entered;
 use crate::write::gate::Gate;
 use crate::write::journal::Durability;
 use crate::write::key_state::KeyState;
-use crate::write::reads::{Points, RangeRead};
+use crate::write::reads::{AnnouncedReads, Points, RangeRead};
 use crate::write::slots::Slot;
 use crate::write::store::Store;
 use crate::write::stripes::{Held, StripeId};
@@ -57,7 +67,7 @@ use heap::Guard;
 use log::Lsn;
 use std::sync::Arc;
 
-/// Looks at each range: see the module's invariants.
+/// Looks at each range and each announced key: see the module's invariants.
 const LOOKS: usize = 2;
 
 /// A commit's content: changes of different keys, to be made if all expectations and reads still hold.
@@ -65,8 +75,10 @@ const LOOKS: usize = 2;
 pub(crate) struct Plan {
     pub changes: Arc<[KeyState]>,
     pub expected: Vec<KeyState>,
-    pub points: Points,
+    pub points: Arc<Points>,
     pub ranges: Arc<[RangeRead]>,
+    /// Whether single keys that were read are checked as ranges of one key.
+    pub announces_points: bool,
     /// As the database's writes are, if nothing is said.
     pub durability: Option<Durability>,
 }
@@ -76,6 +88,15 @@ impl Plan {
     fn stripes(&self) -> impl Iterator<Item = StripeId> {
         let keys = self.changes.iter().chain(&self.expected).map(KeyState::stripe);
         keys.chain(self.points.stripes())
+    }
+
+    /// What it announces that it has read.
+    fn announced(&self) -> AnnouncedReads {
+        let is_announced = self.announces_points && !self.points.is_empty();
+        AnnouncedReads {
+            ranges: self.ranges.clone(),
+            points: is_announced.then(|| self.points.clone()),
+        }
     }
 }
 
@@ -160,9 +181,9 @@ impl<M: Media> Store<M> {
     /// # Errors
     ///
     /// [`Error::Conflict`]
-    pub fn check(&self, points: &Points, ranges: &Arc<[RangeRead]>) -> Result<(), Error> {
-        self.check_reads(points, ranges)?;
-        let end = self.end_of(points.stripes(), ranges);
+    pub fn check(&self, plan: &Plan) -> Result<(), Error> {
+        self.check_reads(plan)?;
+        let end = self.end_of(plan.points.stripes(), &plan.ranges);
         Ok(self.traffic.settle(end)?)
     }
 
@@ -171,7 +192,7 @@ impl<M: Media> Store<M> {
             changes, expected, ..
         } = plan;
         if changes.is_empty() && expected.is_empty() {
-            return self.check_reads(&plan.points, &plan.ranges).map(|()| true);
+            return self.check_reads(plan).map(|()| true);
         }
         if !changes.is_empty() {
             self.refuse_if_read_only()?;
@@ -199,8 +220,9 @@ impl<M: Media> Store<M> {
                 return Ok(false);
             }
         }
-        let entered = active.enter(changes, &plan.ranges)?;
-        self.check_entered(&plan.points, &plan.ranges, &entered, &held, &guard)?;
+        let reads = plan.announced();
+        let entered = active.enter(changes, &reads)?;
+        self.check_entered(&plan.points, &reads, &entered, &held, &guard)?;
         let slot = own.map(|own| self.slots.claim(own, gate, media)).transpose()?;
         let mut underway = Underway {
             gate,
@@ -264,14 +286,15 @@ impl<M: Media> Store<M> {
     /// # Errors
     ///
     /// [`Error::Conflict`]
-    fn check_reads(&self, points: &Points, ranges: &Arc<[RangeRead]>) -> Result<(), Error> {
+    fn check_reads(&self, plan: &Plan) -> Result<(), Error> {
+        let (points, reads) = (&plan.points, plan.announced());
         let check = || {
             let (Traffic { stripes, active, .. }, guard) = (&*self.traffic, heap::pin());
-            if ranges.is_empty() {
+            if reads.is_empty() {
                 return points.refresh(stripes, &[], &guard)?.check(stripes, &[]);
             }
-            let entered = active.enter(&Arc::default(), ranges)?;
-            self.check_entered(points, ranges, &entered, &[], &guard)
+            let entered = active.enter(&Arc::default(), &reads)?;
+            self.check_entered(points, &reads, &entered, &[], &guard)
         };
         check().map_err(|conflict| match self.traffic.gate.refuse_if_shut() {
             // A commit that cannot be finished stands in the way for good.
@@ -284,21 +307,24 @@ impl<M: Media> Store<M> {
     fn check_entered(
         &self,
         points: &Points,
-        ranges: &[RangeRead],
+        reads: &AnnouncedReads,
         entered: &Entered<'_>,
         held: &[Held<'_>],
         guard: &Guard,
     ) -> Result<(), Error> {
         let stripes = &self.traffic.stripes;
-        let versions = points.refresh(stripes, held, guard)?;
+        let versions = match reads.points {
+            Some(_) => None,
+            None => Some(points.refresh(stripes, held, guard)?),
+        };
         for _ in 0..LOOKS {
-            ranges.iter().try_for_each(|range| range.check(guard))?;
+            reads.check(guard)?;
         }
-        if !ranges.is_empty() {
+        if !reads.is_empty() {
             entered.checked()?;
             self.traffic.gate.refuse_if_shut()?;
         }
-        versions.check(stripes, held)
+        versions.map_or(Ok(()), |versions| versions.check(stripes, held))
     }
 }
 

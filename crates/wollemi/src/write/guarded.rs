@@ -57,7 +57,7 @@ impl<I: Index, M: Media> Guarded<I, M> {
         let _pass = gate.enter(media)?;
         let stripe = self.stripe_of(key);
         let mut held = stripes.lock(stripe, gate, media)?;
-        active.meet(&self.name, key);
+        active.meet(stripe, &self.name, key);
         // Pinned, so that the heap does not wait for recovery, which may wait for a guard of a thread that waits at the
         // gate or for the stripe.
         let _guard = heap::pin();
@@ -82,7 +82,8 @@ impl<I: Index, M: Media> Guarded<I, M> {
             ..
         } = &*self.store.traffic;
         let held = stripes.lock_all(ids[..len].to_vec(), gate, self.store.heap.media())?;
-        keys[..len].iter().for_each(|key| active.meet(&self.name, key));
+        let locked = ids.iter().zip(&keys[..len]);
+        locked.for_each(|(&id, key)| active.meet(id, &self.name, key));
         Ok((held, len))
     }
 }
@@ -213,7 +214,7 @@ impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
 
     fn commit(&self, plan: &mut dyn FnMut() -> Result<Plan, crate::Error>) -> Result<(), crate::Error> {
         let store = &self.store;
-        store.retry(&Retry::default(), || {
+        store.retry(&Retry::default(), |_| {
             let committed = plan().and_then(|plan| store.commit(&plan));
             (committed.map(drop), Ok::<_, crate::Error>(()))
         })

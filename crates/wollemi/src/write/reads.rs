@@ -67,11 +67,44 @@ impl Reads {
     /// # Errors
     ///
     /// [`Error::Conflict`] if reads have met one.
-    pub fn into_parts(self) -> Result<(Points, Arc<[RangeRead]>), Error> {
+    pub fn into_parts(self) -> Result<(Arc<Points>, Arc<[RangeRead]>), Error> {
         match self.conflict {
             Some(conflict) => Err(conflict),
-            None => Ok((self.points, self.ranges.into())),
+            None => Ok((Arc::new(self.points), self.ranges.into())),
         }
+    }
+}
+
+/// The reads that a commit announces while it checks them: ranges, and single keys if these are not checked by the
+/// versions of their stripes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AnnouncedReads {
+    pub ranges: Arc<[RangeRead]>,
+    pub points: Option<Arc<Points>>,
+}
+
+impl AnnouncedReads {
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty() && self.points.is_none()
+    }
+
+    /// Whether a key of a map, which has this stripe, was read.
+    pub fn has(&self, stripe: StripeId, map: &str, key: &[u8]) -> bool {
+        self.ranges.iter().any(|range| range.has(map, key))
+            || self
+                .points
+                .as_ref()
+                .is_some_and(|points| points.has(stripe, map, key))
+    }
+
+    /// Reads all of it again, and checks that it holds what it held.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`]
+    pub fn check(&self, guard: &Guard) -> Result<(), Error> {
+        self.ranges.iter().try_for_each(|range| range.check(guard))?;
+        self.points.as_ref().map_or(Ok(()), |points| points.check(guard))
     }
 }
 
@@ -93,6 +126,21 @@ impl Points {
         self.0.keys().copied()
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a key of a map, which has this stripe, is among them.
+    fn has(&self, stripe: StripeId, map: &str, key: &[u8]) -> bool {
+        let is_read = |read: &KeyState| read.key == key && read.map.name() == map;
+        self.0.get(&stripe).is_some_and(|point| point.keys().any(is_read))
+    }
+
+    /// Reads them again, and checks that they hold what they held.
+    fn check(&self, guard: &Guard) -> Result<(), Error> {
+        self.0.values().try_for_each(|point| point.check(guard))
+    }
+
     /// Finds, for each stripe, a version at which its keys hold what was read: the one that was noted, or, if there is
     /// another by now, that one, after the keys were read again. Then it was perhaps changed for other keys.
     ///
@@ -110,15 +158,11 @@ impl Points {
             if !stripes.is_unchanged(id, version, held) {
                 let now = stripes.version_now(id, held);
                 version = now.ok_or_else(|| point.first.conflict())?;
-                for key in point.keys() {
-                    if !key.holds(guard)? {
-                        return Err(key.conflict());
-                    }
-                }
+                point.check(guard)?;
             }
             Ok((id, version))
         };
-        let versions = self.0.iter().map(refresh).collect::<Result<_, _>>()?;
+        let versions = self.0.iter().map(refresh).collect::<Result<_, Error>>()?;
         Ok(Versions {
             points: self,
             versions,
@@ -152,6 +196,15 @@ impl Versions<'_> {
 impl Point {
     fn keys(&self) -> impl Iterator<Item = &KeyState> {
         std::iter::once(&self.first).chain(&self.others)
+    }
+
+    fn check(&self, guard: &Guard) -> Result<(), Error> {
+        for key in self.keys() {
+            if !key.holds(guard)? {
+                return Err(key.conflict());
+            }
+        }
+        Ok(())
     }
 }
 

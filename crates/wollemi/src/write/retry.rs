@@ -116,16 +116,16 @@ fn random() -> f64 {
 }
 
 impl<M: Media> Store<M> {
-    /// Attempts something, and again where it ends in a conflict, as `retry` says. An attempt tells how it ended, and
-    /// what is returned if that was well, or in an error of its own.
+    /// Attempts something, and again where it ends in a conflict, as `retry` says. An attempt is told whether one has met
+    /// a conflict before; it tells how it ended, and what is returned if that was well, or in an error of its own.
     pub fn retry<R, E: From<Error>>(
         &self,
         retry: &Retry,
-        mut attempt: impl FnMut() -> (Result<(), Error>, Result<R, E>),
+        mut attempt: impl FnMut(bool) -> (Result<(), Error>, Result<R, E>),
     ) -> Result<R, E> {
         let mut tries = retry.start();
         loop {
-            match attempt() {
+            match attempt(tries.made > 0) {
                 (Err(Error::Conflict { map, key }), _) => {
                     self.heap.media().comes_to("transaction: conflict");
                     if !tries.wait(self.heap.media()) {

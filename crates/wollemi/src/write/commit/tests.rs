@@ -1,14 +1,16 @@
 //! Commits that are held, or fail, in the middle.
 
 use super::*;
+use crate::write::guarded::Guarded;
 use crate::write::intent::KeyChange;
 use crate::write::intent::{self, INTENT, Intent, SingleSlot};
 use crate::write::stripes::StripeId;
 use crate::write::traffic::{MapIndex, Recording, Traffic};
 use crate::{Db, IndexKind, Map, Options};
 use crossbeam_utils::sync::Parker;
-use index::{Action, Edit, Index};
+use index::{Action, Direction, Edit, Index, Visit};
 use pmem::{Hardware, LinkAndPersist, PSlot, Purpose, Tag, persist_scope};
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -163,19 +165,65 @@ fn a_range_is_broken_by_a_write_that_comes_while_it_is_checked() -> Outcome {
     let tx = db.begin();
     assert_eq!(tx.prefix(&map, "a")?.count(), 0);
     let (_, ranges) = tx.into_reads().into_parts().expect("no conflict");
+    let reads = AnnouncedReads { ranges, points: None };
+    breaks(&db, &map, &reads, &[("a", true), ("b", false), ("aa", true)])
+}
+
+/// So does a write of a single key that is announced; those of other keys, of its stripe too, do not.
+#[test]
+fn an_announced_key_is_broken_by_its_own_writes_alone() -> Outcome {
+    let db = Db::anonymous()?;
+    let map = db.map("m")?;
+    let tx = db.begin();
+    assert_eq!((tx.get(&map, "a")?, tx.get(&map, "a 1")?), (None, None));
+    let (points, _) = tx.into_reads().into_parts().expect("no conflict");
+    let reads = AnnouncedReads {
+        points: Some(points),
+        ..AnnouncedReads::default()
+    };
+    let neighbor = neighbors(&map, b"a").next().expect("many keys").to_vec();
+    breaks(
+        &db,
+        &map,
+        &reads,
+        &[
+            (&b"a"[..], true),
+            (b"b", false),
+            (&neighbor, false),
+            (b"a 1", true),
+        ],
+    )
+}
+
+/// Which single writes break these reads, while they are announced and not after that; the commit of "a 1" and "a 2"
+/// does, and refuses them while it is under way.
+fn breaks<K: AsRef<[u8]>>(db: &Db, map: &Map, reads: &AnnouncedReads, writes: &[(K, bool)]) -> Outcome {
     let active = &map.index.traffic().active;
-    for (key, breaks) in [("a", true), ("b", false), ("aa", true)] {
-        let entered = active.enter(&Arc::default(), &ranges)?;
+    for (key, breaks) in writes {
+        let entered = active.enter(&Arc::default(), reads)?;
         map.upsert(key, "1")?;
         map.remove(key)?;
-        assert_eq!(entered.checked().is_err(), breaks, "{key}");
-        map.upsert(key, "1")?;
-        map.remove(key)?;
+        let key = key.as_ref().escape_ascii();
+        assert_eq!(entered.checked().is_err(), *breaks, "{key}");
     }
-    let entered = active.enter(&Arc::default(), &ranges)?;
-    put_two(&db, &map, "a")?;
+    for (key, _) in writes {
+        let entered = active.enter(&Arc::default(), reads)?;
+        assert!(entered.checked().is_ok());
+        map.upsert(key, "1")?;
+        map.remove(key)?;
+        assert!(entered.checked().is_ok());
+    }
+    let entered = active.enter(&Arc::default(), reads)?;
+    put_two(db, map, "a")?;
     assert!(matches!(entered.checked(), Err(Error::Conflict { key, .. }) if key == b"a 1"));
-    Ok(())
+    let changes = [KeyState::new(&map.index, b"a 1", None)].into();
+    let changing = active.enter(&changes, &AnnouncedReads::default())?;
+    assert!(matches!(
+        active.enter(&Arc::default(), reads),
+        Err(Error::Conflict { .. })
+    ));
+    drop(changing);
+    active.enter(&Arc::default(), reads).map(drop)
 }
 
 /// Several commits fail after they are published. Their intents stand, nothing is written any more, what they would
@@ -388,5 +436,120 @@ fn what_is_unfinished_is_durable() -> Result<(), Box<dyn std::error::Error>> {
     assert!(matches!(failed, Err(Error::Unfinished(_))), "{failed:?}");
     let log = db.log_stats().ok_or("no log")?;
     assert_eq!(log.durable, log.appended);
+    Ok(())
+}
+
+/// An index whose scans let a write of another map come first.
+struct Amid {
+    index: Arc<dyn MapIndex>,
+    write: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Index for Amid {
+    index::delegate!(index: get, write, check);
+
+    fn scan<'g>(
+        &'g self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<(), index::Error> {
+        (self.write)();
+        self.index.scan(lower, upper, direction, guard, visit)
+    }
+}
+
+/// A map with a range whose every look lets such a write come first.
+fn amid(db: &Db, write: impl Fn() + Send + Sync + 'static) -> Result<Map, Error> {
+    let map = db.map("range")?;
+    let index = Amid {
+        index: map.index.clone(),
+        write: Box::new(write),
+    };
+    let amid = Arc::new(Guarded::new(index, "amid", db.store()));
+    Ok(Map::new(map.index_kind(), amid, None))
+}
+
+/// Keys of a map that share a stripe with this one.
+fn neighbors(map: &Map, key: &'static [u8]) -> impl Iterator<Item = [u8; 4]> {
+    let (map, id) = (map.clone(), map.index.stripe_of(key));
+    let keys = (0u32..).map(|i| i.to_be_bytes());
+    keys.filter(move |key| map.index.stripe_of(key) == id)
+}
+
+/// A transaction that has read a key and a range is committed in its second try at the latest, though other keys of the
+/// key's stripe are written during each look at the range. Where the key itself is written, it is not.
+#[test]
+fn writes_of_other_keys_do_not_starve_a_transaction() -> Outcome {
+    let db = Db::anonymous()?;
+    let map = db.map("m")?;
+    for is_neighbor in [true, false] {
+        let neighbor = neighbors(&map, b"read").next().expect("many keys").to_vec();
+        let written = if is_neighbor { neighbor } else { b"read".to_vec() };
+        let (target, count) = (map.clone(), AtomicUsize::new(0));
+        let write = move || {
+            let value = count.fetch_add(1, SeqCst).to_be_bytes();
+            target.upsert(&written, value).expect("room");
+        };
+        let (amid, mut tries) = (amid(&db, write)?, 0);
+        for changes in [false, true] {
+            let committed = db.transact(|tx| {
+                tries += 1;
+                tx.get(&map, "read")?;
+                assert_eq!(tx.range(&amid, ..)?.count(), 0);
+                if changes {
+                    tx.upsert(&map, "changed", "1")?;
+                }
+                Ok::<_, Error>(())
+            });
+            assert_eq!(committed.is_ok(), is_neighbor, "{committed:?}");
+            assert!(
+                committed.is_ok() || matches!(committed, Err(Error::Conflict { key, .. }) if key == b"read")
+            );
+        }
+        assert!(!is_neighbor || tries <= 4, "{tries} tries");
+    }
+    Ok(())
+}
+
+/// An edit that waits until it is let through.
+struct Waiting(Sender<()>, Receiver<()>);
+
+impl Edit for Waiting {
+    fn decide(&mut self, _: Option<&[u8]>) -> Action {
+        let _ = self.0.send(());
+        let _ = self.1.recv();
+        Action::Put
+    }
+    fn value(&self) -> &[u8] {
+        b"value"
+    }
+}
+
+/// So it is where a writer of another key holds the stripe at the time of each commit.
+#[test]
+fn a_writer_of_another_key_refuses_no_transaction_twice() -> Outcome {
+    let db = Db::anonymous()?;
+    let map = db.map("m")?;
+    let neighbor = neighbors(&map, b"read").next().expect("many keys");
+    let mut tries = 0;
+    std::thread::scope(|scope| {
+        // Dropped, it lets the writer of the try before go on.
+        let mut goes = None;
+        db.transact(|tx| {
+            tries += 1;
+            goes = None;
+            assert_eq!(tx.get(&map, "read")?, None);
+            let ((came, comes), (go, wait)) = (channel(), channel());
+            goes = Some(go);
+            let map = &map;
+            scope.spawn(move || map.edit(neighbor, &mut Waiting(came, wait)).expect("room"));
+            comes.recv().expect("it comes");
+            tx.upsert(map, "changed", "1")
+        })
+    })?;
+    assert_eq!(tries, 2);
     Ok(())
 }
