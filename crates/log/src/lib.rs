@@ -63,6 +63,7 @@
 //! | `make` | segments made ready ahead: M1, M2 |
 //! | `keep` | the beginning, recycling, the limit |
 //! | `walk`, `open`, `scan` | reading: O1 to O3 |
+//! | `unused` | what an interrupted creation leaves |
 //! | `syncer` | the thread that syncs, within a bounded time, the records that no append waits for |
 //!
 //! Locks are taken in the order maker, tail; maker, segments; maker, pins; group, pins. The leader of a group holds none
@@ -94,6 +95,7 @@ mod scan;
 mod segment;
 mod stats;
 mod syncer;
+mod unused;
 mod walk;
 
 pub use change::{Change, Changes};
@@ -106,3 +108,4 @@ pub use options::Options;
 pub use scan::{Record, Scan};
 pub use stats::{Histogram, Stats};
 pub use syncer::Syncer;
+pub use unused::Trace;

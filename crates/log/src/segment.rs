@@ -129,6 +129,21 @@ impl Header {
 fn field<const N: usize>(bytes: &[u8; USED], at: usize) -> [u8; N] {
     std::array::from_fn(|n| bytes[at + n])
 }
+/// Refuses a file that has the name of a spare and does not begin as one. A spare begins with the header of a segment, or
+/// with zeros where a crash came before one was written.
+pub(crate) fn check_spare<F: DiskFile>(file: &F, name: &str) -> Result<(), Error> {
+    let mut first = [0; MAGIC.len()];
+    let len = file.len()?.min(MAGIC.len() as u64) as usize;
+    file.read_at(0, &mut first[..len])?;
+    match first == *MAGIC || first == [0; MAGIC.len()] {
+        true => Ok(()),
+        false => Err(Error::NotALog {
+            file: name.into(),
+            what: "it begins with other bytes",
+        }),
+    }
+}
+
 
 pub(crate) fn damaged(file: &str, at: u64, what: &'static str) -> Error {
     Error::Damaged {

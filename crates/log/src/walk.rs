@@ -119,9 +119,24 @@ pub(crate) fn highest_claim(
     bytes: &[u8],
     offset: u64,
 ) -> Option<Lsn> {
+    let mut highest = None;
+    each_fragment(key, geometry, number, bytes, offset, |fragment| {
+        highest = highest.max(Some(fragment.claim()));
+    });
+    highest
+}
+
+/// Visits all fragments at or behind `offset` of a segment, whatever chain they are of.
+pub(crate) fn each_fragment(
+    key: Key,
+    geometry: Geometry,
+    number: u64,
+    bytes: &[u8],
+    offset: u64,
+    mut visit: impl FnMut(&Fragment<'_>),
+) {
     let start = geometry.start(number);
     let mut offset = offset.max(segment::HEADER);
-    let mut highest = None;
     while let Some(rest) = bytes.get(offset as usize..) {
         if rest.is_empty() {
             break;
@@ -129,9 +144,8 @@ pub(crate) fn highest_claim(
         let lsn = Lsn(start.0 + offset);
         offset += 8;
         if let Some(fragment) = key.decode(lsn, rest) {
-            highest = highest.max(Some(fragment.claim()));
+            visit(&fragment);
             offset = geometry.offset(lsn) + crate::fragment::footprint(fragment.header.len.into());
         }
     }
-    highest
 }

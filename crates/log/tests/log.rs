@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use wollemi_log::{Change, Directory, Error, Log, Lsn, Needs, Options, Syncer};
+use wollemi_log::{Change, Directory, Error, Log, Lsn, Needs, Options, Syncer, Trace};
 
 const ID: u128 = 0x77_6f_6c_6c_65_6d_69;
 
@@ -356,4 +356,40 @@ fn groups_share_syncs() {
     let end = log.append(&[put(b"key", b"last")]).expect("an append");
     drop(syncer);
     assert!(log.durable() >= end);
+}
+
+/// What an interrupted creation leaves is told from a log that has records, and both from files of others.
+#[test]
+fn an_unused_log_is_recognised() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let disk = disk(directory.path());
+    let trace = || Log::trace(&*disk);
+    assert_eq!(trace().expect("a directory"), Trace::Nothing);
+    drop(Log::create(disk.clone(), ID, small()).expect("a log"));
+    assert_eq!(trace().expect("a log"), Trace::Unused);
+    let log = Log::open(disk.clone(), ID, from(Lsn(4096)), small()).expect("the log again");
+    assert_eq!(trace().expect("a log"), Trace::Unused);
+    let before = names(directory.path());
+    let first = log.append(&[put(b"key", b"value")]).expect("room");
+    log.append(&[put(b"key", b"value")]).expect("room");
+    assert_eq!(trace().expect("a log"), Trace::Used("log-00000000".into()));
+    // Damage in front hides no record behind it.
+    let path = directory.path().join("log-00000000");
+    let mut bytes = std::fs::read(&path).expect("there");
+    bytes[4096..first.0 as usize].fill(0x55);
+    std::fs::write(&path, bytes).expect("written");
+    assert_eq!(trace().expect("a log"), Trace::Used("log-00000000".into()));
+    assert_eq!(names(directory.path()), before);
+}
+
+/// A file that has the name of a segment or of a spare, and is neither, is an error, so that it is not removed.
+#[test]
+fn files_of_others_are_no_trace() {
+    for name in ["log-00000000", "log-00000001", "spare-00000001"] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let disk = disk(directory.path());
+        drop(Log::create(disk.clone(), ID, small()).expect("a log"));
+        std::fs::write(directory.path().join(name), "another's").expect("written");
+        assert!(matches!(Log::trace(&*disk), Err(Error::NotALog { .. })), "{name}");
+    }
 }
