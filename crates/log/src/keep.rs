@@ -1,10 +1,20 @@
 //! The part of the log that is kept: its beginning, scans that hold it, and its limit.
+//!
+//! What is given up is given up in memory first, and its files follow. They hold nothing that is needed, so a call that
+//! they fail in loses nothing:
+//!
+//! R1 A rename or a removal for which the system had too little (a full disk, say) has changed nothing. The file keeps its
+//!    name and is tried again later. An opening takes it for what a crash has left (O3).
+//! R2 A sync of the directory is not tried again: another one would prove nothing about these names. Files whose new names
+//!    it left open are never used again, but removed.
+//! R3 Any other error says that the disk fails, and the log with it, though no record is lost: an opening finds out what
+//!    is there.
 
 use crate::log::lock;
 use crate::lsn::Geometry;
 use crate::make::Maker;
 use crate::segment::{log_name, spare_name};
-use crate::{Disk, DiskError, Error, Log, Lsn};
+use crate::{Disk, Error, Log, Lsn};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -82,7 +92,7 @@ impl<D: Disk> Log<D> {
     }
 
     /// Gives up all records below `lsn`, which is the beginning of a record or the end of one; files that hold none of
-    /// the others are used again. The caller has made durable what replaces the records. Segments that a live [`Scan`]
+    /// the others are used again, on a full disk later, when there is room. The caller has made durable what replaces the records. Segments that a live [`Scan`]
     /// needs are kept, until a later call.
     ///
     /// # Errors
@@ -114,21 +124,48 @@ impl<D: Disk> Log<D> {
     /// Makes spares of the segments below `first`.
     fn recycle(&self, maker: &mut Maker, first: u64) -> Result<(), Error> {
         let mut segments = lock(&self.segments);
-        let mut dropped = Vec::new();
         while segments.front().is_some_and(|segment| segment.number < first) {
-            dropped.extend(segments.pop_front().map(|segment| segment.number));
+            maker
+                .given_up
+                .extend(segments.pop_front().map(|segment| segment.number));
         }
         drop(segments);
-        if dropped.is_empty() {
+        self.recycle_given_up(maker)
+    }
+
+    /// Makes spares of the segments that were given up, and removes those beyond the number that is kept. Those that the
+    /// system has too little for stay for the next call.
+    pub(crate) fn recycle_given_up(&self, maker: &mut Maker) -> Result<(), Error> {
+        if maker.given_up.is_empty() {
             return Ok(());
         }
-        let room = self.options.spares.saturating_sub(maker.spares.len());
-        let (kept, surplus) = dropped.split_at(room.min(dropped.len()));
+        let mut spares = Vec::new();
+        let mut done = Ok(());
+        while let Some(&number) = maker.given_up.first() {
+            let is_kept = maker.spares.len() + spares.len() < self.options.spares;
+            done = match is_kept {
+                true => self.disk.rename(&log_name(number), &spare_name(number)),
+                false => self.disk.remove(&log_name(number)),
+            };
+            if done.is_err() {
+                break;
+            }
+            maker.given_up.pop_first();
+            spares.extend(is_kept.then_some(number));
+        }
         // S2: spares count only when their names are durable.
-        let renamed = make_spares(&*self.disk, kept, surplus).and_then(|()| self.disk.sync_dir());
-        renamed.map_err(|error| self.fail(&error))?;
-        maker.spares.extend(kept);
-        Ok(())
+        let synced = self.disk.sync_dir();
+        match &synced {
+            Ok(()) => maker.spares.extend(spares),
+            // R2. What cannot be removed either is found by the next opening.
+            Err(_) => spares.iter().for_each(|&number| {
+                let _ = self.disk.remove(&spare_name(number));
+            }),
+        }
+        match done.and(synced) {
+            Err(error) if !error.is_shortage() => Err(self.fail(&error)),
+            _ => Ok(()),
+        }
     }
 
     /// Maximum length of the log that is kept, in bytes.
@@ -174,14 +211,4 @@ impl<D: Disk> Log<D> {
         self.counters.room_wait_nanos.fetch_add(nanos, Ordering::Relaxed);
         Ok(has_room)
     }
-}
-
-/// Gives segments the names of spares, and removes others.
-pub(crate) fn make_spares<D: Disk>(disk: &D, kept: &[u64], surplus: &[u64]) -> Result<(), DiskError> {
-    for &number in kept {
-        disk.rename(&log_name(number), &spare_name(number))?;
-    }
-    surplus
-        .iter()
-        .try_for_each(|&number| disk.remove(&log_name(number)))
 }

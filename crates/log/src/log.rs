@@ -185,7 +185,10 @@ impl<D: Disk> Log<D> {
             tail: Mutex::new(Tail::new(start.end, start.incarnation, start.current, next)),
             group: Group::default(),
             segments: Mutex::new(start.segments),
-            maker: Mutex::new(Maker { spares: start.spares }),
+            maker: Mutex::new(Maker {
+                spares: start.spares,
+                given_up: Default::default(),
+            }),
             kept: Kept::new(start.begin),
             counters: Counters::default(),
             found_end: start.end,

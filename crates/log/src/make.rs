@@ -16,6 +16,8 @@ use std::sync::{Arc, TryLockError};
 pub(crate) struct Maker {
     /// Files that wait for reuse; their names are durable.
     pub(crate) spares: BTreeSet<u64>,
+    /// Segments that were given up and still have the names of segments (R1).
+    pub(crate) given_up: BTreeSet<u64>,
 }
 
 impl<D: Disk> Log<D> {
@@ -69,6 +71,9 @@ impl<D: Disk> Log<D> {
         number: u64,
         incarnation: u32,
     ) -> Result<(SegmentOf<D>, MappingOf<D>), Error> {
+        if maker.spares.is_empty() {
+            self.recycle_given_up(maker)?;
+        }
         let spare = maker.spares.pop_first();
         let name = spare_name(spare.unwrap_or(number));
         let made = self.try_make(&name, spare.is_some(), number, incarnation);

@@ -8,7 +8,6 @@
 //!    appended: what lies behind the end can never follow a record that is appended later.
 
 use crate::fragment::Key;
-use crate::keep::make_spares;
 use crate::log::{SegmentOf, Start};
 use crate::lsn::Geometry;
 use crate::segment::{Files, Header, Segment, damaged, log_name, spare_name};
@@ -301,10 +300,10 @@ impl<D: Disk> Recovery<'_, D> {
         for number in self.files.logs.iter().copied().filter(|number| !in_use(number)) {
             let whole = self.disk.open(&log_name(number))?.len()? == self.geometry.size();
             if kept.len() < spares && whole && !kept.contains(&number) {
-                make_spares(self.disk, &[number], &[])?;
+                self.disk.rename(&log_name(number), &spare_name(number))?;
                 kept.insert(number);
             } else {
-                make_spares(self.disk, &[], &[number])?;
+                self.disk.remove(&log_name(number))?;
             }
         }
         self.disk.sync_dir()?;

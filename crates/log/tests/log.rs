@@ -1,9 +1,11 @@
 //! The log on a real directory: what was appended is found again, and what cannot be is refused.
 
+use rustix::io::Errno;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use wollemi_log::{Change, Directory, Error, Log, Lsn, Needs, Options, Syncer, Trace};
+use wollemi_log::disk::OpenFile;
+use wollemi_log::{Change, Directory, Disk, DiskError, Error, Log, Lsn, Needs, Options, Syncer, Trace};
 
 const ID: u128 = 0x77_6f_6c_6c_65_6d_69;
 
@@ -356,6 +358,126 @@ fn groups_share_syncs() {
     let end = log.append(&[put(b"key", b"last")]).expect("an append");
     drop(syncer);
     assert!(log.durable() >= end);
+}
+
+/// A directory in which calls of one operation fail while they are told to.
+struct Failing {
+    directory: Directory,
+    fails: Mutex<Option<(&'static str, Errno)>>,
+}
+
+impl Failing {
+    fn new(path: &Path) -> Arc<Failing> {
+        Arc::new(Failing {
+            directory: Directory::open(path).expect("a directory"),
+            fails: Mutex::new(None),
+        })
+    }
+
+    fn fail(&self, fails: Option<(&'static str, Errno)>) {
+        *self.fails.lock().expect("no panic") = fails;
+    }
+
+    fn call(&self, operation: &'static str) -> Result<(), DiskError> {
+        match *self.fails.lock().expect("no panic") {
+            Some((failing, errno)) if failing == operation => Err(DiskError {
+                file: "a file".into(),
+                operation,
+                source: errno.into(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Disk for Failing {
+    type File = OpenFile;
+
+    fn create(&self, name: &str) -> Result<OpenFile, DiskError> {
+        self.call("create")?;
+        self.directory.create(name)
+    }
+
+    fn open(&self, name: &str) -> Result<OpenFile, DiskError> {
+        self.directory.open(name)
+    }
+
+    fn list(&self) -> Result<Vec<String>, DiskError> {
+        self.directory.list()
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
+        self.call("rename")?;
+        self.directory.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> Result<(), DiskError> {
+        self.call("remove")?;
+        self.directory.remove(name)
+    }
+
+    fn sync_dir(&self) -> Result<(), DiskError> {
+        self.call("fsync of the directory")?;
+        self.directory.sync_dir()
+    }
+}
+
+/// Where the disk is full when segments are given up, the log goes on in what it has, refuses what needs more, and goes
+/// on when there is room again: nothing was lost. A disk that fails ends its use.
+#[test]
+fn a_full_disk_takes_no_log_with_it() {
+    for (operation, spares) in [("rename", 3), ("remove", 0), ("fsync of the directory", 3)] {
+        for errno in [Errno::NOSPC, Errno::DQUOT, Errno::IO] {
+            let directory = tempfile::tempdir().expect("a directory");
+            let disk = Failing::new(directory.path());
+            let options = Options {
+                spares,
+                limit: 256 << 10,
+                ..small()
+            };
+            let log = Log::create(disk.clone(), ID, options.clone()).expect("a log");
+            let fill = || -> Result<Lsn, Error> {
+                let mut end = log.appended();
+                for n in 0..15u32 {
+                    end = log.append(&[put(&n.to_le_bytes(), &[7; 1000])])?;
+                }
+                log.wait_durable(end).map(|()| end)
+            };
+            let end = fill().expect("room");
+            disk.fail(Some((operation, errno)));
+            let dropped = log.drop_below(end);
+            if errno == Errno::IO {
+                assert!(matches!(dropped, Err(Error::Failed(_))), "{dropped:?}");
+                assert!(log.failure().is_some());
+                continue;
+            }
+            dropped.unwrap_or_else(|error| panic!("{operation}, {errno}: {error}"));
+            assert_eq!(log.begin(), end);
+            // There is room below the limit; a new segment is another matter.
+            match fill() {
+                Ok(_) => assert_eq!(operation, "remove"),
+                Err(error) => assert!(matches!(error, Error::DiskFull(_)), "{error}"),
+            }
+            assert_eq!(log.failure(), None);
+            disk.fail(None);
+            let end = fill().expect("room again");
+            log.drop_below(end).expect("room again");
+            let end = fill().expect("more room");
+            // What could not be given up was given up later.
+            let logs = names(directory.path());
+            let logs = logs.iter().filter(|name| name.starts_with("log-"));
+            assert!(logs.count() <= 8, "{:?}", names(directory.path()));
+            let begin = log.begin();
+            drop(log);
+            let log = Log::open(disk, ID, from(begin), options).expect("the log again");
+            let mut scan = log.scan(begin..end).expect("a scan");
+            let mut found = 0;
+            while scan.next().expect("a record").is_some() {
+                found += 1;
+            }
+            assert_eq!(found, 15, "{operation}");
+        }
+    }
 }
 
 /// What an interrupted creation leaves is told from a log that has records, and both from files of others.
