@@ -8,7 +8,7 @@
 use crate::log::lock;
 use crate::{Disk, DiskError, DiskFile, Error, Histogram, Log, Lsn, Stats};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The threads that wait, and what was counted of them.
@@ -142,6 +142,9 @@ impl<D: Disk> Log<D> {
         let started = Instant::now();
         let synced = self.sync_segments(from, to);
         let elapsed = started.elapsed();
+        if synced.is_ok() {
+            self.close_segments(from, to);
+        }
 
         let mut state = lock(&self.group.state);
         let turn = state.turn;
@@ -173,8 +176,25 @@ impl<D: Disk> Log<D> {
         let touched = segments
             .iter()
             .filter(|segment| (first..=last).contains(&segment.number));
-        let touched: Vec<Arc<_>> = touched.cloned().collect();
+        let touched = touched
+            .map(|segment| segment.file(&*self.disk))
+            .collect::<Result<Vec<_>, _>>();
         drop(segments);
-        touched.iter().try_for_each(|segment| segment.file.sync())
+        touched?.iter().try_for_each(|file| file.sync())
+    }
+
+    /// Closes the segments that hold `from..to` and nothing behind (S3).
+    fn close_segments(&self, from: Lsn, to: Lsn) {
+        let [first, next] = [from, to].map(|lsn| self.geometry.segment(self.geometry.place(lsn)));
+        if first == next {
+            return;
+        }
+        let mut segments = lock(&self.segments);
+        let durable = segments
+            .iter_mut()
+            .filter(|segment| (first..next).contains(&segment.number));
+        let closed: Vec<_> = durable.filter_map(|segment| segment.file.take()).collect();
+        drop(segments);
+        drop(closed);
     }
 }

@@ -25,7 +25,7 @@ pub struct Log<D: Disk> {
     pub(crate) tail: Mutex<Tail<MappingOf<D>>>,
     pub(crate) group: Group,
     /// The segments in use and those made ready, ascending.
-    pub(crate) segments: Mutex<VecDeque<Arc<SegmentOf<D>>>>,
+    pub(crate) segments: Mutex<VecDeque<SegmentOf<D>>>,
     pub(crate) maker: Mutex<Maker>,
     pub(crate) kept: Kept,
     pub(crate) counters: Counters,
@@ -75,7 +75,7 @@ pub(crate) struct Start<D: Disk> {
     /// The incarnation of the last record.
     pub(crate) incarnation: u32,
     /// The segments in use. The next record goes into the last of them, or into one that is not made yet.
-    pub(crate) segments: VecDeque<Arc<SegmentOf<D>>>,
+    pub(crate) segments: VecDeque<SegmentOf<D>>,
     /// The mapping of the last one, if the next record goes there.
     pub(crate) current: Option<(u64, MappingOf<D>)>,
     pub(crate) spares: std::collections::BTreeSet<u64>,

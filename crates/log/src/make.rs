@@ -60,7 +60,7 @@ impl<D: Disk> Log<D> {
                 return Ok(());
             }
             let (segment, mapping) = self.make(maker, number, incarnation)?;
-            lock(&self.segments).push_back(Arc::new(segment));
+            lock(&self.segments).push_back(segment);
             lock(&self.tail).add_ready(number, mapping);
         }
     }
@@ -121,6 +121,7 @@ impl<D: Disk> Log<D> {
         let file = self.disk.open(&log_name(number))?;
         let mapping = file.map(self.geometry.size())?;
         self.counters.prepared.fetch_add(1, Ordering::Relaxed);
+        let file = Some(Arc::new(file));
         Ok((Segment { number, file }, mapping))
     }
 }

@@ -55,7 +55,7 @@ impl<D: Disk> Log<D> {
         let spares = recovery.clear(&segments, options.spares)?;
         let place = geometry.segment(geometry.place(found.end));
         let current = match segments.back().filter(|segment| segment.number == place) {
-            Some(segment) => Some((place, segment.file.map_read(geometry.size())?)),
+            Some(segment) => Some((place, segment.file(&*disk)?.map_read(geometry.size())?)),
             None => None,
         };
         let start = Start {
@@ -255,28 +255,27 @@ impl<D: Disk> Recovery<'_, D> {
         })
     }
 
-    /// Opens the segments that are kept, and makes the log durable up to its end (O2).
-    fn make_durable(&self, found: &Found) -> Result<VecDeque<Arc<SegmentOf<D>>>, Error> {
+    /// Goes through the segments that are kept, and makes the log durable up to its end (O2).
+    fn make_durable(&self, found: &Found) -> Result<VecDeque<SegmentOf<D>>, Error> {
         let keep = self.geometry.segment(self.geometry.place(self.needs.keep));
         let last = self.geometry.segment(Lsn(found.end.0 - 1));
         let mut segments = VecDeque::new();
-        for number in keep.min(last)..=last {
-            let (file, _) = self.header(number)?;
-            segments.push_back(Arc::new(Segment { number, file }));
-        }
         let durable = found.claimed.max(self.needs.durable);
         let mut bytes = Vec::new();
-        for segment in &segments {
-            let start = self.geometry.start(segment.number);
+        for number in keep.min(last)..=last {
+            let (file, _) = self.header(number)?;
+            let start = self.geometry.start(number);
             let from = durable.max(start);
             let to = found.end.min(Lsn(start.0 + self.geometry.size()));
             if from < to {
                 bytes.resize((to.0 - from.0) as usize, 0);
                 let offset = self.geometry.offset(from);
-                segment.file.read_at(offset, &mut bytes)?;
-                segment.file.write_at(offset, &bytes)?;
-                segment.file.sync()?;
+                file.read_at(offset, &mut bytes)?;
+                file.write_at(offset, &bytes)?;
+                file.sync()?;
             }
+            let file = (number == last).then(|| Arc::new(file));
+            segments.push_back(Segment { number, file });
         }
         Ok(segments)
     }
@@ -284,7 +283,7 @@ impl<D: Disk> Recovery<'_, D> {
     /// Makes spares of all other segments (O3), and removes what cannot be one.
     fn clear(
         &self,
-        segments: &VecDeque<Arc<SegmentOf<D>>>,
+        segments: &VecDeque<SegmentOf<D>>,
         spares: usize,
     ) -> Result<std::collections::BTreeSet<u64>, Error> {
         let mut kept = std::collections::BTreeSet::new();

@@ -3,7 +3,7 @@
 use crate::change::Changes;
 use crate::fragment::Kind;
 use crate::keep::Pin;
-use crate::log::{SegmentOf, lock};
+use crate::log::lock;
 use crate::segment::{Header, damaged, log_name};
 use crate::walk::{Step, Walk, Whole};
 use crate::{Disk, DiskFile, Error, Log, Lsn};
@@ -161,21 +161,28 @@ impl<D: Disk> Scan<'_, D> {
 
     /// Reads a segment, as far as the scan goes.
     fn read(&mut self, number: u64) -> Result<Header, Error> {
-        let segment = self.segment(number)?;
+        let file = self.file(number)?;
         let start = self.log.geometry.start(number);
         let len = self.log.geometry.size().min(self.to.0.saturating_sub(start.0));
         self.bytes.resize(len as usize, 0);
-        segment.file.read_at(0, &mut self.bytes)?;
+        file.read_at(0, &mut self.bytes)?;
         let name = log_name(number);
-        Header::read(&segment.file, &name)?.check(&name, self.log.id, number)
+        Header::read(&*file, &name)?.check(&name, self.log.id, number)
     }
 
-    fn segment(&self, number: u64) -> Result<Arc<SegmentOf<D>>, Error> {
+    /// A segment's file. The pin keeps its name.
+    fn file(&self, number: u64) -> Result<Arc<D::File>, Error> {
         let segments = lock(&self.log.segments);
         let segment = segments.iter().find(|segment| segment.number == number);
-        segment.cloned().ok_or(Error::Missing {
-            file: log_name(number),
-            needed: self.to,
-        })
+        let file = segment.map(|segment| segment.file.clone());
+        drop(segments);
+        match file {
+            Some(Some(file)) => Ok(file),
+            Some(None) => Ok(Arc::new(self.log.disk.open(&log_name(number))?)),
+            None => Err(Error::Missing {
+                file: log_name(number),
+                needed: self.to,
+            }),
+        }
     }
 }

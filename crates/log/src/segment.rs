@@ -17,10 +17,13 @@
 //! S1 A file is called `log-NUMBER` only after its header and its length are durable.
 //! S2 What waits for reuse is called `spare-NUMBER`, and its bytes mean nothing. The name was durable before the header
 //!    is overwritten: no crash shows a new header under an old name.
+//! S3 A segment is open from before the first store into it until all of it is durable, so that the sync hears of every
+//!    error of writing it back. Older ones are opened when they are read: a long log has thousands.
 
 use crate::fragment;
 use crate::lsn::Geometry;
 use crate::{Disk, DiskError, DiskFile, Error, Lsn};
+use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The version of the format that this program writes, and the latest that it reads.
@@ -126,9 +129,6 @@ impl Header {
     }
 }
 
-fn field<const N: usize>(bytes: &[u8; USED], at: usize) -> [u8; N] {
-    std::array::from_fn(|n| bytes[at + n])
-}
 /// Refuses a file that has the name of a spare and does not begin as one. A spare begins with the header of a segment, or
 /// with zeros where a crash came before one was written.
 pub(crate) fn check_spare<F: DiskFile>(file: &F, name: &str) -> Result<(), Error> {
@@ -144,6 +144,9 @@ pub(crate) fn check_spare<F: DiskFile>(file: &F, name: &str) -> Result<(), Error
     }
 }
 
+fn field<const N: usize>(bytes: &[u8; USED], at: usize) -> [u8; N] {
+    std::array::from_fn(|n| bytes[at + n])
+}
 
 pub(crate) fn damaged(file: &str, at: u64, what: &'static str) -> Error {
     Error::Damaged {
@@ -157,7 +160,18 @@ pub(crate) fn damaged(file: &str, at: u64, what: &'static str) -> Error {
 #[derive(Debug)]
 pub(crate) struct Segment<F> {
     pub(crate) number: u64,
-    pub(crate) file: F,
+    /// Open, or `None` where all of it is durable (S3).
+    pub(crate) file: Option<Arc<F>>,
+}
+
+impl<F: DiskFile> Segment<F> {
+    /// Its file, which is opened if it is not open.
+    pub(crate) fn file<D: Disk<File = F>>(&self, disk: &D) -> Result<Arc<F>, DiskError> {
+        match &self.file {
+            Some(file) => Ok(file.clone()),
+            None => disk.open(&log_name(self.number)).map(Arc::new),
+        }
+    }
 }
 
 /// The name of a segment in use.

@@ -480,6 +480,41 @@ fn a_full_disk_takes_no_log_with_it() {
     }
 }
 
+/// However long a log is, few of its files are open: those that a sync may concern.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_long_log_has_few_files_open() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = Options {
+        limit: 4 << 20,
+        ..small()
+    };
+    let open = || {
+        let files = std::fs::read_dir("/proc/self/fd").expect("the files of this process");
+        let names = files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok());
+        names
+            .filter(|name| name.starts_with(directory.path()) && name != directory.path())
+            .count()
+    };
+    let log = Log::create(disk(directory.path()), ID, options.clone()).expect("a log");
+    let begin = log.begin();
+    for n in 0..1000u32 {
+        let end = log.append(&[put(&n.to_le_bytes(), &[7; 1000])]).expect("room");
+        if n % 20 == 0 {
+            log.wait_durable(end).expect("a sync");
+        }
+    }
+    log.sync().expect("a sync");
+    assert!(names(directory.path()).len() > 100);
+    assert!(open() <= 3, "{} files are open", open());
+    assert_eq!(records(&log, begin).len(), 1000);
+    assert!(open() <= 3, "{} files are open", open());
+    drop(log);
+    let log = Log::open(disk(directory.path()), ID, from(begin), options).expect("the log again");
+    assert!(open() <= 3, "{} files are open", open());
+    assert_eq!(records(&log, begin).len(), 1000);
+}
+
 /// What an interrupted creation leaves is told from a log that has records, and both from files of others.
 #[test]
 fn an_unused_log_is_recognised() {
