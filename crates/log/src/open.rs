@@ -71,6 +71,20 @@ impl<D: Disk> Log<D> {
     }
 }
 
+impl<D: Disk> Log<D> {
+    /// Whether an opening of the log that keeps what is behind a position gives up segments, which hold what is below.
+    ///
+    /// # Errors
+    ///
+    /// As of [`open`](Log::open), where a segment's header is not what it should be.
+    pub fn gives_up(disk: &D, id: u128, keep: Lsn) -> Result<bool, Error> {
+        let files = Files::list(disk)?;
+        let geometry = find_geometry(disk, id, &files)?;
+        let first = geometry.segment(geometry.place(keep));
+        Ok(files.logs.range(..first).next().is_some())
+    }
+}
+
 /// The size of segments, as the oldest says that belongs to the log.
 fn find_geometry<D: Disk>(disk: &D, id: u128, files: &Files) -> Result<Geometry, Error> {
     let mut first_error = None;

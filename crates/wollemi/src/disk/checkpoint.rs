@@ -22,9 +22,14 @@
 //! checkpoints.
 //!
 //! I1 The pool's log position is never below the manifest's `from`: the log behind either is kept.
-//! I2 The manifest in memory is the one on disk, except while a checkpoint holds its lock.
-//! I3 A file whose name the manifest does not have belongs to nothing: a failed checkpoint removes its own, an opening
-//!    what a crash has left.
+//! I2 The manifest in memory is the one on disk, except while a checkpoint holds its lock, and while a later one is in doubt
+//!    (I4).
+//! I3 A file whose name the manifest does not have belongs to nothing, or to a manifest in doubt: a failed checkpoint
+//!    removes its own, an opening what a crash has left.
+//! I4 Where the sync of the directory fails behind a manifest's renaming, this manifest is in doubt: processes see it, and
+//!    the medium has it or the one before. Another sync would prove nothing about the name. So the files of both stay,
+//!    until the name has been written once more, and durably: by the next checkpoint, which is made over the runs of the
+//!    one before, or by an opening (`clear_beside` there).
 
 use crate::db::Maps;
 use crate::disk::delta::Deltas;
@@ -49,6 +54,9 @@ pub(crate) struct Checkpoints<D: Disk> {
     /// The manifest's `uuid`.
     pool: u128,
     manifest: Mutex<Manifest>,
+    /// Numbers of runs that go when the next manifest is durable: those of manifests in doubt (I4), and those that could not
+    /// be removed. Changes under the manifest's lock.
+    left: Mutex<Vec<u64>>,
     at_hand: AtHand,
     sizes: Sizes,
 }
@@ -77,6 +85,7 @@ impl<D: Disk> Checkpoints<D> {
             log,
             pool: manifest.uuid,
             manifest: Mutex::new(manifest),
+            left: Mutex::default(),
             at_hand,
             sizes,
         }
@@ -153,17 +162,23 @@ impl<D: Disk> Checkpoints<D> {
         // No number is used twice, since files of a failed attempt may still be there.
         let first = std::mem::replace(&mut manifest.next_run, new.next_run);
         if let Err(error) = made {
-            (first..new.next_run).for_each(|number| self.remove_left(number));
+            (first..new.next_run).for_each(|number| self.remove_run(number));
             return Err(error);
         }
-        // If this fails, either manifest may be the one on disk: the runs of both stay, and so does the log.
-        Manifest::put_in_place(&*self.disk)?;
+        if let Err(failed) = Manifest::put_in_place(&*self.disk) {
+            match failed.is_in_doubt {
+                // I4: the runs of both stay, and so does the log from the earlier `from` on.
+                true => self.left().extend(first..new.next_run),
+                false => (first..new.next_run).for_each(|number| self.remove_run(number)),
+            }
+            return Err(failed.error.into());
+        }
         let old = std::mem::replace(manifest, new);
         self.at_hand.set(manifest);
         let is_kept = |run: &Run| manifest.runs().any(|kept| kept.number == run.number);
-        for run in old.runs().filter(|run| !is_kept(run)) {
-            self.disk.remove(&run.file()).map_err(FilesError::from)?;
-        }
+        let unnamed = old.runs().filter(|run| !is_kept(run)).map(|run| run.number);
+        let left = std::mem::take(&mut *self.left());
+        unnamed.chain(left).for_each(|number| self.remove_run(number));
         self.log
             .drop_below(Lsn(manifest.from))
             .map_err(FilesError::from)?;
@@ -225,13 +240,20 @@ impl<D: Disk> Checkpoints<D> {
         Pace::new(&self.log, stop, self.sizes.rest)
     }
 
-    /// Removes a run that no manifest names. If that fails, the next opening removes it.
-    fn remove_left(&self, number: u64) {
+    /// Removes a run that no manifest names. If that fails, the next checkpoint tries again, or the next opening.
+    fn remove_run(&self, number: u64) {
         let run = Run {
             number,
             ..Run::default()
         };
-        let _ = self.disk.remove(&run.file());
+        match self.disk.remove(&run.file()) {
+            Err(error) if !error.is_missing() => self.left().push(number),
+            _ => {}
+        }
+    }
+
+    fn left(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes the log's changes since the last checkpoint into a new level.

@@ -68,10 +68,38 @@ pub(crate) struct Run {
     pub bytes: u64,
 }
 
+/// A manifest could not be put in place, or not durably.
+pub(crate) struct NotInPlace {
+    /// Whether it may count all the same, and after a crash the one before may. Otherwise the one before does.
+    pub is_in_doubt: bool,
+    pub error: FilesError,
+}
+
+impl From<NotInPlace> for FilesError {
+    fn from(failed: NotInPlace) -> FilesError {
+        failed.error
+    }
+}
+
 impl Run {
     /// The name of its file.
     pub fn file(&self) -> String {
         format!("run-{:08}", self.number)
+    }
+
+    /// The number of the run that has this file.
+    pub fn number_of(file: &str) -> Option<u64> {
+        let number = file.strip_prefix("run-")?.parse().ok()?;
+        let run = Run {
+            number,
+            ..Run::default()
+        };
+        (run.file() == file).then_some(number)
+    }
+
+    /// Whether a file has the name of a run.
+    pub fn is_name(file: &str) -> bool {
+        Run::number_of(file).is_some()
     }
 
     /// From where on its stream counts records: no two runs count alike.
@@ -106,10 +134,29 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// [`FilesError::Disk`]; either may count then.
-    pub fn put_in_place<D: Disk>(disk: &D) -> Result<(), FilesError> {
-        disk.rename(NEW, NAME)?;
-        Ok(disk.sync_dir()?)
+    /// What the disk said, and which manifest may count then.
+    pub fn put_in_place<D: Disk>(disk: &D) -> Result<(), NotInPlace> {
+        disk.rename(NEW, NAME).map_err(|error| NotInPlace {
+            // A rename for which the system has too little has changed nothing.
+            is_in_doubt: !error.is_shortage(),
+            error: error.into(),
+        })?;
+        disk.sync_dir().map_err(|error| NotInPlace {
+            is_in_doubt: true,
+            error: error.into(),
+        })
+    }
+
+    /// Writes the manifest that was loaded once more. Its name may not be durable: the process that gave it may have been
+    /// killed, after a sync of the directory had failed, and then no sync makes it so. The medium may have the manifest
+    /// before, or none where this is the first.
+    ///
+    /// # Errors
+    ///
+    /// [`FilesError::Disk`]
+    pub fn settle<D: Disk>(&self, disk: &D) -> Result<(), FilesError> {
+        self.write(disk)?;
+        Ok(Manifest::put_in_place(disk)?)
     }
 
     /// Reads the manifest; `None` if there is none.

@@ -13,7 +13,7 @@
 use crate::db::Maps;
 use crate::disk::checkpoint::Checkpoints;
 use crate::disk::keeper::{Bell, KeeperState, Threads};
-use crate::disk::manifest::{self, Manifest};
+use crate::disk::manifest::{self, Manifest, Run};
 use crate::disk::rebuild::{OnRebuild, rebuild};
 use crate::disk::replay::catch_up;
 use crate::disk::sizes::Sizes;
@@ -24,6 +24,7 @@ use crate::{Db, Error, Hardware, IndexKind, Media};
 use log::{Directory, Disk, Log, Lsn};
 use pmem::pool::{AfterPowerLoss, ErrorKind, LastShutdown, Uuid};
 use pmem::{Pool, PoolOptions};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -197,6 +198,7 @@ pub(crate) fn attach<M: Media, D: Disk>(
             (log, checkpoints)
         }
         (None, Some(manifest)) if is_new => {
+            manifest.settle(&*disk)?;
             let log = open_log(&disk, &manifest, manifest.from, settings)?;
             refill(&*disk, &log, &manifest, &maps.store, settings)?;
             let checkpoints = Checkpoints::new(disk, log.clone(), manifest, settings.sizes);
@@ -248,6 +250,7 @@ fn remake(
         page_size,
         ..settings.pool.clone()
     };
+    manifest.settle(&**disk)?;
     let log = open_log(disk, manifest, manifest.from, settings)?;
     let mut new = path.as_os_str().to_owned();
     new.push(".rebuild");
@@ -374,29 +377,50 @@ fn refuse_foreign(manifest: &Manifest, pool: Uuid) -> Result<(), FilesError> {
 }
 
 /// Removes what a crash has left: files that the manifest does not name; without one, the log, too.
-///
-/// That there is such a manifest may not be durable yet, if the crash was a kill. It is before anything goes that the one
-/// before needs: here, and in the log, which is opened next.
 pub(crate) fn clear<D: Disk>(disk: &D, manifest: Option<&Manifest>) -> Result<(), FilesError> {
-    let named: Vec<_> = manifest
-        .iter()
-        .flat_map(|manifest| manifest.runs())
-        .map(|run| run.file())
-        .collect();
-    disk.sync_dir()?;
-    let mut is_changed = false;
-    for file in disk.list()? {
-        let is_left = match manifest {
-            Some(_) => file.starts_with("run-") && !named.contains(&file) || file == manifest::NEW,
-            None => file.starts_with("run-") || file.starts_with("log-") || file.starts_with(manifest::NAME),
-        };
-        if is_left {
-            disk.remove(&file)?;
-            is_changed = true;
+    match manifest {
+        Some(manifest) => clear_beside(disk, manifest),
+        None => {
+            // First and durably: without a pool, a manifest would be refused whose log is gone.
+            remove_files(disk, |file| [manifest::NAME, manifest::NEW].contains(&file))?;
+            disk.sync_dir()?;
+            Log::remove(disk)?;
+            remove_files(disk, Run::is_name)?;
+            Ok(disk.sync_dir()?)
         }
+    }
+}
+
+/// Removes the files that a manifest does not name, and makes sure that those can go that the log gives up when it is
+/// opened.
+///
+/// That there is such a manifest may not be durable: the crash may have been a kill, perhaps after a sync of the directory
+/// had failed, and then the medium keeps the manifest before, whatever is synced (I4 of `checkpoint`). So before anything
+/// goes that the one before may need, the manifest is written once more.
+fn clear_beside<D: Disk>(disk: &D, manifest: &Manifest) -> Result<(), FilesError> {
+    disk.sync_dir()?;
+    let named: HashSet<_> = manifest.runs().map(Run::file).collect();
+    let is_left = |file: &str| Run::is_name(file) && !named.contains(file) || file == manifest::NEW;
+    // No manifest before can name these.
+    let is_later = |file: &str| Run::number_of(file).is_none_or(|number| number >= manifest.next_run);
+    let mut is_changed = remove_files(disk, |file| is_left(file) && is_later(file))?;
+    let may_be_needed = disk.list()?.iter().any(|file| is_left(file));
+    if may_be_needed || Log::gives_up(disk, manifest.uuid, Lsn(manifest.from))? {
+        manifest.settle(disk)?;
+        is_changed |= remove_files(disk, is_left)?;
     }
     if is_changed {
         disk.sync_dir()?;
     }
     Ok(())
+}
+
+/// Removes the files of some names; whether there are any.
+fn remove_files<D: Disk>(disk: &D, is_left: impl Fn(&str) -> bool) -> Result<bool, FilesError> {
+    let mut is_changed = false;
+    for file in disk.list()?.iter().filter(|file| is_left(file)) {
+        disk.remove(file)?;
+        is_changed = true;
+    }
+    Ok(is_changed)
 }

@@ -438,6 +438,149 @@ fn the_position_is_noted_beside_a_checkpoint() {
     }
 }
 
+/// A directory whose sync can fail behind the renaming of a manifest, and that notes renamings, removals and syncs.
+#[derive(Clone)]
+struct Doubtful(Arc<Directory>, Arc<Mutex<Doubts>>);
+
+#[derive(Default)]
+struct Doubts {
+    /// Whether the next sync fails that follows the renaming of a manifest.
+    is_armed: bool,
+    done: Vec<String>,
+}
+
+impl Doubtful {
+    fn new(path: &Path) -> Doubtful {
+        let directory = Directory::open(path).expect("a directory");
+        Doubtful(Arc::new(directory), Arc::default())
+    }
+
+    fn doubts(&self) -> std::sync::MutexGuard<'_, Doubts> {
+        self.1.lock().expect("no panic")
+    }
+}
+
+impl Disk for Doubtful {
+    type File = OpenFile;
+
+    fn create(&self, name: &str) -> Result<OpenFile, DiskError> {
+        self.0.create(name)
+    }
+
+    fn open(&self, name: &str) -> Result<OpenFile, DiskError> {
+        self.0.open(name)
+    }
+
+    fn list(&self) -> Result<Vec<String>, DiskError> {
+        self.0.list()
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
+        self.doubts().done.push(format!("rename {from} {to}"));
+        self.0.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> Result<(), DiskError> {
+        self.0.remove(name)?;
+        self.doubts().done.push(format!("remove {name}"));
+        Ok(())
+    }
+
+    fn sync_dir(&self) -> Result<(), DiskError> {
+        let mut doubts = self.doubts();
+        let is_behind = doubts.done.last().is_some_and(|done| done.ends_with(" manifest"));
+        if doubts.is_armed && is_behind {
+            doubts.is_armed = false;
+            return Err(DiskError {
+                file: "the directory".into(),
+                operation: "fsync of the directory",
+                source: std::io::Error::from_raw_os_error(5),
+            });
+        }
+        doubts.done.push("sync".into());
+        self.0.sync_dir()
+    }
+}
+
+/// The names of the runs in a directory.
+fn runs_in(path: &Path) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(path).expect("a directory");
+    let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text"));
+    names.filter(|name| name.starts_with("run-")).collect()
+}
+
+/// Where the sync fails behind a manifest's renaming, the runs of both manifests stay, since either may count after a
+/// loss of power. The next checkpoint settles it, and leaves no other's runs.
+#[test]
+fn a_manifest_in_doubt_takes_no_files() {
+    let files = folder();
+    let disk = Doubtful::new(files.path());
+    let db = open_on(disk.clone(), Hardware::detect(), 1 << 30);
+    let map = db.map("map").expect("room");
+    for round in 0..3u32 {
+        map.upsert("round", round.to_be_bytes()).expect("room");
+        db.checkpoint(true).expect("a checkpoint");
+        let before = runs_in(files.path());
+        let manifest = std::fs::read(files.path().join("manifest")).expect("there");
+        map.upsert("later", round.to_be_bytes()).expect("room");
+        disk.doubts().is_armed = true;
+        let failed = db.checkpoint(round < 2).map(drop).expect_err("the sync fails");
+        assert!(failed.to_string().contains("fsync of the directory"), "{failed}");
+        let both = runs_in(files.path());
+        assert!(both.is_superset(&before) && both.len() > before.len(), "{both:?}");
+        // The medium has the new manifest, or the one before.
+        for keeps_new in [true, false] {
+            let left = folder();
+            for entry in std::fs::read_dir(files.path()).expect("a directory") {
+                let name = entry.expect("an entry").file_name();
+                std::fs::copy(files.path().join(&name), left.path().join(&name)).expect("copied");
+            }
+            if !keeps_new {
+                std::fs::write(left.path().join("manifest"), &manifest).expect("written");
+            }
+            assert_eq!(
+                contents(&open(left.path(), Hardware::detect())),
+                contents(&db),
+                "round {round}"
+            );
+        }
+        db.checkpoint(true).expect("a checkpoint");
+        assert_eq!(runs_in(files.path()).len(), 1, "round {round}");
+    }
+}
+
+/// An opening that finds a manifest whose name may not be durable writes it once more, and syncs that, before it removes
+/// or renames a file that the one before may need.
+#[test]
+fn an_opening_settles_a_manifest_in_doubt() {
+    let files = folder();
+    let disk = Doubtful::new(files.path());
+    let db = open_on(disk.clone(), Hardware::detect(), 1 << 30);
+    let map = db.map("map").expect("room");
+    map.upsert("key", [1; 100]).expect("room");
+    db.checkpoint(true).expect("a checkpoint");
+    // A segment of the log that only the manifest before needs.
+    (0..8u32).for_each(|i| map.upsert(i.to_be_bytes(), vec![7; 30 << 10]).expect("room"));
+    disk.doubts().is_armed = true;
+    db.checkpoint(true).map(drop).expect_err("the sync fails");
+    let (left, held) = (folder(), contents(&db));
+    for entry in std::fs::read_dir(files.path()).expect("a directory") {
+        let name = entry.expect("an entry").file_name();
+        std::fs::copy(files.path().join(&name), left.path().join(&name)).expect("copied");
+    }
+    // The process is killed, and the next one knows nothing of the sync.
+    let next = Doubtful::new(left.path());
+    let db = open_on(next.clone(), Hardware::detect(), 1 << 30);
+    assert_eq!(contents(&db), held);
+    let done = next.doubts().done.clone();
+    let at = |found: &dyn Fn(&str) -> bool| done.iter().position(|done| found(done));
+    let settled = at(&|done| done == "rename manifest.new manifest");
+    let gone = at(&|done| done.starts_with("remove run-") || done.starts_with("rename log-"));
+    assert!(gone.is_some(), "{done:?}");
+    let settled = settled.filter(|&settled| Some(settled) < gone && done[settled + 1] == "sync");
+    assert!(settled.is_some(), "{done:?}");
+}
+
 /// A write that fails after its record was appended is not made by a replay.
 #[test]
 fn what_fails_is_undone_in_the_log() {
