@@ -46,6 +46,21 @@ pub enum FilesError {
         "pool '{0}': missing, though its log and its checkpoint are there: open it to write once, which makes it anew from them"
     )]
     PoolMissing(String),
+    /// There is no database: a crash interrupted its making.
+    #[error(
+        "pool '{0}': missing; a crash interrupted its making, before it could hold anything: open it with `create`, \
+         which makes it anew"
+    )]
+    Unmade(String),
+    /// The pool and the manifest are missing, and there are files that no interrupted making leaves.
+    #[error(
+        "file '{file}': of a database whose pool and manifest are missing: put these back, or move the directory of \
+         this file away to make a new database"
+    )]
+    Bereft {
+        /// One of the files.
+        file: String,
+    },
     /// A checkpoint was given up, since the database is being closed.
     #[error("the checkpoint was given up: the database is being closed")]
     Stopped,

@@ -52,9 +52,11 @@ fn of_files(error: &FilesError) -> ErrorKind {
         FilesError::Log(log::Error::LogFull { .. } | log::Error::TooLarge { .. }) => ErrorKind::QuotaExceeded,
         FilesError::Log(log::Error::TooLong { .. }) => ErrorKind::InvalidInput,
         FilesError::Newer { .. } | FilesError::Log(log::Error::Newer { .. }) => ErrorKind::Unsupported,
-        FilesError::Missing { .. } | FilesError::NoCheckpoint(_) | FilesError::PoolMissing(_) => {
-            ErrorKind::NotFound
-        }
+        FilesError::Missing { .. }
+        | FilesError::NoCheckpoint(_)
+        | FilesError::PoolMissing(_)
+        | FilesError::Unmade(_)
+        | FilesError::Bereft { .. } => ErrorKind::NotFound,
         FilesError::NeedsRebuild(_) => ErrorKind::InvalidData,
         FilesError::Stopped => ErrorKind::Interrupted,
         FilesError::Log(log::Error::Failed(_)) => ErrorKind::Other,

@@ -228,6 +228,7 @@ impl Options {
             false => Pool::open(path, &options, media),
         };
         let pool = opened.map_err(|error| match error.kind {
+            ErrorKind::Missing => disk::opening::missing(path),
             ErrorKind::HasLog => {
                 let directory = disk::opening::directory_of(path).display().to_string();
                 FilesError::NoCheckpoint(directory).into()

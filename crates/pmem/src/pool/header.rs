@@ -77,6 +77,7 @@ pub(super) struct Contents {
     pub(super) state: State,
     pub(super) boot_id: u128,
     pub(super) allocated: u64,
+    pub(super) log_position: Option<u64>,
 }
 
 /// The word that says how the pool was left.
@@ -146,6 +147,7 @@ impl Contents {
             },
             boot_id: platform::boot_id(),
             allocated: page_size,
+            log_position: options.log_position,
         })
     }
 }
@@ -173,6 +175,9 @@ impl Header {
             }
             self.state.store(contents.state.to_word(), &batch);
             self.allocated.store(contents.allocated, &batch);
+            if let Some(position) = contents.log_position {
+                self.log.store(seal(position), &batch);
+            }
             let _durable = batch.fence().durable();
         });
     }
@@ -264,12 +269,17 @@ pub(super) fn read(bytes: &[u8], len: u64) -> Result<Contents, ErrorKind> {
             what: "format version",
         });
     }
+    let log_position = match word(136) {
+        0 => None,
+        _ => Some(field(136, "log position")?),
+    };
     let contents = Contents {
         page_size: field(16, "page size")?,
         uuid: wide(24, "uuid")?,
         state: State::from_word(field(64, "state")?),
         boot_id: wide(72, "boot id")?,
         allocated: field(128, "end of the allocated pages")?,
+        log_position,
     };
     if !super::options::page_size_is_valid(contents.page_size) {
         return Err(ErrorKind::Damaged { what: "page size" });
@@ -281,9 +291,6 @@ pub(super) fn read(bytes: &[u8], len: u64) -> Result<Contents, ErrorKind> {
         return Err(ErrorKind::Damaged {
             what: "end of the allocated pages",
         });
-    }
-    if word(136) != 0 {
-        field(136, "log position")?;
     }
     let unused = [48..64, 96..128, 144..HEADER];
     if unused

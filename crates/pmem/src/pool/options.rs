@@ -75,6 +75,8 @@ pub struct PoolOptions {
     pub level: Level,
     /// The name of a pool to be created, where it is to take another pool's place. Otherwise a new one is drawn.
     pub uuid: Option<Uuid>,
+    /// The log position of a pool to be created, which it has as soon as it has its name.
+    pub log_position: Option<u64>,
     /// Whether to ask for huge pages, for anonymous pools.
     pub huge_pages: bool,
     /// What to do with a pool that lost its page cache.
@@ -97,6 +99,7 @@ impl Default for PoolOptions {
             max_size: 1 << 40,
             level: Level::Process,
             uuid: None,
+            log_position: None,
             huge_pages: false,
             after_power_loss: AfterPowerLoss::Refuse,
             read_only: false,
@@ -125,6 +128,15 @@ pub(super) fn page_size_is_valid(bytes: u64) -> bool {
 pub struct Uuid(pub(super) u128);
 
 impl Uuid {
+    /// Draws a name for a new pool.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`] where the system has no random numbers.
+    pub fn random() -> Result<Uuid, ErrorKind> {
+        super::header::new_uuid().map(Uuid)
+    }
+
     /// As a number.
     pub const fn to_u128(self) -> u128 {
         self.0

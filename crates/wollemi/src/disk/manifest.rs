@@ -159,6 +159,23 @@ impl Manifest {
         Ok(Manifest::put_in_place(disk)?)
     }
 
+    /// Refuses a file that has the name of a manifest aside and does not begin as one. It begins with the magic, or with
+    /// zeros where a crash came before it was synced.
+    ///
+    /// # Errors
+    ///
+    /// [`FilesError`].
+    pub fn check_aside<D: Disk>(disk: &D) -> Result<(), FilesError> {
+        let file = disk.open(NEW)?;
+        let mut first = [0; MAGIC.len()];
+        let len = file.len()?.min(MAGIC.len() as u64) as usize;
+        file.read_at(0, &mut first[..len])?;
+        match first == *MAGIC || first == [0; MAGIC.len()] {
+            true => Ok(()),
+            false => Err(FilesError::damaged(NEW, "it does not begin like a manifest")),
+        }
+    }
+
     /// Reads the manifest; `None` if there is none.
     ///
     /// # Errors

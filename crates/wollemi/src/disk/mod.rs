@@ -19,6 +19,7 @@
 //!
 //! | module       | what it holds                                                  |
 //! |--------------|----------------------------------------------------------------|
+//! | `making`     | a new database: its steps, and what a crash amid them leaves    |
 //! | `opening`    | which of all this an opening does                              |
 //! | `checkpoint` | taking checkpoints; `manifest`, `run`: their files; `sizes`     |
 //! | `pace`       | the pace of a checkpoint beside writers                        |
@@ -30,6 +31,7 @@
 pub mod checkpoint;
 mod delta;
 pub mod keeper;
+mod making;
 pub mod manifest;
 pub mod merged;
 pub mod opening;

@@ -2,7 +2,8 @@
 //!
 //! | there is                                   | what happens                                                        |
 //! |--------------------------------------------|---------------------------------------------------------------------|
-//! | no checkpoint                              | the pool begins to keep a log: a full checkpoint is its beginning    |
+//! | nothing                                    | a database is made (`making`)                                       |
+//! | a pool without a checkpoint                | the pool begins to keep a log: a full checkpoint is its beginning    |
 //! | a pool that was closed, or left by a kill  | the log is replayed from the pool's log position                     |
 //! | a pool that the machine has left, or none  | a new pool is made of checkpoint and log, and takes the pool's name  |
 //! | a new pool in memory, and a checkpoint     | it is filled of checkpoint and log                                   |
@@ -13,6 +14,7 @@
 use crate::db::Maps;
 use crate::disk::checkpoint::Checkpoints;
 use crate::disk::keeper::{Bell, KeeperState, Threads};
+use crate::disk::making::{left_over, make};
 use crate::disk::manifest::{self, Manifest, Run};
 use crate::disk::rebuild::{OnRebuild, rebuild};
 use crate::disk::replay::catch_up;
@@ -94,8 +96,27 @@ pub(crate) fn open<M: Media>(path: &Path, settings: &Settings, media: M) -> Resu
             manifest = Manifest::load(&*disk)?;
             pool
         }
+        (Found::Nothing, None) if settings.create && settings.begins_log => {
+            left_over(&*disk)?;
+            let uuid = match settings.pool.uuid {
+                Some(uuid) => uuid,
+                None => Uuid::random().map_err(|kind| kind.of(path))?,
+            };
+            let made = make(&disk, uuid, &settings.log)?;
+            let options = PoolOptions {
+                uuid: Some(uuid),
+                log_position: Some(made.from),
+                ..settings.pool.clone()
+            };
+            let pool = Pool::create(path, &options, media).inspect_err(|_| {
+                // Nothing is refused for it later. If this fails, the next opening makes the pool of the manifest.
+                let _ = clear(&*disk, None);
+            })?;
+            manifest = Some(made);
+            pool
+        }
         (Found::Nothing, None) if settings.create => Pool::create(path, &settings.pool, media)?,
-        (Found::Nothing, None) => return Err(ErrorKind::Missing.of(path).into()),
+        (Found::Nothing, None) => return Err(missing(path)),
         // There is no log to make it of, and the caller takes it as it is.
         (Found::Lost { log: None, .. }, _) if settings.pool.after_power_loss == AfterPowerLoss::Accept => {
             Pool::open(path, &settings.pool, media)?
@@ -123,6 +144,23 @@ pub(crate) fn open<M: Media>(path: &Path, settings: &Settings, media: M) -> Resu
         return Db::start(pool, settings.index, settings.recovery_threads, started);
     }
     attach(pool, disk, manifest, settings, started)
+}
+
+/// The error of an opening that finds no pool and may not create one.
+pub(crate) fn missing(path: &Path) -> Error {
+    let directory = directory_of(path);
+    // An opening of a directory would create it.
+    let left = match directory.is_dir() {
+        true => Directory::open(directory)
+            .map_err(FilesError::from)
+            .and_then(|disk| left_over(&disk)),
+        false => Ok(false),
+    };
+    match left {
+        Ok(true) => FilesError::Unmade(path.display().to_string()).into(),
+        Ok(false) => ErrorKind::Missing.of(path).into(),
+        Err(error) => error.into(),
+    }
 }
 
 /// What is at a pool's path.
@@ -164,8 +202,15 @@ pub(crate) fn attach<M: Media, D: Disk>(
     settings: &Settings,
     started: Instant,
 ) -> Result<Db<M>, Error> {
-    let (uuid, position) = (pool.uuid(), pool.log_position());
+    let (uuid, mut position, mut manifest) = (pool.uuid(), pool.log_position(), manifest);
     let is_new = pool.last_shutdown() == LastShutdown::New;
+    if is_new && position.is_none() && manifest.is_none() {
+        left_over(&*disk)?;
+        let made = make(&disk, uuid, &settings.log)?;
+        position = Some(made.from);
+        pool.set_log_position(position)?;
+        manifest = Some(made);
+    }
     // The pool may have changes that the log does not have durably. Until it does, the pool is left as by a kill: while the
     // machine runs the log is whole, and after a loss of power the pool does not count. A pool that was closed has none,
     // and stays closed if its log cannot be opened.

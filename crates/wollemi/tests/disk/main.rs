@@ -6,6 +6,7 @@
 mod checkpoints;
 mod levels;
 mod lost;
+mod making;
 mod turns;
 
 use std::collections::BTreeSet;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use wollemi::{Db, Error, Level, Options};
 
 /// A database's place, which goes with the value.
+#[derive(Debug)]
 struct Place {
     _directory: tempfile::TempDir,
     path: PathBuf,
