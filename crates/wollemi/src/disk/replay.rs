@@ -175,6 +175,10 @@ impl Last {
     }
 
     /// Appends one record of what the pool holds instead.
+    ///
+    /// A rebuild cannot do that. Here the pool says what was not acknowledged: what it lacks. There, a record at the end
+    /// of the log may be that of a write that was refused, or of one that was acknowledged right before the crash, and
+    /// only a later record would say that it was durable.
     fn leave_out<M: Media, D: Disk>(&self, store: &Store<M>, log: &Log<D>) -> Result<(), Error> {
         let mut replay = Replay::new(store, &HashSet::new());
         let lacking = self.lacking(&mut replay)?;
