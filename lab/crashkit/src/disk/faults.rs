@@ -18,7 +18,8 @@ pub struct Fault {
 pub enum FaultKind {
     /// The device refuses (`EIO`): any call. Of a sync, K5 follows.
     Io,
-    /// The disk is full (`ENOSPC`): creations, preallocations and writes.
+    /// The disk is full (`ENOSPC`): creations, preallocations and writes; and renamings and removals, for which some file
+    /// systems need room.
     Full,
     /// A part is written, then the device refuses: writes and preallocations.
     Short,
@@ -35,7 +36,7 @@ impl FaultKind {
     fn can_strike(self, operation: &str) -> bool {
         match self {
             FaultKind::Io => true,
-            FaultKind::Full => ["create", "allocate", "write"].contains(&operation),
+            FaultKind::Full => ["create", "allocate", "write", "rename", "remove"].contains(&operation),
             FaultKind::Short => ["allocate", "write"].contains(&operation),
         }
     }
