@@ -122,8 +122,6 @@ impl Database {
             Ok::<_, Error>((found, memory))
         };
         match look() {
-            // Without the pool and the manifest there is nothing that says that there was something.
-            Ok((found, _)) if !with_pool && found == State::default() => Ok(false),
             Ok((found, _)) if found == self.state => Ok(true),
             Ok((found, _)) => Err(Trouble::Wrong(format!(
                 "it holds\n{found:?}\n  instead of\n{:?}",
