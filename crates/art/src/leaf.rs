@@ -133,7 +133,8 @@ impl<'g> LeafRef<'g> {
             self.leaf.word.persist_seen(&batch);
             batch.fence();
         });
-        if header & PENDING != mark(heap.generation()) {
+        // A damaged link may have led to something else, in which nothing is to be stored.
+        if header & PENDING != mark(heap.generation()) && header & UNUSED == 0 && self.has_sound_key() {
             // Writers store marks of this generation only: if it is still there, so is the value just
             // persisted.
             self.leaf.header.settle(header, header & !PENDING, heap.media());
