@@ -91,18 +91,58 @@ impl<'g> ArrayRef<'g> {
         })
     }
 
-    /// Takes the lock. After a restart only marks that a crash has left are repaired (I4).
-    pub(crate) fn lock<M: Media>(&self, heap: &'g Access<M>) -> Result<Locked<'g, M>, Obsolete> {
-        let mut locked = self.head.lock.lock(heap.media(), heap.generation())?;
-        self.repair(&mut locked, heap);
-        Ok(locked)
+    /// Takes the lock of the array at `link`, whose keys all begin with `path`. After a restart only marks that a crash
+    /// has left are repaired (I4).
+    pub(crate) fn lock<M: Media>(
+        &self,
+        heap: &'g Access<M>,
+        link: Link,
+        path: &[u8],
+    ) -> Result<Result<Locked<'g, M>, Obsolete>, Fault> {
+        let media = heap.media();
+        self.check_class(link, media)?;
+        let check = || self.check_entries(heap, link, path);
+        let taken = self.head.lock.lock_checked(media, heap.generation(), check)?;
+        Ok(taken.map(|mut locked| {
+            self.repair(&mut locked, heap);
+            locked
+        }))
     }
 
-    /// Takes the lock if it is free.
-    pub(crate) fn try_lock<M: Media>(&self, heap: &'g Access<M>) -> Option<Locked<'g, M>> {
-        let mut locked = self.head.lock.try_lock(heap.media(), heap.generation()).ok()??;
-        self.repair(&mut locked, heap);
-        Some(locked)
+    /// As [`lock`](ArrayRef::lock), if the lock is free.
+    pub(crate) fn try_lock<M: Media>(
+        &self,
+        heap: &'g Access<M>,
+        link: Link,
+        path: &[u8],
+    ) -> Result<Option<Locked<'g, M>>, Fault> {
+        let media = heap.media();
+        self.check_class(link, media)?;
+        let check = || self.check_entries(heap, link, path);
+        let taken = self.head.lock.try_lock_checked(media, heap.generation(), check)?;
+        Ok(taken.ok().flatten().map(|mut locked| {
+            self.repair(&mut locked, heap);
+            locked
+        }))
+    }
+
+    /// Whether the entries can be those of an array where `path` leads.
+    #[cold]
+    fn check_entries<M: Media>(&self, heap: &Access<M>, link: Link, path: &[u8]) -> Result<(), Fault> {
+        let entries = self.slots.iter().map(|slot| slot.peek(heap.media()));
+        let leaves = || entries.clone().filter(|leaf| !leaf.is_null());
+        if leaves().any(|leaf| leaf.kind() != Kind::Leaf) || leaves().count() < 2 {
+            return Err(art::damaged("leaf array's entries", link));
+        }
+        let is_first_sound = match leaves().next() {
+            Some(first) => LeafRef::at(heap, first)?.key().starts_with(path),
+            None => false,
+        };
+        if is_first_sound {
+            Ok(())
+        } else {
+            Err(art::damaged("leaf array's keys", link))
+        }
     }
 
     fn repair<M: Media>(&self, locked: &mut Locked<'_, M>, heap: &Access<M>) {
@@ -119,7 +159,8 @@ impl<'g> ArrayRef<'g> {
         &self.head.lock
     }
 
-    /// The array's own class is the one of the link to it.
+    /// The array's own class is the one of the link to it. Looked at before the lock is taken: of a damaged link the lock
+    /// is something else.
     pub(crate) fn check_class<M: Media>(&self, link: Link, media: &M) -> Result<(), Fault> {
         if self.head.class.load(media) == u64::from(link.aux()) {
             Ok(())

@@ -39,13 +39,13 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         if let Some(word) = word {
             array.prefetch_home(word);
         }
-        let Ok(locked) = array.lock(self.heap)? else {
+        let path = self.compared(place.level + 1);
+        let Ok(locked) = array.lock(self.heap, place.link, path)? else {
             return Ok(None);
         };
-        if !self.is_in_place(place) {
+        if !self.is_in_place(place)? {
             return Ok(None);
         }
-        array.check_shape(place.link, self.heap)?;
         let spot = word.map(|word| (word, array.spot(word, media)));
         let target = Target {
             place,
@@ -121,6 +121,13 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             }
         }
         let others = pairs.len();
+        let is_other = |&(word, _): &(KeyWord, u64)| {
+            let (bytes, len) = word.key(first);
+            !self.belongs(&bytes[..len], place.level, self.key.get(place.level).copied())
+        };
+        if pairs.iter().any(is_other) {
+            return Err(damaged("inline leaf array's entries", place.link).into());
+        }
         let mut members: Vec<Member<'_>> = Vec::new();
         let short = pair_of(self.key, value);
         if let Some(new) = short {

@@ -12,7 +12,7 @@ use crate::locate::{Parent, Place};
 use crate::node::{children_of, draft_node};
 use crate::subtree::{Built, Member, Subtrees, shared_by};
 use crate::writer::{Writer, skip_between};
-use art::{Child, Children, Kind, Tagged, child_tag, damaged, draft_leaf};
+use art::{Child, Children, Kind, LeafRef, Tagged, child_tag, damaged, draft_leaf, prefetch_leaf};
 use heap::Error;
 use pmem::{Erased, Link, Locked, Media, PSlot, PersistBatch, Persisted, Purpose, persist_scope};
 
@@ -120,12 +120,22 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         value: &[u8],
     ) -> Result<(), Error> {
         let media = self.heap.media();
+        let first = array.leaves(media).next();
+        if let Some(first) = first {
+            prefetch_leaf(self.heap, first, self.key);
+        }
         let parent = self.lock_parent(place.link)?;
         if array.slots().len() == MAX_LEAVES {
             return self.split_array(parent, place.link, array, locked, value);
         }
         persist_scope(media, Purpose::Node, |batch| {
             let leaf = draft_leaf(self.heap, self.key, value, &batch)?.flush(&batch);
+            let byte = self.key.get(place.level).copied();
+            if let Some(first) = first
+                && !self.belongs(LeafRef::at(self.heap, first)?.key(), place.level, byte)
+            {
+                return Err(damaged("leaf array's keys", place.link).into());
+            }
             let mut entries = Vec::with_capacity(MAX_LEAVES);
             entries.extend(array.leaves(media).map(DraftEntry::Reachable));
             entries.push(DraftEntry::New(leaf, fingerprint(self.key)));

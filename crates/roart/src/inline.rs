@@ -35,6 +35,7 @@ pub(crate) mod word;
 
 pub(crate) use build::{Fill, Image, draft_inline};
 pub(crate) use check::fault;
+use check::leads_to;
 pub(crate) use scan::{LINES_AHEAD, Scratch, Words};
 pub(crate) use shape::LARGEST_CAPACITY;
 
@@ -253,23 +254,37 @@ impl<'g> InlineRef<'g> {
         heap.at(self.offset)
     }
 
-    /// Takes the lock. After a restart only marks that a crash has left are settled (I3), and the count is
-    /// taken (I5).
+    /// Takes the lock of the array at `link`, whose keys all begin with `path`. After a restart only marks that a crash
+    /// has left are settled (I3), and the count is taken (I5).
     pub(crate) fn lock<M: Media>(
         &self,
         heap: &'g Access<M>,
+        link: Link,
+        path: &[u8],
     ) -> Result<Result<Locked<'g, M>, Obsolete>, Fault> {
+        self.check_shape(link, heap)?;
         let head = self.head(heap)?;
-        Ok(head.lock.lock(heap.media(), heap.generation()).map(|mut locked| {
+        let check = || self.check_entries(heap, link, path);
+        let taken = head.lock.lock_checked(heap.media(), heap.generation(), check)?;
+        Ok(taken.map(|mut locked| {
             self.repair(head, &mut locked, heap);
             locked
         }))
     }
 
-    /// Takes the lock if it is free.
-    pub(crate) fn try_lock<M: Media>(&self, heap: &'g Access<M>) -> Result<Option<Locked<'g, M>>, Fault> {
+    /// As [`lock`](InlineRef::lock), if the lock is free.
+    pub(crate) fn try_lock<M: Media>(
+        &self,
+        heap: &'g Access<M>,
+        link: Link,
+        path: &[u8],
+    ) -> Result<Option<Locked<'g, M>>, Fault> {
+        self.check_shape(link, heap)?;
         let head = self.head(heap)?;
-        let taken = head.lock.try_lock(heap.media(), heap.generation());
+        let check = || self.check_entries(heap, link, path);
+        let taken = head
+            .lock
+            .try_lock_checked(heap.media(), heap.generation(), check)?;
         Ok(taken.ok().flatten().map(|mut locked| {
             self.repair(head, &mut locked, heap);
             locked
@@ -296,7 +311,32 @@ impl<'g> InlineRef<'g> {
         locked.repaired();
     }
 
-    /// The array's own shape is the one of the link to it.
+    /// Whether the entries can be those of an array of this shape where `path` leads.
+    #[cold]
+    fn check_entries<M: Media>(&self, heap: &Access<M>, link: Link, path: &[u8]) -> Result<(), Fault> {
+        let mut is_used = false;
+        for line in 0..self.shape.lines() {
+            for entry in self.line(line) {
+                let word = entry.key.peek(heap.media());
+                let Some(key) = KeyWord::stored(word) else {
+                    continue;
+                };
+                is_used = true;
+                let is_at_home = self.shape.window(key).contains(&line);
+                if word::fault(word).is_some() || !is_at_home || !leads_to(path, key) {
+                    return Err(damaged("inline leaf array's entries", link));
+                }
+            }
+        }
+        if is_used {
+            Ok(())
+        } else {
+            Err(damaged("inline leaf array without keys", link))
+        }
+    }
+
+    /// The array's own shape is the one of the link to it. Looked at before the lock is taken: of a damaged link the lock
+    /// is something else.
     pub(crate) fn check_shape<M: Media>(&self, link: Link, heap: &Access<M>) -> Result<(), Fault> {
         if self.head(heap)?.shape.load(heap.media()) as u32 == u32::from(self.shape.aux()) {
             Ok(())

@@ -30,12 +30,12 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         let (mut at, mut node, mut level) = self.top()?;
         let mut way = None;
         loop {
-            let (_, link) = node.slot::<V, M>(self.heap, self.key.get(level).copied());
+            let (_, link) = node.slot::<V, M>(self.heap, level, self.key)?;
             if level == self.key.len() && link.kind() != Kind::Leaf && !link.is_null() {
                 return Err(damaged("leaf of the key that ends at a node", link));
             }
             if !link.is_inner() {
-                check_level(&node, at, level, self.heap.media())?;
+                self.check_node(&node, at, level)?;
                 return Ok(Some(Place {
                     node,
                     at,
@@ -56,7 +56,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
                     return Ok(None);
                 };
                 if let CommonPrefix::Until(until, byte) = shared {
-                    check_level(&node, at, level, self.heap.media())?;
+                    self.check_node(&node, at, level)?;
                     return Ok(Some(Place {
                         node,
                         at,
@@ -68,6 +68,25 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             }
             (at, node, level) = (link, child, child_level);
         }
+    }
+
+    /// A node to be locked is the one whose string the walk has compared: its kind, its level and its prefix tell.
+    fn check_node(&self, node: &Node<'_>, at: Link, level: usize) -> Result<(), Fault> {
+        let media = self.heap.media();
+        check_level(node, at, level, media)?;
+        let path = self.compared(level);
+        if path.len() == level && Prefix::of(path) != node.header().prefix(media) {
+            return Err(damaged("node's prefix", at));
+        }
+        Ok(())
+    }
+
+    /// The key's first `len` bytes, if the walk has compared all bytes on its way; else none.
+    pub(crate) fn compared(&self, len: usize) -> &'g [u8] {
+        if self.passed.get().is_some() || self.begun_below.get() {
+            return &[];
+        }
+        self.key.get(..len).unwrap_or(self.key)
     }
 
     /// Where the walk begins.
@@ -157,13 +176,12 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         let mut node = Node::at(self.heap, at)?;
         let mut level = 0;
         loop {
-            let byte = self.key.get(level).copied();
-            let (_, link) = node.slot::<V, M>(self.heap, byte);
+            let (_, link) = node.slot::<V, M>(self.heap, level, self.key)?;
             if same_object(link, child) {
-                let Ok(locked) = node.lock(self.heap) else {
+                let Ok(locked) = node.lock(self.heap)? else {
                     return Ok(Err(self.missed_beside(node)));
                 };
-                let (slot, link) = node.slot::<V, M>(self.heap, byte);
+                let (slot, link) = node.slot::<V, M>(self.heap, level, self.key)?;
                 return Ok(match slot {
                     Some(slot) if same_object(link, child) => Ok(Parent {
                         node,
@@ -181,10 +199,8 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             }
             at = link;
             node = Node::at(self.heap, at)?;
-            let below = node.header().level(self.heap.media());
-            if below <= level {
-                return Err(damaged("node's level", at));
-            }
+            let below = self.index.level_after(link, &node, level + 1);
+            check_level(&node, at, below, self.heap.media())?;
             if below > self.key.len() {
                 return Ok(Err(Missed::Lost));
             }
@@ -208,7 +224,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             check_level(&node, link, level, self.heap.media())?;
             nodes.push((link, level));
             let child = match key.get(level) {
-                Some(&byte) => node.slot::<V, M>(&self.heap, Some(byte)).1,
+                Some(_) => node.slot::<V, M>(&self.heap, level, key)?.1,
                 None => Link::NULL,
             };
             if !child.is_inner() {
@@ -276,12 +292,11 @@ const UNFIT_LEAF: Fault = Fault {
     offset: 0,
 };
 
-/// A node's level is what the links that lead to it say.
+/// A node's kind and level are what the links that lead to it say.
 #[inline]
 pub(crate) fn check_level<M: Media>(node: &Node<'_>, at: Link, level: usize, media: &M) -> Result<(), Fault> {
-    if node.header().level(media) == level {
-        Ok(())
-    } else {
-        Err(damaged("node's level", at))
+    match node.header().fault(node.kind(), level, media) {
+        None => Ok(()),
+        Some(what) => Err(damaged(what, at)),
     }
 }

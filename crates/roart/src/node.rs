@@ -7,6 +7,9 @@
 //!    key bytes of an N16 and the index of an N48 are only hints: the entry that they name says itself for which byte it
 //!    is. They name an entry before the entry is published, so a key that a scan finds is found by a get too.
 //! I5 Under the lock entries change; an obsolete node's entries stay as they are.
+//! I6 In a damaged pool a link may lead to anything. Before a lock is taken here, or anything else stored, the header has
+//!    been found to be that of a node of the link's kind and level (`locate::check_level`), and if the lock's generation
+//!    is not the pool's, the slots to be those of such a node ([`Node::check_slots`]).
 //!
 //! Not here: locks' meaning (`pmem::GenerationLock`), when nodes change kind (`grow`, `shrink`).
 
@@ -31,17 +34,17 @@ persistent! {
     #[derive(Debug)]
     pub(crate) struct Header [size: 32] {
         pub(crate) lock: GenerationLock,
-        meta: PWord,            // level:32 | key bytes of an N4 without entry compression:32
+        meta: PWord,            // level:32 | of an N4 key bytes, used without entry compression only; else its kind:32
         pub(crate) ends: PSlot, // the leaf of the key that ends at this level
         prefix: PWord,          // Prefix
     }
 }
 
 impl Header {
-    fn new(generation: u32, path: &[u8]) -> Header {
+    fn new(generation: u32, path: &[u8], kind: Kind) -> Header {
         Header {
             lock: GenerationLock::new(generation),
-            meta: PWord::new(path.len() as u64),
+            meta: PWord::new(path.len() as u64 | kind_word(kind) << 32),
             ends: PSlot::null(),
             prefix: PWord::new(Prefix::of(path).to_word()),
         }
@@ -52,8 +55,29 @@ impl Header {
         self.meta.peek(media) as u32 as usize
     }
 
+    /// What the header says that is not so of a node of this kind and level. An upper half of zero is that of a node
+    /// made before kinds were noted.
+    #[inline]
+    pub(crate) fn fault<M: Media>(&self, kind: Kind, level: usize, media: &M) -> Option<&'static str> {
+        let meta = self.meta.peek(media);
+        if meta as u32 as usize != level {
+            return Some("node's level");
+        }
+        let noted = meta >> 32;
+        (kind != Kind::N4 && noted != 0 && noted != kind_word(kind)).then_some("node's kind")
+    }
+
     pub(crate) fn prefix<M: Media>(&self, media: &M) -> Prefix {
         Prefix::from_word(self.prefix.load(media), self.level(media))
+    }
+}
+
+/// How a header notes the kind of its node: one flipped bit in a link makes an N16 an N48 or an N256. An N4 has its key
+/// bytes there, and no kind of node is one flipped bit away.
+fn kind_word(kind: Kind) -> u64 {
+    match kind {
+        Kind::N4 => 0,
+        kind => kind as u64,
     }
 }
 
@@ -190,11 +214,16 @@ impl<'g> Node<'g> {
         each_kind!(self.0, node => &node.slots)
     }
 
-    /// The child for `byte`, and its slot.
+    /// The child for `byte` of this node of level `level`, and its slot.
     #[inline(always)]
-    pub(crate) fn find<V: Variant, M: Media>(&self, heap: &Access<M>, byte: u8) -> Option<(&'g PSlot, Link)> {
+    pub(crate) fn find<V: Variant, M: Media>(
+        &self,
+        heap: &Access<M>,
+        level: usize,
+        byte: u8,
+    ) -> Result<Option<(&'g PSlot, Link)>, Fault> {
         let media = heap.media();
-        match self.0 {
+        Ok(match self.0 {
             InnerRef::N4(node) if V::EC => node.slots.iter().find_map(|slot| matching(media, slot, byte)),
             InnerRef::N4(node) => {
                 // A key byte counts only with a pointer beside it, and was durable before that.
@@ -204,18 +233,20 @@ impl<'g> Node<'g> {
                     .filter(|(key, _)| *key == byte)
                     .find_map(|(_, slot)| matching(media, slot, byte))
             }
-            InnerRef::N16(node) => node
-                .hinted(media, byte)
-                .or_else(|| self.find_anew(heap, byte, |media| node.hinted(media, byte))),
-            InnerRef::N48(node) => node
-                .hinted(media, byte)
-                .or_else(|| self.find_anew(heap, byte, |media| node.hinted(media, byte))),
+            InnerRef::N16(node) => match node.hinted(media, byte) {
+                None => return self.find_anew(heap, level, byte, |media| node.hinted(media, byte)),
+                found => found,
+            },
+            InnerRef::N48(node) => match node.hinted(media, byte) {
+                None => return self.find_anew(heap, level, byte, |media| node.hinted(media, byte)),
+                found => found,
+            },
             InnerRef::N256(node) => {
                 let slot = &node.slots[usize::from(byte)];
                 let link = slot.load(media);
                 (!link.is_null()).then_some((slot, link))
             }
-        }
+        })
     }
 
     /// The child for `byte`, for which no hint was found: there may have been none yet, after a restart.
@@ -223,36 +254,38 @@ impl<'g> Node<'g> {
     fn find_anew<M: Media>(
         &self,
         heap: &Access<M>,
+        level: usize,
         byte: u8,
         hinted: impl Fn(&M) -> Option<(&'g PSlot, Link)>,
-    ) -> Option<(&'g PSlot, Link)> {
+    ) -> Result<Option<(&'g PSlot, Link)>, Fault> {
         let media = heap.media();
         if self.header().lock.is_current(media, heap.generation()) {
             // The hint may have been read before a repair that had ended by now.
-            return hinted(media);
+            return Ok(hinted(media));
         }
-        self.repair_at_first_touch(heap);
-        self.slots().iter().find_map(|slot| matching(media, slot, byte))
+        self.repair_at_first_touch(heap, level)?;
+        Ok(self.slots().iter().find_map(|slot| matching(media, slot, byte)))
     }
 
-    /// The slot of the key whose byte at this level is `byte` (`None`: it ends here), and what it holds; the
-    /// slot is missing where no entry is in use for the byte yet.
+    /// The slot of `key` in this node of level `level`, and what it holds; the slot is missing where no entry is in use
+    /// for the key's byte yet.
     #[inline]
     pub(crate) fn slot<V: Variant, M: Media>(
         &self,
         heap: &Access<M>,
-        byte: Option<u8>,
-    ) -> (Option<&'g PSlot>, Link) {
-        match byte {
+        level: usize,
+        key: &[u8],
+    ) -> Result<(Option<&'g PSlot>, Link), Fault> {
+        Ok(match key.get(level) {
             None => {
                 let ends = &self.header().ends;
                 (Some(ends), ends.load(heap.media()))
             }
-            Some(byte) => match self.find::<V, M>(heap, byte) {
+            Some(&byte) => match self.find::<V, M>(heap, level, byte)? {
                 Some((slot, link)) => (Some(slot), link),
                 None => (None, Link::NULL),
             },
-        }
+        })
     }
 
     /// The children in use, in no order, without `ends`.
@@ -272,19 +305,70 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// Takes the lock, and rebuilds what a restart has made stale.
-    pub(crate) fn lock<M: Media>(&self, heap: &'g Access<M>) -> Result<Locked<'g, M>, Obsolete> {
-        let mut locked = self.header().lock.lock(heap.media(), heap.generation())?;
-        self.repair(&mut locked, heap);
-        Ok(locked)
+    /// Takes the lock, and rebuilds what a restart has made stale. The caller has checked the node's kind and level (I6).
+    pub(crate) fn lock<M: Media>(
+        &self,
+        heap: &'g Access<M>,
+    ) -> Result<Result<Locked<'g, M>, Obsolete>, Fault> {
+        let media = heap.media();
+        let lock = &self.header().lock;
+        let taken = lock.lock_checked(media, heap.generation(), || self.check_slots(heap))?;
+        Ok(taken.map(|mut locked| {
+            self.repair(&mut locked, heap);
+            locked
+        }))
     }
 
-    /// Takes the lock if it is free.
-    pub(crate) fn try_lock<M: Media>(&self, heap: &'g Access<M>) -> Option<Locked<'g, M>> {
+    /// As [`lock`](Node::lock), if the lock is free.
+    pub(crate) fn try_lock<M: Media>(&self, heap: &'g Access<M>) -> Result<Option<Locked<'g, M>>, Fault> {
+        let media = heap.media();
         let lock = &self.header().lock;
-        let mut locked = lock.try_lock(heap.media(), heap.generation()).ok()??;
-        self.repair(&mut locked, heap);
-        Some(locked)
+        let taken = lock.try_lock_checked(media, heap.generation(), || self.check_slots(heap))?;
+        Ok(taken.ok().flatten().map(|mut locked| {
+            self.repair(&mut locked, heap);
+            locked
+        }))
+    }
+
+    /// Whether the slots can be those of a node of this kind. What a crash or a full pool leaves is sound, too.
+    #[cold]
+    fn check_slots<M: Media>(&self, heap: &Access<M>) -> Result<(), Fault> {
+        let media = heap.media();
+        let header = self.header();
+        let mut seen = [false; 256];
+        let mut children = 0;
+        for (position, slot) in self.slots().iter().enumerate() {
+            let link = slot.peek(media);
+            if link.is_null() {
+                continue;
+            }
+            let byte = usize::from(link.byte());
+            let is_misplaced = self.kind() == Kind::N256 && position != byte;
+            let is_second = std::mem::replace(&mut seen[byte], true);
+            if link.kind() == Kind::Null || link.offset().is_none() || is_misplaced || is_second {
+                return Err(self.fault("node's slots", heap));
+            }
+            children += 1;
+        }
+        let ends = header.ends.peek(media);
+        let is_leaf = ends.kind() == Kind::Leaf && ends.offset().is_some();
+        if !ends.is_null() && !is_leaf {
+            return Err(self.fault("leaf of the key that ends at a node", heap));
+        }
+        // Only the root may have none.
+        if children == 0 && ends.is_null() && header.level(media) > 0 {
+            return Err(self.fault("node without children", heap));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn fault<M: Media>(&self, what: &'static str, heap: &Access<M>) -> Fault {
+        let start = std::ptr::from_ref(self.header()).addr();
+        Fault {
+            what,
+            offset: (start - heap.pool().base().as_ptr().addr()) as u64,
+        }
     }
 
     fn repair<M: Media>(&self, locked: &mut Locked<'_, M>, heap: &Access<M>) {
@@ -294,9 +378,13 @@ impl<'g> Node<'g> {
         }
     }
 
+    /// Repairs a node at which a reader has come to stand; the reader has not looked at the node's level.
     #[cold]
-    fn repair_at_first_touch<M: Media>(&self, heap: &'g Access<M>) {
-        drop(self.try_lock(heap));
+    fn repair_at_first_touch<M: Media>(&self, heap: &'g Access<M>, level: usize) -> Result<(), Fault> {
+        match self.header().fault(self.kind(), level, heap.media()) {
+            Some(what) => Err(self.fault(what, heap)),
+            None => self.try_lock(heap).map(drop),
+        }
     }
 
     /// Computes the volatile metadata from the entries (§3.3.1), and takes away the marks that a crash has

@@ -80,7 +80,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         *depth = level + 1;
         if level < key.len() {
             return Ok(node
-                .find::<V, M>(&self.heap, key[level])
+                .find::<V, M>(&self.heap, level, key[level])?
                 .map_or(Link::NULL, |(_, link)| link));
         }
         if level == key.len() {

@@ -12,7 +12,7 @@ use crate::locate::{Parent, Place};
 use crate::node::{Layouts, Node, children_of, draft_node};
 use crate::subtree::{Built, Member, Subtrees};
 use crate::writer::{Writer, skip_between};
-use art::{Child, Kind, Kinds, LeafRef, Tagged, child_tag, no_memory, same_object, shrink_at};
+use art::{Child, Kind, Kinds, LeafRef, Tagged, child_tag, damaged, no_memory, same_object, shrink_at};
 use heap::Error;
 use pmem::{Link, Locked, Media, PSlot, Purpose, persist_scope};
 
@@ -114,7 +114,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             parting: None,
         };
         for turn in 0..MAX_TURNS {
-            let Ok(locked) = node.lock(self.heap) else {
+            let Ok(locked) = node.lock(self.heap)? else {
                 return Ok(());
             };
             if remaining(&node, media, Link::NULL).nth(1).is_some() {
@@ -163,7 +163,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         Ok(None)
     }
 
-    /// Replaces the node by a copy of a leaf array, its only child. No leaf is looked at. Gives the lock back if the array's
+    /// Replaces the node by a copy of a leaf array, its only child. One leaf is looked at. Gives the lock back if the array's
     /// is taken or there is no memory.
     fn replace_by_copy<'g>(
         &self,
@@ -173,9 +173,18 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
     ) -> Result<Option<Locked<'g, M>>, Error> {
         let media = self.heap.media();
         let array = ArrayRef::at(self.heap, child)?;
-        let Some(array_locked) = array.try_lock(self.heap) else {
+        let Some(array_locked) = array.try_lock(self.heap, child, &[])? else {
             return Ok(Some(locked));
         };
+        if let Some(first) = array.leaves(media).next()
+            && !self.belongs(
+                LeafRef::at(self.heap, first)?.key(),
+                place.level,
+                Some(child.byte()),
+            )
+        {
+            return Err(damaged("leaf array's keys", child).into());
+        }
         let parent = self.lock_parent(place.at)?;
         let done = persist_scope(media, Purpose::Node, |batch| {
             let entries = array.leaves(media).map(DraftEntry::Reachable).collect();
@@ -282,15 +291,17 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         let mut members = Vec::with_capacity(MERGE);
         let mut arrays = Vec::new();
         let mut shape = None;
+        let ends = Some(node.header().ends.load(media)).filter(|ends| !ends.is_null());
         for child in remaining(&node, media, without) {
             if max.is_some_and(|max| members.len() > max) {
                 return Ok(Some(locked));
             }
+            let before = members.len();
             match child.kind() {
                 Kind::Leaf => members.push(subtrees.leaf_member(child)?),
                 Kind::Array => {
                     let array = ArrayRef::at(self.heap, child)?;
-                    let Some(array_locked) = array.try_lock(self.heap) else {
+                    let Some(array_locked) = array.try_lock(self.heap, child, &[])? else {
                         return Ok(Some(locked));
                     };
                     for leaf in array.leaves(media) {
@@ -300,7 +311,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
                 }
                 Kind::Inline => {
                     let array = InlineRef::at(self.heap, child)?;
-                    let Some(array_locked) = array.try_lock(self.heap)? else {
+                    let Some(array_locked) = array.try_lock(self.heap, child, &[])? else {
                         return Ok(Some(locked));
                     };
                     let first = self.key.first().copied().unwrap_or_default();
@@ -310,6 +321,11 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
                     shape = Some(array.shape);
                 }
                 _ => return Ok(Some(locked)),
+            }
+            let byte = (!ends.is_some_and(|ends| same_object(ends, child))).then(|| child.byte());
+            let is_other = |member: &Member<'_>| !member.with_key(|key| self.belongs(key, place.level, byte));
+            if members[before..].iter().any(is_other) {
+                return Err(damaged("key of a leaf", child).into());
             }
         }
         if max.is_some_and(|max| members.len() > max) {

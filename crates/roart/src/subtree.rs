@@ -45,7 +45,7 @@ impl Member<'_> {
     }
 
     /// Calls `f` with the key.
-    fn with_key<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
+    pub(crate) fn with_key<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
         match self {
             Member::Pair(first, key, _) => {
                 let (bytes, len) = key.key(*first);

@@ -163,12 +163,12 @@ impl<'e, 'g, M: Media, P: Publication> Together<'e, 'g, M, P> {
     fn lock(
         &self,
         lock: &GenerationLock,
-        try_lock: impl FnOnce() -> Option<Locked<'g, M>>,
-    ) -> Option<Option<Locked<'g, M>>> {
-        if let Some(locked) = try_lock() {
-            return Some(Some(locked));
-        }
-        self.holds(lock).then_some(None)
+        try_lock: impl FnOnce() -> Result<Option<Locked<'g, M>>, Fault>,
+    ) -> Result<Option<Option<Locked<'g, M>>>, Fault> {
+        Ok(match try_lock()? {
+            Some(locked) => Some(Some(locked)),
+            None => self.holds(lock).then_some(None),
+        })
     }
 
     /// Whether the group has taken this lock.
@@ -325,15 +325,15 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             return Ok(None);
         };
         let array = InlineRef::at(heap, place.link)?;
-        let locked = match array.try_lock(heap)? {
+        let path = self.compared(place.level + 1);
+        let locked = match array.try_lock(heap, place.link, path)? {
             Some(locked) => Some(locked),
             None if group.holds(array.lock_word(heap)?) => None,
             None => return Ok(None),
         };
-        if !self.is_in_place(place) {
+        if !self.is_in_place(place)? {
             return Ok(None);
         }
-        array.check_shape(place.link, heap)?;
         let mut is_behind_mark = false;
         let (entry, is_present) = match array.spot(word, media) {
             Spot::Taken(entry) => (entry, entry.stored(media) == Some((word, true))),
@@ -382,7 +382,9 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
     ) -> Result<Option<Home<'g, M>>, Fault> {
         let (heap, media) = (self.heap, self.heap.media());
         let array = ArrayRef::at(heap, place.link)?;
-        let Some(locked) = group.lock(array.lock_word(), || array.try_lock(heap)) else {
+        let path = self.compared(place.level + 1);
+        let try_lock = || array.try_lock(heap, place.link, path);
+        let Some(locked) = group.lock(array.lock_word(), try_lock)? else {
             return Ok(None);
         };
         let Some(found) = self.find_in_array(place, &array)? else {
@@ -419,10 +421,10 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         group: &Together<'e, 'g, M, V::Publish>,
     ) -> Result<Option<Home<'g, M>>, Fault> {
         let node = place.node;
-        let Some(locked) = group.lock(&node.header().lock, || node.try_lock(self.heap)) else {
+        let Some(locked) = group.lock(&node.header().lock, || node.try_lock(self.heap))? else {
             return Ok(None);
         };
-        let (Some(slot), link) = node.slot::<V, M>(self.heap, self.key.get(place.level).copied()) else {
+        let (Some(slot), link) = node.slot::<V, M>(self.heap, place.level, self.key)? else {
             return Ok(None);
         };
         if link.kind() != Kind::Leaf {

@@ -58,11 +58,11 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
 
     /// The key's slot is empty, or holds a leaf, or an inner node from which the key parts.
     fn edit_in_node(&self, place: &Place<'_>, edit: &mut dyn Edit) -> Result<Option<Action>, Error> {
-        let Ok(locked) = place.node.lock(self.heap) else {
+        let Ok(locked) = place.node.lock(self.heap)? else {
             return Ok(None);
         };
         let byte = self.key.get(place.level).copied();
-        let (slot, link) = place.node.slot::<V, M>(self.heap, byte);
+        let (slot, link) = place.node.slot::<V, M>(self.heap, place.level, self.key)?;
         let tag = child_tag(Kind::Leaf, byte.unwrap_or_default(), 0);
         match (link.kind(), slot) {
             (Kind::Null, slot) if link.is_null() => {
@@ -85,6 +85,9 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
                 if !same(leaf.key(), self.key) {
                     if !self.has_passed_rightly()? {
                         return Ok(None);
+                    }
+                    if !self.belongs(leaf.key(), place.level, byte) {
+                        return Err(damaged("leaf's key", link).into());
                     }
                     let action = edit.decide(None);
                     if action == Action::Put {
@@ -130,7 +133,8 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
     /// The key's slot holds a leaf array.
     fn edit_in_array(&self, place: &Place<'g>, edit: &mut dyn Edit) -> Result<Option<Action>, Error> {
         let array = ArrayRef::at(self.heap, place.link)?;
-        let Ok(locked) = array.lock(self.heap) else {
+        let path = self.compared(place.level + 1);
+        let Ok(locked) = array.lock(self.heap, place.link, path)? else {
             return Ok(None);
         };
         let media = self.heap.media();
@@ -171,10 +175,9 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         place: &Place<'g>,
         array: &ArrayRef<'g>,
     ) -> Result<Option<Option<Found<'g>>>, Fault> {
-        if !self.is_in_place(place) {
+        if !self.is_in_place(place)? {
             return Ok(None);
         }
-        array.check_class(place.link, self.heap.media())?;
         let found = array.find(self.heap, self.key)?;
         Ok((found.is_some() || self.has_passed_rightly()?).then_some(found))
     }
@@ -187,13 +190,19 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
 
     /// Whether an array, whose lock the caller has taken, is where it was, unless a node was put above it:
     /// the slot tells, while its node is in use.
-    pub(crate) fn is_in_place(&self, place: &Place<'_>) -> bool {
+    pub(crate) fn is_in_place(&self, place: &Place<'_>) -> Result<bool, Fault> {
         // The slot first: a node in use afterwards was in use then.
-        let (_, link) = place
-            .node
-            .slot::<V, M>(self.heap, self.key.get(place.level).copied());
+        let (_, link) = place.node.slot::<V, M>(self.heap, place.level, self.key)?;
         let lock = &place.node.header().lock;
-        same_object(link, place.link) && !lock.is_obsolete(self.heap.media(), self.heap.generation())
+        Ok(same_object(link, place.link) && !lock.is_obsolete(self.heap.media(), self.heap.generation()))
+    }
+
+    /// Whether a key may stand where the `level` bytes that it should share with the writer's, and then this byte, lead
+    /// (`None`: it should end there). Where not, the link that has led there is damaged: what it leads to is another's,
+    /// and is not to be retired.
+    pub(crate) fn belongs(&self, key: &[u8], level: usize, byte: Option<u8>) -> bool {
+        let path = self.key.get(..level);
+        path.is_some_and(|path| key.starts_with(path)) && key.get(level).copied() == byte
     }
 
     /// Publishes a new leaf in a new entry of the node, or in a larger copy of the node.

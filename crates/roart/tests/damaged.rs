@@ -4,11 +4,13 @@
 
 use art::{Kind, Tagged};
 use heap::Heap;
-use index::Index;
-use index::conformance::{Entries, Plan, Store, clear, every_kind_of_object, finds_damage, folder, options};
+use index::conformance::{
+    Entries, Plan, Random, Store, clear, every_kind_of_object, finds_damage, folder, options,
+};
+use index::{Direction, Index};
 use pmem::{Hardware, Pool};
 use std::collections::BTreeSet;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use wollemi_roart::{Full, Roart, tracer};
@@ -40,6 +42,8 @@ struct Original {
     nodes: Vec<usize>,
     /// Key words of inline leaf arrays.
     pairs: Vec<usize>,
+    /// All objects: kind, place and length.
+    objects: Vec<(Kind, usize, usize)>,
 }
 
 impl Original {
@@ -50,6 +54,7 @@ impl Original {
             assert!(store.index().insert(key, value).expect("no error"));
         }
         let (mut links, mut leaves, mut nodes, mut pairs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut objects = Vec::new();
         // SAFETY: no thread writes any more.
         let heap = unsafe { store.index().heap().access() };
         let root = heap.root(b"test").expect("no error").expect("the root").link;
@@ -59,6 +64,7 @@ impl Original {
             let at = link.offset().expect("not null");
             let len = tracer().trace(heap, link, &mut children).expect("sound") as usize;
             let place = at.get() as usize;
+            objects.push((link.kind(), place, len));
             if link.kind() == Kind::Leaf {
                 leaves.push((place, len));
                 continue;
@@ -92,6 +98,7 @@ impl Original {
             leaves,
             nodes,
             pairs,
+            objects,
         }
     }
 
@@ -99,11 +106,37 @@ impl Original {
         u64::from_le_bytes(self.bytes[at..at + 8].try_into().expect("eight bytes"))
     }
 
+    /// What the link at this place leads to.
+    fn link_kind(&self, at: usize) -> Kind {
+        match self.word(at) >> 1 & 7 {
+            1 => Kind::Leaf,
+            2 => Kind::Array,
+            3 => Kind::N4,
+            4 => Kind::N16,
+            5 => Kind::N48,
+            6 => Kind::N256,
+            7 => Kind::Inline,
+            _ => Kind::Null,
+        }
+    }
+
     /// Whether the leaf around this place has an eight-byte value.
     fn is_in_place(&self, at: usize) -> bool {
         let around = |&&(leaf, len): &&(usize, usize)| (leaf..leaf + len).contains(&at);
         let leaf = self.leaves.iter().find(around).expect("a leaf").0;
         self.word(leaf) >> 16 & 0x7ff_ffff == 8
+    }
+}
+
+/// Bytes of an object that mean something within one generation only: locks, counts, key bytes and child indexes.
+fn volatile(kind: Kind) -> &'static [Range<usize>] {
+    match kind {
+        Kind::Leaf | Kind::Null => &[],
+        Kind::Array | Kind::N4 => &[0..8],
+        Kind::Inline => &[0..8, 12..16],
+        Kind::N16 => &[0..8, 32..56],
+        Kind::N48 => &[0..8, 32..40, 64..320],
+        Kind::N256 => &[0..8, 32..40],
     }
 }
 
@@ -209,6 +242,176 @@ fn checks_find_every_flipped_bit() {
         missed_by_chance <= by_chance / 20 + 10,
         "{missed_by_chance} of {by_chance} flips in leaves updated in place are not found"
     );
+}
+
+/// Keys that are not read where the word at `at` is null: those to which it leads.
+fn keys_below(original: &Original, image: &Image, at: usize) -> Vec<Vec<u8>> {
+    image.make(original, &[(at, 0)]);
+    let index = open(&image.path()).expect("opens");
+    let guard = heap::pin();
+    let is_gone = |key: &&Vec<u8>| !matches!(index.get(key, &guard), Ok(Some(_)));
+    original.model.keys().filter(is_gone).cloned().collect()
+}
+
+/// A link with one flipped bit, and the keys to which it led.
+struct Flip {
+    at: usize,
+    word: u64,
+    below: Vec<Vec<u8>>,
+}
+
+impl Flip {
+    fn choose(original: &Original, image: &Image, random: &mut Random) -> Flip {
+        // Most links lead to leaves.
+        let at = loop {
+            let at = *random.pick(&original.links);
+            if original.link_kind(at) != Kind::Leaf || random.one_in(4) {
+                break at;
+            }
+        };
+        // Offsets within the pool, and the bits of kinds, more often than those that lead outside.
+        let bit = match random.below(4) {
+            0 => random.below(64),
+            1 => 1 + random.below(3),
+            _ => 4 + random.below(16),
+        };
+        Flip {
+            at,
+            word: original.word(at) ^ 1 << bit,
+            below: keys_below(original, image, at),
+        }
+    }
+
+    /// Which of the other keys have lost their values.
+    fn lost(&self, original: &Original, index: &Roart<Hardware, Full>) -> Vec<String> {
+        let guard = heap::pin();
+        let others = original.model.iter();
+        let others = others.filter(|(key, _)| self.below.binary_search(key).is_err());
+        let is_lost = |key: &[u8], value: &[u8]| match index.get(key, &guard) {
+            Ok(Some(found)) => *found != *value,
+            _ => true,
+        };
+        others
+            .filter(|(key, value)| is_lost(key, value))
+            .map(|(key, _)| key.escape_ascii().to_string())
+            .collect()
+    }
+}
+
+/// Reads all keys, by gets and by scans, whatever comes of it.
+fn read_all(index: &Roart<Hardware, Full>, original: &Original) {
+    let guard = heap::pin();
+    for key in original.model.keys() {
+        clear(index.get(key, &guard));
+        clear(index.get(&[key, &b"~none"[..]].concat(), &guard));
+    }
+    let keys: Vec<&[u8]> = original.model.keys().map(Vec::as_slice).collect();
+    clear(index.multi_get(&keys, &guard, &mut |_, _| {}));
+    for direction in [Direction::Forward, Direction::Reverse] {
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        clear(index.scan(all.0, all.1, direction, &guard, &mut |_, _| {
+            ControlFlow::Continue(())
+        }));
+    }
+}
+
+/// A reader that a flipped bit of a link leads astray changes no byte of any object: it repairs only what is what the
+/// link says.
+#[test]
+fn reads_by_flipped_links_change_nothing() {
+    let plan = Plan::from_env();
+    let mut random = plan.random("reads_by_flipped_links_change_nothing");
+    let original = Original::new();
+    let image = Image::new();
+    let mut changed = Vec::new();
+    for _ in 0..plan.sized(600) {
+        let Flip { at, word, .. } = Flip::choose(&original, &image, &mut random);
+        image.make(&original, &[(at, word)]);
+        let Some(pool) = clear(Pool::open(&image.path(), &options(), Hardware::detect())) else {
+            continue;
+        };
+        // Without recovery.
+        let heap = Heap::new(pool).expect("a heap");
+        let Some(index) = clear(Roart::<Hardware, Full>::open(&heap, b"test")).flatten() else {
+            continue;
+        };
+        read_all(&index, &original);
+        let text = format!("{:#x} to {word:#x} at {at:#x}", original.word(at));
+        drop((index, heap));
+        let mut bytes = std::fs::read(image.path()).expect("read");
+        bytes[at..at + 8].copy_from_slice(&original.word(at).to_le_bytes());
+        for &(kind, place, len) in &original.objects {
+            let mut object = bytes[place..place + len].to_vec();
+            for range in volatile(kind) {
+                object[range.clone()].copy_from_slice(&original.bytes[place..][range.clone()]);
+            }
+            if object != original.bytes[place..place + len] {
+                changed.push(format!("{text}: {kind:?} at {place:#x}"));
+            }
+        }
+    }
+    assert_eq!(changed, [""; 0]);
+}
+
+/// However writers use keys to which a link with a flipped bit led, all other keys keep their values: beside the damage
+/// (unless the link has another's key byte now, and hides it), and after it is mended.
+#[test]
+fn writes_by_flipped_links_harm_no_other_key() {
+    let plan = Plan::from_env();
+    let mut random = plan.random("writes_by_flipped_links_harm_no_other_key");
+    let original = Original::new();
+    let image = Image::new();
+    let mut harmed = Vec::new();
+    for turn in 0..plan.sized(1000) {
+        let flip = Flip::choose(&original, &image, &mut random);
+        let (at, word) = (flip.at, flip.word);
+        image.make(&original, &[(at, word)]);
+        let Some(index) = open(&image.path()) else {
+            continue;
+        };
+        let text = format!("turn {turn}: {:#x} to {word:#x} at {at:#x}", original.word(at));
+        index.heap().wait_recovered();
+        if random.one_in(2) {
+            read_all(&index, &original);
+        }
+        let mut below = flip.below.clone();
+        random.shuffle(&mut below);
+        for key in below.iter().take(12) {
+            for more in 0..random.below(3) as u8 {
+                let new = [&key[..], &[b'~', more]].concat();
+                let value = if more == 0 {
+                    &b"8 bytes."[..]
+                } else {
+                    b"a value of another length"
+                };
+                clear(index.insert(&new, value));
+            }
+            match random.below(3) {
+                0 => _ = clear(index.upsert(key, b"another")),
+                _ => _ = clear(index.remove(key)),
+            }
+        }
+        let lost = flip.lost(&original, &index);
+        let is_of_byte = (word ^ original.word(at)) >> 48 & 0xff != 0;
+        if !lost.is_empty() && !is_of_byte {
+            harmed.push(format!("{text}: beside it {} are gone: {}", lost.len(), lost[0]));
+        }
+        drop(index);
+        let mut bytes = std::fs::read(image.path()).expect("read");
+        let found = u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        if found & !1 == word & !1 {
+            bytes[at..at + 8].copy_from_slice(&original.word(at).to_le_bytes());
+            std::fs::write(image.path(), bytes).expect("written");
+        }
+        let lost = match open(&image.path()) {
+            Some(index) => flip.lost(&original, &index),
+            None => vec!["all".to_owned()],
+        };
+        if !lost.is_empty() {
+            harmed.push(format!("{text}: after it {} are gone: {}", lost.len(), lost[0]));
+        }
+    }
+    assert_eq!(harmed, [""; 0]);
 }
 
 /// Without damage everything is sound: what the tests above find is the damage.

@@ -34,7 +34,10 @@ pub(crate) fn fault<M: Media>(
                 .or_else(|| is_misplaced(array, line, key, media).then_some(MISPLACED))
                 .or_else(|| (!seen.insert(key)).then_some("a key twice in an inline leaf array"))
                 .or_else(|| (key.shared(first) < from(array.shape)).then_some(NOT_SHARED))
-                .or_else(|| (is_present(word) && !leads_to(path, key)).then_some(NO_PATH));
+                .or_else(|| {
+                    let is_lost = is_present(word) && (path.is_empty() || !leads_to(path, key));
+                    is_lost.then_some(NO_PATH)
+                });
             found = found.or(fault);
         }
     }
@@ -59,8 +62,9 @@ fn is_misplaced<M: Media>(array: &InlineRef<'_>, line: usize, key: KeyWord, medi
         || (window.start..line).any(|line| array.line(line).iter().any(|entry| entry.key.load(media) == 0))
 }
 
-fn leads_to(path: &[u8], key: KeyWord) -> bool {
-    let Some(&first) = path.first() else { return false };
+/// Whether a key, whose first byte is the path's, begins with the path; all do with one that is empty.
+pub(super) fn leads_to(path: &[u8], key: KeyWord) -> bool {
+    let Some(&first) = path.first() else { return true };
     let (bytes, len) = key.key(first);
     bytes[..len].starts_with(path)
 }

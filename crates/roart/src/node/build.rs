@@ -103,7 +103,7 @@ pub(crate) fn draft_node<'e, 'h, M: Media>(
     path: &[u8],
     children: &mut Children<'e, 'h>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Kind, Offset), Error> {
-    let header = |_| Header::new(heap.generation(), path);
+    let header = |kind| Header::new(heap.generation(), path, kind);
     art::draft_smallest::<Layouts, M>(heap, batch, header, children)
 }
 
@@ -113,6 +113,6 @@ pub(crate) fn draft_root<'e, 'h, M: Media>(
     batch: &PersistBatch<'e, 'h, M>,
     children: &mut Children<'e, 'h>,
 ) -> Result<Flushed<'e, 'h, Erased>, Error> {
-    let header = |_| Header::new(heap.generation(), &[]);
+    let header = |kind| Header::new(heap.generation(), &[], kind);
     art::draft_kind::<N256, M>(heap, batch, header, children).map(|(root, ..)| root)
 }
