@@ -370,6 +370,8 @@ impl Limited<'_> {
 impl Edit for Limited<'_> {
     fn decide(&mut self, current: Option<&[u8]>) -> Action {
         let action = self.edit.decide(current);
+        // An index that has been outrun asks again: the last answer counts.
+        self.too_long = None;
         if action == Action::Put && self.edit.value().len() > MAX_VALUE {
             self.too_long = Some(self.edit.value().len());
             return Action::Keep;
@@ -379,5 +381,41 @@ impl Edit for Limited<'_> {
 
     fn value(&self) -> &[u8] {
         self.edit.value()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Puts a value that is too long where the key is absent, and a short one where it is there.
+    struct LongAtFirst(Vec<u8>);
+
+    impl Edit for LongAtFirst {
+        fn decide(&mut self, current: Option<&[u8]>) -> Action {
+            let len = if current.is_none() { MAX_VALUE + 1 } else { 1 };
+            self.0.resize(len, 0);
+            Action::Put
+        }
+
+        fn value(&self) -> &[u8] {
+            &self.0
+        }
+    }
+
+    /// Of an edit that is asked several times the last answer counts: a value that was too long is no error of a put of
+    /// another value, nor the other way round.
+    #[test]
+    fn the_last_answer_counts() {
+        let edit = &mut LongAtFirst(Vec::new());
+        let mut limited = Limited { edit, too_long: None };
+        for _ in 0..2 {
+            let action = limited.decide(None);
+            assert_eq!(action, Action::Keep);
+            assert!(matches!(limited.done(action), Err(Error::ValueTooLong(len)) if len == MAX_VALUE + 1));
+            let action = limited.decide(Some(b"another"));
+            assert_eq!(action, Action::Put);
+            assert!(matches!(limited.done(action), Ok(Action::Put)));
+        }
     }
 }
