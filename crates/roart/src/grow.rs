@@ -45,8 +45,10 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
                 Child::New(leaf, Kind::Leaf, 0),
             );
             let (node, kind, _) = draft_node(self.heap, &batch, &self.key[..place.level], &mut children)?;
-            let fenced = batch.fence();
+            // In front of the fence: a publication past the cache is ordered with no other store (see `streaming` in the
+            // tests), and another thread could come by the copy while it saw the node in use.
             locked.condemn();
+            let fenced = batch.fence();
             self.replace(&parent, node.persisted(&fenced), kind, parent.link.aux());
             Ok::<_, Error>(())
         })?;

@@ -489,7 +489,18 @@ pub(crate) struct Vacant<'g> {
 }
 
 impl Vacant<'_> {
-    /// Publishes a leaf in the entry: with all techniques on 1 write-back, 1 fence.
+    /// Has key bytes or child index name the entry (I4), in front of the fence that makes the leaf durable: a publication
+    /// past the cache is ordered with no other store, and a scan could find a key that a get does not. Until then the
+    /// entry says that it is for no byte.
+    pub(crate) fn name<V: Variant, M: Media>(&self, media: &M) {
+        match self.node.0 {
+            InnerRef::N16(inner) if V::EC => inner.set_key(media, self.entry, self.byte),
+            InnerRef::N48(inner) => inner.set_hint(media, self.byte, self.entry as u8 + 1),
+            _ => {}
+        }
+    }
+
+    /// Publishes a leaf in the entry, which is [named](Vacant::name): with all techniques on 1 write-back, 1 fence.
     pub(crate) fn publish<V: Variant, M: Media, T: Persistent>(
         self,
         media: &M,
@@ -500,11 +511,6 @@ impl Vacant<'_> {
         let Vacant { node, entry, byte } = self;
         if !V::EC {
             self.persist_key_byte(media);
-        }
-        match node.0 {
-            InnerRef::N16(inner) if V::EC => inner.set_key(media, entry, byte),
-            InnerRef::N48(inner) => inner.set_hint(media, byte, entry as u8 + 1),
-            _ => {}
         }
         let slot = &node.slots()[entry];
         let _durable = slot

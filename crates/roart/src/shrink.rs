@@ -233,8 +233,9 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
                 .ends
                 .take_if(|child| matches!(child, Child::Reachable(link) if same_object(*link, without)));
             let (node, kind, _) = draft_node(self.heap, &batch, &self.key[..place.level], &mut children)?;
-            let fenced = batch.fence();
+            // In front of the fence, as where a node grows.
             locked.condemn();
+            let fenced = batch.fence();
             self.replace(&parent, node.persisted(&fenced), kind, parent.link.aux());
             Ok(())
         });

@@ -214,6 +214,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         };
         persist_scope(media, Purpose::Node, |batch| {
             let leaf = draft_leaf(self.heap, self.key, value, &batch)?.flush(&batch);
+            vacant.name::<V, M>(media);
             let fenced = batch.fence();
             vacant.publish::<V, M, _>(media, leaf.persisted(&fenced), Kind::Leaf, 0);
             Ok(())

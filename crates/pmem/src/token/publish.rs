@@ -89,6 +89,9 @@ unsafe impl Publication for Uncounted {
 }
 
 /// A store past the cache, which others see only when it is durable (ROART §3.4.1).
+///
+/// The processor orders it with no other store but by a fence or a locked instruction: what other threads must see before
+/// it is stored in front of the fence that makes the object durable, and what they must see after it behind the commit.
 #[derive(Clone, Copy, Debug)]
 pub struct NonTemporal;
 
