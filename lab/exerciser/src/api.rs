@@ -3,7 +3,7 @@
 //! A test holds this against the sources of the database, so that a function that nothing calls is known.
 
 use crate::op::{Durable, Later, Op, Rare, Reading, Scanning, Write};
-use crate::truth::Role;
+use crate::truth::{Plan, Role};
 
 /// What each round uses, to open, to compare and to end.
 pub(crate) const ROUND: &[&str] = &[
@@ -53,8 +53,41 @@ pub(crate) const COPIED: &[&str] = &["Db::copy_from", "Db::snapshot"];
 /// What a round uses that ends by restoring it.
 pub(crate) const RESTORED: &[&str] = &["Snapshot::backup_to", "Db::restore", "Db::snapshot"];
 
-/// What a call uses of a map with this role.
-pub(crate) fn functions(op: &Op, role: impl Fn(usize) -> Role) -> &'static [&'static str] {
+/// What refuses maps whose index has no order.
+const OF_ORDER: &[&str] = &[
+    "Expiring::range",
+    "Expiring::range_in",
+    "Map::first",
+    "Map::last",
+    "Map::pop_first",
+    "Map::pop_last",
+    "Map::prefix",
+    "Map::range",
+    "Reader::prefix",
+    "Reader::range",
+    "Transaction::prefix",
+    "Transaction::range",
+    "TypedMap::first",
+    "TypedMap::last",
+    "TypedMap::pop_first",
+    "TypedMap::pop_last",
+    "TypedMap::prefix",
+    "TypedMap::range",
+    "TypedMap::range_in",
+    "TypedMap::with_first",
+    "View::prefix",
+    "View::range",
+];
+
+/// What a call uses of the maps of this plan. What a map refuses for want of an order does not count.
+pub(crate) fn functions(op: &Op, plan: &Plan) -> impl Iterator<Item = &'static str> {
+    let slots = op.slots();
+    let unordered = (0..plan.maps.len()).any(|slot| slots.has(slot) && !plan.maps[slot].is_ordered());
+    let of_op = of_op(op, |slot| plan.maps[slot].role).iter().copied();
+    of_op.filter(move |name| !(unordered && OF_ORDER.contains(name)))
+}
+
+fn of_op(op: &Op, role: impl Fn(usize) -> Role) -> &'static [&'static str] {
     let is_expiring = |slot: usize| role(slot) == Role::Expiring;
     match *op {
         Op::Read(slot, _, Reading::Get) if is_expiring(slot) => &["Expiring::get"],
@@ -106,6 +139,7 @@ pub(crate) fn functions(op: &Op, role: impl Fn(usize) -> Role) -> &'static [&'st
             Scanning::Visited => &["Map::reader", "Reader::visit"],
             Scanning::Prefix => &["Map::prefix"],
         },
+        Op::Walk { .. } => &["Map::walk"],
         Op::Snapshot(Some(_)) => &["Db::snapshot_within"],
         Op::Snapshot(None) => &["Db::snapshot"],
         Op::ReadSnapshot(..) => &["Snapshot::find_view", "View::get"],
@@ -198,38 +232,42 @@ fn of_rare(rare: Rare) -> &'static [&'static str] {
             Later::Transaction => &["Transaction::set_durability", "Db::sync"],
             Later::Turn => &["Db::turn", "Db::resume", "Db::settle_turn", "Db::is_turn_durable"],
         },
-        Rare::Typed => &[
-            "TypedMap::new",
-            "TypedMap::map",
-            "TypedMap::key",
-            "TypedMap::value",
-            "TypedMap::compare_and_swap",
-            "TypedMap::edit_with",
-            "TypedMap::load",
-            "TypedMap::multi_get",
-            "TypedMap::prefix",
-            "TypedMap::update",
-            "TypedMap::view",
-            "TypedMap::watch",
-            "TypedMap::with_first",
-            "TypedMap::get",
-            "TypedMap::contains",
-            "TypedMap::insert",
-            "TypedMap::upsert",
-            "TypedMap::remove",
-            "TypedMap::iter",
-            "TypedMap::range",
-            "TypedMap::first",
-            "TypedMap::last",
-            "TypedMap::len",
-            "TypedMap::is_empty",
-            "TypedMap::pop_first",
-            "TypedMap::pop_last",
-            "TypedMap::get_in",
-            "TypedMap::insert_in",
-            "TypedMap::upsert_in",
-            "TypedMap::remove_in",
-            "TypedMap::range_in",
-        ],
+        Rare::Typed => TYPED,
+        Rare::Unordered(..) => &[],
     }
 }
+
+/// What a map of numbers and one of text use.
+const TYPED: &[&str] = &[
+    "TypedMap::new",
+    "TypedMap::map",
+    "TypedMap::key",
+    "TypedMap::value",
+    "TypedMap::compare_and_swap",
+    "TypedMap::edit_with",
+    "TypedMap::load",
+    "TypedMap::multi_get",
+    "TypedMap::prefix",
+    "TypedMap::update",
+    "TypedMap::view",
+    "TypedMap::watch",
+    "TypedMap::with_first",
+    "TypedMap::get",
+    "TypedMap::contains",
+    "TypedMap::insert",
+    "TypedMap::upsert",
+    "TypedMap::remove",
+    "TypedMap::iter",
+    "TypedMap::range",
+    "TypedMap::first",
+    "TypedMap::last",
+    "TypedMap::len",
+    "TypedMap::is_empty",
+    "TypedMap::pop_first",
+    "TypedMap::pop_last",
+    "TypedMap::get_in",
+    "TypedMap::insert_in",
+    "TypedMap::upsert_in",
+    "TypedMap::remove_in",
+    "TypedMap::range_in",
+];

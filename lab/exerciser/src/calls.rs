@@ -1,4 +1,4 @@
-//! Counts of the calls of each function, or of each command of the server.
+//! Counts of the calls of each function, of each command of the server, or of the maps of each index.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,11 @@ pub struct Calls(BTreeMap<&'static str, u64>);
 
 impl Calls {
     pub(crate) fn add(&mut self, name: &'static str) {
-        *self.0.entry(name).or_default() += 1;
+        self.add_many(name, 1);
+    }
+
+    pub(crate) fn add_many(&mut self, name: &'static str, count: u64) {
+        *self.0.entry(name).or_default() += count;
     }
 
     /// Counts one call of each.
@@ -23,7 +27,7 @@ impl Calls {
     /// Adds what another one has counted.
     pub(crate) fn join(&mut self, other: &Calls) {
         for (name, count) in &other.0 {
-            *self.0.entry(name).or_default() += count;
+            self.add_many(name, *count);
         }
     }
 

@@ -11,6 +11,7 @@
 //! | `keys` | which keys a thread owns |
 //! | `truth` | what a thread knows of them |
 //! | `op` | the calls, drawn by chance, and what each changes |
+//! | `slots` | which maps a call is about |
 //! | `worker` | carrying calls out, comparing their answers |
 //! | `api` | which functions each call uses |
 //! | `round` | opening, threads, comparison, end, and losses of power |
@@ -32,6 +33,7 @@ mod openings;
 mod random;
 mod round;
 mod server;
+mod slots;
 mod truth;
 mod worker;
 
@@ -89,6 +91,9 @@ pub struct Report {
     pub seconds: f64,
     /// How often each function, or each command of the server, was called and has answered.
     pub called: Calls,
+    /// How many calls the maps of each index got, by its name. A call of several maps counts once for each of their
+    /// indexes; one of the database as a whole counts for none.
+    pub indexes: Calls,
 }
 
 /// An answer that is not as it must be, or a pool that is not in order.
@@ -159,6 +164,7 @@ pub fn run(settings: &Settings, mut progress: impl FnMut(&Report)) -> Result<Rep
             report.calls += done.calls;
             report.refused += done.refused;
             report.called.join(&done.called);
+            report.indexes.join(&done.indexes);
             report.seconds = started.elapsed().as_secs_f64();
             progress(&report);
             if !goes_on(&report) {

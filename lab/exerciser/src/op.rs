@@ -71,6 +71,14 @@ pub(crate) enum Op {
         reverse: bool,
         how: Scanning,
     },
+    /// Walks over the keys behind one, or over the first ones, in the order of the map's index.
+    Walk {
+        slot: usize,
+        behind: Option<usize>,
+        /// Keys of a step.
+        limit: usize,
+        steps: usize,
+    },
     /// Takes a snapshot, of at most this many bytes; drops the one held.
     Snapshot(Option<u64>),
     /// Reads a key of the snapshot held.
@@ -124,6 +132,8 @@ pub(crate) enum Rare {
     Eventual(usize, usize, Val, Later),
     /// A map of numbers.
     Typed,
+    /// What needs an order of keys, between two of them, of a map whose index has none: it must be refused.
+    Unordered(usize, usize, usize),
 }
 
 /// Draws the calls of a thread.
@@ -241,12 +251,17 @@ impl Drawer {
                     Scanning::Visited,
                     Scanning::Prefix,
                 ];
-                Op::Scan {
+                let scan = Op::Scan {
                     slot,
                     from: n,
                     to: last,
                     reverse: self.random.one_in(2),
                     how: self.random.pick(&how),
+                };
+                match (plan.maps[slot].is_ordered(), self.random.below(16)) {
+                    (false, 0) => Op::Rare(Rare::Unordered(slot, n, last)),
+                    (true, 1..) => scan,
+                    _ => self.walk(slot, n),
                 }
             }
             94_500..94_540 => {
@@ -278,12 +293,24 @@ impl Drawer {
         }
     }
 
+    fn walk(&mut self, slot: usize, n: usize) -> Op {
+        Op::Walk {
+            slot,
+            behind: (!self.random.one_in(4)).then_some(n),
+            limit: self.random.pick(&[1, 7, 40]),
+            steps: 1 + self.random.index(4),
+        }
+    }
+
     fn rare(&mut self, plan: &Plan, truth: &Truth, slot: usize, n: usize) -> Rare {
         let private = self.private(plan);
         let last = (n + self.random.index(60)).min(truth.maps[slot].values.len() - 1);
         let is_private = truth.maps[private].exists;
         match (self.random.below(12), plan.maps[slot].role) {
             (0, _) if is_private => Rare::Ends(private),
+            (1, _) if is_private && !plan.maps[private].is_ordered() => {
+                Rare::Unordered(private, 0, truth.maps[private].values.len() - 1)
+            }
             (1, _) if is_private => Rare::Pop(private, self.random.one_in(2)),
             (2, _) if is_private => {
                 let key = self.random.index(truth.maps[private].values.len());

@@ -63,6 +63,7 @@ pub(crate) fn run(settings: &Settings, mut progress: impl FnMut(&Report)) -> Res
             report.calls += done.calls.total();
             report.refused += done.refused;
             report.called.join(&done.calls);
+            report.indexes.join(&done.indexes);
             report.seconds = started.elapsed().as_secs_f64();
             progress(&report);
             if report.calls >= settings.calls || started.elapsed() >= settings.budget {

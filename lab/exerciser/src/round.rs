@@ -45,6 +45,8 @@ pub(crate) struct Done {
     pub refused: u64,
     /// The functions that were called and have answered.
     pub called: Calls,
+    /// Calls of the maps of each index.
+    pub indexes: Calls,
 }
 
 /// How a round ends.
@@ -197,8 +199,8 @@ impl Exercise {
         let sweeper = self.sweeper(db, round).map_err(opening)?;
         let (plan, keys, bounded) = (&self.plan, &self.keys, self.max_size.is_some());
         let (stop, refused, made) = (&stop, &refused, &made);
-        let run = move |thread: usize, truth: &mut Truth| -> Result<Calls, Wrong> {
-            let mut called = Calls::default();
+        let run = move |thread: usize, truth: &mut Truth| -> Result<(Calls, Calls), Wrong> {
+            let (mut called, mut indexes) = (Calls::default(), Calls::default());
             let mut ledger = ledger(thread).map_err(|error| error.to_string())?;
             let mut drawer = Drawer::new(plan.seed, round, thread);
             let mut worker = Worker::new(db, plan, thread, &keys[thread], bounded);
@@ -216,11 +218,12 @@ impl Exercise {
                 refused.fetch_add(u64::from(outcome != Outcome::Done), Relaxed);
                 truth.apply(&of_outcome(effects, outcome));
                 if outcome == Outcome::Done {
-                    called.join_all(api::functions(&op, |slot| plan.maps[slot].role));
+                    api::functions(&op, plan).for_each(|name| called.add(name));
                 }
+                plan.count(op.slots(), &mut indexes);
                 made.fetch_add(1, Relaxed);
             }
-            Ok(called)
+            Ok((called, indexes))
         };
         let answers: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> = self
@@ -231,19 +234,22 @@ impl Exercise {
                 .collect();
             threads.into_iter().map(|thread| thread.join()).collect()
         });
-        let mut called = Calls::default();
+        let (mut called, mut indexes) = (Calls::default(), Calls::default());
         if let Some(sweeper) = sweeper {
             // How many entries come to their end meanwhile depends on the clock.
             let _ = sweeper.removed();
             called.join_all(api::SWEPT);
         }
         for answer in answers {
-            called.join(&answer.map_err(|_| "a thread panicked".to_owned())??);
+            let (of_thread, of_indexes) = answer.map_err(|_| "a thread panicked".to_owned())??;
+            called.join(&of_thread);
+            indexes.join(&of_indexes);
         }
         Ok(Done {
             calls: made.load(Relaxed),
             refused: refused.load(Relaxed),
             called,
+            indexes,
         })
     }
 
@@ -293,7 +299,9 @@ impl Exercise {
             let truth = &mut self.truths[thread];
             let mut drawer = Drawer::new(self.plan.seed, round, thread);
             for call in 0..written.answered {
-                let effects = drawer.next(&self.plan, truth).effects(truth);
+                let op = drawer.next(&self.plan, truth);
+                let effects = op.effects(truth);
+                self.plan.count(op.slots(), &mut done.indexes);
                 let outcome = written.outcome(call);
                 done.refused += u64::from(outcome != Outcome::Done);
                 truth.apply(&of_outcome(effects, outcome));
@@ -433,21 +441,24 @@ impl Exercise {
         if !exists {
             return Err(wrong("it is there, though it was dropped".into()));
         }
+        let order = self.plan.maps[slot].kind.order();
         let mut expected: Vec<_> = (0..self.plan.threads)
             .map(|thread| {
                 let keys = self.keys[thread][slot].iter();
                 let values = threads
                     .contains(&thread)
                     .then(|| self.truths[thread].maps[slot].values.iter());
-                keys.zip(values.into_iter().flatten())
-                    .filter_map(|(key, value)| Some((key, (*value)?)))
+                let held = keys.zip(values.into_iter().flatten());
+                let mut held: Vec<_> = held.filter_map(|(key, value)| Some((key, (*value)?))).collect();
+                order.sort(&mut held, |(key, _)| key.as_slice());
+                held.into_iter()
             })
             .collect();
         let expiring = Expiring::new(map.clone());
         let is_expiring = self.plan.maps[slot].role == Role::Expiring;
         let mut last: Option<Vec<u8>> = None;
         let mut compare = |key: &[u8], value: &[u8]| {
-            if last.as_deref().is_some_and(|last| last >= key) {
+            if matches!(&last, Some(last) if order.compare(last, key).is_ge()) {
                 return Err(format!("{key:x?} comes after {last:x?}"));
             }
             last = Some(key.to_vec());

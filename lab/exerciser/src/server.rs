@@ -81,6 +81,8 @@ pub(crate) fn run(
             report.calls = before.calls + called.total();
             report.called = before.called.clone();
             report.called.join(&called);
+            report.indexes = before.indexes.clone();
+            report.indexes.add_many(exercise.kind.name(), called.total());
             report.refused = before.refused + exercise.users.iter().map(|user| user.refused).sum::<u64>();
             report.seconds = started.elapsed().as_secs_f64();
             progress(&report);

@@ -2,8 +2,10 @@
 //!
 //! Values are made of a stamp and a length, so that the truth about a key is a few words however long its value is.
 
+use crate::calls::Calls;
 use crate::keys::Shape;
 use crate::random::Random;
+use crate::slots::Slots;
 use std::io::{self, Read, Write};
 use wollemi::{Durability, IndexKind};
 
@@ -57,6 +59,13 @@ pub(crate) struct MapPlan {
     pub kind: IndexKind,
     pub shape: Shape,
     pub keys: usize,
+}
+
+impl MapPlan {
+    /// Whether its index is ordered by the keys' bytes, so that it has ranges and ends.
+    pub fn is_ordered(&self) -> bool {
+        self.kind.is_ordered()
+    }
 }
 
 /// The maps of a pool. Each thread has one of its own for each private one.
@@ -121,6 +130,16 @@ impl Plan {
             Role::Shared => format!("shared {slot}"),
             Role::Expiring => format!("expiring {slot}"),
             Role::Private => format!("private {slot} of {thread}"),
+        }
+    }
+
+    /// Counts a call of these maps, once for each of the indexes that hold them.
+    pub fn count(&self, slots: Slots, calls: &mut Calls) {
+        for (slot, map) in self.maps.iter().enumerate() {
+            let counted = |other: &usize| slots.has(*other) && self.maps[*other].kind == map.kind;
+            if slots.has(slot) && !(0..slot).any(|other| counted(&other)) {
+                calls.add(map.kind.name());
+            }
         }
     }
 

@@ -1,11 +1,14 @@
 //! A thread that calls the database and compares each answer with what it knows.
 //!
 //! Here are reads, writes and scans; `atomic` has batches and transactions, `views` snapshots, backups and watches,
-//! `durable` what concerns the log, `rare` functions that few programs call.
+//! `durable` what concerns the log, `rare` functions that few programs call, `typed` typed maps, `unordered` walks, and
+//! what maps refuse whose index has no order.
 
 mod atomic;
 mod durable;
 mod rare;
+mod typed;
+mod unordered;
 mod views;
 
 use crate::keys::owner;
@@ -21,6 +24,9 @@ use wollemi::{
 
 /// Entries that a scan by a prefix reads at most.
 const LONGEST: usize = 500;
+
+/// Steps of a sweep at most.
+const SWEEPS: usize = 3;
 
 const HOURS: Duration = Duration::from_secs(100 * 3600);
 
@@ -43,6 +49,8 @@ pub(crate) struct Worker<'d> {
     thread: usize,
     keys: &'d [Vec<Vec<u8>>],
     maps: Vec<Option<Map>>,
+    /// By map: the numbers of the keys in the order of its index, once that was asked for.
+    ranked: Vec<Option<Vec<usize>>>,
     snapshot: Option<(Snapshot, Vec<MapTruth>)>,
     watch: Option<views::Watched>,
     random: Random,
@@ -133,6 +141,7 @@ impl<'d> Worker<'d> {
             thread,
             keys,
             maps: vec![None; plan.maps.len()],
+            ranked: vec![None; plan.maps.len()],
             snapshot: None,
             watch: None,
             random: Random::new(plan.seed, thread as u64),
@@ -242,6 +251,12 @@ impl<'d> Worker<'d> {
                 reverse,
                 how,
             } => self.scan(slot, from..=to, reverse, how, truth)?,
+            &Op::Walk {
+                slot,
+                behind,
+                limit,
+                steps,
+            } => self.walk(slot, behind, limit, steps, truth)?,
             &Op::Snapshot(bound) => {
                 self.snapshot = None;
                 let snapshot = match bound {
@@ -282,8 +297,17 @@ impl<'d> Worker<'d> {
             &Op::Sweep(slot) => {
                 let mut cursor = None;
                 let limit = 1 + self.random.index(300);
-                Expiring::new(self.map(slot)?).sweep(&mut cursor, limit)?;
-                None
+                let map = Expiring::new(self.map(slot)?);
+                let mut wrong = None;
+                for _ in 0..SWEEPS {
+                    let swept = map.sweep(&mut cursor, limit)?;
+                    let is = swept.seen <= limit && cursor.is_some() == (swept.seen == limit);
+                    wrong = wrong.or((!is).then(|| format!("{swept:?} of {limit}, then {cursor:?}")));
+                    if cursor.is_none() {
+                        break;
+                    }
+                }
+                wrong
             }
             Op::Stats => {
                 let space = self.db.stats()?.space;

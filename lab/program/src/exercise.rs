@@ -86,7 +86,7 @@ impl Args {
             "all" => IndexKind::ALL
                 .iter()
                 .copied()
-                .filter(|kind| !kind.is_ablation() && (self.openings || kind.is_ordered()))
+                .filter(|kind| !kind.is_ablation())
                 .collect(),
             name => vec![
                 name.parse()
@@ -169,12 +169,14 @@ impl Args {
             kills,
             seconds,
             called,
+            indexes,
         } = report;
         if self.json {
             let report = serde_json::json!({
                 "index": self.index, "seed": self.seed, "calls": calls, "refused": refused, "pools": pools,
                 "openings": openings, "kills": kills, "seconds": seconds,
                 "called": called.iter().collect::<BTreeMap<_, _>>(),
+                "indexes": indexes.iter().collect::<BTreeMap<_, _>>(),
             });
             writeln!(out, "{report}")?;
         } else {
@@ -184,6 +186,14 @@ impl Args {
                  {kills} kills in {seconds:.1} s: every answer right",
                 HumanCount(*calls),
                 HumanCount(*refused),
+            )?;
+            let of_index = indexes
+                .iter()
+                .map(|(index, calls)| format!("{index} {}", HumanCount(calls)));
+            writeln!(
+                out,
+                "calls of maps by index: {}",
+                of_index.collect::<Vec<_>>().join(", ")
             )?;
         }
         out.flush()

@@ -17,6 +17,9 @@ fn a_short_run_reports() {
     assert_eq!((&line["index"], &line["seed"]), (&"wort".into(), &8.into()));
     assert!(line["calls"].as_u64() >= Some(20_000), "{line}");
     assert!(line["kills"].as_u64() > Some(0), "{line}");
+    let indexes = line["indexes"].as_object().expect("an object");
+    assert_eq!(indexes.keys().collect::<Vec<_>>(), ["wort"], "{line}");
+    assert!(indexes["wort"].as_u64() > Some(10_000), "{line}");
     assert!(lab.is_empty(), "no pool is left");
 }
 

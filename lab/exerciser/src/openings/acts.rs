@@ -57,6 +57,8 @@ pub(super) struct Actor<'a> {
     pub random: Random,
     pub changes: Changes,
     pub calls: Calls,
+    /// Calls of the maps of each index.
+    pub indexes: Calls,
     pub refused: u64,
     version: u64,
 }
@@ -69,6 +71,7 @@ impl<'a> Actor<'a> {
             random,
             changes: Changes::default(),
             calls: Calls::default(),
+            indexes: Calls::default(),
             refused: 0,
             version: ANEW,
         }
@@ -111,11 +114,17 @@ impl<'a> Actor<'a> {
         }
     }
 
+    /// Counts a call of a map.
+    fn call(&mut self, function: &'static str, kind: IndexKind) {
+        self.calls.add(function);
+        self.indexes.add(kind.name());
+    }
+
     fn drop_map(&mut self, slot: usize, anew: Option<(IndexKind, usize)>) -> Result<(), Wrong> {
         let plan = &self.image.maps[slot];
         let begun = Instant::now();
         loop {
-            self.calls.add("Db::drop_map");
+            self.call("Db::drop_map", plan.kind);
             match self.db.drop_map(&plan.name) {
                 Ok(true) => break,
                 Ok(false) => return Err("there is no such map".into()),
@@ -132,7 +141,7 @@ impl<'a> Actor<'a> {
                 .iter()
                 .enumerate()
                 .map(|(n, key)| (key, value(n)));
-            self.calls.add("Map::load");
+            self.call("Map::load", kind);
             map.load(entries).map_err(text)?;
         }
         self.changes.dropped.insert(slot, anew.map(|(_, count)| count));
@@ -161,12 +170,12 @@ impl<'a> Actor<'a> {
         let held = held.map_or_else(|| Some(self.image.value(slot, n)), |value| *value);
         match self.random.below(4) {
             0 => {
-                self.calls.add("Map::get");
+                self.call("Map::get", plan.kind);
                 let found = map.get(key).map_err(text)?;
                 differs(found.as_deref(), held).map_or(Ok(()), |differs| Err(wrong("get", differs)))
             }
             1 => {
-                self.calls.add("Map::remove");
+                self.call("Map::remove", plan.kind);
                 let removed = map.remove(key).map_err(text)?;
                 self.changes.values.insert((slot, n), None);
                 if removed == held.is_some() {
@@ -176,7 +185,7 @@ impl<'a> Actor<'a> {
                 }
             }
             _ => {
-                self.calls.add("Map::upsert");
+                self.call("Map::upsert", plan.kind);
                 self.version += 1;
                 let value = self.image.value_of_version(slot, n, self.version);
                 map.upsert(key, value.bytes()).map_err(text)?;
@@ -190,13 +199,13 @@ impl<'a> Actor<'a> {
         let name = format!("scratch {:016x}", self.random.next());
         let plan = &self.image.maps[0];
         let map = self.db.map_with(&name, kind).map_err(text)?;
-        self.calls.add("Map::load");
+        self.call("Map::load", kind);
         map.load(plan.keys.iter().take(keys).map(|key| (key, key)))
             .map_err(text)?;
         drop(map);
         let begun = Instant::now();
         loop {
-            self.calls.add("Db::drop_map");
+            self.call("Db::drop_map", kind);
             match self.db.drop_map(&name) {
                 Ok(true) => return Ok(()),
                 Ok(false) => return Err("the map is gone".into()),

@@ -16,6 +16,7 @@ use wollemi::{Db, RecoveryState};
 pub(super) struct Done {
     pub openings: u64,
     pub calls: Calls,
+    pub indexes: Calls,
     pub refused: u64,
 }
 
@@ -70,7 +71,7 @@ fn carry_out(
                 scope.spawn(move || {
                     barrier.wait();
                     hand.iter().try_for_each(|act| actor.act(act))?;
-                    Ok::<_, Wrong>((actor.changes, actor.calls, actor.refused))
+                    Ok::<_, Wrong>((actor.changes, actor.calls, actor.indexes, actor.refused))
                 })
             })
             .collect();
@@ -78,10 +79,11 @@ fn carry_out(
     });
     let (mut changes, mut done) = (Changes::default(), Done::default());
     for answer in answers {
-        let (changed, calls, refused) = answer.map_err(|_| "a thread panicked".to_owned())??;
+        let (changed, calls, indexes, refused) = answer.map_err(|_| "a thread panicked".to_owned())??;
         changes.dropped.extend(changed.dropped);
         changes.values.extend(changed.values);
         done.calls.join(&calls);
+        done.indexes.join(&indexes);
         done.refused += refused;
     }
     Ok((changes, done))

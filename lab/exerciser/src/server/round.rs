@@ -20,7 +20,7 @@ pub(super) struct Exercise {
     seed: u64,
     program: PathBuf,
     directory: PathBuf,
-    kind: IndexKind,
+    pub kind: IndexKind,
     max_size: Option<u64>,
 }
 
@@ -42,15 +42,16 @@ impl Exercise {
         let random = &mut Random::new(seed, 7 << 32);
         // A refused request changes nothing: those behind it are drawn only then.
         let max_size = random.one_in(4).then(|| (6 << 20) + random.below(6 << 20));
+        let kind = random.pick(kinds);
         let pipeline = if max_size.is_some() { 1 } else { 100 };
         Exercise {
             users: (1..=users)
-                .map(|number| User::new(number, seed, pipeline))
+                .map(|number| User::new(number, seed, pipeline, kind.is_ordered()))
                 .collect(),
             seed,
             program: program.to_owned(),
             directory: directory.to_owned(),
-            kind: random.pick(kinds),
+            kind,
             max_size,
         }
     }

@@ -320,7 +320,7 @@ mod tests {
 
     /// Whether these values of the first keys may be there after these steps were in flight.
     fn may_be(steps: &[Step], found: &[&str]) -> bool {
-        let mut user = User::new(1, 1, 1);
+        let mut user = User::new(1, 1, 1, true);
         let mut own = vec![None; user.keys.all.len()];
         for (seen, text) in own.iter_mut().zip(found) {
             *seen = (!text.is_empty()).then(|| Seen {
@@ -361,7 +361,7 @@ mod tests {
     #[test]
     fn a_unique_shown_meanwhile_stays() {
         let place = (SHARED, 0);
-        let mut user = User::new(1, 1, 1);
+        let mut user = User::new(1, 1, 1, true);
         user.truth.set(place, item("a"));
         let touch = Step {
             changes: vec![ItemChange {

@@ -79,16 +79,19 @@ pub(super) struct Keys {
     pub all: Vec<Vec<u8>>,
     /// Those that a line of memcached's can name as they are.
     pub in_text: Vec<usize>,
+    /// Whether the server's index has them in order, too.
+    pub ordered: bool,
 }
 
 impl Keys {
-    pub fn new(user: usize, random: &mut Random) -> Keys {
+    pub fn new(user: usize, ordered: bool, random: &mut Random) -> Keys {
         let count = random.pick(&[20, 100, 400]);
         let all = Shape::Mixed.keys(user, count, random);
         let is_text = |key: &[u8]| key.iter().all(|&byte| byte > b' ' && byte != 0x7f);
         Keys {
             in_text: (0..all.len()).filter(|&n| is_text(&all[n])).collect(),
             all,
+            ordered,
         }
     }
 }

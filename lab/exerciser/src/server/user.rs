@@ -66,8 +66,8 @@ pub(super) struct Session<'u> {
 }
 
 impl User {
-    pub fn new(number: usize, seed: u64, pipeline: u64) -> User {
-        let keys = Keys::new(number, &mut Random::new(seed, 6 << 32 | number as u64));
+    pub fn new(number: usize, seed: u64, pipeline: u64, ordered: bool) -> User {
+        let keys = Keys::new(number, ordered, &mut Random::new(seed, 6 << 32 | number as u64));
         User {
             number,
             truth: Truth::new(&keys),
@@ -237,7 +237,7 @@ impl<'u> Session<'u> {
         let expected = Expected::Keys {
             own: own.collect(),
             user: self.user.number,
-            ordered: true,
+            ordered: self.user.keys.ordered,
         };
         let found = Reply::Array(found);
         let sent = Sent {

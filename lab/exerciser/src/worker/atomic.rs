@@ -1,5 +1,6 @@
 //! Batches and transactions.
 
+use super::unordered::not_refused;
 use super::{Worker, Wrong, same, wrong_one};
 use crate::keys::owner;
 use crate::op::Body;
@@ -16,6 +17,8 @@ struct Found {
     before: Vec<Option<Vec<u8>>>,
     changed: Vec<Option<Vec<u8>>>,
     range: Vec<Entry>,
+    /// What is wrong about the refusal of a range.
+    wrong: Option<Wrong>,
 }
 
 impl Worker<'_> {
@@ -80,9 +83,12 @@ impl Worker<'_> {
                 found.changed.push(tx.get(map, &keys[*slot][*n])?);
             }
             if let (Some(map), &Some((slot, from, to))) = (&ranged, range) {
-                found.range = tx
-                    .range(map, &*keys[slot][from]..=&*keys[slot][to])?
-                    .collect::<Result<_, _>>()?;
+                let entries = tx.range(map, &*keys[slot][from]..=&*keys[slot][to]);
+                if map.index_kind().is_ordered() {
+                    found.range = entries?.collect::<Result<_, _>>()?;
+                } else {
+                    found.wrong = not_refused("the range of a transaction", entries);
+                }
             }
             Ok::<_, Error>(found)
         };
@@ -91,6 +97,9 @@ impl Worker<'_> {
         } else {
             body(&mut db.begin())?
         };
+        if found.wrong.is_some() {
+            return Ok(found.wrong);
+        }
         // The last of several changes to a key counts.
         let after: HashMap<_, _> = changes.iter().map(|&(slot, n, new)| ((slot, n), new)).collect();
         let before = reads.iter().map(|&(slot, n)| (slot, n, truth.value(slot, n)));
@@ -101,7 +110,7 @@ impl Worker<'_> {
                 return Ok(Some(format!("map {slot}, key {n}: {wrong}")));
             }
         }
-        let &Some((slot, from, to)) = range else {
+        let Some((slot, from, to)) = range.filter(|&(slot, ..)| self.plan.maps[slot].is_ordered()) else {
             return Ok(None);
         };
         let mut own = found.range.iter().filter(|(key, _)| owner(key) == Some(thread));

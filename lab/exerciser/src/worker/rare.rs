@@ -1,11 +1,12 @@
 //! Calls that few programs make.
 
+use super::unordered::{ALL, not_refused, not_refused_by};
 use super::{HOURS, Worker, Wrong, differs, entry_differs, life, same};
 use crate::op::Rare;
 use crate::truth::{MapTruth, Truth, Val};
-use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::time::Duration;
-use wollemi::{Entry, Error, Event, Expiring, Retry, Transaction, TypedMap};
+use wollemi::{Entry, Error, Event, Expiring, Retry, Transaction};
 
 /// Entries that a walk over a shared map reads at most.
 const SOME: usize = 200;
@@ -39,6 +40,7 @@ impl Worker<'_> {
             Rare::Durable(call) => self.durable(call),
             Rare::Eventual(slot, n, new, later) => self.eventual(slot, n, new, later),
             Rare::Typed => self.typed(),
+            Rare::Unordered(slot, from, to) => self.unordered(slot, from, to),
         }
     }
 
@@ -79,17 +81,24 @@ impl Worker<'_> {
 
     fn ends(&mut self, slot: usize, truth: &Truth) -> Result<Option<Wrong>, Error> {
         let map = self.map(slot)?;
-        let held = held(&self.keys[slot], &truth.maps[slot]);
-        let wrong = self
-            .differs_from_end(slot, map.first()?.as_ref(), truth.end(slot, false))
-            .or(self.differs_from_end(slot, map.last()?.as_ref(), truth.end(slot, true)))
+        let held = self.held_between(slot, &truth.maps[slot], ALL);
+        let wrong = match self.is_ordered(slot) {
+            true => self
+                .differs_from_end(slot, map.first()?.as_ref(), truth.end(slot, false))
+                .or(self.differs_from_end(slot, map.last()?.as_ref(), truth.end(slot, true))),
+            false => not_refused("first", map.first()).or(not_refused("last", map.last())),
+        };
+        let wrong = wrong
             .or(same("len", map.len()?, held.len() as u64).err())
             .or(same("is_empty", map.is_empty()?, held.is_empty()).err());
         if wrong.is_some() {
             return Ok(wrong);
         }
         let found: Vec<Entry> = map.iter().collect::<Result<_, _>>()?;
-        self.judge_entries(slot, &found, held)
+        let mut back: Vec<Entry> = map.iter().rev().collect::<Result<_, _>>()?;
+        back.reverse();
+        let wrong = (found != back).then(|| "from the end it is another map".to_owned());
+        Ok(wrong.or(self.judge_entries(slot, &found, held)?))
     }
 
     fn borrowed(&mut self, slot: usize, n: usize, truth: &Truth) -> Result<Option<Wrong>, Error> {
@@ -105,6 +114,16 @@ impl Worker<'_> {
         }
         drop(found);
         reader.repin();
+        if !self.is_ordered(slot) {
+            let refused = |entries: wollemi::Range<'_>| not_refused_by("reader", entries);
+            let wrong = refused(reader.prefix(&keys[n])).or(refused(reader.range(&keys[n]..)));
+            let mut walked = Vec::new();
+            for entry in reader.iter().take(SOME) {
+                let (key, value) = entry?;
+                walked.push((key.to_vec(), value.to_vec()));
+            }
+            return Ok(wrong.or(self.judge_first(slot, &walked, SOME, &truth.maps[slot])?));
+        }
         let prefix = &keys[n][..keys[n].len().min(6)];
         let (mut walked, mut last) = (Vec::new(), None);
         for entry in reader.prefix(prefix).take(SOME) {
@@ -140,36 +159,47 @@ impl Worker<'_> {
                 && view.index_kind() == map.index_kind()
                 && snapshot.maps().iter().any(|map| map.name == name);
             let (lower, upper) = (&self.keys[slot][from], &self.keys[slot][to]);
-            let range: Vec<Entry> = view.range(lower..=upper).collect::<Result<_, _>>()?;
-            let prefix: Vec<Entry> = view.prefix(lower).take(SOME).collect::<Result<_, _>>()?;
-            let first = view.iter().next().transpose()?;
+            let (mut range, mut prefix, mut wrong) = (Vec::new(), Vec::new(), None);
+            if map.index_kind().is_ordered() {
+                range = view.range(lower..=upper).collect::<Result<_, _>>()?;
+                prefix = view.prefix(lower).take(SOME).collect::<Result<_, _>>()?;
+            } else {
+                wrong = not_refused_by("range of a view", view.range(lower..=upper))
+                    .or(not_refused_by("prefix of a view", view.prefix(lower)));
+            }
+            let first: Vec<Entry> = view.iter().take(SOME).collect::<Result<_, _>>()?;
+            let mut last: Vec<Entry> = view.iter().rev().take(SOME).collect::<Result<_, _>>()?;
+            last.reverse();
+            let ends = (first, last);
             Ok((
                 about,
+                wrong,
                 range,
                 prefix,
-                first,
+                ends,
                 view.contains(lower)?,
                 snapshot.memory(),
             ))
         };
-        let (about, range, prefix, first, contains, _) = match read() {
+        let (about, refused, range, prefix, (first, last), contains, _) = match read() {
             Err(Error::SnapshotOutgrown(_)) => return Ok(None),
             read => read?,
         };
         let keys = &self.keys[slot];
-        let all = if before[slot].exists {
-            held(keys, &before[slot])
-        } else {
-            Vec::new()
-        };
+        let all = held(keys, &before[slot]);
         let (lower, upper) = (&keys[from], &keys[to]);
         let there = all.iter().any(|(key, _)| *key == lower);
         let between = all
             .iter()
             .filter(|(key, _)| (lower..=upper).contains(key))
             .copied();
-        let mut wrong = self.judge_entries(slot, &range, between.collect())?;
-        if prefix.len() < SOME {
+        let mut wrong = refused
+            .or(self.judge_first(slot, &first, SOME, &before[slot])?)
+            .or(self.judge_last(slot, &last, SOME, &before[slot])?);
+        if self.is_ordered(slot) {
+            wrong = wrong.or(self.judge_entries(slot, &range, between.collect())?);
+        }
+        if self.is_ordered(slot) && prefix.len() < SOME {
             let begins = all.iter().filter(|(key, _)| key.starts_with(lower)).copied();
             wrong = wrong.or(self.judge_entries(slot, &prefix, begins.collect())?);
         }
@@ -177,8 +207,7 @@ impl Worker<'_> {
         let may_be = self.is_expiring(slot) || contains == there;
         let wrong = wrong
             .or((!about && before[slot].exists).then(|| "the view is not of the map".into()))
-            .or((!may_be).then(|| format!("contains answers {contains}")))
-            .or((first.is_none() && !all.is_empty()).then(|| "the view is empty".into()));
+            .or((!may_be).then(|| format!("contains answers {contains}")));
         self.snapshot = Some((snapshot, before));
         Ok(wrong.map(|wrong| format!("in a snapshot: {wrong}")))
     }
@@ -192,12 +221,18 @@ impl Worker<'_> {
         truth: &Truth,
     ) -> Result<Option<Wrong>, Error> {
         let (map, there) = (self.map(slot)?, truth.value(slot, n).is_some());
-        let key = &self.keys[slot][n];
+        let (key, ordered) = (&self.keys[slot][n], self.is_ordered(slot));
         let body = |tx: &mut Transaction<'_>| -> Result<_, Error> {
             let held = tx.contains(&map, key)?;
             let inserted = tx.insert(&map, key, new.bytes())?;
-            let found: Vec<Entry> = tx.prefix(&map, key)?.take(1).collect::<Result<_, _>>()?;
-            let sees = found.first().is_some_and(|(first, _)| first == key);
+            let entries = tx.prefix(&map, key);
+            let sees = match ordered {
+                true => {
+                    let first = entries?.next().transpose()?;
+                    first.is_some_and(|(first, _)| &first == key)
+                }
+                false => not_refused("prefix", entries).is_none(),
+            };
             Ok([held, !inserted, !tx.is_empty(), sees, tx.len() == 1])
         };
         let seen = match by_hand {
@@ -248,22 +283,31 @@ impl Worker<'_> {
         let keys = &self.keys[slot];
         let wrong = same("map", map.map().name(), &*self.plan.name(slot, self.thread)).err();
         let (lower, upper) = (&keys[from], &keys[to]);
-        let found: Vec<Entry> = map.range(lower..=upper).collect::<Result<_, _>>()?;
+        let mut found: Vec<Entry> = Vec::new();
+        let bounds = if self.is_ordered(slot) {
+            found.extend(map.range(lower..=upper).collect::<Result<Vec<_>, _>>()?);
+            (Bound::Included(&**lower), Bound::Included(&**upper))
+        } else {
+            if let Some(wrong) = not_refused_by("range", map.range(lower..=upper)) {
+                return Ok(Some(wrong));
+            }
+            found.extend(map.range(..).take(SOME).collect::<Result<Vec<_>, _>>()?);
+            let last = found.last().filter(|_| found.len() == SOME);
+            (
+                Bound::Unbounded,
+                last.map_or(Bound::Unbounded, |(key, _)| Bound::Included(&**key)),
+            )
+        };
+        let expected = self.held_between(slot, &truth.maps[slot], bounds);
         let mut found = found
-            .into_iter()
+            .iter()
             .filter(|(key, _)| crate::keys::owner(key) == Some(self.thread));
-        for (n, key) in (from..).zip(&keys[from..=to]) {
-            let Some(value) = truth.value(slot, n) else {
-                continue;
-            };
+        for (key, value) in expected {
             let next = found.next();
-            let is = next
-                .as_ref()
-                .is_some_and(|(found, bytes)| found == key && value.is(bytes));
-            if !is {
-                let key = next.map(|(key, _)| key);
+            if !next.is_some_and(|(found, bytes)| found == key && value.is(bytes)) {
+                let found = next.map(|(key, _)| key);
                 return Ok(Some(format!(
-                    "alive: {key:x?} instead of key {n}, or another value of it"
+                    "alive: {found:x?} instead of {key:x?}, or another value of it"
                 )));
             }
         }
@@ -286,9 +330,14 @@ impl Worker<'_> {
             &self.keys[slot][n],
             truth.value(slot, n),
         );
+        let (ordered, there) = (self.is_ordered(slot), old.is_some());
         let (found, alive, removed) = self.db.transact(|tx| -> Result<_, Error> {
             let found = map.get_in(tx, key)?;
-            let alive = map.range_in(tx, key..=key)?.count();
+            let alive = map.range_in(tx, key..=key).map(Iterator::count);
+            let alive = match ordered {
+                true => Ok(alive?),
+                false => not_refused("range_in", alive).map_or(Ok(usize::from(there)), Err),
+            };
             let removed = match new {
                 Some(new) => {
                     map.upsert_in(tx, key, new.bytes(), life(new.life))?;
@@ -298,110 +347,9 @@ impl Worker<'_> {
             };
             Ok((found, alive, removed))
         })?;
-        let there = old.is_some();
         Ok(entry_differs(found.as_ref(), old)
-            .or(same("range_in", alive, usize::from(there)).err())
+            .or(same("range_in", alive, Ok(usize::from(there))).err())
             .or(same("remove_in", removed.unwrap_or(there), there).err()))
-    }
-
-    /// A map of the thread's own that is empty before and afterwards, unless the process is killed meanwhile.
-    fn typed(&mut self) -> Result<Option<Wrong>, Error> {
-        let name = format!("numbers of {}", self.thread);
-        let map: TypedMap<u64, (u32, String)> = TypedMap::new(self.db.map(&name)?);
-        while map.pop_last()?.is_some() {}
-        let value = |key: u64| (key as u32 * 3, format!("text {key}"));
-        let mut wrong = None;
-        let mut expected = BTreeMap::new();
-        for key in [5, 2, 7, 2] {
-            let absent = expected.insert(key, value(key)).is_none();
-            wrong = wrong.or(same("insert", map.insert(&key, &value(key))?, absent).err());
-        }
-        map.upsert(&2, &value(4))?;
-        expected.insert(2, value(4));
-        wrong = wrong
-            .or(same("get", map.get(&2)?, Some(value(4))).err())
-            .or(same("contains", map.contains(&3)?, false).err())
-            .or(same("key", map.key(&258), 258u64.to_be_bytes().to_vec()).err())
-            .or(same("value", map.map().get(map.key(&7))?, Some(map.value(&value(7))?)).err());
-        let all: Vec<_> = map.iter().collect::<Result<_, _>>()?;
-        let some: Vec<_> = map.range(3..).rev().collect::<Result<_, _>>()?;
-        let after: Vec<_> = expected
-            .range(3..)
-            .rev()
-            .map(|(key, value)| (*key, value.clone()))
-            .collect();
-        wrong = wrong
-            .or(same("iter", all, expected.into_iter().collect()).err())
-            .or(same("range", some, after).err());
-        let seen = self.db.transact(|tx| -> Result<_, Error> {
-            let inserted = map.insert_in(tx, &5, &value(1))?;
-            map.upsert_in(tx, &9, &value(9))?;
-            let removed = map.remove_in(tx, &9)?;
-            let behind = map.range_in(tx, 6..)?.count();
-            Ok((inserted, removed, behind, map.get_in(tx, &9)?))
-        })?;
-        let ends = (map.first()?, map.last()?, map.len()?);
-        wrong = wrong
-            .or(same("a typed transaction", seen, (false, true, 1, None)).err())
-            .or(same("ends", ends, (Some((2, value(4))), Some((7, value(7))), 3)).err())
-            .or(same("pop_first", map.pop_first()?, Some((2, value(4)))).err())
-            .or(same("pop_last", map.pop_last()?, Some((7, value(7)))).err())
-            .or(same("remove", map.remove(&5)?, true).err())
-            .or(same("is_empty", map.is_empty()?, true).err());
-        Ok(wrong.or(self.typed_texts()?))
-    }
-
-    /// Calls of a typed map whose keys are text, and begin as others do.
-    fn typed_texts(&mut self) -> Result<Option<Wrong>, Error> {
-        let map: TypedMap<String, u64> = TypedMap::new(self.db.map(&format!("texts of {}", self.thread))?);
-        let pairs: TypedMap<(String, u8), u64> =
-            TypedMap::new(self.db.map(&format!("pairs of {}", self.thread))?);
-        while map.pop_last()?.is_some() {}
-        while pairs.pop_last()?.is_some() {}
-        let [a, ab, b] = ["a", "ab", "b"].map(str::to_owned);
-        let mut watch = map.watch(10)?;
-        let mut wrong = same("load", map.load([(&a, &1), (&ab, &2), (&b, &3)])?, 3).err();
-        let snapshot = self.db.snapshot()?;
-        wrong = wrong
-            .or(same("update", map.update(&ab, &4)?, true).err())
-            .or(same(
-                "compare_and_swap",
-                map.compare_and_swap(&ab, Some(&2), None)?,
-                false,
-            )
-            .err())
-            .or(same(
-                "edit_with",
-                map.edit_with(&a, |value| value.map(|value| value + 10))?,
-                Some(11),
-            )
-            .err())
-            .or(same(
-                "multi_get",
-                map.multi_get(["b", "c", "a"])?,
-                vec![Some(3), None, Some(11)],
-            )
-            .err())
-            .or(same("prefix", map.prefix("a").count(), 2).err())
-            .or(same("view", map.view(&snapshot)?.get("ab")?, Some(2)).err());
-        drop(snapshot);
-        let mut told = Vec::new();
-        while let Some(event) = watch.try_next()? {
-            told.push(event);
-        }
-        let changed = |key: &String, value| wollemi::Event::Changed {
-            key: key.clone(),
-            value: Some(value),
-        };
-        let expected =
-            [(&a, 1), (&ab, 2), (&b, 3), (&ab, 4), (&a, 11)].map(|(key, value)| changed(key, value));
-        wrong = wrong.or(same("watch", told, expected.to_vec()).err());
-        for (text, number) in [(&a, 2), (&ab, 1), (&a, 1)] {
-            pairs.upsert(&(text.clone(), number), &1)?;
-        }
-        let first: Vec<_> = pairs.with_first(&a).collect::<Result<_, _>>()?;
-        let expected = vec![((a.clone(), 1), 1), ((a, 2), 1)];
-        Ok(wrong.or(same("with_first", first, expected).err()))
     }
 }
 

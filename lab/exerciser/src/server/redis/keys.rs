@@ -4,6 +4,7 @@ use super::super::reply::{Expected, Reply};
 use super::super::step::Draw;
 use super::super::truth::{Item, OWN, Place};
 use super::{Command, error, int, line};
+use wollemi::IndexError;
 
 const NAMES: [&str; 20] = [
     "DEL",
@@ -125,6 +126,9 @@ fn walk(draw: &mut Draw<'_>, has: impl FnMut(&[u8]) -> bool, reverse: bool) -> (
     let mut words = Vec::new();
     if reverse {
         words.push("REV".to_owned());
+    }
+    if !draw.keys.ordered {
+        return (words, error(&format!("ERR {}", IndexError::Unordered)));
     }
     let Expected::Keys { mut own, user, .. } = listing(draw, has, with_data, true) else {
         return (words, Expected::Any);

@@ -1,0 +1,85 @@
+//! Which maps a call is about.
+
+use crate::op::{Body, Op, Rare};
+
+/// Some of a plan's maps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Slots(u32);
+
+impl Slots {
+    pub fn has(self, slot: usize) -> bool {
+        self.0 >> slot & 1 == 1
+    }
+}
+
+impl FromIterator<usize> for Slots {
+    fn from_iter<I: IntoIterator<Item = usize>>(slots: I) -> Slots {
+        Slots(slots.into_iter().fold(0, |all, slot| all | 1 << slot))
+    }
+}
+
+impl Op {
+    /// Its maps; none for a call that concerns the database.
+    pub fn slots(&self) -> Slots {
+        match self {
+            Op::Batch { changes, expected } => {
+                let expected = expected.iter().map(|&(slot, ..)| slot);
+                changes.iter().map(|&(slot, ..)| slot).chain(expected).collect()
+            }
+            Op::Transaction(Body {
+                reads,
+                changes,
+                range,
+                ..
+            }) => {
+                let changes = changes.iter().map(|&(slot, ..)| slot);
+                let range = range.iter().map(|&(slot, ..)| slot);
+                let reads = reads.iter().map(|&(slot, _)| slot);
+                reads.chain(changes).chain(range).collect()
+            }
+            &Op::Read(slot, ..)
+            | &Op::Write(slot, ..)
+            | &Op::Load { slot, .. }
+            | &Op::Scan { slot, .. }
+            | &Op::Walk { slot, .. }
+            | &Op::ReadSnapshot(slot, _)
+            | &Op::Watch(slot)
+            | &Op::Create(slot)
+            | &Op::Drop(slot)
+            | &Op::Count(slot)
+            | &Op::Sweep(slot) => Slots::from_iter([slot]),
+            Op::Rare(rare) => rare.slot().into_iter().collect(),
+            Op::Snapshot(_)
+            | Op::DropSnapshot
+            | Op::Backup
+            | Op::Stats
+            | Op::Maps
+            | Op::GiveBack
+            | Op::Recover
+            | Op::WaitRecovered => Slots::default(),
+        }
+    }
+}
+
+impl Rare {
+    /// The map that it calls.
+    fn slot(self) -> Option<usize> {
+        match self {
+            Rare::About(slot)
+            | Rare::Ends(slot)
+            | Rare::Pop(slot, _)
+            | Rare::Edit(slot, ..)
+            | Rare::Borrowed(slot, _)
+            | Rare::Views(slot, ..)
+            | Rare::Transaction(slot, ..)
+            | Rare::Wait(slot, ..)
+            | Rare::Alive(slot, ..)
+            | Rare::Relive(slot, ..)
+            | Rare::Eventual(slot, ..)
+            | Rare::Unordered(slot, ..) => Some(slot),
+            // The default index holds it, as it does the first map.
+            Rare::Typed => Some(0),
+            Rare::Durable(_) => None,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Typed maps: of numbers, of text, and of pairs. The default index holds them.
+
+use super::unordered::{not_refused, not_refused_by};
+use super::{Worker, Wrong, same};
+use std::collections::BTreeMap;
+use wollemi::{Error, Map, TypedMap};
+
+impl Worker<'_> {
+    /// A map of the thread's own that is empty before and afterwards, unless the process is killed meanwhile.
+    pub(super) fn typed(&mut self) -> Result<Option<Wrong>, Error> {
+        let name = format!("numbers of {}", self.thread);
+        let map: TypedMap<u64, (u32, String)> = TypedMap::new(self.db.map(&name)?);
+        clear(map.map())?;
+        let ordered = map.map().index_kind().is_ordered();
+        let value = |key: u64| (key as u32 * 3, format!("text {key}"));
+        let mut wrong = None;
+        let mut expected = BTreeMap::new();
+        for key in [5, 2, 7, 2] {
+            let absent = expected.insert(key, value(key)).is_none();
+            wrong = wrong.or(same("insert", map.insert(&key, &value(key))?, absent).err());
+        }
+        map.upsert(&2, &value(4))?;
+        expected.insert(2, value(4));
+        wrong = wrong
+            .or(same("get", map.get(&2)?, Some(value(4))).err())
+            .or(same("contains", map.contains(&3)?, false).err())
+            .or(same("key", map.key(&258), 258u64.to_be_bytes().to_vec()).err())
+            .or(same("value", map.map().get(map.key(&7))?, Some(map.value(&value(7))?)).err());
+        let mut all: Vec<_> = map.iter().collect::<Result<_, _>>()?;
+        if ordered {
+            let some: Vec<_> = map.range(3..).rev().collect::<Result<_, _>>()?;
+            let after: Vec<_> = expected
+                .range(3..)
+                .rev()
+                .map(|(key, value)| (*key, value.clone()))
+                .collect();
+            wrong = wrong.or(same("range", some, after).err());
+        } else {
+            all.sort();
+            wrong = wrong.or(not_refused_by("range", map.range(3..)));
+        }
+        wrong = wrong.or(same("iter", all, expected.into_iter().collect()).err());
+        let seen = self.db.transact(|tx| -> Result<_, Error> {
+            let inserted = map.insert_in(tx, &5, &value(1))?;
+            map.upsert_in(tx, &9, &value(9))?;
+            let removed = map.remove_in(tx, &9)?;
+            let behind = map.range_in(tx, 6..).map(Iterator::count);
+            let behind = match ordered {
+                true => Ok(behind?),
+                false => not_refused("range_in", behind).map_or(Ok(1), Err),
+            };
+            Ok((inserted, removed, behind, map.get_in(tx, &9)?))
+        })?;
+        wrong = wrong
+            .or(same("a typed transaction", seen, (false, true, Ok(1), None)).err())
+            .or(same("len", map.len()?, 3).err());
+        if ordered {
+            let ends = (map.first()?, map.last()?);
+            wrong = wrong
+                .or(same("ends", ends, (Some((2, value(4))), Some((7, value(7))))).err())
+                .or(same("pop_first", map.pop_first()?, Some((2, value(4)))).err())
+                .or(same("pop_last", map.pop_last()?, Some((7, value(7)))).err());
+        } else {
+            wrong = wrong
+                .or(not_refused("first", map.first()))
+                .or(not_refused("last", map.last()))
+                .or(not_refused("pop_first", map.pop_first()))
+                .or(not_refused("pop_last", map.pop_last()))
+                .or(same("remove", [map.remove(&2)?, map.remove(&7)?], [true; 2]).err());
+        }
+        let last = (map.remove(&5)?, map.is_empty()?);
+        wrong = wrong.or(same("remove and is_empty", last, (true, true)).err());
+        Ok(wrong.or(self.typed_texts()?))
+    }
+
+    /// Calls of a typed map whose keys are text, and begin as others do.
+    fn typed_texts(&mut self) -> Result<Option<Wrong>, Error> {
+        let map: TypedMap<String, u64> = TypedMap::new(self.db.map(&format!("texts of {}", self.thread))?);
+        let pairs: TypedMap<(String, u8), u64> =
+            TypedMap::new(self.db.map(&format!("pairs of {}", self.thread))?);
+        clear(map.map())?;
+        clear(pairs.map())?;
+        let ordered = map.map().index_kind().is_ordered();
+        let [a, ab, b] = ["a", "ab", "b"].map(str::to_owned);
+        let mut watch = map.watch(10)?;
+        let mut wrong = same("load", map.load([(&a, &1), (&ab, &2), (&b, &3)])?, 3).err();
+        let snapshot = self.db.snapshot()?;
+        wrong = wrong
+            .or(same("update", map.update(&ab, &4)?, true).err())
+            .or(same(
+                "compare_and_swap",
+                map.compare_and_swap(&ab, Some(&2), None)?,
+                false,
+            )
+            .err())
+            .or(same(
+                "edit_with",
+                map.edit_with(&a, |value| value.map(|value| value + 10))?,
+                Some(11),
+            )
+            .err())
+            .or(same(
+                "multi_get",
+                map.multi_get(["b", "c", "a"])?,
+                vec![Some(3), None, Some(11)],
+            )
+            .err())
+            .or(match ordered {
+                true => same("prefix", map.prefix("a").count(), 2).err(),
+                false => not_refused_by("prefix", map.prefix("a")),
+            })
+            .or(same("view", map.view(&snapshot)?.get("ab")?, Some(2)).err());
+        drop(snapshot);
+        let mut told = Vec::new();
+        while let Some(event) = watch.try_next()? {
+            told.push(event);
+        }
+        let changed = |key: &String, value| wollemi::Event::Changed {
+            key: key.clone(),
+            value: Some(value),
+        };
+        let expected =
+            [(&a, 1), (&ab, 2), (&b, 3), (&ab, 4), (&a, 11)].map(|(key, value)| changed(key, value));
+        wrong = wrong.or(same("watch", told, expected.to_vec()).err());
+        for (text, number) in [(&a, 2), (&ab, 1), (&a, 1)] {
+            pairs.upsert(&(text.clone(), number), &1)?;
+        }
+        if !ordered {
+            return Ok(wrong.or(not_refused_by("with_first", pairs.with_first(&a))));
+        }
+        let first: Vec<_> = pairs.with_first(&a).collect::<Result<_, _>>()?;
+        let expected = vec![((a.clone(), 1), 1), ((a, 2), 1)];
+        Ok(wrong.or(same("with_first", first, expected).err()))
+    }
+}
+
+/// Removes what a process that was killed has left.
+fn clear(map: &Map) -> Result<(), Error> {
+    for entry in map.iter() {
+        map.remove(entry?.0)?;
+    }
+    Ok(())
+}
