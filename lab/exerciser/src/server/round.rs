@@ -153,10 +153,7 @@ impl Exercise {
                 self.stop(server, end, random)?;
             }
         }
-        if round.is_multiple_of(2) {
-            self.check()?;
-        }
-        Ok(())
+        self.check(matches!(end, End::Kill(_)))
     }
 
     /// Compares what the server holds, and drops all of it at times.
@@ -254,16 +251,24 @@ impl Exercise {
         }
     }
 
-    fn check(&self) -> Result<(), String> {
-        let db: Db = self
-            .options()
-            .open(self.pool())
-            .map_err(|error| error.to_string())?;
-        let check = db.check().map_err(|error| error.to_string())?;
-        match check.is_clean() {
-            true => Ok(()),
-            false => Err(format!("check finds: {check:?}")),
+    /// Checks the pool; of one that was killed a copy, so that the next server recovers it.
+    fn check(&self, killed: bool) -> Result<(), String> {
+        let mut pool = self.pool();
+        if killed {
+            let copy = pool.with_extension("checked");
+            std::fs::copy(&pool, &copy).map_err(|error| error.to_string())?;
+            pool = copy;
         }
+        let db: Db = self.options().open(&pool).map_err(|error| error.to_string())?;
+        let check = db.check().map_err(|error| error.to_string())?;
+        drop(db);
+        if !check.is_clean() {
+            return Err(format!("check finds in '{}': {check:?}", pool.display()));
+        }
+        if killed {
+            std::fs::remove_file(pool).map_err(|error| error.to_string())?;
+        }
+        Ok(())
     }
 }
 
@@ -277,6 +282,7 @@ pub(super) fn remove(directory: &Path) {
     for name in [
         "exercise.pool",
         "exercise.other",
+        "exercise.checked",
         LOG,
         BACKUP,
         "server.backup.part",
