@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 
 /// A database: a pool of named maps. A clone is another handle to the same database.
 ///
-/// The pool is closed, and marked so, when the last handle to it and to its maps is gone.
+/// The pool is closed, and marked so, when the last handle to it and to its maps is gone; [`Db::close`] does it and tells
+/// of errors.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;

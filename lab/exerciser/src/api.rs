@@ -35,6 +35,9 @@ pub(crate) const ON_DISK: &[&str] = &[
 /// What the rounds use before which the machine seems to have stopped.
 pub(crate) const LOST: &[&str] = &["Options::after_power_loss"];
 
+/// What a round uses that closes the pool.
+pub(crate) const CLOSED: &[&str] = &["Db::close"];
+
 /// What a round uses that ends a log.
 pub(crate) const LOG_ENDED: &[&str] = &["Db::end_log"];
 

@@ -175,7 +175,7 @@ impl Exercise {
         }
         done.called.join_all(api::CHECKED);
         done.called.join_all(match end {
-            End::Close => &[],
+            End::Close => api::CLOSED,
             End::Copy => api::COPIED,
             End::Restore => api::RESTORED,
             End::WithoutLog => api::LOG_ENDED,
@@ -520,7 +520,7 @@ impl Exercise {
     fn end(&self, db: Db, end: End) -> Result<(), Wrong> {
         let other = self.path().with_extension("other");
         let done = match end {
-            End::Close => return Ok(()),
+            End::Close => return db.close().map_err(|error| format!("close: {error}")),
             End::WithoutLog => return db.end_log().map_err(|error| format!("end_log: {error}")),
             End::Copy => self.copy(&db, &other),
             End::Restore => self.restore(&db, &other),

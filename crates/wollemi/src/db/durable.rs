@@ -6,6 +6,7 @@ use crate::write::journal::{Durability, Journal};
 use crate::write::store::Store;
 use crate::write::turn::{PausedTurn, Turn};
 use crate::{Error, Level, Media};
+use pmem::Pool;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -132,27 +133,37 @@ impl<M: Media> Db<M> {
     /// [`Error::Files`] where the disk refuses: then the database is still of level `disk`, or files are left over, which
     /// the next opening removes.
     pub fn end_log(self) -> Result<(), Error> {
-        let Some(Inner { maps, keeper, .. }) = Arc::into_inner(self.inner) else {
-            return Err(Error::InUse);
-        };
-        let Some(keeper) = keeper else {
+        let inner = Arc::into_inner(self.inner).ok_or(Error::InUse)?;
+        let Some(remove) = inner.keeper.as_ref().map(|keeper| keeper.removal()) else {
             return Ok(());
         };
-        if Arc::strong_count(&keeper) > 1 {
-            return Err(Error::InUse);
-        }
-        // A log that has failed leaves open what of the pool is in it, and stays.
-        if let Some(journal) = maps.store.traffic.journal.get() {
-            journal.settle(journal.log().appended())?;
-        }
-        let remove = keeper.removal();
-        drop(keeper);
-        let Store { heap, traffic, .. } = maps.store;
-        drop(traffic);
-        // An iterator keeps the pool open, for one.
-        let pool = heap.into_pool().ok_or(Error::InUse)?;
-        pool.close_without_log()?;
+        inner.into_pool()?.close_without_log()?;
         remove()
+    }
+
+    /// Closes the database, and returns when the pool is on the medium and marked as closed. Dropping the last handle
+    /// does the same, but tells of no error: a program whose next step relies on the file, such as renaming or copying
+    /// it, calls this first.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("a.pool");
+    /// let db = wollemi::Db::open(&path)?;
+    /// db.map("letters")?.upsert("a", "alpha")?;
+    /// db.close()?;
+    /// std::fs::copy(&path, dir.path().join("copy.pool"))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InUse`] while there is another handle of the database or of a map, or anything that reads: the last of
+    /// these to be dropped closes it. [`Error::Pool`] and [`Error::Index`] where the medium fails: the pool then counts
+    /// as one whose process was killed, and nothing is known of what was written to it. A second try would prove
+    /// nothing, since the kernel reports such a failure once.
+    pub fn close(self) -> Result<(), Error> {
+        let inner = Arc::into_inner(self.inner).ok_or(Error::InUse)?;
+        Ok(inner.into_pool()?.close()?)
     }
 
     /// What acknowledged operations survive.
@@ -163,5 +174,26 @@ impl<M: Media> Db<M> {
             (Some(_), _) => Level::Disk,
             (None, _) => Level::Process,
         }
+    }
+}
+
+impl<M: Media> Inner<M> {
+    /// Ends what the database does by itself, and returns its pool, still open.
+    fn into_pool(self) -> Result<Pool<M>, Error> {
+        let Inner { maps, keeper, .. } = self;
+        if let Some(keeper) = keeper {
+            if Arc::strong_count(&keeper) > 1 {
+                return Err(Error::InUse);
+            }
+            // A log that has failed leaves open what of the pool is in it, and stays.
+            if let Some(journal) = maps.store.traffic.journal.get() {
+                journal.settle(journal.log().appended())?;
+            }
+            drop(keeper);
+        }
+        let Store { heap, traffic, .. } = maps.store;
+        drop(traffic);
+        // An iterator keeps the pool open, for one.
+        heap.into_pool().ok_or(Error::InUse)
     }
 }

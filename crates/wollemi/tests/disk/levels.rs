@@ -77,6 +77,36 @@ fn a_log_with_readers_is_not_ended() -> Result<(), Error> {
     Ok(())
 }
 
+/// Closing returns when the pool is marked as closed; while anything else keeps it open, it says so, and what keeps it
+/// closes it.
+#[test]
+fn closing_tells_how_it_ended() -> Result<(), Error> {
+    for level in [Level::Process, Level::Disk] {
+        let place = Place::new();
+        let open = || options().level(level).open(&place.path);
+        let db = open()?;
+        let map = db.map("m")?;
+        map.upsert("a", "1")?;
+        assert!(matches!(db.clone().close(), Err(Error::InUse)));
+        assert!(matches!(db.close(), Err(Error::InUse)));
+        map.upsert("b", "2")?;
+        drop(map);
+        let db = open()?;
+        assert_eq!(db.stats()?.last_shutdown, "clean");
+        assert_eq!(db.map("m")?.count()?, 2);
+        db.close()?;
+        let db = open()?;
+        assert_eq!(db.stats()?.last_shutdown, "clean");
+        let snapshot = db.snapshot()?;
+        assert!(matches!(db.close(), Err(Error::InUse)));
+        drop(snapshot);
+        let read = Options::new().read_only(true).open(&place.path)?;
+        assert_eq!(read.stats()?.last_shutdown, "clean");
+        read.close()?;
+    }
+    Ok(())
+}
+
 /// Where the making of a map fails, what others have written to it meanwhile stays.
 #[test]
 fn a_failed_build_takes_nothing_from_others() -> Result<(), Error> {
