@@ -23,6 +23,8 @@ mod mapping;
 mod memory;
 mod open;
 mod options;
+mod parts;
+mod permissions;
 mod room;
 
 pub use checked::CheckedWord;
@@ -30,6 +32,8 @@ pub use error::{Error, ErrorKind, Fault};
 pub use file::{lock_named, rename_new};
 pub use memory::Memory;
 pub use options::{AfterPowerLoss, LastShutdown, Level, PoolOptions, Uuid};
+pub use parts::{behind_links, create_part, folder_of, part_of, sync_folder};
+pub use permissions::Permissions;
 
 use crate::{Hardware, Media, Offset, PersistBatch, PersistenceDomain, Persistent};
 use file::PoolFile;

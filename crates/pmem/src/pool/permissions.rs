@@ -1,0 +1,143 @@
+//! Who may do what with a file: given to another that holds the same data.
+
+#[cfg(target_os = "linux")]
+use rustix::io::Errno;
+use std::fs::{self, Metadata, Permissions as Mode};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::Path;
+
+/// The owner, the group, the mode and the access control list of a file.
+#[derive(Clone, Debug)]
+pub struct Permissions {
+    owner: u32,
+    group: u32,
+    mode: u32,
+    /// Linux's form of it, if there is one.
+    acl: Option<Vec<u8>>,
+}
+
+impl Permissions {
+    /// Those of a file.
+    ///
+    /// # Errors
+    ///
+    /// What the file system fails with.
+    pub fn of(path: &Path) -> io::Result<Permissions> {
+        let found = fs::metadata(path)?;
+        Ok(Permissions {
+            owner: found.uid(),
+            group: found.gid(),
+            mode: found.mode() & 0o7777,
+            acl: acl_of(path)?,
+        })
+    }
+
+    /// Those of a directory for files that belong to this one: who may read the file may enter the directory.
+    #[must_use]
+    pub fn for_directory(&self) -> Permissions {
+        Permissions {
+            mode: self.mode & 0o777 | (self.mode & 0o444) >> 2,
+            // Its entries are of files; the group's bits are at most what they allow.
+            acl: None,
+            ..self.clone()
+        }
+        .within_acl(self.acl.is_some())
+    }
+
+    /// Those of a file in a directory that has these.
+    #[must_use]
+    pub fn in_directory(&self) -> Permissions {
+        Permissions {
+            mode: self.mode & 0o666,
+            acl: None,
+            ..self.clone()
+        }
+        .within_acl(self.acl.is_some())
+    }
+
+    /// With an access control list, the mode's bits of the group are those of all that the list names.
+    fn within_acl(mut self, has_acl: bool) -> Permissions {
+        if has_acl {
+            self.mode &= !0o070;
+        }
+        self
+    }
+
+    /// Gives a file the same. Returns what it could not be given, and why: then others may do less with it.
+    pub fn give_to(&self, path: &Path) -> Vec<(String, io::Error)> {
+        let mut refused = Vec::new();
+        let mut note =
+            |what: String, done: io::Result<()>| refused.extend(done.err().map(|error| (what, error)));
+        let has_group = self.take_owner(path, &mut note);
+        // Another group must not get what was meant for the first.
+        let mode = if has_group { self.mode } else { self.mode & !0o070 };
+        // Afterwards, as a change of the owner may change the mode.
+        note(
+            format!("mode {:o}", self.mode),
+            fs::set_permissions(path, Mode::from_mode(mode)),
+        );
+        if has_group {
+            note(
+                "the access control list".into(),
+                give_acl(self.acl.as_deref(), path),
+            );
+        }
+        refused
+    }
+
+    /// Changes owner and group as far as this process may; whether the file has the group now.
+    fn take_owner(&self, path: &Path, note: &mut impl FnMut(String, io::Result<()>)) -> bool {
+        let is_same = |found: &Metadata| (found.uid(), found.gid()) == (self.owner, self.group);
+        if fs::metadata(path).is_ok_and(|found| is_same(&found)) {
+            return true;
+        }
+        let owned = chown(path, Some(self.owner), Some(self.group)).inspect_err(|_| {
+            // Its owner may give a file to a group of its own.
+            let _ = chown(path, None, Some(self.group));
+        });
+        note(format!("owner {} and group {}", self.owner, self.group), owned);
+        fs::metadata(path).is_ok_and(|found| found.gid() == self.group)
+    }
+}
+
+#[cfg(target_os = "linux")]
+const ACL: &str = "system.posix_acl_access";
+
+#[cfg(target_os = "linux")]
+fn acl_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    // The longest that Linux takes.
+    let mut acl = vec![0; 64 << 10];
+    match rustix::fs::getxattr(path, ACL, &mut acl) {
+        Ok(len) => {
+            acl.truncate(len);
+            Ok(Some(acl))
+        }
+        // There is none, or the file system has none.
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Without a list, the file loses what it may have inherited from its directory.
+#[cfg(target_os = "linux")]
+fn give_acl(acl: Option<&[u8]>, path: &Path) -> io::Result<()> {
+    let given = match acl {
+        Some(acl) => rustix::fs::setxattr(path, ACL, acl, rustix::fs::XattrFlags::empty()),
+        None => rustix::fs::removexattr(path, ACL),
+    };
+    match given {
+        Err(Errno::NODATA | Errno::OPNOTSUPP) if acl.is_none() => Ok(()),
+        given => Ok(given?),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn acl_of(_: &Path) -> io::Result<Option<Vec<u8>>> {
+    Ok(None)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn give_acl(_: Option<&[u8]>, _: &Path) -> io::Result<()> {
+    Ok(())
+}
