@@ -582,7 +582,7 @@ wollemi_status wollemi_snapshot_range(const wollemi_snapshot *snapshot,
                                       wollemi_cursor **cursor);
 
 // Writes a backup of all maps, as they were, to a new file, which has its name when it is whole and on the disk; until
-// then its name ends in ".part". Where that fails, no file is left. `wollemi restore` makes a pool of it.
+// then it has a name of its own. Where that fails, no file is left. `wollemi restore` makes a pool of it.
 wollemi_status wollemi_snapshot_backup(const wollemi_snapshot *snapshot, const char *path);
 
 // Roughly the bytes of memory that a snapshot takes for what was changed since.

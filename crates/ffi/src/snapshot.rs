@@ -74,7 +74,7 @@ pub unsafe extern "C" fn wollemi_snapshot_range(
 }
 
 /// Writes a backup of all maps, as they were, to a new file, which has its name when it is whole and on the disk; until
-/// then its name ends in ".part". Where that fails, no file is left. `wollemi restore` makes a pool of it.
+/// then it has a name of its own. Where that fails, no file is left. `wollemi restore` makes a pool of it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_snapshot_backup(
     snapshot: *const wollemi_snapshot,

@@ -585,8 +585,8 @@ class Snapshot(_Closing):
         return self._native.memory()
 
     def backup(self, path):
-        """Writes a backup of all maps, as they were, to a new file, which has its name when it is whole; until then its name
-        ends in ".part". `wollemi restore` makes a pool of it."""
+        """Writes a backup of all maps, as they were, to a new file, which has its name when it is whole; until then it has
+        a name of its own. `wollemi restore` makes a pool of it."""
         self._native.backup(os.fsdecode(path))
 
     def __enter__(self):

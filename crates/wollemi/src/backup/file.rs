@@ -1,15 +1,15 @@
 //! Backups in files.
 
 use crate::{Copied, Error, Media, Snapshot};
-use pmem::pool::{lock_named, rename_new};
-use std::fs::{self, File};
-use std::io::{self, BufWriter, ErrorKind};
-use std::path::{Path, PathBuf};
+use pmem::pool::{Permissions, create_part, rename_new, sync_folder};
+use std::fs;
+use std::io::{BufWriter, ErrorKind};
+use std::path::Path;
 
 impl<M: Media> Snapshot<M> {
-    /// As [`backup`](Self::backup), to a new file, which has its name when it is whole and on the medium: until then its
-    /// name ends in `.part`. Where that fails, no file is left, except where all that has failed is to make the name
-    /// durable.
+    /// As [`backup`](Self::backup), to a new file, which has its name when it is whole and on the medium: until then it
+    /// has [one of its own](pmem::pool::part_of). Others may do with it what they may do with the pool's file. Where
+    /// that fails, no file is left, except where all that has failed is to make the name durable.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().map_err(wollemi::Error::Backup)?;
@@ -30,10 +30,14 @@ impl<M: Media> Snapshot<M> {
         if fs::symlink_metadata(path).is_ok() {
             return Err(Error::Backup(ErrorKind::AlreadyExists.into()));
         }
-        let mut part = path.as_os_str().to_owned();
-        part.push(".part");
-        let part = PathBuf::from(part);
-        let file = claim(&part).map_err(Error::Backup)?;
+        let pool = self.pool_path().map(Permissions::of);
+        let pool = pool.transpose().map_err(Error::Backup)?;
+        let mode = if pool.is_some() { 0o600 } else { 0o666 };
+        let (file, part) = create_part(path, mode).map_err(Error::Backup)?;
+        if let Some(pool) = pool {
+            // Of another owner, it holds the same.
+            let _ = pool.give_to(&part);
+        }
         let mut out = BufWriter::with_capacity(1 << 18, &file);
         let made = self.backup(&mut out, progress).and_then(|copied| {
             file.sync_all().map_err(Error::Backup)?;
@@ -48,26 +52,4 @@ impl<M: Media> Snapshot<M> {
         sync_folder(path).map_err(Error::Backup)?;
         Ok(copied)
     }
-}
-
-/// Makes a file that others leave alone while it is open. What an interrupted backup has left under its name goes.
-fn claim(part: &Path) -> io::Result<File> {
-    match File::open(part) {
-        Ok(left_over) => {
-            lock_named(&left_over, part)?;
-            fs::remove_file(part)?;
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
-    }
-    let file = File::create_new(part)?;
-    // Before it was locked, another process may have taken it for one that was left.
-    lock_named(&file, part)?;
-    Ok(file)
-}
-
-/// Makes the name of a file durable.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }

@@ -10,6 +10,7 @@ use crate::write::traffic::Traffic;
 use crate::{Db, Error, Hardware, IndexKind, KeyRange, Map, MapInfo, Media};
 use index::{Direction, ReadAhead, Refill};
 use std::ops::Bound;
+use std::path::Path;
 use std::sync::Arc;
 
 /// All maps of a database as they were when it was taken. It may be read from many threads.
@@ -127,6 +128,11 @@ impl<M: Media> Snapshot<M> {
     pub fn find_view(&self, name: &str) -> Result<Option<View>, Error> {
         let map = self.db.find_map(name)?;
         map.map(|map| self.view(&map)).transpose()
+    }
+
+    /// The pool's file.
+    pub(crate) fn pool_path(&self) -> Option<&Path> {
+        self.db.store().heap.pool().path()
     }
 
     /// Bytes of memory that the snapshot takes for what was changed since, roughly.

@@ -70,15 +70,21 @@ fn what_is_restored_is_what_there_was() -> Outcome {
 fn a_file_is_whole_or_not_there() -> Outcome {
     let db = filled()?;
     let folder = tempfile::tempdir()?;
-    let (path, part) = (folder.path().join("a"), folder.path().join("a.part"));
+    let path = folder.path().join("a");
+    // As interrupted backups leave them.
+    let part = folder.path().join(".a.wollemi-0123456789abcdef");
+    let theirs = folder.path().join("a.part");
+    std::fs::write(&theirs, "a user's")?;
     let names = || std::fs::read_dir(folder.path()).map(Iterator::count);
 
     // A backup removes what an interrupted one has left.
     std::fs::write(&part, "left over")?;
     let copied = db
         .snapshot()?
-        .backup_to(&path, |_| assert!(part.exists() && !path.exists()))?;
+        .backup_to(&path, |_| assert!(!part.exists() && !path.exists()))?;
     assert_eq!(copied.bytes, std::fs::metadata(&path)?.len());
+    assert_eq!(std::fs::read(&theirs)?, b"a user's");
+    std::fs::remove_file(&theirs)?;
     assert_eq!(names()?, 1);
     let restored = Db::anonymous()?;
     restored.restore(&mut std::fs::File::open(&path)?, |_| {})?;
