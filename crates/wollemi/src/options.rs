@@ -6,7 +6,7 @@ use crate::disk::sizes::Sizes;
 use crate::files_error::FilesError;
 use crate::write::journal::Durability;
 use crate::{Db, Error, Hardware, IndexKind, Level, Media, disk};
-use pmem::pool::{AfterPowerLoss, ErrorKind};
+use pmem::pool::{AfterPowerLoss, ErrorKind, behind_links};
 use pmem::{Pool, PoolOptions};
 use std::path::Path;
 use std::sync::Arc;
@@ -214,7 +214,8 @@ impl Options {
     /// Opens the database at `path` on another media than the machine's own.
     pub fn open_on<M: Media>(&self, path: impl AsRef<Path>, media: M) -> Result<Db<M>, Error> {
         let started = std::time::Instant::now();
-        let path = path.as_ref();
+        // The log and a rebuilt pool belong beside the file itself. A circle of links is refused by the opening.
+        let path = &behind_links(path.as_ref()).unwrap_or_else(|_| path.as_ref().into());
         if !self.pool.read_only && (self.level == Level::Disk || disk::opening::has_log(path)) {
             return disk::opening::open(path, &self.settings(), media);
         }

@@ -563,7 +563,7 @@ fn files_of(pool: &Path) -> PathBuf {
     name.into()
 }
 
-/// Whether there is a log; the directory stays behind it.
+/// Whether there is a log.
 fn has_log(pool: &Path) -> bool {
     files_of(pool).join("manifest").exists()
 }

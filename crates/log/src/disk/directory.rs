@@ -1,7 +1,7 @@
 //! A directory of the file system.
 
 use super::{Disk, DiskError, DiskFile, FileMapping};
-use rustix::fs::{self, Mode, OFlags};
+use rustix::fs::{self, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -78,8 +78,19 @@ impl Directory {
 impl Disk for Directory {
     type File = OpenFile;
 
+    /// Those who may use the directory may use the file.
     fn create(&self, name: &str) -> Result<OpenFile, DiskError> {
-        self.open_file(name, "create", OFlags::CREATE | OFlags::EXCL)
+        let file = self.open_file(name, "create", OFlags::CREATE | OFlags::EXCL)?;
+        let failed = |errno| failed(&file.path, "fchmod", errno);
+        let own = fs::fstat(&self.fd).map_err(failed)?;
+        let made = fs::fstat(&file.fd).map_err(failed)?;
+        if (made.st_uid, made.st_gid) != (own.st_uid, own.st_gid) {
+            let (owner, group) = (Uid::from_raw(own.st_uid), Gid::from_raw(own.st_gid));
+            // Of another owner, it holds the same: only root may change that.
+            let _ = fs::fchown(&file.fd, Some(owner), Some(group));
+        }
+        fs::fchmod(&file.fd, Mode::from_raw_mode(own.st_mode & 0o666)).map_err(failed)?;
+        Ok(file)
     }
 
     fn open(&self, name: &str) -> Result<OpenFile, DiskError> {

@@ -24,9 +24,12 @@ use crate::write::journal::{Durability, Journal, PATIENCE};
 use crate::write::store::Store;
 use crate::{Db, Error, Hardware, IndexKind, Media};
 use log::{Directory, Disk, Log, Lsn};
-use pmem::pool::{AfterPowerLoss, ErrorKind, LastShutdown, Uuid};
+use pmem::pool::{
+    AfterPowerLoss, ErrorKind, LastShutdown, Permissions, Uuid, lock_named, part_of, sync_folder,
+};
 use pmem::{Pool, PoolOptions};
 use std::collections::HashSet;
+use std::io::ErrorKind::{NotFound, Other, WouldBlock};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -79,10 +82,26 @@ pub(crate) fn refuse_unbuilt(path: &Path, pool: &PoolOptions) -> Result<(), Erro
 
 /// Opens the pool at `path`, or creates it, at level `disk`.
 pub(crate) fn open<M: Media>(path: &Path, settings: &Settings, media: M) -> Result<Db<M>, Error> {
-    let started = Instant::now();
-    let directory = Directory::open(directory_of(path)).map_err(FilesError::from)?;
+    let name = directory_of(path);
+    let is_new = name.symlink_metadata().is_err();
     // Until the pool is locked: only one process makes a pool anew.
-    let _lock = lock(directory.path(), settings.pool.lock_wait)?;
+    let (directory, _lock) = lock(path, settings.pool.lock_wait)?;
+    let opened = open_beside(path, directory, settings, media);
+    if is_new && opened.is_err() {
+        // A refusal leaves nothing. What is not empty stays.
+        let _ = std::fs::remove_dir(&name);
+    }
+    opened
+}
+
+/// Opens the pool at `path` with the directory beside it.
+fn open_beside<M: Media>(
+    path: &Path,
+    directory: Directory,
+    settings: &Settings,
+    media: M,
+) -> Result<Db<M>, Error> {
+    let started = Instant::now();
     let disk = Arc::new(directory);
     let mut manifest = Manifest::load(&*disk)?;
     if manifest.is_none() {
@@ -141,6 +160,8 @@ pub(crate) fn open<M: Media>(path: &Path, settings: &Settings, media: M) -> Resu
         }
         // Left over when its log was ended.
         clear(&*disk, None)?;
+        // What is not empty stays.
+        let _ = std::fs::remove_dir(disk.path());
         return Db::start(pool, settings.index, settings.recovery_threads, started);
     }
     attach(pool, disk, manifest, settings, started)
@@ -297,28 +318,40 @@ fn remake(
     };
     manifest.settle(&**disk)?;
     let log = open_log(disk, manifest, manifest.from, settings)?;
-    let mut new = path.as_os_str().to_owned();
-    new.push(".rebuild");
-    let new = PathBuf::from(new);
-    match std::fs::remove_file(&new) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(failed(&new, "remove", error));
-        }
-        _ => {}
+    let new = part_of(path).map_err(|error| failed(path, "rebuild", error))?;
+    let made = remake_as(&new, path, &options, settings, disk, &log, manifest);
+    if made.is_err() {
+        // What there is to say is why. Where the process ends before, the next rebuild removes it.
+        let _ = std::fs::remove_file(&new);
     }
-    let pool = Pool::create(&new, &options, Hardware::detect())?;
+    made
+}
+
+/// Makes the pool anew under another name, and gives it its own.
+fn remake_as(
+    new: &Path,
+    path: &Path,
+    options: &PoolOptions,
+    settings: &Settings,
+    disk: &Arc<Directory>,
+    log: &Log<Directory>,
+    manifest: &Manifest,
+) -> Result<(), Error> {
+    let pool = Pool::create(new, options, Hardware::detect())?;
+    // Before there is anything in it. Where the old pool is missing, its files say who may read it.
+    let access = Permissions::of(path)
+        .or_else(|_| Permissions::of(disk.path()).map(|directory| directory.in_directory()));
+    // Of another owner, it holds the same.
+    let _ = access.map_err(|error| failed(path, "stat", error))?.give_to(new);
     let (store, _) = Store::start(pool, 0)?;
-    rebuild(&**disk, &log, manifest, &store, settings)?;
+    rebuild(&**disk, log, manifest, &store, settings)?;
     let end = log.appended();
     log.wait_durable(end).map_err(FilesError::from)?;
     store.heap.pool().set_log_position(Some(end.0))?;
     // The pool is closed, and so on the medium, when its last handle goes.
     close(store)?;
-    std::fs::rename(&new, path).map_err(|error| failed(&new, "rename", error))?;
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let parent = parent.unwrap_or(Path::new("."));
-    let synced = std::fs::File::open(parent).and_then(|parent| parent.sync_all());
-    synced.map_err(|error| failed(parent, "fsync", error))
+    std::fs::rename(new, path).map_err(|error| failed(new, "rename", error))?;
+    sync_folder(path).map_err(|error| failed(path, "fsync of the folder", error))
 }
 
 /// Makes the maps of an empty pool of the checkpoint and the log.
@@ -334,24 +367,34 @@ fn refill<M: Media, D: Disk>(
     Ok(())
 }
 
-/// Locks a directory, for which it waits no longer than that.
-fn lock(path: &Path, wait: Duration) -> Result<std::fs::File, Error> {
-    let file = std::fs::File::open(path).map_err(|error| failed(path, "open", error))?;
+/// Opens and locks the directory beside the pool at `path`, and waits no longer than that for who has it. If it is missing
+/// it is made, for all who may use the pool.
+fn lock(path: &Path, wait: Duration) -> Result<(Directory, std::fs::File), Error> {
+    let name = directory_of(path);
     let started = Instant::now();
     loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(std::fs::TryLockError::WouldBlock) if started.elapsed() < wait => {
+        let is_new = name.symlink_metadata().is_err();
+        Directory::open(&name).map_err(FilesError::from)?;
+        if is_new && let Ok(pool) = Permissions::of(path) {
+            // Of another owner, it holds the same.
+            let _ = pool.for_directory().give_to(&name);
+        }
+        let locked = std::fs::File::open(&name).and_then(|file| {
+            lock_named(&file, &name)?;
+            Ok(file)
+        });
+        match locked {
+            // One that removes it has it locked, so it is the directory of this name still.
+            Ok(file) => return Ok((Directory::open(&name).map_err(FilesError::from)?, file)),
+            // Another process has it, or has just removed it.
+            Err(error) if matches!(error.kind(), Other | NotFound) => {
+                if started.elapsed() >= wait {
+                    let busy = std::io::Error::new(WouldBlock, "another process is opening the database");
+                    return Err(failed(&name, "lock", busy));
+                }
                 std::thread::sleep(Duration::from_millis(1));
             }
-            Err(std::fs::TryLockError::WouldBlock) => {
-                let busy = std::io::Error::new(
-                    std::io::ErrorKind::WouldBlock,
-                    "another process is opening the database",
-                );
-                return Err(failed(path, "lock", busy));
-            }
-            Err(std::fs::TryLockError::Error(error)) => return Err(failed(path, "lock", error)),
+            Err(error) => return Err(failed(&name, "lock", error)),
         }
     }
 }
@@ -393,18 +436,22 @@ fn open_log<D: Disk>(
 /// Removes the files of a log that has been ended, unless another process has the pool by now: it has removed them
 /// itself, or begun a log of its own.
 pub(crate) fn remove_ended(path: &Path) -> Result<(), Error> {
-    let directory = Directory::open(directory_of(path)).map_err(FilesError::from)?;
     let look = PoolOptions {
         read_only: true,
         lock_wait: Duration::ZERO,
         ..PoolOptions::default()
     };
-    let Ok(_lock) = lock(directory.path(), PoolOptions::default().lock_wait) else {
+    let Ok((directory, _lock)) = lock(path, PoolOptions::default().lock_wait) else {
         // One that is opening the pool removes what is left over, as the next opening does.
         return Ok(());
     };
     match Pool::open(path, &look, Hardware::detect()) {
-        Ok(pool) if pool.log_position().is_none() => Ok(clear(&directory, None)?),
+        Ok(pool) if pool.log_position().is_none() => {
+            clear(&directory, None)?;
+            // What is not empty stays.
+            let _ = std::fs::remove_dir(directory.path());
+            Ok(())
+        }
         Ok(_) => Ok(()),
         Err(error) if matches!(error.kind, ErrorKind::Busy { .. }) => Ok(()),
         Err(error) => Err(error.into()),

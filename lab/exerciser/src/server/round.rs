@@ -285,7 +285,6 @@ pub(super) fn remove(directory: &Path) {
         "exercise.checked",
         LOG,
         BACKUP,
-        "server.backup.part",
         MEMCACHED_SOCKET,
         REDIS_SOCKET,
     ] {
