@@ -239,6 +239,40 @@ fn reports_are_json() {
     assert!(text(&plain).contains("1 entry"), "{}", text(&plain));
 }
 
+/// A path that is not UTF-8 is told as well as it can be, in one object of JSON; what was done is not called a failure.
+#[test]
+fn any_path_is_told() {
+    use std::os::unix::ffi::OsStrExt;
+    let pool = Pool::new();
+    let name = std::ffi::OsStr::from_bytes(b"strange\xff.pool");
+    let run = |args: &[&str]| {
+        let args = args.iter().map(std::ffi::OsStr::new);
+        pool.ok(args.chain(["--json".as_ref(), "--pool".as_ref(), name]))
+    };
+    run(&["put", "k", "v"]);
+    for (args, field) in [
+        (&["level", "--to", "disk"][..], "pool"),
+        (&["level"], "pool"),
+        (&["stats"], "path"),
+    ] {
+        let report: serde_json::Value = serde_json::from_slice(&run(args)).expect("one object");
+        let path = report[field].as_str().expect("text");
+        assert!(path.ends_with("strange\u{fffd}.pool"), "{report}");
+    }
+}
+
+/// The name of a map reaches no terminal as it is.
+#[test]
+fn names_are_escaped() {
+    let pool = Pool::new();
+    pool.ok(["put", "k", "v", "--map", "red \u{1b}[31m\nmap"]);
+    for command in ["stats", "check"] {
+        let said = pool.ok([command]);
+        assert!(text(&said).contains(r"red \x1b[31m\nmap"), "{}", text(&said));
+        assert!(!text(&said).contains('\u{1b}'));
+    }
+}
+
 /// A reader that closes the pipe ends a scan without an error.
 #[test]
 fn a_closed_pipe_is_no_error() {

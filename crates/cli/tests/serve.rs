@@ -268,3 +268,30 @@ fn a_server_that_cannot_serve_says_why() {
     busy.child.kill().expect("SIGKILL");
     busy.child.wait().expect("ends");
 }
+
+/// A server serves although its first line cannot be written, and ends in order.
+#[test]
+fn a_full_output_stops_no_server() {
+    let pool = Pool::new();
+    let address = common::free_address();
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .expect("a full device");
+    let mut server = pool
+        .command(["serve", "--no-redis", "--memcached", &address])
+        .stdout(full)
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the server starts");
+    let begun = Instant::now();
+    while TcpStream::connect(&*address).is_err() {
+        assert!(server.try_wait().expect("it is ours").is_none(), "it has ended");
+        assert!(begun.elapsed() < PATIENCE);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let pid = rustix::process::Pid::from_child(&server);
+    rustix::process::kill_process(pid, Signal::TERM).expect("it runs");
+    assert_eq!(server.wait().expect("it ends").code(), Some(0));
+    pool.check();
+}

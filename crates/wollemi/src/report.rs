@@ -1,7 +1,7 @@
 //! Reports of a database: statistics, checks, descriptions. Everything here serializes.
 
 use index::{Faults, Merges};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +9,8 @@ use std::path::PathBuf;
 /// A database at one moment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stats {
-    /// The pool's file; `None` for an anonymous one.
+    /// The pool's file; `None` for an anonymous one. Serialized as text, whatever bytes its name has.
+    #[serde(serialize_with = "in_text")]
     pub path: Option<PathBuf>,
     /// The pool's identity, given to it when it was created.
     pub uuid: String,
@@ -44,6 +45,12 @@ pub struct Stats {
     pub maps: Vec<MapInfo>,
     /// The merges of each map that has a handle and an index that gathers writes.
     pub merges: BTreeMap<String, Merges>,
+}
+
+fn in_text<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    path.as_ref()
+        .map(|path| path.to_string_lossy())
+        .serialize(serializer)
 }
 
 /// What a checkpoint has done.

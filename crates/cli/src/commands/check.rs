@@ -1,6 +1,6 @@
 //! `check`: walks everything.
 
-use super::output;
+use super::{on_a_line, output, write_json};
 use crate::context::Context;
 use crate::exit::{Failure, Outcome};
 use indicatif::{BinaryBytes, HumanCount};
@@ -38,8 +38,7 @@ pub fn report(check: &Check, json: bool) -> io::Result<()> {
     let mut out = output();
     if json {
         let clean = check.is_clean();
-        serde_json::to_writer(&mut out, &Report { clean, check }).map_err(io::Error::from)?;
-        writeln!(out)?;
+        write_json(&mut out, &Report { clean, check })?;
     } else {
         print(&mut out, check)?;
     }
@@ -52,7 +51,7 @@ fn print(out: &mut impl Write, check: &Check) -> io::Result<()> {
         writeln!(
             out,
             "map '{}' ({}): {keys} keys in {objects} objects, {} faults",
-            map.name,
+            on_a_line(&map.name),
             map.index,
             map.faults.len()
         )?;

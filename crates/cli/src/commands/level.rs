@@ -1,6 +1,6 @@
 //! `level`: what the pool's acknowledged writes survive, and another level for it. `checkpoint`: for level `disk`.
 
-use super::output;
+use super::{output, write_json};
 use crate::context::{Context, LevelArg};
 use crate::exit::{Failure, Outcome};
 use indicatif::{BinaryBytes, HumanCount};
@@ -38,10 +38,9 @@ impl Args {
         };
         let mut out = output();
         match context.json {
-            true => writeln!(
-                out,
-                "{}",
-                serde_json::json!({ "pool": path, "level": level.name() })
+            true => write_json(
+                &mut out,
+                &serde_json::json!({ "pool": path.to_string_lossy(), "level": level.name() }),
             )?,
             false => writeln!(out, "{level}")?,
         }

@@ -17,7 +17,8 @@ use crate::context::{Context, InPool};
 use crate::exit::{Failure, Outcome};
 use clap::Subcommand;
 use indicatif::HumanCount;
-use std::io::{self, BufWriter, StdoutLock};
+use serde::Serialize;
+use std::io::{self, BufWriter, StdoutLock, Write};
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -99,6 +100,22 @@ fn in_words(entries: u64) -> String {
         HumanCount(entries),
         if entries == 1 { "entry" } else { "entries" }
     )
+}
+
+/// A text on one line, with what a terminal might act on escaped as in tab-separated values.
+fn on_a_line(text: &str) -> String {
+    let mut line = Vec::new();
+    // Writing to memory does not fail, and what is written is UTF-8.
+    let _ = crate::format::tsv::escape(&mut line, text.as_bytes());
+    String::from_utf8_lossy(&line).into_owned()
+}
+
+/// Writes a report as JSON, on a line, once all of it could be formed.
+fn write_json(out: &mut impl Write, report: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(report)?;
+    line.push(b'\n');
+    out.write_all(&line)?;
+    out.flush()
 }
 
 /// The standard output, buffered. Flush it: an error on dropping would go unseen.

@@ -267,12 +267,12 @@ impl Args {
         // A program that reads this line may stop the server at once.
         let shutdown = Shutdown::on_signals();
         server.hear(&shutdown)?;
-        heard_or_not(announce(&ready, context.json))?;
+        heard_or_not(announce(&ready, context.json));
         notify::ready();
         let _watching = recovery::watch(&db);
         let report = server.run(&shutdown)?;
         if !context.json {
-            heard_or_not(say_goodbye(&report))?;
+            heard_or_not(say_goodbye(&report));
         }
         Ok(Outcome::Done)
     }

@@ -1,6 +1,6 @@
 //! `stats`: what is in the pool.
 
-use super::{in_words, output};
+use super::{in_words, on_a_line, output, write_json};
 use crate::context::Context;
 use crate::exit::{Failure, Outcome};
 use indicatif::{BinaryBytes, HumanCount};
@@ -44,8 +44,7 @@ impl Args {
         };
         let mut out = output();
         if context.json {
-            serde_json::to_writer(&mut out, &report).map_err(io::Error::from)?;
-            writeln!(out)?;
+            write_json(&mut out, &report)?;
         } else {
             print(&mut out, &report)?;
         }
@@ -157,7 +156,7 @@ fn print(out: &mut impl Write, Report { stats, entries }: &Report) -> io::Result
         stats.recovery.seconds * 1e3
     )?;
     for map in &stats.maps {
-        write!(out, "map         {} ({})", map.name, map.index)?;
+        write!(out, "map         {} ({})", on_a_line(&map.name), map.index)?;
         if let Some(entries) = entries.as_ref().and_then(|entries| entries.get(&map.name)) {
             write!(out, ": {}", in_words(*entries))?;
         }

@@ -1,9 +1,9 @@
 //! The lines of `serve` on the standard output: one when it is ready, one when it has ended.
 
-use super::super::{in_words, output};
+use super::super::{in_words, output, write_json};
 use crate::exit::Failure;
 use indicatif::HumanCount;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use server::Report;
 use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
@@ -18,6 +18,7 @@ const COUNTING: Duration = Duration::from_millis(20);
 /// The line that the server prints when it is ready.
 #[derive(Serialize)]
 pub struct Ready<'a> {
+    #[serde(serialize_with = "in_text")]
     pub pool: &'a Path,
     pub level: String,
     /// When writes are durable, in a pool of level `disk`.
@@ -35,11 +36,18 @@ pub struct Ready<'a> {
     pub metrics: Option<SocketAddr>,
 }
 
-/// A server serves its clients even if its output is not read.
-pub fn heard_or_not(said: io::Result<()>) -> io::Result<()> {
-    match said {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        said => said,
+/// As text, whatever bytes its name has.
+fn in_text<S: Serializer>(path: &&Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
+}
+
+/// Logs that a line could not be written: a server serves its clients even if its output is not read. Who has closed a
+/// pipe did not want to.
+pub fn heard_or_not(said: io::Result<()>) {
+    if let Err(error) = said
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        tracing::warn!(%error, "standard output");
     }
 }
 
@@ -59,8 +67,7 @@ pub fn say_goodbye(report: &Report) -> io::Result<()> {
 pub fn announce(ready: &Ready<'_>, json: bool) -> io::Result<()> {
     let mut out = output();
     if json {
-        serde_json::to_writer(&mut out, ready).map_err(io::Error::from)?;
-        writeln!(out)?;
+        write_json(&mut out, ready)?;
     } else {
         writeln!(
             out,
