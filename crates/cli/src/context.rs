@@ -1,6 +1,7 @@
 //! Options of every command on a pool, and the ways to open the pool.
 
 use crate::exit::Failure;
+use crate::stop;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -175,6 +176,8 @@ impl Context {
     /// Opens the pool for a few writes.
     pub fn open_to_write(&self, create: bool) -> Result<Db, Failure> {
         let db = self.to_write()?.create(create).open(self.pool())?;
+        // From here on the pool counts as in use until it is closed.
+        stop::on_signals();
         give_a_moment(&db);
         Ok(db)
     }

@@ -1,5 +1,6 @@
 //! The end of a command: its exit code, and its message on the standard error stream.
 
+use crate::stop;
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,7 +14,9 @@ pub const CODES: &str = "Exit codes:
   3  the pool could not be opened or used
   4  damage was found
   5  input that cannot be read or understood, or output that cannot be written
-  6  the server could not listen, or not start its threads";
+  6  the server could not listen, or not start its threads
+130  stopped by SIGINT; what was written before is in the pool, and a file that was not whole is gone
+143  stopped by SIGTERM, likewise";
 
 /// A command that was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +112,10 @@ pub fn report(end: Result<Outcome, Failure>) -> ExitCode {
         Ok(Outcome::NotFound) => 1,
         Ok(Outcome::Damaged) => 4,
         Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => 0,
+        Err(failure) if stop::signal().is_some() => {
+            let _ = writeln!(io::stderr(), "wollemi: {failure}");
+            stop::signal().map_or(failure.code(), |signal| 128 + signal as u8)
+        }
         Err(failure) => {
             // Nowhere is left to say that the error stream is gone.
             let _ = writeln!(io::stderr(), "wollemi: {failure}{}", hint(&failure));

@@ -8,6 +8,7 @@ mod context;
 mod exit;
 mod format;
 mod log;
+mod stop;
 
 use clap::Parser;
 use std::process::ExitCode;
