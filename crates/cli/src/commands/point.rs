@@ -100,7 +100,8 @@ impl Put {
                 value
             }
         };
-        let map = context.map(&context.open_to_write(true)?, self.new)?;
+        let db = context.open_to_write(true)?;
+        let map = context.map(&db, self.new)?;
         let written = if self.if_absent {
             map.insert(key, value)?
         } else if self.if_present {
@@ -109,6 +110,8 @@ impl Put {
             map.upsert(key, value)?;
             true
         };
+        drop(map);
+        db.close()?;
         Ok(if written { Outcome::Done } else { Outcome::NotFound })
     }
 }
@@ -144,6 +147,8 @@ impl Del {
                 &mut absent
             }) += 1;
         }
+        drop(map);
+        db.close()?;
         if context.json {
             let mut out = output();
             serde_json::to_writer(&mut out, &Removed { removed, absent }).map_err(io::Error::from)?;

@@ -269,8 +269,14 @@ impl Args {
         server.hear(&shutdown)?;
         heard_or_not(announce(&ready, context.json));
         notify::ready();
-        let _watching = recovery::watch(&db);
+        let watching = recovery::watch(&db);
         let report = server.run(&shutdown)?;
+        drop((watching, map));
+        match db.close() {
+            // A second signal has ended the server before its threads: the last of them closes the pool.
+            Err(wollemi::Error::InUse) => {}
+            closed => closed?,
+        }
         if !context.json {
             heard_or_not(say_goodbye(&report));
         }
