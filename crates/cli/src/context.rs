@@ -166,6 +166,12 @@ impl Context {
         Ok(self.to_read().recovery_threads(0).open(self.pool())?)
     }
 
+    /// Opens an existing pool to check it, whatever level it is to have.
+    pub fn open_to_look(&self) -> Result<Db, Failure> {
+        let options = self.to_read().level(Level::Process);
+        Ok(options.recovery_threads(0).open(self.pool())?)
+    }
+
     /// Opens an existing pool to report on it, which needs recovery.
     pub fn open_to_tell(&self) -> Result<Db, Failure> {
         let db = self.to_read().open(self.pool())?;
@@ -191,6 +197,16 @@ impl Context {
     pub fn find_map(&self, db: &Db) -> Result<Map, Failure> {
         let name = self.map_or("default");
         db.find_map(name)?.ok_or_else(|| Failure::NoMap(name.to_owned()))
+    }
+
+    /// Refuses a map's name, for a command on all maps.
+    pub fn refuse_map(&self) -> Result<(), Failure> {
+        match self.map {
+            None => Ok(()),
+            Some(_) => Err(Failure::Usage(
+                "--map is for commands on one map, and this one is on all maps of the pool".into(),
+            )),
+        }
     }
 
     /// The map's name, for a command that has its own default.

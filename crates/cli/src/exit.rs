@@ -48,6 +48,8 @@ pub enum Failure {
     Server(#[from] server::Error),
     #[error("'{}': a check finds damage, so its loss is not accepted (--damaged)", .0.display())]
     Damaged(PathBuf),
+    #[error("'{}': a check finds damage (`wollemi check`), which would get new checksums; nothing was changed", pool.display())]
+    DamagedSource { pool: PathBuf, is_overridable: bool },
 }
 
 impl Failure {
@@ -72,7 +74,7 @@ impl Failure {
             ) => 2,
             Failure::Server(server::Error::Listen { .. } | server::Error::Threads(_)) => 6,
             Failure::Server(_) => 3,
-            Failure::Damaged(_) => 4,
+            Failure::Damaged(_) | Failure::DamagedSource { .. } => 4,
             Failure::Input { .. } | Failure::Output(_) => 5,
         }
     }
@@ -97,6 +99,9 @@ fn hint(failure: &Failure) -> &'static str {
             PoolErrorKind::NotPower => " (--level process)",
             _ => "",
         },
+        Failure::DamagedSource {
+            is_overridable: true, ..
+        } => " (--damaged)",
         Failure::Server(server::Error::NotLoopback(_)) => " (--passwords, --allow-remote)",
         Failure::Server(server::Error::MetricsNotLoopback(_)) => " (--allow-remote)",
         Failure::Server(server::Error::Sync { .. }) => " (--level, --sync)",

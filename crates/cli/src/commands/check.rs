@@ -23,6 +23,7 @@ struct Report<'a> {
 impl Args {
     /// Reports every fault.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        context.refuse_map()?;
         let db = context.to_read().open(context.pool())?;
         let check = db.check()?;
         report(&check, context.json)?;

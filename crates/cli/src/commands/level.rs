@@ -3,6 +3,7 @@
 use super::{output, write_json};
 use crate::context::{Context, LevelArg};
 use crate::exit::{Failure, Outcome};
+use crate::stop;
 use indicatif::{BinaryBytes, HumanCount};
 use std::io::Write;
 use wollemi::Level;
@@ -24,6 +25,7 @@ pub struct Args {
 impl Args {
     /// Says which level the pool has, or gives it another.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        context.refuse_map()?;
         let path = context.pool();
         let level = match self.to.map(Level::from) {
             None => context.open_to_read()?.level(),
@@ -32,8 +34,12 @@ impl Args {
                 context.open_to_read()?.level()
             }
             Some(level) => {
-                let options = context.to_write()?.create(false).level(level);
-                options.open(&path)?.level()
+                stop::on_signals();
+                refuse_damaged(context, level)?;
+                let db = context.to_write()?.create(false).level(level).open(&path)?;
+                let level = db.level();
+                db.close()?;
+                level
             }
         };
         let mut out = output();
@@ -47,6 +53,22 @@ impl Args {
         out.flush()?;
         Ok(Outcome::Done)
     }
+}
+
+/// Refuses to make a checkpoint of a damaged pool: that would give changed bytes new checksums.
+fn refuse_damaged(context: &Context, level: Level) -> Result<(), Failure> {
+    if level != Level::Disk {
+        return Ok(());
+    }
+    let pool = context.pool();
+    let db = context.open_to_look()?;
+    if db.level() == Level::Disk || db.check()?.is_clean() {
+        return Ok(());
+    }
+    Err(Failure::DamagedSource {
+        pool,
+        is_overridable: false,
+    })
 }
 
 /// The arguments of `checkpoint`.
@@ -65,6 +87,7 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// Takes a checkpoint.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        context.refuse_map()?;
         let db = context.open_to_write(false)?;
         let Some(done) = db.checkpoint(self.full)? else {
             return Err(Failure::Usage(format!(
@@ -72,6 +95,7 @@ impl Checkpoint {
                 db.level()
             )));
         };
+        db.close()?;
         let mut out = output();
         match context.json {
             true => writeln!(out, "{}", serde_json::json!(done))?,

@@ -31,6 +31,7 @@ struct Report {
 impl Args {
     /// Reports on the pool.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        context.refuse_map()?;
         let db = context.open_to_tell()?;
         if self.wait {
             db.wait_recovered();
