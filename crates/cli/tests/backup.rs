@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Pool, text};
+use common::{Pool, fail_write_out, text, to_end};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -34,7 +34,7 @@ fn a_backup_makes_the_same_pool() {
     assert_eq!(run.code, 0, "{run:?}");
     let json = text(&run.out);
     assert!(json.contains("\"maps\":2,\"entries\":40000,"), "{json}");
-    assert!(!pool.file("all.backup.part").exists());
+    assert!(pool.part_of("all.backup").is_none());
     let piped = pool.ok(["backup", "-"]);
     assert!(piped == fs::read(pool.file("all.backup")).expect("written"));
 
@@ -78,16 +78,15 @@ fn a_restore_that_is_killed_leaves_no_pool() {
     let mut input = restore.stdin.take().expect("piped");
     input.write_all(&whole[..whole.len() / 2]).expect("it reads");
     input.flush().expect("it reads");
-    let part = pool.file("new.pool.restore");
-    while !part.exists() {
+    while pool.part_of("new.pool").is_none() {
         std::thread::sleep(Duration::from_millis(1));
     }
     restore.kill().expect("it runs");
     restore.wait().expect("it ends");
-    assert!(part.exists() && !pool.file("new.pool").exists());
+    assert!(pool.part_of("new.pool").is_some() && !pool.file("new.pool").exists());
     pool.run_with(["restore", "-", "--pool", "new.pool"], &whole).ok();
     assert!(contents(&pool, "new.pool") == contents(&pool, "wollemi.pool"));
-    assert!(!part.exists());
+    assert!(pool.part_of("new.pool").is_none());
 }
 
 /// A pool that has lost most of what it held is small after compaction, and holds what it held.
@@ -124,7 +123,8 @@ fn compaction_shrinks_the_file() {
     assert_eq!(fs::metadata(pool.path()).expect("there").len(), before);
     assert!(contents(&pool, "wollemi.pool") == expected);
     // The leftovers of an interrupted one do not matter.
-    fs::write(pool.file("wollemi.pool.compact"), "left over").expect("written");
+    let left = pool.file(".wollemi.pool.wollemi-0123456789abcdef");
+    fs::write(left, "left over").expect("written");
     let run = pool.run(["compact", "--json"]);
     assert_eq!(run.code, 0, "{run:?}");
     let after = fs::metadata(pool.path()).expect("there").len();
@@ -135,7 +135,7 @@ fn compaction_shrinks_the_file() {
         "{json}"
     );
     assert!(contents(&pool, "wollemi.pool") == expected);
-    assert!(!pool.file("wollemi.pool.compact").exists());
+    assert!(pool.part_of("wollemi.pool").is_none());
     pool.check();
 }
 
@@ -179,7 +179,7 @@ fn a_restore_replaces_no_pool() {
         .expect("it starts");
     let mut input = restore.stdin.take().expect("piped");
     input.write_all(&whole[..whole.len() / 2]).expect("it reads");
-    while !pool.file("new.pool.restore").exists() {
+    while pool.part_of("new.pool").is_none() {
         std::thread::sleep(Duration::from_millis(1));
     }
     pool.ok(["put", "k", "precious", "--pool", "new.pool"]);
@@ -188,7 +188,7 @@ fn a_restore_replaces_no_pool() {
     let run = common::Run::from(restore.wait_with_output().expect("it ends"));
     assert!(pool.ok(["get", "k", "--pool", "new.pool"]) == b"precious");
     run.fails(5, &["new.pool", "exists"]);
-    assert!(!pool.file("new.pool.restore").exists());
+    assert!(pool.part_of("new.pool").is_none());
 }
 
 /// A second restore to the same place, while one is under way, is refused and harms neither.
@@ -203,11 +203,11 @@ fn one_restore_at_a_time() {
         .expect("it starts");
     let mut input = restore.stdin.take().expect("piped");
     input.write_all(&whole[..whole.len() / 2]).expect("it reads");
-    while !pool.file("new.pool.restore").exists() {
+    while pool.part_of("new.pool").is_none() {
         std::thread::sleep(Duration::from_millis(1));
     }
     pool.run_with(["restore", "-", "--pool", "new.pool"], &whole)
-        .fails(5, &["new.pool.restore", "another process"]);
+        .fails(5, &["new.pool", "another process"]);
     input.write_all(&whole[whole.len() / 2..]).expect("it reads");
     drop(input);
     assert!(restore.wait().expect("it ends").success());
@@ -265,4 +265,247 @@ fn compaction_keeps_what_the_file_was() {
     assert_ne!(after.ino(), before.ino(), "the file is a new one");
     assert_eq!(kept(&after), kept(&before));
     assert!(contents(&pool, "real.pool") == expected);
+}
+
+/// A new pool that is not on the medium replaces none, and its failure is told; so is that of any command that writes.
+#[test]
+fn a_failed_write_out_is_told() {
+    let pool = filled();
+    let whole = pool.ok(["backup", "-"]);
+    let before = fs::metadata(pool.path()).expect("there").ino();
+    let fails = |args: &[&str], input: &[u8]| {
+        let run = to_end(fail_write_out(&mut pool.command(args)), input);
+        run.fails(3, &["writing to the medium", "os error 5"]);
+    };
+    fails(&["compact"], b"");
+    assert_eq!(fs::metadata(pool.path()).expect("there").ino(), before);
+    fails(&["restore", "-", "--pool", "new.pool"], &whole);
+    assert!(!pool.file("new.pool").exists());
+    fails(&["import", "-"], b"a\tb\n");
+    fails(&["put", "c", "d"], b"");
+    fails(&["del", "c"], b"");
+    assert!(pool.ok(["get", "a"]) == b"b");
+    pool.check();
+}
+
+/// Changes each copy of `value` in a pool's file, so that it is not what its checksum says.
+fn damage(pool: &Pool, value: &[u8]) -> Vec<u8> {
+    let mut file = fs::read(pool.path()).expect("read");
+    let places: Vec<_> = (0..file.len() - value.len())
+        .filter(|&at| file[at..].starts_with(value))
+        .collect();
+    assert!(!places.is_empty(), "the value is in the file");
+    for at in places {
+        file[at] ^= 1;
+    }
+    fs::write(pool.path(), &file).expect("written");
+    file
+}
+
+/// What a check finds is not copied as if it were sound, unless that is asked for.
+#[test]
+fn damage_is_not_copied() {
+    let pool = filled();
+    pool.ok(["put", "key", "a precious value"]);
+    pool.ok(["backup", "all.backup"]);
+    let older = fs::read(pool.file("all.backup")).expect("read");
+    let file = damage(&pool, b"a precious value");
+    for command in [
+        &["compact"][..],
+        &["level", "--to", "disk"],
+        &["backup", "all.backup"],
+        &["backup", "-"],
+    ] {
+        pool.run(command).fails(4, &["damage"]);
+        assert!(fs::read(pool.path()).expect("read") == file, "after {command:?}");
+    }
+    assert!(!pool.file("wollemi.pool.disk").exists());
+    assert!(fs::read(pool.file("all.backup")).expect("read") == older);
+    pool.ok(["backup", "--damaged", "rescued.backup"]);
+    pool.ok(["compact", "--damaged"]);
+    pool.check();
+    assert_eq!(pool.ok(["get", "key"]), b"` precious value");
+}
+
+/// Files that a person might have called so beside a pool are neither used nor removed.
+#[test]
+fn files_of_others_stay() {
+    let pool = filled();
+    let whole = pool.ok(["backup", "-"]);
+    let names = [
+        "wollemi.pool.compact",
+        "new.pool.restore",
+        "all.backup.part",
+        "wollemi.pool.rebuild",
+    ];
+    for name in names {
+        fs::write(pool.file(name), name).expect("written");
+    }
+    pool.ok(["compact"]);
+    pool.ok(["backup", "all.backup"]);
+    pool.run_with(["restore", "-", "--pool", "new.pool"], &whole).ok();
+    for name in names {
+        assert_eq!(text(&fs::read(pool.file(name)).expect("there")), name);
+    }
+}
+
+/// A backup, like an export, goes into a pipe, and through a link to the file that this leads to.
+#[test]
+fn pipes_and_links_stay() {
+    let pool = filled();
+    for (command, name) in [("backup", "a"), ("export", "b")] {
+        let expected = pool.ok([command, "-"]);
+        let (pipe, link, real) = (
+            pool.file(&format!("{name}.pipe")),
+            pool.file(&format!("{name}.link")),
+            pool.file(&format!("{name}.real")),
+        );
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).expect("a pipe");
+        let reader = {
+            let pipe = pipe.clone();
+            std::thread::spawn(move || fs::read(pipe).expect("read"))
+        };
+        pool.ok([command.as_ref(), pipe.as_os_str()]);
+        assert!(reader.join().expect("it reads") == expected);
+        assert!(!fs::symlink_metadata(&pipe).expect("there").is_file());
+        pool.ok([command, "/dev/null"]);
+        assert!(!fs::symlink_metadata("/dev/null").expect("there").is_file());
+        std::os::unix::fs::symlink(&real, &link).expect("linked");
+        for _ in 0..2 {
+            pool.ok([command.as_ref(), link.as_os_str()]);
+            assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
+            assert!(fs::read(&real).expect("there") == expected);
+            fs::write(&real, "older").expect("written");
+        }
+    }
+}
+
+/// Whoever may not read a pool may not read what is made of it either.
+#[test]
+fn what_is_made_of_a_pool_is_as_private() {
+    let pool = filled();
+    let chosen = |mode| fs::Permissions::from_mode(mode);
+    let mode = |name: &str| fs::metadata(pool.file(name)).expect("there").mode() & 0o7777;
+    fs::set_permissions(pool.path(), chosen(0o640)).expect("changed");
+    pool.ok(["backup", "all.backup"]);
+    pool.ok(["export", "all.tsv"]);
+    assert_eq!((mode("all.backup"), mode("all.tsv")), (0o640, 0o640));
+    fs::set_permissions(pool.file("all.backup"), chosen(0o600)).expect("changed");
+    fs::set_permissions(pool.file("all.tsv"), chosen(0o604)).expect("changed");
+    pool.ok(["backup", "all.backup"]);
+    pool.ok(["export", "all.tsv"]);
+    assert_eq!((mode("all.backup"), mode("all.tsv")), (0o600, 0o604));
+
+    fs::set_permissions(pool.path(), chosen(0o600)).expect("changed");
+    pool.ok(["level", "--to", "disk"]);
+    pool.ok(["put", "key", "value"]);
+    let is_private = || {
+        assert_eq!(mode("wollemi.pool.disk"), 0o700);
+        for file in fs::read_dir(pool.file("wollemi.pool.disk")).expect("a directory") {
+            let file = file.expect("a file");
+            let mode = file.metadata().expect("there").mode() & 0o7777;
+            assert_eq!(mode, 0o600, "{file:?}");
+        }
+    };
+    is_private();
+    fs::remove_file(pool.path()).expect("removed");
+    assert_eq!(pool.ok(["del", "key"]), b"");
+    assert_eq!(mode("wollemi.pool"), 0o600);
+    is_private();
+}
+
+/// A command that refuses, and one that ends a log, leaves no directory that a restore would take for a log.
+#[test]
+fn no_empty_directory_is_left() {
+    let pool = filled();
+    let whole = pool.ok(["backup", "-"]);
+    pool.run(["level", "--to", "disk", "--pool", "none.pool"])
+        .fails(3, &["none.pool"]);
+    pool.run(["compact", "--level", "disk"]).fails(2, &["log"]);
+    pool.run(["del", "k", "--level", "disk", "--pool", "none.pool"])
+        .fails(3, &["none.pool"]);
+    assert_eq!(text(&pool.ok(["level"])), "process\n");
+    pool.ok(["level", "--to", "disk"]);
+    assert!(pool.file("wollemi.pool.disk").exists());
+    pool.ok(["level", "--to", "process"]);
+    for name in ["none.pool.disk", "wollemi.pool.disk"] {
+        assert!(!pool.file(name).exists(), "{name}");
+    }
+    // One that was left by an older program does not matter.
+    fs::create_dir(pool.file("none.pool.disk")).expect("made");
+    pool.run_with(["restore", "-", "--pool", "none.pool"], &whole)
+        .ok();
+}
+
+/// Two backups, one behind the other, are none.
+#[test]
+fn nothing_follows_a_backup() {
+    let pool = filled();
+    let whole = pool.ok(["backup", "-"]);
+    let twice = [&whole[..], &whole[..]].concat();
+    pool.run_with(["restore", "-", "--pool", "new.pool"], &twice)
+        .fails(5, &["standard input", "follow"]);
+    assert!(!pool.file("new.pool").exists() && pool.part_of("new.pool").is_none());
+}
+
+/// Through a link, a pool is given its log, and is rebuilt, beside the file that the link leads to.
+#[test]
+fn a_log_is_beside_the_file_itself() {
+    let pool = filled();
+    let real = pool.file("real");
+    fs::create_dir(&real).expect("made");
+    fs::rename(pool.path(), real.join("a.pool")).expect("renamed");
+    std::os::unix::fs::symlink("real/a.pool", pool.path()).expect("linked");
+    pool.ok(["level", "--to", "disk"]);
+    pool.ok(["put", "key", "value"]);
+    assert!(real.join("a.pool.disk").exists() && !pool.file("wollemi.pool.disk").exists());
+    let expected = contents(&pool, "wollemi.pool");
+    fs::remove_file(real.join("a.pool")).expect("removed");
+    pool.ok(["put", "key", "value"]);
+    assert!(fs::symlink_metadata(pool.path()).expect("there").is_symlink());
+    assert!(contents(&pool, "real/a.pool") == expected);
+}
+
+/// A signal ends a command in order: nothing is left of what is not whole, and a pool is closed.
+#[test]
+fn signals_end_commands_in_order() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let pool = filled();
+    let whole = pool.ok(["backup", "-"]);
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let stopped = |args: &[&str], input: &[u8], begun: &dyn Fn() -> bool| {
+            let mut child = pool
+                .command(args)
+                .stdin(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("it starts");
+            let mut to = child.stdin.take().expect("piped");
+            to.write_all(input).expect("it reads");
+            to.flush().expect("it reads");
+            while !begun() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            // It may be just about to read.
+            std::thread::sleep(Duration::from_millis(200));
+            kill_process(Pid::from_child(&child), signal).expect("it runs");
+            assert_eq!(child.wait().expect("it ends").code(), Some(code), "{args:?}");
+        };
+        stopped(
+            &["restore", "-", "--pool", "new.pool"],
+            &whole[..whole.len() / 2],
+            &|| pool.part_of("new.pool").is_some(),
+        );
+        assert!(pool.part_of("new.pool").is_none() && !pool.file("new.pool").exists());
+        let opened = || {
+            let read = pool.run(["stats", "--lock-wait", "0"]);
+            read.code == 3
+        };
+        stopped(&["import", "-"], b"one\t1\ntwo\t2\n", &opened);
+        assert_eq!(pool.ok(["get", "one"]), b"1");
+        let stats = pool.ok(["stats"]);
+        assert!(text(&stats).contains("before it: clean"), "{}", text(&stats));
+    }
+    pool.check();
 }

@@ -117,3 +117,22 @@ fn damage_is_accepted_by_its_own_option() {
     assert_eq!(run.code, 0, "{run:?}");
     pool.ok(["put", "k", "v"]);
 }
+
+/// A pool of level `disk` has no loss to accept: it is rebuilt.
+#[test]
+fn a_pool_with_a_log_is_rebuilt() {
+    let pool = Pool::new();
+    pool.ok(["put", "k", "value", "--level", "disk"]);
+    let server = Server::start(&pool);
+    server.kill();
+    let mut file = fs::read(pool.path()).expect("read");
+    file.copy_within(24..48, 72);
+    fs::write(pool.path(), &file).expect("written");
+    let run = pool.run(["accept-loss"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.err.contains("rebuilds the pool from its log"), "{run:?}");
+    assert!(run.out.is_empty(), "no check: {run:?}");
+    assert!(fs::read(pool.path()).expect("read") == file, "nothing is changed");
+    pool.ok(["put", "other", "value"]);
+    assert_eq!(pool.ok(["get", "k"]), b"value");
+}

@@ -79,7 +79,7 @@ fn the_pool_is_not_exported_onto_itself() {
     std::os::unix::fs::symlink(pool.path(), pool.file("symbolic")).expect("linked");
     fs::hard_link(pool.path(), pool.file("hard")).expect("linked");
     for name in ["wollemi.pool", "symbolic", "hard"] {
-        pool.run(["export", name]).fails(2, &[name, "the pool itself"]);
+        pool.run(["export", name]).fails(2, &[name, "is the pool"]);
     }
     assert_eq!(pool.ok(["get", "k"]), b"v");
     pool.check();
@@ -112,10 +112,65 @@ fn malformed_lines_are_named() {
 #[test]
 fn lenient_where_nothing_is_lost() {
     let pool = Pool::new();
-    pool.run_with(["import"], b"k\t1\n\t\nk\t2").ok();
+    let cut = pool.run_with(["import"], b"k\t1\n\t\nk\t2");
+    assert_eq!(cut.code, 0, "{cut:?}");
+    assert!(cut.err.contains("line 3: no end of line"), "{cut:?}");
+    assert!(cut.err.contains("key 'k'"), "{cut:?}");
     assert_eq!(pool.ok(["scan"]), b"\t\nk\t2\n");
     pool.run_with(["import", "--no-escapes"], b"a\\x2db\tc\\\n").ok();
     assert_eq!(pool.ok(["get", r"a\x2db"]), b"c\\");
     let summary = pool.run_with(["import"], b"");
     assert!(summary.err.contains("imported 0 entries"), "{}", summary.err);
+}
+
+/// An export that fails leaves the one before as it was, and nothing else.
+#[test]
+fn an_export_is_whole_or_not_there() {
+    let pool = Pool::new();
+    pool.ok(["put", "k", "v"]);
+    pool.ok(["export", "all.tsv"]);
+    let lines: String = (0..20_000).map(|i| format!("key {i:06}\tvalue {i}\n")).collect();
+    pool.run_with(["import", "-"], lines.as_bytes()).ok();
+    // In blocks of 512 or 1024 bytes, as the shell has it.
+    let script = "ulimit -f 16; trap '' XFSZ; exec \"$0\" export all.tsv";
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_wollemi")]);
+    shell.current_dir(pool.path().parent().expect("a directory"));
+    let run = common::Run::from(shell.output().expect("runs"));
+    run.fails(5, &["all.tsv", "too large"]);
+    assert_eq!(fs::read(pool.file("all.tsv")).expect("there"), b"k\tv\n");
+    assert!(pool.part_of("all.tsv").is_none());
+    pool.ok(["export", "all.tsv"]);
+    assert!(fs::read(pool.file("all.tsv")).expect("there").len() > lines.len());
+}
+
+/// A line without an end is refused before it fills the memory.
+#[test]
+fn a_line_has_a_longest_length() {
+    let pool = Pool::new();
+    pool.run(["import", "--no-escapes", "/dev/zero"])
+        .fails(5, &["'/dev/zero', line 1: line too long"]);
+}
+
+/// Options that would say nothing are refused.
+#[test]
+fn options_in_vain_are_refused() {
+    let pool = Pool::new();
+    pool.ok(["put", "k", "v"]);
+    pool.run(["export", "--json"])
+        .fails(2, &["--json", "--format jsonl"]);
+    pool.run(["backup", "-", "--json"]).fails(2, &["--json"]);
+    for command in [
+        &["backup", "all.backup"][..],
+        &["check"],
+        &["stats"],
+        &["compact"],
+        &["level"],
+        &["checkpoint"],
+        &["accept-loss"],
+    ] {
+        pool.run(command.iter().chain(&["--map", "none"]))
+            .fails(2, &["--map"]);
+    }
+    assert!(!pool.file("all.backup").exists());
 }

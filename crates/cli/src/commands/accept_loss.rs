@@ -1,10 +1,13 @@
 //! `accept-loss`: ends the suspicion of a pool that was open when the machine stopped.
 
+use super::backup::log_of;
 use super::check::report;
+use super::place::failed;
 use crate::context::Context;
 use crate::exit::{Failure, Outcome};
+use pmem::pool::behind_links;
 use std::io::{self, Write};
-use wollemi::AfterPowerLoss;
+use wollemi::{AfterPowerLoss, Level};
 
 /// The arguments of `accept-loss`.
 #[derive(Debug, clap::Args)]
@@ -27,6 +30,7 @@ pub struct Args {
 impl Args {
     /// Checks the pool, and accepts what is left.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        context.refuse_map()?;
         let path = context.pool();
         let options = context.to_write()?;
         let look = options
@@ -39,6 +43,13 @@ impl Args {
                 tell("there is no loss to accept: the pool can be opened as it is");
                 return Ok(Outcome::Done);
             }
+            let log = log_of(&behind_links(&path).map_err(failed(&path))?);
+            if db.level() == Level::Disk && log.join("manifest").exists() {
+                tell(
+                    "there is no loss to accept: the next command that writes rebuilds the pool from its log",
+                );
+                return Ok(Outcome::Done);
+            }
             let check = db.check()?;
             report(&check, context.json)?;
             if !check.is_clean() && !self.damaged {
@@ -46,7 +57,8 @@ impl Args {
             }
         }
         let accept = options.create(false).recovery_threads(0);
-        accept.after_power_loss(AfterPowerLoss::Accept).open(&path)?;
+        let db = accept.after_power_loss(AfterPowerLoss::Accept).open(&path)?;
+        db.close()?;
         tell("accepted: what is left is the pool's content from now on");
         Ok(Outcome::Done)
     }

@@ -6,6 +6,7 @@ mod check;
 mod completions;
 mod level;
 mod man;
+mod place;
 mod point;
 mod scan;
 pub mod serve;

@@ -1,23 +1,39 @@
 //! `import` and `export`: whole maps as text.
 
-use super::{in_words, output};
+use super::place::{is_std, write_file};
+use super::{in_words, output, write_json};
 use crate::context::{Context, NewMap};
 use crate::exit::{Failure, Outcome};
 use crate::format::{Entry, Format, tsv};
+use crate::stop::{self, Stoppable};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use wollemi::{IndexError, MAX_KEY, MAX_VALUE, Pair, Pairs, Parts};
+use wollemi::{Db, IndexError, MAX_KEY, MAX_VALUE, Pair, Pairs, Parts};
 
 /// How many entries pass between two looks at the progress bar.
 const STRIDE: u64 = 1024;
 
+/// Bytes of the longest line: those of the longest key and value, as the format may write each of their bytes, and of
+/// what stands around them.
+fn max_line(format: Format, no_escapes: bool) -> u64 {
+    let of_a_byte = match format {
+        Format::Tsv if no_escapes => 1,
+        Format::Tsv => r"\xNN".len(),
+        Format::Jsonl => r"\u0000".len(),
+    };
+    (of_a_byte * (MAX_KEY + MAX_VALUE) + 4096) as u64
+}
+
 /// The arguments of `import`.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Stops at the first line that is not an entry, and at a signal; what came before it is in the map. A last \
+                  line of tab-separated values without an end of line is put, with a warning: it may have been cut."
+)]
 pub struct Import {
     /// The file to read, `-` for the standard input
     #[arg(default_value = "-")]
@@ -34,6 +50,11 @@ pub struct Import {
 
 /// The arguments of `export`.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "A file appears, and replaces an older one, once it is complete and on the medium. A new file may be read \
+                  by those who may read the pool, and one that replaces another by those who might read that. What is no \
+                  regular file, such as a pipe, is written to as it is."
+)]
 pub struct Export {
     /// The file to write, `-` for the standard output
     #[arg(default_value = "-")]
@@ -61,13 +82,14 @@ impl Import {
             return Err(Failure::Usage("--no-escapes is for tab-separated values".into()));
         }
         let fail = |error| Failure::input(name.clone(), error);
-        let (input, len): (Box<dyn BufRead>, u64) = if is_std(&self.file) {
-            (Box::new(io::stdin().lock()), 0)
+        let (input, len) = if is_std(&self.file) {
+            (Stoppable::stdin().map_err(fail)?, 0)
         } else {
             let file = File::open(&self.file).map_err(fail)?;
             let len = file.metadata().map_err(fail)?.len();
-            (Box::new(BufReader::with_capacity(1 << 16, file)), len)
+            (Stoppable::file(file), len)
         };
+        let input = BufReader::with_capacity(1 << 16, input);
         let db = context.open_to_write(true)?;
         let started = Instant::now();
         let mut lines = Lines {
@@ -77,21 +99,29 @@ impl Import {
             no_escapes: self.no_escapes,
             progress: bar(len, "{wide_bar} {bytes}/{total_bytes} {msg}"),
             line: Vec::new(),
+            max_line: max_line(format, self.no_escapes),
             bytes: 0,
             entries: 0,
             entry: Entry::default(),
             is_left: false,
             failed: None,
         };
+        let put = self.put_all(context, &db, &mut lines);
+        // What came before a failure is there to stay.
+        let closed = db.close();
+        put?;
+        closed?;
+        lines.progress.finish_and_clear();
+        summarize("imported", lines.entries, started, context.json, &mut output())
+    }
+
+    fn put_all(&self, context: &Context, db: &Db, lines: &mut Lines) -> Result<(), Failure> {
         let map_name = context.map_or("default");
         let map = match db.find_map(map_name)? {
-            Some(_) => context.map(&db, self.new)?,
+            Some(_) => context.map(db, self.new)?,
             None => {
-                let built = db.build_map_with(
-                    map_name,
-                    self.new.index.unwrap_or_default(),
-                    Parts::new(&mut lines),
-                );
+                let built =
+                    db.build_map_with(map_name, self.new.index.unwrap_or_default(), Parts::new(lines));
                 built.map_err(|error| lines.at(error))?
             }
         };
@@ -102,19 +132,20 @@ impl Import {
             let (key, value) = &lines.entry;
             map.upsert(key, value).map_err(|error| lines.at(error))?;
         }
-        lines.progress.finish_and_clear();
-        summarize("imported", lines.entries, started, context.json, &mut output())
+        Ok(())
     }
 }
 
 /// The lines of a file.
 struct Lines {
-    input: Box<dyn BufRead>,
+    input: BufReader<Stoppable>,
     name: String,
     format: Format,
     no_escapes: bool,
     progress: ProgressBar,
     line: Vec<u8>,
+    /// Bytes of the longest line.
+    max_line: u64,
     bytes: u64,
     /// Entries read.
     entries: u64,
@@ -128,22 +159,47 @@ struct Lines {
 impl Lines {
     /// Reads the next entry; `false` at the end.
     fn read(&mut self) -> Result<bool, Failure> {
+        stop::check().map_err(|error| Failure::input(self.name.clone(), error))?;
         self.line.clear();
-        let read = self.input.read_until(b'\n', &mut self.line);
+        let mut input = (&mut self.input).take(self.max_line + 1);
+        let read = input.read_until(b'\n', &mut self.line);
         let read = read.map_err(|error| Failure::input(self.name.clone(), error))?;
         if read == 0 {
             return Ok(false);
         }
         self.entries += 1;
         self.bytes += read as u64;
-        let text = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+        let text = self.line.strip_suffix(b"\n");
+        if text.is_none() && read as u64 > self.max_line {
+            let why = format!("line too long: more than {} bytes", self.max_line);
+            return Err(Failure::input(self.place(), why));
+        }
+        let is_cut = text.is_none() && self.format == Format::Tsv;
+        let text = text.unwrap_or(&self.line);
         self.entry =
             parse(self.format, self.no_escapes, text).map_err(|why| Failure::input(self.place(), why))?;
+        if is_cut {
+            self.warn_of_a_cut();
+        }
         if self.entries.is_multiple_of(STRIDE) {
             self.progress.set_position(self.bytes);
             self.progress.set_message(in_words(self.entries));
         }
         Ok(true)
+    }
+
+    /// Says that the value of the last line may be less than it was.
+    fn warn_of_a_cut(&self) {
+        let mut key = Vec::new();
+        // Writing to memory does not fail.
+        let _ = tsv::escape(&mut key, &self.entry.0);
+        // The entry is put whether or not it is heard.
+        let _ = writeln!(
+            io::stderr(),
+            "{}: no end of line, so the value of key '{}' may have been cut",
+            self.place(),
+            String::from_utf8_lossy(&key)
+        );
     }
 
     fn place(&self) -> String {
@@ -190,26 +246,26 @@ impl Export {
     /// Writes each entry on a line, in key order.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let format = self.format.unwrap_or_else(|| Format::of(&self.file));
+        if is_std(&self.file) && context.json {
+            return Err(Failure::Usage(
+                "--json reports on an export to a file; for entries as JSON: --format jsonl".into(),
+            ));
+        }
         let db = context.open_to_read()?;
         let map = context.find_map(&db)?;
         let started = Instant::now();
         if is_std(&self.file) {
-            let mut out = output();
-            write_all(&map, format, &mut out)?;
-            return Ok(Outcome::Done);
-        }
-        let name = name_of(&self.file, "");
-        if same_file(&self.file, &context.pool()) {
-            return Err(Failure::Usage(format!(
-                "{name} is the pool itself: export to another file"
-            )));
-        }
-        let file = File::create(&self.file).map_err(|error| Failure::input(name.clone(), error))?;
-        let entries =
-            write_all(&map, format, &mut BufWriter::new(file)).map_err(|failure| match failure {
-                Failure::Output(error) => Failure::input(name, error),
+            write_all(&map, format, &mut output()).map_err(|failure| match failure {
+                // A part is not what was asked for, whoever has closed the pipe.
+                Failure::Output(error) => Failure::input("standard output", error),
                 other => other,
             })?;
+            return Ok(Outcome::Done);
+        }
+        stop::on_signals();
+        let entries = write_file(&self.file, &context.pool(), "an export", &stop::check, |out| {
+            write_all(&map, format, out)
+        })?;
         summarize("exported", entries, started, context.json, &mut output())
     }
 }
@@ -241,9 +297,7 @@ fn summarize(
 ) -> Result<Outcome, Failure> {
     let seconds = started.elapsed().as_secs_f64();
     if json {
-        serde_json::to_writer(&mut *out, &Summary { entries, seconds }).map_err(io::Error::from)?;
-        writeln!(out)?;
-        out.flush()?;
+        write_json(out, &Summary { entries, seconds })?;
     } else {
         // The work is done whether or not anybody hears of it.
         let _ = writeln!(io::stderr(), "{done} {} in {seconds:.2} s", in_words(entries));
@@ -264,16 +318,6 @@ fn bar(len: u64, template: &str) -> ProgressBar {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
     }
-}
-
-/// Whether both paths lead to one file. One that is not there yet is no other's.
-fn same_file(one: &Path, other: &Path) -> bool {
-    let identity = |path: &Path| std::fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
-    identity(one).is_some_and(|one| identity(other) == Some(one))
-}
-
-fn is_std(path: &Path) -> bool {
-    path == Path::new("-")
 }
 
 fn name_of(path: &Path, standard: &str) -> String {

@@ -5,7 +5,7 @@
 mod run;
 pub mod server;
 
-pub use run::{Run, text};
+pub use run::{Run, fail_write_out, text, to_end};
 
 use std::ffi::OsStr;
 use std::net::{Ipv4Addr, TcpListener};
@@ -33,6 +33,17 @@ impl Pool {
     /// A file beside the pool.
     pub fn file(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
+    }
+
+    /// The file that is being made for this name, or that an interrupted command has left.
+    pub fn part_of(&self, name: &str) -> Option<PathBuf> {
+        let begin = format!(".{name}.wollemi-");
+        let mut files = std::fs::read_dir(self.dir.path()).expect("a directory");
+        files.find_map(|file| {
+            let path = file.expect("a file").path();
+            let is_part = path.file_name()?.to_str()?.starts_with(&begin);
+            is_part.then_some(path)
+        })
     }
 
     /// The binary, run in the pool's directory, where the default pool is.

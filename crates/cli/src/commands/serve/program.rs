@@ -3,6 +3,7 @@
 use super::super::backup::to_file;
 use super::{allocator, gather};
 use server::{BackupTo, Config, Copying, Host};
+use std::io;
 use std::path::PathBuf;
 use wollemi::Snapshot;
 
@@ -22,7 +23,10 @@ impl Host for Program {
 
     /// Writes what `wollemi backup` writes of a pool that is not open.
     fn back_up(&self, snapshot: &Snapshot, to: &BackupTo, copying: &Copying) -> Result<(), String> {
-        let ended = || copying.is_given_up();
+        let ended = || match copying.is_given_up() {
+            true => Err(io::Error::other("given up, as the server ends")),
+            false => Ok(()),
+        };
         let written = to_file(snapshot, &self.pool, &to.file, &ended, |copied| {
             copying.reached(copied.entries, copied.bytes, snapshot.memory());
         });
