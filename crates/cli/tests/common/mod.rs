@@ -4,8 +4,10 @@
 
 mod run;
 pub mod server;
+mod write_out;
 
-pub use run::{Run, fail_write_out, text, to_end};
+pub use run::{Run, text, to_end};
+pub use write_out::fail_write_out;
 
 use std::ffi::OsStr;
 use std::net::{Ipv4Addr, TcpListener};

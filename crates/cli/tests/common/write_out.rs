@@ -1,0 +1,52 @@
+//! A write-out to the medium that fails.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// Has the process fail with `EIO` when it writes more than a megabyte of a mapping out to the medium: a pool is opened
+/// and created as ever, and then not closed.
+pub fn fail_write_out(command: &mut Command) -> &mut Command {
+    const MSYNC: u32 = libc::SYS_msync as u32;
+    const LEN: u32 = std::mem::offset_of!(libc::seccomp_data, args) as u32 + 8;
+    let step = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    };
+    let (load, jump, end) = (
+        libc::BPF_LD | libc::BPF_W | libc::BPF_ABS,
+        libc::BPF_JMP | libc::BPF_K,
+        libc::BPF_RET | libc::BPF_K,
+    );
+    let mut steps = [
+        step(load, 0, 0, 0),
+        step(jump | libc::BPF_JEQ, MSYNC, 0, 3),
+        step(load, LEN, 0, 0),
+        step(jump | libc::BPF_JGT, 1 << 20, 0, 1),
+        step(end, libc::SECCOMP_RET_ERRNO | libc::EIO as u32, 0, 0),
+        step(end, libc::SECCOMP_RET_ALLOW, 0, 0),
+    ];
+    let refuse = move || {
+        let program = libc::sock_fprog {
+            len: steps.len() as u16,
+            filter: steps.as_mut_ptr(),
+        };
+        // SAFETY: the call reads its numbers alone.
+        let given_up = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+        // SAFETY: the program and its steps live until the call returns, and the kernel copies them.
+        let set = unsafe {
+            libc::prctl(
+                libc::PR_SET_SECCOMP,
+                libc::SECCOMP_MODE_FILTER,
+                &raw const program,
+            )
+        };
+        match (given_up, set) {
+            (0, 0) => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: between fork and exec, `refuse` makes two system calls and touches no lock and no heap.
+    unsafe { command.pre_exec(refuse) }
+}
