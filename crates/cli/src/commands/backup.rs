@@ -1,6 +1,6 @@
 //! `backup`, `restore` and `compact`: whole pools.
 
-use super::place::{failed, is_std, make_pool, tell_refused, write_file};
+use super::place::{failed, is_replaced, is_std, make_pool, tell_refused, write_file};
 use super::{in_words, output};
 use crate::context::Context;
 use crate::exit::{Failure, Outcome};
@@ -99,7 +99,9 @@ impl Backup {
             progress.finish_and_clear();
             return Ok(Outcome::Done);
         }
-        stop::on_signals();
+        if is_replaced(&self.file) {
+            stop::on_signals();
+        }
         let pool = context.pool();
         let copied = to_file(&snapshot, &pool, &self.file, &stop::check, |copied| {
             show(&progress, copied)

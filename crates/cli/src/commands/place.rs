@@ -151,6 +151,11 @@ fn same_file(file: &fs::Metadata, path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|other| identity(&other) == identity(file))
 }
 
+/// Whether writing a file there leaves something to remove where it is interrupted, and not just an end.
+pub fn is_replaced(path: &Path) -> bool {
+    fs::metadata(path).map_or(true, |old| old.is_file())
+}
+
 /// Whether a path stands for the standard input or output.
 pub fn is_std(path: &Path) -> bool {
     path == Path::new("-")

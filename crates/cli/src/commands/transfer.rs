@@ -1,6 +1,6 @@
 //! `import` and `export`: whole maps as text.
 
-use super::place::{is_std, write_file};
+use super::place::{is_replaced, is_std, write_file};
 use super::{in_words, output, write_json};
 use crate::context::{Context, NewMap};
 use crate::exit::{Failure, Outcome};
@@ -262,7 +262,9 @@ impl Export {
             })?;
             return Ok(Outcome::Done);
         }
-        stop::on_signals();
+        if is_replaced(&self.file) {
+            stop::on_signals();
+        }
         let entries = write_file(&self.file, &context.pool(), "an export", &stop::check, |out| {
             write_all(&map, format, out)
         })?;
