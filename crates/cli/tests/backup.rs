@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Pool, fail_write_out, text, to_end};
+use common::{Pool, fail_write_out, hear_interrupts, text, to_end};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -475,8 +475,7 @@ fn signals_end_commands_in_order() {
     let whole = pool.ok(["backup", "-"]);
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let stopped = |args: &[&str], input: &[u8], begun: &dyn Fn() -> bool| {
-            let mut child = pool
-                .command(args)
+            let mut child = hear_interrupts(&mut pool.command(args))
                 .stdin(Stdio::piped())
                 .stderr(Stdio::null())
                 .spawn()

@@ -2,12 +2,12 @@
 
 #![allow(dead_code, unused_imports)] // each test binary uses its part
 
+mod before_exec;
 mod run;
 pub mod server;
-mod write_out;
 
+pub use before_exec::{fail_write_out, hear_interrupts};
 pub use run::{Run, text, to_end};
-pub use write_out::fail_write_out;
 
 use std::ffi::OsStr;
 use std::net::{Ipv4Addr, TcpListener};

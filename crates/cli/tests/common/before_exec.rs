@@ -1,4 +1,4 @@
-//! A write-out to the medium that fails.
+//! What a program does before it begins: it fails in a call of the system's, or hears a signal.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -49,4 +49,17 @@ pub fn fail_write_out(command: &mut Command) -> &mut Command {
     };
     // SAFETY: between fork and exec, `refuse` makes two system calls and touches no lock and no heap.
     unsafe { command.pre_exec(refuse) }
+}
+
+/// Has the process hear SIGINT, which what is started in the background may ignore.
+pub fn hear_interrupts(command: &mut Command) -> &mut Command {
+    let hear = || {
+        // SAFETY: the call sets what the signal does by default, and no handler.
+        match unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) } {
+            libc::SIG_ERR => Err(std::io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    };
+    // SAFETY: between fork and exec, `hear` makes one system call and touches no lock and no heap.
+    unsafe { command.pre_exec(hear) }
 }
