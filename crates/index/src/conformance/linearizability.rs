@@ -7,6 +7,11 @@
 //!
 //! Keys are independent of each other (linearizability is local), so each key's history is searched alone. A scan
 //! enters as one read of every key between its bounds, each sometime during the scan.
+//!
+//! An operation that a crash has cut off is *pending*: it happened at one moment up to the crash, or never. With the
+//! crash as its end it is ordered like any other, and its effect may be left out. So a history that goes through several
+//! crashes is judged by durable linearizability: what was acknowledged stays, and what was in flight happened at most
+//! once, before the crash.
 
 use std::collections::HashSet;
 
@@ -38,6 +43,10 @@ pub enum Outcome {
     Did(bool),
     /// The value it read.
     Saw(Option<u64>),
+    /// It has happened, and its answer was not noted.
+    Untold,
+    /// Nothing: it was in flight when its process ended. It happened, once, or it did not.
+    Pending,
 }
 
 /// An operation as a thread saw it.
@@ -49,8 +58,19 @@ pub struct Event {
     pub outcome: Outcome,
     /// When it was asked, on a clock that all threads share.
     pub start: u64,
-    /// When it had been answered.
+    /// When it had been answered; of a pending one, when its process had ended.
     pub end: u64,
+}
+
+impl Event {
+    /// The contents that the event may make of this one.
+    fn contents_after(&self, content: Option<u64>) -> impl Iterator<Item = Option<u64>> {
+        let (after, answer) = apply(content, self.operation);
+        let is_pending = self.outcome == Outcome::Pending;
+        let happened = is_pending || self.outcome == Outcome::Untold || self.outcome == answer;
+        let left_out = (is_pending && after != content).then_some(content);
+        happened.then_some(after).into_iter().chain(left_out)
+    }
 }
 
 /// What a register does: its content afterwards, and the answer.
@@ -79,9 +99,21 @@ fn apply(content: Option<u64>, operation: Operation) -> (Option<u64>, Outcome) {
 ///
 /// The events around the place where every attempt to order them ends.
 pub fn linearizable(threads: &[Vec<Event>]) -> Result<(), String> {
+    linearizable_from(&[None], threads)
+}
+
+/// As [`linearizable`], of a key that held one of `contents` at first.
+///
+/// # Errors
+///
+/// As for [`linearizable`].
+pub fn linearizable_from(contents: &[Option<u64>], threads: &[Vec<Event>]) -> Result<(), String> {
     let mut furthest = (0, vec![0; threads.len()], None);
     let mut seen = HashSet::new();
-    let mut left = vec![(vec![0_usize; threads.len()], None)];
+    let mut left: Vec<_> = contents
+        .iter()
+        .map(|&content| (vec![0_usize; threads.len()], content))
+        .collect();
     while let Some((positions, content)) = left.pop() {
         let next: Vec<Option<&Event>> = threads
             .iter()
@@ -99,8 +131,7 @@ pub fn linearizable(threads: &[Vec<Event>]) -> Result<(), String> {
             let Some(event) = event.filter(|event| event.start < horizon) else {
                 continue;
             };
-            let (after, outcome) = apply(content, event.operation);
-            if outcome == event.outcome {
+            for after in event.contents_after(content) {
                 let mut positions = positions.clone();
                 positions[thread] += 1;
                 if seen.insert((positions.clone(), after)) {
@@ -133,7 +164,7 @@ fn describe(threads: &[Vec<Event>], positions: &[usize], content: Option<u64>) -
 
 #[cfg(test)]
 mod tests {
-    use super::{Event, Operation::*, Outcome::*, linearizable};
+    use super::{Event, Operation::*, Outcome::*, linearizable, linearizable_from};
 
     fn event(start: u64, end: u64, operation: super::Operation, outcome: super::Outcome) -> Event {
         Event {
@@ -221,5 +252,44 @@ mod tests {
         };
         assert!(linearizable(&history(false)).is_ok());
         assert!(linearizable(&history(true)).is_err());
+    }
+
+    /// What was in flight at a crash happened before it or not at all, and what follows shows one of the two.
+    #[test]
+    fn a_pending_operation_happens_once_or_never() {
+        let pending = event(2, 10, Upsert(2), Pending);
+        let history = |reads: &[Option<u64>]| {
+            let reads = (11_u64..).zip(reads).map(|(at, &seen)| (20 * at, seen));
+            let first = [event(0, 1, Insert(1), Did(true)), pending];
+            let after = reads.map(|(at, seen)| event(at, at + 1, Get, Saw(seen)));
+            vec![first.into_iter().chain(after).collect::<Vec<_>>()]
+        };
+        for seen in [Some(1), Some(2)] {
+            assert!(linearizable(&history(&[seen, seen])).is_ok());
+        }
+        assert!(linearizable(&history(&[Some(1), Some(2)])).is_err());
+        assert!(linearizable(&history(&[None])).is_err());
+    }
+
+    /// An operation whose answer nobody knows has happened all the same.
+    #[test]
+    fn an_untold_operation_has_happened() {
+        let history = |seen| {
+            [vec![
+                event(0, 1, Upsert(1), Did(true)),
+                event(2, 3, Remove, Untold),
+                event(4, 5, Get, Saw(seen)),
+            ]]
+        };
+        assert!(linearizable(&history(None)).is_ok());
+        assert!(linearizable(&history(Some(1))).is_err());
+    }
+
+    /// A history may begin with any of the contents given, and with no other.
+    #[test]
+    fn a_history_begins_with_one_of_the_contents() {
+        let history = [vec![event(0, 1, Swap(3), Saw(Some(2)))]];
+        assert!(linearizable_from(&[None, Some(2)], &history).is_ok());
+        assert!(linearizable_from(&[None, Some(1)], &history).is_err());
     }
 }

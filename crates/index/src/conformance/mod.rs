@@ -77,7 +77,7 @@ pub use histories::{
     random_bytes, random_numbers, shared_prefixes, wide_nodes, zeros_and_ones,
 };
 pub use limits::{large_values, longest_keys, longest_value, value_lengths};
-pub use linearizability::{Event, Operation, Outcome, linearizable};
+pub use linearizability::{Event, Operation, Outcome, linearizable, linearizable_from};
 pub use plan::{Plan, Random};
 pub use races::{
     counters_add_up, own_keys_keep_their_values, racing_inserts_have_one_winner, tokens_are_conserved,
