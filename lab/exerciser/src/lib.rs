@@ -16,20 +16,25 @@
 //! | `api` | which functions each call uses |
 //! | `round` | opening, threads, comparison, end, and losses of power |
 //! | `ledger` | what a process that is killed has acknowledged |
+//! | `power` | losses of power |
+//! | `hot` | the opposite of owned keys: threads meet on few keys, and histories through kills are judged |
 //! | `openings` | tiny rounds over large maps, each an opening in which all meets recovery |
 //! | `server` | the same of the server, which users ask over its protocols |
 //!
 //! The calls of a thread are a function of the seed and of what its own keys hold. How threads interleave is the
 //! machine's affair: a seed that has failed is likely to fail again, but need not.
 
-#![forbid(unsafe_code)]
+// Mapped ledgers alone need it (`hot::mapped`).
+#![deny(unsafe_code)]
 
 mod api;
 mod calls;
+mod hot;
 mod keys;
 mod ledger;
 mod op;
 mod openings;
+mod power;
 mod random;
 mod round;
 mod server;
@@ -38,6 +43,7 @@ mod truth;
 mod worker;
 
 pub use crate::calls::Calls;
+pub use crate::hot::look as look_at_hot_keys;
 use crate::random::Random;
 use crate::round::{End, Exercise};
 use std::path::{Path, PathBuf};
@@ -72,6 +78,8 @@ pub struct Settings {
     /// Openings of large maps are exercised alone: drops, recovery, pages given back, merges, checks and writes at
     /// once. `threads` is then how many threads do these; 0: each has its own.
     pub openings: bool,
+    /// Threads meet on few hostile keys, in processes that are killed: needs `child`.
+    pub hot: bool,
 }
 
 /// What was done.
@@ -121,6 +129,9 @@ pub fn run(settings: &Settings, mut progress: impl FnMut(&Report)) -> Result<Rep
     }
     if settings.openings {
         return openings::run(settings, progress);
+    }
+    if settings.hot {
+        return hot::run(settings, progress);
     }
     let started = Instant::now();
     let mut report = Report::default();
@@ -217,6 +228,9 @@ fn spec(seed: u64, round: u64, settings: &Settings) -> String {
 pub fn be_killed(spec: &str) -> Result<(), String> {
     if let Some((openings::SPEC, spec)) = spec.split_once(' ') {
         return openings::be_killed(spec);
+    }
+    if let Some((hot::SPEC, spec)) = spec.split_once(' ') {
+        return hot::be_killed(spec);
     }
     let mut words = spec.splitn(5, ' ');
     let mut word = || words.next().ok_or_else(|| format!("not a round: '{spec}'"));

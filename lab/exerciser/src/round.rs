@@ -5,13 +5,13 @@ use crate::calls::Calls;
 use crate::keys::owner;
 use crate::ledger::{Ledger, Written};
 use crate::op::{Drawer, Op};
+use crate::power;
 use crate::random::Random;
 use crate::truth::{Effects, Plan, Role, Truth, Val};
 use crate::worker::{Outcome, Worker, Wrong, differs, entry_differs};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::ops::ControlFlow;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -328,7 +328,8 @@ impl Exercise {
             self.in_flight[thread] = Some((op, effects));
         }
         if Random::new(self.plan.seed, 6 << 32 | round).one_in(2) && self.outlives_power() {
-            self.lose_power().map_err(failed)?;
+            power::lose(&self.path()).map_err(failed)?;
+            self.power_lost = true;
         }
         Ok(done)
     }
@@ -339,17 +340,6 @@ impl Exercise {
     fn outlives_power(&self) -> bool {
         !has_log(&self.path())
             || (self.plan.durability == Some(Durability::Immediate) && self.max_size.is_none())
-    }
-
-    /// Has the machine seem to have stopped: the id of another boot is put into the pool's header, namely the pool's own
-    /// name, which is laid out alike (docs/format.md).
-    fn lose_power(&mut self) -> std::io::Result<()> {
-        let file = File::options().read(true).write(true).open(self.path())?;
-        let mut name = [0; 24];
-        file.read_exact_at(&mut name, 24)?;
-        file.write_all_at(&name, 72)?;
-        self.power_lost = true;
-        Ok(())
     }
 
     /// The same round as the process that is going to be killed carries it out.

@@ -150,6 +150,7 @@ fn main() -> ExitCode {
         child: Some(child),
         server: std::env::var_os("WOLLEMI_SERVER").map(Into::into),
         openings: false,
+        hot: false,
     };
     let (mut called, mut indexes, mut kills, mut refused) = (BTreeSet::new(), BTreeMap::new(), 0, 0);
     // A single run may miss rare calls.

@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         child: Some(child),
         server: None,
         openings: true,
+        hot: false,
     };
     match run(&settings, |_| ()) {
         Ok(report) => {

@@ -48,6 +48,13 @@ pub struct Args {
     /// its own
     #[arg(long, conflicts_with = "server")]
     openings: bool,
+    /// Exercise hot keys: threads meet on 4 to 16 hostile keys, in processes that are killed and opened again, and each
+    /// key's history must be linearizable through the kills. `--threads N`; 0: two to six, pool by pool
+    #[arg(long, conflicts_with_all = ["server", "openings", "no_kills"])]
+    hot: bool,
+    /// Show the histories that a failure of `--hot` has left in this directory, and judge them again
+    #[arg(long, requires = "hot", value_name = "DIR")]
+    look: Option<PathBuf>,
     /// End no round by killing a process
     #[arg(long, conflicts_with = "server")]
     no_kills: bool,
@@ -82,6 +89,13 @@ impl Args {
                 Err(wrong) => Err(Failure::Exercise(wrong)),
             };
         }
+        if let Some(directory) = &self.look {
+            let told = exerciser::look_at_hot_keys(directory).map_err(Failure::Exercise)?;
+            let mut out = output();
+            write!(out, "{told}")?;
+            out.flush()?;
+            return Ok(Outcome::Done);
+        }
         let kinds = match &*self.index {
             "all" => IndexKind::ALL
                 .iter()
@@ -109,6 +123,7 @@ impl Args {
             child: (!self.no_kills).then_some(child),
             server: self.server.clone().map(|program| program.unwrap_or_else(wollemi)),
             openings: self.openings,
+            hot: self.hot,
         };
         let bar = ProgressBar::new(self.budget.as_secs());
         bar.set_style(
@@ -144,10 +159,11 @@ impl Args {
                 } else {
                     let (index, threads, seed) = (&self.index, self.threads, failure.seed);
                     writeln!(out, "{failure}")?;
-                    let what = match (&self.server, self.openings) {
-                        (Some(_), _) => " --server",
-                        (None, true) => " --openings",
-                        (None, false) => "",
+                    let what = match (&self.server, self.openings, self.hot) {
+                        (Some(_), ..) => " --server",
+                        (None, true, _) => " --openings",
+                        (None, false, true) => " --hot",
+                        (None, false, false) => "",
                     };
                     writeln!(
                         out,

@@ -36,3 +36,18 @@ fn usage() {
         assert!(text(&help).contains(command), "{}", text(&help));
     }
 }
+
+/// A short run of hot keys, in processes that this program starts of itself and kills, reports and leaves nothing behind.
+#[test]
+fn hot_keys_report() {
+    let lab = Lab::new();
+    let args = [
+        "exercise", "--hot", "--index", "clht", "--calls", "1", "--json", "--dir", ".",
+    ];
+    let line: Value = serde_json::from_slice(&lab.ok(args)).expect("one line of JSON");
+    assert_eq!(line["pools"], 1, "{line}");
+    assert!(line["kills"].as_u64() >= Some(3), "{line}");
+    assert!(lab.is_empty(), "no pool is left");
+    lab.run(["exercise", "--hot", "--look", "."])
+        .fails(3, &["hot.plan"]);
+}

@@ -1,0 +1,147 @@
+//! What is left of a history that cannot be explained.
+//!
+//! A history that is linearizable stays so when it is cut in these ways, so what is left is still a proof:
+//!
+//! 1. What comes after a moment is left out, and what was under way then is pending.
+//! 2. What had ended before a moment is left out, the key may have held anything then, and what was under way is
+//!    pending.
+//! 3. A single operation is left out that has changed nothing: a read, or a write that says so.
+
+use super::{History, is_linearizable};
+use crate::hot::ledger::Seen;
+use index::conformance::{Event, Operation, Outcome};
+use std::collections::BTreeSet;
+
+/// An identity that no value has: what a key may have held that the rest of the history does not tell.
+const ANYTHING_ELSE: u64 = u64::MAX;
+
+/// Leaves operations out, or makes them pending with the end given.
+fn cut(history: &History, change: impl Fn(&Seen) -> Option<Event>) -> History {
+    let of_thread = |seen: &Vec<Seen>| {
+        let left = seen.iter().filter_map(|seen| {
+            let event = change(seen)?;
+            let is_nothing = event.operation == Operation::Get && event.outcome == Outcome::Pending;
+            (!is_nothing).then_some(Seen { event, ..*seen })
+        });
+        left.collect()
+    };
+    history.iter().map(of_thread).collect()
+}
+
+/// What the key may have held at first, as far as the history can tell the difference.
+fn possible(history: &History) -> Vec<Option<u64>> {
+    let mut contents = BTreeSet::from([None, Some(ANYTHING_ELSE)]);
+    for seen in history.iter().flatten() {
+        if let Outcome::Saw(value) = seen.event.outcome {
+            contents.insert(value);
+        }
+        if let Operation::CompareAndSwap(expected, _) = seen.event.operation {
+            contents.insert(expected);
+        }
+    }
+    contents.into_iter().collect()
+}
+
+/// The first of these for which the condition holds, if it holds for all that follow the first.
+fn first_of(moments: &[u64], holds: impl Fn(u64) -> bool) -> Option<u64> {
+    let at = moments.partition_point(|&moment| !holds(moment));
+    moments.get(at).copied()
+}
+
+/// The operations that are left of a history that is not linearizable, in the order of their starts.
+pub(super) fn cut_down(history: &History) -> Vec<Seen> {
+    let (mut history, mut contents) = (history.clone(), vec![None]);
+    let count = |history: &History| history.iter().map(Vec::len).sum::<usize>();
+    loop {
+        let before = count(&history);
+        history = cut_end(&history, &contents);
+        (history, contents) = cut_beginning(history, contents);
+        leave_out_idle(&mut history, &contents);
+        if count(&history) == before {
+            break;
+        }
+    }
+    let mut left = history.concat();
+    left.sort_by_key(|seen| (seen.event.start, seen.event.end));
+    left
+}
+
+/// All moments at which something begins or ends.
+fn moments(history: &History) -> Vec<u64> {
+    let events = history.iter().flatten().map(|seen| seen.event);
+    let mut moments: Vec<u64> = events.flat_map(|event| [event.start, event.end]).collect();
+    moments.sort_unstable();
+    moments.dedup();
+    moments
+}
+
+/// The shortest beginning of the history that is not linearizable either.
+fn cut_end(history: &History, contents: &[Option<u64>]) -> History {
+    let until = |moment: u64| {
+        cut(history, |seen| match seen.event {
+            Event { start, .. } if start > moment => None,
+            Event { end, .. } if end > moment => Some(pending(seen)),
+            event => Some(event),
+        })
+    };
+    let end = first_of(&moments(history), |moment| {
+        !is_linearizable(contents, &until(moment))
+    });
+    end.map_or_else(|| history.clone(), until)
+}
+
+/// The shortest end of the history that is not linearizable, whatever the key held, and what it may have held; the whole
+/// history, if what the key held at first matters.
+fn cut_beginning(history: History, contents: Vec<Option<u64>>) -> (History, Vec<Option<u64>>) {
+    let since = |moment: u64| {
+        cut(&history, |seen| match seen.event {
+            Event { end, .. } if end < moment => None,
+            Event { start, .. } if start < moment => Some(pending(seen)),
+            event => Some(event),
+        })
+    };
+    let explained = |moment: u64| {
+        let history = since(moment);
+        is_linearizable(&possible(&history), &history)
+    };
+    // The last moment since which it cannot be explained comes before the first since which it can.
+    let moments = moments(&history);
+    let after = moments.partition_point(|&moment| !explained(moment));
+    match after.checked_sub(1) {
+        Some(last) => {
+            let history = since(moments[last]);
+            let contents = possible(&history);
+            (history, contents)
+        }
+        None => (history, contents),
+    }
+}
+
+fn pending(seen: &Seen) -> Event {
+    Event {
+        outcome: Outcome::Pending,
+        ..seen.event
+    }
+}
+
+/// Leaves out each operation that has changed nothing and whose absence explains nothing.
+fn leave_out_idle(history: &mut History, contents: &[Option<u64>]) {
+    for thread in 0..history.len() {
+        for at in (0..history[thread].len()).rev() {
+            let Event {
+                operation, outcome, ..
+            } = history[thread][at].event;
+            let is_idle = matches!(
+                (operation, outcome),
+                (Operation::Get, _) | (Operation::Take, Outcome::Saw(None)) | (_, Outcome::Did(false))
+            );
+            if !is_idle {
+                continue;
+            }
+            let left_out = history[thread].remove(at);
+            if is_linearizable(contents, history) {
+                history[thread].insert(at, left_out);
+            }
+        }
+    }
+}

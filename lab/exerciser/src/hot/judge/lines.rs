@@ -1,0 +1,77 @@
+//! Histories as text.
+
+use crate::hot::ledger::{Seen, of_clock};
+use crate::hot::values::name;
+use index::conformance::{Operation, Outcome};
+use std::fmt::Write as _;
+
+/// Operations of a history that is shown at most.
+const SHOWN: usize = 200;
+
+pub(super) fn list(seen: &[Seen]) -> String {
+    lines(seen, SHOWN)
+}
+
+/// Lines of text: operations in the order of their starts, and the kills between them.
+pub(super) fn lines(seen: &[Seen], most: usize) -> String {
+    let mut seen = seen.to_vec();
+    seen.sort_by_key(|seen| (seen.event.start, seen.event.end));
+    let mut text = String::new();
+    let left_out = seen.len().saturating_sub(most);
+    if left_out > 0 {
+        let _ = writeln!(text, "  ({left_out} operations before)");
+    }
+    let mut last = None;
+    for seen in &seen[left_out..] {
+        let generation = seen.generation;
+        if let Some(last) = last.filter(|&last| last != generation) {
+            let _ = writeln!(text, "  ---- kill of generation {last}");
+        }
+        last = Some(generation);
+        let start = of_clock(seen.event.start).1;
+        let (end, answer) = match (of_clock(seen.event.end), seen.event.outcome) {
+            ((of, _), _) if of != generation => ("kill".into(), "in flight, happened or did not".into()),
+            ((_, end), Outcome::Pending) => {
+                (end.to_string(), "under way at the edge of what is shown".into())
+            }
+            ((_, end), outcome) => (end.to_string(), answer(outcome)),
+        };
+        let _ = writeln!(
+            text,
+            "  generation {generation} thread {} {start:>7}..{end:<7} {} by {}: {answer}",
+            seen.thread,
+            operation(seen.event.operation),
+            seen.how.name(),
+        );
+    }
+    text
+}
+
+fn value(value: Option<u64>) -> String {
+    value.map_or("nothing".into(), name)
+}
+
+fn operation(operation: Operation) -> String {
+    match operation {
+        Operation::Get => "get".into(),
+        Operation::Insert(new) => format!("insert {}", name(new)),
+        Operation::Upsert(new) => format!("upsert {}", name(new)),
+        Operation::Update(new) => format!("update to {}", name(new)),
+        Operation::Swap(new) => format!("swap for {}", name(new)),
+        Operation::Remove => "remove".into(),
+        Operation::Take => "take".into(),
+        Operation::CompareAndSwap(expected, new) => {
+            format!("compare and swap {} for {}", value(expected), value(new))
+        }
+    }
+}
+
+fn answer(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Did(true) => "done".into(),
+        Outcome::Did(false) => "nothing done".into(),
+        Outcome::Saw(seen) => value(seen),
+        Outcome::Untold => "done, answer not told".into(),
+        Outcome::Pending => "no answer".into(),
+    }
+}

@@ -1,0 +1,190 @@
+//! Made-up histories.
+
+use super::*;
+use crate::hot::ledger::How;
+use crate::hot::values::identity;
+use Operation::*;
+use Outcome::*;
+
+/// An operation on key 0, by the function `How::Edit`: generation, thread, moments, what it asks and is answered.
+fn seen(
+    generation: u64,
+    thread: usize,
+    moments: std::ops::Range<u64>,
+    operation: Operation,
+    outcome: Outcome,
+) -> Seen {
+    Seen {
+        generation,
+        thread,
+        call: moments.start,
+        how: How::Edit,
+        key: 0,
+        event: Event {
+            operation,
+            outcome,
+            start: dawn(generation) + moments.start,
+            end: match outcome {
+                Pending => dawn(generation + 1),
+                _ => dawn(generation) + moments.end,
+            },
+        },
+    }
+}
+
+fn judge(seen: &[Seen]) -> Result<(), Wrong> {
+    Ledgers::of(seen.to_vec()).judge(&[b"hot".to_vec(), b"hotter".to_vec()])
+}
+
+/// The operations that a failure shows.
+fn shown(seen: &[Seen]) -> Vec<String> {
+    let wrong = judge(seen).expect_err("it cannot be explained");
+    let lines = wrong.lines().filter(|line| line.starts_with("  generation"));
+    lines.map(str::to_owned).collect()
+}
+
+const A: u64 = 1;
+const B: u64 = 2;
+
+/// What was acknowledged before the kill must be there behind it.
+#[test]
+fn a_lost_acknowledged_write_is_found() {
+    let write = seen(0, 0, 1..2, Upsert(A), Did(true));
+    let after = |value| seen(1, 1, 1..2, Get, Saw(value));
+    assert!(judge(&[write, after(Some(A))]).is_ok());
+    let lines = shown(&[write, after(None)]);
+    assert!(
+        lines.len() == 2 && lines[0].contains("upsert") && lines[1].contains("get"),
+        "{lines:#?}"
+    );
+}
+
+/// What was removed does not come back with the next generation.
+#[test]
+fn a_resurrected_key_is_found() {
+    let history = |value| {
+        [
+            seen(0, 0, 1..2, Insert(A), Did(true)),
+            seen(0, 1, 3..4, Remove, Did(true)),
+            seen(1, 0, 1..2, Get, Saw(value)),
+        ]
+    };
+    assert!(judge(&history(None)).is_ok());
+    assert!(judge(&history(Some(A))).is_err());
+}
+
+/// What was in flight at the kill happened before it or never.
+#[test]
+fn what_was_in_flight_happened_or_did_not() {
+    let history = |first, second| {
+        [
+            seen(0, 0, 1..2, Upsert(A), Did(true)),
+            seen(0, 0, 3..4, Upsert(B), Pending),
+            seen(1, 0, 1..2, Get, Saw(first)),
+            seen(1, 1, 3..4, Get, Saw(second)),
+        ]
+    };
+    for value in [A, B] {
+        assert!(judge(&history(Some(value), Some(value))).is_ok());
+    }
+    // Late, taken back, or something else altogether.
+    assert!(judge(&history(Some(A), Some(B))).is_err());
+    assert!(judge(&history(Some(B), Some(A))).is_err());
+    assert!(judge(&history(None, None)).is_err());
+}
+
+/// What was in flight and happened does not happen once more after another kill.
+#[test]
+fn what_was_in_flight_happens_once() {
+    let history = |last| {
+        [
+            seen(0, 0, 1..2, Insert(A), Pending),
+            seen(1, 0, 1..2, Get, Saw(Some(A))),
+            seen(1, 1, 3..4, Remove, Did(true)),
+            seen(2, 1, 1..2, Get, Saw(last)),
+        ]
+    };
+    assert!(judge(&history(None)).is_ok());
+    assert!(judge(&history(Some(A))).is_err());
+}
+
+/// Two that were in flight at once may have happened both, in either order.
+#[test]
+fn two_in_flight_take_either_order() {
+    let history = |swapped, after| {
+        [
+            seen(0, 0, 1..2, Upsert(A), Pending),
+            seen(0, 1, 1..2, CompareAndSwap(Some(A), Some(B)), Pending),
+            seen(1, 0, 1..2, Swap(3), Saw(swapped)),
+            seen(1, 1, 5..6, Get, Saw(after)),
+        ]
+    };
+    for before in [None, Some(A), Some(B)] {
+        assert!(judge(&history(before, Some(3))).is_ok());
+    }
+    assert!(judge(&history(Some(B), Some(A))).is_err());
+}
+
+/// Of what is atomic and was in flight, all keys show it or none does.
+#[test]
+fn a_batch_in_flight_is_whole_or_not_there() {
+    let history = |first, second| {
+        let mut history = [
+            seen(0, 0, 1..2, Upsert(A), Pending),
+            seen(0, 0, 1..2, Remove, Pending),
+            seen(1, 0, 1..2, Get, Saw(first)),
+            seen(1, 0, 3..4, Get, Saw(second)),
+            // What the second key held before.
+            seen(0, 1, 0..1, Insert(B), Did(true)),
+        ];
+        for change in &mut history[..2] {
+            change.how = How::Batch;
+        }
+        for at in [1, 3, 4] {
+            history[at].key = 1;
+        }
+        history
+    };
+    assert!(judge(&history(Some(A), None)).is_ok());
+    assert!(judge(&history(None, Some(B))).is_ok());
+    for half in [history(Some(A), Some(B)), history(None, None)] {
+        let wrong = judge(&half).expect_err("one half");
+        assert!(wrong.contains("carried out in part"), "{wrong}");
+    }
+}
+
+/// Of a long history that goes wrong once, the few operations are shown that show it.
+#[test]
+fn a_long_history_is_cut_down() {
+    let mut history = Vec::new();
+    let mut held = None;
+    for turn in 0..300 {
+        let (generation, at) = (turn / 100, 10 * (turn % 100));
+        let mut push = |thread, from, operation, outcome| {
+            history.push(seen(
+                generation,
+                thread,
+                at + from..at + from + 2,
+                operation,
+                outcome,
+            ));
+        };
+        let new = identity(generation, 0, turn + 1);
+        push(0, 0, Swap(new), Saw(held));
+        push(1, 1, Update(A), Did(false));
+        push(2, 3, Get, Saw(Some(new)));
+        push(0, 4, Remove, Did(true));
+        held = None;
+        if turn == 150 {
+            // This one is lost: the next swap does not see it.
+            push(1, 6, Insert(B), Did(true));
+        } else {
+            push(1, 6, Get, Saw(None));
+        }
+    }
+    // Beside the two, what was under way at either end.
+    let lines = shown(&history);
+    assert!(lines.len() <= 4, "{lines:#?}");
+    assert!(lines.iter().any(|line| line.contains("insert")), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.contains("swap")), "{lines:#?}");
+}

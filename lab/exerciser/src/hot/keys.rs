@@ -1,0 +1,84 @@
+//! Hostile keys: few, and each set of a kind that makes indexes split, merge and compress around them.
+
+use crate::random::Random;
+
+/// Keys of a set at least and at most.
+const FEWEST: usize = 4;
+const MOST: usize = 16;
+
+/// What the neighbours' keys end with. No hot key does.
+const MARK: u8 = b'~';
+
+/// A set of 4 to 16 different keys, in order.
+pub(super) fn hostile(random: &mut Random) -> Vec<Vec<u8>> {
+    let count = FEWEST + random.index(MOST - FEWEST + 1);
+    let families = [prefixes, stems, last_bytes, around_eight, zeros_and_ones];
+    let mixed = random.one_in(4);
+    let family = random.pick(&families);
+    let mut keys = Vec::new();
+    while keys.len() < count {
+        let family = if mixed { random.pick(&families) } else { family };
+        keys.push(family(random, count));
+        keys.sort();
+        keys.dedup();
+    }
+    keys
+}
+
+/// Each a prefix of the next; the empty key among them.
+fn prefixes(random: &mut Random, count: usize) -> Vec<u8> {
+    b"abcdefghijklmnopqrstuvwxyz"[..random.index(count + 8)].to_vec()
+}
+
+/// A long stem that all share, and a short rest or none.
+fn stems(random: &mut Random, _: usize) -> Vec<u8> {
+    let stem = random.pick(&[40, 300]);
+    let rest = random.pick(&[&b""[..], b"x", b"xy", b"xyz", b"y", b"yz", b"z", b"zz"]);
+    [&b"stem".repeat(stem / 4), rest].concat()
+}
+
+/// Keys that differ in the last byte alone.
+fn last_bytes(random: &mut Random, _: usize) -> Vec<u8> {
+    let stem = random.pick(&[&b"1234567"[..], b"12345678"]);
+    [stem, &[random.pick(&[0, 1, 2, 3, 0x7f, 0x80, 0x81, 0xfe, 0xff])]].concat()
+}
+
+/// Keys that differ at byte 7, 8 or 9, where a word ends, and are alike behind it.
+fn around_eight(random: &mut Random, _: usize) -> Vec<u8> {
+    let mut key = b"0123456789abcdef".to_vec();
+    key[random.pick(&[7, 8, 8, 9])] = random.pick(&[0, 1, 0x7f, 0x80, b'A', b'B', 0xfe, 0xff]);
+    key
+}
+
+/// Zeros alone or ones alone.
+fn zeros_and_ones(random: &mut Random, count: usize) -> Vec<u8> {
+    vec![random.pick(&[0, 0xff]); random.index(count)]
+}
+
+/// Keys beside the hot ones, hung below each of them: writing them grows and shrinks the nodes that hot keys share.
+pub(super) fn neighbours(hot: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    (0..=u8::MAX).map(move |byte| [hot, &[byte, MARK]].concat())
+}
+
+pub(super) fn is_neighbour(key: &[u8]) -> bool {
+    key.last() == Some(&MARK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sets are small, in order, without doubles, and no hot key is taken for a neighbour. The empty key occurs.
+    #[test]
+    fn sets_are_small_and_in_order() {
+        let mut empty = 0;
+        for seed in 0..500 {
+            let keys = hostile(&mut Random::new(seed, 1));
+            assert!((FEWEST..=MOST).contains(&keys.len()));
+            assert!(keys.is_sorted_by(|a, b| a < b));
+            assert!(!keys.iter().any(|key| is_neighbour(key)));
+            empty += usize::from(keys[0].is_empty());
+        }
+        assert!(empty > 50, "{empty}");
+    }
+}

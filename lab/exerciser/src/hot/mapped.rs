@@ -1,0 +1,65 @@
+//! Words of a file that is mapped: what is stored there survives the death of the process at once, without a system
+//! call.
+
+#![allow(unsafe_code)]
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::fs::File;
+use std::io;
+use std::ops::Deref;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+
+/// The words of a new file, zeros at first.
+pub(super) struct Mapped {
+    start: NonNull<AtomicU64>,
+    words: usize,
+}
+
+// SAFETY: the mapping belongs to no thread, and its words are atomic.
+unsafe impl Send for Mapped {}
+
+impl Mapped {
+    pub fn create(path: &Path, words: usize) -> io::Result<Mapped> {
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)?;
+        let bytes = words * size_of::<AtomicU64>();
+        file.set_len(bytes as u64)?;
+        // SAFETY: the system chooses a place where nothing is; the file has this many bytes, and nothing shortens it.
+        let start = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                &file,
+                0,
+            )
+        }?;
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::AddrNotAvailable)?;
+        Ok(Mapped { start, words })
+    }
+}
+
+impl Deref for Mapped {
+    type Target = [AtomicU64];
+
+    fn deref(&self) -> &[AtomicU64] {
+        // SAFETY: so many words are mapped, page-aligned, until this is dropped; any bits are a valid word.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        let bytes = self.words * size_of::<AtomicU64>();
+        // SAFETY: it was mapped with this length, and no borrow of it is left.
+        let unmapped = unsafe { munmap(self.start.as_ptr().cast(), bytes) };
+        debug_assert!(unmapped.is_ok(), "{unmapped:?}");
+    }
+}
