@@ -52,21 +52,41 @@ impl RateLimit {
 /// Logs that a request has failed.
 pub fn failed(protocol: &str, why: &Failure) {
     static FAILED: RateLimit = RateLimit::new();
-    let of_the_client = match why {
-        Failure::NoRoom => true,
-        Failure::Index(error) => matches!(error, index::Error::KeyTooLong(_) | index::Error::ValueTooLong(_)),
-        Failure::Foreign => false,
-    };
-    if of_the_client {
+    if is_of_the_client(why) {
         tracing::debug!(protocol, %why, "request refused");
     } else if let Some(left_out) = FAILED.may_log(clock::now() / 1000) {
         tracing::error!(protocol, %why, left_out, "request failed");
     }
 }
 
+/// Whether the client has asked for what cannot be had, and the server is in order.
+fn is_of_the_client(why: &Failure) -> bool {
+    match why {
+        Failure::NoRoom => true,
+        Failure::Index(error) => {
+            use index::Error::{KeyTooLong, ValueTooLong};
+            matches!(error, KeyTooLong(_) | ValueTooLong(_))
+        }
+        Failure::Foreign => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a client must not ask for is no failure of the server, and does not go into its log as one.
+    #[test]
+    fn requests_that_cannot_be_had_are_the_clients() {
+        for error in [index::Error::KeyTooLong(70_000), index::Error::Unordered] {
+            assert!(is_of_the_client(&Failure::Index(error)));
+        }
+        let damaged = heap::Error::Damaged {
+            what: "a node",
+            offset: 0,
+        };
+        assert!(!is_of_the_client(&Failure::Index(damaged.into())));
+    }
 
     /// In a flood the first messages of a second are logged, then none, and the next second's first says how many were
     /// left out.
