@@ -82,6 +82,8 @@ impl Plan {
         let (count, kind) = self.ballast;
         let ballast = db.map_with("ballast", kind).map_err(failed)?;
         let entries = (0..count).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes(), [7; 24]));
+        // At level `disk` each of them would wait for the disk. The close makes them durable.
+        let ballast = ballast.with_durability(Durability::Eventual);
         ballast.load(entries).map_err(failed)?;
         Ok(())
     }
