@@ -128,6 +128,7 @@ impl<'g> LeafRef<'g> {
     }
 
     #[cold]
+    #[inline(never)]
     fn persist_word<M: Media>(&self, header: u64, heap: &Access<M>) {
         persist_scope(heap.media(), Purpose::Node, |batch| {
             self.leaf.word.persist_seen(&batch);

@@ -20,7 +20,6 @@
 //!    means nothing, for then what is seen is durable.
 
 use crate::{Media, Persistent, VWord};
-use std::convert::Infallible;
 
 const LOCKED: u64 = 1;
 const OBSOLETE: u64 = 2;
@@ -55,6 +54,30 @@ impl GenerationLock {
         (word >> 32) as u32 == generation && word & REPAIRING == 0
     }
 
+    /// In a damaged pool a word may be anything, and one of another generation is a free lock: so the object is looked at
+    /// by `check`, which only reads, before the lock of one is taken. While another thread repairs it, nothing else in it
+    /// changes; after that it is current, and what the check has read may have changed under it.
+    ///
+    /// # Errors
+    ///
+    /// That of the check.
+    #[inline(always)]
+    #[track_caller]
+    pub fn check_stale<M: Media, E>(
+        &self,
+        media: &M,
+        generation: u32,
+        check: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.is_current(media, generation) {
+            return Ok(());
+        }
+        match check() {
+            Err(_) if self.is_current(media, generation) => Ok(()),
+            checked => checked,
+        }
+    }
+
     /// Whether the object was replaced within `generation`.
     #[inline]
     #[track_caller]
@@ -75,9 +98,14 @@ impl GenerationLock {
     #[inline]
     #[track_caller]
     pub fn lock<'a, M: Media>(&'a self, media: &'a M, generation: u32) -> Result<Locked<'a, M>, Obsolete> {
-        match self.lock_checked(media, generation, || Ok::<(), Infallible>(())) {
-            Ok(taken) => taken,
-            Err(never) => match never {},
+        let mut turn = 0;
+        loop {
+            match self.try_lock(media, generation) {
+                Ok(Some(locked)) => return Ok(locked),
+                Ok(None) => media.wait(turn),
+                Err(obsolete) => return Err(obsolete),
+            }
+            turn = turn.saturating_add(1);
         }
     }
 
@@ -89,82 +117,28 @@ impl GenerationLock {
         media: &'a M,
         generation: u32,
     ) -> Result<Option<Locked<'a, M>>, Obsolete> {
-        match self.try_lock_checked(media, generation, || Ok::<(), Infallible>(())) {
-            Ok(taken) => taken,
-            Err(never) => match never {},
-        }
-    }
-
-    /// As [`lock`](GenerationLock::lock), with a check of a stale object as in
-    /// [`try_lock_checked`](GenerationLock::try_lock_checked).
-    ///
-    /// # Errors
-    ///
-    /// That of the check.
-    #[inline]
-    #[track_caller]
-    pub fn lock_checked<'a, M: Media, E>(
-        &'a self,
-        media: &'a M,
-        generation: u32,
-        check: impl Fn() -> Result<(), E>,
-    ) -> Result<Result<Locked<'a, M>, Obsolete>, E> {
-        let mut turn = 0;
-        loop {
-            match self.try_lock_checked(media, generation, &check)? {
-                Ok(Some(locked)) => return Ok(Ok(locked)),
-                Ok(None) => media.wait(turn),
-                Err(obsolete) => return Ok(Err(obsolete)),
-            }
-            turn = turn.saturating_add(1);
-        }
-    }
-
-    /// As [`try_lock`](GenerationLock::try_lock), but a lock of another generation is taken only if `check` finds that
-    /// the object is one: in a damaged pool the word may be anything. The check reads. Nothing else in the object changes
-    /// meanwhile, or its error does not count.
-    ///
-    /// # Errors
-    ///
-    /// That of the check. Nothing was stored then.
-    #[inline]
-    #[track_caller]
-    pub fn try_lock_checked<'a, M: Media, E>(
-        &'a self,
-        media: &'a M,
-        generation: u32,
-        check: impl FnOnce() -> Result<(), E>,
-    ) -> Result<Result<Option<Locked<'a, M>>, Obsolete>, E> {
         let word = self.0.load(media);
         let mine = u64::from(generation) << 32;
         let stale = (word >> 32) as u32 != generation;
         let taken = if stale {
-            if let Err(error) = check() {
-                // If another thread has taken the lock meanwhile, what the check has read may have changed under it.
-                return if self.0.load(media) == word {
-                    Err(error)
-                } else {
-                    Ok(Ok(None))
-                };
-            }
             mine | LOCKED | REPAIRING
         } else if word & OBSOLETE != 0 {
-            return Ok(Err(Obsolete));
+            return Err(Obsolete);
         } else if word & LOCKED != 0 {
-            return Ok(Ok(None));
+            return Ok(None);
         } else {
             mine | LOCKED
         };
         if self.0.compare_exchange(media, word, taken).is_err() {
-            return Ok(Ok(None));
+            return Ok(None);
         }
-        Ok(Ok(Some(Locked {
+        Ok(Some(Locked {
             lock: self,
             media,
             free: mine,
             stale,
             left: stale && word & LOCKED != 0,
-        })))
+        }))
     }
 }
 

@@ -93,17 +93,16 @@ impl<'g> ArrayRef<'g> {
 
     /// Takes the lock of the array at `link`, whose keys all begin with `path`. After a restart only marks that a crash
     /// has left are repaired (I4).
+    #[inline(always)]
     pub(crate) fn lock<M: Media>(
         &self,
         heap: &'g Access<M>,
         link: Link,
         path: &[u8],
     ) -> Result<Result<Locked<'g, M>, Obsolete>, Fault> {
-        let media = heap.media();
-        self.check_class(link, media)?;
-        let check = || self.check_entries(heap, link, path);
-        let taken = self.head.lock.lock_checked(media, heap.generation(), check)?;
-        Ok(taken.map(|mut locked| {
+        self.check_head(heap, link, path)?;
+        let lock = &self.head.lock;
+        Ok(lock.lock(heap.media(), heap.generation()).map(|mut locked| {
             self.repair(&mut locked, heap);
             locked
         }))
@@ -116,18 +115,24 @@ impl<'g> ArrayRef<'g> {
         link: Link,
         path: &[u8],
     ) -> Result<Option<Locked<'g, M>>, Fault> {
-        let media = heap.media();
-        self.check_class(link, media)?;
-        let check = || self.check_entries(heap, link, path);
-        let taken = self.head.lock.try_lock_checked(media, heap.generation(), check)?;
+        self.check_head(heap, link, path)?;
+        let taken = self.head.lock.try_lock(heap.media(), heap.generation());
         Ok(taken.ok().flatten().map(|mut locked| {
             self.repair(&mut locked, heap);
             locked
         }))
     }
 
+    #[inline(always)]
+    fn check_head<M: Media>(&self, heap: &Access<M>, link: Link, path: &[u8]) -> Result<(), Fault> {
+        let (media, lock) = (heap.media(), &self.head.lock);
+        self.check_class(link, media)?;
+        lock.check_stale(media, heap.generation(), || self.check_entries(heap, link, path))
+    }
+
     /// Whether the entries can be those of an array where `path` leads.
     #[cold]
+    #[inline(never)]
     fn check_entries<M: Media>(&self, heap: &Access<M>, link: Link, path: &[u8]) -> Result<(), Fault> {
         let entries = self.slots.iter().map(|slot| slot.peek(heap.media()));
         let leaves = || entries.clone().filter(|leaf| !leaf.is_null());
@@ -145,6 +150,7 @@ impl<'g> ArrayRef<'g> {
         }
     }
 
+    #[inline]
     fn repair<M: Media>(&self, locked: &mut Locked<'_, M>, heap: &Access<M>) {
         if locked.is_stale() {
             for slot in self.slots {

@@ -256,17 +256,15 @@ impl<'g> InlineRef<'g> {
 
     /// Takes the lock of the array at `link`, whose keys all begin with `path`. After a restart only marks that a crash
     /// has left are settled (I3), and the count is taken (I5).
+    #[inline(always)]
     pub(crate) fn lock<M: Media>(
         &self,
         heap: &'g Access<M>,
         link: Link,
         path: &[u8],
     ) -> Result<Result<Locked<'g, M>, Obsolete>, Fault> {
-        self.check_shape(link, heap)?;
-        let head = self.head(heap)?;
-        let check = || self.check_entries(heap, link, path);
-        let taken = head.lock.lock_checked(heap.media(), heap.generation(), check)?;
-        Ok(taken.map(|mut locked| {
+        let head = self.checked_head(heap, link, path)?;
+        Ok(head.lock.lock(heap.media(), heap.generation()).map(|mut locked| {
             self.repair(head, &mut locked, heap);
             locked
         }))
@@ -279,16 +277,27 @@ impl<'g> InlineRef<'g> {
         link: Link,
         path: &[u8],
     ) -> Result<Option<Locked<'g, M>>, Fault> {
-        self.check_shape(link, heap)?;
-        let head = self.head(heap)?;
-        let check = || self.check_entries(heap, link, path);
-        let taken = head
-            .lock
-            .try_lock_checked(heap.media(), heap.generation(), check)?;
+        let head = self.checked_head(heap, link, path)?;
+        let taken = head.lock.try_lock(heap.media(), heap.generation());
         Ok(taken.ok().flatten().map(|mut locked| {
             self.repair(head, &mut locked, heap);
             locked
         }))
+    }
+
+    #[inline(always)]
+    fn checked_head<M: Media>(
+        &self,
+        heap: &'g Access<M>,
+        link: Link,
+        path: &[u8],
+    ) -> Result<&'g Head, Fault> {
+        self.check_shape(link, heap)?;
+        let head = self.head(heap)?;
+        head.lock.check_stale(heap.media(), heap.generation(), || {
+            self.check_entries(heap, link, path)
+        })?;
+        Ok(head)
     }
 
     fn repair<M: Media>(&self, head: &Head, locked: &mut Locked<'_, M>, heap: &Access<M>) {
@@ -313,6 +322,7 @@ impl<'g> InlineRef<'g> {
 
     /// Whether the entries can be those of an array of this shape where `path` leads.
     #[cold]
+    #[inline(never)]
     fn check_entries<M: Media>(&self, heap: &Access<M>, link: Link, path: &[u8]) -> Result<(), Fault> {
         let mut is_used = false;
         for line in 0..self.shape.lines() {

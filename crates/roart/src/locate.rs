@@ -75,7 +75,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         let media = self.heap.media();
         check_level(node, at, level, media)?;
         let path = self.compared(level);
-        if path.len() == level && Prefix::of(path) != node.header().prefix(media) {
+        if path.len() == level && Prefix::word_of(path) != node.header().prefix_word(media) {
             return Err(damaged("node's prefix", at));
         }
         Ok(())

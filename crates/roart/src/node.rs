@@ -68,7 +68,13 @@ impl Header {
     }
 
     pub(crate) fn prefix<M: Media>(&self, media: &M) -> Prefix {
-        Prefix::from_word(self.prefix.load(media), self.level(media))
+        Prefix::from_word(self.prefix_word(media), self.level(media))
+    }
+
+    /// The prefix as it is stored.
+    #[inline]
+    pub(crate) fn prefix_word<M: Media>(&self, media: &M) -> u64 {
+        self.prefix.load(media)
     }
 }
 
@@ -306,14 +312,14 @@ impl<'g> Node<'g> {
     }
 
     /// Takes the lock, and rebuilds what a restart has made stale. The caller has checked the node's kind and level (I6).
+    #[inline(always)]
     pub(crate) fn lock<M: Media>(
         &self,
         heap: &'g Access<M>,
     ) -> Result<Result<Locked<'g, M>, Obsolete>, Fault> {
-        let media = heap.media();
+        self.check_stale(heap)?;
         let lock = &self.header().lock;
-        let taken = lock.lock_checked(media, heap.generation(), || self.check_slots(heap))?;
-        Ok(taken.map(|mut locked| {
+        Ok(lock.lock(heap.media(), heap.generation()).map(|mut locked| {
             self.repair(&mut locked, heap);
             locked
         }))
@@ -321,17 +327,23 @@ impl<'g> Node<'g> {
 
     /// As [`lock`](Node::lock), if the lock is free.
     pub(crate) fn try_lock<M: Media>(&self, heap: &'g Access<M>) -> Result<Option<Locked<'g, M>>, Fault> {
-        let media = heap.media();
-        let lock = &self.header().lock;
-        let taken = lock.try_lock_checked(media, heap.generation(), || self.check_slots(heap))?;
+        self.check_stale(heap)?;
+        let taken = self.header().lock.try_lock(heap.media(), heap.generation());
         Ok(taken.ok().flatten().map(|mut locked| {
             self.repair(&mut locked, heap);
             locked
         }))
     }
 
+    #[inline(always)]
+    fn check_stale<M: Media>(&self, heap: &Access<M>) -> Result<(), Fault> {
+        let lock = &self.header().lock;
+        lock.check_stale(heap.media(), heap.generation(), || self.check_slots(heap))
+    }
+
     /// Whether the slots can be those of a node of this kind. What a crash or a full pool leaves is sound, too.
     #[cold]
+    #[inline(never)]
     fn check_slots<M: Media>(&self, heap: &Access<M>) -> Result<(), Fault> {
         let media = heap.media();
         let header = self.header();
@@ -371,6 +383,7 @@ impl<'g> Node<'g> {
         }
     }
 
+    #[inline]
     fn repair<M: Media>(&self, locked: &mut Locked<'_, M>, heap: &Access<M>) {
         if locked.is_stale() {
             self.rebuild(heap.media());

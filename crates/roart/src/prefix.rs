@@ -23,6 +23,18 @@ impl Prefix {
         Prefix { bytes, len }
     }
 
+    /// The word that is stored in a node to which `path` leads.
+    #[inline]
+    pub(crate) fn word_of(path: &[u8]) -> u64 {
+        match path.last_chunk() {
+            Some(last) => u64::from_le_bytes(*last),
+            None => path
+                .iter()
+                .rev()
+                .fold(0, |word, &byte| word << 8 | u64::from(byte)),
+        }
+    }
+
     /// From the stored word, of which `level.min(8)` bytes count.
     #[inline]
     pub(crate) fn from_word(word: u64, level: usize) -> Prefix {
@@ -63,6 +75,9 @@ mod tests {
         let prefix = Prefix::of(path);
         assert_eq!(prefix.as_bytes(), b"456789ab");
         assert_eq!(Prefix::from_word(prefix.to_word(), path.len()), prefix);
+        for path in [&path[..], &path[..8], &path[..7], b""] {
+            assert_eq!(Prefix::word_of(path), Prefix::of(path).to_word());
+        }
         assert_eq!(Prefix::of(b"xy").as_bytes(), b"xy");
         assert_eq!(
             Prefix::from_word(Prefix::of(b"xy").to_word(), 2).as_bytes(),
