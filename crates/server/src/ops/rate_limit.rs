@@ -64,8 +64,8 @@ fn is_of_the_client(why: &Failure) -> bool {
     match why {
         Failure::NoRoom => true,
         Failure::Index(error) => {
-            use index::Error::{KeyTooLong, ValueTooLong};
-            matches!(error, KeyTooLong(_) | ValueTooLong(_))
+            use index::Error::{KeyTooLong, Unordered, ValueTooLong};
+            matches!(error, KeyTooLong(_) | ValueTooLong(_) | Unordered)
         }
         Failure::Foreign => false,
     }
