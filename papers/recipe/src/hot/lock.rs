@@ -31,14 +31,14 @@ impl<'a, M: Media> Writer<'a, M> {
         let mut tries = Tries::default();
         let mut step = *step;
         loop {
-            // Where nodes went from the way, what was once above the child may be the child: its lock is held.
-            if !same_object(step.at, child)
+            // Where nodes went from the way, what was once above may be a node that the thread has locked.
+            if same_object(step.link, child)
                 && let Ok(locked) = self.lock(&step)
                 && same_object(step.slot().load(self.media()), child)
             {
                 return Ok(Parent { step, locked });
             }
-            // It is the child, or was replaced, or the child hangs from another one by now.
+            // It was replaced, or the child hangs from another one by now.
             loop {
                 if !tries.go_on(Missed::Lost, self.media()) {
                     return Err(damaged("node without a parent", child));
