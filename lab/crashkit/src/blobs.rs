@@ -308,6 +308,7 @@ pub fn history(seed: u64, ops: usize, threads: u32) -> History<Op> {
         prepared: prepared as u32,
         threads,
         reopened,
+        legs: None,
         room: match seed % 5 {
             3 => (4 + random.below(8)) << 16,
             _ => u64::MAX,

@@ -50,7 +50,7 @@ use crate::choose::Random;
 use crate::expect::{Expectation, hash_of_states};
 use crate::history::History;
 use crate::log::{Log, What};
-use crate::report::{Failure, Report, diagram};
+use crate::report::{Failure, Report, diagram, preemptions};
 use crate::{Crash, Subject, schedule};
 use aim::Persisted;
 use carry::carry_out;
@@ -82,9 +82,6 @@ pub struct Explorer<S: Subject> {
     aims: BTreeSet<usize>,
     /// What the persists of the history make durable, in a hunt.
     persisted: Option<Persisted>,
-    /// A history's threads carry out their operations in turn, but for preemptions of at most this many legs; `None`:
-    /// as any scheduler has them.
-    legs: Option<u32>,
     crash: Crash,
     /// What the history that is explored may use of the media's memory.
     memory: Memory,
@@ -142,6 +139,7 @@ impl<S: Subject> Run<S> {
             if history.threads > 1 {
                 let answers: &[S::Answer] = &[];
                 failure.schedule = diagram(&log, log.events.len(), &history.ops, answers);
+                failure.preemptions = preemptions(&log, log.events.len());
             }
             failure
         })?;
@@ -216,7 +214,6 @@ impl<S: Subject> Explorer<S> {
             spread: 1,
             aims: BTreeSet::new(),
             persisted: None,
-            legs: None,
         })
     }
 
@@ -240,7 +237,7 @@ impl<S: Subject> Explorer<S> {
         self.deadline = Some(deadline);
     }
 
-    fn is_late(&self) -> bool {
+    pub(crate) fn is_late(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
@@ -251,7 +248,7 @@ impl<S: Subject> Explorer<S> {
         // The hash of an image does not say of which history the image is.
         self.seen.clear();
         self.memory = self.crash.memory().first(history.room);
-        let explored = apart(|| match self.legs {
+        let explored = apart(|| match history.legs.filter(|_| history.threads > 1) {
             Some(legs) => self.nearly_in_turn(history, legs),
             None => {
                 let run = self.record(history, Start::Empty, 0)?;

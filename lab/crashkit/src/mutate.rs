@@ -156,7 +156,8 @@ impl<S: Subject> Explorer<S> {
                 hunted.lacking += lacking;
                 match walked {
                     Err(failure) => hunted.fate = Fate::Killed(failure),
-                    Ok(()) if lacking > 0 => hunted.fate = Fate::Survived,
+                    // A walk that the end of the time has cut short says nothing.
+                    Ok(()) if lacking > 0 && !self.is_late() => hunted.fate = Fate::Survived,
                     Ok(()) => {}
                 }
                 let report = self.report_mut();

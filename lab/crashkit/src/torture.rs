@@ -108,7 +108,10 @@ impl<S: Subject, F: Fn(&mut Random) -> S::Op> Torture<S, F> {
         let mut explorer = explorer.map_err(Failure::outright)?;
         let end = Instant::now().checked_add(self.budget);
         let is_late = || end.is_some_and(|end| Instant::now() >= end);
-        end.into_iter().for_each(|end| explorer.stop_at(end));
+        // A history asked for by its seed is followed to its end.
+        if self.seeds.start() != self.seeds.end() {
+            end.into_iter().for_each(|end| explorer.stop_at(end));
+        }
         for seed in self.seeds.clone() {
             if is_late() {
                 break;

@@ -249,6 +249,10 @@ fn races_are_found() {
         assert!(history.threads >= 2, "it is a race: {failure}");
         assert!(history.ops.len() <= 16, "{failure}");
         assert!((1..=4).contains(&failure.preemptions), "{failure}");
+        let again = explorer
+            .explore(&history)
+            .expect_err("what was shrunk fails as it is");
+        assert_eq!(again.to_string(), failure.to_string());
         println!("{failure}");
     }
 }

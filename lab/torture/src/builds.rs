@@ -338,6 +338,7 @@ pub fn history(seed: u64, ops: usize) -> History<Op> {
         prepared: 0,
         threads: 1,
         reopened: false,
+        legs: None,
         room: match seed % 5 {
             3 => (8 + random.below(8)) << 16,
             _ => u64::MAX,

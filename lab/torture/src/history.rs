@@ -90,6 +90,7 @@ impl Maker {
             prepared,
             threads,
             reopened: seed % 7 == 4 && prepared > 0,
+            legs: None,
             room: match seed % 11 {
                 6 => (LITTLE + self.random.below(MORE)) << 16,
                 _ => u64::MAX,

@@ -40,10 +40,10 @@ impl<S: Subject> Explorer<S> {
         };
         // What could not go may go when something else has gone.
         loop {
-            let size = |(history, failure): &(History<S::Op>, Box<Failure>), legs: Option<u32>| {
-                (history.ops.len(), history.threads, failure.crashes, legs)
+            let size = |(history, failure): &(History<S::Op>, Box<Failure>)| {
+                (history.ops.len(), history.threads, failure.crashes, history.legs)
             };
-            let before = size(&least, self.legs);
+            let before = size(&least);
             // What fails while it goes on after a crash goes on only where another one may follow.
             let max = (least.1.crashes + 1).min(settings.crashes);
             self.settings.crashes = max;
@@ -63,19 +63,18 @@ impl<S: Subject> Explorer<S> {
                     break;
                 }
             }
-            let legs = self.legs;
-            let preempted = least.0.threads > 1;
-            let fewer = if preempted {
-                legs.unwrap_or(MAX_LEGS + 1)
-            } else {
-                0
+            let fewer = match least.0.threads {
+                0 | 1 => 0,
+                _ => least.0.legs.unwrap_or(MAX_LEGS + 1),
             };
-            for fewer in 0..fewer {
-                self.legs = Some(fewer);
-                if attempt(self, least.0.clone(), &mut least) {
+            for legs in 0..fewer {
+                let history = History {
+                    legs: Some(legs),
+                    ..least.0.clone()
+                };
+                if attempt(self, history, &mut least) {
                     break;
                 }
-                self.legs = legs;
             }
             let mut size_of_chunk = least.0.ops.len().div_ceil(2);
             while size_of_chunk > 0 {
@@ -96,11 +95,11 @@ impl<S: Subject> Explorer<S> {
                 }
                 size_of_chunk = chunk / 2;
             }
-            if size(&least, self.legs) == before {
+            if size(&least) == before {
                 break;
             }
         }
-        (self.settings, self.legs) = (settings, None);
+        self.settings = settings;
         self.deadline = deadline;
         self.report = report;
         least

@@ -9,6 +9,7 @@ use crate::power;
 use crate::random::Random;
 use crate::worker::Wrong;
 use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
@@ -47,6 +48,12 @@ pub(super) fn run(plan: &Plan, generation: u64, spec: &str, child: fn(&str) -> C
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed)?;
+    // What it says may be more than a pipe holds.
+    let mut stderr = child.stderr.take().ok_or("no standard error")?;
+    let listener = std::thread::spawn(move || {
+        let mut said = Vec::new();
+        stderr.read_to_end(&mut said).map(|_| said)
+    });
     let is_last = generation == plan.killed;
     let in_time = if is_last {
         wait(&mut child, PATIENCE, || false)
@@ -67,16 +74,20 @@ pub(super) fn run(plan: &Plan, generation: u64, spec: &str, child: fn(&str) -> C
     };
     // It may have ended meanwhile.
     let _ = child.kill();
-    let output = child.wait_with_output().map_err(failed)?;
-    in_time?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let status = child.wait().map_err(failed)?;
+    let said = listener
+        .join()
+        .map_err(|_| "a thread panicked")?
+        .map_err(failed)?;
+    let said = String::from_utf8_lossy(&said);
+    in_time.map_err(|wrong| format!("{wrong}: {said}"))?;
     let as_planned = if is_last {
-        output.status.success()
+        status.success()
     } else {
-        output.status.signal() == Some(KILL)
+        status.signal() == Some(KILL)
     };
     if !as_planned || !said.is_empty() {
-        return Err(format!("its process: {}: {said}", output.status));
+        return Err(format!("its process: {status}: {said}"));
     }
     if !is_last && plan.on_disk && random.one_in(2) {
         power::lose(&plan.pool()).map_err(failed)?;

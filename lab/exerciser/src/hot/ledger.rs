@@ -250,7 +250,8 @@ impl Seen {
 }
 
 /// What a thread has written in a generation, in order, without what did nothing and told nothing. Nothing, where the
-/// process was killed before it began.
+/// process was killed before it began. A call of which some answers are noted and others are not has returned: it did
+/// something wherever that is not told.
 pub(super) fn read(directory: &Path, generation: u64, thread: usize) -> io::Result<Vec<Seen>> {
     let bytes = match std::fs::read(path(directory, generation, thread)) {
         Ok(bytes) => bytes,
@@ -293,7 +294,17 @@ pub(super) fn read(directory: &Path, generation: u64, thread: usize) -> io::Resu
     });
     let seen: Option<Vec<Option<Seen>>> = seen.collect();
     let seen = seen.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not a ledger of hot keys"))?;
-    Ok(seen.into_iter().flatten().collect())
+    let mut seen: Vec<Seen> = seen.into_iter().flatten().collect();
+    for call in seen.chunk_by_mut(|a, b| a.call == b.call) {
+        if call
+            .iter()
+            .any(|seen| !seen.is_pending() && seen.event.operation != Operation::Get)
+        {
+            let untold = call.iter_mut().filter(|seen| seen.is_pending());
+            untold.for_each(|seen| seen.event.outcome = Outcome::Untold);
+        }
+    }
+    Ok(seen)
 }
 
 #[cfg(test)]

@@ -273,7 +273,12 @@ impl Worker<'_> {
         let mut hot = BTreeMap::new();
         for (key, value) in found.iter().filter(|(key, _)| !is_neighbour(key)) {
             match self.keys.binary_search(key) {
-                Ok(at) if (first..=last).contains(&at) => _ = hot.insert(at, read(Some(value))?),
+                Ok(at) if (first..=last).contains(&at) && !hot.contains_key(&at) => {
+                    hot.insert(at, read(Some(value))?);
+                }
+                Ok(at) if hot.contains_key(&at) => {
+                    return Err(format!("{} shows {} twice", how.name(), key.escape_ascii()));
+                }
                 _ => return Err(format!("{} shows {}", how.name(), key.escape_ascii())),
             }
         }
