@@ -162,8 +162,11 @@ impl<D: Disk> Log<D> {
                 let _ = self.disk.remove(&spare_name(number));
             }),
         }
-        match done.and(synced) {
-            Err(error) if !error.is_shortage() => Err(self.fail(&error)),
+        match [done, synced]
+            .into_iter()
+            .find(|done| matches!(done, Err(error) if !error.is_shortage()))
+        {
+            Some(Err(error)) => Err(self.fail(&error)),
             _ => Ok(()),
         }
     }

@@ -84,12 +84,19 @@ impl Disk for Directory {
         let failed = |errno| failed(&file.path, "fchmod", errno);
         let own = fs::fstat(&self.fd).map_err(failed)?;
         let made = fs::fstat(&file.fd).map_err(failed)?;
+        let mut mode = own.st_mode & 0o666;
         if (made.st_uid, made.st_gid) != (own.st_uid, own.st_gid) {
             let (owner, group) = (Uid::from_raw(own.st_uid), Gid::from_raw(own.st_gid));
-            // Of another owner, it holds the same: only root may change that.
-            let _ = fs::fchown(&file.fd, Some(owner), Some(group));
+            // Of another owner, it holds the same: only root may change that. One of the group may give it the group.
+            let given = fs::fchown(&file.fd, Some(owner), Some(group))
+                .or_else(|_| fs::fchown(&file.fd, None, Some(group)));
+            if given.is_err() && made.st_gid != own.st_gid {
+                mode &= !0o070;
+            }
         }
-        fs::fchmod(&file.fd, Mode::from_raw_mode(own.st_mode & 0o666)).map_err(failed)?;
+        if made.st_mode & 0o777 != mode {
+            fs::fchmod(&file.fd, Mode::from_raw_mode(mode)).map_err(failed)?;
+        }
         Ok(file)
     }
 
