@@ -497,11 +497,10 @@ fn signals_end_commands_in_order() {
             &|| pool.part_of("new.pool").is_some(),
         );
         assert!(pool.part_of("new.pool").is_none() && !pool.file("new.pool").exists());
-        let opened = || {
-            let read = pool.run(["stats", "--lock-wait", "0"]);
-            read.code == 3
-        };
-        stopped(&["import", "-"], b"one\t1\ntwo\t2\n", &opened);
+        // More than a pipe and the reader hold: when it is written, the first lines are in the pool.
+        let more = (0..100_000).flat_map(|i| format!("more {i}\t{i}\n").into_bytes());
+        let input: Vec<u8> = b"one\t1\n".iter().copied().chain(more).collect();
+        stopped(&["import", "-"], &input, &|| true);
         assert_eq!(pool.ok(["get", "one"]), b"1");
         let stats = pool.ok(["stats"]);
         assert!(text(&stats).contains("before it: clean"), "{}", text(&stats));

@@ -6,10 +6,11 @@ use crate::context::Context;
 use crate::exit::{Failure, Outcome};
 use crate::stop::{self, Stoppable};
 use indicatif::{BinaryBytes, ProgressBar, ProgressStyle};
-use pmem::pool::{Permissions, part_of, rename_new};
+use pmem::pool::{Permissions, folder_of, part_of, rename_new};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use wollemi::{Copied, Db, Level, Snapshot};
@@ -198,6 +199,7 @@ impl Compact {
         let started = Instant::now();
         let progress = spinner();
         // It stays locked until the new one has its name. An opening that waits for the lock then opens the new one.
+        let opened = identity(&pool).map_err(failed(&pool))?;
         let db = context.to_read().recovery_threads(0).open(&pool)?;
         if db.level() == Level::Disk {
             return Err(has_no_log_to_keep(&pool));
@@ -217,7 +219,17 @@ impl Compact {
         let copied = make_pool(
             &pool,
             part,
-            |part, pool| fs::rename(part, pool),
+            |part, pool| {
+                // Another compaction, which reads the same file, may have replaced it, and others written since.
+                let folder = File::open(folder_of(pool))?;
+                folder.lock()?;
+                match identity(pool)? == opened {
+                    true => fs::rename(part, pool),
+                    false => Err(io::Error::other(
+                        "another file has got this name meanwhile: it stays",
+                    )),
+                }
+            },
             || {
                 let new: Db = options.page_size(db.stats()?.page_size).open(part)?;
                 // Before there is anything in it.
@@ -238,6 +250,12 @@ impl Compact {
         let after = fs::metadata(&pool).map_err(failed(&pool))?.len();
         summarize("compacted", copied, started, Some((before, after)), context.json)
     }
+}
+
+/// What tells a file from others.
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let file = fs::metadata(path)?;
+    Ok((file.dev(), file.ino()))
 }
 
 fn has_no_log_to_keep(pool: &Path) -> Failure {
