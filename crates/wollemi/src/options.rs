@@ -225,7 +225,10 @@ impl Options {
             ..self.pool.clone()
         };
         let opened = match self.create && !self.pool.read_only {
-            true => Pool::open_or_create(path, &options, media),
+            true => {
+                disk::opening::refuse_bereft(path)?;
+                Pool::open_or_create(path, &options, media)
+            }
             false => Pool::open(path, &options, media),
         };
         let pool = opened.map_err(|error| match error.kind {

@@ -30,9 +30,10 @@ impl<M: Media> Snapshot<M> {
         if fs::symlink_metadata(path).is_ok() {
             return Err(Error::Backup(ErrorKind::AlreadyExists.into()));
         }
-        let pool = self.pool_path().map(Permissions::of);
-        let pool = pool.transpose().map_err(Error::Backup)?;
-        let mode = if pool.is_some() { 0o600 } else { 0o666 };
+        let path_of_pool = self.pool_path();
+        // The pool's name may be gone. Its owner alone may read the copy then.
+        let pool = path_of_pool.and_then(|pool| Permissions::of(pool).ok());
+        let mode = if path_of_pool.is_some() { 0o600 } else { 0o666 };
         let (file, part) = create_part(path, mode).map_err(Error::Backup)?;
         if let Some(pool) = pool {
             // Of another owner, it holds the same.

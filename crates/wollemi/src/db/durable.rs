@@ -1,6 +1,7 @@
 //! When writes are durable; the log and its checkpoints.
 
 use super::{Db, Inner};
+use crate::files_error::FilesError;
 use crate::report::{Checkpoint, LogStats};
 use crate::write::journal::{Durability, Journal};
 use crate::write::store::Store;
@@ -187,7 +188,9 @@ impl<M: Media> Inner<M> {
             }
             // A log that has failed leaves open what of the pool is in it, and stays.
             if let Some(journal) = maps.store.traffic.journal.get() {
-                journal.settle(journal.log().appended())?;
+                // Even in a turn, which would only note it.
+                let log = journal.log();
+                log.wait_durable(log.appended()).map_err(FilesError::from)?;
             }
             drop(keeper);
         }

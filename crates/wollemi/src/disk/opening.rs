@@ -25,7 +25,8 @@ use crate::write::store::Store;
 use crate::{Db, Error, Hardware, IndexKind, Media};
 use log::{Directory, Disk, Log, Lsn};
 use pmem::pool::{
-    AfterPowerLoss, ErrorKind, LastShutdown, Permissions, Uuid, lock_named, part_of, sync_folder,
+    AfterPowerLoss, ErrorKind, LastShutdown, Permissions, Uuid, behind_links, folder_of, lock_named, part_of,
+    sync_folder,
 };
 use pmem::{Pool, PoolOptions};
 use std::collections::HashSet;
@@ -165,6 +166,16 @@ fn open_beside<M: Media>(
         return Db::start(pool, settings.index, settings.recovery_threads, started);
     }
     attach(pool, disk, manifest, settings, started)
+}
+
+/// Refuses to make a pool beside the files of a database that has held something and lacks its pool and its manifest.
+pub(crate) fn refuse_bereft(path: &Path) -> Result<(), Error> {
+    let directory = directory_of(path);
+    // An opening of a directory would create it.
+    if path.symlink_metadata().is_err() && directory.is_dir() {
+        left_over(&Directory::open(directory).map_err(FilesError::from)?)?;
+    }
+    Ok(())
 }
 
 /// The error of an opening that finds no pool and may not create one.
@@ -370,11 +381,17 @@ fn refill<M: Media, D: Disk>(
 /// Opens and locks the directory beside the pool at `path`, and waits no longer than that for who has it. If it is missing
 /// it is made, for all who may use the pool.
 fn lock(path: &Path, wait: Duration) -> Result<(Directory, std::fs::File), Error> {
+    // The directory itself, where its name is a link.
     let name = directory_of(path);
+    let name = behind_links(&name).unwrap_or(name);
     let started = Instant::now();
     loop {
         let is_new = name.symlink_metadata().is_err();
-        Directory::open(&name).map_err(FilesError::from)?;
+        match Directory::open(&name) {
+            // Another process has just removed it.
+            Err(error) if error.is_missing() && folder_of(&name).is_dir() => {}
+            opened => _ = opened.map_err(FilesError::from)?,
+        }
         if is_new && let Ok(pool) = Permissions::of(path) {
             // Of another owner, it holds the same.
             let _ = pool.for_directory().give_to(&name);

@@ -38,6 +38,27 @@ fn a_pool_changes_its_level() -> Result<(), Error> {
     Ok(())
 }
 
+/// The directory of the log may be elsewhere, where a link leads.
+#[test]
+fn a_log_may_be_elsewhere() -> Result<(), Error> {
+    let place = Place::new();
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    place.open()?.map("m")?.upsert("key", "1")?;
+    let there = elsewhere.path().join("log");
+    std::fs::rename(place.files(), &there).expect("moved");
+    std::os::unix::fs::symlink(&there, place.files()).expect("linked");
+    let db = place.open()?;
+    db.map("m")?.upsert("key", "2")?;
+    drop(db);
+    std::fs::remove_file(&place.path).expect("removed");
+    let db = place.open()?;
+    assert_eq!(db.map("m")?.get("key")?, Some(b"2".to_vec()));
+    assert!(there.join("manifest").exists());
+    db.end_log()?;
+    assert!(!there.join("manifest").exists());
+    Ok(())
+}
+
 /// A log that another process begins as soon as this one has ended its own is left alone.
 #[test]
 fn the_log_of_the_next_process_stays() -> Result<(), Error> {

@@ -173,8 +173,9 @@ fn a_database_that_was_used_is_not_made_anew() -> Result<(), Error> {
         }] {
             std::fs::remove_file(left.files().join("manifest")).expect("removed");
             let before = files(&left);
-            for create in [true, false] {
-                let refused = options().create(create).open(&left.path).map(drop);
+            let ways = [true, false].map(|create| options().create(create));
+            for way in ways.into_iter().chain([Options::default()]) {
+                let refused = way.open(&left.path).map(drop);
                 let refused = refused.expect_err("it was used").to_string();
                 assert!(
                     refused.contains("whose pool and manifest are missing"),

@@ -123,6 +123,18 @@ fn a_file_is_whole_or_not_there() -> Outcome {
     Ok(())
 }
 
+/// A pool whose name is gone while it is open can be backed up all the same.
+#[test]
+fn a_pool_without_a_name_is_backed_up() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let [pool, path] = ["pool", "backup"].map(|name| folder.path().join(name));
+    let db = Db::open(&pool)?;
+    db.map("m")?.upsert("key", "value")?;
+    std::fs::remove_file(&pool)?;
+    assert_eq!(db.snapshot()?.backup_to(&path, |_| {})?.entries, 1);
+    Ok(())
+}
+
 /// A backup taken beside a writer of pairs shows one moment.
 #[test]
 fn a_backup_is_one_moment() -> Outcome {
