@@ -92,8 +92,8 @@ impl<D: Disk> Log<D> {
     }
 
     /// Gives up all records below `lsn`, which is the beginning of a record or the end of one; files that hold none of
-    /// the others are used again, on a full disk later, when there is room. The caller has made durable what replaces the records. Segments that a live [`Scan`]
-    /// needs are kept, until a later call.
+    /// the others are used again, on a full disk later, when there is room. The caller has made durable what replaces
+    /// the records. Segments that a live [`Scan`] needs are kept, until a later call.
     ///
     /// # Errors
     ///
