@@ -113,7 +113,7 @@ fn the_whole_conversion_survives() {
 #[test]
 fn a_lock_that_means_a_crash_is_found() {
     let wrong = unaccounted::<LockMeansCrash>();
-    finds(wrong, (2, KEYS), "instead of one of");
+    finds(wrong, (2, KEYS), "instead of");
 }
 
 /// A wrong way: a writer that does not get the lock goes past half a split, and puts the separator in before its time.
