@@ -72,10 +72,16 @@ impl<M: Media> Store<M> {
         Ok(self.heap.recover(tracers(), threads)?)
     }
 
+    /// Whether the thread holds a guard, for which recovery would wait. Logical threads that share one of the system's
+    /// share its guards, too, and may wait for each other's.
+    fn is_pinned() -> bool {
+        !M::REUSES_AT_ONCE && heap::is_pinned()
+    }
+
     /// Recovers in this thread, unless recovery was started already: then waits for it. Does neither for a thread that
     /// holds a guard: recovery would wait for that.
     pub fn recover_here(&self) {
-        if !heap::is_pinned() {
+        if !Self::is_pinned() {
             self.heap.recover_now(&tracers());
         }
     }
@@ -98,7 +104,7 @@ impl<M: Media> Store<M> {
 
     /// Waits until recovery has ended; not for a thread that holds a guard.
     pub fn wait_recovered(&self) {
-        if !heap::is_pinned() {
+        if !Self::is_pinned() {
             self.heap.wait_recovered();
         }
     }
@@ -110,7 +116,7 @@ impl<M: Media> Store<M> {
     /// [`Error::HoldsReader`]
     pub fn refuse_if_pinned(&self) -> Result<(), Error> {
         match self.heap.recovery().state {
-            State::Idle | State::Running if heap::is_pinned() => Err(Error::HoldsReader),
+            State::Idle | State::Running if Self::is_pinned() => Err(Error::HoldsReader),
             _ => Ok(()),
         }
     }
