@@ -170,7 +170,7 @@ impl Restore {
     }
 }
 
-/// Refuses an input that goes on: it is not the backup that somebody has put there.
+/// Refuses an input that has bytes behind the backup's end: somebody has written a second backup there, say.
 fn refuse_more(input: &mut impl Read, name: &str) -> Result<(), Failure> {
     let fail = |error| Failure::input(name, error);
     match input.take(1).read_to_end(&mut Vec::new()).map_err(fail)? {

@@ -271,7 +271,7 @@ mod tests {
         assert!(linearizable(&history(&[None])).is_err());
     }
 
-    /// An operation whose answer nobody knows has happened all the same.
+    /// An operation whose answer was not noted has happened all the same.
     #[test]
     fn an_untold_operation_has_happened() {
         let history = |seen| {

@@ -378,8 +378,8 @@ fn refill<M: Media, D: Disk>(
     Ok(())
 }
 
-/// Opens and locks the directory beside the pool at `path`, and waits no longer than that for who has it. If it is missing
-/// it is made, for all who may use the pool.
+/// Opens and locks the directory beside the pool at `path`. Waits at most `wait` for another process that has it locked.
+/// Makes the directory if it is missing, with the owner and the mode of the pool.
 fn lock(path: &Path, wait: Duration) -> Result<(Directory, std::fs::File), Error> {
     // The directory itself, where its name is a link.
     let name = directory_of(path);

@@ -18,7 +18,7 @@ const IMAGES: u64 = 200;
 /// How many threads go on one after the other, at most, before all do.
 pub(super) const MAX_LEGS: u32 = 3;
 
-/// So many plans are tried where a history's threads are to have few preemptions.
+/// The number of plans that are tried to find a failure with few preemptions.
 const FEW: u32 = 48;
 
 /// One in this many plans is a relay.

@@ -50,7 +50,8 @@ impl Deref for Mapped {
     type Target = [AtomicU64];
 
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: so many words are mapped, page-aligned, until this is dropped; any bits are a valid word.
+        // SAFETY: the mapping has `words` words, begins at a page, and lives until this is dropped; any bits are a valid
+        // word.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn read(bytes: Option<&[u8]>) -> Result<Option<u64>, String> {
 mod tests {
     use super::*;
 
-    /// A value tells who has written it, and a part of it or a mixture of two is none.
+    /// A value names the write that made it. A part of a value, or a mixture of two, is no value.
     #[test]
     fn values_name_their_writes() {
         for n in 1..2000 {

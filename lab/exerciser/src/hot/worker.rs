@@ -401,7 +401,7 @@ impl Worker<'_> {
         Ok(true)
     }
 
-    /// Puts or removes a run of keys below a hot one, which nobody judges.
+    /// Puts or removes a run of keys below a hot one. The judge does not look at these keys.
     fn neighbours(&mut self) -> Result<bool, Wrong> {
         let at = self.random.index(self.keys.len());
         let (from, count) = (self.random.index(256), self.random.pick(&[1, 5, 20, 256]));

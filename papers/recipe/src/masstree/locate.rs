@@ -106,8 +106,8 @@ impl<'a, M: Media> Writer<'a, M> {
         self.locate_below(Layer::default(), self.index.top()?, usize::MAX)
     }
 
-    /// The key's border, from the root of a layer down; or the border that leads to the layer of this depth, as far as
-    /// there are so many: nothing below it is looked at, whose locks the caller may hold.
+    /// The key's border, from the root of a layer down. If the way leads into a layer of depth `layers`, it ends above it,
+    /// at the border that leads there: the caller may hold locks of that layer.
     pub(super) fn locate_below(
         &self,
         mut layer: Layer,

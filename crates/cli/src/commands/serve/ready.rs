@@ -41,8 +41,8 @@ fn in_text<S: Serializer>(path: &&Path, serializer: S) -> Result<S::Ok, S::Error
     serializer.serialize_str(&path.to_string_lossy())
 }
 
-/// Logs that a line could not be written: a server serves its clients even if its output is not read. Who has closed a
-/// pipe did not want to.
+/// Logs that a line could not be written. The server goes on: it serves its clients even if nobody reads its output. It
+/// logs nothing where the reader has closed the pipe, who did not want the line.
 pub fn heard_or_not(said: io::Result<()>) {
     if let Err(error) = said
         && error.kind() != ErrorKind::BrokenPipe
