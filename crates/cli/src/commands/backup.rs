@@ -1,6 +1,6 @@
 //! `backup`, `restore` and `compact`: whole pools.
 
-use super::place::{failed, is_replaced, is_std, make_pool, tell_refused, write_file};
+use super::place::{failed, identity, is_replaced, is_std, make_pool, tell_refused, write_file};
 use super::{in_words, output};
 use crate::context::Context;
 use crate::exit::{Failure, Outcome};
@@ -10,7 +10,6 @@ use pmem::pool::{Permissions, folder_of, part_of, rename_new};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use wollemi::{Copied, Db, Level, Snapshot};
@@ -250,12 +249,6 @@ impl Compact {
         let after = fs::metadata(&pool).map_err(failed(&pool))?.len();
         summarize("compacted", copied, started, Some((before, after)), context.json)
     }
-}
-
-/// What tells a file from others.
-fn identity(path: &Path) -> io::Result<(u64, u64)> {
-    let file = fs::metadata(path)?;
-    Ok((file.dev(), file.ino()))
 }
 
 fn has_no_log_to_keep(pool: &Path) -> Failure {

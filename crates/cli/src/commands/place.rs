@@ -43,7 +43,7 @@ pub fn write_file<T>(
 ) -> Result<T, Failure> {
     let file = &behind_links(path).map_err(failed(path))?;
     let old = match fs::metadata(path) {
-        Ok(old) if same_file(&old, pool) => {
+        Ok(old) if identity(pool).is_ok_and(|pool| pool == (old.dev(), old.ino())) => {
             let name = path.display();
             return Err(Failure::Usage(format!(
                 "'{name}' is the pool: {what} needs a file of its own"
@@ -150,10 +150,10 @@ pub fn failed(path: &Path) -> impl Fn(io::Error) -> Failure {
     move |error| Failure::input(name.clone(), error)
 }
 
-/// Whether a path leads to this file.
-fn same_file(file: &fs::Metadata, path: &Path) -> bool {
-    let identity = |file: &fs::Metadata| (file.dev(), file.ino());
-    fs::metadata(path).is_ok_and(|other| identity(&other) == identity(file))
+/// What tells the file that a path leads to from others: its device and its inode.
+pub fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let file = fs::metadata(path)?;
+    Ok((file.dev(), file.ino()))
 }
 
 /// Whether writing a file there leaves something to remove where it is interrupted, and not just an end.
