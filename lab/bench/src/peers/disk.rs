@@ -11,6 +11,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 pub(super) fn failed(peer: &'static str) -> impl Fn(&dyn Display) -> Error {
     move |error| Error::Peer {
@@ -290,7 +291,18 @@ pub const SLED: Durable = Durable {
         let config = sled::Config::new()
             .path(directory.join("sled"))
             .flush_every_ms(Some(500));
-        let db = or_failed!("sled", config.open())?;
+        // Threads of sled's hold its lock for a moment after the database was dropped.
+        let until = Instant::now() + Duration::from_secs(10);
+        let db = loop {
+            match config.open() {
+                Err(sled::Error::Io(error))
+                    if error.to_string().contains("could not acquire lock") && Instant::now() < until =>
+                {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                opened => break or_failed!("sled", opened)?,
+            }
+        };
         Ok(Box::new(Sled { db, promise }))
     },
 };
