@@ -101,11 +101,14 @@ impl<'g, M: Media> Scan<'g, '_, M> {
 
     /// Begins with a layer, at the bound if its keys begin as that does.
     fn enter(&mut self, root: Link, seeks: bool) -> Result<(), Fault> {
-        let below_itself = |frame: &Frame<'_>| frame.root == root || frame.border.is(root);
-        if self.frames.iter().any(below_itself) {
+        // In a damaged pool a layer may be below itself. The way down that never ends goes round the same layers, so
+        // it is enough to compare each with one above it: the last whose depth, from one, is a power of two (Brent).
+        let depth = self.frames.len();
+        if let Some(exponent) = depth.checked_ilog2()
+            && self.frames[(1 << exponent) - 1].root == root
+        {
             return Err(damaged("layer below itself", root));
         }
-        let depth = self.frames.len();
         let from = match (self.near, self.direction) {
             (Bound::Included(key) | Bound::Excluded(key), _) if seeks => Slice::of(key, depth),
             (_, Direction::Forward) => Slice::FIRST,
