@@ -28,6 +28,8 @@ impl Range {
 impl<M: Media> Clht<M> {
     /// Every fault that can be found.
     pub(super) fn check_all(&self) -> Faults {
+        // Beside writers the faults may be none, but what is looked at stays what it was.
+        let _guard = heap::pin();
         let mut faults = Faults::default();
         let all = Range { depth: 0, prefix: 0 };
         let checked = self.check_directory(self.root, all, &mut faults);

@@ -120,9 +120,9 @@ impl<M: Media> OnHeap for Clht<M> {
         if root.kind != KIND || root.link.tag() != tag::ROOT {
             return Err(damaged("root of a P-CLHT", root.link).into());
         }
-        // SAFETY: reads and writes hold the guard that they are given since before they load the root's slot, go where
-        // slots and words lead, and keep nothing longer; a check is not run beside writers. Writers retire what they
-        // have unlinked under their locks.
+        // SAFETY: reads and writes hold the guard that they are given since before they load the root's slot, a check
+        // holds its own, they go where slots and words lead, and keep nothing longer. Writers retire what they have
+        // unlinked under their locks.
         let heap = unsafe { heap.access() }.clone();
         Ok(Some(Clht {
             heap,
