@@ -18,6 +18,16 @@ impl Apart {
         !(self.singles.is_empty() && self.runs.is_empty() && self.carved.is_empty())
     }
 
+    /// Sets contiguous pages apart: runs of these lengths, and single pages.
+    pub(crate) fn part(&mut self, mut pages: Range<u32>, runs: &[u64]) {
+        for &run in runs {
+            let end = pages.start + run as u32;
+            self.runs.push(pages.start..end);
+            pages.start = end;
+        }
+        self.singles.push(pages);
+    }
+
     /// Takes contiguous pages, of the shortest run that has them.
     pub(crate) fn take(&mut self, pages: u32) -> Option<u32> {
         let single = self

@@ -502,7 +502,7 @@ impl<M: Media> Inner<M> {
     }
 
     /// Takes contiguous free pages. Those that were given back to the file system serve if it has blocks for them.
-    fn take_free_pages(&self, pages: u32) -> Option<u32> {
+    pub(crate) fn take_free_pages(&self, pages: u32) -> Option<u32> {
         let bytes = |first| self.space.start_of(first)..self.space.start_of(first + pages);
         let mut runs = lock(&self.space.runs);
         if let Some(first) = runs.take(pages, |first| self.pool.is_backed(&bytes(first))) {

@@ -101,7 +101,8 @@ impl<M: Media> Drop for Kept<'_, M> {
 }
 
 impl<M: Media> Inner<M> {
-    /// Takes this many single pages and these runs out of the free ones: all in one piece, or else piece by piece.
+    /// Takes this many single pages and these runs out of the free ones: all in one piece, or else what is free, piece by
+    /// piece, and the rest in one piece, so that a pool grows for all that is missing or not at all.
     fn gather(&self, singles: u64, runs: &[u64]) -> Result<Apart, Error> {
         // More pages than there can be: the pool will say why that does not go.
         let take = |pages: u64| {
@@ -112,26 +113,40 @@ impl<M: Media> Inner<M> {
         };
         let all = runs.iter().fold(singles, |all, &run| all.saturating_add(run));
         let mut apart = Apart::default();
-        if let Ok(mut rest) = take(all) {
-            for &run in runs {
-                let end = rest.start + run as u32;
-                apart.runs.push(rest.start..end);
-                rest.start = end;
-            }
-            apart.singles.push(rest);
+        if let Ok(pages) = take(all) {
+            apart.part(pages, runs);
             return Ok(apart);
         }
-        let mut gather = || {
-            for &run in runs {
-                apart.runs.push(take(run)?);
-            }
-            for _ in 0..singles {
-                apart.singles.push(take(1)?);
-            }
-            Ok::<_, Error>(())
+        let free = |pages: u64| {
+            let pages = u32::try_from(pages).ok()?;
+            let first = self.take_free_pages(pages)?;
+            Some(first..first + pages)
         };
-        match gather() {
-            Ok(()) => Ok(apart),
+        let mut missing = Vec::new();
+        for &run in runs {
+            match free(run) {
+                Some(pages) => apart.runs.push(pages),
+                None => missing.push(run),
+            }
+        }
+        let mut gathered = 0;
+        while gathered < singles
+            && let Some(page) = free(1)
+        {
+            apart.singles.push(page);
+            gathered += 1;
+        }
+        let rest = missing
+            .iter()
+            .fold(singles - gathered, |all, run| all.saturating_add(*run));
+        if rest == 0 {
+            return Ok(apart);
+        }
+        match take(rest) {
+            Ok(pages) => {
+                apart.part(pages, &missing);
+                Ok(apart)
+            }
             Err(full) => {
                 self.return_apart(apart);
                 Err(full)
@@ -274,6 +289,26 @@ mod tests {
         assert_eq!(fill(&heap, 60_000, 3), 3);
         drop(apart);
         assert_eq!(fill(&heap, 60_000, 2), 1);
+    }
+
+    /// Free pages and new ones together may be enough. Where they are not, the pool does not grow in vain.
+    #[test]
+    fn pools_grow_for_all_that_is_missing_or_not_at_all() {
+        let heap = heap_of(16);
+        let end = || lock(&heap.inner.space.runs).end;
+        assert_eq!(fill(&heap, 60_000, 6), 6);
+        for page in [2, 4] {
+            heap.inner.space.free(Offset::new(page * PAGE).expect("not null"));
+        }
+        let before = end();
+        assert!(heap.set_apart(13, []).is_err());
+        assert!(heap.set_apart(10, [180_000]).is_err());
+        assert_eq!(end(), before);
+        let apart = heap.set_apart(9, [180_000]).expect("room");
+        assert_eq!(end(), 17);
+        assert_eq!(fill(&heap, 180_000, 2), 1);
+        assert_eq!(fill(&heap, 60_000, 16), 9);
+        drop(apart);
     }
 
     /// Optional work takes nothing of the pages set apart; they are all there again afterwards.
