@@ -62,6 +62,19 @@ impl Map {
         }
     }
 
+    /// As [`Db::settle_turn`](crate::Db::settle_turn): waits until all results of this thread's turn so far are durable,
+    /// for code that has no handle of the database.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Index`], where it is not known whether they are.
+    pub fn settle_turn(&self) -> Result<(), Error> {
+        match self.index.traffic().journal.get() {
+            Some(journal) => Ok(journal.settle_turn()?),
+            None => Ok(()),
+        }
+    }
+
     /// The map's name.
     pub fn name(&self) -> &str {
         self.index.name()

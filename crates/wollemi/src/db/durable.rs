@@ -83,10 +83,18 @@ impl<M: Media> Db<M> {
             .map_or(Durability::Immediate, |journal| journal.durability())
     }
 
-    /// Sets the default durability of writes, in a database of level `disk`.
+    /// Sets the default durability of writes, in a database of level `disk`. No write that is still eventual by the
+    /// former default is under way when [`Immediate`](Durability::Immediate) has been set: [`sync`](Db::sync) makes all
+    /// of them durable then.
     pub fn set_durability(&self, durability: Durability) {
-        if let Some(journal) = self.journal() {
-            journal.set_durability(durability);
+        let Some(journal) = self.journal() else {
+            return;
+        };
+        journal.set_durability(durability);
+        if durability == Durability::Immediate {
+            // Writers who have asked before go on, and the gate is shut for good only where no write succeeds.
+            let Store { heap, traffic, .. } = self.store();
+            drop(traffic.gate.close(heap.media()));
         }
     }
 

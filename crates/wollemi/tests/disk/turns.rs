@@ -1,7 +1,10 @@
 //! Turns of one thread that end in another order than the reverse of their beginnings.
 
 use crate::{Place, is_durable};
-use wollemi::{Db, Error};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+use wollemi::{Db, Durability, Error};
 
 fn appended(db: &Db) -> u64 {
     db.log_stats().expect("a log").appended
@@ -122,5 +125,45 @@ fn a_forgotten_turn_is_of_its_database_alone() -> Result<(), Error> {
         assert!(is_durable(&db));
         std::mem::forget(db.turn());
     }
+    Ok(())
+}
+
+/// A write that has begun while writes were eventual is durable when writes have been made immediate and the database
+/// was synced.
+#[test]
+fn eventual_writes_end_before_writes_are_immediate() -> Result<(), Error> {
+    let place = Place::new();
+    let options = crate::options().durability(Durability::Eventual);
+    let db = options
+        .sync_within(Duration::from_secs(1 << 20))
+        .open(&place.path)?;
+    let map = db.map("m")?;
+    let (begin, begun) = mpsc::channel();
+    let (go_on, goes_on) = mpsc::channel();
+    thread::scope(|scope| {
+        let map = &map;
+        let writer = scope.spawn(move || {
+            map.edit_with("key", |_| {
+                begin.send(()).expect("it is waited for");
+                goes_on.recv().expect("it is told");
+                Some(b"value".to_vec())
+            })
+        });
+        begun.recv().expect("it begins");
+        let setter = scope.spawn(|| {
+            db.set_durability(Durability::Immediate);
+            db.sync()
+        });
+        // Were it not to wait for the writer, it would be done soon.
+        for _ in 0..50 {
+            if !setter.is_finished() {
+                thread::sleep(Duration::from_millis(4));
+            }
+        }
+        go_on.send(()).expect("it waits");
+        writer.join().expect("no panic")?;
+        setter.join().expect("no panic")
+    })?;
+    assert_eq!(place.cut().open()?.map("m")?.get("key")?, Some(b"value".to_vec()));
     Ok(())
 }

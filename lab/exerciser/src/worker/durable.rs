@@ -66,7 +66,11 @@ impl Worker<'_> {
                 let turn = db.turn();
                 map.upsert(key, value)?;
                 let turn = db.resume(turn.pause());
-                db.settle_turn()?;
+                if new.bytes().len().is_multiple_of(2) {
+                    map.settle_turn()?;
+                } else {
+                    db.settle_turn()?;
+                }
                 if !db.is_turn_durable() {
                     return Ok(Some("a turn that has settled is not durable".into()));
                 }

@@ -85,10 +85,12 @@ impl Pending {
 
     /// As [`write_durably`](Pending::write_durably), but keeps nothing back.
     pub fn write_at_once(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
-        self.durable.edit(key, edit).map_err(|error| match error {
-            wollemi::Error::Index(error) => error,
-            error => Error::Refused(error.into()),
-        })
+        self.durable.edit(key, edit).map_err(refused)
+    }
+
+    /// Waits until all is durable that this thread's turn has done.
+    pub fn settle_turn(&self) -> Result<(), Error> {
+        self.map.settle_turn().map_err(refused)
     }
 
     /// Visits the keys between the bounds in the order of the index, until the visitor breaks.
@@ -107,5 +109,12 @@ impl Pending {
             .walk(lower, upper, direction, guard, &mut |key, value| {
                 visit(key, &value)
             })
+    }
+}
+
+fn refused(error: wollemi::Error) -> Error {
+    match error {
+        wollemi::Error::Index(error) => error,
+        error => Error::Refused(error.into()),
     }
 }

@@ -108,6 +108,10 @@ impl Store {
     fn write_record(&self, record: &mut MutexGuard<'_, Record>, changed: Record) -> Result<(), index::Error> {
         self.items
             .write_durably(record::KEY, &mut Upsert(&changed.bytes()))?;
+        if changed.reserved != record.reserved {
+            // Other clients are given these uniques, and are not in this thread's turn.
+            self.items.settle_turn()?;
+        }
         self.adopt(record, changed);
         Ok(())
     }

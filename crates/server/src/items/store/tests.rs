@@ -374,3 +374,27 @@ fn items_are_counted_beside_writers() {
     set(store, "one", "more", 0);
     assert_eq!(store.items(), (2 * (1000 - 334) + 1, true));
 }
+
+/// Uniques of a new block are given to all clients, so that the block is reserved durably before any is given, also
+/// where the edit that reserves it has not been answered, and edits are eventual.
+#[test]
+fn a_block_is_durable_before_its_uniques_are_given() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let db = wollemi::Options::default()
+        .level(wollemi::Level::Disk)
+        .durability(wollemi::Durability::Eventual)
+        .sync_within(std::time::Duration::from_secs(1 << 20))
+        .open(directory.path().join("pool"))
+        .expect("a database");
+    let largest = Arc::new(AtomicUsize::new(LARGEST));
+    let map = db.map("items").expect("a map");
+    let store = Store::open(map, Arc::default(), largest, Arc::default(), NOW).expect("it is empty");
+    let turn = db.turn();
+    set(&store, "before", "x", 0);
+    let reserved = store.reserved.load(Ordering::SeqCst);
+    store.next.store(reserved - LOW + 1, Ordering::SeqCst);
+    set(&store, "reserves", "x", 0);
+    assert!(store.reserved.load(Ordering::SeqCst) > reserved);
+    assert!(db.is_turn_durable());
+    turn.end().expect("durable");
+}
