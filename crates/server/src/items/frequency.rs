@@ -19,7 +19,6 @@ const AGE: u64 = 100;
 /// Bytes of items for which there is a line, of 64 bytes.
 const BYTES_A_LINE: u64 = 4096;
 const FEWEST: u64 = 1 << 10;
-const MAX_LINES: u64 = 1 << 20;
 
 #[derive(Debug, Default)]
 #[repr(align(64))]
@@ -33,10 +32,20 @@ struct Line {
 pub struct Sketch(Box<[Line]>);
 
 impl Sketch {
-    /// A sketch for this many bytes of items: 64 bytes for each 4 KiB, at least 64 KiB and at most 64 MiB.
-    pub fn new(bytes: u64) -> Sketch {
-        let lines = (bytes / BYTES_A_LINE).clamp(FEWEST, MAX_LINES);
-        Sketch((0..lines).map(|_| Line::default()).collect())
+    /// How many sizes there are: 64 KiB, each four times the one before it, up to 64 MiB.
+    pub const SIZES: usize = 6;
+
+    /// The size for this many bytes of items: at least 64 bytes for each 4 KiB, unless that is more than the largest.
+    pub fn size_for(bytes: u64) -> usize {
+        let large_enough = |size: &usize| bytes / BYTES_A_LINE <= lines(*size);
+        (0..Sketch::SIZES - 1)
+            .find(large_enough)
+            .unwrap_or(Sketch::SIZES - 1)
+    }
+
+    /// An empty sketch of this size.
+    pub fn new(size: usize) -> Sketch {
+        Sketch((0..lines(size)).map(|_| Line::default()).collect())
     }
 
     fn line(&self, hash: u64) -> &Line {
@@ -75,6 +84,10 @@ impl Sketch {
     }
 }
 
+fn lines(size: usize) -> u64 {
+    FEWEST << (2 * size)
+}
+
 /// A hash's counters in its line.
 fn places(hash: u64) -> [usize; 4] {
     // The upper bits have chosen the line.
@@ -87,6 +100,22 @@ fn places(hash: u64) -> [usize; 4] {
 mod tests {
     use super::*;
     use crate::items::access::hash;
+
+    /// Sizes fit what they are for, and the largest is for all that is more.
+    #[test]
+    fn sizes_fit() {
+        for (bytes, size) in [
+            (0, 0),
+            (4 << 20, 0),
+            ((4 << 20) + 4096, 1),
+            (1 << 30, 4),
+            (1 << 32, 5),
+            (u64::MAX, 5),
+        ] {
+            assert_eq!(Sketch::size_for(bytes), size, "{bytes}");
+        }
+        assert_eq!(lines(Sketch::SIZES - 1), 1 << 20);
+    }
 
     /// The sketch tells keys that are asked for often from many that are asked for once, and forgets keys that are no
     /// longer asked for.

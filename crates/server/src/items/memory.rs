@@ -15,7 +15,6 @@
 //! may not be evicted, a write that finds no room has the hand look at [`LOOK`] items; the next write continues from
 //! there.
 
-use crate::items::frequency::Sketch;
 #[cfg(doc)]
 use crate::items::item::PLACE;
 use crate::items::store::{Failure, Store, Usage};
@@ -104,7 +103,7 @@ impl Memory {
     /// Changes the limit. Where more is there, the next write that needs room makes it.
     pub fn set_limit(&self, bytes: u64) {
         if bytes > 0 {
-            self.usage.sketch.get_or_init(|| Sketch::new(bytes));
+            self.usage.estimate_for(bytes);
         }
         self.limit.store(bytes, Ordering::Relaxed);
     }
