@@ -211,3 +211,21 @@ fn resp(words: &[String]) -> String {
     let each = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
     format!("*{}\r\n{}", words.len(), each.collect::<String>())
 }
+
+/// What is told of commands is a reply like others: one of names without number has an end.
+#[test]
+fn what_is_told_of_commands_is_bounded() {
+    let server = Running::over(with_redis(), Arc::new(Model::new()));
+    let mut client = server.connect_redis();
+    let names = 200_000;
+    let request = format!("*{}\r\n$7\r\ncommand\r\n$4\r\ninfo\r\n", names + 2);
+    client.send((request + &"$6\r\nclient\r\n".repeat(names)).as_bytes());
+    client.expect(b"-ERR the reply would be longer than 64 MiB: ask for less at a time\r\n");
+    client.ask(
+        "command count x\r\nping\r\n",
+        "-ERR wrong number of arguments for 'command|count' command\r\n+PONG\r\n",
+    );
+    let request = format!("*{}\r\n$7\r\ncommand\r\n$4\r\ndocs\r\n", names + 2);
+    client.send((request + &"$4\r\nnone\r\n".repeat(names)).as_bytes());
+    client.expect(b"*0\r\n");
+}

@@ -4,7 +4,7 @@ use super::backup;
 use super::command::no_subcommand;
 use super::context::{Context, Done, SYNTAX, Wrong};
 use super::durable;
-use super::glob;
+use super::glob::Pattern;
 use super::help::help;
 use super::parse::Args;
 use crate::items::databases;
@@ -21,11 +21,20 @@ pub fn config(context: &mut Context<'_>, args: Args<'_>) -> Done {
     match args.get(1).to_ascii_lowercase().as_slice() {
         b"get" => {
             let all = parameters(context);
-            let fits = |name: &str| {
-                args.from(2)
-                    .any(|pattern| glob::fits(&pattern.to_ascii_lowercase(), name.as_bytes()))
-            };
-            let wanted: Vec<_> = all.iter().filter(|(name, _)| fits(name)).collect();
+            let mut fits = vec![false; all.len()];
+            for pattern in args.from(2) {
+                let pattern = Pattern::new(&pattern.to_ascii_lowercase());
+                let names = all.iter().map(|(name, _)| name.as_bytes());
+                fits.iter_mut()
+                    .zip(names)
+                    .for_each(|(fits, name)| *fits |= pattern.fits(name));
+            }
+            let wanted: Vec<_> = all
+                .iter()
+                .zip(&fits)
+                .filter(|(_, fits)| **fits)
+                .map(|(all, _)| all)
+                .collect();
             context.reply.map(wanted.len());
             for (name, value) in wanted {
                 context.reply.bulk(name.as_bytes());

@@ -2,11 +2,13 @@
 
 use super::command::{no_subcommand, takes};
 use super::context::{Context, Done, SYNTAX};
+use super::glob::Pattern;
 use super::help::help;
 use super::parse::Args;
 use super::reply::Reply;
+use super::syntax;
 use super::table::{COMMANDS, Command, Kind, find};
-use super::{glob, syntax};
+use std::collections::BTreeSet;
 
 /// `COMMAND`, and what may follow it.
 pub fn command(context: &mut Context<'_>, args: Args<'_>) -> Done {
@@ -24,7 +26,7 @@ pub fn command(context: &mut Context<'_>, args: Args<'_>) -> Done {
                 .for_each(|command| reply.bulk(command.name.as_bytes()));
         }
         (b"list", 5) if args.get(2).eq_ignore_ascii_case(b"filterby") => {
-            let pattern = args.get(4).to_ascii_lowercase();
+            let pattern = Pattern::new(&args.get(4).to_ascii_lowercase());
             let by_pattern = match args.get(3).to_ascii_lowercase().as_slice() {
                 b"pattern" => true,
                 b"module" => false, // There are none.
@@ -32,7 +34,7 @@ pub fn command(context: &mut Context<'_>, args: Args<'_>) -> Done {
             };
             let names = COMMANDS.iter().flat_map(names);
             let fitting: Vec<_> = names
-                .filter(|name| by_pattern && glob::fits(&pattern, name.as_bytes()))
+                .filter(|name| by_pattern && pattern.fits(name.as_bytes()))
                 .collect();
             reply.array(fitting.len());
             fitting.iter().for_each(|name| reply.bulk(name.as_bytes()));
@@ -43,25 +45,29 @@ pub fn command(context: &mut Context<'_>, args: Args<'_>) -> Done {
         }
         (b"info", _) => {
             reply.array(args.len() - 2);
+            let begin = context.reply.out.len();
             for name in args.from(2) {
                 match find(name) {
                     Some(command) => describe(context, command),
                     None => context.reply.null(),
                 }
+                context.bounded(begin)?;
             }
         }
         (b"list", _) => return Err(SYNTAX.into()),
         (b"getkeys", _) => return keys(context, args.behind(2)),
         (b"help", _) => return help(context, "command"),
         (b"docs", _) => {
-            let named = |command: &&Command| {
-                args.len() == 2
-                    || args
-                        .from(2)
-                        .any(|name| name.eq_ignore_ascii_case(command.name.as_bytes()))
-            };
-            reply.map(COMMANDS.iter().filter(named).count());
-            for command in COMMANDS.iter().filter(named) {
+            let mut named: BTreeSet<_> = args
+                .from(2)
+                .filter_map(find)
+                .map(|command| command.name)
+                .collect();
+            if args.len() == 2 {
+                named = COMMANDS.iter().map(|command| command.name).collect();
+            }
+            reply.map(named.len());
+            for command in COMMANDS.iter().filter(|command| named.contains(command.name)) {
                 reply.bulk(command.name.as_bytes());
                 let args = syntax::of(command.name);
                 reply.map(2 + usize::from(!args.is_empty()));

@@ -1,66 +1,108 @@
 //! Patterns for keys: `*`, `?`, `[a-z]`, `[^a]`, and `\` before a byte that means itself.
 
-/// Whether all of `text` fits `pattern`. Takes time in proportion to the product of their lengths at most.
-pub fn fits(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut p, mut t) = (0, 0);
-    // Where the last star stands, and how much of the text it takes so far.
-    let mut star = None;
-    loop {
-        if t == text.len() {
-            return pattern[p..].iter().all(|&byte| byte == b'*');
-        }
-        if pattern.get(p) == Some(&b'*') {
-            star = Some((p, t));
-            p += 1;
-            continue;
-        }
-        match one(&pattern[p..], text[t]) {
-            Some(length) => (p, t) = (p + length, t + 1),
-            None => match star {
-                Some((at, taken)) => {
-                    star = Some((at, taken + 1));
-                    (p, t) = (at + 1, taken + 1);
+/// A pattern, read once for many texts.
+#[derive(Debug)]
+pub struct Pattern(Vec<Part>);
+
+/// What a part of a pattern takes of a text.
+#[derive(Debug)]
+enum Part {
+    /// Any bytes, or none.
+    Star,
+    /// Any byte.
+    Any,
+    /// This byte.
+    Byte(u8),
+    /// A byte of these, a bit each.
+    Class(Box<[u64; 4]>),
+}
+
+impl Pattern {
+    /// Reads a pattern; of one that takes more bytes than any key has, the beginning.
+    pub fn new(pattern: &[u8]) -> Pattern {
+        let (mut parts, mut bytes, mut p) = (Vec::new(), 0, 0);
+        while bytes <= index::MAX_KEY && p < pattern.len() {
+            let (part, length) = match pattern[p..] {
+                [b'*', ..] if matches!(parts.last(), Some(Part::Star)) => {
+                    p += 1;
+                    continue;
                 }
-                None => return false,
-            },
+                [b'*', ..] => (Part::Star, 1),
+                [b'?', ..] => (Part::Any, 1),
+                [b'\\', escaped, ..] => (Part::Byte(escaped), 2),
+                [b'[', ref class @ ..] => class_of(class),
+                [literal, ..] => (Part::Byte(literal), 1),
+                [] => break,
+            };
+            bytes += usize::from(!matches!(part, Part::Star));
+            parts.push(part);
+            p += length;
+        }
+        Pattern(parts)
+    }
+
+    /// Whether all of a key or a name fits. Takes time in proportion to the product of their lengths at most.
+    pub fn fits(&self, text: &[u8]) -> bool {
+        let (mut p, mut t) = (0, 0);
+        // The part behind the last star, and how much of the text the star takes so far.
+        let mut star = None;
+        loop {
+            let part = self.0.get(p);
+            let fits = match (part, text.get(t)) {
+                (None, None) => return true,
+                (Some(Part::Star), _) => {
+                    p += 1;
+                    star = Some((p, t));
+                    continue;
+                }
+                (Some(_), None) => return false,
+                (None, Some(_)) => false,
+                (Some(part), Some(&byte)) => part.takes(byte),
+            };
+            (p, t) = match (fits, &mut star) {
+                (true, _) => (p + 1, t + 1),
+                (false, Some((behind, taken))) => {
+                    *taken += 1;
+                    (*behind, *taken)
+                }
+                (false, None) => return false,
+            };
         }
     }
 }
 
-/// How long the first part of the pattern is, if the byte fits it.
-fn one(pattern: &[u8], byte: u8) -> Option<usize> {
-    match *pattern {
-        [] => None,
-        [b'?', ..] => Some(1),
-        [b'\\', escaped, ..] => (escaped == byte).then_some(2),
-        [b'[', ref class @ ..] => class_of(class, byte),
-        [literal, ..] => (literal == byte).then_some(1),
+impl Part {
+    fn takes(&self, byte: u8) -> bool {
+        match self {
+            Part::Star | Part::Any => true,
+            Part::Byte(literal) => *literal == byte,
+            Part::Class(bits) => bits[usize::from(byte >> 6)] >> (byte & 63) & 1 == 1,
+        }
     }
 }
 
-fn class_of(class: &[u8], byte: u8) -> Option<usize> {
+/// The class that follows a bracket, and the length of both.
+fn class_of(class: &[u8]) -> (Part, usize) {
     let negated = class.first() == Some(&b'^');
     let mut i = usize::from(negated);
-    let mut found = false;
+    let mut bits = Box::new([0; 4]);
     while let Some(&first) = class.get(i) {
-        match (first, class.get(i + 1), class.get(i + 2)) {
+        let (low, high, length) = match (first, class.get(i + 1), class.get(i + 2)) {
             (b']', ..) => break,
-            (b'\\', Some(&escaped), _) => {
-                found |= escaped == byte;
-                i += 2;
-            }
-            (low, Some(b'-'), Some(&high)) => {
-                found |= (low.min(high)..=low.max(high)).contains(&byte);
-                i += 3;
-            }
-            _ => {
-                found |= first == byte;
-                i += 1;
-            }
+            (b'\\', Some(&escaped), _) => (escaped, escaped, 2),
+            (low, Some(b'-'), Some(&high)) => (low.min(high), low.max(high), 3),
+            _ => (first, first, 1),
+        };
+        for byte in low..=high {
+            bits[usize::from(byte >> 6)] |= 1 << (byte & 63);
         }
+        i += length;
+    }
+    if negated {
+        bits.iter_mut().for_each(|word: &mut u64| *word = !*word);
     }
     let end = if i < class.len() { i + 2 } else { i + 1 };
-    (found != negated).then_some(end)
+    (Part::Class(bits), end)
 }
 
 /// The bytes with which every text that fits begins.
@@ -72,8 +114,12 @@ pub fn prefix(pattern: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::{fits, prefix};
+    use super::{Pattern, prefix};
     use proptest::prelude::*;
+
+    fn fits(pattern: &[u8], text: &[u8]) -> bool {
+        Pattern::new(pattern).fits(text)
+    }
 
     #[test]
     fn patterns_fit_as_in_redis() {
@@ -95,10 +141,30 @@ mod tests {
             ("", "", true),
             ("", "a", false),
             ("a**", "a", true),
+            ("a[", "ab", false),
+            ("[^", "a", true),
+            ("[\\]]x", "]x", true),
+            ("\\", "\\", true),
+            ("*[b-d]?*", "ace", true),
+            ("*[b-d]?*", "aec", false),
         ] {
             assert_eq!(fits(pattern.as_bytes(), text.as_bytes()), fit, "{pattern} {text}");
         }
         assert_eq!(prefix(b"user:\\*x"), b"user:");
+    }
+
+    /// A pattern longer than any key fits none, and takes no more memory than one for the longest.
+    #[test]
+    fn long_patterns_end() {
+        for part in ["[]", "a", "\\b", "[a-z]", "?"] {
+            let pattern = Pattern::new(part.repeat(index::MAX_KEY + 2).as_bytes());
+            assert_eq!(pattern.0.len(), index::MAX_KEY + 1);
+            assert!(!pattern.fits(&vec![b'a'; index::MAX_KEY]));
+        }
+        let stars = Pattern::new("*".repeat(1 << 20).as_bytes());
+        assert_eq!(stars.0.len(), 1);
+        assert!(stars.fits(b"anything"));
+        assert!(Pattern::new("?".repeat(index::MAX_KEY).as_bytes()).fits(&vec![b'a'; index::MAX_KEY]));
     }
 
     proptest! {

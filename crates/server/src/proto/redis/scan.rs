@@ -2,7 +2,7 @@
 //! the map has the others.
 
 use super::context::{Context, Done, NOT_INTEGER, SYNTAX, Wrong};
-use super::glob;
+use super::glob::{self, Pattern};
 use super::parse::Args;
 use super::random::{self, Picked, Random};
 use super::walk::{Bounds, Listing, TURN, Walk, walk};
@@ -41,6 +41,7 @@ pub fn scan(context: &mut Context<'_>, args: Args<'_>) -> Done {
         i += 2;
     }
     let (lower, upper) = fitting(context, pattern);
+    let pattern = Pattern::new(pattern);
     let lower = match cursor {
         0 => lower,
         cursor => Bound::Excluded(
@@ -56,7 +57,7 @@ pub fn scan(context: &mut Context<'_>, args: Args<'_>) -> Done {
     let bounds = &mut (lower, upper);
     let ended = walk(context, bounds, Direction::Forward, TURN, &mut |key, _| {
         seen += 1;
-        if strings && glob::fits(pattern, key) {
+        if strings && pattern.fits(key) {
             bytes += key.len();
             keys.push(key.to_vec());
         }
@@ -96,7 +97,7 @@ pub fn keys(context: &mut Context<'_>, args: Args<'_>) -> Done {
     let pattern = args.get(1);
     let bounds = fitting(context, pattern);
     let listing = Listing {
-        pattern: Some(pattern.to_vec()),
+        pattern: Some(Pattern::new(pattern)),
         ..Listing::default()
     };
     Walk::new(context, vec![bounds], listing).go_on(context)

@@ -5,7 +5,7 @@
 //!    begins again; and after [`TRIES`] of these, as within `EXEC`, it is one turn, however long.
 
 use super::context::{Context, Done, Wrong, bounded};
-use super::glob;
+use super::glob::Pattern;
 use super::reply::Reply;
 use crate::items::item::Item;
 use index::{Direction, behind};
@@ -73,7 +73,7 @@ pub struct Listing {
     pub values: bool,
     pub limit: usize,
     /// Those alone that fit this pattern.
-    pub pattern: Option<Vec<u8>>,
+    pub pattern: Option<Pattern>,
     /// One key, which is not in an array.
     pub lone: bool,
 }
@@ -156,7 +156,7 @@ impl Walk {
             let resp3 = context.reply.resp3;
             let ended = walk(context, bounds, listing.direction, max, &mut |key, item| {
                 if let Some(pattern) = &listing.pattern
-                    && !glob::fits(pattern, key)
+                    && !pattern.fits(key)
                 {
                     return ControlFlow::Continue(());
                 }
