@@ -101,7 +101,7 @@ pub fn hello(context: &mut Context<'_>, args: Args<'_>) -> Done {
         }
     }
     if !context.state.known {
-        return Err("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time".into());
+        return Err("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time".into());
     }
     context.state.resp3 = resp3;
     context.client.know(|known| {

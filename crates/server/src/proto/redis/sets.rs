@@ -25,13 +25,14 @@ impl SetOptions {
         let mut i = 3;
         while i < args.len() {
             let word = args.get(i).to_ascii_uppercase();
-            let timed = options.keep || time.is_some();
+            // One unit alone; of it, the last counts.
+            let timed = |unit: &[u8]| options.keep || time.as_ref().is_some_and(|(other, _)| other != unit);
             match word.as_slice() {
                 b"NX" if !options.if_present => options.if_absent = true,
                 b"XX" if !options.if_absent => options.if_present = true,
                 b"GET" => options.get = true,
                 b"KEEPTTL" if time.is_none() => options.keep = true,
-                b"EX" | b"PX" | b"EXAT" | b"PXAT" if !timed && i + 1 < args.len() => {
+                b"EX" | b"PX" | b"EXAT" | b"PXAT" if !timed(&word) && i + 1 < args.len() => {
                     i += 1;
                     time = Some((word, args.get(i)));
                 }

@@ -95,13 +95,23 @@ pub fn getdel(context: &mut Context<'_>, args: Args<'_>) -> Done {
 }
 
 pub fn getex(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    if args.len() == 2 {
+        return get(context, args);
+    }
+    // One option alone; of its times, the last counts.
     let word = args.get(2).to_ascii_uppercase();
-    let persists = match (word.as_slice(), args.len()) {
-        (_, 2) => return get(context, args),
-        (b"PERSIST", 3) => true,
-        (b"EX" | b"PX" | b"EXAT" | b"PXAT", 4) => false,
+    let (persists, options) = match (word.as_slice(), args.len()) {
+        (b"PERSIST", _) => (true, 1),
+        (b"EX" | b"PX" | b"EXAT" | b"PXAT", length) if length.is_multiple_of(2) => (false, 2),
         _ => return Err(SYNTAX.into()),
     };
+    if !args
+        .from(2)
+        .step_by(options)
+        .all(|other| other.eq_ignore_ascii_case(&word))
+    {
+        return Err(SYNTAX.into());
+    }
     if context.read(args.get(1), |_| ())?.is_none() {
         context.count(false);
         context.reply.null();
@@ -109,7 +119,7 @@ pub fn getex(context: &mut Context<'_>, args: Args<'_>) -> Done {
     }
     let expiry = match persists {
         true => 0,
-        false => expiry::positive(&word, args.get(3), context.now, "getex")?,
+        false => expiry::positive(&word, args.get(args.len() - 1), context.now, "getex")?,
     };
     let old = context.change(args.get(1), |old, unique, put| match old {
         Some(old) if old.header.expiry == 0 && persists => Decision::Keep(Some(old.data.to_vec())),

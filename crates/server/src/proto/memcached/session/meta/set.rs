@@ -61,7 +61,10 @@ impl Session {
                         (Some(Verb::Cas(_)), None) => return Decision::Keep((Outcome::NotFound, 0)),
                         (Some(Verb::Cas(_)), _) => return Decision::Keep((Outcome::Exists, 0)),
                         (_, Some(old))
-                            if joins && flags.unique.is_some_and(|seen| seen != old.header.unique) =>
+                            if joins
+                                && flags
+                                    .unique
+                                    .is_some_and(|seen| seen != 0 && seen != old.header.unique) =>
                         {
                             return Decision::Keep((Outcome::Exists, 0));
                         }
