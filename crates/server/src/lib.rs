@@ -39,6 +39,17 @@ mod ops;
 mod proto;
 mod serve;
 
+/// The items below both protocols, for tests of what crashes leave of them.
+#[cfg(feature = "items")]
+pub mod stored {
+    pub use crate::items::databases::{Databases, NotMade, Transaction};
+    pub use crate::items::item::{Header, Item, PLACE};
+    pub use crate::items::memory::Memory;
+    pub use crate::items::record::Record;
+    pub use crate::items::store::classic::Verb;
+    pub use crate::items::store::{Decision, Failure, Outcome, Store};
+}
+
 pub use error::Error;
 pub use items::databases::COUNT as DATABASES;
 pub use net::listen::Address;

@@ -11,7 +11,7 @@ use crate::{Error, freed};
 use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard, ShardedLockWriteGuard};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use wollemi::{Db, IndexKind, Map, Overlay};
+use wollemi::{Db, Hardware, IndexKind, Map, Media, Overlay};
 
 /// How many databases there can be.
 pub const COUNT: usize = 16;
@@ -52,8 +52,8 @@ const MAX: usize = 256 << 20;
 const TOO_MUCH: &str = "the transaction changes more than 256 MiB";
 
 /// All databases.
-pub struct Databases {
-    db: Db,
+pub struct Databases<M: Media = Hardware> {
+    db: Db<M>,
     /// The name of the first one's map.
     name: String,
     /// What holds a map that is made.
@@ -83,7 +83,7 @@ fn begun(store: Store) -> Store {
 }
 
 /// A map, made if it is not there.
-fn make(db: &Db, name: &str, index: Option<IndexKind>) -> Result<Map, Error> {
+fn make<M: Media>(db: &Db<M>, name: &str, index: Option<IndexKind>) -> Result<Map, Error> {
     let made = match index {
         Some(index) => db.map_with(name, index),
         None => db.map(name),
@@ -95,16 +95,16 @@ fn map_error(error: wollemi::Error) -> Error {
     Error::Map(error.to_string())
 }
 
-impl Databases {
+impl<M: Media> Databases<M> {
     /// Database 0 in the map of this name, which is made if it is not there, and the others that are there already.
     /// `index` is to hold those that are made.
     pub fn open(
-        db: &Db,
+        db: &Db<M>,
         name: &str,
         index: Option<IndexKind>,
         memory: Memory,
         largest: Arc<AtomicUsize>,
-    ) -> Result<Databases, Error> {
+    ) -> Result<Databases<M>, Error> {
         let overlay = Arc::new(Mutex::new(Overlay::within(MAX)));
         let map = make(db, name, index)?;
         let first = Store::open(
@@ -144,7 +144,7 @@ impl Databases {
     }
 
     /// The database that all their maps are in.
-    pub fn db(&self) -> &Db {
+    pub fn db(&self) -> &Db<M> {
         &self.db
     }
 
@@ -235,7 +235,7 @@ impl Databases {
     }
 
     /// Begins a transaction: edits are kept back until it is committed. The caller acts alone until it has ended.
-    pub fn begin(&self) -> Transaction<'_> {
+    pub fn begin(&self) -> Transaction<'_, M> {
         let stores = self.all().into_iter();
         *self.before() = Some(
             stores
@@ -270,11 +270,11 @@ impl Databases {
 }
 
 /// Exclusive use by one client's commands. Dropped uncommitted, it changes nothing.
-pub struct Transaction<'d> {
-    databases: &'d Databases,
+pub struct Transaction<'d, M: Media = Hardware> {
+    databases: &'d Databases<M>,
 }
 
-impl Transaction<'_> {
+impl<M: Media> Transaction<'_, M> {
     /// Commits: all that was changed is durable when this returns. Where that was [refused](NotMade::Refused), nothing
     /// was changed.
     pub fn commit(self) -> Result<(), NotMade> {
@@ -293,14 +293,14 @@ impl Transaction<'_> {
     }
 }
 
-impl Drop for Transaction<'_> {
+impl<M: Media> Drop for Transaction<'_, M> {
     fn drop(&mut self) {
         // After a commit there is nothing left to end.
         self.databases.end(false);
     }
 }
 
-impl std::fmt::Debug for Databases {
+impl<M: Media> std::fmt::Debug for Databases<M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Databases").finish_non_exhaustive()
     }

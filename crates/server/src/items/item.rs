@@ -21,9 +21,13 @@ pub const PLACE: u64 = 64;
 /// What stands in an item's header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
+    /// What `gets` shows and `cas` compares.
     pub unique: u64,
+    /// The millisecond since 1970 at which the item is gone; 0: never.
     pub expiry: u64,
+    /// The client's own.
     pub flags: u32,
+    /// Bit 0: stale, bit 1: a client was told to replace the item, bit 2: the key came in base64.
     pub marks: u32,
 }
 
@@ -37,7 +41,9 @@ pub const BINARY_KEY: u32 = 4;
 /// An item, borrowed from the bytes it is stored in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item<'v> {
+    /// What stands before the data.
     pub header: Header,
+    /// What the client has stored.
     pub data: &'v [u8],
 }
 

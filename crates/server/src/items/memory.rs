@@ -70,6 +70,7 @@ impl Drop for Room<'_> {
 }
 
 impl Memory {
+    /// The items may take this many bytes in all, or any number (0); whether items go when there are too many.
     pub fn new(limit: u64, evicts: bool) -> Memory {
         let memory = Memory {
             limit: AtomicU64::new(0),

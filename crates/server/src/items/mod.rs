@@ -18,5 +18,5 @@ mod frequency;
 pub mod item;
 pub mod memory;
 pub mod number;
-mod record;
+pub mod record;
 pub mod store;

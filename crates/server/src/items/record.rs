@@ -27,8 +27,11 @@ const LEN: usize = 40;
 /// The record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
+    /// Every unique ever given is below this.
     pub reserved: u64,
+    /// Items whose unique is below this are gone.
     pub flushed: u64,
+    /// The millisecond since 1970 at which all items shall go; 0: none.
     pub flush_at: u64,
 }
 
@@ -43,7 +46,7 @@ impl Record {
         flush_at: 0,
     };
 
-    /// The record in the value of [`KEY`].
+    /// The record in the value of its key.
     pub fn read(value: &[u8]) -> Result<Record, Error> {
         if value.len() < 16 || value[..8] != MAGIC {
             return Err(Error::NotOurs);

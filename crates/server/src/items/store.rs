@@ -152,6 +152,13 @@ impl Store {
         self.next.load(Ordering::Relaxed) - self.first
     }
 
+    /// Passes over uniques, so that at most this many are left of those that are reserved. No edit runs meanwhile.
+    #[cfg(feature = "items")]
+    pub fn pass_uniques(&self, left: u64) {
+        let next = self.reserved.load(Ordering::SeqCst).saturating_sub(left);
+        self.next.fetch_max(next, Ordering::SeqCst);
+    }
+
     /// The number of items, including dead ones that no command has removed yet; and whether it is exact, which it is
     /// once [`count_on`](Store::count_on) has returned so.
     pub fn items(&self) -> (u64, bool) {

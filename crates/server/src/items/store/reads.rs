@@ -77,7 +77,7 @@ impl Store {
         }
     }
 
-    /// Prefetches what edits of these keys will look at, as [`Index::prefetch`] does.
+    /// Prefetches what edits of these keys will look at, as [`index::Index::prefetch`] does.
     pub fn prefetch(&self, keys: &[&[u8]]) {
         self.items.index().prefetch(keys, &heap::pin());
     }

@@ -21,6 +21,7 @@ impl Usage {
         self.bytes.load(Ordering::SeqCst).max(0) as u64
     }
 
+    /// Counts that the items take this many bytes more, or fewer.
     pub fn add(&self, bytes: i64) {
         self.bytes.fetch_add(bytes, Ordering::SeqCst);
     }
