@@ -11,6 +11,7 @@ use super::output;
 use crate::exit::{Failure, Outcome};
 use ::torture::batches::{self, Batches};
 use ::torture::history;
+use ::torture::items::{self, Items};
 use ::torture::map::OfIndex;
 use clap::ValueEnum;
 use crashkit::blobs::{self, Blobs};
@@ -34,7 +35,8 @@ const IMAGES: u64 = 2000;
                       is not missed for no known reason."
 )]
 pub struct Args {
-    /// An index (ablations too), `heap` for the heap alone, `kv` for the database with its batches, `log` for the log
+    /// An index (ablations too), `heap` for the heap alone, `kv` for the database with its batches, `items` for
+    /// the server's items, `log` for the log
     /// of level disk, `disk` for the database of that level, or `all`
     #[arg(long, default_value = "all", value_name = "NAME")]
     index: Target,
@@ -162,6 +164,7 @@ impl Args {
             let finding = match target {
                 Target::Index(kind) => self.torture(target, mode, OfIndex::listed(kind), history::of_map),
                 Target::Database => self.torture(target, mode, Batches, batches::history),
+                Target::Items => self.torture(target, mode, Items::default(), items::history),
                 Target::Heap | Target::All | Target::Log | Target::Disk => {
                     self.torture(target, mode, Blobs, blobs::history)
                 }

@@ -1,7 +1,7 @@
 //! `torture` with few dependencies, so that it is rebuilt in seconds: what `broken/run.py` runs.
 //!
 //! Takes the arguments of `wollemi-lab torture` that choose histories, for one of the indexes without its ablations,
-//! for `heap`, for `log`, and with the feature `listed` for `kv` and `disk`. It does not shrink what it finds. Its last
+//! for `heap`, for `log`, and with the feature `listed` for `kv`, `items` and `disk`. It does not shrink what it finds. Its last
 //! line says after how many histories and states it ended. Exit code 0 if nothing was found, 1 if something was.
 
 use crashkit::blobs::{self, Blobs};
@@ -142,6 +142,11 @@ fn run(args: &Args) -> Result<bool, String> {
         "kv" => args.run(
             wollemi_torture::batches::Batches,
             wollemi_torture::batches::history,
+        ),
+        #[cfg(feature = "listed")]
+        "items" => args.run(
+            wollemi_torture::items::Items::default(),
+            wollemi_torture::items::history,
         ),
         "roart" => args.run(of::<roart::Roart<Crash, roart::Full>>("roart"), history::of_map),
         "part" => args.run(of::<recipe::part::Part<Crash>>("part"), history::of_map),

@@ -70,7 +70,7 @@ pub enum Op {
 }
 
 /// How long an entry lives: lives that end by the clock would make runs differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Life {
     /// It is over as it begins.
     Over,

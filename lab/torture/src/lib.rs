@@ -11,6 +11,7 @@
 //! | `syncs` | syncs of the two left out |
 //! | `builds` | indexes built of sorted pairs |
 //! | `batches` | the embedded database: batches over maps of different indexes |
+//! | `items` | the server's items: commands, flushes and transactions over two databases |
 //! | `forgiven` | persists that a hunt may forgive |
 //!
 //! The heap alone is a subject of the kit itself (`crashkit::blobs`).
@@ -26,6 +27,8 @@ pub mod builds;
 pub mod disk;
 pub mod forgiven;
 pub mod history;
+#[cfg(feature = "listed")]
+pub mod items;
 pub mod log;
 pub mod map;
 pub mod syncs;

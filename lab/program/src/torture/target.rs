@@ -1,6 +1,7 @@
 //! The targets of torture, by their names on the command line.
 
 use ::torture::batches::Batches;
+use ::torture::items::Items;
 use crashkit::blobs::Blobs;
 use std::fmt;
 use std::str::FromStr;
@@ -12,6 +13,7 @@ pub enum Target {
     All,
     Heap,
     Database,
+    Items,
     Log,
     Disk,
     Index(IndexKind),
@@ -24,6 +26,7 @@ impl FromStr for Target {
             "all" => Target::All,
             "heap" => Target::Heap,
             "kv" => Target::Database,
+            "items" => Target::Items,
             "log" => Target::Log,
             "disk" => Target::Disk,
             name => Target::Index(name.parse()?),
@@ -37,6 +40,7 @@ impl fmt::Display for Target {
             Target::All => f.write_str("all"),
             Target::Heap => f.write_str("heap"),
             Target::Database => f.write_str("kv"),
+            Target::Items => f.write_str("items"),
             Target::Log => f.write_str("log"),
             Target::Disk => f.write_str("disk"),
             Target::Index(kind) => f.write_str(kind.name()),
@@ -49,7 +53,7 @@ impl Target {
     pub fn each(self) -> Vec<Target> {
         match self {
             Target::Log | Target::Disk => Vec::new(),
-            Target::All => [Target::Heap, Target::Database]
+            Target::All => [Target::Heap, Target::Database, Target::Items]
                 .into_iter()
                 .chain(IndexKind::ALL.iter().copied().map(Target::Index))
                 .collect(),
@@ -73,6 +77,7 @@ impl Target {
             Target::Index(kind) => kind.claims_word(),
             Target::Heap => Blobs::CLAIMS_WORD,
             Target::Database => Batches::CLAIMS_WORD,
+            Target::Items => Items::CLAIMS_WORD,
             Target::All | Target::Log | Target::Disk => false,
         }
     }
