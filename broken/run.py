@@ -71,7 +71,7 @@ class Command:
 
     def is_listed(self):
         """Whether it is of the database, and not of an index, the heap or the log alone."""
-        return bool({"kv", "disk"} & set(self.arguments))
+        return bool({"kv", "items", "disk"} & set(self.arguments))
 
     def is_light(self):
         """Whether it is built without the indexes' list and the database."""
