@@ -102,7 +102,8 @@ class Command:
         if self.tool == "test":
             words = ["test", *self.arguments, "--no-run"]
         else:
-            listed = ["--features", "listed"] if self.is_listed() else []
+            feature = "items" if "items" in self.arguments else "listed"
+            listed = ["--features", feature] if self.is_listed() else []
             words = ["build", "-p", "wollemi-torture", "--no-default-features", "--example", "light", *listed]
         done = subprocess.run(["cargo", *words, "-q"], cwd=TREE, env=ENV, capture_output=True, text=True)
         return done.stderr[-2000:] if done.returncode else None

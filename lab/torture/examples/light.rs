@@ -1,8 +1,9 @@
 //! `torture` with few dependencies, so that it is rebuilt in seconds: what `broken/run.py` runs.
 //!
 //! Takes the arguments of `wollemi-lab torture` that choose histories, for one of the indexes without its ablations,
-//! for `heap`, for `log`, and with the feature `listed` for `kv`, `items` and `disk`. It does not shrink what it finds. Its last
-//! line says after how many histories and states it ended. Exit code 0 if nothing was found, 1 if something was.
+//! for `heap`, for `log`, and with the feature `listed` for `kv` and `disk`, with `items` for `items`. It does not
+//! shrink what it finds. Its last line says after how many histories and states it ended. Exit code 0 if nothing was
+//! found, 1 if something was.
 
 use crashkit::blobs::{self, Blobs};
 use crashkit::{Crash, Explorer, History, Mode, Model, Settings, Subject};
@@ -143,7 +144,7 @@ fn run(args: &Args) -> Result<bool, String> {
             wollemi_torture::batches::Batches,
             wollemi_torture::batches::history,
         ),
-        #[cfg(feature = "listed")]
+        #[cfg(feature = "items")]
         "items" => args.run(
             wollemi_torture::items::Items::default(),
             wollemi_torture::items::history,

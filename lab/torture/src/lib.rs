@@ -27,7 +27,7 @@ pub mod builds;
 pub mod disk;
 pub mod forgiven;
 pub mod history;
-#[cfg(feature = "listed")]
+#[cfg(feature = "items")]
 pub mod items;
 pub mod log;
 pub mod map;
