@@ -44,7 +44,7 @@ impl<M: Media> Heap<M> {
     /// A thread sets pages apart once at a time. One that is ending has nowhere to keep them, and gets none.
     ///
     /// Costs as much as an object of this many pages. Grows the pool where no free run is as long as all of them
-    /// together; gathers shorter runs where the pool cannot grow.
+    /// together; where it cannot grow so far, gathers shorter runs and grows the pool for the rest.
     ///
     /// # Errors
     ///

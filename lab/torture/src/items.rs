@@ -163,8 +163,8 @@ impl Op {
         }
     }
 
-    /// The database that it is about; a transaction is about both.
-    fn database(&self) -> Option<u8> {
+    /// The key that it is about.
+    fn place(&self) -> Option<&Place> {
         match self {
             Op::Set(place, ..)
             | Op::Put(place, ..)
@@ -175,14 +175,21 @@ impl Op {
             | Op::Delete(place)
             | Op::Read(place, _)
             | Op::Bury(place)
-            | Op::Evict(place) => Some(place.0),
+            | Op::Evict(place) => Some(place),
+            _ => None,
+        }
+    }
+
+    /// The database that it is about; a transaction is about both.
+    fn database(&self) -> Option<u8> {
+        match self {
             Op::Flush(database)
             | Op::FlushLater(database, _)
             | Op::Sweep(database)
             | Op::Tell(database)
             | Op::CountOn(database)
             | Op::Spend(database) => Some(*database),
-            Op::Transaction(..) | Op::Recover => None,
+            other => other.place().map(|(database, _)| *database),
         }
     }
 }

@@ -63,16 +63,17 @@ impl Worker<'_> {
                 db.sync()?;
             }
             Later::Turn => {
-                let turn = db.turn();
-                map.upsert(key, value)?;
-                let turn = db.resume(turn.pause());
-                if new.bytes().len().is_multiple_of(2) {
-                    map.settle_turn()?;
-                } else {
-                    db.settle_turn()?;
-                }
-                if !db.is_turn_durable() {
-                    return Ok(Some("a turn that has settled is not durable".into()));
+                let mut turn = db.turn();
+                for by_map in [false, true] {
+                    map.upsert(key, &value)?;
+                    turn = db.resume(turn.pause());
+                    match by_map {
+                        true => map.settle_turn()?,
+                        false => db.settle_turn()?,
+                    }
+                    if !db.is_turn_durable() {
+                        return Ok(Some("a turn that has settled is not durable".into()));
+                    }
                 }
                 turn.end()?;
             }

@@ -153,16 +153,7 @@ pub(super) fn after_recovery(random: &mut Random) -> Op {
 
 /// What goes on after a crash: with the key that was in flight, and with any.
 pub(super) fn follow_up(in_flight: &[&Op], random: &mut Random) -> Vec<Op> {
-    let place = in_flight.iter().find_map(|op| match op {
-        Op::Set(place, ..)
-        | Op::Put(place, ..)
-        | Op::Store(_, place, ..)
-        | Op::Count(place, ..)
-        | Op::Touch(place, _)
-        | Op::GetAndTouch(place, _)
-        | Op::Delete(place) => Some(place.clone()),
-        _ => None,
-    });
+    let place = in_flight.iter().find_map(|op| op.place()).cloned();
     let mut draw = draw(random);
     let place = place.unwrap_or_else(|| draw.place());
     let (read, token) = (draw.remembered(&place), draw.random.next());

@@ -23,7 +23,7 @@ pub(super) struct Turn<'t>(&'t AtomicU32);
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let one_less = |held| if held == ALONE { 0 } else { held - 1 };
-        // Nobody else counts while it is taken.
+        // It cannot fail: `one_less` has a result for whatever is held.
         let _ = self.0.fetch_update(SeqCst, SeqCst, |held| Some(one_less(held)));
     }
 }
@@ -36,12 +36,12 @@ impl Turns {
         }
     }
 
-    /// Beside others, and not beside one that is alone.
+    /// A turn that others may share. Waits while a thread has one alone.
     pub(super) fn shared(&self) -> Turn<'_> {
         self.take(|held| (held != ALONE).then(|| held + 1))
     }
 
-    /// Beside nobody.
+    /// A turn that its thread has alone. Waits until no other thread has one.
     pub(super) fn alone(&self) -> Turn<'_> {
         self.take(|held| (held == 0).then_some(ALONE))
     }

@@ -46,7 +46,7 @@ impl Live {
                 false => self.get(place, *token),
             };
         }
-        // In a transaction nobody else edits.
+        // A transaction has the gate alone, so that no other thread edits.
         let _edits = (!in_transaction).then(|| self.edits.shared());
         let scratch = &mut Vec::new();
         Ok(match op {
