@@ -164,6 +164,7 @@ fn eventual_writes_end_before_writes_are_immediate() -> Result<(), Error> {
         writer.join().expect("no panic")?;
         setter.join().expect("no panic")
     })?;
+    assert_eq!(durable(&db), appended(&db));
     assert_eq!(place.cut().open()?.map("m")?.get("key")?, Some(b"value".to_vec()));
     Ok(())
 }
