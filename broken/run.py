@@ -44,6 +44,7 @@ class Copy:
             sys.exit(f"{path.name}: its header needs What: and Found-by:")
         self.what = header["What"]
         self.command = Command(header["Found-by"])
+        self.because = header.get("Because")
         self.missed_by = header.get("Missed-by")
         self.seen = header.get("Seen")
 
@@ -181,7 +182,7 @@ def sync():
 
 
 def check(copies):
-    """Whether all patches apply to the tree as it is, and the tests that must find them are there."""
+    """Whether all patches apply to the tree as it is, and the tests that must find them are there, for a reason."""
     failed = 0
     for copy in copies:
         error = copy.apply("--check")
@@ -191,7 +192,10 @@ def check(copies):
         elif not copy.command.has_tests():
             failed += 1
             print(f"{copy.name}: no test is called as in: {copy.command.text}")
-    print(f"{len(copies) - failed} of {len(copies)} broken copies apply and have their tests")
+        elif copy.command.tool == "test" and not copy.because:
+            failed += 1
+            print(f"{copy.name}: left to a test, its header needs Because: why torture need not find it")
+    print(f"{len(copies) - failed} of {len(copies)} broken copies apply, and have their tests and the reasons for these")
     return failed == 0
 
 
@@ -228,13 +232,14 @@ def control(copies, budget):
 
 def table(copies):
     """Prints what the headers say, in Markdown."""
-    print("| copy | what must find it | seen |\n|---|---|---|")
+    print("| copy | what must find it | seen | why a test |\n|---|---|---|---|")
     for copy in copies:
         by = copy.command.text.replace("--index ", "").replace("--threads ", "threads ").replace(" --budget 60s", "")
         seen = (copy.seen or "").partition(", ")[2] or (
             f"**not found**: {copy.missed_by}" if copy.missed_by else "not run yet"
         )
-        print(f"| {copy.name} | `{by}` | {seen} |")
+        because = f" {copy.because}" if copy.because else ""
+        print(f"| {copy.name} | `{by}` | {seen} |{because} |")
     found = sum(bool(copy.seen) for copy in copies)
     print(f"\n{found} of {len(copies)} have been found.")
 
@@ -285,7 +290,7 @@ def main():
                 "copy": copy.name, "what": copy.what, "command": copy.command.text, "result": outcome.result,
                 "found_by": outcome.by, "histories": outcome.histories, "states": outcome.states,
                 "seconds": round(outcome.seconds, 1), "build_seconds": round(getattr(outcome, "built", 0.0), 1),
-                "missed_by": copy.missed_by,
+                "missed_by": copy.missed_by, "because": copy.because,
             }
             print(json.dumps(fields), flush=True)
         else:
