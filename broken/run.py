@@ -49,11 +49,11 @@ class Copy:
         self.seen = header.get("Seen")
 
     def is_quick(self):
-        """Whether it is quick to build, and is found again after a few histories within seconds, or by a test."""
+        """Whether it is found again after a few histories within seconds, or by a test."""
         histories = re.search(r"(\d+) histories", self.seen or "")
         seconds = re.search(r"([\d.]+) s\b", self.seen or "")
         few = histories and int(histories[1]) <= 20 and not (seconds and float(seconds[1]) > 5)
-        return bool(self.seen and (few or self.command.tool == "test") and self.command.is_light())
+        return bool(self.seen and (few or self.command.tool == "test"))
 
     def apply(self, *options):
         """Applies the patch; what git said if it does not apply."""
@@ -195,7 +195,7 @@ def check(copies):
         elif copy.command.tool == "test" and not copy.because:
             failed += 1
             print(f"{copy.name}: left to a test, its header needs Because: why torture need not find it")
-    print(f"{len(copies) - failed} of {len(copies)} broken copies apply, and have their tests and the reasons for these")
+    print(f"{len(copies) - failed} of {len(copies)} broken copies apply, and have their tests and reasons")
     return failed == 0
 
 
@@ -256,11 +256,14 @@ def main():
     parser.add_argument("--table", action="store_true", help="only print what the headers say was seen, in Markdown")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these copies")
     parser.add_argument("--sample", type=int, metavar="N", help="N of those that are built and found quickly, others each day")
+    parser.add_argument("--of", nargs="+", metavar="PREFIX", help="sample names that begin so, however long they build")
     parser.add_argument("--seed", type=int, help="what the sample depends on [default: the day]")
     parser.add_argument("--budget", metavar="TIME", help="instead of each torture's own budget, such as 20s")
     parser.add_argument("--control", action="store_true", help="also run each command on the tree as it is")
     parser.add_argument("--json", action="store_true", help="one object a line for each copy")
     args = parser.parse_args()
+    if args.of and not args.sample:
+        parser.error("--of is of a --sample")
 
     copies = [Copy(path) for path in sorted(HERE.glob("*.patch"))]
     if args.only:
@@ -275,7 +278,10 @@ def main():
         sys.exit(0)
     if args.sample:
         seed = datetime.date.today().toordinal() if args.seed is None else args.seed
-        pool = [copy for copy in copies if copy.is_quick()]
+        is_meant = lambda copy: copy.name.startswith(tuple(args.of)) if args.of else copy.command.is_light()
+        pool = [copy for copy in copies if copy.is_quick() and is_meant(copy)]
+        if not pool:
+            sys.exit("no broken copy of that kind is found quickly")
         copies = random.Random(seed).sample(pool, min(args.sample, len(pool)))
         print(f"a sample by --seed {seed}", file=sys.stderr)
 
