@@ -105,6 +105,8 @@ pub(crate) struct Run<S: Subject> {
     crashes: u32,
     /// How many logical threads carried it out.
     threads: u32,
+    /// The room that its history has: see [`History::room`].
+    room: u64,
     /// Where the log is not the whole program's, in ascending order: what a mutant has swapped.
     swapped: Vec<Range<usize>>,
 }
@@ -151,6 +153,7 @@ impl<S: Subject> Run<S> {
             until: usize::MAX,
             crashes,
             threads: history.threads,
+            room: history.room,
             swapped: Vec::new(),
         })
     }

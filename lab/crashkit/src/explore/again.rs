@@ -128,6 +128,7 @@ impl<S: Subject> Explorer<S> {
             until: usize::MAX,
             crashes: at.crashes,
             threads: run.threads,
+            room: run.room,
         };
         let walked = self.walk_after(&run_on, from, at);
         walked.map_err(|mut failure| {
@@ -151,6 +152,7 @@ impl<S: Subject> Explorer<S> {
             seed: self.random.next(),
             prepared: 0,
             threads: run.threads,
+            room: run.room,
             ..History::default()
         };
         let plan = Plan::Fixed(contents);
