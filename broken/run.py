@@ -72,7 +72,7 @@ class Command:
 
     def is_listed(self):
         """Whether it is of the database, and not of an index, the heap or the log alone."""
-        return bool({"kv", "items", "disk"} & set(self.arguments))
+        return any(word.startswith(("kv", "items", "disk")) for word in self.arguments)
 
     def is_light(self):
         """Whether it is built without the indexes' list and the database."""

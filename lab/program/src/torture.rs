@@ -9,7 +9,7 @@ mod target;
 
 use super::output;
 use crate::exit::{Failure, Outcome};
-use ::torture::batches::{self, Batches};
+use ::torture::batches;
 use ::torture::history;
 use ::torture::items::{self, Items};
 use ::torture::map::OfIndex;
@@ -35,9 +35,9 @@ const IMAGES: u64 = 2000;
                       is not missed for no known reason."
 )]
 pub struct Args {
-    /// An index (ablations too), `heap` for the heap alone, `kv` for the database with its batches, `items` for
-    /// the server's items, `log` for the log
-    /// of level disk, `disk` for the database of that level, or `all`
+    /// An index (ablations too), `heap` for the heap alone, `kv` for the database with its batches (`kv:ONE,TWO,LIVES`:
+    /// with its maps held by these indexes, the third one's entries with lives), `items` for the server's items, `log`
+    /// for the log of level disk, `disk` for the database of that level, or `all`
     #[arg(long, default_value = "all", value_name = "NAME")]
     index: Target,
     /// Operations of a history, beside those that prepare it
@@ -163,7 +163,7 @@ impl Args {
         for (target, mode) in runs {
             let finding = match target {
                 Target::Index(kind) => self.torture(target, mode, OfIndex::listed(kind), history::of_map),
-                Target::Database => self.torture(target, mode, Batches, batches::history),
+                Target::Database(batches) => self.torture(target, mode, batches, batches::history),
                 Target::Items => self.torture(target, mode, Items::default(), items::history),
                 Target::Heap | Target::All | Target::Log | Target::Disk => {
                     self.torture(target, mode, Blobs, blobs::history)

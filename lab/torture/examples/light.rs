@@ -140,8 +140,8 @@ fn run(args: &Args) -> Result<bool, String> {
     match args.index.as_str() {
         "heap" => args.run(Blobs, blobs::history),
         #[cfg(feature = "listed")]
-        "kv" => args.run(
-            wollemi_torture::batches::Batches,
+        name if name == "kv" || name.starts_with("kv:") => args.run(
+            wollemi_torture::batches::Batches::named(name)?,
             wollemi_torture::batches::history,
         ),
         #[cfg(feature = "items")]

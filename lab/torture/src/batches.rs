@@ -1,17 +1,19 @@
 //! The embedded database as a subject: batches and transactions that are there whole or not at all, over two maps held
-//! by different indexes, beside writes of single keys, snapshots, a map that comes and goes, and one whose entries end.
+//! by different indexes, beside writes of single keys, snapshots, backups, a map that comes and goes, one whose entries
+//! end, and one that is made of a backup.
 
 mod draw;
 mod live;
 
 use crashkit::{Crash, Depth, Forgiven, Random, Subject, Verdict};
 pub use draw::history;
-use draw::{entries, op, place};
+use draw::{Alone, entries, op, place};
 pub use live::Live;
-use live::{COMES_AND_GOES, ENDING, is_full};
+use live::{COMES_AND_GOES, ENDING, RESTORED, is_full};
 use pmem::Pool;
 use std::collections::BTreeMap;
-use wollemi::Event;
+use std::fmt;
+use wollemi::{Event, IndexKind};
 
 /// A map's number and a key.
 pub type Place = (u8, Vec<u8>);
@@ -57,7 +59,7 @@ pub enum Op {
     Range(Place, bool),
     /// Read a map's first entry and its last.
     Ends(u8),
-    /// Make the map that comes and goes, held by the index of this number, if it is not there.
+    /// Make the map that comes and goes, held by the index of the map of this number, if it is not there.
     Make(usize),
     /// Drop the map that comes and goes.
     Drop,
@@ -67,6 +69,21 @@ pub enum Op {
     GiveBack,
     /// Read the two maps of the batches in a snapshot.
     Snapshot,
+    /// Take a backup, and read what it holds of all maps.
+    Backup,
+    /// Make a map of a backup, which has these entries, if that map is not there.
+    Restore(Vec<(Vec<u8>, Vec<u8>)>, How),
+    /// Drop that map.
+    Discard,
+}
+
+/// How a map is made of another database's.
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    /// Held by the index of the map of this number.
+    pub kind: usize,
+    /// Of a snapshot, without the bytes of a backup.
+    pub copied: bool,
 }
 
 /// How long an entry lives: lives that end by the clock would make runs differ.
@@ -99,6 +116,8 @@ pub enum Answer {
     InUse,
     /// Other threads have changed the map's end again and again; nothing was changed.
     Conflict,
+    /// The map's index has no order of keys; nothing was changed.
+    Unordered,
 }
 
 /// What a transaction has seen: the values of keys, and the entries of a map before its changes and after them.
@@ -112,13 +131,76 @@ pub struct Seen {
 /// What all maps hold.
 pub type State = BTreeMap<Place, Vec<u8>>;
 
-/// The embedded database, with a map held by one index and a map held by another.
-#[derive(Debug, Default)]
-pub struct Batches;
+/// The indexes that hold the first map, the second one, and the one whose entries end. The map that comes and goes and
+/// the one of a backup are held by any of them, so that no further index's persists are hunted.
+pub type Held = [IndexKind; 3];
+
+/// The embedded database, its maps held by these indexes.
+#[derive(Clone, Copy, Debug)]
+pub struct Batches {
+    held: Held,
+}
+
+impl Default for Batches {
+    fn default() -> Batches {
+        Batches::HELD[0]
+    }
+}
 
 impl Batches {
-    /// Whether the database claims the model `word`: it keeps maps in a ROART, which does not.
-    pub const CLAIMS_WORD: bool = false;
+    /// Databases that have maps of all indexes but WORT between them.
+    pub const HELD: [Batches; 3] = [
+        Batches::held_by([IndexKind::Roart, IndexKind::Part, IndexKind::Woart]),
+        Batches::held_by([IndexKind::DpTree, IndexKind::Clht, IndexKind::Hot]),
+        Batches::held_by([IndexKind::BwTree, IndexKind::Masstree, IndexKind::ArtCow]),
+    ];
+
+    /// The database, its maps held by these.
+    pub const fn held_by(held: Held) -> Batches {
+        Batches { held }
+    }
+
+    /// The database of this name: `kv`, or `kv:` with the names of three indexes, divided by commas.
+    ///
+    /// # Errors
+    ///
+    /// What no database is called so for.
+    pub fn named(name: &str) -> Result<Batches, String> {
+        let Some(held) = name.strip_prefix("kv:") else {
+            return match name {
+                "kv" => Ok(Batches::default()),
+                _ => Err(format!("no database is called {name}")),
+            };
+        };
+        let kinds = held.split(',').map(|kind| kind.parse::<IndexKind>());
+        let kinds = kinds
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| error.to_string())?;
+        let held = kinds
+            .try_into()
+            .map_err(|_| "kv: takes the names of three indexes, as in kv:roart,part,woart")?;
+        Ok(Batches { held })
+    }
+
+    /// Whether it claims the model `word`: all its indexes must.
+    pub fn claims_word(&self) -> bool {
+        self.held.iter().all(|kind| kind.claims_word())
+    }
+
+    /// Whether one of the first two maps has an order of keys.
+    fn is_ordered(&self, map: u8) -> bool {
+        self.held[usize::from(map)].is_ordered()
+    }
+}
+
+impl fmt::Display for Batches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.held == Batches::default().held {
+            return f.write_str("kv");
+        }
+        let [one, two, lives] = self.held;
+        write!(f, "kv:{one},{two},{lives}")
+    }
 }
 
 impl Subject for Batches {
@@ -128,7 +210,7 @@ impl Subject for Batches {
     type Live = Live;
 
     fn name(&self) -> String {
-        "kv".into()
+        self.to_string()
     }
 
     fn forgiven(&self) -> &'static [Forgiven] {
@@ -136,11 +218,11 @@ impl Subject for Batches {
     }
 
     fn create(&self, pool: Pool<Crash>) -> Result<Live, String> {
-        Live::create(pool)
+        Live::create(pool, self.held)
     }
 
     fn open(&self, pool: Pool<Crash>) -> Result<Option<Live>, String> {
-        Live::open(pool)
+        Live::open(pool, self.held)
     }
 
     fn recover(&self, live: &Live) -> Result<(), String> {
@@ -154,6 +236,7 @@ impl Subject for Batches {
         match live.apply(op) {
             Err(error) if is_full(&error) && live.is_tight() => Ok(Answer::Full),
             Err(wollemi::Error::MapInUse(_)) => Ok(Answer::InUse),
+            Err(wollemi::Error::Index(wollemi::IndexError::Unordered)) => Ok(Answer::Unordered),
             Err(wollemi::Error::Conflict { .. }) if matches!(op, Op::Pop(..)) => Ok(Answer::Conflict),
             done => done.map_err(|error| error.to_string()),
         }
@@ -201,6 +284,14 @@ impl Subject for Batches {
 
     fn specify(&self, state: &mut State, op: &Op) -> Answer {
         match op {
+            Op::Pop(map, _)
+            | Op::Ends(map)
+            | Op::Range((map, _), _)
+            | Op::Transaction(_, Some(((map, _), _)), _)
+                if !self.is_ordered(*map) =>
+            {
+                Answer::Unordered
+            }
             Op::Write(entry) | Op::Watched(entry) => Answer::Done(set(state, entry)),
             Op::Insert(place, value) => {
                 let absent = !state.contains_key(place);
@@ -272,6 +363,20 @@ impl Subject for Batches {
                 state.retain(|(map, _), _| *map != COMES_AND_GOES);
                 Answer::Done(true)
             }
+            Op::Backup => Answer::Shown(state.clone()),
+            Op::Restore(entries, _) => {
+                let absent = !is_restored(state);
+                if absent {
+                    let entries = entries.iter().cloned();
+                    state.extend(entries.map(|(key, value)| ((RESTORED, key), value)));
+                }
+                Answer::Done(absent)
+            }
+            Op::Discard => {
+                let there = is_restored(state);
+                state.retain(|(map, _), _| *map != RESTORED);
+                Answer::Done(there)
+            }
             Op::Snapshot => {
                 let shown = state.iter().filter(|((map, _), _)| *map < COMES_AND_GOES);
                 Answer::Shown(
@@ -341,7 +446,7 @@ impl Subject for Batches {
         vec![
             Op::Get(place.clone()),
             Op::Write((place, value)),
-            op(random, false),
+            op(random, Alone::Neither),
         ]
     }
 }
@@ -359,6 +464,11 @@ fn range_of(state: &State, range: Option<&(Place, bool)>) -> Vec<(Vec<u8>, Vec<u
         entries.reverse();
     }
     entries
+}
+
+/// Whether the map of a backup is there: it has entries from its beginning to its end.
+fn is_restored(state: &State) -> bool {
+    state.keys().any(|(map, _)| *map == RESTORED)
 }
 
 /// The first entry of a map, or the last.

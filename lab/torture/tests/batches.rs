@@ -8,14 +8,14 @@ use crashkit::{Explorer, History, Mode, Model, Report, Settings};
 use wollemi_torture::batches::Op;
 use wollemi_torture::batches::{Batches, history};
 
-fn explore(mode: Mode, histories: impl Iterator<Item = History<Op>>) -> Report {
+fn explore(batches: Batches, mode: Mode, histories: impl Iterator<Item = History<Op>>) -> Report {
     let settings = Settings {
         model: Model::from(mode),
         again_share: 40,
         kill_share: 20,
         ..Settings::default()
     };
-    let mut explorer = Explorer::new(Batches, settings).expect("memory");
+    let mut explorer = Explorer::new(batches, settings).expect("memory");
     for history in histories {
         if let Err(failure) = explorer.explore(&history) {
             panic!("{failure}\n{}", explorer.report());
@@ -31,11 +31,62 @@ fn explore(mode: Mode, histories: impl Iterator<Item = History<Op>>) -> Report {
 #[test]
 fn a_batch_is_there_or_not() {
     for (mode, least) in [(Mode::Power, 1000), (Mode::Process, 200)] {
-        let report = explore(mode, (0..6).map(|seed| history(seed, 12, 1)));
+        let report = explore(Batches::default(), mode, (0..6).map(|seed| history(seed, 12, 1)));
         assert!(report.states > least, "{report}");
         assert!(report.again > 0, "{report}");
         let missing = modifications::missing(modifications::BATCHES, &report.coverage);
         assert!(missing.is_empty(), "{mode}: {missing:?}");
+    }
+}
+
+/// The same where other indexes hold the maps, by one thread and by two: DPTree merges beside batches, a hash table has
+/// no ranges, and each of them holds the map that comes and goes, and the one that is made of a backup.
+#[test]
+fn other_indexes_hold_the_maps() {
+    let reached: [&[&str]; 2] = [
+        &[
+            "merge: flip",
+            "opening: record replayed",
+            "clht: first table",
+            "clht: overflow bucket",
+            "normal insert",
+            "bulk: publication",
+        ],
+        &[
+            "new layer",
+            "split of a border",
+            "consolidation",
+            "bulk: publication",
+        ],
+    ];
+    for (batches, steps) in Batches::HELD[1..].iter().zip(reached) {
+        let alone = (0..8).map(|seed| history(seed, 30, 1));
+        let together = (10..18).map(|seed| history(seed, 20, 2 + seed as u32 % 2));
+        let report = explore(*batches, Mode::Power, alone.chain(together));
+        assert!(report.states > 2000, "{batches}: {report}");
+        let steps = [modifications::BATCHES, steps].concat();
+        let missing = modifications::missing(&steps, &report.coverage);
+        assert!(missing.is_empty(), "{batches}: {missing:?}");
+    }
+}
+
+/// Databases are named by what holds their maps.
+#[test]
+fn names_say_what_holds_the_maps() {
+    for batches in Batches::HELD {
+        let named = Batches::named(&batches.to_string()).expect("its own name");
+        assert_eq!(named.to_string(), batches.to_string());
+    }
+    assert_eq!(Batches::default().to_string(), "kv");
+    for wrong in [
+        "kv:",
+        "kv:roart",
+        "kv:roart,part",
+        "kv:roart,part,wort,woart",
+        "kv:a,b,c",
+        "db",
+    ] {
+        Batches::named(wrong).expect_err(wrong);
     }
 }
 
@@ -44,6 +95,7 @@ fn a_batch_is_there_or_not() {
 #[test]
 fn batches_and_single_writes_come_one_after_the_other() {
     let report = explore(
+        Batches::default(),
         Mode::Power,
         (0..8).map(|seed| history(seed, 16, 2 + seed as u32 % 2)),
     );
@@ -85,7 +137,7 @@ fn transactions_come_one_after_the_other() {
             ..History::default()
         }
     });
-    let report = explore(Mode::Power, histories);
+    let report = explore(Batches::default(), Mode::Power, histories);
     let missing = modifications::missing(modifications::SEVERAL_BATCHES, &report.coverage);
     assert!(missing.is_empty(), "{missing:?}");
 }
@@ -103,5 +155,5 @@ fn a_reader_sees_no_value_in_between() {
         threads: 2,
         ..History::default()
     });
-    explore(Mode::Power, histories);
+    explore(Batches::default(), Mode::Power, histories);
 }

@@ -126,7 +126,7 @@ fn persists_of_streaming_are_needed() {
 #[test]
 fn persists_of_batches_are_needed() {
     let history = |seed, threads| batches::history(seed, 16, threads);
-    let hunted = hunt(Batches, 16, history, false);
+    let hunted = hunt(Batches::default(), 16, history, false);
     let own: Vec<Hunted> = hunted
         .into_iter()
         .filter(|one| one.mutant.site.file().contains("wollemi/src/"))

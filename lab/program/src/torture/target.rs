@@ -12,7 +12,7 @@ use wollemi::indexes::IndexKind;
 pub enum Target {
     All,
     Heap,
-    Database,
+    Database(Batches),
     Items,
     Log,
     Disk,
@@ -20,16 +20,19 @@ pub enum Target {
 }
 
 impl FromStr for Target {
-    type Err = wollemi::indexes::Unknown;
-    fn from_str(name: &str) -> Result<Target, wollemi::indexes::Unknown> {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Target, String> {
         Ok(match name {
             "all" => Target::All,
             "heap" => Target::Heap,
-            "kv" => Target::Database,
             "items" => Target::Items,
             "log" => Target::Log,
             "disk" => Target::Disk,
-            name => Target::Index(name.parse()?),
+            name if name == "kv" || name.starts_with("kv:") => Target::Database(Batches::named(name)?),
+            name => Target::Index(
+                name.parse()
+                    .map_err(|error: wollemi::indexes::Unknown| error.to_string())?,
+            ),
         })
     }
 }
@@ -39,7 +42,7 @@ impl fmt::Display for Target {
         match self {
             Target::All => f.write_str("all"),
             Target::Heap => f.write_str("heap"),
-            Target::Database => f.write_str("kv"),
+            Target::Database(batches) => batches.fmt(f),
             Target::Items => f.write_str("items"),
             Target::Log => f.write_str("log"),
             Target::Disk => f.write_str("disk"),
@@ -53,8 +56,9 @@ impl Target {
     pub fn each(self) -> Vec<Target> {
         match self {
             Target::Log | Target::Disk => Vec::new(),
-            Target::All => [Target::Heap, Target::Database, Target::Items]
+            Target::All => [Target::Heap, Target::Items]
                 .into_iter()
+                .chain(Batches::HELD.map(Target::Database))
                 .chain(IndexKind::ALL.iter().copied().map(Target::Index))
                 .collect(),
             one => vec![one],
@@ -76,7 +80,7 @@ impl Target {
         match self {
             Target::Index(kind) => kind.claims_word(),
             Target::Heap => Blobs::CLAIMS_WORD,
-            Target::Database => Batches::CLAIMS_WORD,
+            Target::Database(batches) => batches.claims_word(),
             Target::Items => Items::CLAIMS_WORD,
             Target::All | Target::Log | Target::Disk => false,
         }

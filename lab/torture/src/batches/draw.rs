@@ -1,12 +1,39 @@
 //! Histories of the database, drawn by chance.
 
-use super::live::{COMES_AND_GOES, ENDING, KINDS};
-use super::{Life, Op, Place, PlacedValue};
+use super::live::{COMES_AND_GOES, ENDING};
+use super::{How, Life, Op, Place, PlacedValue};
 use crashkit::{History, Random};
+use std::collections::BTreeMap;
+
+/// What is alone in a history: while a batch is carried out, readers outside of transactions and snapshots see some of
+/// it, and a scan shows entries of different moments.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Alone {
+    /// One thread: it reads what it likes.
+    Thread,
+    /// Each batch and each transaction changes one key, so that the others may read keys.
+    Key,
+    /// Neither.
+    Neither,
+}
+
+/// Keys that share eleven bytes.
+const LONG: u64 = 20;
+
+/// As many of them as nearly fill a node of any index.
+const NEARLY_FULL: u64 = 15;
 
 pub(super) fn place(random: &mut Random) -> Place {
     let len = random.below(3) as usize;
-    (random.below(2) as u8, vec![random.below(5) as u8; len])
+    let key = match random.below(4) {
+        0 => long(random.below(LONG)),
+        _ => vec![random.below(5) as u8; len],
+    };
+    (random.below(2) as u8, key)
+}
+
+fn long(number: u64) -> Vec<u8> {
+    [b"of one stem".as_slice(), &[number as u8]].concat()
 }
 
 fn entry(random: &mut Random) -> PlacedValue {
@@ -23,17 +50,24 @@ pub(super) fn entries(random: &mut Random) -> Vec<PlacedValue> {
     (0..1 + random.below(5)).map(|_| entry(random)).collect()
 }
 
-fn transaction(random: &mut Random) -> Op {
+fn changes(random: &mut Random, alone: Alone) -> Vec<PlacedValue> {
+    match alone {
+        Alone::Key => vec![entry(random)],
+        Alone::Thread | Alone::Neither => entries(random),
+    }
+}
+
+fn transaction(random: &mut Random, alone: Alone) -> Op {
     let places = (0..random.below(3)).map(|_| place(random)).collect();
     let range = (random.below(3) == 0).then(|| (place(random), random.below(2) == 0));
     let changes = match random.below(4) {
         0 => Vec::new(),
-        _ => entries(random),
+        _ => changes(random, alone),
     };
     Op::Transaction(places, range, changes)
 }
 
-pub(super) fn op(random: &mut Random, reads: bool) -> Op {
+pub(super) fn op(random: &mut Random, alone: Alone) -> Op {
     match random.below(20) {
         0 => {
             let entry = entry(random);
@@ -43,29 +77,30 @@ pub(super) fn op(random: &mut Random, reads: bool) -> Op {
             };
             Op::Swap(entry, expected)
         }
-        1 if reads => Op::Get(place(random)),
+        1 if alone != Alone::Neither => Op::Get(place(random)),
+        11..14 if alone == Alone::Key => Op::Get(place(random)),
         1 | 2 => Op::Write(entry(random)),
-        3 => Op::Batch(entries(random), Some((place(random), None))),
+        3 => Op::Batch(changes(random, alone), Some((place(random), None))),
         4 => other(random),
         5 => of_ending(random),
-        6 => Op::Snapshot,
-        7..11 => transaction(random),
-        16..19 => single(random, reads),
+        6 => shown(random),
+        7..11 => transaction(random, alone),
+        16..19 => single(random, alone),
         19 => loaded(random),
-        _ => Op::Batch(entries(random), None),
+        _ => Op::Batch(changes(random, alone), None),
     }
 }
 
 /// Of one key, or of an end of a map.
-fn single(random: &mut Random, reads: bool) -> Op {
+fn single(random: &mut Random, alone: Alone) -> Op {
     let (place, value) = entry(random);
     match (random.below(9), value) {
         (0, Some(value)) => Op::Insert(place, value),
         (1, Some(value)) => Op::Update(place, value),
         (2, value) => Op::Watched((place, value)),
         (3 | 4, _) => Op::Pop(place.0, random.below(2) == 0),
-        (5, _) if reads => Op::Range(place, random.below(2) == 0),
-        (6, _) if reads => Op::Ends(place.0),
+        (5, _) if alone == Alone::Thread => Op::Range(place, random.below(2) == 0),
+        (6, _) if alone == Alone::Thread => Op::Ends(place.0),
         (7, _) => random.pick(&[Op::Recover, Op::GiveBack]).clone(),
         _ => Op::Edit(place),
     }
@@ -77,13 +112,35 @@ fn loaded(random: &mut Random) -> Op {
     Op::Load(place, value.unwrap_or_default())
 }
 
+/// Of all maps at one moment, and the map that is made of what such an operation has written.
+fn shown(random: &mut Random) -> Op {
+    match random.below(6) {
+        0 => Op::Backup,
+        1 => restored(random),
+        2 => Op::Discard,
+        _ => Op::Snapshot,
+    }
+}
+
+/// A map made of a backup, of one entry at least.
+fn restored(random: &mut Random) -> Op {
+    let entries = entries(random).into_iter();
+    let entries = entries.map(|((_, key), value)| (key, value.unwrap_or_default()));
+    let entries = entries.collect::<BTreeMap<_, _>>().into_iter().collect();
+    let how = How {
+        kind: random.below(3) as usize,
+        copied: random.below(2) == 0,
+    };
+    Op::Restore(entries, how)
+}
+
 /// Of the map that comes and goes.
 fn other(random: &mut Random) -> Op {
     let ((_, key), value) = entry(random);
     let place = (COMES_AND_GOES, key);
     match random.below(7) {
         0 => Op::Drop,
-        6 => Op::Make(random.below(KINDS.len() as u64) as usize),
+        6 => Op::Make(random.below(3) as usize),
         1 => Op::Get(place),
         _ => Op::Write((place, value)),
     }
@@ -110,13 +167,18 @@ const KEYS: u64 = 40;
 const LITTLE: u64 = 14 << 16;
 const MORE: u64 = 12;
 
-/// Threads read the maps of the batches in transactions and snapshots only: while a batch is carried out, other readers
-/// see some of it.
+/// Of several threads, those of one history in four read keys of the maps of the batches, each of which then changes one
+/// key; those of the others read these maps in transactions and snapshots only.
 ///
 /// One history in three is opened again before its operations, and the map that comes and goes is dropped beside
-/// recovery; one in five has little room.
+/// recovery; one in four begins with as many keys of one stem as fill nodes; one in five has little room.
 pub fn history(seed: u64, ops: usize, threads: u32) -> History<Op> {
     let mut random = Random(seed);
+    let alone = match threads {
+        1 => Alone::Thread,
+        _ if seed % 4 == 1 => Alone::Key,
+        _ => Alone::Neither,
+    };
     let reopened = seed % 3 == 2;
     let mut all = Vec::new();
     if reopened {
@@ -126,10 +188,14 @@ pub fn history(seed: u64, ops: usize, threads: u32) -> History<Op> {
             let value = entry(&mut random).1.unwrap_or_else(|| vec![1; 20]);
             Op::Write((place, Some(value)))
         }));
-        all.extend((0..random.below(10)).map(|_| op(&mut random, true)));
+        all.extend((0..random.below(10)).map(|_| op(&mut random, Alone::Thread)));
+    }
+    if seed % 4 == 2 {
+        let entry = |number| ((number as u8 % 2, long(number / 2)), Some(vec![2; 8]));
+        all.push(Op::Batch((0..2 * NEARLY_FULL).map(entry).collect(), None));
     }
     let prepared = all.len();
-    all.extend((0..ops).map(|_| op(&mut random, threads == 1)));
+    all.extend((0..ops).map(|_| op(&mut random, alone)));
     if reopened {
         let at = prepared + random.below(6) as usize;
         all.insert(at.min(all.len()), Op::Drop);

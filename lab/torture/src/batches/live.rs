@@ -1,6 +1,6 @@
 //! The database in use: its maps, and how operations are carried out.
 
-use super::{Answer, Life, Op, Place, PlacedValue, Seen, State, edited};
+use super::{Answer, Held, How, Life, Op, Place, PlacedValue, Seen, State, edited};
 use crashkit::Crash;
 use crashkit::on_heap::may_be_full;
 use pmem::{Media, Pool};
@@ -16,24 +16,24 @@ pub(super) const COMES_AND_GOES: u8 = 2;
 /// The number of the map whose entries end.
 pub(super) const ENDING: u8 = 3;
 
+/// The number of the map that is made of a backup.
+pub(super) const RESTORED: u8 = 4;
+
 /// A root's short name shares a line with its link, and a long one does not.
-const NAMES: [(&str, IndexKind); 3] = [
-    ("one", IndexKind::Roart),
-    (
-        "two, by a name that goes on in the line after that of the link",
-        IndexKind::Part,
-    ),
-    ("lives", IndexKind::Woart),
+const NAMES: [&str; 3] = [
+    "one",
+    "two, by a name that goes on in the line after that of the link",
+    "lives",
 ];
 
-const OTHER: (&str, IndexKind) = ("comes and goes", IndexKind::Roart);
+const OTHER: &str = "comes and goes";
 
-/// What may hold it: the indexes of the other maps, so that no further one's persists are hunted here.
-pub(super) const KINDS: [IndexKind; 3] = [IndexKind::Roart, IndexKind::Part, IndexKind::Woart];
+const OF_BACKUP: &str = "of a backup";
 
 /// The database in use.
 pub struct Live {
     db: Db<Crash>,
+    held: Held,
     media: Crash,
     tight: bool,
     maps: [Map; 3],
@@ -68,28 +68,30 @@ fn start(pool: Pool<Crash>) -> Result<(Db<Crash>, Crash, bool), String> {
 }
 
 impl Live {
-    pub(super) fn create(pool: Pool<Crash>) -> Result<Live, String> {
+    pub(super) fn create(pool: Pool<Crash>, held: Held) -> Result<Live, String> {
         let (db, media, tight) = start(pool)?;
         db.recover();
-        let make = |(name, kind)| db.map_with(name, kind).map_err(|error| error.to_string());
+        let make = |i: usize| db.map_with(NAMES[i], held[i]).map_err(|error| error.to_string());
         Ok(Live {
-            maps: [make(NAMES[0])?, make(NAMES[1])?, make(NAMES[2])?],
+            maps: [make(0)?, make(1)?, make(2)?],
             db,
+            held,
             media,
             tight,
             table: AtomicBool::new(false),
         })
     }
 
-    pub(super) fn open(pool: Pool<Crash>) -> Result<Option<Live>, String> {
+    pub(super) fn open(pool: Pool<Crash>, held: Held) -> Result<Option<Live>, String> {
         let (db, media, tight) = start(pool)?;
-        let find = |(name, _)| db.find_map(name).map_err(|error| error.to_string());
+        let find = |name| db.find_map(name).map_err(|error| error.to_string());
         let (Some(one), Some(two), Some(lives)) = (find(NAMES[0])?, find(NAMES[1])?, find(NAMES[2])?) else {
             return Ok(None);
         };
         Ok(Some(Live {
             maps: [one, two, lives],
             db,
+            held,
             media,
             tight,
             table: AtomicBool::new(false),
@@ -178,10 +180,10 @@ impl Live {
             (COMES_AND_GOES, value) => {
                 let _table = self.use_table();
                 let Some(value) = value else {
-                    let map = self.db.find_map(OTHER.0)?;
+                    let map = self.db.find_map(OTHER)?;
                     return map.map_or(Ok(false), |map| map.remove(key));
                 };
-                self.make(OTHER.1)?.upsert(key, value)?;
+                self.make(self.held[0])?.upsert(key, value)?;
                 Ok(true)
             }
             (ENDING, Some(value)) => self.ending().upsert(key, value, None).map(|()| true),
@@ -193,9 +195,9 @@ impl Live {
 
     /// The map that comes and goes; it is made, held by this index, if it is not there. The caller uses the table.
     fn make(&self, kind: IndexKind) -> Result<Map, Error> {
-        match self.db.find_map(OTHER.0)? {
+        match self.db.find_map(OTHER)? {
             Some(map) => Ok(map),
-            None => self.db.map_with(OTHER.0, kind),
+            None => self.db.map_with(OTHER, kind),
         }
     }
 
@@ -231,7 +233,7 @@ impl Live {
         match map {
             COMES_AND_GOES => {
                 let _table = self.use_table();
-                let map = self.db.find_map(OTHER.0)?;
+                let map = self.db.find_map(OTHER)?;
                 map.map_or(Ok(None), |map| map.get(key))
             }
             ENDING => self.ending().get(key),
@@ -286,7 +288,7 @@ impl Live {
             }
             Op::Make(kind) => {
                 let _table = self.use_table();
-                self.make(KINDS[*kind])?;
+                self.make(self.held[*kind])?;
                 Answer::Done(true)
             }
             Op::Recover => Answer::Done(self.db.recover().state == wollemi::RecoveryState::Done),
@@ -297,10 +299,16 @@ impl Live {
             }
             Op::Drop => {
                 let _table = self.use_table();
-                self.db.drop_map(OTHER.0)?;
+                self.db.drop_map(OTHER)?;
                 Answer::Done(true)
             }
             Op::Snapshot => Answer::Shown(self.in_snapshot()?),
+            Op::Backup => Answer::Shown(self.in_backup()?),
+            Op::Restore(entries, how) => Answer::Done(self.restore(entries, *how)?),
+            Op::Discard => {
+                let _table = self.use_table();
+                Answer::Done(self.db.drop_map(OF_BACKUP)?)
+            }
         })
     }
 
@@ -317,23 +325,81 @@ impl Live {
         Ok(state)
     }
 
+    /// What all maps held when a backup was taken.
+    fn in_backup(&self) -> Result<State, Error> {
+        let snapshot = self.db.snapshot()?;
+        let mut bytes = Vec::new();
+        let written = {
+            let _table = self.use_table();
+            snapshot.backup(&mut bytes, |_| {})?
+        };
+        let restored = Db::anonymous()?;
+        let read = restored.restore(&mut &bytes[..], |_| {})?;
+        assert_eq!(written, read, "what was written and what was read of a backup");
+        all_entries(&restored)
+    }
+
+    /// Makes the map of a backup if it is not there; whether it was not.
+    fn restore(&self, entries: &[(Vec<u8>, Vec<u8>)], how: How) -> Result<bool, Error> {
+        let source = Db::anonymous()?;
+        source
+            .map_with(OF_BACKUP, self.held[how.kind])?
+            .load(entries.iter().map(|(key, value)| (key, value)))?;
+        let snapshot = source.snapshot()?;
+        let _table = self.use_table();
+        let made = if how.copied {
+            self.db.copy_from(&snapshot, |_| {})
+        } else {
+            let mut bytes = Vec::new();
+            snapshot.backup(&mut bytes, |_| {})?;
+            self.db.restore(&mut &bytes[..], |_| {})
+        };
+        match made {
+            Ok(_) => Ok(true),
+            Err(Error::MapExists(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// What all maps hold.
     pub(super) fn entries(&self) -> Result<State, Error> {
-        let mut state = State::new();
-        let mut add = |number, entry: Result<wollemi::Entry, Error>| {
-            let (key, value) = entry?;
-            state.insert((number, key), value);
-            Ok::<_, Error>(())
-        };
-        for (number, map) in (0..COMES_AND_GOES).zip(&self.maps) {
-            map.iter().try_for_each(|entry| add(number, entry))?;
-        }
-        if let Some(map) = self.db.find_map(OTHER.0)? {
-            map.iter().try_for_each(|entry| add(COMES_AND_GOES, entry))?;
-        }
-        self.ending().range(..).try_for_each(|entry| add(ENDING, entry))?;
-        Ok(state)
+        all_entries(&self.db)
     }
+}
+
+/// What the maps of a database hold.
+fn all_entries<M: Media>(db: &Db<M>) -> Result<State, Error> {
+    let mut state = State::new();
+    let numbers = [0, 1, ENDING, COMES_AND_GOES, RESTORED];
+    for (number, name) in numbers
+        .into_iter()
+        .zip(NAMES.into_iter().chain([OTHER, OF_BACKUP]))
+    {
+        let Some(map) = db.find_map(name)? else { continue };
+        let mut add = |(key, value)| _ = state.insert((number, key), value);
+        match number {
+            ENDING if map.index_kind().is_ordered() => {
+                for entry in Expiring::new(map).range(..) {
+                    add(entry?);
+                }
+            }
+            ENDING => {
+                let ending = Expiring::new(map);
+                for entry in ending.map().iter() {
+                    let (key, bytes) = entry?;
+                    if let Some((value, _)) = ending.read(&bytes)? {
+                        add((key, value));
+                    }
+                }
+            }
+            _ => {
+                for entry in map.iter() {
+                    add(entry?);
+                }
+            }
+        }
+    }
+    Ok(state)
 }
 
 impl Life {
