@@ -45,6 +45,11 @@ impl<M: Media> Heap<M> {
         }
     }
 
+    /// Whether a value is [attached](Heap::attach) to the object at `at`. It still is during its drop.
+    pub fn is_attached(&self, at: Offset) -> bool {
+        lock(&self.inner.attached.0).contains_key(&at)
+    }
+
     /// Ends what was [attached](Heap::attach) to the object at `at`.
     ///
     /// # Safety

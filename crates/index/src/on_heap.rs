@@ -52,6 +52,16 @@ pub trait OnHeap: Send + Sync + Sized {
     /// If the root is of another kind, or damaged.
     fn open(heap: &Heap<Self::Media>, name: &[u8]) -> Result<Option<Self>, heap::Error>;
 
+    /// Whether such an index is under the root `name`, as [`open`](OnHeap::open) says it. Takes no longer where the
+    /// index holds more.
+    ///
+    /// # Errors
+    ///
+    /// If the root is of another kind, or damaged.
+    fn is_there(heap: &Heap<Self::Media>, name: &[u8]) -> Result<bool, heap::Error> {
+        Ok(Self::open(heap, name)?.is_some())
+    }
+
     /// The tracer: tells the heap which objects such an index keeps alive.
     fn tracer() -> Arc<dyn Trace<Self::Media>>;
 

@@ -267,19 +267,29 @@ impl<M: Media> Db<M> {
     /// Unlinks a map that is to be dropped. Holds nothing when it returns, so that a checkpoint may make room for
     /// another try.
     fn try_unlink(&self, name: &str) -> Result<Option<Unlinked<'_, M>>, Error> {
-        let _kept_away = self.inner.maps.walked.keep_away(name);
-        let _no_looks = self.inner.maps.looks();
-        let mut held = self.inner.maps.held();
-        if held.building.contains(name) {
-            return Ok(None);
-        }
-        if let Some((_, index)) = held.maps.get(name) {
-            if index.strong_count() > 0 {
-                return Err(Error::MapInUse(name.to_owned()));
+        let mut turn = 0;
+        loop {
+            {
+                let _kept_away = self.inner.maps.walked.keep_away(name);
+                let _no_looks = self.inner.maps.looks();
+                let mut held = self.inner.maps.held();
+                if held.building.contains(name) {
+                    return Ok(None);
+                }
+                if let Some((_, index)) = held.maps.get(name) {
+                    if index.strong_count() > 0 {
+                        return Err(Error::MapInUse(name.to_owned()));
+                    }
+                    held.maps.remove(name);
+                }
+                if !self.store().is_closing(name)? {
+                    return self.store().unlink(name);
+                }
             }
-            held.maps.remove(name);
+            // Closing may take long, since the threads of the index end. Other maps are used meanwhile.
+            self.store().heap.media().wait(turn);
+            turn = turn.saturating_add(1);
         }
-        self.store().unlink(name)
     }
 
     /// The index of maps that are made without a word about it.

@@ -5,10 +5,10 @@ use pmem::watched::{Step, Watch, What};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::ThreadId;
 use std::time::Duration;
-use wollemi::{Db, Error, Media, Options, RecoveryState};
+use wollemi::{Db, Error, IndexKind, Media, Options, RecoveryState};
 
 /// A wait for another thread that takes longer counts as a hang.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -114,7 +114,27 @@ impl Watch for AfterUnlinking {
     }
 }
 
-type StoppedDb = Db<Watched<AfterUnlinking>>;
+/// Any of this file's watches: of one type, so that the indexes are compiled once.
+struct AnyWatch(Arc<dyn Watch>);
+
+impl Watch for AnyWatch {
+    fn before(&self, step: &Step) {
+        self.0.before(step);
+    }
+    fn after(&self, step: &Step) {
+        self.0.after(step);
+    }
+    fn comes_to(&self, step: &'static str) {
+        self.0.comes_to(step);
+    }
+}
+
+/// The machine, watched.
+fn watched(watch: &(impl Watch + Clone)) -> Watched<AnyWatch> {
+    Watched::machine(AnyWatch(Arc::new(watch.clone())))
+}
+
+type StoppedDb = Db<Watched<AnyWatch>>;
 
 /// Drops the map in a pool that was opened without recovery, and calls `meanwhile` when it is unlinked and nothing of
 /// it is retired yet.
@@ -127,7 +147,7 @@ fn drop_and_meanwhile(
     let watch = AfterUnlinking::default();
     let db = Options::new()
         .recovery_threads(0)
-        .open_on(&path, Watched::machine(watch.clone()))?;
+        .open_on(&path, watched(&watch))?;
     let (here, is_here) = channel();
     let (go, may_go) = channel();
     std::thread::scope(|scope| {
@@ -217,4 +237,129 @@ fn statistics_keep_no_map_from_being_dropped() -> Outcome {
         assert!(dropped?);
         Ok(())
     })
+}
+
+/// Counts the steps of a thread until it has removed a root.
+#[derive(Clone, Default)]
+struct UntilUnlinked(Arc<Mutex<Counted>>);
+
+#[derive(Default)]
+struct Counted {
+    thread: Option<ThreadId>,
+    steps: usize,
+}
+
+impl Watch for UntilUnlinked {
+    fn after(&self, step: &Step) {
+        let mut counted = self.0.lock().expect("no panic");
+        if counted.thread == Some(std::thread::current().id()) {
+            counted.steps += 1;
+            if matches!(step.what, What::Fence(_)) && is_in_root_directory(step) {
+                counted.thread = None;
+            }
+        }
+    }
+}
+
+/// The table of maps is locked until a dropped map is unlinked. That takes as long for a large map that was not opened
+/// before as for a small one, whichever index holds it.
+#[test]
+fn large_maps_are_unlinked_as_fast_as_small_ones() -> Outcome {
+    let steps = |kind, keys: u32| -> Result<usize, Box<dyn std::error::Error>> {
+        let dir = tempfile::tempdir()?;
+        let path = dir.path().join("a.pool");
+        let db = Db::open(&path)?;
+        db.map_with("dropped", kind)?
+            .load((0..keys).map(|i| (key(i), key(i))))?;
+        drop(db);
+        let watch = UntilUnlinked::default();
+        let db = Options::new()
+            .recovery_threads(0)
+            .open_on(&path, watched(&watch))?;
+        watch.0.lock().expect("no panic").thread = Some(std::thread::current().id());
+        assert!(db.drop_map("dropped")?);
+        let counted = watch.0.lock().expect("no panic");
+        assert!(counted.thread.is_none(), "the root goes");
+        Ok(counted.steps)
+    };
+    for &kind in IndexKind::ALL {
+        let (small, large) = (steps(kind, 100)?, steps(kind, 10_000)?);
+        assert!(large <= small + 100, "{kind}: {small} steps, and {large}");
+    }
+    Ok(())
+}
+
+/// Holds merges before their commit point, and tells of it.
+#[derive(Clone, Default)]
+struct HeldMerge(Arc<(Mutex<Merging>, Condvar)>);
+
+#[derive(Default)]
+struct Merging {
+    has_come: bool,
+    goes_on: bool,
+}
+
+impl HeldMerge {
+    fn wait(&self, until: impl Fn(&Merging) -> bool) {
+        let (merging, changed) = &*self.0;
+        let merging = merging.lock().expect("no panic");
+        let waited = changed.wait_timeout_while(merging, PATIENCE, |merging| !until(merging));
+        assert!(!waited.expect("no panic").1.timed_out(), "a merge hangs");
+    }
+
+    fn change(&self, change: impl Fn(&mut Merging)) {
+        let (merging, changed) = &*self.0;
+        change(&mut merging.lock().expect("no panic"));
+        changed.notify_all();
+    }
+}
+
+impl Watch for HeldMerge {
+    fn comes_to(&self, step: &'static str) {
+        if step == "merge: flip" {
+            self.change(|merging| merging.has_come = true);
+            self.wait(|merging| merging.goes_on);
+        }
+    }
+}
+
+/// A map whose last handle is closing it, and waits for a merge, is dropped when it is closed; others are found
+/// meanwhile.
+#[test]
+fn other_maps_are_found_while_a_dropped_map_is_closed() -> Outcome {
+    let dir = tempfile::tempdir()?;
+    let merge = HeldMerge::default();
+    let db = Options::new().open_on(dir.path().join("a.pool"), watched(&merge))?;
+    db.map("kept")?.upsert("a", "1")?;
+    let dropped = db.map_with("dropped", IndexKind::DpTree)?;
+    // As many as begin a merge, and not so many that writers wait for it.
+    dropped.load((0..10_000).map(|i| (key(i), key(i))))?;
+    merge.wait(|merging| merging.has_come);
+    let (done, is_done) = channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| drop(dropped));
+        let dropping = scope.spawn(|| {
+            loop {
+                match db.drop_map("dropped") {
+                    Err(Error::MapInUse(_)) => std::thread::yield_now(),
+                    done => break done,
+                }
+            }
+        });
+        // The drop comes to wait for the merge.
+        std::thread::sleep(Duration::from_millis(50));
+        let other = db.clone();
+        // A thread of its own, since it may hang.
+        std::thread::spawn(move || done.send(other.find_map("kept").map(|map| map.is_some())));
+        let found = is_done.recv_timeout(PATIENCE / 4);
+        let waits = !dropping.is_finished();
+        merge.change(|merging| merging.goes_on = true);
+        assert!(found.expect("maps wait for the drop").expect("sound"));
+        assert!(waits, "it is dropped while it is merged");
+        assert!(dropping.join().expect("no panic").expect("sound"));
+    });
+    assert!(db.find_map("dropped")?.is_none());
+    let check = db.check()?;
+    assert!(check.is_clean(), "{check:?}");
+    Ok(())
 }

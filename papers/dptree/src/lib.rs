@@ -146,6 +146,11 @@ impl<M: Media, C: Choice> DpTree<M, C> {
     }
 
     fn open_root(heap: &Heap<M>, name: &[u8], options: Options) -> Result<Option<Self>, heap::Error> {
+        let link = Self::find_root(heap, name)?;
+        link.map(|link| Self::attach(heap, link, options)).transpose()
+    }
+
+    fn find_root(heap: &Heap<M>, name: &[u8]) -> Result<Option<Link>, heap::Error> {
         let Some(root) = heap.root(name)? else {
             return Ok(None);
         };
@@ -156,7 +161,7 @@ impl<M: Media, C: Choice> DpTree<M, C> {
             }
             .into());
         }
-        Self::attach(heap, root.link, options).map(Some)
+        Ok(Some(root.link))
     }
 
     /// The tree of this root: the one that is open, or else from the pool.
@@ -242,6 +247,10 @@ impl<M: Media, C: Choice> OnHeap for DpTree<M, C> {
 
     fn open(heap: &Heap<M>, name: &[u8]) -> Result<Option<Self>, heap::Error> {
         Self::open_root(heap, name, Options::on::<M, C>())
+    }
+
+    fn is_there(heap: &Heap<M>, name: &[u8]) -> Result<bool, heap::Error> {
+        Ok(Self::find_root(heap, name)?.is_some())
     }
 
     fn tracer() -> Arc<dyn Trace<M>> {

@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
-use wollemi::{Db, Level, LogStats, Options};
+use wollemi::{Db, Durability, Level, LogStats, Options};
 use wollemi_server::{Config, Error, Server, Sync};
 
 /// A server over a new database, whose disk is the test's.
@@ -242,6 +242,61 @@ fn reads_of_durable_items_do_not_wait() {
         reader.expect(b"$1\r\n1\r\n");
     }
     setup.expect(b"+OK\r\n");
+}
+
+/// The count of the items waits for no sync, though it reads what is not durable yet: writers wait for a step of it, and
+/// would wait for the disk. It is exact where keys come and go meanwhile.
+#[test]
+fn the_count_waits_for_no_sync() {
+    const KEYS: usize = 10_000; // Some twenty steps.
+    let directory = tempfile::tempdir().expect("a directory");
+    let db = options()
+        .open(directory.path().join("a.pool"))
+        .expect("a database");
+    // Nothing is synced unless a thread waits for it.
+    let unsynced = Config {
+        sync: Some(Sync::No),
+        sweep_pause: None,
+        ..one_worker()
+    };
+    let server = Running::over_db(unsynced.clone(), &db);
+    let sets: String = (0..KEYS).map(|i| format!("set key-{i:05} x\r\n")).collect();
+    let mut client = server.connect_redis();
+    client.ask(&sets, &"+OK\r\n".repeat(KEYS));
+    server.stop();
+
+    let server = Server::bind(unsynced, &db).expect("the server starts");
+    let map = db.find_map("memcached").expect("sound").expect("there");
+    // This item's record is in the log, and no thread waits for it.
+    let turn = db.turn();
+    let item = map.get("key-00001").expect("sound").expect("there");
+    let immediate = map.with_durability(Durability::Immediate);
+    immediate.upsert("key-00001", item).expect("room");
+    let _not_settled = turn.pause();
+    let syncs = || db.log_stats().expect("there is a log").syncs;
+    let before = syncs();
+    let server = Running::of(server);
+    let mut client = server.connect_redis();
+    // Keys at both ends and in the middle come and go, always the same: none has the stripe of that item, for which
+    // its client would wait.
+    let came = "set a x\r\nset key-05000-new x\r\nset z x\r\ndel key-05000\r\n";
+    let went = "del a key-05000-new z\r\nset key-05000 x\r\n";
+    let began = Instant::now();
+    loop {
+        client.ask(came, "+OK\r\n+OK\r\n+OK\r\n:1\r\n");
+        client.send(b"info stats\r\n");
+        let info = String::from_utf8(client.until(b"\r\n\r\n")).expect("text");
+        if info.contains("keyspace_exact:1\r\n") {
+            break;
+        }
+        client.ask(went, ":3\r\n+OK\r\n");
+        assert!(began.elapsed() < PATIENCE, "the count does not end");
+    }
+    assert_eq!(syncs(), before, "the count has waited for the disk");
+    client.ask("dbsize\r\n", &format!(":{}\r\n", KEYS + 2));
+    server.stop();
+    // The record of the items is a key, too.
+    assert_eq!(map.count().expect("sound"), KEYS as u64 + 3);
 }
 
 /// No command tells of a flush before it is durable, whichever worker serves it.

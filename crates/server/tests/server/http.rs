@@ -1,6 +1,13 @@
 //! HTTP requests, as a web page makes a browser send them: the connection ends, and nothing behind them is carried out.
+//! The log and the counters tell of it.
 
-use crate::support::{Client, Running, shown};
+use crate::support::{Client, Running, memory, shown, with_redis};
+use std::fmt::Debug;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Mutex, PoisonError};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Metadata, Subscriber, span};
+use wollemi_server::Config;
 
 const MEMCACHED: &[&str] = &[
     "POST / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -23,17 +30,100 @@ const REDIS: &[&str] = &[
     "MULTI\r\nSET pwned 1\r\nHost: x\r\n",
 ];
 
+/// Keeps the warnings of the module that hangs up, of all servers of this process.
+struct HangupLog;
+
+/// A line of the log: what it says, of which client, and of which protocol.
+#[derive(Clone, Default)]
+struct Line {
+    message: String,
+    client: String,
+    protocol: String,
+}
+
+static HANGUPS: Mutex<Vec<Line>> = Mutex::new(Vec::new());
+
+impl Subscriber for HangupLog {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() == Level::WARN && metadata.target().ends_with("::http")
+    }
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        HANGUPS.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    }
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let value = format!("{value:?}");
+        match field.name() {
+            "message" => self.message = value,
+            "client" => self.client = value.trim_matches('"').to_owned(),
+            "protocol" => self.protocol = value.trim_matches('"').to_owned(),
+            _ => {}
+        }
+    }
+}
+
+/// Fails unless there is one line of the log about this client.
+#[track_caller]
+fn expect_logged(client: &Client, protocol: &str) {
+    let name = client.socket.local_addr().expect("a socket").to_string();
+    let lines = HANGUPS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let told: Vec<_> = lines
+        .iter()
+        .filter(|line| line.client == name)
+        .map(|line| (line.protocol.as_str(), line.message.as_str()))
+        .collect();
+    assert_eq!(told, [(protocol, "an HTTP request came, connection closed")]);
+}
+
+/// Fails unless the metrics, `stats` and `INFO` say that so many connections have ended.
+#[track_caller]
+fn expect_counted(server: &Running, hangups: usize) {
+    let mut client = Client::connect(server.metrics.expect("it serves metrics"));
+    client.send(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    let metrics = String::from_utf8(client.rest()).expect("text");
+    let line = format!("\nwollemi_http_hangups_total {hangups}\n");
+    assert!(metrics.contains(&line), "{hangups}: {metrics}");
+    let mut client = server.connect();
+    client.send(b"stats\r\n");
+    let stats = String::from_utf8(client.until(b"END\r\n")).expect("text");
+    let line = format!("STAT http_hangups {hangups}\r\n");
+    assert!(stats.contains(&line), "{hangups}: {stats}");
+    let mut client = server.connect_redis();
+    client.send(b"INFO stats\r\nECHO the-end\r\n");
+    let info = String::from_utf8(client.until(b"the-end\r\n")).expect("text");
+    let line = format!("http_hangups:{hangups}\r\n");
+    assert!(info.contains(&line), "{hangups}: {info}");
+}
+
 /// The requests before it are answered; it is not, and what follows it is not carried out, however it is cut into
-/// pieces.
+/// pieces. Each is counted, and the first of each protocol is logged: of a flood the log has ten a second.
 #[test]
 fn http_requests_end_the_connection() {
-    let server = Running::with_redis();
+    tracing::subscriber::set_global_default(HangupLog).expect("no other test listens to the log");
+    let config = Config {
+        metrics: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+        ..with_redis()
+    };
+    let server = Running::over_db(config, &memory());
+    let mut hangups = 0;
     let attack = |client: &mut Client, request: &str, behind: &str| {
         // The server may close before it has read what is behind.
         client.send(request.as_bytes());
         let _ = std::io::Write::write_all(&mut client.socket, behind.as_bytes());
     };
     for whole in [true, false] {
+        let before = hangups;
         for request in MEMCACHED {
             let behind = "set pwned 0 0 2\r\nhi\r\n";
             let mut client = server.connect();
@@ -44,7 +134,12 @@ fn http_requests_end_the_connection() {
             client.expect(b"VERSION ");
             client.line();
             assert_eq!(rest(&mut client), "", "{request:?}");
+            hangups += 1;
+            if hangups == 1 {
+                expect_logged(&client, "memcached");
+            }
         }
+        expect_counted(&server, before + MEMCACHED.len());
         for request in REDIS {
             let behind = "*3\r\n$3\r\nSET\r\n$5\r\npwned\r\n$2\r\nhi\r\nEXEC\r\n";
             let mut client = server.connect_redis();
@@ -59,19 +154,14 @@ fn http_requests_end_the_connection() {
                 ""
             };
             assert_eq!(rest(&mut client), expected, "{request:?}");
+            hangups += 1;
+            if hangups == MEMCACHED.len() + 1 {
+                expect_logged(&client, "redis");
+            }
         }
+        expect_counted(&server, hangups);
     }
-    let mut client = server.connect();
-    client.ask("get pwned\r\n", "END\r\n");
-    let hangups = 2 * (MEMCACHED.len() + REDIS.len());
-    client.send(b"stats\r\n");
-    let stats = String::from_utf8(client.until(b"END\r\n")).expect("text");
-    let line = format!("STAT http_hangups {hangups}\r\n");
-    assert!(stats.contains(&line), "{stats}");
-    let mut client = server.connect_redis();
-    client.send(b"INFO stats\r\nECHO the-end\r\n");
-    let info = String::from_utf8(client.until(b"the-end\r\n")).expect("text");
-    assert!(info.contains(&format!("http_hangups:{hangups}\r\n")), "{info}");
+    server.connect().ask("get pwned\r\n", "END\r\n");
 }
 
 /// All that comes until the connection ends. Bytes that the server has not read when it closes turn the close into a

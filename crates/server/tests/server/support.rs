@@ -84,18 +84,27 @@ impl Running {
 
     fn over_either(config: Config, db: &Db, pool: Option<Pool>) -> Running {
         let reloads = config.host.as_ref().is_some_and(|host| host.reload().is_ok());
+        // Signals are the process's: tests that use them hold `SIGNALS`.
+        let shutdown = match reloads {
+            true => Shutdown::on_signals(),
+            false => Shutdown::new(),
+        };
         let server = Server::bind(config, db).expect("the server starts");
+        Running::run(server, shutdown, pool)
+    }
+
+    /// A server that was bound before, and hears no signals.
+    pub fn of(server: Server) -> Running {
+        Running::run(server, Shutdown::new(), None)
+    }
+
+    fn run(server: Server, shutdown: Shutdown, pool: Option<Pool>) -> Running {
         let address = address(&server);
         let redis = match server.addresses(Protocol::Redis)[..] {
             [Address::Tcp(address), ..] => Some(address),
             _ => None,
         };
         let metrics = server.metrics_address();
-        // Signals are the process's: tests that use them hold `SIGNALS`.
-        let shutdown = match reloads {
-            true => Shutdown::on_signals(),
-            false => Shutdown::new(),
-        };
         let stop = shutdown.clone();
         let thread = std::thread::spawn(move || server.run(&stop).expect("the server runs"));
         Running {

@@ -155,6 +155,14 @@ macro_rules! indexes {
                 }
             }
 
+            /// Whether there is one under the root `name`. It is not opened, which may take the longer the more it
+            /// holds.
+            pub(crate) fn is_there<M: Media>(self, heap: &Heap<M>, name: &[u8]) -> Result<bool, heap::Error> {
+                match self {
+                    $($(#[cfg($cfg)])? IndexKind::$kind => <$index as OnHeap>::is_there(heap, name),)+
+                }
+            }
+
             /// Opens the one under the root `name`; `None` if there is no such root.
             ///
             /// # Errors

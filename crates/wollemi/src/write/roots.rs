@@ -88,19 +88,32 @@ impl<M: Media> Store<M> {
         Ok(index.map(|index| (kind, index)))
     }
 
-    /// Unlinks a map without handles. The caller retires the objects below it, by the returned tracer.
+    /// Whether a map without handles is still being closed: its last handle waits for the threads of its index.
+    pub fn is_closing(&self, name: &str) -> Result<bool, Error> {
+        let root = self.heap.root(name.as_bytes())?;
+        let object = root.and_then(|root| root.link.offset());
+        Ok(object.is_some_and(|object| self.heap.is_attached(object)))
+    }
+
+    /// Unlinks a map without handles, which is [not being closed](Store::is_closing). The caller retires the objects
+    /// below it, by the returned tracer.
+    ///
+    /// The map is not opened, since the maps are locked meanwhile: opening may take the longer the more it holds.
     pub fn unlink(&self, name: &str) -> Result<Option<Unlinked<'_, M>>, Error> {
         self.refuse_if_read_only()?;
-        // Opening it waits until an index that is being closed has stopped its threads.
-        let Some((kind, _)) = self.open(name, None)? else {
+        let Some(root) = self.heap.root(name.as_bytes())? else {
             return Ok(None);
         };
+        let kind = kind_of(name, &root)?;
+        if !kind.is_there(&self.heap, name.as_bytes())? {
+            return Ok(None);
+        }
         let _closed = self.traffic.gate.close(self.heap.media())?;
         if self.traffic.before_images.any_snapshot() {
             return Err(Error::MapInUse(name.to_owned()));
         }
         self.record_map(&Change::MapDropped { map: name })?;
-        // SAFETY: no handle of the map is left, and none can be made while the maps are locked.
+        // SAFETY: no handle of the map is left, none can be made while the maps are locked, and its index has ended.
         let removed = unsafe { self.heap.remove_root(name.as_bytes()) }?;
         Ok(removed.map(|removed| (removed, kind.tracer())))
     }

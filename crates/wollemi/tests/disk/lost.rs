@@ -244,6 +244,95 @@ fn a_kill_amid_a_refused_write_leaves_a_pool_that_opens() -> Result<(), Error> {
     Ok(())
 }
 
+/// A kill comes when a batch is in the log and not in the pool yet, beside a write for which there is no room and which
+/// is in the log, too. The opening leaves out all of both, and a loss of power brings nothing of them back. Where the
+/// write is not in the log, or undone there, all of the batch is made.
+#[test]
+fn a_batch_beside_a_refused_write_is_left_out_whole() -> Result<(), Error> {
+    let options = || crate::options().page_size(64 << 10).max_size(8 << 20);
+    let place = Place::new();
+    let db = options().open(&place.path)?;
+    let (a, b) = (db.map("a")?, db.map("b")?);
+    a.load([("changed", "1"), ("removed", "1")])?;
+    let before = Place::new();
+    std::fs::copy(&place.path, &before.path).expect("copied");
+    let mut batch = db.batch();
+    batch
+        .upsert(&a, "changed", "2")
+        .remove(&a, "removed")
+        .upsert(&b, "new", "2");
+    assert!(batch.commit()?);
+    let killed = RefCell::default();
+    let mut edit = Killed(&place, vec![255; 9 << 20], &killed);
+    let refused = b.edit(b"large", &mut edit).expect_err("no room");
+    assert!(refused.to_string().contains("no room"), "{refused}");
+    let mut killed = killed.into_inner();
+    killed.push(place.kill());
+    drop((a, b, db));
+
+    let pair = |key: &str, value: &str| (key.as_bytes().to_vec(), value.as_bytes().to_vec());
+    let left_out = (vec![pair("changed", "1"), pair("removed", "1")], vec![]);
+    let made = (vec![pair("changed", "2")], vec![pair("new", "2")]);
+    let held = |db: &Db| (entries(db, "a"), entries(db, "b"));
+    let mut outcomes = Vec::new();
+    for (n, left) in killed.iter().enumerate() {
+        // The pool of before the batch.
+        std::fs::copy(&before.path, &left.path).expect("copied");
+        let db = options().open(&left.path)?;
+        let is_made = held(&db) == made;
+        let expected = if is_made { &made } else { &left_out };
+        assert_eq!(&held(&db), expected, "kill {n}");
+        let cut = options().open(&left.cut().path)?;
+        assert_eq!(held(&cut), held(&db), "kill {n}");
+        outcomes.push(is_made);
+    }
+    assert_eq!((outcomes.first(), outcomes.last()), (Some(&true), Some(&true)));
+    assert!(outcomes.contains(&false), "the write is never in the log");
+    Ok(())
+}
+
+/// Of batches for which the pool has no room a rebuilt database has nothing.
+#[test]
+fn refused_batches_are_not_rebuilt() -> Result<(), Error> {
+    const PAGE: usize = 64 << 10;
+    let options = || crate::options().page_size(PAGE as u64).max_size(8 << 20);
+    let place = Place::new();
+    let db = options().open(&place.path)?;
+    let (map, mut held) = (db.map("m")?, Truth::new());
+    let put = |batch: &[u8], len| {
+        let mut changes = db.batch();
+        for key in batch {
+            changes.upsert(&map, [*key], vec![*key; len]);
+        }
+        written(changes.commit().map(drop))
+    };
+    // Some 2.5 MiB are left.
+    for number in 0..88 {
+        assert!(put(&[number], PAGE - 200)?, "{number}");
+        held.insert(vec![number], vec![number; PAGE - 200]);
+        if db.stats()?.space.reserved >= 88 * PAGE as u64 {
+            break;
+        }
+    }
+    let rebuilt = |left: Place| options().open(&left.path).map(|db| entries(&db, "m"));
+    for batch in [&[0, 255][..], &[0, 1], &[255], &[0]] {
+        assert!(!put(batch, 3 << 20)?, "there is room for {batch:?}");
+        assert_eq!(entries(&db, "m"), truth(&held), "{batch:?}");
+    }
+    assert_eq!(rebuilt(place.cut())?, truth(&held));
+    // At last there is room for a batch's intent, and none for its changes beside it; and then for both.
+    let (mut len, mut refused) = (2 << 20, 0);
+    while !put(&[254, 255], len)? {
+        assert_eq!(entries(&db, "m"), truth(&held), "{len}");
+        assert_eq!(rebuilt(place.cut())?, truth(&held), "{len}");
+        (len, refused) = (len * 2 / 3, refused + 1);
+    }
+    assert!(refused > 3, "{refused} refused");
+    held.extend([254, 255].map(|key| (vec![key], vec![key; len])));
+    assert_eq!(rebuilt(place.kill())?, truth(&held));
+    Ok(())
+}
+
 /// Puts a value, and keeps what a kill leaves at each moment at which it is asked for it: before there is a record of
 /// it, and, by the index, after.
 struct Killed<'k>(&'k Place, Vec<u8>, &'k RefCell<Vec<Place>>);

@@ -114,7 +114,7 @@ pub fn prefix(pattern: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::{Pattern, prefix};
+    use super::{Part, Pattern, prefix};
     use proptest::prelude::*;
 
     fn fits(pattern: &[u8], text: &[u8]) -> bool {
@@ -153,7 +153,8 @@ mod tests {
         assert_eq!(prefix(b"user:\\*x"), b"user:");
     }
 
-    /// A pattern longer than any key fits none, and takes no more memory than one for the longest.
+    /// A pattern longer than any key fits none, and takes no more memory than one for the longest. A class takes 32
+    /// bytes, however long it is: that is all that is looked at for a byte of a text.
     #[test]
     fn long_patterns_end() {
         for part in ["[]", "a", "\\b", "[a-z]", "?"] {
@@ -164,6 +165,9 @@ mod tests {
         let stars = Pattern::new("*".repeat(1 << 20).as_bytes());
         assert_eq!(stars.0.len(), 1);
         assert!(stars.fits(b"anything"));
+        let class = Pattern::new(format!("[{}]", "a-cx".repeat(1 << 20)).as_bytes());
+        assert!(matches!(&class.0[..], [Part::Class(bits)] if size_of_val(&**bits) == 32));
+        assert!(class.fits(b"b") && class.fits(b"x") && !class.fits(b"d"));
         assert!(Pattern::new("?".repeat(index::MAX_KEY).as_bytes()).fits(&vec![b'a'; index::MAX_KEY]));
     }
 
