@@ -210,7 +210,7 @@ impl<M: Media> Heap<M> {
             let state = space.table.page(number).lock();
             let (lost, size) = match &state.kind {
                 Kind::Chunks(chunks) => (lost_chunks(chunks, &met), u64::from(chunks.size())),
-                Kind::Large { pages } => (u64::from(met.is_empty()), space.start_of(*pages)),
+                Kind::Large { pages, .. } => (u64::from(met.is_empty()), space.start_of(*pages)),
                 Kind::Free | Kind::Rest => continue,
             };
             audit.unreachable += lost;
@@ -222,7 +222,7 @@ impl<M: Media> Heap<M> {
 impl Space {
     /// Which chunk of its page, whose state this is, the object of `len` bytes (0: of any length) at `offset` has; the
     /// 0th, if it is a large one.
-    fn slot_of(&self, state: &Page, offset: Offset, len: u64) -> Result<u32, &'static str> {
+    pub(crate) fn slot_of(&self, state: &Page, offset: Offset, len: u64) -> Result<u32, &'static str> {
         let within = self.within(offset.get());
         match &state.kind {
             Kind::Chunks(chunks) => {
@@ -235,7 +235,7 @@ impl Space {
                 }
                 Ok(slot)
             }
-            Kind::Large { pages }
+            Kind::Large { pages, .. }
                 if within == 0 && (len == 0 || len.div_ceil(self.page_size()) == u64::from(*pages)) =>
             {
                 Ok(0)

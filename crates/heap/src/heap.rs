@@ -503,19 +503,23 @@ impl<M: Media> Inner<M> {
 
     /// Takes contiguous free pages. Those that were given back to the file system serve if it has blocks for them.
     pub(crate) fn take_free_pages(&self, pages: u32) -> Option<u32> {
-        let bytes = |first| self.space.start_of(first)..self.space.start_of(first + pages);
-        let mut runs = lock(&self.space.runs);
-        if let Some(first) = runs.take(pages, |first| self.pool.is_backed(&bytes(first))) {
-            return Some(first);
-        }
-        let first = runs.take(pages, |_| true)?;
-        drop(runs);
-        match self.pool.back_again(bytes(first)) {
+        let first = self.take_free_run(pages)?;
+        let bytes = self.space.start_of(first)..self.space.start_of(first + pages);
+        match self.pool.back_again(bytes) {
             Ok(()) => Some(first),
             Err(_) => {
                 lock(&self.space.runs).put(first, pages);
                 None
             }
         }
+    }
+
+    /// Takes contiguous free pages, rather such as have blocks; the others are to be
+    /// [backed again](pmem::Pool::back_again).
+    pub(crate) fn take_free_run(&self, pages: u32) -> Option<u32> {
+        let bytes = |first| self.space.start_of(first)..self.space.start_of(first + pages);
+        let mut runs = lock(&self.space.runs);
+        runs.take(pages, |first| self.pool.is_backed(&bytes(first)))
+            .or_else(|| runs.take(pages, |_| true))
     }
 }

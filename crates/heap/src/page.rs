@@ -66,7 +66,11 @@ pub(crate) enum Kind {
     /// Carved into chunks.
     Chunks(Chunks),
     /// The first of this many pages that hold one object.
-    Large { pages: u32 },
+    Large {
+        pages: u32,
+        /// Whether recovery's trace has met it.
+        met: bool,
+    },
     /// A further page of such an object.
     Rest,
 }
@@ -81,6 +85,8 @@ pub(crate) struct Chunks {
     /// No word of `live` before this one has a free chunk.
     hint: u32,
     live: Box<[u64]>,
+    /// In a page of this generation, a bit for each chunk that recovery's trace has met; empty before it meets one.
+    met: Box<[u64]>,
 }
 
 /// Free chunks of one word of a bitmap, claimed together.
@@ -106,6 +112,7 @@ impl Chunks {
             used: 0,
             hint: 0,
             live,
+            met: Box::default(),
         }
     }
 
@@ -163,6 +170,18 @@ impl Chunks {
         let new = *word & bit == 0;
         *word |= bit;
         self.used += u32::from(new);
+        new
+    }
+
+    /// Notes that recovery's trace has met the chunk; `false` if it had before.
+    pub(crate) fn meet(&mut self, slot: u32) -> bool {
+        if self.met.is_empty() {
+            self.met = vec![0; self.live.len()].into_boxed_slice();
+        }
+        let bit = 1 << (slot % 64);
+        let word = &mut self.met[slot as usize / 64];
+        let new = *word & bit == 0;
+        *word |= bit;
         new
     }
 

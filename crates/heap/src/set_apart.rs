@@ -12,6 +12,7 @@ use crate::{Error, Heap};
 use pmem::{Hardware, Media};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// Pages set apart for the thread that holds this; dropped, it gives back those that were not used. See
 /// [`Heap::set_apart`].
@@ -102,7 +103,8 @@ impl<M: Media> Drop for Kept<'_, M> {
 
 impl<M: Media> Inner<M> {
     /// Takes this many single pages and these runs out of the free ones: all in one piece, or else what is free, piece by
-    /// piece, and the rest in one piece, so that a pool grows for all that is missing or not at all.
+    /// piece, and the rest in one piece, so that a pool grows for all that is missing or not at all. Only then do free
+    /// pages that were given back to the file system get blocks again.
     fn gather(&self, singles: u64, runs: &[u64]) -> Result<Apart, Error> {
         // More pages than there can be: the pool will say why that does not go.
         let take = |pages: u64| {
@@ -119,7 +121,7 @@ impl<M: Media> Inner<M> {
         }
         let free = |pages: u64| {
             let pages = u32::try_from(pages).ok()?;
-            let first = self.take_free_pages(pages)?;
+            let first = self.take_free_run(pages)?;
             Some(first..first + pages)
         };
         let mut missing = Vec::new();
@@ -139,19 +141,43 @@ impl<M: Media> Inner<M> {
         let rest = missing
             .iter()
             .fold(singles - gathered, |all, run| all.saturating_add(*run));
-        if rest == 0 {
-            return Ok(apart);
-        }
-        match take(rest) {
-            Ok(pages) => {
-                apart.part(pages, &missing);
-                Ok(apart)
-            }
+        let free: Vec<_> = apart.runs.iter().chain(&apart.singles).cloned().collect();
+        let taken = match rest {
+            0 => Ok(()),
+            rest => take(rest).map(|pages| apart.part(pages, &missing)),
+        };
+        match taken.and_then(|()| self.back_again(free)) {
+            Ok(()) => Ok(apart),
             Err(full) => {
                 self.return_apart(apart);
                 Err(full)
             }
         }
+    }
+
+    /// Has pages backed that were free, and are this thread's. Where the file system has no room for all, those that have
+    /// got blocks by this lose them again.
+    fn back_again(&self, free: Vec<Range<u32>>) -> Result<(), Error> {
+        let mut backed = Vec::new();
+        for pages in free {
+            let bytes = self.space.start_of(pages.start)..self.space.start_of(pages.end);
+            let had_none = self.pool.is_given_back(&bytes);
+            if let Err(source) = self.pool.back_again(bytes.clone()) {
+                for bytes in backed {
+                    // SAFETY: this thread has taken these pages and put nothing there. If that fails, they have blocks.
+                    let _ = unsafe { self.pool.give_back(bytes) };
+                }
+                return Err(Error::Full {
+                    bytes: (bytes.end - bytes.start) as usize,
+                    recovering: self.recovery.is_running(),
+                    source: Box::new(source),
+                });
+            }
+            if had_none {
+                backed.push(bytes);
+            }
+        }
+        Ok(())
     }
 
     /// Whether pages are set apart for this thread.
@@ -206,6 +232,7 @@ impl<M: Media> Inner<M> {
 mod tests {
     use super::*;
     use pmem::{Offset, PWord, Pool, PoolOptions, Purpose, Tag, persist_scope};
+    use std::os::unix::fs::MetadataExt;
 
     const PAGE: u64 = 64 << 10;
 
@@ -308,6 +335,41 @@ mod tests {
         assert_eq!(end(), 17);
         assert_eq!(fill(&heap, 180_000, 2), 1);
         assert_eq!(fill(&heap, 60_000, 16), 9);
+        drop(apart);
+    }
+
+    /// Free pages that were given back to the file system get blocks again only for what is set apart indeed.
+    #[test]
+    fn a_refusal_leaves_the_file_as_it_was() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("a.pool");
+        let options = PoolOptions {
+            page_size: PAGE,
+            max_size: 17 * PAGE,
+            ..PoolOptions::default()
+        };
+        let pool = Pool::create(&path, &options, Hardware::detect()).expect("a pool");
+        let heap = Heap::new(pool).expect("a new pool");
+        assert_eq!(fill(&heap, 60_000, 16), 16);
+        for page in [2, 4, 6, 8, 9] {
+            heap.inner.space.free(Offset::new(page * PAGE).expect("not null"));
+        }
+        if heap.give_back_all().expect("no failure") == 0 {
+            eprintln!("holes cannot be punched here: not tried");
+            return;
+        }
+        let held = || {
+            let blocks = std::fs::metadata(&path).expect("the file").blocks();
+            (heap.pool().given_back(), blocks)
+        };
+        let before = held();
+        assert!(heap.set_apart(6, []).is_err());
+        assert!(heap.set_apart(2, [100_000, 100_000]).is_err());
+        assert_eq!(held(), before);
+        let apart = heap.set_apart(3, [100_000]).expect("room");
+        assert_eq!(heap.pool().given_back(), 0);
+        assert_eq!(fill(&heap, 100_000, 2), 1);
+        assert_eq!(fill(&heap, 60_000, 4), 3);
         drop(apart);
     }
 

@@ -95,6 +95,17 @@ impl<M: Media> Heap<M> {
 
     /// Gives back runs of at least `pages` pages, the longest first, up to `max` bytes.
     fn give_back(&self, pages: u32, max: u64) -> Result<u64, pool::Error> {
+        // SAFETY: the pages are free, and ours until they are put back.
+        self.give_back_by(pages, max, |bytes| unsafe { self.inner.pool.give_back(bytes) })
+    }
+
+    /// As [`give_back`](Heap::give_back), where `punch` takes their blocks from pages that are this thread's.
+    fn give_back_by(
+        &self,
+        pages: u32,
+        max: u64,
+        punch: impl Fn(Range<u64>) -> Result<u64, pool::Error>,
+    ) -> Result<u64, pool::Error> {
         let inner = &*self.inner;
         let space = &*inner.space;
         let bytes = |run: &Range<u32>| space.start_of(run.start)..space.start_of(run.end);
@@ -118,8 +129,7 @@ impl<M: Media> Heap<M> {
                 if !lock(&space.runs).take_these(run.start, run.end - run.start) {
                     continue;
                 }
-                // SAFETY: the pages are free, and ours until they are put back.
-                let done = unsafe { inner.pool.give_back(bytes(&run)) };
+                let done = punch(bytes(&run));
                 lock(&space.runs).put(run.start, run.end - run.start);
                 given += done?;
             }
@@ -161,5 +171,43 @@ mod tests {
         }
         let given = heap.give_back(1, 2 * PAGE).expect("no failure");
         assert_eq!((given, inner.pool.given_back()), (2 * PAGE, 3 * PAGE));
+    }
+
+    /// While the file system punches a hole, which may take long, other threads take free pages and new ones.
+    #[test]
+    fn pages_are_taken_amid_a_punch() {
+        const PAGE: u64 = 64 << 10;
+        let options = PoolOptions {
+            page_size: PAGE,
+            ..PoolOptions::default()
+        };
+        let pool = Pool::anonymous(&options, Hardware::detect()).expect("memory");
+        let heap = &Heap::new(pool).expect("a heap");
+        let object = |pages: u64| {
+            persist_scope(heap.media(), Purpose::Node, |batch| {
+                let len = (pages * PAGE) as usize - size_of::<PWord>();
+                // Dropped, it leaves its pages free.
+                drop(heap.draft(PWord::new(1), len, &batch).expect("room"));
+            });
+        };
+        object(7);
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let given = heap.give_back_by(1, 2 * PAGE, |bytes| {
+                let tell = tell.clone();
+                scope.spawn(move || {
+                    // Of the pages that are left, and of new ones.
+                    object(5);
+                    object(100);
+                    // The receiver has gone if it has waited in vain.
+                    let _ = tell.send(());
+                });
+                // A bound that means "hung".
+                let told = told.recv_timeout(std::time::Duration::from_secs(60));
+                assert_eq!(told, Ok(()), "another thread waits");
+                Ok(bytes.end - bytes.start)
+            });
+            assert_eq!(given.expect("no failure"), 2 * PAGE);
+        });
     }
 }

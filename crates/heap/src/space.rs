@@ -269,7 +269,7 @@ impl Space {
             let mut state = self.table.page(page).lock();
             state.swept = true;
             state.kind = if page == first {
-                Kind::Large { pages }
+                Kind::Large { pages, met: false }
             } else {
                 Kind::Rest
             };
@@ -296,7 +296,7 @@ impl Space {
                     self.settle(number, class);
                 }
             }
-            Kind::Large { pages } => {
+            Kind::Large { pages, .. } => {
                 let pages = *pages;
                 drop(state);
                 self.part(number, pages);

@@ -5,6 +5,9 @@
 //!
 //! I1 A page's class is that of the first object marked in it; an object of another class there is damage.
 //! I2 A page is swept once, after the last mark of all.
+//! I3 An object of this generation is in use to its page already; that the trace has met it is noted beside
+//!    ([`Chunks::meet`]), so that its links are followed once. Nothing that the trace has met is reused while it runs,
+//!    so what was noted is of the same object.
 
 use crate::Error;
 use crate::page::{Chunks, Kind, lock};
@@ -12,8 +15,7 @@ use crate::space::Space;
 use pmem::Offset;
 
 impl Space {
-    /// Marks an object of `len` bytes that is alive; `false` if it was marked before. (An object of this generation
-    /// has its bit already, and counts as new.)
+    /// Marks an object of `len` bytes that is alive; `false` if it was marked before.
     pub(crate) fn mark(&self, offset: Offset, len: u64) -> Result<bool, Error> {
         let number = self.page_of(offset.get());
         let damaged = |what| {
@@ -23,12 +25,7 @@ impl Space {
             })
         };
         if number >= self.old_pages().end {
-            // The zeros of a page that the file has and nothing was put into would pass for an empty object.
-            let page = self.table.page_if_made(number);
-            return match page.is_some_and(|page| page.lock().swept) {
-                true => Ok(true),
-                false => damaged("an object lies in a page that never was handed out"),
-            };
+            return self.mark_new(offset, number, len).or_else(damaged);
         }
         if number == 0 {
             return damaged("an object lies in the root directory");
@@ -53,6 +50,22 @@ impl Space {
         }
     }
 
+    /// Notes that an object of a page that was handed out in this generation was met; `false` if it was before.
+    fn mark_new(&self, offset: Offset, number: u32, len: u64) -> Result<bool, &'static str> {
+        // The zeros of a page that the file has and nothing was put into would pass for an empty object.
+        const NEVER: &str = "an object lies in a page that never was handed out";
+        let mut state = self.table.page_if_made(number).ok_or(NEVER)?.lock();
+        if !state.swept {
+            return Err(NEVER);
+        }
+        let slot = self.slot_of(&state, offset, len)?;
+        match &mut state.kind {
+            Kind::Chunks(chunks) => Ok(chunks.meet(slot)),
+            Kind::Large { met, .. } => Ok(!std::mem::replace(met, true)),
+            Kind::Free | Kind::Rest => Err(NEVER),
+        }
+    }
+
     fn mark_large(&self, offset: Offset, first: u32, len: u64) -> Result<bool, Error> {
         let damaged = |what| {
             Err(Error::Damaged {
@@ -68,8 +81,8 @@ impl Space {
         let pages = all as u32;
         let mut state = self.table.page(first).lock();
         match state.kind {
-            Kind::Large { pages: marked } if marked == pages => return Ok(false),
-            Kind::Free if !state.swept => state.kind = Kind::Large { pages },
+            Kind::Large { pages: marked, .. } if marked == pages => return Ok(false),
+            Kind::Free if !state.swept => state.kind = Kind::Large { pages, met: true },
             _ => return damaged("a large object overlaps others"),
         }
         drop(state);

@@ -315,6 +315,52 @@ fn what_is_not_understood_is_left_alone() {
     }
 }
 
+/// What an old slot leads to in a page that was handed out since the opening must be the beginning of an object that is
+/// in use there.
+#[test]
+fn a_place_within_a_new_page_is_no_object() {
+    let folder = tempfile::tempdir().unwrap();
+    let toy = open(&folder.path().join("0"));
+    (0..100).for_each(|key| toy.put(key, 30).unwrap());
+    // Leaves of 46 bytes have chunks of 48. Beyond those that the thread has claimed the page is all zeros, which would
+    // pass for a leaf of no bytes.
+    for (i, (beyond, reason)) in [
+        (48 * 200, "its chunk is free"),
+        (48 * 200 + 16, "not where a chunk starts"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let toy = open(&crash(&toy, &format!("astray{i}")));
+        toy.put(1000, 30).unwrap();
+        let new = toy.link_of(1000).offset().unwrap().get();
+        toy.mislead_to_leaf(77, new + beyond);
+        toy.heap.recover(tracers(), 2).unwrap();
+        let State::Failed(why) = toy.heap.wait_recovered() else {
+            panic!("recovery ended: {:?}", toy.heap.recovery());
+        };
+        assert!(why.contains(reason), "{why}");
+    }
+}
+
+/// In a damaged pool links of new objects, which copies of old ones have taken over, may lead in a circle.
+#[test]
+fn a_circle_of_new_objects_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let toy = open(&folder.path().join("0"));
+    (0..100).for_each(|key| toy.put(key, 30).unwrap());
+    let toy = crashed(toy, "1");
+    toy.copy_node(77).unwrap();
+    toy.mislead_to_itself(77);
+    toy.heap.recover(tracers(), 2).unwrap();
+    while toy.heap.recovery().state == State::Running {
+        let traced = toy.heap.recovery().traced;
+        assert!(traced < 10_000, "{traced} objects of some 150 were met");
+        std::thread::yield_now();
+    }
+    assert_eq!(toy.heap.wait_recovered(), State::Done);
+}
+
 /// A heap outlives neither its threads' caches nor its deferred frees, and these do not mind.
 #[test]
 fn frees_may_come_after_the_heap_is_gone() {

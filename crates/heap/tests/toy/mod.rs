@@ -4,7 +4,9 @@
 //! replaced node's slots stay as they were.
 #![allow(dead_code, reason = "each test uses its part of it")]
 
-use pmem::{Draft, Link, LinkAndPersist, Media, PSlot, PWord, Pool, Purpose, Tag, persist_scope, persistent};
+use pmem::{
+    Draft, Link, LinkAndPersist, Media, Offset, PSlot, PWord, Pool, Purpose, Tag, persist_scope, persistent,
+};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use wollemi_heap::{Access, Error, Guard, Heap, Trace, Tracers, footprint, pin};
@@ -32,6 +34,11 @@ const LONGEST: u64 = 1 << 20;
 persistent! {
     pub struct Node [size: 128] {
         slots: [PSlot; 16],
+    }
+
+    /// A node, for damage.
+    struct Words [size: 128] {
+        words: [PWord; 16],
     }
 
     pub struct Leaf [size: 16] {
@@ -413,6 +420,36 @@ impl<M: Media> Toy<M> {
     pub fn retire_unlinked(&self, link: Link, guard: &Guard) {
         self.check_leaf(link);
         self.retire_leaf(link, guard);
+    }
+
+    /// Damages the slot for a key: it leads to this place, as if a leaf were there.
+    pub fn mislead_to_leaf(&self, key: u64, place: u64) {
+        let (node, slot) = self.node_above(key);
+        self.mislead(node, slot, place | LEAF.get());
+    }
+
+    /// Damages the slot for a key: it leads to the node that it is in.
+    pub fn mislead_to_itself(&self, key: u64) {
+        let (node, slot) = self.node_above(key);
+        self.mislead(node, slot, node.get() | NODE.get());
+    }
+
+    fn mislead(&self, node: Offset, slot: usize, bits: u64) {
+        let words: &Words = self.access().at(node).unwrap();
+        words.words[slot].store_unpersisted(bits, self.heap.media());
+    }
+
+    /// The node that has the slot for a key, and which of its slots that is.
+    fn node_above(&self, key: u64) -> (Offset, usize) {
+        let (mut node, mut depth) = (self.root, 0);
+        loop {
+            let slot = digit(key, depth);
+            let link = self.node(node).slots[slot].load(self.heap.media());
+            if link.is_null() || link.tag() != NODE {
+                return (node.offset().unwrap(), slot);
+            }
+            (node, depth) = (link, depth + 1);
+        }
     }
 
     /// The link to the key's leaf.
