@@ -8,6 +8,7 @@
 //! | keys that are prefixes of each other, zero bytes, the empty key | `chains_of_prefixes`, `zeros_and_ones` (conformance) |
 //! | only the branching bits compared at the leaf | `keys_that_branch_alike_are_told_apart` |
 //! | a lock that the thread holds is waited for | `a_parent_that_moved_up_is_locked_once` |
+//! | a parent is not looked at again under its lock | `a_node_put_above_meanwhile_stays` |
 //!
 //! That a reader acts on a link that is not durable is what `lab/torture` looks for.
 
@@ -156,14 +157,12 @@ fn keys_that_branch_alike_are_told_apart() {
     }
 }
 
-/// Removes its key, after another thread has removed another one.
-struct RemoveAfter<'i>(&'i Hot, &'static [u8]);
+/// Removes its key, after another thread has called the function, while this one holds the lock of the node.
+struct RemoveAfter<F>(F);
 
-impl Edit for RemoveAfter<'_> {
+impl<F: Fn() + Sync> Edit for RemoveAfter<F> {
     fn decide(&mut self, _current: Option<&[u8]>) -> Action {
-        let &mut RemoveAfter(index, other) = self;
-        std::thread::scope(|scope| scope.spawn(|| index.remove(other)).join().expect("no panic"))
-            .expect("no error");
+        std::thread::scope(|scope| scope.spawn(&self.0).join().expect("no panic"));
         Action::Remove
     }
 
@@ -196,7 +195,8 @@ fn a_parent_that_moved_up_is_locked_once() {
     let (ended, has_ended) = mpsc::channel();
     let shared = Arc::clone(&index);
     std::thread::spawn(move || {
-        let done = shared.write(&[b'b', 0x90], &mut RemoveAfter(&shared, &[b'b', 0]));
+        let other = || assert!(shared.remove(&[b'b', 0]).expect("no error"));
+        let done = shared.write(&[b'b', 0x90], &mut RemoveAfter(other));
         ended.send(done.expect("no error"))
     });
     let done = has_ended.recv_timeout(Duration::from_secs(120));
@@ -206,6 +206,31 @@ fn a_parent_that_moved_up_is_locked_once() {
     for key in keys {
         let found = index.get(&key, &guard).expect("no error");
         assert_eq!(found.is_some(), !gone.contains(&key), "{}", key.escape_ascii());
+    }
+    drop(guard);
+    assert_eq!(index.check().expect("sound").found, Vec::<String>::new());
+}
+
+/// A node is put between a full one and the root, under the root's lock alone, while a writer holds the full one's lock
+/// and has passed the root. What that writer then puts in the full node's place hangs from the new node.
+#[test]
+fn a_node_put_above_meanwhile_stays() {
+    let pool = Pool::anonymous(&PoolOptions::default(), pmem::Hardware::detect()).expect("a pool");
+    let heap = heap::Heap::new(pool).expect("a heap");
+    let index = Hot::create(&heap, b"hot").expect("room");
+    let keys: Vec<[u8; 2]> = (0x80..0xa0).map(|last| [b'b', last]).collect();
+    for key in &keys {
+        assert!(index.insert(key, b"there").expect("room"));
+    }
+    let other = || assert!(index.insert(b"a", b"above").expect("room"));
+    let done = index.write(&keys[0], &mut RemoveAfter(other));
+    assert_eq!(done.expect("no error"), Action::Remove);
+    let guard = heap::pin();
+    let found = index.get(b"a", &guard).expect("no error");
+    assert_eq!(found.as_deref(), Some(&b"above"[..]));
+    for key in &keys {
+        let found = index.get(key, &guard).expect("no error");
+        assert_eq!(found.is_some(), *key != keys[0], "{}", key.escape_ascii());
     }
     drop(guard);
     assert_eq!(index.check().expect("sound").found, Vec::<String>::new());

@@ -47,6 +47,29 @@ fn a_split_that_is_ended_later_keeps_what_the_sibling_was_told() {
     }
 }
 
+/// A writer that has no business in a node that a crash has left half split ends the split all the same, before it goes
+/// to the sibling: from then on others come to the sibling without the node, and scans read what the node has.
+#[test]
+fn a_half_split_is_ended_before_it_is_passed() {
+    for count in [13, 37] {
+        let (store, model) = filled::<Masstree<Stepping>>((0..count).map(|number| 4 * number));
+        let between = key(4 * (count - 13) + 9);
+        let images = images(&store, |index| {
+            assert!(index.insert(&between, b"between!").expect("room"))
+        });
+        for image in images {
+            let store = open::<Masstree<Hardware>>(image);
+            let mut model = decided(&store, &model, &between, b"between!");
+            // Above all that the node and its sibling have.
+            store.put(&mut model, &key(4 * count), b"new key!");
+            for number in (count - 5..count).rev() {
+                store.put(&mut model, &key(4 * number), b"changed.");
+                store.compare(&model);
+            }
+        }
+    }
+}
+
 /// A border splits after any load of the trace. The objects that the sibling has taken over are neither swept nor
 /// reported twice.
 #[test]

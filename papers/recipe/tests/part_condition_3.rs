@@ -199,6 +199,22 @@ fn an_interrupted_merge_is_finished() {
     }
 }
 
+/// A pointer that a crash has left in an N4 behind the counter is emptied by the first writer there. Where the words of a
+/// line can be torn apart, a later crash could leave a counter that counts it: its leaf is gone by then.
+#[test]
+fn an_uncounted_pointer_is_emptied() {
+    let _alone = alone();
+    let (store, model) = pair(1);
+    warm_up(&store);
+    // The pointer, then the counter.
+    let image = crash_before_store(&store, 2, || {
+        store.index().upsert(&aside(1, b'3'), VALUE).expect("no error");
+    });
+    image.compare(&model);
+    assert_eq!([repairs(&image, 1), repairs(&image, 1)], [1, 0]);
+    image.compare(&model);
+}
+
 /// Each split is interrupted, and the next, having repaired what the one before has left, is too.
 #[test]
 fn crashes_follow_crashes() {

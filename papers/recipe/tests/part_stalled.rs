@@ -1,5 +1,5 @@
 //! A writer that the system stops between the two steps of an SMO holds the others up, and no more: none of them takes
-//! the wait for damage.
+//! the wait for damage. And where no crash came, no writer leaves a step to the others.
 
 use index::conformance::Store;
 use index::{Index, OnHeap};
@@ -21,16 +21,18 @@ thread_local! {
     static HOOK: RefCell<Option<(usize, Hook)>> = const { RefCell::new(None) };
 }
 
-/// Stops a thread after a fence, and counts the looks at locks.
+/// Stops a thread after a fence, and counts the looks at locks, and the stores to words that others can see.
 #[derive(Default)]
 struct Stops {
     looks: AtomicU64,
+    stores: AtomicU64,
 }
 
 impl Watch for Stops {
     fn after(&self, step: &watched::Step) {
         match step.what {
             What::LoadVolatile => _ = self.looks.fetch_add(1, Relaxed),
+            What::Store | What::StoreUnpersisted => _ = self.stores.fetch_add(1, Relaxed),
             What::Fence(Purpose::Node) => {
                 let hook = HOOK.with_borrow_mut(|hook| {
                     let (left, _) = hook.as_mut()?;
@@ -102,4 +104,49 @@ fn writers_wait_for_the_second_step_of_a_split() {
     ];
     let model = model.map(|(key, value)| (key.as_bytes().to_vec(), value.as_bytes().to_vec()));
     store.compare(&model.into());
+}
+
+/// A writer has made a copy of the node whose prefix another one is to cut, and not locked the parent yet. Whoever comes
+/// first: the node in use has the prefix that fits, so that no later writer finds anything to finish.
+#[test]
+fn a_split_beside_a_copy_leaves_nothing_to_finish() {
+    let store = Arc::new(Store::<Part<Watched<Stops>>>::create_on(Watched::machine(
+        Stops::default(),
+    )));
+    let index = store.index();
+    for key in ["abcd0", "abcd1", "abcd2", "abcd3"] {
+        assert!(index.insert(key.as_bytes(), b"old").expect("no error"));
+    }
+    let course = Arc::<Course>::default();
+    let inserted = std::thread::scope(|scope| {
+        let copier = scope.spawn(|| {
+            let (course, stopped) = (Arc::clone(&course), Arc::clone(&store));
+            // Fences: the leaf, the copy, the pointer to the copy.
+            let hook = move || {
+                let looks = &stopped.index().heap().media().watch().looks;
+                let until = looks.load(Relaxed) + LOOKS;
+                course.stopped.store(true, SeqCst);
+                while looks.load(Relaxed) < until && !course.ended.load(SeqCst) {
+                    std::thread::yield_now();
+                }
+            };
+            HOOK.set(Some((2, Box::new(hook))));
+            index.insert(b"abcd4", b"new").expect("no error")
+        });
+        while !course.stopped.load(SeqCst) {
+            std::thread::yield_now();
+        }
+        let split = index.insert(b"abz", b"new").expect("no error");
+        course.ended.store(true, SeqCst);
+        split && copier.join().expect("no panic")
+    });
+    assert!(inserted);
+    let stores = &index.heap().media().watch().stores;
+    let before = stores.load(Relaxed);
+    assert!(!index.remove(b"abcd9").expect("no error"));
+    assert_eq!(stores.load(Relaxed), before, "there was something to finish");
+    let old = ["abcd0", "abcd1", "abcd2", "abcd3"].map(|key| (key, "old"));
+    let model = old.into_iter().chain([("abcd4", "new"), ("abz", "new")]);
+    let model = model.map(|(key, value)| (key.as_bytes().to_vec(), value.as_bytes().to_vec()));
+    store.compare(&model.collect());
 }

@@ -217,6 +217,23 @@ fn what_is_removed_meanwhile_is_shown() -> Outcome {
     Ok(())
 }
 
+/// A value that came since, and is as much as is read at a time, is passed over from either end.
+#[test]
+fn large_values_that_came_since_are_passed() -> Outcome {
+    let db = Db::anonymous()?;
+    let map = db.map("m")?;
+    map.load([("a", "1"), ("z", "2")])?;
+    let snapshot = db.snapshot()?;
+    map.upsert("m", vec![1; 1 << 20])?;
+    let view = snapshot.view(&map)?;
+    let keys = |view: &mut dyn Iterator<Item = Result<Entry, Error>>| -> Result<Vec<Vec<u8>>, Error> {
+        view.map(|entry| Ok(entry?.0)).collect()
+    };
+    assert_eq!(keys(&mut view.range("b"..))?, [b"z"]);
+    assert_eq!(keys(&mut view.range(.."y").rev())?, [b"a"]);
+    Ok(())
+}
+
 /// A bounded snapshot does not exceed its bound. Where it would have to, writers go on and its readers get an error;
 /// snapshots with other bounds are unaffected.
 #[test]

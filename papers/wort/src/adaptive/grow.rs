@@ -104,4 +104,29 @@ mod tests {
         copies_have_the_right_header::<InPlace>();
         copies_have_the_right_header::<ByCopy>();
     }
+
+    /// The node below a split has the header for its new place, and not only one from which that can be computed.
+    fn a_split_leaves_the_right_header<S: Scheme>() {
+        for lead in [&b"prefix"[..], b"prefixes that are long"] {
+            for parts in 1..lead.len() {
+                let store = Store::<Tree<S, Hardware>>::create();
+                let tree = store.index();
+                let put = |key: &[u8]| tree.upsert(key, b"value").expect("no error");
+                put(b"other");
+                let first_key = [lead, &[0]].concat();
+                (0..3).for_each(|byte| put(&[lead, &[byte]].concat()));
+                put(&[&lead[..parts], b"-"].concat());
+                let guard = heap::pin();
+                let below = above(tree, &guard, &first_key);
+                let header = below.node.header(tree.heap().media());
+                assert_eq!(header, Prefix::of(lead, parts + 1, lead.len()));
+            }
+        }
+    }
+
+    #[test]
+    fn splits_leave_right_headers() {
+        a_split_leaves_the_right_header::<InPlace>();
+        a_split_leaves_the_right_header::<ByCopy>();
+    }
 }

@@ -1,5 +1,6 @@
 //! A crash, a reader, a writer, at every step; and headers, which crashes leave behind.
 
+mod entries;
 mod headers;
 mod recovered;
 

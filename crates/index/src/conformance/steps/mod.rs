@@ -15,7 +15,7 @@ pub use changes::{StepChange, changes};
 pub use crashes::any_step_can_be_the_last;
 pub use media::{Step, Stepping, Steps, with_hook, with_waits_hook};
 pub use readers::{readers_find_what_is_there_all_the_while, readers_see_no_half_of_a_write};
-pub use turnover::turnovers_do_not_mislead_readers;
+pub use turnover::{readers_find_no_insertion_too_early, turnovers_do_not_mislead_readers};
 pub use writers::writers_do_not_mislead_writers;
 
 /// Makes a module of tests, one for each property, for each `name: IndexWhileStepping, Index`: one radix
@@ -34,7 +34,7 @@ macro_rules! conformance_step_by_step {
 
             $crate::conformance_step_by_step!(@tests $stepping:
                 readers_see_no_half_of_a_write readers_find_what_is_there_all_the_while
-                turnovers_do_not_mislead_readers writers_do_not_mislead_writers
+                turnovers_do_not_mislead_readers readers_find_no_insertion_too_early writers_do_not_mislead_writers
             );
         }
     )+};

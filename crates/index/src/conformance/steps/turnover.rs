@@ -1,10 +1,13 @@
 //! Readers during a walk, while slots that they come by are emptied and serve other keys.
 
-use super::Stepping;
-use super::readers::amid;
+use super::readers::{amid, index};
+use super::{Step, Stepping, with_hook};
 use crate::conformance::{ALL, visit as visit_index};
 use crate::{Direction, Index, OnHeap, Value};
+use std::cell::Cell;
 use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::sync::mpsc::channel;
 
 const OLD: &[u8] = b"old";
 const NEW: &[u8] = b"new";
@@ -115,6 +118,81 @@ pub fn turnovers_do_not_mislead_readers<I: OnHeap<Media = Stepping> + 'static>()
                 }) {
                     nth += if children > 20 { 3 } else { 1 };
                 }
+            }
+        }
+    }
+}
+
+/// What a get finds.
+fn get(tree: &impl Index, key: &[u8]) -> Option<Vec<u8>> {
+    let guard = heap::pin();
+    let found = tree.get(key, &guard).expect("no error");
+    found.map(|value| value.to_vec())
+}
+
+/// A reader looks for a key. After the `nth` load of it the key goes, and after the insertion's step of that number
+/// the reader goes on: if it finds the new value, so do those that come then, before the next step. Returns whether
+/// the reader has so many loads, and the insertion so many steps.
+fn go_on_amid_an_insertion<I>(children: u8, nth: usize, step: usize) -> (bool, bool)
+where
+    I: OnHeap<Media = Stepping> + 'static,
+{
+    let tree = index::<I>();
+    for key in (0..children).flat_map(|byte| keys(byte, 1)) {
+        tree.upsert(&key, OLD).expect("no error");
+    }
+    let key = [7, 1, 1];
+    let (stop, stopped) = channel();
+    let (go, may_go) = channel::<()>();
+    let (tell, told) = channel();
+    let reached = Rc::new(Cell::new(false));
+    let is_stopped = std::thread::scope(|scope| {
+        let shared = &*tree;
+        scope.spawn(move || {
+            let mut loads = 0;
+            let hook = move |step| {
+                loads += usize::from(step == Step::Load);
+                if step == Step::Load && loads == nth {
+                    stop.send(()).expect("it is waited for");
+                    // The insertion may have ended.
+                    let _ = may_go.recv();
+                }
+            };
+            let _ = tell.send(with_hook(hook, || get(shared, &key)));
+        });
+        let is_stopped = stopped.recv().is_ok();
+        if is_stopped {
+            assert!(tree.remove(&key).expect("no error"));
+            let (later, is_reached, mut steps) = (Rc::clone(&tree), Rc::clone(&reached), 0);
+            let hook = move |_| {
+                steps += 1;
+                if steps == step {
+                    is_reached.set(true);
+                    go.send(()).expect("it waits for this");
+                    if told.recv().expect("it ends").as_deref() == Some(NEW) {
+                        let what = format!("{children} children, load {nth}, step {step}");
+                        assert_eq!(get(&*later, &key).as_deref(), Some(NEW), "{what}");
+                    }
+                }
+            };
+            with_hook(hook, || tree.upsert(&key, NEW).expect("no error"));
+        }
+        is_stopped
+    });
+    (is_stopped, reached.get())
+}
+
+/// A key goes and comes again, which a node may put into the same slot, while a reader is on its way to it: once that has
+/// found the new value, all readers do, at whichever step of the insertion that is.
+pub fn readers_find_no_insertion_too_early<I: OnHeap<Media = Stepping> + 'static>() {
+    for children in [3, 10, 30, 60] {
+        for nth in 1.. {
+            let ends = (1..).find_map(|step| {
+                let (is_stopped, is_reached) = go_on_amid_an_insertion::<I>(children, nth, step);
+                (!is_reached).then_some(!is_stopped)
+            });
+            if ends == Some(true) {
+                break;
             }
         }
     }

@@ -1,0 +1,78 @@
+//! Keys that change the entries of a node while a scan reads it.
+
+use heap::Heap;
+use index::conformance::options;
+use index::conformance::steps::{Step, Stepping, Steps, with_hook};
+use index::{Index, OnHeap};
+use pmem::Pool;
+use std::cell::Cell;
+use std::ops::Bound;
+use std::rc::Rc;
+use wollemi_wort::woart::Woart;
+
+type Tree = Woart<Stepping>;
+
+fn key(byte: u8) -> [u8; 2] {
+    [7, byte]
+}
+
+fn put(tree: &Tree, byte: u8) {
+    tree.upsert(&key(byte), b"value").expect("no error");
+}
+
+fn remove(tree: &Tree, byte: u8) {
+    assert!(tree.remove(&key(byte)).expect("no error"));
+}
+
+/// What comes after the load of that number, the one behind it, and a later one of a scan. `false` if it has fewer.
+fn scan_amid(first: usize, last: usize) -> bool {
+    let pool = Pool::anonymous(&options(), Stepping::machine(Steps)).expect("a pool");
+    let heap = Heap::new(pool).expect("a heap");
+    let tree = Rc::new(Tree::create(&heap, b"test").expect("an index"));
+    (0..9).for_each(|byte| put(&tree, byte));
+    let loads = Rc::new(Cell::new(0));
+    let (count, changed) = (Rc::clone(&loads), Rc::clone(&tree));
+    let hook = move |step| {
+        count.set(count.get() + usize::from(step == Step::Load));
+        match count.get() {
+            _ if step != Step::Load => {}
+            // The first key goes into the entry of the last one...
+            nth if nth == first => {
+                remove(&changed, 8);
+                remove(&changed, 0);
+                put(&changed, 200);
+                put(&changed, 0);
+            }
+            // ...and back into its own, and still stands in the other one, which does not count...
+            nth if nth == first + 1 => {
+                remove(&changed, 0);
+                remove(&changed, 200);
+                put(&changed, 0);
+            }
+            // ...and then does again, for another key: the bitmap is what it was.
+            nth if nth == last => put(&changed, 201),
+            _ => {}
+        }
+    };
+    let found: Vec<Vec<u8>> = with_hook(hook, || {
+        let guard = heap::pin();
+        let range = tree.range(Bound::Unbounded, Bound::Unbounded, &guard);
+        range.map(|entry| entry.expect("no error").0.to_vec()).collect()
+    });
+    assert!(
+        found.is_sorted_by(|a, b| a < b),
+        "loads {first} and {last}: {found:?}"
+    );
+    loads.get() >= last
+}
+
+/// A node that names by its bitmap which of its entries count may have all of them used anew between two looks at the
+/// bitmap. A key that a scan meets in two entries then is shown once.
+#[test]
+fn a_key_that_changes_entries_is_shown_once() {
+    let mut first = 1;
+    while (first + 2..).take_while(|last| scan_amid(first, *last)).count() > 0 {
+        first += 1;
+    }
+    assert!(first > 10, "{first}");
+}
