@@ -1,0 +1,87 @@
+//! A media that stops a thread after a step, and counts the turns for which threads wait.
+
+use pmem::watched::{self, Watch, What};
+use pmem::{Purpose, Watched};
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What counts as a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A fence of the index, and the release of a lock.
+    Fence,
+    /// These, and each store to persistent memory.
+    Store,
+}
+
+type Hook = Box<dyn FnOnce()>;
+
+thread_local! {
+    /// After which step, counted from 1, this thread calls what.
+    static HOOK: RefCell<Option<(Step, usize, Hook)>> = const { RefCell::new(None) };
+    /// Where this thread's waiting is counted.
+    static TURNS: RefCell<Option<Arc<AtomicU64>>> = const { RefCell::new(None) };
+    /// The structure modifications that this thread has come to.
+    static REACHED: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Has this thread call `hook` after its `nth` step from now on.
+pub fn at(step: Step, nth: usize, hook: impl FnOnce() + 'static) {
+    HOOK.set(Some((step, nth, Box::new(hook))));
+}
+
+/// Forgets a hook whose step has not come.
+pub fn forget() {
+    HOOK.take();
+}
+
+/// Counts this thread's waiting from now on.
+pub fn count_turns(turns: Arc<AtomicU64>) {
+    TURNS.set(Some(turns));
+}
+
+/// The structure modifications that this thread has come to since the last call.
+pub fn reached() -> Vec<&'static str> {
+    REACHED.take()
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stops;
+
+pub type Stopping = Watched<Stops>;
+
+impl Watch for Stops {
+    fn after(&self, step: &watched::Step) {
+        // Under a lock of the heap a pool grows.
+        let file = step.site.file();
+        if ["crates/heap", "crates/pmem"].iter().any(|of| file.contains(of)) {
+            return;
+        }
+        let counts = |counted| match step.what {
+            What::Fence(Purpose::Node) | What::StoreVolatile => true,
+            _ => step.stores() && counted == Step::Store,
+        };
+        let hook = HOOK.with_borrow_mut(|hook| {
+            let (_, left, _) = hook.as_mut().filter(|(counted, ..)| counts(*counted))?;
+            *left -= 1;
+            if *left == 0 { hook.take() } else { None }
+        });
+        if let Some((.., hook)) = hook {
+            hook();
+        }
+    }
+
+    fn waits(&self) {
+        TURNS.with_borrow(|turns| {
+            if let Some(turns) = turns {
+                turns.fetch_add(1, Relaxed);
+            }
+        });
+    }
+
+    fn comes_to(&self, step: &'static str) {
+        REACHED.with_borrow_mut(|reached| reached.push(step));
+    }
+}
