@@ -34,8 +34,9 @@ pub const TABLE: &[Forgiven] = &[
     Forgiven {
         site: "part: uncounted pointer",
         lacks: &[WriteBack, Fence],
-        why: "an emptied pointer: it does not count, and the next restart would empty it again. Pointers have no store \
-              that is not persisted, and this one is made once a node and restart",
+        why: "an emptied pointer: it does not count, and the next restart would empty it again. Only where the words of a \
+              line can be torn apart may a second crash leave a counter that counts it; this one is made once a node and \
+              restart, and no history comes to both crashes",
     },
     Forgiven {
         site: "part: uncounted key bytes",
