@@ -154,6 +154,28 @@ fn a_second_opener_is_refused() -> Outcome {
     Ok(())
 }
 
+/// By default an opening waits two seconds for the database that another opener has. Then it tells how long it has
+/// waited, and for whom.
+#[test]
+fn a_second_opener_waits_as_long_as_the_options_say() -> Outcome {
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("a.pool");
+    let _first = Db::open(&path)?;
+    let begin = Instant::now();
+    let refused = Db::open(&path).map(drop).expect_err("it is open");
+    let waited = begin.elapsed();
+    assert!(waited >= Duration::from_secs(2), "{waited:?}");
+    let text = refused.to_string();
+    // Not every system tells who has the lock.
+    let holders = [
+        format!("process {}", std::process::id()),
+        "another process".into(),
+    ];
+    let told = holders.map(|holder| format!("opened by {holder}, which was waited for 2s"));
+    assert!(told.iter().any(|told| text.ends_with(told)), "{text}");
+    Ok(())
+}
+
 /// A database that is opened to be read shows what is there, beside other readers, refuses each way to write, and
 /// leaves every byte of its file as it was: after a crash, too, with what the opening and a recovery then have to do,
 /// in every index.

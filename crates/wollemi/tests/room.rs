@@ -1,7 +1,7 @@
 //! Room that writes make for those that come later. A program of its own: guards of other tests would keep it back.
 
 use std::ops::ControlFlow;
-use wollemi::{Action, Edit, Edits, Error, IndexError, Options};
+use wollemi::{Action, Edit, Edits, Error, IndexError, Options, RecoveryState};
 
 /// Gives each key the same large value.
 struct Large(Vec<u8>);
@@ -29,7 +29,8 @@ impl Edits for Large {
 #[test]
 fn what_is_replaced_makes_room() -> Result<(), Error> {
     what_several_writes_replace_makes_room()?;
-    what_batches_replace_makes_room()
+    what_batches_replace_makes_room()?;
+    what_is_replaced_makes_room_without_recovery()
 }
 
 /// The space that they free serves later ones, as it does where they are written one by one.
@@ -62,5 +63,44 @@ fn what_batches_replace_makes_room() -> Result<(), Error> {
         assert!(batch.commit()?);
         assert_eq!(map.get([i % 4])?, Some(vec![i; 500_000]));
     }
+    Ok(())
+}
+
+/// Where recovery is not called, what was there before the opening stays, and what came since serves again when it is
+/// replaced. Recovery then frees what was dead before.
+fn what_is_replaced_makes_room_without_recovery() -> Result<(), Error> {
+    const DEAD: u64 = 6 << 20;
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("a.pool");
+    let options = || Options::new().max_size(16 << 20).recovery_threads(0);
+    {
+        let map = options().open(&path)?.map("m")?;
+        map.load((0..DEAD / 1000).map(|i| (i.to_be_bytes(), vec![1; 1000])))?;
+        for i in 1..DEAD / 1000 {
+            assert!(map.remove(i.to_be_bytes())?);
+        }
+    }
+    let db = options().open(&path)?;
+    let map = db.map("m")?;
+    for i in 0..200_000u64 {
+        map.upsert("often", i.to_be_bytes().repeat(25))?;
+    }
+    for i in 0..40 {
+        map.upsert("large", vec![i; 500_000])?;
+    }
+    assert_eq!(db.recovery_progress().state, RecoveryState::Idle);
+    let before = db.stats()?.space;
+    assert!(before.unswept > DEAD, "{before:?}");
+
+    assert_eq!(db.recover().state, RecoveryState::Done);
+    let space = db.stats()?.space;
+    assert_eq!(space.unswept, 0);
+    assert!(space.free > before.free + DEAD, "{space:?}, before {before:?}");
+    let check = db.check()?;
+    assert!(check.is_clean(), "{check:?}");
+    assert_eq!(map.count()?, 3);
+    assert_eq!(map.get(0u64.to_be_bytes())?, Some(vec![1; 1000]));
+    assert_eq!(map.get("often")?, Some(199_999u64.to_be_bytes().repeat(25)));
+    assert_eq!(map.get("large")?, Some(vec![39; 500_000]));
     Ok(())
 }
