@@ -434,6 +434,7 @@ impl<M: Media> Inner<M> {
         if !matches!(taken, Err(Error::Full { .. })) {
             return taken;
         }
+        self.pool.media().comes_to("full: no pages");
         self.recovery.wait_for_room(self.pool.media());
         crate::flush_retired();
         loop {
@@ -456,6 +457,7 @@ impl<M: Media> Inner<M> {
         if !M::REUSES_AT_ONCE || self.has_apart() || self.pool.media().has_room() {
             return Ok(());
         }
+        self.pool.media().comes_to("full: refused");
         // No pool is as large as this: it says why it cannot grow.
         self.pool.grow(u64::MAX).map_err(|source| Error::Full {
             bytes,

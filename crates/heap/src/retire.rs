@@ -65,14 +65,16 @@ impl Space {
     }
 
     /// The trace has ended: what was kept is marked and freed when its guards are gone, and so is what is retired from
-    /// here on.
+    /// here on. Returns whether anything was kept.
     ///
     /// # Errors
     ///
     /// Where what was kept could not be marked. All of it is freed later even so.
-    pub(crate) fn trace_ended(self: &Arc<Self>) -> Result<(), Error> {
+    pub(crate) fn trace_ended(self: &Arc<Self>) -> Result<bool, Error> {
         let kept = self.aside.enter(Stage::Settling(None));
-        self.release(kept, |offset, len| self.mark(offset, len as u64).map(drop))
+        let any = matches!(&kept, Stage::Tracing(kept) if !kept.is_empty());
+        self.release(kept, |offset, len| self.mark(offset, len as u64).map(drop))?;
+        Ok(any)
     }
 
     /// Recovery has settled and is about to sweep: retirement is as usual from here on.
