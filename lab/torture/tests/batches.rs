@@ -60,14 +60,37 @@ fn other_indexes_hold_the_maps() {
         ],
     ];
     for (batches, steps) in Batches::HELD[1..].iter().zip(reached) {
-        let alone = (0..8).map(|seed| history(seed, 30, 1));
-        let together = (10..18).map(|seed| history(seed, 20, 2 + seed as u32 % 2));
+        let alone = (0..14).map(|seed| history(seed, 20, 1));
+        let together = (14..28).map(|seed| history(seed, 16, 2 + seed as u32 % 2));
         let report = explore(*batches, Mode::Power, alone.chain(together));
         assert!(report.states > 2000, "{batches}: {report}");
         let steps = [modifications::BATCHES, steps].concat();
         let missing = modifications::missing(&steps, &report.coverage);
         assert!(missing.is_empty(), "{batches}: {missing:?}");
     }
+}
+
+/// Operations meet recovery at each of its stages, a map's drop among them; and after a crash in a pool that was nearly
+/// full, batches are made again where there is no more room than before.
+#[test]
+fn recovery_and_full_pools_are_met() {
+    let reopened = (0..150).filter(|seed| seed % 3 == 2);
+    let full = (0..40).filter(|seed| seed % 5 == 3);
+    let of = |seeds: &mut dyn Iterator<Item = u64>| {
+        let histories: Vec<_> = seeds.map(|seed| history(seed, 16, 1 + seed as u32 % 3)).collect();
+        explore(Batches::default(), Mode::Power, histories.into_iter())
+    };
+    let report = of(&mut reopened.clone());
+    let steps = [
+        "recovery: retired while it traced",
+        "recovery: waits for a removal",
+    ];
+    let missing = modifications::missing(&steps, &report.coverage);
+    assert!(missing.is_empty(), "{missing:?}");
+    let report = of(&mut full.clone());
+    let steps = ["full: refused", "full: no pages", "opening: batch made again"];
+    let missing = modifications::missing(&steps, &report.coverage);
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 /// Databases are named by what holds their maps.

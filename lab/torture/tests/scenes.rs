@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{explore, whole};
+use common::{explore, modifications, whole};
 use crashkit::{History, Report, Settings};
 use wollemi::indexes::IndexKind;
 use wollemi_torture::history;
@@ -42,6 +42,8 @@ fn recovery_beside_writers_frees_what_is_dead() {
     for kind in whole() {
         let report = of_kind(kind, 8, |history| history.reopened);
         assert!(report.states > 100, "{report}");
+        let missing = modifications::missing(&["recovery: retired while it traced"], &report.coverage);
+        assert!(missing.is_empty(), "{kind}: {missing:?}");
     }
 }
 
@@ -51,5 +53,7 @@ fn full_pools_lose_nothing() {
     for kind in whole() {
         let report = of_kind(kind, 6, |history| history.room < u64::MAX);
         assert!(report.states > 100, "{report}");
+        let missing = modifications::missing(&["full: refused"], &report.coverage);
+        assert!(missing.is_empty(), "{kind}: {missing:?}");
     }
 }

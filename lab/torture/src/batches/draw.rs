@@ -20,8 +20,8 @@ pub(super) enum Alone {
 /// Keys that share eleven bytes.
 const LONG: u64 = 20;
 
-/// As many of them as nearly fill a node of any index.
-const NEARLY_FULL: u64 = 15;
+/// As many of them as nearly fill a border node of P-Masstree.
+const NEARLY_FULL: u64 = 12;
 
 pub(super) fn place(random: &mut Random) -> Place {
     let len = random.below(3) as usize;
