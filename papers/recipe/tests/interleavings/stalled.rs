@@ -78,8 +78,8 @@ fn after<I: OnHeap<Media = Stopping>>(writes: &[Write]) -> Store<I> {
 fn beside(write: &Write, model: &Model) -> Vec<Write> {
     let key = write.key();
     let mut others = vec![Put([key, &[7]].concat())];
-    let before = model.range(..key.to_vec()).map(|(before, _)| before);
-    others.extend(before.last().cloned().map(Put));
+    let mut before = model.range(..key.to_vec()).map(|(before, _)| before);
+    others.extend(before.next_back().cloned().map(Put));
     let mut behind = model.range(key.to_vec()..).map(|(behind, _)| behind);
     others.extend(behind.find(|behind| *behind != key).cloned().map(Remove));
     others
