@@ -267,9 +267,8 @@ impl<M: Media> Db<M> {
     /// Unlinks a map that is to be dropped. Holds nothing when it returns, so that a checkpoint may make room for
     /// another try.
     fn try_unlink(&self, name: &str) -> Result<Option<Unlinked<'_, M>>, Error> {
-        let mut turn = 0;
         loop {
-            {
+            let closing = {
                 let _kept_away = self.inner.maps.walked.keep_away(name);
                 let _no_looks = self.inner.maps.looks();
                 let mut held = self.inner.maps.held();
@@ -282,13 +281,18 @@ impl<M: Media> Db<M> {
                     }
                     held.maps.remove(name);
                 }
-                if !self.store().is_closing(name)? {
-                    return self.store().unlink(name);
+                match self.store().is_closing(name)? {
+                    Some(root) => root,
+                    None => return self.store().unlink(name),
                 }
-            }
+            };
             // Closing may take long, since the threads of the index end. Other maps are used meanwhile.
-            self.store().heap.media().wait(turn);
-            turn = turn.saturating_add(1);
+            let heap = &self.store().heap;
+            let mut turn = 0;
+            while heap.is_attached(closing) {
+                heap.media().wait(turn);
+                turn = turn.saturating_add(1);
+            }
         }
     }
 

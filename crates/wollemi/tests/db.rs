@@ -157,7 +157,7 @@ fn a_second_opener_is_refused() -> Outcome {
 /// By default an opening waits two seconds for the database that another opener has. Then it tells how long it has
 /// waited, and for whom.
 #[test]
-fn a_second_opener_waits_as_long_as_the_options_say() -> Outcome {
+fn a_second_opener_waits_two_seconds_by_default() -> Outcome {
     let dir = tempfile::tempdir()?;
     let path = dir.path().join("a.pool");
     let _first = Db::open(&path)?;

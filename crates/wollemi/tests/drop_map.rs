@@ -127,6 +127,9 @@ impl Watch for AnyWatch {
     fn comes_to(&self, step: &'static str) {
         self.0.comes_to(step);
     }
+    fn waits(&self) {
+        self.0.waits();
+    }
 }
 
 /// The machine, watched.
@@ -297,6 +300,9 @@ struct HeldMerge(Arc<(Mutex<Merging>, Condvar)>);
 struct Merging {
     has_come: bool,
     goes_on: bool,
+    /// The thread that drops the map, and whether it has come to wait.
+    dropping: Option<ThreadId>,
+    drop_waits: bool,
 }
 
 impl HeldMerge {
@@ -307,7 +313,7 @@ impl HeldMerge {
         assert!(!waited.expect("no panic").1.timed_out(), "a merge hangs");
     }
 
-    fn change(&self, change: impl Fn(&mut Merging)) {
+    fn change(&self, change: impl FnOnce(&mut Merging)) {
         let (merging, changed) = &*self.0;
         change(&mut merging.lock().expect("no panic"));
         changed.notify_all();
@@ -315,6 +321,10 @@ impl HeldMerge {
 }
 
 impl Watch for HeldMerge {
+    fn waits(&self) {
+        let here = std::thread::current().id();
+        self.change(|merging| merging.drop_waits |= merging.dropping == Some(here));
+    }
     fn comes_to(&self, step: &'static str) {
         if step == "merge: flip" {
             self.change(|merging| merging.has_come = true);
@@ -340,14 +350,14 @@ fn other_maps_are_found_while_a_dropped_map_is_closed() -> Outcome {
         scope.spawn(|| drop(dropped));
         let dropping = scope.spawn(|| {
             loop {
+                merge.change(|merging| merging.dropping = Some(std::thread::current().id()));
                 match db.drop_map("dropped") {
                     Err(Error::MapInUse(_)) => std::thread::yield_now(),
                     done => break done,
                 }
             }
         });
-        // The drop comes to wait for the merge.
-        std::thread::sleep(Duration::from_millis(50));
+        merge.wait(|merging| merging.drop_waits);
         let other = db.clone();
         // A thread of its own, since it may hang.
         std::thread::spawn(move || done.send(other.find_map("kept").map(|map| map.is_some())));

@@ -9,6 +9,7 @@ use crate::{Error, IndexKind, Media};
 use heap::{Removed, Root, Trace};
 use index::{Index, Parts};
 use log::Change;
+use pmem::Offset;
 use std::sync::Arc;
 
 /// An unlinked root, and the tracer of the objects below it.
@@ -88,11 +89,13 @@ impl<M: Media> Store<M> {
         Ok(index.map(|index| (kind, index)))
     }
 
-    /// Whether a map without handles is still being closed: its last handle waits for the threads of its index.
-    pub fn is_closing(&self, name: &str) -> Result<bool, Error> {
+    /// The root of a map without handles that is still being closed: its last handle waits for the threads of its
+    /// index, and something is [attached](Heap::is_attached) to the root until they have ended.
+    pub fn is_closing(&self, name: &str) -> Result<Option<Offset>, Error> {
+        self.refuse_if_read_only()?;
         let root = self.heap.root(name.as_bytes())?;
         let object = root.and_then(|root| root.link.offset());
-        Ok(object.is_some_and(|object| self.heap.is_attached(object)))
+        Ok(object.filter(|&object| self.heap.is_attached(object)))
     }
 
     /// Unlinks a map without handles, which is [not being closed](Store::is_closing). The caller retires the objects
