@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | before the trace | left to the sweep: the trace cannot come to it, so it stays unmarked | freed when its guards are gone |
 //! | while the trace runs | kept in a list | kept in the same list |
-//! | between trace and sweep | marked, and freed when its guards are gone | freed when its guards are gone |
+//! | between trace and sweep | marked, and freed when its guards are gone | the same |
 //! | afterwards | freed when its guards are gone | the same |
 //!
 //! How objects come here and go: `retire`. The list exists for as long as tracers run, which wait for nothing.

@@ -442,12 +442,6 @@ impl<M: Media> Heap<M> {
     /// The whole of it; `false` if it was stopped.
     fn trace_and_sweep(&self, tracers: &Tracers<M>, threads: usize) -> Result<bool, Error> {
         let (space, recovery, media) = (&self.inner.space, &*self.inner.recovery, self.media());
-        let is_kept_from = |what: fn(&Course) -> usize, step| {
-            if what(&lock(&recovery.course)) > 0 {
-                media.comes_to(step);
-            }
-        };
-        is_kept_from(|course| course.pauses, "recovery: waits for a pause");
         // The phase keeps others from beginning.
         if !recovery.wait_unless_stopped(media, |course| course.pauses > 0) {
             return Ok(false);
@@ -469,7 +463,9 @@ impl<M: Media> Heap<M> {
         if space.trace_ended()? {
             media.comes_to("recovery: retired while it traced");
         }
-        is_kept_from(|course| course.removals, "recovery: waits for a removal");
+        if lock(&recovery.course).removals > 0 {
+            media.comes_to("recovery: waits for a removal");
+        }
         let settled = recovery.wait_unless_stopped(media, |course| course.removals > 0)
             && recovery.wait_for_guards(media);
         if !settled {

@@ -5,9 +5,9 @@
 //!
 //! I1 A page's class is that of the first object marked in it; an object of another class there is damage.
 //! I2 A page is swept once, after the last mark of all.
-//! I3 An object of this generation is in use to its page already; that the trace has met it is noted beside
-//!    ([`Chunks::meet`]), so that its links are followed once. Nothing that the trace has met is reused while it runs,
-//!    so what was noted is of the same object.
+//! I3 An object of this generation already counts as used in its page. Whether the trace has met it is noted separately
+//!    ([`Chunks::meet`]), so that its links are followed once. While the trace runs, nothing that it has met is reused,
+//!    so a note always concerns the same object.
 
 use crate::Error;
 use crate::page::{Chunks, Kind, lock};
