@@ -7,7 +7,7 @@ mod live;
 
 use crashkit::{Crash, Depth, Forgiven, Random, Subject, Verdict};
 pub use draw::history;
-use draw::{Alone, entries, op, place};
+use draw::{Reads, entries, op, place};
 pub use live::Live;
 use live::{COMES_AND_GOES, ENDING, RESTORED, is_full};
 use pmem::Pool;
@@ -71,7 +71,7 @@ pub enum Op {
     Snapshot,
     /// Take a backup, and read what it holds of all maps.
     Backup,
-    /// Make a map of a backup, which has these entries, if that map is not there.
+    /// Restore a map that has these entries, unless it is there.
     Restore(Vec<(Vec<u8>, Vec<u8>)>, How),
     /// Drop that map.
     Discard,
@@ -164,7 +164,7 @@ impl Batches {
     ///
     /// # Errors
     ///
-    /// What no database is called so for.
+    /// If the name is neither `kv` nor `kv:` with the names of three indexes.
     pub fn named(name: &str) -> Result<Batches, String> {
         let Some(held) = name.strip_prefix("kv:") else {
             return match name {
@@ -235,7 +235,7 @@ impl Subject for Batches {
     fn apply(&self, live: &Live, op: &Op) -> Result<Answer, String> {
         match live.apply(op) {
             Err(error) if is_full(&error) && live.is_tight() => Ok(Answer::Full),
-            Err(wollemi::Error::MapInUse(_)) => Ok(Answer::InUse),
+            Err(wollemi::Error::MapInUse(_)) if matches!(op, Op::Drop | Op::Discard) => Ok(Answer::InUse),
             Err(wollemi::Error::Index(wollemi::IndexError::Unordered)) => Ok(Answer::Unordered),
             Err(wollemi::Error::Conflict { .. }) if matches!(op, Op::Pop(..)) => Ok(Answer::Conflict),
             done => done.map_err(|error| error.to_string()),
@@ -446,7 +446,7 @@ impl Subject for Batches {
         vec![
             Op::Get(place.clone()),
             Op::Write((place, value)),
-            op(random, Alone::Neither),
+            op(random, Reads::None),
         ]
     }
 }

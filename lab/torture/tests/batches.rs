@@ -93,6 +93,34 @@ fn recovery_and_full_pools_are_met() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
+/// Among the first histories of a run are some of two, of three and of four threads that read keys beside each other's
+/// writes, and some that begin with keys of one stem.
+#[test]
+fn threads_read_keys_beside_writers() {
+    for threads in 2..=4 {
+        let all = || {
+            (1..65)
+                .filter(|seed| seed % 4 + 1 == threads)
+                .map(|seed| history(seed, 60, threads as u32))
+        };
+        let reads = |op: &Op| matches!(op, Op::Get((0 | 1, _)));
+        let fills = |op: &Op| matches!(op, Op::Batch(changes, _) if changes.len() > 20);
+        assert!(
+            all().any(|history| history.ops.iter().any(reads)),
+            "{threads} threads"
+        );
+        assert!(
+            all().any(|history| history.ops.iter().any(fills)),
+            "{threads} threads"
+        );
+        let several = |op: &Op| matches!(op, Op::Batch(changes, _) if changes.len() > 1);
+        for history in all().filter(|history| history.ops.iter().any(reads)) {
+            let after = &history.ops[history.prepared as usize..];
+            assert!(!after.iter().any(several), "a reader may see a part of a batch");
+        }
+    }
+}
+
 /// Databases are named by what holds their maps.
 #[test]
 fn names_say_what_holds_the_maps() {

@@ -5,16 +5,16 @@ use super::{How, Life, Op, Place, PlacedValue};
 use crashkit::{History, Random};
 use std::collections::BTreeMap;
 
-/// What is alone in a history: while a batch is carried out, readers outside of transactions and snapshots see some of
-/// it, and a scan shows entries of different moments.
+/// Which reads a history makes outside of transactions and snapshots. While a batch is carried out, such a read may see
+/// a part of it, and a scan shows entries of different moments.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Alone {
-    /// One thread: it reads what it likes.
-    Thread,
-    /// Each batch and each transaction changes one key, so that the others may read keys.
-    Key,
-    /// Neither.
-    Neither,
+pub(super) enum Reads {
+    /// All: there is one thread.
+    All,
+    /// Those of one key: each batch and each transaction changes one.
+    OfKeys,
+    /// None.
+    None,
 }
 
 /// Keys that share eleven bytes.
@@ -50,24 +50,24 @@ pub(super) fn entries(random: &mut Random) -> Vec<PlacedValue> {
     (0..1 + random.below(5)).map(|_| entry(random)).collect()
 }
 
-fn changes(random: &mut Random, alone: Alone) -> Vec<PlacedValue> {
-    match alone {
-        Alone::Key => vec![entry(random)],
-        Alone::Thread | Alone::Neither => entries(random),
+fn changes(random: &mut Random, reads: Reads) -> Vec<PlacedValue> {
+    match reads {
+        Reads::OfKeys => vec![entry(random)],
+        Reads::All | Reads::None => entries(random),
     }
 }
 
-fn transaction(random: &mut Random, alone: Alone) -> Op {
+fn transaction(random: &mut Random, reads: Reads) -> Op {
     let places = (0..random.below(3)).map(|_| place(random)).collect();
     let range = (random.below(3) == 0).then(|| (place(random), random.below(2) == 0));
     let changes = match random.below(4) {
         0 => Vec::new(),
-        _ => changes(random, alone),
+        _ => changes(random, reads),
     };
     Op::Transaction(places, range, changes)
 }
 
-pub(super) fn op(random: &mut Random, alone: Alone) -> Op {
+pub(super) fn op(random: &mut Random, reads: Reads) -> Op {
     match random.below(20) {
         0 => {
             let entry = entry(random);
@@ -77,30 +77,30 @@ pub(super) fn op(random: &mut Random, alone: Alone) -> Op {
             };
             Op::Swap(entry, expected)
         }
-        1 if alone != Alone::Neither => Op::Get(place(random)),
-        11..14 if alone == Alone::Key => Op::Get(place(random)),
+        1 if reads != Reads::None => Op::Get(place(random)),
+        11..14 if reads == Reads::OfKeys => Op::Get(place(random)),
         1 | 2 => Op::Write(entry(random)),
-        3 => Op::Batch(changes(random, alone), Some((place(random), None))),
+        3 => Op::Batch(changes(random, reads), Some((place(random), None))),
         4 => other(random),
         5 => of_ending(random),
         6 => shown(random),
-        7..11 => transaction(random, alone),
-        16..19 => single(random, alone),
+        7..11 => transaction(random, reads),
+        16..19 => single(random, reads),
         19 => loaded(random),
-        _ => Op::Batch(changes(random, alone), None),
+        _ => Op::Batch(changes(random, reads), None),
     }
 }
 
 /// Of one key, or of an end of a map.
-fn single(random: &mut Random, alone: Alone) -> Op {
+fn single(random: &mut Random, reads: Reads) -> Op {
     let (place, value) = entry(random);
     match (random.below(9), value) {
         (0, Some(value)) => Op::Insert(place, value),
         (1, Some(value)) => Op::Update(place, value),
         (2, value) => Op::Watched((place, value)),
         (3 | 4, _) => Op::Pop(place.0, random.below(2) == 0),
-        (5, _) if alone == Alone::Thread => Op::Range(place, random.below(2) == 0),
-        (6, _) if alone == Alone::Thread => Op::Ends(place.0),
+        (5, _) if reads == Reads::All => Op::Range(place, random.below(2) == 0),
+        (6, _) if reads == Reads::All => Op::Ends(place.0),
         (7, _) => random.pick(&[Op::Recover, Op::GiveBack]).clone(),
         _ => Op::Edit(place),
     }
@@ -174,10 +174,10 @@ const MORE: u64 = 12;
 /// recovery; one in four begins with as many keys of one stem as fill nodes; one in five has little room.
 pub fn history(seed: u64, ops: usize, threads: u32) -> History<Op> {
     let mut random = Random(seed);
-    let alone = match threads {
-        1 => Alone::Thread,
-        _ if seed % 4 == 1 => Alone::Key,
-        _ => Alone::Neither,
+    let reads = match threads {
+        1 => Reads::All,
+        _ if random.below(4) == 0 => Reads::OfKeys,
+        _ => Reads::None,
     };
     let reopened = seed % 3 == 2;
     let mut all = Vec::new();
@@ -188,14 +188,14 @@ pub fn history(seed: u64, ops: usize, threads: u32) -> History<Op> {
             let value = entry(&mut random).1.unwrap_or_else(|| vec![1; 20]);
             Op::Write((place, Some(value)))
         }));
-        all.extend((0..random.below(10)).map(|_| op(&mut random, Alone::Thread)));
+        all.extend((0..random.below(10)).map(|_| op(&mut random, Reads::All)));
     }
-    if seed % 4 == 2 {
+    if random.below(4) == 0 {
         let entry = |number| ((number as u8 % 2, long(number / 2)), Some(vec![2; 8]));
         all.push(Op::Batch((0..2 * NEARLY_FULL).map(entry).collect(), None));
     }
     let prepared = all.len();
-    all.extend((0..ops).map(|_| op(&mut random, alone)));
+    all.extend((0..ops).map(|_| op(&mut random, reads)));
     if reopened {
         let at = prepared + random.below(6) as usize;
         all.insert(at.min(all.len()), Op::Drop);

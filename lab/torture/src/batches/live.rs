@@ -7,7 +7,8 @@ use pmem::{Media, Pool};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use wollemi::{
-    Db, Error, Event, Expiring, HeapError, IndexError, IndexKind, Map, Options, Retry, Transaction, Watch,
+    Db, Error, Event, Expiring, HeapError, IndexError, IndexKind, Map, MapInfo, Options, Retry, Transaction,
+    Watch,
 };
 
 /// The number of the map that comes and goes; those of the batches are below.
@@ -336,6 +337,12 @@ impl Live {
         let restored = Db::anonymous()?;
         let read = restored.restore(&mut &bytes[..], |_| {})?;
         assert_eq!(written, read, "what was written and what was read of a backup");
+        let of = |maps: &[MapInfo]| {
+            maps.iter()
+                .map(|map| (map.name.clone(), map.index))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of(snapshot.maps()), of(&restored.maps()?), "the maps of a backup");
         all_entries(&restored)
     }
 
@@ -355,7 +362,16 @@ impl Live {
             self.db.restore(&mut &bytes[..], |_| {})
         };
         match made {
-            Ok(_) => Ok(true),
+            Ok(_) => {
+                let map = self.db.find_map(OF_BACKUP)?;
+                let kind = map.map(|map| map.index_kind());
+                assert_eq!(
+                    kind,
+                    Some(self.held[how.kind]),
+                    "what holds a map that was restored"
+                );
+                Ok(true)
+            }
             Err(Error::MapExists(_)) => Ok(false),
             Err(error) => Err(error),
         }
