@@ -1,5 +1,6 @@
-//! A writer that the system stops at any step of a structure modification holds other writers up, and no more: none of
-//! them takes the wait for damage. Readers go on, and where there are no locks, writers do, too.
+//! A writer that the system stops after any step of a structure modification holds other writers up, and no more.
+//! Readers go on, and where there are no locks, writers do, too. Where it is stopped after its first step, the others
+//! wait for longer than the tries after which a writer would count what it meets as damage.
 //!
 //! (P-ART's modifications are in `part_stalled`.)
 
@@ -8,9 +9,9 @@ use index::conformance::Store;
 use index::{Index, OnHeap};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wollemi_recipe::{BwTree, Clht, Hot, Masstree};
 
 /// Turns for which another writer waits before one that is stopped after its first step goes on: more than the 20,000
@@ -19,6 +20,9 @@ const TURNS: u64 = 25_000;
 
 /// The same after each later step, where the others are to come to their waits alone.
 const FEW_TURNS: u64 = 200;
+
+/// A wait for another thread that takes longer counts as a hang.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// In place of a count of turns: the thread has ended.
 const ENDED: u64 = u64::MAX;
@@ -86,8 +90,9 @@ fn beside(write: &Write, model: &Model) -> Vec<Write> {
 }
 
 /// Stops the last write of a history after its `nth` step, while other threads write keys beside its own and one reads;
-/// `false` if it has fewer steps.
-fn stop_at<I: OnHeap<Media = Stopping>>(history: &[Write], nth: usize) -> bool {
+/// `false` if it has fewer steps. Notes in `waited` that another writer has waited for one that is stopped after its
+/// first step.
+fn stop_at<I: OnHeap<Media = Stopping>>(history: &[Write], nth: usize, waited: &AtomicBool) -> bool {
     let (write, earlier) = history.split_last().expect("a write");
     let mut model = Model::new();
     earlier.iter().for_each(|write| write.note(&mut model));
@@ -105,7 +110,12 @@ fn stop_at<I: OnHeap<Media = Stopping>>(history: &[Write], nth: usize) -> bool {
             media::at(step, nth, move || {
                 stopped.send(()).expect("the test waits");
                 let counts = || counts.iter().map(|count| count.load(SeqCst));
+                let begin = Instant::now();
                 while counts().any(|count| count < least) {
+                    assert!(
+                        begin.elapsed() < PATIENCE,
+                        "a thread neither ends nor waits for the media"
+                    );
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 let all: Vec<bool> = counts().map(|count| count == ENDED).collect();
@@ -159,6 +169,9 @@ fn stop_at<I: OnHeap<Media = Stopping>>(history: &[Write], nth: usize) -> bool {
             "a writer waits for the stopped one: {had_ended:?}"
         );
     }
+    if nth == 1 && had_ended.contains(&false) {
+        waited.store(true, SeqCst);
+    }
     history
         .iter()
         .chain(&others)
@@ -184,17 +197,19 @@ fn stop_at_each<I: OnHeap<Media = Stopping>>(history: &[Write], modifications: &
         }
     }
     assert_eq!(missing, [""; 0], "the history does not come to these");
+    let waited = AtomicBool::new(false);
     for (i, reached) in stopped {
         let steps = (1..).take_while(|&nth| {
             println!("{:?}: stopped after step {nth} of {reached:?}", history[i]);
-            stop_at::<I>(&history[..=i], nth)
+            stop_at::<I>(&history[..=i], nth, &waited)
         });
         assert!(steps.count() > 0);
     }
+    let waited = waited.into_inner();
+    assert!(waited != I::IS_LOCK_FREE, "another writer has waited: {waited}");
 }
 
-/// Keys of eight bytes come, each so many behind the one before, and from the first one again; and all go in ascending
-/// order.
+/// Inserts the keys from 0 to `keys`, in steps of `step` modulo `keys`, then removes them in ascending order.
 fn come_and_go(keys: u64, step: u64) -> Vec<Write> {
     let key = |number: u64| number.to_be_bytes().to_vec();
     let puts = (0..keys).map(|number| Put(key(number * step % keys)));

@@ -49,7 +49,7 @@ fn scan_amid(first: usize, last: usize) -> bool {
                 remove(&changed, 200);
                 put(&changed, 0);
             }
-            // ...and then does again, for another key: the bitmap is what it was.
+            // ...and then counts again, for another key: the bitmap is what it was.
             nth if nth == last => put(&changed, 201),
             _ => {}
         }

@@ -8,6 +8,10 @@ use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// A wait for another thread that takes longer counts as a hang.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 const OLD: &[u8] = b"old";
 const NEW: &[u8] = b"new";
@@ -169,7 +173,7 @@ where
                 if steps == step {
                     is_reached.set(true);
                     go.send(()).expect("it waits for this");
-                    if told.recv().expect("it ends").as_deref() == Some(NEW) {
+                    if told.recv_timeout(PATIENCE).expect("the reader ends").as_deref() == Some(NEW) {
                         let what = format!("{children} children, load {nth}, step {step}");
                         assert_eq!(get(&*later, &key).as_deref(), Some(NEW), "{what}");
                     }
