@@ -256,14 +256,14 @@ def main():
     parser.add_argument("--table", action="store_true", help="only print what the headers say was seen, in Markdown")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these copies")
     parser.add_argument("--sample", type=int, metavar="N", help="N of those that are built and found quickly, others each day")
-    parser.add_argument("--of", nargs="+", metavar="PREFIX", help="sample names that begin so, however long they build")
+    parser.add_argument("--of", nargs="+", metavar="PREFIX", help="with --sample: of names that begin with one of these, however long they build")
     parser.add_argument("--seed", type=int, help="what the sample depends on [default: the day]")
     parser.add_argument("--budget", metavar="TIME", help="instead of each torture's own budget, such as 20s")
     parser.add_argument("--control", action="store_true", help="also run each command on the tree as it is")
     parser.add_argument("--json", action="store_true", help="one object a line for each copy")
     args = parser.parse_args()
     if args.of and not args.sample:
-        parser.error("--of is of a --sample")
+        parser.error("--of needs --sample")
 
     copies = [Copy(path) for path in sorted(HERE.glob("*.patch"))]
     if args.only:
@@ -278,10 +278,13 @@ def main():
         sys.exit(0)
     if args.sample:
         seed = datetime.date.today().toordinal() if args.seed is None else args.seed
-        is_meant = lambda copy: copy.name.startswith(tuple(args.of)) if args.of else copy.command.is_light()
-        pool = [copy for copy in copies if copy.is_quick() and is_meant(copy)]
+        if args.of:
+            copies = [copy for copy in copies if copy.name.startswith(tuple(args.of))]
+        else:
+            copies = [copy for copy in copies if copy.command.is_light()]
+        pool = [copy for copy in copies if copy.is_quick()]
         if not pool:
-            sys.exit("no broken copy of that kind is found quickly")
+            sys.exit("no broken copy of these names is found quickly")
         copies = random.Random(seed).sample(pool, min(args.sample, len(pool)))
         print(f"a sample by --seed {seed}", file=sys.stderr)
 
