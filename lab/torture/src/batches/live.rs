@@ -339,7 +339,7 @@ impl Live {
         assert_eq!(written, read, "what was written and what was read of a backup");
         let of = |maps: &[MapInfo]| {
             maps.iter()
-                .map(|map| (map.name.clone(), map.index))
+                .map(|map| (map.name.clone(), map.index.clone()))
                 .collect::<Vec<_>>()
         };
         assert_eq!(of(snapshot.maps()), of(&restored.maps()?), "the maps of a backup");
