@@ -4,8 +4,9 @@
  *
  * Answers. Every function but a few answers a wollemi_status: WOLLEMI_OK; below 16 a plain "no" (WOLLEMI_NOT_FOUND,
  * WOLLEMI_UNCHANGED, WOLLEMI_TOO_SMALL); from 16 on a failure, which wollemi_message() explains on the same thread. A
- * call that failed has changed nothing, except for WOLLEMI_ERROR_UNFINISHED and WOLLEMI_ERROR_NOT_DURABLE. Where a
- * call does not answer WOLLEMI_OK, the places for its other answers hold NULL or 0, if nothing else is said. No panic
+ * call that failed has changed nothing, except for WOLLEMI_ERROR_UNFINISHED and WOLLEMI_ERROR_NOT_DURABLE, if nothing
+ * else is said. Where a call does not answer WOLLEMI_OK, the places for its other answers hold NULL or 0, if nothing
+ * else is said. These places are cleared first: what a call reads must not overlap them. No panic
  * and no exception leaves the library, and it never exits, aborts on its own account or prints, except for the text of
  * a panic (WOLLEMI_ERROR_BUG) on the standard error.
  *
@@ -388,7 +389,8 @@ wollemi_status wollemi_map_close(wollemi_map *map);
 
 // Removes the map of this name and all that it holds, by one durable step: WOLLEMI_NOT_FOUND if there is none,
 // WOLLEMI_ERROR_IN_USE while there is a handle to it, or any snapshot. Giving back its space takes time in proportion
-// to its size.
+// to its size. WOLLEMI_ERROR_DAMAGED may come when the map is gone already: the next recovery then finds the space that
+// was not given back.
 wollemi_status wollemi_map_drop(const wollemi_db *db, const char *name);
 
 // Counts the entries, by visiting each of them. Exact if no thread writes meanwhile.

@@ -95,7 +95,8 @@ pub unsafe extern "C" fn wollemi_map_close(map: *mut wollemi_map) -> wollemi_sta
 
 /// Removes the map of this name and all that it holds, by one durable step: WOLLEMI_NOT_FOUND if there is none,
 /// WOLLEMI_ERROR_IN_USE while there is a handle to it, or any snapshot. Giving back its space takes time in proportion
-/// to its size.
+/// to its size. WOLLEMI_ERROR_DAMAGED may come when the map is gone already: the next recovery then finds the space that
+/// was not given back.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_map_drop(db: *const wollemi_db, name: *const c_char) -> wollemi_status {
     // SAFETY: the caller keeps to the header.

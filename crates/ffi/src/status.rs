@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::io::ErrorKind;
 use wollemi::{Error, FilesError, HeapError, IndexError, PoolError, PoolErrorKind};
 use wollemi_status::*;
 
@@ -173,8 +174,11 @@ fn of(error: &Error) -> wollemi_status {
     match error {
         Error::Pool(error) => of_pool(error),
         Error::Heap(error) => of_heap(error),
+        // The log refuses at its limit, where the disk is full, or since it has failed.
+        Error::Index(IndexError::Refused(_)) => by_kind(error.io_kind()),
         Error::Index(error) => of_index(error),
-        Error::Files(error) => of_files(error),
+        Error::Files(FilesError::NeedsRebuild(_)) => WOLLEMI_ERROR_POWER_LOSS,
+        Error::Files(_) => by_kind(error.io_kind()),
         Error::InUse | Error::MapInUse(_) | Error::MapExists(_) => WOLLEMI_ERROR_IN_USE,
         Error::OtherKind { .. } | Error::LeftOut { .. } => WOLLEMI_ERROR_UNSUPPORTED,
         Error::OtherIndex { .. } => WOLLEMI_ERROR_OTHER_INDEX,
@@ -229,22 +233,21 @@ fn of_index(error: &IndexError) -> wollemi_status {
         IndexError::Unordered => WOLLEMI_ERROR_UNORDERED,
         IndexError::Unfinished => WOLLEMI_ERROR_UNFINISHED,
         IndexError::ReadOnly => WOLLEMI_ERROR_READ_ONLY,
-        // The log refuses at its limit, or where the disk does.
-        IndexError::Refused(_) => WOLLEMI_ERROR_FULL,
         IndexError::NotDurable(_) => WOLLEMI_ERROR_NOT_DURABLE,
         IndexError::Heap(error) => of_heap(error),
         _ => WOLLEMI_ERROR_OTHER,
     }
 }
 
-fn of_files(error: &FilesError) -> wollemi_status {
-    match error {
-        FilesError::Damaged { .. } | FilesError::Foreign { .. } => WOLLEMI_ERROR_DAMAGED,
-        FilesError::Newer { .. } => WOLLEMI_ERROR_UNSUPPORTED,
-        FilesError::Missing { .. } | FilesError::NoCheckpoint(_) | FilesError::PoolMissing(_) => {
-            WOLLEMI_ERROR_MISSING
-        }
-        FilesError::NeedsRebuild(_) => WOLLEMI_ERROR_POWER_LOSS,
+/// What is said of the log and the files beside a pool.
+fn by_kind(kind: ErrorKind) -> wollemi_status {
+    match kind {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => WOLLEMI_ERROR_FULL,
+        ErrorKind::InvalidData => WOLLEMI_ERROR_DAMAGED,
+        ErrorKind::NotFound => WOLLEMI_ERROR_MISSING,
+        ErrorKind::Unsupported => WOLLEMI_ERROR_UNSUPPORTED,
+        ErrorKind::InvalidInput => WOLLEMI_ERROR_LENGTH,
+        ErrorKind::PermissionDenied => WOLLEMI_ERROR_DENIED,
         _ => WOLLEMI_ERROR_SYSTEM,
     }
 }

@@ -19,7 +19,16 @@ use std::io::{self, ErrorKind};
 /// ```
 impl From<Error> for io::Error {
     fn from(error: Error) -> io::Error {
-        io::Error::new(kind(&error), error)
+        io::Error::new(error.io_kind(), error)
+    }
+}
+
+impl Error {
+    /// The kind that the [`io::Error`] made of this has: for callers that tell errors apart by what can be done about
+    /// them. `StorageFull` and `QuotaExceeded` say that there is no room, `InvalidData` that something is damaged or
+    /// foreign, `NotFound` that a file is missing, and `Unsupported` that it takes another program.
+    pub fn io_kind(&self) -> ErrorKind {
+        kind(self)
     }
 }
 
@@ -48,10 +57,8 @@ fn kind(error: &Error) -> ErrorKind {
 fn of_files(error: &FilesError) -> ErrorKind {
     match error {
         FilesError::Disk(error) => error.source.kind(),
-        FilesError::Log(log::Error::Disk(error) | log::Error::DiskFull(error)) => error.source.kind(),
-        FilesError::Log(log::Error::LogFull { .. } | log::Error::TooLarge { .. }) => ErrorKind::QuotaExceeded,
-        FilesError::Log(log::Error::TooLong { .. }) => ErrorKind::InvalidInput,
-        FilesError::Newer { .. } | FilesError::Log(log::Error::Newer { .. }) => ErrorKind::Unsupported,
+        FilesError::Log(error) => of_log(error),
+        FilesError::Newer { .. } => ErrorKind::Unsupported,
         FilesError::Missing { .. }
         | FilesError::NoCheckpoint(_)
         | FilesError::PoolMissing(_)
@@ -59,10 +66,18 @@ fn of_files(error: &FilesError) -> ErrorKind {
         | FilesError::Bereft { .. } => ErrorKind::NotFound,
         FilesError::NeedsRebuild(_) => ErrorKind::InvalidData,
         FilesError::Stopped => ErrorKind::Interrupted,
-        FilesError::Log(log::Error::Failed(_)) => ErrorKind::Other,
-        FilesError::Damaged { .. } | FilesError::Foreign { .. } | FilesError::Log(_) => {
-            ErrorKind::InvalidData
-        }
+        FilesError::Damaged { .. } | FilesError::Foreign { .. } => ErrorKind::InvalidData,
+    }
+}
+
+fn of_log(error: &log::Error) -> ErrorKind {
+    match error {
+        log::Error::Disk(error) | log::Error::DiskFull(error) => error.source.kind(),
+        log::Error::LogFull { .. } | log::Error::TooLarge { .. } => ErrorKind::QuotaExceeded,
+        log::Error::TooLong { .. } => ErrorKind::InvalidInput,
+        log::Error::Newer { .. } => ErrorKind::Unsupported,
+        log::Error::Failed(_) => ErrorKind::Other,
+        _ => ErrorKind::InvalidData,
     }
 }
 
@@ -103,6 +118,7 @@ fn of_index(error: &IndexError) -> ErrorKind {
         IndexError::KeyTooLong(_) | IndexError::ValueTooLong(_) => ErrorKind::InvalidInput,
         IndexError::ReadOnly => ErrorKind::ReadOnlyFilesystem,
         IndexError::Heap(error) => of_heap(error),
+        IndexError::Refused(error) => error.downcast_ref().map_or(ErrorKind::Other, of_log),
         _ => ErrorKind::Other,
     }
 }
@@ -144,6 +160,20 @@ mod tests {
         let full = (0..100u8).try_for_each(|i| small.upsert([i], vec![i; 1 << 20]));
         assert_eq!(io_kind(full), Some(ErrorKind::StorageFull));
         Ok(())
+    }
+
+    /// A write that the log refuses has found no room, or a log that has failed.
+    #[test]
+    fn refusals_of_the_log_are_told_apart() {
+        let refused = |error: log::Error| Error::Index(IndexError::Refused(Box::new(error))).io_kind();
+        assert_eq!(
+            refused(log::Error::LogFull { limit: 1 }),
+            ErrorKind::QuotaExceeded
+        );
+        assert_eq!(
+            refused(log::Error::Failed("a sync has failed".into())),
+            ErrorKind::Other
+        );
     }
 
     /// The database's error comes back whole, with its text.
