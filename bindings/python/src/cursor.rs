@@ -11,6 +11,9 @@ use wollemi::{Direction, Entry, Error, Iter, TransactionCursor, ViewIter};
 /// Entries that are copied while the interpreter's lock is given up once.
 const PAGE: usize = 128;
 
+/// No further one is copied once their keys and values have this many bytes.
+const PAGE_BYTES: usize = 1 << 20;
+
 /// Bounds of a range, which own their keys.
 pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
@@ -71,9 +74,15 @@ fn page(
     direction: Direction,
     ahead: &mut VecDeque<Result<Entry, Error>>,
 ) {
-    match direction {
-        Direction::Forward => ahead.extend(iter.take(PAGE)),
-        Direction::Reverse => ahead.extend(iter.rev().take(PAGE)),
+    let mut bytes = 0;
+    while ahead.len() < PAGE && bytes < PAGE_BYTES {
+        let next = match direction {
+            Direction::Forward => iter.next(),
+            Direction::Reverse => iter.next_back(),
+        };
+        let Some(entry) = next else { return };
+        bytes += entry.as_ref().map_or(0, |(key, value)| key.len() + value.len());
+        ahead.push_back(entry);
     }
 }
 

@@ -4,6 +4,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::io::ErrorKind;
 use wollemi::{Error, FilesError, HeapError, IndexError, PoolError, PoolErrorKind};
 
 create_exception!(
@@ -86,12 +87,15 @@ pub fn closed() -> PyErr {
 }
 
 pub fn of(py: Python<'_>, error: Error) -> PyErr {
-    let text = error.to_string();
+    let (text, kind) = (error.to_string(), error.io_kind());
     match error {
         Error::Pool(error) => of_pool(error, text),
         Error::Heap(error) => of_heap(&error, text),
+        // The log refuses at its limit, where the disk is full, or since it has failed.
+        Error::Index(IndexError::Refused(_)) => by_kind(kind, text),
         Error::Index(error) => of_index(&error, text),
-        Error::Files(error) => of_files(&error, text),
+        Error::Files(FilesError::NeedsRebuild(_)) => PowerLossError::new_err(text),
+        Error::Files(_) => by_kind(kind, text),
         Error::Conflict { map, key } => conflict(py, text, &map, &key),
         Error::InUse | Error::MapInUse(_) => InUseError::new_err(text),
         Error::OtherIndex { .. } | Error::OtherDatabase(_) | Error::MapName(_) | Error::NotExpiring(_) => {
@@ -147,17 +151,20 @@ fn of_index(error: &IndexError, text: String) -> PyErr {
             PyValueError::new_err(text)
         }
         IndexError::ReadOnly => ReadOnlyError::new_err(text),
-        IndexError::Refused(_) => FullError::new_err(text),
         IndexError::NotDurable(_) => NotDurableError::new_err(text),
         IndexError::Heap(error) => of_heap(error, text),
         _ => WollemiError::new_err(text),
     }
 }
 
-fn of_files(error: &FilesError, text: String) -> PyErr {
-    match error {
-        FilesError::Damaged { .. } | FilesError::Foreign { .. } => DamagedError::new_err(text),
-        FilesError::NeedsRebuild(_) => PowerLossError::new_err(text),
+/// What is said of the log and the files beside a pool.
+fn by_kind(kind: ErrorKind, text: String) -> PyErr {
+    match kind {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => FullError::new_err(text),
+        ErrorKind::InvalidData => DamagedError::new_err(text),
+        ErrorKind::NotFound => pyo3::exceptions::PyFileNotFoundError::new_err(text),
+        ErrorKind::InvalidInput => PyValueError::new_err(text),
+        ErrorKind::PermissionDenied => pyo3::exceptions::PyPermissionError::new_err(text),
         _ => WollemiError::new_err(text),
     }
 }

@@ -115,6 +115,11 @@ impl Transaction {
         self.0.take(py, wollemi::Transaction::commit)
     }
 
+    /// Ends it without changes; a conflict, if what it has read was changed.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        self.0.take(py, wollemi::Transaction::check)
+    }
+
     fn close(&self, py: Python<'_>) {
         self.0.close(py);
     }

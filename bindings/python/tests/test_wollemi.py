@@ -289,6 +289,43 @@ def test_a_cursor_of_a_transaction_that_is_over_says_so(db, end):
         next(entries)
 
 
+def test_what_comes_of_reads_of_different_moments_is_tried_again(db):
+    m = db.map("m")
+    m.update({b"a": b"0", b"b": b"0"})
+    calls = []
+
+    def body(tx):
+        calls.append(tx)
+        first = tx[m][b"a"]
+        if len(calls) == 1:
+            m.update({b"a": b"1", b"b": b"1"})
+        assert first == tx[m][b"b"]
+        return first
+
+    assert db.transact(body) == b"1" and len(calls) == 2
+
+    def wrong(tx):
+        calls.append(tx)
+        tx[m][b"a"]
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        db.transact(wrong)
+    assert len(calls) == 3
+    assert db.transact(lambda tx: tx[m][b"a"], tries=0) == b"1"
+
+
+def test_prefixes_of_tuples_are_their_first_elements(db):
+    m = db.map("m", key="tuple")
+    keys = [("a",), ("a", 1), ("a", "b"), ("a\0b",), (b"\1",), (b"\1", None), (b"\1\0z",), ("b", 2)]
+    m.update(dict.fromkeys(keys, b""))
+    assert list(m.keys(prefix=("a",))) == [("a",), ("a", "b"), ("a", 1)]
+    assert list(m.keys(prefix=("a",), reverse=True)) == [("a", 1), ("a", "b"), ("a",)]
+    assert list(m.keys(("a", "b"), ("a", 1), prefix=("a",))) == [("a", "b")]
+    assert list(m.keys(prefix=(b"\1",))) == [(b"\1",), (b"\1", None)]
+    assert len(m.keys(prefix=())) == len(keys)
+
+
 def test_threads_move_money_and_none_is_lost(db):
     accounts = db.map("accounts", key="int", value="int")
     accounts.update({i: 100 for i in range(8)})

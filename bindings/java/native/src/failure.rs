@@ -5,6 +5,7 @@ use jni::errors::ErrorPolicy;
 use jni::objects::{JByteArray, JThrowable};
 use jni::{Env, JValue, jni_sig, jni_str};
 use std::any::Any;
+use std::io::ErrorKind;
 use wollemi::{Error, IndexError, PoolErrorKind};
 
 /// Why a call failed.
@@ -44,6 +45,14 @@ fn kind(error: &Error) -> &'static str {
         return "FULL";
     }
     match error {
+        // The log refuses at its limit, where the disk is full, or since it has failed.
+        Error::Index(IndexError::Refused(_)) | Error::Files(_) => match error.io_kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "FULL",
+            ErrorKind::InvalidData => "DAMAGED",
+            ErrorKind::NotFound => "MISSING",
+            ErrorKind::InvalidInput => "argument",
+            _ => "OTHER",
+        },
         Error::Index(IndexError::KeyTooLong(_) | IndexError::ValueTooLong(_)) => "argument",
         Error::MapName(_) | Error::OtherDatabase(_) => "argument",
         Error::Index(IndexError::Unordered) => "unsupported",
@@ -55,6 +64,7 @@ fn kind(error: &Error) -> &'static str {
         Error::Pool(error) => match error.kind {
             PoolErrorKind::Busy { .. } => "IN_USE",
             PoolErrorKind::Missing => "MISSING",
+            PoolErrorKind::Full { .. } | PoolErrorKind::NoSpace { .. } => "FULL",
             PoolErrorKind::Damaged { .. } | PoolErrorKind::Truncated { .. } => "DAMAGED",
             _ => "POOL",
         },

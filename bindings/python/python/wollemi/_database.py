@@ -1,6 +1,7 @@
 """Databases, maps and what is made of them, over the native half."""
 
 import asyncio
+import contextlib
 import itertools
 import json
 import os
@@ -150,12 +151,22 @@ class Database(_Unpicklable):
         return transaction
 
     def transact(self, function, *, tries=100):
-        """Calls `function(transaction)` and commits; again after a conflict, up to `tries` times. What it returns."""
+        """Calls `function(transaction)` and commits; again after a conflict, up to `tries` times (once at least). What it
+        returns. An exception of `function` counts as a conflict where what was read has changed meanwhile."""
         pause = 2e-6
+        tries = max(tries, 1)
         for attempt in range(1, tries + 1):
             try:
                 with self.transaction() as transaction:
-                    return function(transaction)
+                    try:
+                        return function(transaction)
+                    except _native.ConflictError:
+                        raise
+                    except Exception:
+                        # It may come of reads of different moments: then it is a conflict.
+                        with contextlib.suppress(_native.ClosedError):
+                            transaction._native.check()
+                        raise
             except _native.ConflictError:
                 if attempt >= tries:
                     raise
@@ -270,7 +281,13 @@ class _Readable(_Closing):
 
     def _pairs(self, bounds):
         start, stop, prefix, reverse = bounds
-        cursor = self._range(self._bound(start), self._bound(stop), self._bound(prefix), reverse)
+        start, stop, prefix = self._bound(start), self._bound(stop), self._bound(prefix)
+        if prefix is not None and hasattr(self._key, "begin_with"):
+            least, behind = self._key.begin_with(prefix)
+            start = least if start is None else max(start, least)
+            stop = behind if stop is None else min(stop, behind)
+            prefix = None
+        cursor = self._range(start, stop, prefix, reverse)
         self._database._register(cursor)
         if self._plain:
             return cursor

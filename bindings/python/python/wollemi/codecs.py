@@ -1,7 +1,9 @@
 """Codecs: keys and values of other types than bytes.
 
 A codec has `encode(object) -> bytes` and `decode(bytes) -> object`. Those for keys keep the order: the bytes of a lesser
-object are lesser bytes, so that ranges mean what they say. Any object with these two methods will do.
+object are lesser bytes, so that ranges mean what they say. Any object with these two methods will do. Where the bytes of
+an object are a prefix of those of others that do not begin with it, `begin_with(bytes) -> (least, behind)` gives the
+range of the keys that do.
 """
 
 import json as _json
@@ -56,9 +58,8 @@ class Int:
 class Tuple:
     """Tuples of None, bool, int (64 bits), float, str, bytes and tuples, ordered element by element, a prefix first.
 
-    Elements of different types are ordered by type: None, bytes, str, tuples, int, float, False, True. The bytes of a
-    tuple's first elements are a prefix of its own, but for the end of a tuple within it: `items(prefix=...)` with a shorter
-    tuple finds all that begin with it.
+    Elements of different types are ordered by type: None, bytes, str, tuples, int, float, False, True.
+    `items(prefix=...)` with a shorter tuple finds all that begin with its elements.
     """
 
     ordered = True
@@ -89,6 +90,11 @@ class Tuple:
             bits ^= 2**64 - 1 if bits >> 63 else 2**63
             return bytes([self._FLOAT]) + bits.to_bytes(8, "big")
         raise TypeError(f"{type(value).__name__} cannot stand in a key")
+
+    def begin_with(self, first: bytes) -> tuple[bytes, bytes]:
+        """The keys of tuples that begin with these elements: the least, and what is greater than all of them. (A zero
+        within a string goes on with 0xff, where another element would begin with its type.)"""
+        return first, first + b"\xff"
 
     def decode(self, data: bytes) -> tuple:
         elements, at = self._elements(data, 0, False)

@@ -6,12 +6,31 @@ use crate::failure::Failure;
 use crate::table::{self, Object, Sweeping};
 use jni::objects::JByteArray;
 use jni::sys::{jboolean, jlong};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 use wollemi::Expiring;
 
-fn expiring(map: jlong) -> Result<Expiring, Failure> {
-    Ok(Expiring::new(table::map(map)?.map.clone()))
+/// A map whose entries expire, and its handle: closing the database waits for the calls that have one. It goes last.
+struct Held {
+    expiring: Expiring,
+    _map: Arc<table::Map>,
+}
+
+impl Deref for Held {
+    type Target = Expiring;
+
+    fn deref(&self) -> &Expiring {
+        &self.expiring
+    }
+}
+
+fn expiring(map: jlong) -> Result<Held, Failure> {
+    let map = table::map(map)?;
+    Ok(Held {
+        expiring: Expiring::new(map.map.clone()),
+        _map: map,
+    })
 }
 
 /// A life in milliseconds; a negative one has no end.

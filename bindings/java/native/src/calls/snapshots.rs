@@ -8,16 +8,22 @@ use crate::reads;
 use crate::table;
 use jni::objects::{JByteArray, JObject};
 use jni::sys::{jboolean, jint, jlong};
+use std::sync::Arc;
 use wollemi::View;
 
-fn view(snapshot: jlong, map: jlong) -> Result<View, Failure> {
-    Ok(table::snapshot(snapshot)?.snapshot.view(&table::map(map)?.map)?)
+/// A map as a snapshot has it. The snapshot's handle comes with it, and goes after it: closing the database waits for
+/// the calls that have one.
+fn view(snapshot: jlong, map: jlong) -> Result<(Arc<table::Snapshot>, View), Failure> {
+    let snapshot = table::snapshot(snapshot)?;
+    let view = snapshot.snapshot.view(&table::map(map)?.map)?;
+    Ok((snapshot, view))
 }
 
 // `_held` is the handle of the map: while the call runs, it is not collected, and so not closed.
 native! {
     "snapshotGet" => fn snapshot_get<'l>(env, snapshot: jlong, _held: JObject<'l>, map: jlong, key: JByteArray<'l>) -> JByteArray<'l> {
-        let view = view(snapshot, map)?;
+        // Dropped in the opposite order.
+        let (_snapshot, view) = view(snapshot, map)?;
         match view.get(bytes(env, &key)?)? {
             Some(value) => array(env, &value),
             None => Ok(JByteArray::default()),
@@ -29,7 +35,8 @@ native! {
         upper: JByteArray<'l>, upper_inclusive: jboolean, after: JByteArray<'l>, reverse: jboolean, limit: jint,
     ) -> JByteArray<'l> {
         let ask = ask(env, (&lower, lower_inclusive), (&upper, upper_inclusive), &after, reverse, limit)?;
-        let entries = reads::of_view(&view(snapshot, map)?, &*table::map(map)?, &ask)?;
+        let (_snapshot, view) = view(snapshot, map)?;
+        let entries = reads::of_view(&view, &*table::map(map)?, &ask)?;
         array(env, &entries)
     }
 

@@ -18,8 +18,19 @@ final class Buffers {
         return buffer.isDirect() ? null : bytes(buffer);
     }
 
-    /** The buffer, if it is direct. */
+    /** The buffer, if it is direct. Fails where its memory is no more: the native library would not notice. */
     static ByteBuffer ifDirect(ByteBuffer buffer) {
-        return buffer.isDirect() ? buffer : null;
+        if (!buffer.isDirect()) {
+            return null;
+        }
+        touch(buffer);
+        return buffer;
+    }
+
+    /** Reads a byte of the buffer: fails where its memory belongs to an arena that is closed, or to another thread. */
+    static void touch(ByteBuffer buffer) {
+        if (buffer.hasRemaining()) {
+            buffer.get(buffer.position());
+        }
     }
 }

@@ -110,6 +110,7 @@ public final class DurableMap extends MapView implements WritableMap, AutoClosea
         if (!into.isDirect() || into.isReadOnly()) {
             return WritableMap.super.get(key, into);
         }
+        Buffers.touch(into);
         int length = handle.getInto(handle.number(), Buffers.unlessDirect(key), Buffers.ifDirect(key), key.position(),
                 key.remaining(), into, into.position(), into.remaining());
         if (length > 0 && length <= into.remaining()) {
