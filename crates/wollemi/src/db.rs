@@ -17,6 +17,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+/// Turns of a wait for a map that is being closed, between two looks at the table of maps.
+const TURNS: u32 = 1000;
+
 /// A database: a pool of named maps. A clone is another handle to the same database.
 ///
 /// The pool is closed, and marked so, when the last handle to it and to its maps is gone; [`Db::close`] does it and tells
@@ -286,12 +289,14 @@ impl<M: Media> Db<M> {
                     None => return self.store().unlink(name),
                 }
             };
-            // Closing may take long, since the threads of the index end. Other maps are used meanwhile.
+            // Closing may take long, since the threads of the index end. Other maps are used meanwhile. Now and then the
+            // table is looked at again: the map may have been opened once more.
             let heap = &self.store().heap;
-            let mut turn = 0;
-            while heap.is_attached(closing) {
+            for turn in 0..TURNS {
+                if !heap.is_attached(closing) {
+                    break;
+                }
                 heap.media().wait(turn);
-                turn = turn.saturating_add(1);
             }
         }
     }

@@ -303,6 +303,8 @@ struct Merging {
     /// The thread that drops the map, and whether it has come to wait.
     dropping: Option<ThreadId>,
     drop_waits: bool,
+    /// Whether another thread has come to wait while that one waits.
+    others_wait: bool,
 }
 
 impl HeldMerge {
@@ -323,7 +325,10 @@ impl HeldMerge {
 impl Watch for HeldMerge {
     fn waits(&self) {
         let here = std::thread::current().id();
-        self.change(|merging| merging.drop_waits |= merging.dropping == Some(here));
+        self.change(|merging| match merging.dropping == Some(here) {
+            true => merging.drop_waits = true,
+            false => merging.others_wait |= merging.drop_waits,
+        });
     }
     fn comes_to(&self, step: &'static str) {
         if step == "merge: flip" {
@@ -371,5 +376,45 @@ fn other_maps_are_found_while_a_dropped_map_is_closed() -> Outcome {
     assert!(db.find_map("dropped")?.is_none());
     let check = db.check()?;
     assert!(check.is_clean(), "{check:?}");
+    Ok(())
+}
+
+/// A map that is opened once more while it is being closed is in use for a drop that has waited for the closing.
+#[test]
+fn a_map_that_is_opened_again_while_it_closes_is_in_use() -> Outcome {
+    let dir = tempfile::tempdir()?;
+    let merge = HeldMerge::default();
+    let db = Options::new().open_on(dir.path().join("a.pool"), watched(&merge))?;
+    let closed = db.map_with("m", IndexKind::DpTree)?;
+    closed.load((0..10_000).map(|i| (key(i), key(i))))?;
+    merge.wait(|merging| merging.has_come);
+    let closing = std::thread::spawn(|| drop(closed));
+    let (done, is_done) = channel();
+    let (other, of_merge) = (db.clone(), merge.clone());
+    // Threads of their own, since they may hang.
+    std::thread::spawn(move || {
+        of_merge.change(|merging| merging.dropping = Some(std::thread::current().id()));
+        let dropped = loop {
+            match other.drop_map("m") {
+                Err(Error::MapInUse(_)) if !of_merge.0.0.lock().expect("no panic").drop_waits => {
+                    std::thread::yield_now();
+                }
+                done => break done,
+            }
+        };
+        done.send(dropped)
+    });
+    merge.wait(|merging| merging.drop_waits);
+    let other = db.clone();
+    let opening = std::thread::spawn(move || other.map_with("m", IndexKind::DpTree));
+    merge.wait(|merging| merging.others_wait);
+    merge.change(|merging| merging.goes_on = true);
+    closing.join().expect("no panic");
+    let opened = opening.join().expect("no panic")?;
+    let dropped = is_done
+        .recv_timeout(PATIENCE / 4)
+        .expect("the drop ends while the map is open");
+    assert!(matches!(dropped, Err(Error::MapInUse(_))), "{dropped:?}");
+    assert_eq!(opened.get(key(7))?.as_deref(), Some(key(7).as_bytes()));
     Ok(())
 }
