@@ -112,6 +112,8 @@ fn open_beside<M: Media>(
     let pool = match (look(path, &settings.pool)?, &manifest) {
         (Found::Sound, _) => {
             let pool = Pool::open(path, &settings.pool, media)?;
+            // See below; an opening that fails here must not close it either.
+            pool.leave_unclosed(pool.log_position().is_some() && pool.last_shutdown() != LastShutdown::Clean);
             // Until now another process may have had it open, and taken a checkpoint.
             manifest = Manifest::load(&*disk)?;
             pool
