@@ -55,7 +55,7 @@
 
 use crate::write::active::Entered;
 use crate::write::gate::Gate;
-use crate::write::journal::Durability;
+use crate::write::journal::{Durability, may_be_undone};
 use crate::write::key_state::KeyState;
 use crate::write::reads::{AnnouncedReads, Points, RangeRead};
 use crate::write::slots::Slot;
@@ -155,8 +155,10 @@ impl<M: Media> Store<M> {
         self.traffic.doubles.before_commit()?;
         let try_commit = || self.heap.with_room(|| self.try_commit(plan));
         let committed = self.traffic.with_log_room(try_commit);
-        if let Err(Error::Heap(_) | Error::Index(index::Error::Heap(_)) | Error::Unfinished(_)) = committed {
-            self.traffic.settle_appended()?;
+        match &committed {
+            Err(Error::Heap(_) | Error::Unfinished(_)) => self.traffic.settle_appended()?,
+            Err(Error::Index(error)) if may_be_undone(error) => self.traffic.settle_appended()?,
+            _ => {}
         }
         let committed = committed?;
         if committed {

@@ -6,7 +6,7 @@
 
 use crate::write::commit::Plan;
 use crate::write::gate::Closed;
-use crate::write::journal::Durability;
+use crate::write::journal::{Durability, may_be_undone};
 use crate::write::retry::Retry;
 use crate::write::store::Store;
 use crate::write::stripes::{Held, StripeId, hash, stripe_of};
@@ -153,7 +153,7 @@ impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
         let Store { heap, traffic, .. } = &self.store;
         let try_write = || heap.with_room(|| self.try_write(key, edit, durability));
         let done = traffic.with_log_room(try_write);
-        if matches!(done, Err(Error::Heap(_))) {
+        if matches!(&done, Err(error) if may_be_undone(error)) {
             traffic.settle_appended()?;
         }
         let (action, end) = done?;

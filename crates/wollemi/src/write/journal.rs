@@ -302,6 +302,13 @@ impl AsLogError for crate::Error {
     }
 }
 
+/// Whether a write that has failed so may have a record in the log, and another that undoes it: there was no room for it
+/// in the pool, or, when it was tried again, none in the log.
+pub(crate) fn may_be_undone(error: &Error) -> bool {
+    let no_room = |error: &log::Error| matches!(error, log::Error::LogFull { .. } | log::Error::DiskFull(_));
+    matches!(error, Error::Heap(_)) || error.as_log_error().is_some_and(no_room)
+}
+
 fn refused(error: log::Error) -> Error {
     Error::Refused(Box::new(error))
 }
