@@ -2,7 +2,7 @@
 
 use crate::common::Pool;
 use crate::common::server::{PATIENCE, Server};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Instant;
 
@@ -35,7 +35,10 @@ fn ask(stream: &mut TcpStream, request: &[u8], end: &[u8]) {
     let sent = std::thread::spawn(move || socket.write_all(&request));
     let (mut answer, mut piece) = (Vec::new(), [0; 1 << 16]);
     while !answer.ends_with(end) {
-        let length = stream.read(&mut piece).expect("an answer");
+        let length = match stream.read(&mut piece) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            read => read.expect("an answer"),
+        };
         assert!(length > 0, "the connection has ended");
         answer.extend_from_slice(&piece[..length]);
     }
