@@ -284,7 +284,7 @@ impl<M: Media> Db<M> {
                     }
                     held.maps.remove(name);
                 }
-                match self.store().is_closing(name)? {
+                match self.store().closing_root(name)? {
                     Some(root) => root,
                     None => return self.store().unlink(name),
                 }

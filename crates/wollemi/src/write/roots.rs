@@ -91,14 +91,14 @@ impl<M: Media> Store<M> {
 
     /// The root of a map without handles that is still being closed: its last handle waits for the threads of its
     /// index, and something is [attached](Heap::is_attached) to the root until they have ended.
-    pub fn is_closing(&self, name: &str) -> Result<Option<Offset>, Error> {
+    pub fn closing_root(&self, name: &str) -> Result<Option<Offset>, Error> {
         self.refuse_if_read_only()?;
         let root = self.heap.root(name.as_bytes())?;
         let object = root.and_then(|root| root.link.offset());
         Ok(object.filter(|&object| self.heap.is_attached(object)))
     }
 
-    /// Unlinks a map without handles, which is [not being closed](Store::is_closing). The caller retires the objects
+    /// Unlinks a map without handles, which is [not being closed](Store::closing_root). The caller retires the objects
     /// below it, by the returned tracer.
     ///
     /// The map is not opened, since the maps are locked meanwhile: opening may take the longer the more it holds.
