@@ -6,7 +6,7 @@ use jni::objects::{JByteArray, JThrowable};
 use jni::{Env, JValue, jni_sig, jni_str};
 use std::any::Any;
 use std::io::ErrorKind;
-use wollemi::{Error, IndexError, PoolErrorKind};
+use wollemi::{Error, FilesError, IndexError, PoolErrorKind};
 
 /// Why a call failed.
 pub enum Failure {
@@ -45,6 +45,8 @@ fn kind(error: &Error) -> &'static str {
         return "FULL";
     }
     match error {
+        // As a pool that was open when the machine stopped.
+        Error::Files(FilesError::NeedsRebuild(_)) => "POOL",
         // The log refuses at its limit, where the disk is full, or since it has failed.
         Error::Index(IndexError::Refused(_)) | Error::Files(_) => match error.io_kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "FULL",
