@@ -166,7 +166,7 @@ fn a_second_opener_waits_two_seconds_by_default() -> Outcome {
     let waited = begin.elapsed();
     assert!(waited >= Duration::from_secs(2), "{waited:?}");
     let text = refused.to_string();
-    // Not every system tells who has the lock.
+    // Some systems do not tell which process holds the lock.
     let holders = [
         format!("process {}", std::process::id()),
         "another process".into(),

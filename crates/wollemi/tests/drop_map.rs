@@ -347,7 +347,7 @@ fn other_maps_are_found_while_a_dropped_map_is_closed() -> Outcome {
     let db = Options::new().open_on(dir.path().join("a.pool"), watched(&merge))?;
     db.map("kept")?.upsert("a", "1")?;
     let dropped = db.map_with("dropped", IndexKind::DpTree)?;
-    // As many as begin a merge, and not so many that writers wait for it.
+    // These keys begin a merge, and are too few for a writer to wait for its end.
     dropped.load((0..10_000).map(|i| (key(i), key(i))))?;
     merge.wait(|merging| merging.has_come);
     let (done, is_done) = channel();

@@ -86,7 +86,7 @@ fn expect_logged(client: &Client, protocol: &str) {
     assert_eq!(told, [(protocol, "an HTTP request came, connection closed")]);
 }
 
-/// Fails unless the metrics, `stats` and `INFO` say that so many connections have ended.
+/// Fails unless the metrics, `stats` and `INFO` each count this many connections that the server has ended.
 #[track_caller]
 fn expect_counted(server: &Running, hangups: usize) {
     let mut client = Client::connect(server.metrics.expect("it serves metrics"));

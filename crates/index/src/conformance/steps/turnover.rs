@@ -135,8 +135,8 @@ fn get(tree: &impl Index, key: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// A reader looks for a key. After the `nth` load of it the key goes, and after the insertion's step of that number
-/// the reader goes on: if it finds the new value, so do those that come then, before the next step. Returns whether
-/// the reader has so many loads, and the insertion so many steps.
+/// the reader goes on: if it finds the new value, so do those that come then, before the next step. Returns two answers:
+/// whether the reader makes `nth` loads, and whether the insertion takes `step` steps.
 fn go_on_amid_an_insertion<I>(children: u8, nth: usize, step: usize) -> (bool, bool)
 where
     I: OnHeap<Media = Stepping> + 'static,
