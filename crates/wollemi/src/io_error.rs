@@ -28,29 +28,25 @@ impl Error {
     /// them. `StorageFull` and `QuotaExceeded` say that there is no room, `InvalidData` that something is damaged or
     /// foreign, `NotFound` that a file is missing, and `Unsupported` that it takes another program.
     pub fn io_kind(&self) -> ErrorKind {
-        kind(self)
-    }
-}
-
-fn kind(error: &Error) -> ErrorKind {
-    match error {
-        Error::Pool(error) => of_pool(error),
-        Error::Heap(error) => of_heap(error),
-        Error::Index(error) => of_index(error),
-        Error::Files(error) => of_files(error),
-        Error::InUse | Error::HoldsReader | Error::MapInUse(_) | Error::Conflict { .. } => {
-            ErrorKind::ResourceBusy
+        match self {
+            Error::Pool(error) => of_pool(error),
+            Error::Heap(error) => of_heap(error),
+            Error::Index(error) => of_index(error),
+            Error::Files(error) => of_files(error),
+            Error::InUse | Error::HoldsReader | Error::MapInUse(_) | Error::Conflict { .. } => {
+                ErrorKind::ResourceBusy
+            }
+            Error::OtherKind { .. } | Error::LeftOut { .. } => ErrorKind::Unsupported,
+            Error::OtherIndex { .. } | Error::OtherDatabase(_) | Error::MapName(_) => ErrorKind::InvalidInput,
+            Error::MapExists(_) => ErrorKind::AlreadyExists,
+            Error::NotExpiring(_) | Error::NotBackup(_) => ErrorKind::InvalidData,
+            #[cfg(feature = "typed")]
+            Error::Value { .. } => ErrorKind::InvalidData,
+            Error::SnapshotOutgrown(_) | Error::OverlayOutgrown(_) => ErrorKind::QuotaExceeded,
+            Error::Backup(error) | Error::Thread(error) => error.kind(),
+            // Not the kind of the inner error, since the changes are committed.
+            Error::Unfinished(_) => ErrorKind::Other,
         }
-        Error::OtherKind { .. } | Error::LeftOut { .. } => ErrorKind::Unsupported,
-        Error::OtherIndex { .. } | Error::OtherDatabase(_) | Error::MapName(_) => ErrorKind::InvalidInput,
-        Error::MapExists(_) => ErrorKind::AlreadyExists,
-        Error::NotExpiring(_) | Error::NotBackup(_) => ErrorKind::InvalidData,
-        #[cfg(feature = "typed")]
-        Error::Value { .. } => ErrorKind::InvalidData,
-        Error::SnapshotOutgrown(_) | Error::OverlayOutgrown(_) => ErrorKind::QuotaExceeded,
-        Error::Backup(error) | Error::Thread(error) => error.kind(),
-        // Not the kind of the inner error, since the changes are committed.
-        Error::Unfinished(_) => ErrorKind::Other,
     }
 }
 
