@@ -1,4 +1,4 @@
-//! Readers during a walk, while slots that they come by are emptied and serve other keys.
+//! Readers, in a walk and in a get, while slots that they come by are emptied and serve other keys.
 
 use super::readers::{amid, index};
 use super::{Step, Stepping, with_hook};
