@@ -139,7 +139,7 @@ impl<D: Disk> Log<D> {
         if maker.given_up.is_empty() {
             return Ok(());
         }
-        let mut spares = Vec::new();
+        let (names, mut spares) = (self.change_names(), Vec::new());
         let mut done = Ok(());
         while let Some(&number) = maker.given_up.first() {
             let is_kept = maker.spares.len() + spares.len() < self.options.spares;
@@ -154,7 +154,7 @@ impl<D: Disk> Log<D> {
             spares.extend(is_kept.then_some(number));
         }
         // S2: spares count only when their names are durable.
-        let synced = self.disk.sync_dir();
+        let synced = self.sync_names(names);
         match &synced {
             Ok(()) => maker.spares.extend(spares),
             // R2. What cannot be removed either is found by the next opening.

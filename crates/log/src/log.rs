@@ -6,6 +6,7 @@ use crate::group::Group;
 use crate::keep::Kept;
 use crate::lsn::Geometry;
 use crate::make::Maker;
+use crate::names;
 use crate::segment::{self, Files, SIZES, Segment};
 use crate::stats::Counters;
 use crate::{Disk, DiskError, Error, Lsn, Options, Stats};
@@ -29,6 +30,8 @@ pub struct Log<D: Disk> {
     pub(crate) maker: Mutex<Maker>,
     pub(crate) kept: Kept,
     pub(crate) counters: Counters,
+    /// How many syncs of the directory have failed. Held during each.
+    pub(crate) failed_name_syncs: Mutex<names::Failed>,
     /// The end of the last record that was there when the log was opened.
     found_end: Lsn,
     failure: OnceLock<Arc<str>>,
@@ -191,6 +194,7 @@ impl<D: Disk> Log<D> {
             }),
             kept: Kept::new(start.begin),
             counters: Counters::default(),
+            failed_name_syncs: Mutex::default(),
             found_end: start.end,
             failure: OnceLock::new(),
             options,

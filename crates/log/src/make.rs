@@ -99,6 +99,7 @@ impl<D: Disk> Log<D> {
         number: u64,
         incarnation: u32,
     ) -> Result<(SegmentOf<D>, MappingOf<D>), DiskError> {
+        let names = self.change_names();
         let file = if recycled {
             self.counters.recycled.fetch_add(1, Ordering::Relaxed);
             self.disk.open(name)?
@@ -117,7 +118,7 @@ impl<D: Disk> Log<D> {
         file.write_at(0, &header.encode())?;
         file.sync()?;
         self.disk.rename(name, &log_name(number))?;
-        self.disk.sync_dir()?;
+        self.sync_names(names)?;
         let file = self.disk.open(&log_name(number))?;
         let mapping = file.map(self.geometry.size())?;
         self.counters.prepared.fetch_add(1, Ordering::Relaxed);

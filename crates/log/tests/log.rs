@@ -422,6 +422,22 @@ impl Disk for Failing {
     }
 }
 
+/// A sync of the directory that has failed has failed for all whose names were changed before it, whoever was told.
+#[test]
+fn a_failed_sync_of_names_is_everybodys() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let disk = Failing::new(folder.path());
+    let log = Log::create(disk.clone(), ID, small()).expect("a log");
+    let (before, told) = (log.change_names(), log.change_names());
+    disk.fail(Some(("fsync of the directory", Errno::NOMEM)));
+    log.sync_names(told).expect_err("it fails");
+    disk.fail(None);
+    let after = log.change_names();
+    let error = log.sync_names(before).expect_err("it may not be durable");
+    assert!(error.is_shortage(), "{error}");
+    log.sync_names(after).expect("it begins behind the failure");
+}
+
 /// Where the disk is full when segments are given up, the log goes on in what it has, refuses what needs more, and goes
 /// on when there is room again: nothing was lost. A disk that fails ends its use.
 #[test]

@@ -148,7 +148,7 @@ impl<D: Disk> Checkpoints<D> {
         manifest: &mut Manifest,
         make: impl FnOnce(&mut Manifest) -> Result<(), Error>,
     ) -> Result<Checkpoint, Error> {
-        let mut new = manifest.clone();
+        let (mut new, names) = (manifest.clone(), self.log.change_names());
         let made = make(&mut new).and_then(|()| {
             self.log.wait_durable(Lsn(new.until)).map_err(FilesError::from)?;
             // I1. A pool without a position is given its first one when there is a checkpoint.
@@ -156,7 +156,7 @@ impl<D: Disk> Checkpoints<D> {
                 maps.note_position(&self.log)?;
             }
             // The names of the runs.
-            self.disk.sync_dir().map_err(FilesError::from)?;
+            self.log.sync_names(names).map_err(FilesError::from)?;
             Ok(new.write(&*self.disk)?)
         });
         // No number is used twice, since files of a failed attempt may still be there.
@@ -165,7 +165,8 @@ impl<D: Disk> Checkpoints<D> {
             (first..new.next_run).for_each(|number| self.remove_run(number));
             return Err(error);
         }
-        if let Err(failed) = Manifest::put_in_place(&*self.disk) {
+        let names = self.log.change_names();
+        if let Err(failed) = Manifest::put_in_place(&*self.disk, || self.log.sync_names(names)) {
             match failed.is_in_doubt {
                 // I4: the runs of both stay, and so does the log from the earlier `from` on.
                 true => self.left().extend(first..new.next_run),

@@ -22,7 +22,7 @@
 //! I3 A file that the manifest does not name is left over, and removed by the next opening or checkpoint.
 
 use crate::files_error::FilesError;
-use log::disk::{Disk, DiskFile};
+use log::disk::{Disk, DiskError, DiskFile};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The file's name.
@@ -135,13 +135,16 @@ impl Manifest {
     /// # Errors
     ///
     /// What the disk said, and which manifest may count then.
-    pub fn put_in_place<D: Disk>(disk: &D) -> Result<(), NotInPlace> {
+    pub fn put_in_place<D: Disk>(
+        disk: &D,
+        sync: impl FnOnce() -> Result<(), DiskError>,
+    ) -> Result<(), NotInPlace> {
         disk.rename(NEW, NAME).map_err(|error| NotInPlace {
             // A rename for which the system has too little has changed nothing.
             is_in_doubt: !error.is_shortage(),
             error: error.into(),
         })?;
-        disk.sync_dir().map_err(|error| NotInPlace {
+        sync().map_err(|error| NotInPlace {
             is_in_doubt: true,
             error: error.into(),
         })
@@ -156,7 +159,7 @@ impl Manifest {
     /// [`FilesError::Disk`]
     pub fn settle<D: Disk>(&self, disk: &D) -> Result<(), FilesError> {
         self.write(disk)?;
-        Ok(Manifest::put_in_place(disk)?)
+        Ok(Manifest::put_in_place(disk, || disk.sync_dir())?)
     }
 
     /// Refuses a file that has the name of a manifest aside and does not begin as one. It begins with the magic, or with

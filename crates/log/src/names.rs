@@ -1,0 +1,60 @@
+//! Syncs of the log's directory, which also has the files of others, by several threads.
+//!
+//! A sync that fails says nothing of the names that were changed before it, and no later one makes them durable. The
+//! system tells only one caller of the failure. So whoever has changed names has to know of each sync that has failed since.
+
+use crate::log::lock;
+use crate::{Disk, DiskError, Log};
+use std::io;
+
+/// Changes of names in the log's directory that have begun: creations, renames and removals.
+#[derive(Debug)]
+#[must_use = "they are durable after `Log::sync_names`"]
+pub struct NameChanges {
+    /// Syncs that had failed when they began.
+    failed: u64,
+}
+
+/// Syncs of the directory that have failed.
+#[derive(Debug, Default)]
+pub(crate) struct Failed {
+    count: u64,
+    /// What the system said of the last one.
+    errno: Option<i32>,
+}
+
+impl<D: Disk> Log<D> {
+    /// Begins to change names in the log's directory.
+    pub fn change_names(&self) -> NameChanges {
+        NameChanges {
+            failed: lock(&self.failed_name_syncs).count,
+        }
+    }
+
+    /// Makes changes of names durable.
+    ///
+    /// # Errors
+    ///
+    /// What the disk said, to this caller or, since the changes began, to another. Nothing is known of the changes then,
+    /// and another sync proves nothing about them.
+    pub fn sync_names(&self, changes: NameChanges) -> Result<(), DiskError> {
+        let mut failed = lock(&self.failed_name_syncs);
+        if let Err(error) = self.disk.sync_dir() {
+            failed.count += 1;
+            failed.errno = error.source.raw_os_error();
+            return Err(error);
+        }
+        if failed.count == changes.failed {
+            return Ok(());
+        }
+        let source = match failed.errno {
+            Some(errno) => io::Error::from_raw_os_error(errno),
+            None => io::Error::other("it has failed for another thread"),
+        };
+        Err(DiskError {
+            file: "the directory".into(),
+            operation: "fsync of the directory",
+            source,
+        })
+    }
+}
