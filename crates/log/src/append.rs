@@ -131,7 +131,7 @@ impl<D: Disk> Log<D> {
     }
 
     /// Appends a record as [`append`](Log::append) does, also where the log has reached its limit: for what an opening
-    /// must say before a checkpoint can be taken.
+    /// must say before a checkpoint can be taken, and for what undoes a record.
     ///
     /// # Errors
     ///

@@ -41,6 +41,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// The log, whatever disk it is on.
 pub(crate) trait AnyLog: Send + Sync {
     fn append(&self, changes: &[Change<'_>]) -> Result<Lsn, log::Error>;
+    fn append_beyond_limit(&self, changes: &[Change<'_>]) -> Result<Lsn, log::Error>;
     fn wait_durable(&self, lsn: Lsn) -> Result<(), log::Error>;
     fn appended(&self) -> Lsn;
     fn durable(&self) -> Lsn;
@@ -53,6 +54,9 @@ pub(crate) trait AnyLog: Send + Sync {
 impl<D: Disk> AnyLog for Log<D> {
     fn append(&self, changes: &[Change<'_>]) -> Result<Lsn, log::Error> {
         Log::append(self, changes)
+    }
+    fn append_beyond_limit(&self, changes: &[Change<'_>]) -> Result<Lsn, log::Error> {
+        Log::append_beyond_limit(self, changes)
     }
     fn wait_durable(&self, lsn: Lsn) -> Result<(), log::Error> {
         Log::wait_durable(self, lsn)
@@ -134,12 +138,31 @@ impl Journal {
         stripes: impl Iterator<Item = StripeId>,
         durability: Durability,
     ) -> Result<(), Error> {
-        let Lsn(end) = self.log.append(changes).map_err(refused)?;
+        let end = self.log.append(changes).map_err(refused)?;
+        self.note(end, stripes, durability);
+        Ok(())
+    }
+
+    /// Appends a record of what keys hold, or of what maps there are, after a write has failed of which
+    /// [`append`](Journal::append) has appended a record. The log's limit is no obstacle: without this record, a replay
+    /// would make the write after all.
+    pub fn undo(
+        &self,
+        changes: &[Change<'_>],
+        stripes: impl Iterator<Item = StripeId>,
+        durability: Durability,
+    ) -> Result<(), Error> {
+        let end = self.log.append_beyond_limit(changes).map_err(not_durable)?;
+        self.note(end, stripes, durability);
+        Ok(())
+    }
+
+    /// Has readers of keys with these stripes wait for a record of an immediate write (I1).
+    fn note(&self, Lsn(end): Lsn, stripes: impl Iterator<Item = StripeId>, durability: Durability) {
         if durability == Durability::Immediate {
             stripes.for_each(|id| self.last[usize::from(id)].store(end, Release));
             self.newest.fetch_max(end, Release);
         }
-        Ok(())
     }
 
     /// An edit of a key whose stripe the caller holds, which appends what it decides. `index` is what it is given to.
@@ -337,13 +360,18 @@ pub(crate) struct Logged<'e> {
 
 impl Logged<'_> {
     fn append(&self, value: Option<&[u8]>) -> Result<(), Error> {
+        let stripe = std::iter::once(self.stripe);
+        self.journal
+            .append(&[self.change(value)], stripe, self.durability)
+    }
+
+    /// The change that has the key hold this.
+    fn change<'v>(&'v self, value: Option<&'v [u8]>) -> Change<'v> {
         let (map, key) = (self.map, self.key);
-        let change = match value {
+        match value {
             Some(value) => Change::Put { map, key, value },
             None => Change::Remove { map, key },
-        };
-        let stripe = std::iter::once(self.stripe);
-        self.journal.append(&[change], stripe, self.durability)
+        }
     }
 
     /// The outcome of the index's write: the log's error if the log has refused it.
@@ -360,11 +388,10 @@ impl Logged<'_> {
     fn undo(&self) -> Result<(), Error> {
         let guard = heap::pin();
         let holds = self.index.get(self.key, &guard)?;
+        let stripe = std::iter::once(self.stripe);
         // Where the log does not take that, a replay makes the write after all.
-        self.append(holds.as_deref()).map_err(|error| match error {
-            Error::Refused(error) => Error::NotDurable(error),
-            error => error,
-        })
+        self.journal
+            .undo(&[self.change(holds.as_deref())], stripe, self.durability)
     }
 }
 

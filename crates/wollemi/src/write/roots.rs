@@ -48,8 +48,11 @@ impl<M: Media> Store<M> {
         let made = kind.create(&self.heap, name.as_bytes(), self.shared(name));
         if made.is_err() {
             // The log already records that the map exists. It may: a DPTree whose thread does not start is made.
-            if self.heap.root(name.as_bytes())?.is_none() {
-                self.record_map(&Change::MapDropped { map: name })?;
+            if self.heap.root(name.as_bytes())?.is_none()
+                && let Some(journal) = self.traffic.journal.get()
+            {
+                let dropped = Change::MapDropped { map: name };
+                journal.undo(&[dropped], std::iter::empty(), Durability::Immediate)?;
             }
             self.traffic.settle_appended()?;
         }

@@ -16,6 +16,9 @@ impl AnyLog for Remembering {
         if self.is_full.load(Relaxed) {
             return Err(log::Error::LogFull { limit: 1 << 20 });
         }
+        self.append_beyond_limit(changes)
+    }
+    fn append_beyond_limit(&self, changes: &[Change<'_>]) -> Result<Lsn, log::Error> {
         let mut records = self.records.lock().expect("no panic");
         records.extend(changes.iter().map(|change| format!("{change:?}")));
         Ok(Lsn(records.len() as u64))
@@ -98,6 +101,36 @@ fn the_last_record_is_the_last_decision() {
         (0..count).for_each(|_| _ = logged.decide(current));
         assert_eq!(log.records.lock().expect("no panic").last(), expected.as_ref());
     }
+}
+
+/// Where the log has a record of a write and refuses the next one, since it has reached its limit, it takes one that says
+/// what the key holds.
+#[test]
+fn a_full_log_takes_what_undoes_a_record() {
+    let map = crate::Db::anonymous()
+        .and_then(|db| db.map("map"))
+        .expect("memory");
+    let log = Arc::new(Remembering::default());
+    let journal = Journal::new(
+        log.clone(),
+        Durability::Immediate,
+        Duration::ZERO,
+        Box::new(|| {}),
+    );
+    let mut edit = Wavering(vec![Action::Put, Action::Put].into_iter());
+    let mut logged = journal.logged(("map", b"key"), 0, None, &mut edit, map.index.bare());
+    assert_eq!(logged.decide(None), Action::Put);
+    log.is_full.store(true, Relaxed);
+    // The index asks it again, and it is refused.
+    assert_eq!(logged.decide(None), Action::Keep);
+    let refused = logged.ended(Ok(Action::Keep)).expect_err("no room");
+    assert!(matches!(refused, Error::Refused(_)), "{refused:?}");
+    let removed = Change::Remove {
+        map: "map",
+        key: b"key",
+    };
+    let records = log.records.lock().expect("no panic");
+    assert_eq!(records.last(), Some(&format!("{removed:?}")));
 }
 
 /// Where one write has waited for room in vain, those that follow are refused at once, until there is room.
