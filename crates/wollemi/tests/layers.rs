@@ -4,7 +4,7 @@ use heap::Heap;
 use index::{Index, OnHeap};
 use pmem::{Counting, PWord, Pool, PoolOptions, Purpose, Tag, persist_scope, persistent};
 use std::path::Path;
-use wollemi::{Db, Error, Hardware, IndexKind, Options, RecoveryState};
+use wollemi::{Db, Error, Hardware, IndexKind, Level, Options, RecoveryState};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -190,5 +190,16 @@ fn an_index_that_is_left_out_is_named() -> Outcome {
     let map = db.map("known")?;
     map.load((0..1000u32).map(|i| (i.to_be_bytes(), "more")))?;
     assert_eq!(map.get("k")?, Some(b"v".to_vec()));
+    drop((map, db));
+    // A checkpoint could not hold the other map.
+    let at_disk = Options::new().level(Level::Disk).open(&path);
+    match "part".parse::<IndexKind>() {
+        Ok(_) => assert_eq!(at_disk?.level(), Level::Disk),
+        Err(_) => {
+            let refused = at_disk.expect_err("left out");
+            assert!(matches!(refused, Error::LeftOut { .. }), "{refused}");
+            assert_eq!(Db::open(&path)?.level(), Level::Process);
+        }
+    }
     Ok(())
 }

@@ -284,7 +284,7 @@ impl<D: Disk> Checkpoints<D> {
                 // It was made and dropped, or dropped alone.
                 (None, None) => continue,
             };
-            let order = index_kind(&map.index)?.order();
+            let order = index_kind(&map.name, &map.index)?.order();
             let level = map.runs.iter().map(|run| run.level + 1).max().unwrap_or(0);
             let mut runs = Runs::new(self, (&map.name, &map.index), level);
             let mut bytes = 0;

@@ -250,6 +250,8 @@ pub(crate) fn attach<M: Media, D: Disk>(
     // and stays closed if its log cannot be opened.
     pool.leave_unclosed(position.is_some() && pool.last_shutdown() != LastShutdown::Clean);
     let (store, carried_out) = Store::start(pool, settings.recovery_threads)?;
+    // A checkpoint reads every map, and without checkpoints the log would reach its limit.
+    store.refuse_left_out()?;
     let bell = Arc::new(Bell::default());
     let ring = bell.clone();
     let patience = if settings.has_threads {

@@ -142,7 +142,7 @@ fn build_map<M: Media, D: Disk>(
     settings: &Settings,
     progress: &Progress,
 ) -> Result<(), Error> {
-    let kind = index_kind(&map.index)?;
+    let kind = index_kind(&map.name, &map.index)?;
     let log = delta.map(|mut delta| delta.take_last(kind.order()));
     let levels = levels(disk, map)?;
     // Each part has a file of each level open.

@@ -272,7 +272,7 @@ impl<'s, M: Media> Replay<'s, M> {
             Change::MapMade { map, index, .. } => {
                 self.gone.remove(map);
                 if self.store.heap.root(map.as_bytes())?.is_none() {
-                    let kind = index_kind(index)?;
+                    let kind = index_kind(map, index)?;
                     let made = self.store.create(map, kind)?;
                     self.maps.insert(map.to_owned(), made);
                 }
@@ -309,8 +309,15 @@ impl<'s, M: Media> Replay<'s, M> {
     }
 }
 
-/// The index that a checkpoint or the log names.
-pub(crate) fn index_kind(name: &str) -> Result<IndexKind, Error> {
-    let kind = name.parse();
-    kind.map_err(|error: crate::UnknownIndex| FilesError::damaged("log", error.to_string()).into())
+/// The index that a checkpoint or the log names for a map.
+pub(crate) fn index_kind(map: &str, index: &str) -> Result<IndexKind, Error> {
+    index.parse().map_err(
+        |unknown: crate::UnknownIndex| match IndexKind::left_out_by_name(index) {
+            Some(index) => Error::LeftOut {
+                name: map.to_owned(),
+                index,
+            },
+            None => FilesError::damaged("log", unknown.to_string()).into(),
+        },
+    )
 }

@@ -219,6 +219,14 @@ impl KindEntry {
         let byte = art::Tagged::byte(root.link);
         self.kind == root.kind && self.byte.is_none_or(|own| own == byte)
     }
+
+    /// Which index it is, and which program has it, where this one is built without.
+    fn left_out(&self) -> String {
+        match self.ablation {
+            true => "an ablation of an index, made for measuring, which only wollemi-lab has".to_owned(),
+            false => format!("the index '{}', which this program is built without", self.name),
+        }
+    }
 }
 
 impl IndexKind {
@@ -245,11 +253,21 @@ impl IndexKind {
         if IndexKind::ALL.iter().any(|kind| kind.holds(root)) {
             return None;
         }
-        let entry = ENTRIES.iter().find(|entry| entry.holds(root))?;
-        Some(match entry.ablation {
-            true => "an ablation of an index, made for measuring, which only wollemi-lab has".to_owned(),
-            false => format!("the index '{}', which this program is built without", entry.name),
-        })
+        ENTRIES
+            .iter()
+            .find(|entry| entry.holds(root))
+            .map(KindEntry::left_out)
+    }
+
+    /// For the name of an index that this program is built without, the same.
+    pub(crate) fn left_out_by_name(name: &str) -> Option<String> {
+        if IndexKind::ALL.iter().any(|kind| kind.name() == name) {
+            return None;
+        }
+        ENTRIES
+            .iter()
+            .find(|entry| entry.name == name)
+            .map(KindEntry::left_out)
     }
 
     /// Its name.

@@ -92,6 +92,16 @@ impl<M: Media> Store<M> {
         Ok(index.map(|index| (kind, index)))
     }
 
+    /// Refuses a pool with a map whose index this program is built without, or does not know.
+    pub fn refuse_left_out(&self) -> Result<(), Error> {
+        for info in self.maps()? {
+            if let Some(root) = self.heap.root(info.name.as_bytes())? {
+                kind_of(&info.name, &root)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The root of a map without handles that is still being closed: its last handle waits for the threads of its
     /// index, and something is [attached](Heap::is_attached) to the root until they have ended.
     pub fn closing_root(&self, name: &str) -> Result<Option<Offset>, Error> {
