@@ -36,7 +36,10 @@ impl Directory {
     pub fn open(path: impl Into<PathBuf>) -> Result<Directory, DiskError> {
         let path = path.into();
         match fs::mkdir(&path, Mode::from_raw_mode(0o777)) {
-            Ok(()) => sync_parent(&path)?,
+            Ok(()) => sync_parent(&path).inspect_err(|_| {
+                // A refusal leaves nothing, and the next attempt makes a name that another sync can make durable.
+                let _ = fs::unlinkat(fs::CWD, &path, fs::AtFlags::REMOVEDIR);
+            })?,
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(failed(&path, "mkdir", errno)),
         }
