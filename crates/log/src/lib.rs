@@ -108,6 +108,7 @@ pub use names::NameChanges;
 pub use open::Needs;
 pub use options::Options;
 pub use scan::{Record, Scan};
+pub use segment::is_segment;
 pub use stats::{Histogram, Stats};
 pub use syncer::Syncer;
 pub use unused::Trace;

@@ -138,7 +138,8 @@ impl<D: Disk> Log<D> {
         Self::begin_incarnation(disk, id, options, start)
     }
 
-    /// Removes all files of a log. Durable when the directory is synced, as the creation of another log does.
+    /// Removes all files of a log. Durable when the directory is synced, as the creation of another log does. A crash
+    /// amid it leaves a segment, as long as it leaves anything.
     ///
     /// # Errors
     ///
@@ -147,7 +148,7 @@ impl<D: Disk> Log<D> {
         let files = Files::list(disk)?;
         let logs = files.logs.iter().rev().map(|&number| segment::log_name(number));
         let spares = files.spares.iter().map(|&number| segment::spare_name(number));
-        for name in logs.chain(spares) {
+        for name in spares.chain(logs) {
             disk.remove(&name)?;
         }
         Ok(())

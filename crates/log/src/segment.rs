@@ -184,6 +184,18 @@ pub(crate) fn spare_name(number: u64) -> String {
     format!("spare-{number:08x}")
 }
 
+/// Whether a file has the name of a segment in use.
+pub fn is_segment(file: &str) -> bool {
+    number_of(file, log_name).is_some()
+}
+
+/// The number of a file that is named so.
+fn number_of(file: &str, named: impl Fn(u64) -> String) -> Option<u64> {
+    let (_, digits) = file.split_once('-')?;
+    let number = u64::from_str_radix(digits, 16).ok()?;
+    (named(number) == file).then_some(number)
+}
+
 /// The log's files in a directory, by their numbers, ascending.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
@@ -196,15 +208,9 @@ impl Files {
     pub(crate) fn list<D: Disk>(disk: &D) -> Result<Files, DiskError> {
         let mut files = Files::default();
         for name in disk.list()? {
-            let Some((_, digits)) = name.split_once('-') else {
-                continue;
-            };
-            let Ok(number) = u64::from_str_radix(digits, 16) else {
-                continue;
-            };
-            if name == log_name(number) {
+            if let Some(number) = number_of(&name, log_name) {
                 files.logs.insert(number);
-            } else if name == spare_name(number) {
+            } else if let Some(number) = number_of(&name, spare_name) {
                 files.spares.insert(number);
             }
         }

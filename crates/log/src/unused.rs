@@ -1,4 +1,4 @@
-//! Whether files are what an interrupted creation of a log has left, found by reading alone.
+//! Whose the files of a log are, and whether they are what an interrupted creation has left: found by reading alone.
 
 use crate::fragment::{Key, Kind};
 use crate::segment::{self, Files, Header, log_name, spare_name};
@@ -17,6 +17,26 @@ pub enum Trace {
 }
 
 impl<D: Disk> Log<D> {
+    /// Whether there is a segment of the log that has this id.
+    ///
+    /// # Errors
+    ///
+    /// What the disk said.
+    pub fn is_there(disk: &D, id: u128) -> Result<bool, Error> {
+        let files = Files::list(disk)?;
+        let is_its = |name: &str| match Header::read(&disk.open(name)?, name) {
+            Ok(header) => Ok(header.id == id),
+            Err(error @ Error::Disk(_)) => Err(error),
+            Err(_) => Ok(false),
+        };
+        for &number in &files.logs {
+            if is_its(&log_name(number))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Looks for the files of a log, and for records of changes in them: a creation that a crash interrupted leaves none.
     /// Changes no file.
     ///

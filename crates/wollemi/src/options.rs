@@ -216,7 +216,7 @@ impl Options {
         let started = std::time::Instant::now();
         // The log and a rebuilt pool belong beside the file itself. A circle of links is refused by the opening.
         let path = &behind_links(path.as_ref()).unwrap_or_else(|_| path.as_ref().into());
-        if !self.pool.read_only && (self.level == Level::Disk || disk::opening::has_log(path)) {
+        if !self.pool.read_only && (self.level == Level::Disk || disk::opening::has_files(path)) {
             return disk::opening::open(path, &self.settings(), media);
         }
         disk::opening::refuse_unbuilt(path, &self.pool)?;

@@ -67,6 +67,17 @@ pub(crate) fn has_log(path: &Path) -> bool {
     directory_of(path).join(manifest::NAME).exists()
 }
 
+/// Whether there is something beside the pool at `path` that an opening to write must look at: its log, or files that are
+/// left over of one.
+pub(crate) fn has_files(path: &Path) -> bool {
+    let is_run_or_segment = |name: &str| Run::is_name(name) || log::is_segment(name);
+    let has_any = |directory: PathBuf| {
+        let mut entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        entries.any(|entry| entry.file_name().to_str().is_some_and(is_run_or_segment))
+    };
+    has_log(path) || path.exists() && has_any(directory_of(path))
+}
+
 /// Refuses to read a pool whose content is in its log: a missing one, and one that was open when the machine stopped,
 /// except for [a look](AfterPowerLoss::Look) at what is left.
 pub(crate) fn refuse_unbuilt(path: &Path, pool: &PoolOptions) -> Result<(), Error> {
@@ -161,10 +172,12 @@ fn open_beside<M: Media>(
         if let Some(left) = &manifest {
             refuse_foreign(left, pool.uuid())?;
         }
-        // Left over when its log was ended.
-        clear(&*disk, None)?;
-        // What is not empty stays.
-        let _ = std::fs::remove_dir(disk.path());
+        // A crash came amid their removal, or amid the making of a log. What is another's stays.
+        if manifest.is_some() || Log::is_there(&*disk, pool.uuid().to_u128()).map_err(FilesError::from)? {
+            clear(&*disk, None)?;
+            // What is not empty stays.
+            let _ = std::fs::remove_dir(disk.path());
+        }
         return Db::start(pool, settings.index, settings.recovery_threads, started);
     }
     attach(pool, disk, manifest, settings, started)
@@ -497,8 +510,10 @@ pub(crate) fn clear<D: Disk>(disk: &D, manifest: Option<&Manifest>) -> Result<()
             // First and durably: without a pool, a manifest would be refused whose log is gone.
             remove_files(disk, |file| [manifest::NAME, manifest::NEW].contains(&file))?;
             disk.sync_dir()?;
-            Log::remove(disk)?;
+            // The log last: it says whose all of this is.
             remove_files(disk, Run::is_name)?;
+            disk.sync_dir()?;
+            Log::remove(disk)?;
             Ok(disk.sync_dir()?)
         }
     }

@@ -1,6 +1,6 @@
 //! From one level to another.
 
-use crate::{Place, entries, options};
+use crate::{Place, entries, names, options};
 use pmem::pool::LastShutdown;
 use pmem::{Hardware, Pool, PoolOptions};
 use std::time::Duration;
@@ -34,6 +34,48 @@ fn a_pool_changes_its_level() -> Result<(), Error> {
         assert_eq!(db.level(), Level::Process);
         assert_eq!(db.map("m")?.count()?, 5000);
         assert!(!place.files().exists());
+    }
+    Ok(())
+}
+
+/// A crash amid the removal of a log that was ended leaves files, which the next opening removes, also one that asks for
+/// no log. A pool that lies beside another's files leaves them alone.
+#[test]
+fn what_is_left_of_an_ended_log_goes() -> Result<(), Error> {
+    for (what, is_left) in [
+        (
+            "all but the manifest",
+            (|name| name != "manifest") as fn(&str) -> bool,
+        ),
+        ("the log", |name| name.starts_with("log-")),
+        ("its first segment", |name| name == "log-00000000"),
+    ] {
+        let (place, others) = (Place::new(), Place::new());
+        let db = place.open()?;
+        db.map("m")?.upsert("key", "value")?;
+        db.checkpoint(true)?;
+        let left = place.kill();
+        db.end_log()?;
+        Db::open(&others.path)?.map("m")?.upsert("key", "another's")?;
+        for place in [&place, &others] {
+            std::fs::create_dir(place.files()).expect("made");
+            for name in names(&left.files()) {
+                if name.to_str().is_some_and(is_left) {
+                    std::fs::copy(left.files().join(&name), place.files().join(&name)).expect("copied");
+                }
+            }
+            assert!(!names(&place.files()).is_empty(), "{what}");
+        }
+        let db = Db::open(&place.path)?;
+        assert_eq!(
+            (db.level(), entries(&db, "m").len()),
+            (Level::Process, 1),
+            "{what}"
+        );
+        assert!(!place.files().exists(), "{what}");
+        let left = names(&others.files());
+        assert_eq!(entries(&Db::open(&others.path)?, "m").len(), 1, "{what}");
+        assert_eq!(names(&others.files()), left, "{what}");
     }
     Ok(())
 }
