@@ -21,8 +21,10 @@ const FILLED: usize = 15;
 /// What a build persists, except for the root.
 const SITE: &str = "dptree: built of pairs";
 
-/// Leaves of a run.
-const RUN: usize = 16;
+/// Leaves of a run: few where histories are short, so that there are runs to join.
+const fn leaves_of_run<M: Media>() -> usize {
+    if M::TAKES_TURNS { 2 } else { 16 }
+}
 
 /// The version that counts in a new tree.
 const VERSION: usize = 0;
@@ -78,7 +80,7 @@ fn write_runs<M: Media>(
     let filled = capacity * FILLED / 16;
     let mut runs = Vec::new();
     loop {
-        let entries = match read_entries(heap, &mut reading, RUN * filled) {
+        let entries = match read_entries(heap, &mut reading, leaves_of_run::<M>() * filled) {
             Ok(entries) if entries.is_empty() => return (runs, None),
             Ok(entries) => entries,
             Err(error) => return (runs, Some((error, Vec::new()))),

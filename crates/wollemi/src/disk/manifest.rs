@@ -130,7 +130,7 @@ impl Manifest {
         Ok(file.sync()?)
     }
 
-    /// Makes the manifest that was written aside the one that counts; durable when it returns.
+    /// Makes the manifest that was written aside the one that counts; durable when it returns. `sync` syncs the directory.
     ///
     /// # Errors
     ///

@@ -449,7 +449,7 @@ fn failed(path: &Path, operation: &'static str, source: std::io::Error) -> Error
 }
 
 /// Opens the log, which is to be replayed from a position on, and first removes what a crash has left beside it.
-fn open_log<D: Disk>(
+pub(super) fn open_log<D: Disk>(
     disk: &Arc<D>,
     manifest: &Manifest,
     position: u64,

@@ -182,3 +182,51 @@ impl<F: DiskFile> Read for Reading<F> {
         Ok(len)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use log::Directory;
+
+    /// A run of the same map and the same length is not taken for another one: neither an earlier one of the pool, nor
+    /// that of another pool.
+    #[test]
+    fn a_run_is_not_taken_for_another() {
+        let run = |pool, number| Run {
+            pool,
+            number,
+            ..Run::default()
+        };
+        for (asked, found) in [(run(1, 1), run(1, 2)), (run(1, 1), run(2, 1))] {
+            let (here, elsewhere) = (
+                tempfile::tempdir().expect("a directory"),
+                tempfile::tempdir().expect("a directory"),
+            );
+            let write = |folder: &tempfile::TempDir, run: Run, value: &[u8]| {
+                let disk = Directory::open(folder.path()).expect("a directory");
+                let mut writer = RunWriter::create(&disk, run, ("map", "roart"), 1).expect("a run");
+                writer.entry(b"key", Some(value)).expect("room");
+                (disk, writer.finish().expect("room"))
+            };
+            let (disk, asked) = write(&here, asked, b"asked for");
+            let (_, found) = write(&elsewhere, found, b"of others");
+            assert_eq!(asked.bytes, found.bytes);
+            let read = || {
+                let mut reader = RunReader::open(&disk, &asked, "map")?;
+                let (key, value) = reader.next()?.expect("an entry");
+                Ok::<_, FilesError>((key.to_vec(), value.map(<[u8]>::to_vec)))
+            };
+            assert_eq!(
+                read().expect("sound"),
+                (b"key".to_vec(), Some(b"asked for".to_vec()))
+            );
+            let put = std::fs::copy(
+                elsewhere.path().join(found.file()),
+                here.path().join(asked.file()),
+            );
+            put.expect("copied");
+            let refused = read().expect_err("another run");
+            assert!(matches!(refused, FilesError::Damaged { .. }), "{refused}");
+        }
+    }
+}

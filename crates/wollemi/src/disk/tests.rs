@@ -2,7 +2,7 @@
 
 use super::keeper::REPLAYED;
 use super::manifest::Manifest;
-use super::opening::{Settings, attach};
+use super::opening::{Settings, attach, open_log};
 use super::sizes::Sizes;
 use crate::{Db, Durability, Error, IndexKind, Map, Media};
 use log::disk::{FileMapping, OpenFile};
@@ -53,9 +53,9 @@ impl Watch for Changes {
     }
 }
 
-/// A database in memory, whose log and checkpoints are on a disk: a new one, or what they hold.
-fn open_on<M: Media, D: Disk>(disk: D, media: M, max_size: u64) -> Db<M> {
-    let settings = Settings {
+/// What databases of these tests are opened with.
+fn settings(max_size: u64) -> Settings {
+    Settings {
         pool: PoolOptions {
             max_size,
             page_size: 64 << 10,
@@ -76,7 +76,12 @@ fn open_on<M: Media, D: Disk>(disk: D, media: M, max_size: u64) -> Db<M> {
         rebuild_threads: 2,
         sizes: Sizes::default(),
         has_threads: true,
-    };
+    }
+}
+
+/// A database in memory, whose log and checkpoints are on a disk: a new one, or what they hold.
+fn open_on<M: Media, D: Disk>(disk: D, media: M, max_size: u64) -> Db<M> {
+    let settings = settings(max_size);
     let disk = Arc::new(disk);
     let manifest = Manifest::load(&*disk).expect("sound");
     let pool = Pool::anonymous(&settings.pool, media).expect("memory");
@@ -438,6 +443,38 @@ fn the_position_is_noted_beside_a_checkpoint() {
     }
 }
 
+/// What is written while a checkpoint walks the map may be in its runs, so the log must reach that far wherever the
+/// checkpoint counts: the manifest says so.
+#[test]
+fn the_log_must_reach_what_a_walk_has_seen() {
+    let (files, held) = (folder(), Held::default());
+    let directory = Directory::open(files.path()).expect("a directory");
+    let db = open_on(Slow(directory, held.clone(), "run-"), Hardware::detect(), 1 << 30);
+    let map = db.map("map").expect("room");
+    map.upsert("key", "before").expect("room");
+    let appended = || db.log_stats().expect("a log").appended;
+    let written = std::thread::scope(|scope| {
+        let hold = Hold::new(&held);
+        let taken = scope.spawn(|| db.checkpoint(true));
+        // Its run cannot be ended before it is synced.
+        while runs_in(files.path()).is_empty() {
+            assert!(!taken.is_finished(), "it has written no run");
+            std::thread::yield_now();
+        }
+        map.upsert("key", "meanwhile").expect("room");
+        let written = appended();
+        drop(hold);
+        taken.join().expect("no panic").expect("a checkpoint");
+        written
+    });
+    let disk = Directory::open(files.path()).expect("a directory");
+    let manifest = Manifest::load(&disk).expect("sound").expect("there");
+    assert!(
+        manifest.from < written && written <= manifest.until,
+        "{manifest:?}, {written}"
+    );
+}
+
 /// A directory whose sync can fail behind the renaming of a manifest, and that notes renamings, removals and syncs.
 #[derive(Clone)]
 struct Doubtful(Arc<Directory>, Arc<Mutex<Doubts>>);
@@ -563,22 +600,36 @@ fn an_opening_settles_a_manifest_in_doubt() {
     (0..8u32).for_each(|i| map.upsert(i.to_be_bytes(), vec![7; 30 << 10]).expect("room"));
     disk.doubts().is_armed = true;
     db.checkpoint(true).map(drop).expect_err("the sync fails");
-    let (left, held) = (folder(), contents(&db));
-    for entry in std::fs::read_dir(files.path()).expect("a directory") {
-        let name = entry.expect("an entry").file_name();
-        std::fs::copy(files.path().join(&name), left.path().join(&name)).expect("copied");
+    let held = contents(&db);
+    // The process is killed, and the next one knows nothing of the sync. It finds the pool, or makes it anew.
+    for is_rebuilt in [false, true] {
+        let left = folder();
+        for entry in std::fs::read_dir(files.path()).expect("a directory") {
+            let name = entry.expect("an entry").file_name();
+            std::fs::copy(files.path().join(&name), left.path().join(&name)).expect("copied");
+        }
+        let next = Doubtful::new(left.path());
+        if is_rebuilt {
+            let db = open_on(next.clone(), Hardware::detect(), 1 << 30);
+            assert_eq!(contents(&db), held);
+        } else {
+            let manifest = Manifest::load(&next).expect("sound").expect("there");
+            open_log(
+                &Arc::new(next.clone()),
+                &manifest,
+                manifest.from,
+                &settings(1 << 30),
+            )
+            .expect("a log");
+        }
+        let done = next.doubts().done.clone();
+        let at = |found: &dyn Fn(&str) -> bool| done.iter().position(|done| found(done));
+        let settled = at(&|done| done == "rename manifest.new manifest");
+        let gone = at(&|done| done.starts_with("remove run-") || done.starts_with("rename log-"));
+        assert!(gone.is_some(), "{done:?}");
+        let settled = settled.filter(|&settled| Some(settled) < gone && done[settled + 1] == "sync");
+        assert!(settled.is_some(), "{done:?}");
     }
-    // The process is killed, and the next one knows nothing of the sync.
-    let next = Doubtful::new(left.path());
-    let db = open_on(next.clone(), Hardware::detect(), 1 << 30);
-    assert_eq!(contents(&db), held);
-    let done = next.doubts().done.clone();
-    let at = |found: &dyn Fn(&str) -> bool| done.iter().position(|done| found(done));
-    let settled = at(&|done| done == "rename manifest.new manifest");
-    let gone = at(&|done| done.starts_with("remove run-") || done.starts_with("rename log-"));
-    assert!(gone.is_some(), "{done:?}");
-    let settled = settled.filter(|&settled| Some(settled) < gone && done[settled + 1] == "sync");
-    assert!(settled.is_some(), "{done:?}");
 }
 
 /// A write that fails after its record was appended is not made by a replay.
