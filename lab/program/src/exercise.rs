@@ -8,6 +8,7 @@ use crate::exit::{Failure, Outcome};
 use exerciser::{MAX_THREADS, Report, Settings};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
@@ -111,8 +112,14 @@ impl Args {
             Some(directory) => directory.clone(),
             None => std::env::temp_dir().join(format!("wollemi-exercise-{}", std::process::id())),
         };
-        std::fs::create_dir_all(&directory)
-            .map_err(|error| Failure::Exercise(format!("{}: {error}", directory.display())))?;
+        let failed = |what: String| Failure::Exercise(format!("{}: {what}", directory.display()));
+        std::fs::create_dir_all(&directory).map_err(|error| failed(error.to_string()))?;
+        // Held to the end: two at once would take each other's pools for damaged.
+        let own = File::open(&directory).map_err(|error| failed(error.to_string()))?;
+        own.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => failed("another exercise is under way in it".into()),
+            TryLockError::Error(error) => failed(error.to_string()),
+        })?;
         let settings = Settings {
             seed: self.seed,
             threads: usize::try_from(self.threads).unwrap_or(MAX_THREADS),

@@ -37,6 +37,18 @@ fn usage() {
     }
 }
 
+/// Two exercises do not share a directory: each would take the other's pools for damaged.
+#[test]
+fn a_directory_has_one_exercise() {
+    let lab = Lab::new();
+    let other = std::fs::File::open(lab.path()).expect("the directory");
+    other.lock().expect("nobody else has it");
+    let args = ["exercise", "--index", "roart", "--calls", "1", "--dir", "."];
+    lab.run(args).fails(3, &["another exercise is under way"]);
+    drop(other);
+    lab.ok(args);
+}
+
 /// A short run of hot keys, in processes that this program starts of itself and kills, reports and leaves nothing behind.
 #[test]
 fn hot_keys_report() {
