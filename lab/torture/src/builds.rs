@@ -321,7 +321,7 @@ fn op(random: &mut Random) -> Op {
     if random.below(3) == 0 {
         return Op::Put(name, key(random), value(random));
     }
-    let few = *random.pick(&[0, 1, 6, 30, 250]);
+    let few = *random.pick(&[0, 1, 6, 30, 120]);
     let pairs: Map = (0..few).map(|_| (key(random), value(random))).collect();
     match random.below(3) {
         0 => Op::Fail(name, pairs.into()),

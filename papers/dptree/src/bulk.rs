@@ -21,9 +21,9 @@ const FILLED: usize = 15;
 /// What a build persists, except for the root.
 const SITE: &str = "dptree: built of pairs";
 
-/// Leaves of a run: few where histories are short, so that there are runs to join.
+/// Leaves of a run: one where histories are short, so that there are runs to join.
 const fn leaves_of_run<M: Media>() -> usize {
-    if M::TAKES_TURNS { 2 } else { 16 }
+    if M::TAKES_TURNS { 1 } else { 16 }
 }
 
 /// The version that counts in a new tree.
