@@ -39,6 +39,8 @@ fetching mvn -B -q package -DskipTests
 # The nodes' folders are temporary ones of the tests.
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+# Reports of earlier runs are not counted.
+rm -rf target/surefire-reports
 mvn -B -q -o package "-Dtests.tmp=$folder" "$@"
 awk -F'[:,]' '/^Tests run/ { tests += $2 - $8 } END { print "the memtable for Cassandra: " tests " tests passed" }' \
     target/surefire-reports/*.txt
