@@ -3,18 +3,25 @@ package io.github.wollemi.cassandra;
 import com.datastax.driver.core.Cluster;
 import com.datastax.driver.core.Session;
 import com.datastax.driver.core.SocketOptions;
+import com.datastax.driver.core.policies.RoundRobinPolicy;
+import com.datastax.driver.core.policies.WhiteListPolicy;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 
 /** A node with its folder, which is started and ended as often as a test likes. */
 final class Node implements AutoCloseable {
@@ -45,33 +52,58 @@ final class Node implements AutoCloseable {
             "--add-opens=java.base/sun.nio.ch" + OPEN,
             "--add-opens=jdk.management/com.sun.management.internal" + OPEN);
 
+    /** Java's options of a small node that is soon up. */
+    private static final List<String> SMALL = List.of("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC");
+    /** Upper bound on the wait for a node's answer, in minutes; beyond it the node counts as hung. */
+    private static final int MAX_ANSWER = 10;
+
     private final Path folder;
     private final String address;
-    private final String seeds;
+    private final List<String> seeds;
     private final int nativePort;
     private final int storagePort;
+    private final String writeTimeout;
     private final List<String> options;
 
     private Process process;
-    private BufferedReader answers;
+    /** Lines from the process; empty at its end. */
+    private BlockingQueue<Optional<String>> answers;
     private OutputStream commands;
     private Cluster cluster;
     private Session session;
 
     /** @param options of Java, for instance {@code -Xmx} */
     Node(Path folder, String address, String seeds, int storagePort, List<String> options) {
+        this(folder, address, List.of(seeds), freePort(address), storagePort, "120s", options);
+    }
+
+    private Node(Path folder, String address, List<String> seeds, int nativePort, int storagePort, String writeTimeout,
+            List<String> options) {
         this.folder = folder;
         this.address = address;
         this.seeds = seeds;
-        this.nativePort = freePort(address);
+        this.nativePort = nativePort;
         this.storagePort = storagePort;
+        this.writeTimeout = writeTimeout;
         this.options = options;
     }
 
     /** A cluster of one. */
     static Node alone(Path folder) {
-        return new Node(folder, "127.0.0.1", "127.0.0.1", freePort("127.0.0.1"),
-                List.of("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
+        return new Node(folder, "127.0.0.1", "127.0.0.1", freePort("127.0.0.1"), SMALL);
+    }
+
+    /** The nodes of a cluster, on 127.0.0.1 and the addresses after it; all are seeds, and have the same ports. */
+    static List<Node> cluster(Path folder, int size) {
+        List<String> addresses = new ArrayList<>();
+        for (int i = 1; i <= size; i++) {
+            addresses.add("127.0.0." + i);
+        }
+        int nativePort = freePort("0.0.0.0");
+        int storagePort = freePort("0.0.0.0");
+        // A write that a dead node does not answer becomes a hint when this time is over.
+        return addresses.stream().map(address -> new Node(folder.resolve(address), address, addresses, nativePort,
+                storagePort, "10s", SMALL)).toList();
     }
 
     static int freePort(String address) {
@@ -86,17 +118,23 @@ final class Node implements AutoCloseable {
         return folder;
     }
 
+    InetSocketAddress client() {
+        return new InetSocketAddress(address, nativePort);
+    }
+
     /** Where the pools are. */
     Path pools() {
         return folder.resolve("wollemi");
     }
 
     private String yaml() {
+        String all = seeds.stream().map(seed -> seed + ":" + storagePort).collect(Collectors.joining(","));
         return """
                 cluster_name: test
                 num_tokens: 1
                 partitioner: org.apache.cassandra.dht.Murmur3Partitioner
-                endpoint_snitch: SimpleSnitch
+                # A coordinator reads from itself first.
+                endpoint_snitch: RackInferringSnitch
                 listen_address: ADDRESS
                 rpc_address: ADDRESS
                 storage_port: STORAGE
@@ -104,7 +142,7 @@ final class Node implements AutoCloseable {
                 start_native_transport: true
                 seed_provider:
                   - class_name: org.apache.cassandra.locator.SimpleSeedProvider
-                    parameters: [{seeds: "SEEDS:STORAGE"}]
+                    parameters: [{seeds: "SEEDS"}]
                 data_file_directories: [FOLDER/data]
                 commitlog_directory: FOLDER/commitlog
                 hints_directory: FOLDER/hints
@@ -119,7 +157,7 @@ final class Node implements AutoCloseable {
                 request_timeout: 120s
                 read_request_timeout: 120s
                 range_request_timeout: 120s
-                write_request_timeout: 120s
+                write_request_timeout: WRITE
                 counter_write_request_timeout: 120s
                 cas_contention_timeout: 120s
                 truncate_request_timeout: 120s
@@ -130,6 +168,8 @@ final class Node implements AutoCloseable {
                 networking_cache_size: 8MiB
                 file_cache_size: 32MiB
                 dynamic_snitch: false
+                hinted_handoff_throttle: 64MiB
+                hints_flush_period: 1s
                 user_defined_functions_enabled: false
                 materialized_views_enabled: true
                 memtable:
@@ -150,7 +190,7 @@ final class Node implements AutoCloseable {
                       parameters: {directory: FOLDER/wollemi, commit_log: skip, flush_size: 1MiB}
                 """
                 .replace("ADDRESS", address).replace("STORAGE", "" + storagePort).replace("NATIVE", "" + nativePort)
-                .replace("SEEDS", seeds).replace("FOLDER", folder.toString());
+                .replace("SEEDS", all).replace("WRITE", writeTimeout).replace("FOLDER", folder.toString());
     }
 
     /** Starts it and returns when it takes requests. */
@@ -172,9 +212,9 @@ final class Node implements AutoCloseable {
                     NodeMain.class.getName()));
             process = new ProcessBuilder(command).directory(folder.toFile())
                     .redirectError(ProcessBuilder.Redirect.appendTo(folder.resolve("stderr.log").toFile())).start();
-            answers = new BufferedReader(new InputStreamReader(process.getInputStream()));
+            answers = lines(process);
             commands = process.getOutputStream();
-            String said = answers.readLine();
+            String said = answer();
             if (!"ready".equals(said)) {
                 throw new IllegalStateException("the node does not start: " + said + "\n" + log());
             }
@@ -200,12 +240,42 @@ final class Node implements AutoCloseable {
         }
     }
 
+    private static BlockingQueue<Optional<String>> lines(Process process) {
+        BlockingQueue<Optional<String>> lines = new LinkedBlockingQueue<>();
+        Thread reader = new Thread(() -> {
+            try (BufferedReader in = new BufferedReader(new InputStreamReader(process.getInputStream()))) {
+                for (String line; (line = in.readLine()) != null;) {
+                    lines.add(Optional.of(line));
+                }
+            } catch (IOException killed) {
+                // It is the end.
+            }
+            lines.add(Optional.empty());
+        });
+        reader.setDaemon(true);
+        reader.start();
+        return lines;
+    }
+
+    /** The next line from the process; null at its end. */
+    private String answer() {
+        try {
+            Optional<String> line = answers.poll(MAX_ANSWER, TimeUnit.MINUTES);
+            if (line == null) {
+                throw new IllegalStateException("no answer in " + MAX_ANSWER + " minutes\n" + log());
+            }
+            return line.orElse(null);
+        } catch (InterruptedException interrupted) {
+            throw new IllegalStateException(interrupted);
+        }
+    }
+
     /** Carries out a command of {@link NodeMain}. */
     String run(String command) {
         try {
             commands.write((command + "\n").getBytes());
             commands.flush();
-            String answer = answers.readLine();
+            String answer = answer();
             if (answer == null || !answer.startsWith("done")) {
                 throw new IllegalStateException(command + ": " + answer + "\n" + log());
             }
@@ -215,10 +285,11 @@ final class Node implements AutoCloseable {
         }
     }
 
-    /** A client's session, which ends with the node. */
+    /** A client's session with this node alone, which ends with the node. */
     Session session() {
         if (session == null) {
             cluster = Cluster.builder().addContactPoint(address).withPort(nativePort).withoutJMXReporting()
+                    .withLoadBalancingPolicy(new WhiteListPolicy(new RoundRobinPolicy(), List.of(client())))
                     .withSocketOptions(new SocketOptions()
                             .setConnectTimeoutMillis(120_000).setReadTimeoutMillis(120_000)).build();
             session = cluster.connect();

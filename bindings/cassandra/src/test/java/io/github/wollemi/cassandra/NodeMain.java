@@ -7,7 +7,12 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.reflect.Field;
+import java.util.List;
+import java.util.Map;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.cassandra.db.ColumnFamilyStore;
 import org.apache.cassandra.db.DecoratedKey;
@@ -15,7 +20,13 @@ import org.apache.cassandra.db.Keyspace;
 import org.apache.cassandra.db.SystemKeyspace;
 import org.apache.cassandra.db.marshal.UTF8Type;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
+import org.apache.cassandra.gms.Gossiper;
+import org.apache.cassandra.metrics.HintsServiceMetrics;
+import org.apache.cassandra.repair.messages.RepairOption;
 import org.apache.cassandra.service.CassandraDaemon;
+import org.apache.cassandra.service.StorageProxy;
+import org.apache.cassandra.service.StorageService;
+import org.apache.cassandra.utils.progress.ProgressEventType;
 
 /**
  * A Cassandra node as a process of its own. It takes commands from its input, one a line, answers each with a line, and ends
@@ -23,6 +34,8 @@ import org.apache.cassandra.service.CassandraDaemon;
  */
 public final class NodeMain {
     private static final int LOOKS = 20;
+    /** In minutes. */
+    private static final int MAX_REPAIR = 5;
 
     private static volatile CountDownLatch released = new CountDownLatch(0);
 
@@ -60,15 +73,36 @@ public final class NodeMain {
     }
 
     private static String run(String[] words) throws Exception {
-        if (words[0].equals("hold")) {
-            return hold();
-        }
-        if (words[0].equals("release")) {
-            released.countDown();
-            return "";
-        }
-        ColumnFamilyStore table = Keyspace.open(words[1]).getColumnFamilyStore(words[2]);
         switch (words[0]) {
+            case "hold" -> {
+                return hold();
+            }
+            case "release" -> {
+                released.countDown();
+                return "";
+            }
+            case "live" -> {
+                return String.valueOf(Gossiper.instance.getLiveMembers().size());
+            }
+            case "hints" -> {
+                StorageProxy.instance.setHintedHandoffEnabled(words[1].equals("on"));
+                return "";
+            }
+            case "delivered" -> {
+                return String.valueOf(HintsServiceMetrics.hintsSucceeded.getCount());
+            }
+            case "repair" -> {
+                return repair(words[1]);
+            }
+            default -> {
+                return run(words[0], words);
+            }
+        }
+    }
+
+    private static String run(String command, String[] words) throws Exception {
+        ColumnFamilyStore table = Keyspace.open(words[1]).getColumnFamilyStore(words[2]);
+        switch (command) {
             case "flush" -> table.forceBlockingFlush(ColumnFamilyStore.FlushReason.USER_FORCED);
             case "compact" -> table.forceMajorCompaction();
             case "sstables" -> {
@@ -82,7 +116,7 @@ public final class NodeMain {
             case "leaks" -> {
                 return String.valueOf(leaks(table, words[3]));
             }
-            default -> throw new IllegalArgumentException(words[0]);
+            default -> throw new IllegalArgumentException(command);
         }
         return "";
     }
@@ -101,6 +135,27 @@ public final class NodeMain {
         holder.setDaemon(true);
         holder.start();
         held.await();
+        return "";
+    }
+
+    /** A full repair of a keyspace, as {@code nodetool repair --full} asks for it. */
+    private static String repair(String keyspace) throws Exception {
+        Queue<String> errors = new ConcurrentLinkedQueue<>();
+        CountDownLatch complete = new CountDownLatch(1);
+        StorageService.instance.repair(keyspace, Map.of(RepairOption.INCREMENTAL_KEY, "false"), List.of((tag, event) -> {
+            if (event.getType() == ProgressEventType.ERROR || event.getType() == ProgressEventType.ABORT) {
+                errors.add(event.getMessage());
+            }
+            if (event.getType() == ProgressEventType.COMPLETE) {
+                complete.countDown();
+            }
+        }));
+        if (!complete.await(MAX_REPAIR, TimeUnit.MINUTES)) {
+            throw new IllegalStateException("repair has not ended in " + MAX_REPAIR + " minutes: " + errors);
+        }
+        if (!errors.isEmpty()) {
+            throw new IllegalStateException("repair: " + errors);
+        }
         return "";
     }
 
