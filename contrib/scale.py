@@ -51,6 +51,8 @@ except ImportError:
 HOST = f"127.{random.randint(1, 254)}.{random.randint(0, 255)}.{random.randint(1, 254)}"
 CHUNK = 500
 TIMEOUT = 10
+# Seconds of writing between two kills.
+BETWEEN = 0.5
 
 
 def free_port():
@@ -75,7 +77,10 @@ class Server:
     def start(self):
         """Returns as soon as it accepts connections."""
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            try:
+                self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            except OSError as failed:
+                sys.exit(f"{self.command[0]}: {failed.strerror}")
         while self.process.poll() is None:
             with contextlib.suppress(ConnectionRefusedError):
                 return socket.create_connection((HOST, self.port), TIMEOUT).close()
@@ -218,35 +223,50 @@ class Writer(threading.Thread):
         # The last acknowledged value, and those that were sent after it.
         self.may = {key: [None] for key in self.keys}
         self.acknowledged = self.failed = 0
-        self.stop = threading.Event()
-        # When a write of one of these keys is acknowledged, `back_at` is the time.
+        self.stop, self.go = threading.Event(), threading.Event()
+        self.go.set()
         self.awaited, self.back_at, self.back_ms = frozenset(), None, []
 
-    def wait_for(self, keys):
+    def rest_after(self, keys):
+        """Has it rest when one of these keys has been written, so that what the others hold is from before."""
         self.back_at, self.awaited = None, frozenset(keys)
 
     def run(self):
         for number, key in zip(itertools.count(), itertools.cycle(self.keys)):
+            self.go.wait()
             if self.stop.is_set():
                 return
-            value = b"%d" % number
+            value, awaited = b"%d" % number, key in self.awaited
             self.may[key].append(value)
             try:
                 stored = self.way.set(key, value)
             except self.way.failures:
                 stored = False
-            if stored:
-                self.may[key] = [value]
-                self.acknowledged += 1
-                if key in self.awaited:
-                    self.awaited, self.back_at = frozenset(), time.monotonic()
-            else:
+            if not stored:
                 self.failed += 1
                 time.sleep(0.001)
+                continue
+            self.may[key] = [value]
+            self.acknowledged += 1
+            if awaited:
+                self.awaited = frozenset()
+                self.go.clear()
+                self.back_at = time.monotonic()
 
-    def wrong(self, found, where):
-        return [f"{self.way.name}, {where}: {key} is {found.get(key)}, not one of {may}"
-                for key, may in self.may.items() if found.get(key) not in may]  # fmt: skip
+
+def wrong_now(servers, writers):
+    """What is not as it was acknowledged, at the servers or as the clients see it, while the writers rest."""
+    held = [server.held(key for writer in writers for key in writer.keys) for server in servers]
+    together = {key: value for one in held for key, value in one.items()}
+    wrong = [] if sum(map(len, held)) == len(together) else ["a key is at two servers"]
+    for writer in writers:
+        seen = {key: value for some in chunks(writer.keys) for key, value in writer.way.get_many(some).items()}
+        for key, may in writer.may.items():
+            if together.get(key) not in may:
+                wrong.append(f"{writer.way.name}: {key} is {together.get(key)}, not one of {may}")
+            elif seen.get(key) != together.get(key):
+                wrong.append(f"{writer.way.name}: {key} is {together.get(key)}, and seen as {seen.get(key)}")
+    return wrong
 
 
 def until(what):
@@ -260,39 +280,34 @@ def proxies(args):
         servers = [stack.enter_context(wollemi(args.program, directory, f"s{n}")) for n in range(3)]
         proxy = stack.enter_context(nutcracker(directory, servers)) if find_nutcracker() else None
         found, left_out = ways(servers, proxy)
+        if not found:
+            sys.exit("nothing was tried: no client is installed (pip install pymemcache pylibmc redis)")
         writers = [Writer(way, number, args.keys) for number, way in enumerate(found)]
         for writer in writers:
             writer.start()
         until(lambda: all(writer.acknowledged >= args.keys for writer in writers))
         owned = [{writer: list(server.held(writer.keys)) for writer in writers} for server in servers]
+        wrong = []
         for server, own in itertools.islice(itertools.cycle(zip(servers, owned)), args.kills):
             killed = time.monotonic()
             server.kill()
-            server.start()
             for writer in writers:
-                writer.wait_for(own[writer])
+                writer.rest_after(own[writer])
+            server.start()
             until(lambda: all(writer.back_at for writer in writers))
+            wrong += wrong_now(servers, writers)
             for writer in writers:
                 writer.back_ms.append((writer.back_at - killed) * 1e3)
+                writer.go.set()
+            time.sleep(BETWEEN)
         for writer in writers:
             writer.stop.set()
             writer.join()
-        # Every key is at one server, and both the server and the client find what was acknowledged.
-        held = [{key: value for writer in writers for key, value in server.held(writer.keys).items()} for server in servers]
-        together = {key: value for one in held for key, value in one.items()}
-        wrong = [] if sum(map(len, held)) == len(together) else ["a key is at two servers"]
-        for writer in writers:
-            wrong += writer.wrong(together, "at the servers")
-            for some in chunks(writer.keys):
-                seen = writer.way.get_many(some)
-                wrong += [f"{writer.way.name} reads {seen.get(key)}, not {together.get(key)}, for {key}"
-                          for key in some if seen.get(key) != together.get(key)]  # fmt: skip
     told = {
         "kills": args.kills,
         "ways": [
             {
                 "way": writer.way.name,
-                "keys": args.keys,
                 "keys_by_server": [len(own[writer]) for own in owned],
                 "acknowledged": writer.acknowledged,
                 "failed": writer.failed,
@@ -311,8 +326,7 @@ def proxies(args):
             by_server = "/".join(map(str, way["keys_by_server"]))
             spread = f"{statistics.median(way['back_ms']):.0f} ({min(way['back_ms']):.0f}–{max(way['back_ms']):.0f})"
             print(f"{way['way']:26}{by_server:>18}{way['acknowledged']:14}{way['failed']:8}   {spread}")
-        print(*[f"left out: {what}" for what in left_out], *wrong[:20], sep="\n", end="\n" if left_out or wrong else "")
-        print(f"{args.kills} kills, {len(wrong)} wrong")
+        print(*[f"left out: {what}" for what in left_out], *wrong[:20], f"{args.kills} kills, {len(wrong)} wrong", sep="\n")
     return len(wrong) > 0
 
 
@@ -334,10 +348,10 @@ class Reader(threading.Thread):
 
     def run(self):
         for number, item in enumerate(self.drawn):
-            at = number / self.rate
-            if (early := self.began + at - time.monotonic()) > 0.0005:
+            if (early := self.began + number / self.rate - time.monotonic()) > 0.0005:
                 time.sleep(early)
-            self.windows[int(at / WINDOW)][self.ask(f"item:{item}")] += 1
+            window = int((time.monotonic() - self.began) / WINDOW)
+            self.windows[min(window, len(self.windows) - 1)][self.ask(f"item:{item}")] += 1
 
     def ask(self, key):
         try:
@@ -351,7 +365,7 @@ class Reader(threading.Thread):
 VALUE = b"v" * 200
 
 
-def one_run(make, kind, round, args):
+def one_run(make, kind, seed, args):
     """One round of one kind of server: what became of the requests of each window."""
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(dir=args.dir))
@@ -361,8 +375,8 @@ def one_run(make, kind, round, args):
         for some in chunks(f"item:{item}" for item in range(args.keys)):
             if client.set_many(dict.fromkeys(some, VALUE)):
                 sys.exit(f"{kind}: a set was refused")
-        reader = Reader(client, args, round)
-        killed = servers[round % 3]
+        reader = Reader(client, args, seed)
+        killed = servers[seed % 3]
         own = {int(key.split(":")[1]) for key in killed.held(f"item:{item}" for item in range(args.keys))}
         reader.began = time.monotonic()
         reader.start()
@@ -372,20 +386,20 @@ def one_run(make, kind, round, args):
         killed.start()
         down = time.monotonic() - begin
         reader.join()
-    after = sum(reader.windows[round_down(args) :], collections.Counter())
+    after = sum(reader.windows[killed_in(args) :], collections.Counter())
     return {
         "server": kind,
-        "round": round,
+        "seed": seed,
         "killed": killed.name,
         "asked_of_the_killed": sum(item in own for item in reader.drawn) / len(reader.drawn),
         "down_ms": down * 1e3,
         "misses": after["misses"],
         "failed": after["failed"],
-        "hit_rate": [window["hits"] / max(window.total(), 1) for window in reader.windows],
+        "hit_rate": [round(window["hits"] / max(sum(window.values()), 1), 4) for window in reader.windows],
     }
 
 
-def round_down(args):
+def killed_in(args):
     """The window in which the server is killed."""
     return int(args.before / WINDOW)
 
@@ -400,7 +414,7 @@ def hits(args):
         kinds["memcached"] = memcached
     else:
         left_out.append("memcached is not installed")
-    runs = [one_run(make, kind, round, args) for round in range(args.rounds) for kind, make in kinds.items()]
+    runs = [one_run(make, kind, seed, args) for seed in range(args.rounds) for kind, make in kinds.items()]
     if args.plot:
         try:
             draw(args, runs)
@@ -413,7 +427,7 @@ def hits(args):
     head = "".join(f"{f'{second:g} s':>7}" for second in at)
     print(f"hit rate in %, in the half second that begins so long after the kill\n{'server':11}{'before':>7}{head}   misses  failed  down ms  its share")
     for run in runs:
-        rates = [run["hit_rate"][round_down(args) - 1]] + [run["hit_rate"][round_down(args) + int(s / WINDOW)] for s in at]
+        rates = [run["hit_rate"][killed_in(args) - 1]] + [run["hit_rate"][killed_in(args) + int(s / WINDOW)] for s in at]
         cells = "".join(f"{rate * 100:7.1f}" for rate in rates)
         share = run["asked_of_the_killed"] * 100
         print(f"{run['server']:11}{cells}{run['misses']:9}{run['failed']:8}{run['down_ms']:9.1f}{share:9.1f} %")
@@ -444,6 +458,70 @@ def draw(args, runs):
     figure.savefig(args.plot, format="svg", bbox_inches="tight", pad_inches=0.06, metadata=metadata)
 
 
+# A cluster on paper: every node crashes once, one after the other, at random moments.
+
+
+def without_quorum(down, replicas):
+    """The seconds, of all ranges together, in which fewer than a majority of a range's nodes are up. A range is on
+    consecutive nodes, so with racks in turn each of its nodes is in another rack."""
+    spare = replicas - (replicas // 2 + 1)
+    seconds = 0
+    for first in range(len(down)):
+        spans = [down[(first + n) % len(down)] for n in range(replicas)]
+        changes = sorted([(begin, 1) for begin, _ in spans] + [(end, -1) for _, end in spans])
+        now_down, since = 0, 0
+        for at, change in changes:
+            seconds += (at - since) if now_down > spare else 0
+            now_down, since = now_down + change, at
+    return seconds
+
+
+def one_pass(args, replay, seed):
+    """What a pass of crashes costs where a node replays the log of its unflushed rows at that rate, and adopts them if none."""
+    draw = random.Random(seed)
+    at, down, cost = 0, {}, collections.Counter()
+    for node in draw.sample(range(args.nodes), args.nodes):
+        at += draw.expovariate(1 / args.every)
+        unflushed = draw.uniform(0, args.unflushed)
+        replaying = unflushed / replay if replay else 0
+        seconds = args.start + (replaying if replay else args.adopt)
+        hints = args.writes * min(seconds, args.hint_window)
+        down[node] = (at, at + seconds)
+        cost.update({
+            "log to replay, MiB": unflushed if replay else 0,
+            "replaying, node-seconds": replaying,
+            "down, node-seconds": seconds,
+            "hints, MiB": hints,
+            "up and behind, node-seconds": hints / args.throttle,
+        })  # fmt: skip
+        cost["longest time down, s"] = max(cost["longest time down, s"], seconds)
+    cost["ranges without a quorum, range-seconds"] = without_quorum(down, args.replicas)
+    return cost
+
+
+def crashes(args):
+    kinds = {"log": args.replay, "instant": 0}
+    passes = {kind: [one_pass(args, replay, seed) for seed in range(args.rounds)] for kind, replay in kinds.items()}
+    told = {
+        what: {
+            kind: {"median": statistics.median(values), "least": min(values), "most": max(values)}
+            for kind in kinds
+            for values in [[cost[what] for cost in passes[kind]]]
+        }
+        for what in passes["log"][0]
+    }
+    if args.json:
+        inputs = {name: value for name, value in vars(args).items() if name not in ("run", "json", "limit")}
+        print(json.dumps({"inputs": inputs, "costs": told}))
+        return 0
+    print(f"{args.nodes} nodes, each crashes once: medians of {args.rounds} passes (least–most)")
+    print(f"{'':40}{'with a log':>26}{'instant restart':>26}")
+    for what, by_kind in told.items():
+        cells = [f"{c['median']:,.0f} ({c['least']:,.0f}–{c['most']:,.0f})" for c in by_kind.values()]
+        print(f"{what:40}" + "".join(f"{cell:>26}" for cell in cells))
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
@@ -468,6 +546,23 @@ def main():
     command.add_argument("--rounds", type=int, default=3, help="another server is killed in each [default: 3]")
     command.add_argument("--plot", metavar="FILE", help="draw it as SVG (requires matplotlib)")
     command.set_defaults(run=hits)
+
+    command = commands.add_parser("crashes", parents=[common], help="what crashes of a cluster's nodes cost, with a log and without")
+    for name, default, what in [
+        ("nodes", 100, "nodes, each of which crashes once"),
+        ("replicas", 3, "nodes that have a row"),
+        ("every", 60.0, "mean seconds between two crashes"),
+        ("writes", 5.0, "MiB a second that a node takes, as one of the replicas"),
+        ("unflushed", 1024.0, "MiB that a node has not flushed when it crashes, at most; drawn between none and this"),
+        ("start", 12.0, "seconds of a node's start, with nothing to replay"),
+        ("replay", 20.0, "MiB of its log that a node replays a second"),
+        ("adopt", 0.1, "seconds that a node's start takes longer with pools to adopt"),
+        ("throttle", 1.0, "MiB of hints a second that all others together send to a node"),
+        ("hint-window", 10800.0, "seconds for which hints are kept for a node that is down"),
+        ("rounds", 100, "passes, each with moments of its own"),
+    ]:
+        command.add_argument(f"--{name}", type=type(default), default=default, metavar="N", help=f"{what} [default: {default:g}]")
+    command.set_defaults(run=crashes)
     args = parser.parse_args()
     signal.signal(signal.SIGALRM, lambda *_: sys.exit(f"not done after {args.limit} s"))
     signal.alarm(args.limit)
