@@ -395,7 +395,8 @@ def one_run(make, kind, seed, args):
         "down_ms": down * 1e3,
         "misses": after["misses"],
         "failed": after["failed"],
-        "hit_rate": [round(window["hits"] / max(sum(window.values()), 1), 4) for window in reader.windows],
+        # None where the client did not come to ask, on a busy machine.
+        "hit_rate": [round(window["hits"] / sum(window.values()), 4) if window else None for window in reader.windows],
     }
 
 
@@ -428,7 +429,7 @@ def hits(args):
     print(f"hit rate in %, in the half second that begins so long after the kill\n{'server':11}{'before':>7}{head}   misses  failed  down ms  its share")
     for run in runs:
         rates = [run["hit_rate"][killed_in(args) - 1]] + [run["hit_rate"][killed_in(args) + int(s / WINDOW)] for s in at]
-        cells = "".join(f"{rate * 100:7.1f}" for rate in rates)
+        cells = "".join(f"{'–':>7}" if rate is None else f"{rate * 100:7.1f}" for rate in rates)
         share = run["asked_of_the_killed"] * 100
         print(f"{run['server']:11}{cells}{run['misses']:9}{run['failed']:8}{run['down_ms']:9.1f}{share:9.1f} %")
     print(*[f"left out: {what}" for what in left_out], sep="\n", end="\n" if left_out else "")
@@ -442,18 +443,19 @@ def draw(args, runs):
 
     figure, axes = plots.pyplot.subplots(figsize=(plots.WIDTH, plots.HEIGHT), layout="constrained")
     for colour, kind in zip(plots.COLOURS, dict.fromkeys(run["server"] for run in runs)):
-        rounds = [[rate * 100 for rate in run["hit_rate"]] for run in runs if run["server"] == kind]
-        x = [(window + 0.5) * WINDOW - args.before for window in range(len(rounds[0]))]
-        windows = list(zip(*rounds))
+        rounds = [run["hit_rate"] for run in runs if run["server"] == kind]
+        windows = [[rate * 100 for rate in rates if rate is not None] for rates in zip(*rounds)]
+        x = [(window + 0.5) * WINDOW - args.before for window, rates in enumerate(windows) if rates]
+        windows = [rates for rates in windows if rates]
         axes.fill_between(x, list(map(min, windows)), list(map(max, windows)), color=colour, alpha=0.2, lw=0)
         axes.plot(x, list(map(statistics.median, windows)), color=colour, label=kind, lw=1.2)
     axes.set_ylim(0, 103)
-    axes.set_xlabel("seconds since a server of three was killed and started")
-    axes.set_ylabel("requests answered from the cache, %")
+    axes.set_xlabel("seconds since one of three servers was killed")
+    axes.set_ylabel("hit rate, %")
     plots.legend(figure, axes, 2)
     figure.suptitle("The hit rate of a cache when a server is killed", x=0.02, ha="left", fontsize=9.5)
     note = f"Lines: medians of {args.rounds} rounds; bands: least to most."
-    figure.text(0.02, -0.01, note, fontsize=7.5, color="#666666", va="top")
+    figure.text(0.02, -0.03, note, fontsize=7.5, color="#666666", va="top")
     metadata = {"Date": None, "Title": "hit rate over time"}
     figure.savefig(args.plot, format="svg", bbox_inches="tight", pad_inches=0.06, metadata=metadata)
 
@@ -554,8 +556,8 @@ def main():
         ("every", 60.0, "mean seconds between two crashes"),
         ("writes", 5.0, "MiB a second that a node takes, as one of the replicas"),
         ("unflushed", 1024.0, "MiB that a node has not flushed when it crashes, at most; drawn between none and this"),
-        ("start", 12.0, "seconds of a node's start, with nothing to replay"),
-        ("replay", 20.0, "MiB of its log that a node replays a second"),
+        ("start", 20.0, "seconds of a node's start, with nothing to replay"),
+        ("replay", 9.0, "MiB of its log that a node replays a second"),
         ("adopt", 0.1, "seconds that a node's start takes longer with pools to adopt"),
         ("throttle", 1.0, "MiB of hints a second that all others together send to a node"),
         ("hint-window", 10800.0, "seconds for which hints are kept for a node that is down"),
