@@ -1,5 +1,5 @@
 //! Real clients, at work until the server is killed: what they had acknowledged is there afterwards; and at work while
-//! backups are made: each backup is one moment of theirs.
+//! backups are made: each backup is one moment of theirs. And clients of several servers, of which each is killed.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -92,4 +92,15 @@ fn a_backup_is_one_moment_of_clients_at_work() {
         run(&mut clients("backed_up.py", "verify", &server, &bounds));
         assert_eq!(server.terminate(), Some(0));
     }
+}
+
+/// Three servers behind a proxy, and of clients that divide the keys among them, lose no acknowledged write when each is
+/// killed and started on its pool. The script names what it leaves out: nutcracker, where it is not installed.
+#[test]
+fn servers_side_by_side_lose_no_acknowledged_write() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/scale.py");
+    run(Command::new(python())
+        .arg(script)
+        .args(["proxies", env!("CARGO_BIN_EXE_wollemi")])
+        .args(["--kills", "3", "--keys", "300", "--limit", "120"]));
 }
