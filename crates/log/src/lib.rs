@@ -63,11 +63,12 @@
 //! | `make` | segments made ready ahead: M1, M2 |
 //! | `keep` | the beginning, recycling, the limit |
 //! | `walk`, `open`, `scan` | reading: O1 to O3 |
-//! | `unused` | what an interrupted creation leaves |
+//! | `names` | syncs of the directory: a failed one has failed for all |
+//! | `unused` | whose files they are, and what an interrupted creation leaves |
 //! | `syncer` | the thread that syncs, within a bounded time, the records that no append waits for |
 //!
-//! Locks are taken in the order maker, tail; maker, segments; maker, pins; group, pins. The leader of a group holds none
-//! while it syncs.
+//! Locks are taken in the order maker, tail; maker, segments; maker, pins; group, pins. The lock of the syncs
+//! of names comes last. The leader of a group holds none while it syncs.
 //!
 //! # Why a mapping
 //!

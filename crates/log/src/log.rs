@@ -6,7 +6,7 @@ use crate::group::Group;
 use crate::keep::Kept;
 use crate::lsn::Geometry;
 use crate::make::Maker;
-use crate::names;
+use crate::names::FailedSyncs;
 use crate::segment::{self, Files, SIZES, Segment};
 use crate::stats::Counters;
 use crate::{Disk, DiskError, Error, Lsn, Options, Stats};
@@ -31,7 +31,7 @@ pub struct Log<D: Disk> {
     pub(crate) kept: Kept,
     pub(crate) counters: Counters,
     /// How many syncs of the directory have failed. Held during each.
-    pub(crate) failed_name_syncs: Mutex<names::Failed>,
+    pub(crate) failed_name_syncs: Mutex<FailedSyncs>,
     /// The end of the last record that was there when the log was opened.
     found_end: Lsn,
     failure: OnceLock<Arc<str>>,

@@ -1,7 +1,8 @@
-//! Syncs of the log's directory, which also has the files of others, by several threads.
+//! Syncs of the log's directory by several threads. Checkpoints have their files there, too.
 //!
 //! A sync that fails says nothing of the names that were changed before it, and no later one makes them durable. The
-//! system tells only one caller of the failure. So whoever has changed names has to know of each sync that has failed since.
+//! system tells only one caller of the failure. So a thread that has changed names must hear of every sync that has
+//! failed since.
 
 use crate::log::lock;
 use crate::{Disk, DiskError, Log};
@@ -17,7 +18,7 @@ pub struct NameChanges {
 
 /// Syncs of the directory that have failed.
 #[derive(Debug, Default)]
-pub(crate) struct Failed {
+pub(crate) struct FailedSyncs {
     count: u64,
     /// What the system said of the last one.
     errno: Option<i32>,
@@ -37,6 +38,7 @@ impl<D: Disk> Log<D> {
     ///
     /// What the disk said, to this caller or, since the changes began, to another. Nothing is known of the changes then,
     /// and another sync proves nothing about them.
+    #[track_caller]
     pub fn sync_names(&self, changes: NameChanges) -> Result<(), DiskError> {
         let mut failed = lock(&self.failed_name_syncs);
         if let Err(error) = self.disk.sync_dir() {

@@ -422,9 +422,9 @@ impl Disk for Failing {
     }
 }
 
-/// A sync of the directory that has failed has failed for all whose names were changed before it, whoever was told.
+/// A sync of the directory that fails has failed for all threads that had changed names before it.
 #[test]
-fn a_failed_sync_of_names_is_everybodys() {
+fn a_failed_sync_fails_all_earlier_changes_of_names() {
     let folder = tempfile::tempdir().expect("a directory");
     let disk = Failing::new(folder.path());
     let log = Log::create(disk.clone(), ID, small()).expect("a log");

@@ -165,8 +165,7 @@ impl<D: Disk> Checkpoints<D> {
             (first..new.next_run).for_each(|number| self.remove_run(number));
             return Err(error);
         }
-        let names = self.log.change_names();
-        if let Err(failed) = Manifest::put_in_place(&*self.disk, || self.log.sync_names(names)) {
+        if let Err(failed) = Manifest::put_in_place(&*self.disk, Some(&*self.log)) {
             match failed.is_in_doubt {
                 // I4: the runs of both stay, and so does the log from the earlier `from` on.
                 true => self.left().extend(first..new.next_run),

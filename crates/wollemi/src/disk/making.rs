@@ -57,6 +57,6 @@ pub(crate) fn make<D: Disk>(
         ..Manifest::default()
     };
     manifest.write(&**disk)?;
-    Manifest::put_in_place(&**disk, || disk.sync_dir())?;
+    Manifest::put_in_place(&**disk, None)?;
     Ok(manifest)
 }

@@ -22,7 +22,8 @@
 //! I3 A file that the manifest does not name is left over, and removed by the next opening or checkpoint.
 
 use crate::files_error::FilesError;
-use log::disk::{Disk, DiskError, DiskFile};
+use log::Log;
+use log::disk::{Disk, DiskFile};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The file's name.
@@ -130,21 +131,24 @@ impl Manifest {
         Ok(file.sync()?)
     }
 
-    /// Makes the manifest that was written aside the one that counts; durable when it returns. `sync` syncs the directory.
+    /// Makes the manifest that was written aside the one that counts; durable when it returns. While a log is in use, its
+    /// syncs of the directory are told to each other.
     ///
     /// # Errors
     ///
     /// What the disk said, and which manifest may count then.
-    pub fn put_in_place<D: Disk>(
-        disk: &D,
-        sync: impl FnOnce() -> Result<(), DiskError>,
-    ) -> Result<(), NotInPlace> {
+    pub fn put_in_place<D: Disk>(disk: &D, log: Option<&Log<D>>) -> Result<(), NotInPlace> {
+        let names = log.map(|log| (log, log.change_names()));
         disk.rename(NEW, NAME).map_err(|error| NotInPlace {
             // A rename for which the system has too little has changed nothing.
             is_in_doubt: !error.is_shortage(),
             error: error.into(),
         })?;
-        sync().map_err(|error| NotInPlace {
+        let synced = match names {
+            Some((log, names)) => log.sync_names(names),
+            None => disk.sync_dir(),
+        };
+        synced.map_err(|error| NotInPlace {
             is_in_doubt: true,
             error: error.into(),
         })
@@ -159,7 +163,7 @@ impl Manifest {
     /// [`FilesError::Disk`]
     pub fn settle<D: Disk>(&self, disk: &D) -> Result<(), FilesError> {
         self.write(disk)?;
-        Ok(Manifest::put_in_place(disk, || disk.sync_dir())?)
+        Ok(Manifest::put_in_place(disk, None)?)
     }
 
     /// Refuses a file that has the name of a manifest aside and does not begin as one. It begins with the magic, or with
