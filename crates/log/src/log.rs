@@ -139,7 +139,7 @@ impl<D: Disk> Log<D> {
     }
 
     /// Removes all files of a log. Durable when the directory is synced, as the creation of another log does. A crash
-    /// amid it leaves a segment, as long as it leaves anything.
+    /// amid it leaves a segment, as long as it leaves anything: the spares are gone for good before the first one goes.
     ///
     /// # Errors
     ///
@@ -148,7 +148,13 @@ impl<D: Disk> Log<D> {
         let files = Files::list(disk)?;
         let logs = files.logs.iter().rev().map(|&number| segment::log_name(number));
         let spares = files.spares.iter().map(|&number| segment::spare_name(number));
-        for name in spares.chain(logs) {
+        for name in spares {
+            disk.remove(&name)?;
+        }
+        if !files.spares.is_empty() {
+            disk.sync_dir()?;
+        }
+        for name in logs {
             disk.remove(&name)?;
         }
         Ok(())

@@ -17,24 +17,18 @@ pub enum Trace {
 }
 
 impl<D: Disk> Log<D> {
-    /// Whether there is a segment of the log that has this id.
+    /// Whether there is a segment of the log that has this id. One that cannot be read is not taken for one.
     ///
     /// # Errors
     ///
-    /// What the disk said.
-    pub fn is_there(disk: &D, id: u128) -> Result<bool, Error> {
+    /// What the disk said of its names.
+    pub fn has_segment_of(disk: &D, id: u128) -> Result<bool, Error> {
         let files = Files::list(disk)?;
-        let is_its = |name: &str| match Header::read(&disk.open(name)?, name) {
-            Ok(header) => Ok(header.id == id),
-            Err(error @ Error::Disk(_)) => Err(error),
-            Err(_) => Ok(false),
+        let is_its = |name: String| match disk.open(&name) {
+            Ok(file) => Header::read(&file, &name).is_ok_and(|header| header.id == id),
+            Err(_) => false,
         };
-        for &number in &files.logs {
-            if is_its(&log_name(number))? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        Ok(files.logs.iter().any(|&number| is_its(log_name(number))))
     }
 
     /// Looks for the files of a log, and for records of changes in them: a creation that a crash interrupted leaves none.

@@ -172,13 +172,16 @@ fn open_beside<M: Media>(
         if let Some(left) = &manifest {
             refuse_foreign(left, pool.uuid())?;
         }
-        // A crash came amid their removal, or amid the making of a log. What is another's stays.
-        if manifest.is_some() || Log::is_there(&*disk, pool.uuid().to_u128()).map_err(FilesError::from)? {
+        // A crash came amid their removal, or amid the making of a log. The files of other pools stay.
+        if manifest.is_some() || is_of(&*disk, pool.uuid())? {
             clear(&*disk, None)?;
-            // What is not empty stays.
-            let _ = std::fs::remove_dir(disk.path());
         }
+        // A directory that is not empty stays.
+        let _ = std::fs::remove_dir(disk.path());
         return Db::start(pool, settings.index, settings.recovery_threads, started);
+    }
+    if pool.log_position().is_some() && manifest.is_none() {
+        return Err(FilesError::NoCheckpoint(disk.path().display().to_string()).into());
     }
     attach(pool, disk, manifest, settings, started)
 }
@@ -301,8 +304,11 @@ pub(crate) fn attach<M: Media, D: Disk>(
         }
         (Some(_), None) => return Err(FilesError::NoCheckpoint(manifest::NAME.into()).into()),
         (None, manifest) => {
-            if let Some(left) = manifest {
-                refuse_foreign(&left, uuid)?;
+            match manifest {
+                Some(left) => refuse_foreign(&left, uuid)?,
+                None if is_of(&*disk, uuid)? => {}
+                // Another's log, or runs of a log that nobody knows, are refused.
+                None => drop(left_over(&*disk)?),
             }
             clear(&*disk, None)?;
             let log = Log::create(disk.clone(), uuid.to_u128(), settings.log.clone());
@@ -418,8 +424,15 @@ fn lock(path: &Path, wait: Duration) -> Result<(Directory, std::fs::File), Error
             Ok(file)
         });
         match locked {
-            // One that removes it has it locked, so it is the directory of this name still.
-            Ok(file) => return Ok((Directory::open(&name).map_err(FilesError::from)?, file)),
+            Ok(file) => {
+                let directory = Directory::open(&name).map_err(FilesError::from)?;
+                // It is the directory that is locked: one that removes it has it locked, but for one that has just made
+                // it and could not make its name durable.
+                match lock_named(&file, &name) {
+                    Ok(()) => return Ok((directory, file)),
+                    Err(_) => continue,
+                }
+            }
             // Another process has it, or has just removed it.
             Err(error) if matches!(error.kind(), Other | NotFound) => {
                 if started.elapsed() >= wait {
@@ -490,6 +503,11 @@ pub(crate) fn remove_ended(path: &Path) -> Result<(), Error> {
         Err(error) if matches!(error.kind, ErrorKind::Busy { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Whether a pool's own log, or a segment that is left of it, is on the disk.
+fn is_of<D: Disk>(disk: &D, pool: Uuid) -> Result<bool, FilesError> {
+    Ok(Log::has_segment_of(disk, pool.to_u128())?)
 }
 
 fn refuse_foreign(manifest: &Manifest, pool: Uuid) -> Result<(), FilesError> {

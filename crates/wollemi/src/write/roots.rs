@@ -94,12 +94,10 @@ impl<M: Media> Store<M> {
 
     /// Refuses a pool with a map whose index this program is built without, or does not know.
     pub fn refuse_left_out(&self) -> Result<(), Error> {
-        for info in self.maps()? {
-            if let Some(root) = self.heap.root(info.name.as_bytes())? {
-                kind_of(&info.name, &root)?;
-            }
-        }
-        Ok(())
+        let roots = self.map_roots()?;
+        roots
+            .iter()
+            .try_for_each(|(name, root)| kind_of(&String::from_utf8_lossy(name), root).map(drop))
     }
 
     /// The root of a map without handles that is still being closed: its last handle waits for the threads of its

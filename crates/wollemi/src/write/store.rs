@@ -56,15 +56,17 @@ impl<M: Media> Store<M> {
 
     /// The maps, by name. A root of another program's making has its name made readable.
     pub fn maps(&self) -> Result<Vec<MapInfo>, Error> {
-        let mut maps: Vec<_> = self
-            .heap
-            .roots()?
-            .into_iter()
-            .filter(|(_, root)| ![intent::KIND, intent::SINGLE_SLOT].contains(&root.kind))
-            .map(|(name, root)| map_info(&name, &root))
-            .collect();
+        let roots = self.map_roots()?;
+        let mut maps: Vec<_> = roots.iter().map(|(name, root)| map_info(name, root)).collect();
         maps.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(maps)
+    }
+
+    /// The maps' roots, in no order, with their names.
+    pub fn map_roots(&self) -> Result<Vec<(Vec<u8>, Root)>, Error> {
+        let mut roots = self.heap.roots()?;
+        roots.retain(|(_, root)| ![intent::KIND, intent::SINGLE_SLOT].contains(&root.kind));
+        Ok(roots)
     }
 
     /// Starts recovery, unless it was started already.

@@ -75,6 +75,8 @@ fn what_is_left_of_an_ended_log_goes() -> Result<(), Error> {
         assert!(!place.files().exists(), "{what}");
         let left = names(&others.files());
         assert_eq!(entries(&Db::open(&others.path)?, "m").len(), 1, "{what}");
+        let refused = others.open().map(drop).expect_err("another's log").to_string();
+        assert!(refused.contains("log-") || refused.contains("run-"), "{refused}");
         assert_eq!(names(&others.files()), left, "{what}");
     }
     Ok(())
