@@ -81,10 +81,14 @@ class Server:
                 self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
             except OSError as failed:
                 sys.exit(f"{self.command[0]}: {failed.strerror}")
-        while self.process.poll() is None:
-            with contextlib.suppress(ConnectionRefusedError):
-                return socket.create_connection((HOST, self.port), TIMEOUT).close()
-            time.sleep(0.0002)
+        try:
+            while self.process.poll() is None:
+                with contextlib.suppress(ConnectionRefusedError):
+                    return socket.create_connection((HOST, self.port), TIMEOUT).close()
+                time.sleep(0.0002)
+        except BaseException:
+            self.kill()
+            raise
         sys.exit(f"{self.name} has ended with {self.process.returncode}: {self.log.read_text()[-500:]}")
 
     def kill(self):
@@ -131,7 +135,7 @@ def nutcracker(directory, servers):
         text += "".join(f"   - {HOST}:{port}:1 {server.name}\n" for server, port in zip(servers, backs))
     configuration = Path(directory, "nutcracker.yml")
     configuration.write_text(text)
-    command = ["nutcracker", "-c", str(configuration), "-p", f"{directory}/nutcracker.pid", "-o", f"{directory}/nutcracker.out"]
+    command = [find_nutcracker(), "-c", str(configuration), "-p", f"{directory}/nutcracker.pid", "-o", f"{directory}/nutcracker.out"]
     proxy = Server(directory, "nutcracker", ports["memcached"], [*command, "-a", HOST, "-s", str(free_port())])
     proxy.redis_port = ports.get("redis")
     return proxy
