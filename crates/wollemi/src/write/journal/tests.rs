@@ -44,6 +44,16 @@ impl AnyLog for Remembering {
     }
 }
 
+/// A journal whose writers do not wait for room.
+fn journal_of(log: &Arc<Remembering>) -> Journal {
+    Journal::new(
+        log.clone(),
+        Durability::Immediate,
+        Duration::ZERO,
+        Box::new(|| ()),
+    )
+}
+
 /// Decides otherwise each time.
 struct Wavering(std::vec::IntoIter<Action>);
 
@@ -89,12 +99,7 @@ fn the_last_record_is_the_last_decision() {
         (vec![removes], None, None),
     ] {
         let log = Arc::new(Remembering::default());
-        let journal = Journal::new(
-            log.clone(),
-            Durability::Immediate,
-            Duration::ZERO,
-            Box::new(|| {}),
-        );
+        let journal = journal_of(&log);
         let count = decisions.len();
         let mut edit = Wavering(decisions.into_iter());
         let mut logged = journal.logged(("map", b"key"), 0, None, &mut edit, map.index.bare());
@@ -111,12 +116,7 @@ fn a_full_log_takes_what_undoes_a_record() {
         .and_then(|db| db.map("map"))
         .expect("memory");
     let log = Arc::new(Remembering::default());
-    let journal = Journal::new(
-        log.clone(),
-        Durability::Immediate,
-        Duration::ZERO,
-        Box::new(|| {}),
-    );
+    let journal = journal_of(&log);
     let mut edit = Wavering(vec![Action::Put, Action::Put].into_iter());
     let mut logged = journal.logged(("map", b"key"), 0, None, &mut edit, map.index.bare());
     assert_eq!(logged.decide(None), Action::Put);
