@@ -30,7 +30,7 @@ pub struct Log<D: Disk> {
     pub(crate) maker: Mutex<Maker>,
     pub(crate) kept: Kept,
     pub(crate) counters: Counters,
-    /// How many syncs of the directory have failed. Held during each.
+    /// The failed syncs of the directory. A thread holds the lock while it syncs.
     pub(crate) failed_name_syncs: Mutex<FailedSyncs>,
     /// The end of the last record that was there when the log was opened.
     found_end: Lsn,

@@ -42,7 +42,7 @@ fn usage() {
 fn a_directory_has_one_exercise() {
     let lab = Lab::new();
     let other = std::fs::File::open(lab.path()).expect("the directory");
-    other.lock().expect("nobody else has it");
+    other.lock().expect("no other process has locked it");
     let args = ["exercise", "--index", "roart", "--calls", "1", "--dir", "."];
     lab.run(args).fails(3, &["another exercise is under way"]);
     drop(other);

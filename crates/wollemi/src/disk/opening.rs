@@ -307,7 +307,7 @@ pub(crate) fn attach<M: Media, D: Disk>(
             match manifest {
                 Some(left) => refuse_foreign(&left, uuid)?,
                 None if is_of(&*disk, uuid)? => {}
-                // Another's log, or runs of a log that nobody knows, are refused.
+                // The log of another pool is refused, and so are runs without a log, which may be another pool's.
                 None => drop(left_over(&*disk)?),
             }
             clear(&*disk, None)?;
