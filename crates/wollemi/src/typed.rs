@@ -6,7 +6,7 @@ mod transaction;
 mod views;
 mod writes;
 
-use crate::{Error, Iter, Map};
+use crate::{Durability, Error, Iter, Map};
 pub use key::{Key, KeyBytes};
 pub(crate) use key::{bounds, bytes_of};
 use serde::Serialize;
@@ -65,6 +65,11 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     /// The map of bytes under it.
     pub fn map(&self) -> &Map {
         &self.map
+    }
+
+    /// A handle whose writes have this durability, as [`Map::with_durability`] makes one.
+    pub fn with_durability(&self, durability: Durability) -> TypedMap<K, V> {
+        TypedMap::new(self.map.with_durability(durability))
     }
 
     /// A key's bytes.
@@ -236,6 +241,14 @@ impl<K: Key, V: Serialize + DeserializeOwned> DoubleEndedIterator for TypedIter<
     }
 }
 
+impl<K: Key, V: Serialize + DeserializeOwned> IntoIterator for &TypedMap<K, V> {
+    type Item = Result<(K, V), Error>;
+    type IntoIter = TypedIter<K, V>;
+    fn into_iter(self) -> TypedIter<K, V> {
+        self.iter()
+    }
+}
+
 impl<K, V> fmt::Debug for TypedIter<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("TypedIter").field(&self.map).finish()
@@ -293,6 +306,20 @@ mod tests {
         assert_eq!(numbers.pop_first()?, Some((-5, "-5".to_owned())));
         assert_eq!(numbers.pop_last()?, Some((3, "3".to_owned())));
         assert_eq!((numbers.len()?, numbers.is_empty()?), (1, false));
+        Ok(())
+    }
+
+    /// A map can be iterated over by reference, and through a handle of another durability.
+    #[test]
+    fn a_map_is_iterated_over_by_reference() -> Result<(), Error> {
+        let numbers = TypedMap::<u8, u8>::new(crate::Db::anonymous()?.map("m")?);
+        let eventual = numbers.with_durability(Durability::Eventual);
+        assert!(eventual.insert(&2, &20)? && numbers.insert(&1, &10)?);
+        let mut found = Vec::new();
+        for entry in &eventual {
+            found.push(entry?);
+        }
+        assert_eq!(found, [(1, 10), (2, 20)]);
         Ok(())
     }
 

@@ -75,6 +75,7 @@ const OF_ORDER: &[&str] = &[
     "TypedMap::pop_first",
     "TypedMap::pop_last",
     "TypedMap::prefix",
+    "TypedMap::prefix_in",
     "TypedMap::range",
     "TypedMap::range_in",
     "TypedMap::with_first",
@@ -279,4 +280,8 @@ const TYPED: &[&str] = &[
     "TypedMap::upsert_in",
     "TypedMap::remove_in",
     "TypedMap::range_in",
+    "TypedMap::contains_in",
+    "TypedMap::prefix_in",
+    "TypedMap::watch_prefix",
+    "TypedMap::with_durability",
 ];

@@ -39,6 +39,22 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         bytes.map(|bytes| self.read(&bytes)).transpose()
     }
 
+    /// Whether a transaction sees the key.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::contains`].
+    pub fn contains_in<M: Media, Q: KeyBytes + ?Sized>(
+        &self,
+        tx: &Transaction<'_, M>,
+        key: &Q,
+    ) -> Result<bool, Error>
+    where
+        K: Borrow<Q>,
+    {
+        tx.contains(self.map(), bytes_of(key))
+    }
+
     /// Adds the key in a transaction if it is absent there; `false` if it is present.
     ///
     /// # Errors
@@ -93,5 +109,43 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     {
         let entries = tx.range(self.map(), bounds(keys))?;
         Ok(entries.map(|entry| self.entry(entry)))
+    }
+
+    /// The entries whose keys are text, or bytes, that begin with these, in key order, as a transaction sees them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::prefix`].
+    pub fn prefix_in<'t, M: Media, Q: KeyBytes + ?Sized>(
+        &'t self,
+        tx: &'t Transaction<'_, M>,
+        prefix: &Q,
+    ) -> Result<impl DoubleEndedIterator<Item = Result<(K, V), Error>>, Error>
+    where
+        K: Borrow<Q>,
+    {
+        let entries = tx.prefix(self.map(), bytes_of(prefix))?;
+        Ok(entries.map(|entry| self.entry(entry)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A transaction sees its own writes of a typed map, by key and by prefix.
+    #[test]
+    fn a_transaction_sees_its_own_writes() -> Result<(), Error> {
+        let db = crate::Db::anonymous()?;
+        let stock = TypedMap::<String, u32>::new(db.map("stock")?);
+        stock.upsert(&"apples".to_owned(), &12)?;
+        db.transact(|tx| {
+            assert!(stock.insert_in(tx, &"apricots".to_owned(), &3)?);
+            assert!(stock.remove_in(tx, "apples")?);
+            assert!(stock.contains_in(tx, "apricots")? && !stock.contains_in(tx, "apples")?);
+            let found: Vec<_> = stock.prefix_in(tx, "ap")?.collect::<Result<_, _>>()?;
+            assert_eq!(found, [("apricots".to_owned(), 3)]);
+            Ok::<_, Error>(())
+        })
     }
 }

@@ -62,9 +62,29 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     ///
     /// As [`Map::watch`](crate::Map::watch).
     pub fn watch(&self, capacity: usize) -> Result<TypedWatch<K, V>, Error> {
+        self.watch_bytes(&[], capacity)
+    }
+
+    /// Tells of the changes of keys that are text, or bytes, and begin with these.
+    ///
+    /// # Errors
+    ///
+    /// As [`Map::watch`](crate::Map::watch).
+    pub fn watch_prefix<Q: KeyBytes + ?Sized>(
+        &self,
+        prefix: &Q,
+        capacity: usize,
+    ) -> Result<TypedWatch<K, V>, Error>
+    where
+        K: Borrow<Q>,
+    {
+        self.watch_bytes(&bytes_of(prefix), capacity)
+    }
+
+    fn watch_bytes(&self, prefix: &[u8], capacity: usize) -> Result<TypedWatch<K, V>, Error> {
         Ok(TypedWatch {
             map: self.clone(),
-            watch: self.map().watch([], capacity)?,
+            watch: self.map().watch(prefix, capacity)?,
         })
     }
 }
@@ -105,10 +125,38 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedView<K, V> {
     where
         K: Borrow<Q>,
     {
+        self.over(self.view.range(bounds(keys)))
+    }
+
+    /// The entries whose keys are text, or bytes, that begin with these, in key order.
+    pub fn prefix<Q: KeyBytes + ?Sized>(&self, prefix: &Q) -> TypedViewIter<K, V>
+    where
+        K: Borrow<Q>,
+    {
+        self.over(self.view.prefix(bytes_of(prefix)))
+    }
+
+    /// The entries whose keys are tuples that begin with this element, in key order, as [`TypedMap::with_first`] yields
+    /// them.
+    pub fn with_first(&self, first: &impl Key) -> TypedViewIter<K, V> {
+        let mut bytes = Vec::new();
+        first.write_part(&mut bytes);
+        self.over(self.view.prefix(bytes))
+    }
+
+    fn over(&self, entries: ViewIter) -> TypedViewIter<K, V> {
         TypedViewIter {
             map: self.map.clone(),
-            entries: self.view.range(bounds(keys)),
+            entries,
         }
+    }
+}
+
+impl<K: Key, V: Serialize + DeserializeOwned> IntoIterator for &TypedView<K, V> {
+    type Item = Result<(K, V), Error>;
+    type IntoIter = TypedViewIter<K, V>;
+    fn into_iter(self) -> TypedViewIter<K, V> {
+        self.iter()
     }
 }
 
@@ -201,6 +249,40 @@ mod tests {
         let expected = [("c", 2), ("b", 1), ("a", 0)].map(|(word, i)| (word.to_owned(), i));
         assert_eq!(all, expected);
         assert_eq!(view.range("b".to_owned()..).count(), 2);
+        assert_eq!((view.prefix("b").count(), view.prefix("d").count()), (1, 0));
+        assert_eq!((&view).into_iter().count(), 3);
+        Ok(())
+    }
+
+    /// A view finds keys by the first part of a tuple, as the map did.
+    #[test]
+    fn views_find_tuples_by_their_first_part() -> Result<(), Error> {
+        let db = crate::Db::anonymous()?;
+        let visits = TypedMap::<(String, u8), u8>::new(db.map("visits")?);
+        let [alice, alicia] = ["alice", "alicia"].map(str::to_owned);
+        visits.load([
+            (&(alice.clone(), 1), &1),
+            (&(alice.clone(), 2), &2),
+            (&(alicia, 1), &3),
+        ])?;
+        let snapshot = db.snapshot()?;
+        visits.remove(&(alice.clone(), 2))?;
+        assert_eq!(visits.view(&snapshot)?.with_first(&alice).count(), 2);
+        assert_eq!(visits.with_first(&alice).count(), 1);
+        Ok(())
+    }
+
+    /// A watch of a prefix tells of no other key.
+    #[test]
+    fn a_watch_may_be_of_a_prefix() -> Result<(), Error> {
+        let words = TypedMap::<String, u8>::new(crate::Db::anonymous()?.map("words")?);
+        let mut watch = words.watch_prefix("ap", 10)?;
+        for word in ["banana", "apple"] {
+            words.upsert(&word.to_owned(), &1)?;
+        }
+        let (key, value) = ("apple".to_owned(), Some(1));
+        assert_eq!(watch.try_next()?, Some(Event::Changed { key, value }));
+        assert_eq!(watch.try_next()?, None);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use super::unordered::{not_refused, not_refused_by};
 use super::{Worker, Wrong, same};
 use std::collections::BTreeMap;
-use wollemi::{Error, Map, TypedMap};
+use wollemi::{Durability, Error, Map, TypedMap};
 
 impl Worker<'_> {
     /// A map of the thread's own that is empty before and afterwards, unless the process is killed meanwhile.
@@ -125,12 +125,46 @@ impl Worker<'_> {
         for (text, number) in [(&a, 2), (&ab, 1), (&a, 1)] {
             pairs.upsert(&(text.clone(), number), &1)?;
         }
+        wrong = wrong.or(self.typed_handles(&map)?);
         if !ordered {
             return Ok(wrong.or(not_refused_by("with_first", pairs.with_first(&a))));
         }
         let first: Vec<_> = pairs.with_first(&a).collect::<Result<_, _>>()?;
         let expected = vec![((a.clone(), 1), 1), ((a, 2), 1)];
         Ok(wrong.or(same("with_first", first, expected).err()))
+    }
+}
+
+impl Worker<'_> {
+    /// Calls of a typed map of text that has no key that begins with `c`: in a transaction, and through a handle of
+    /// another durability.
+    fn typed_handles(&self, map: &TypedMap<String, u64>) -> Result<Option<Wrong>, Error> {
+        let ordered = map.map().index_kind().is_ordered();
+        let [c, cd, d] = ["c", "cd", "d"].map(str::to_owned);
+        let mut watch = map.watch_prefix("c", 10)?;
+        let eventual = map.with_durability(Durability::Eventual);
+        eventual.upsert(&c, &5)?;
+        eventual.upsert(&d, &7)?;
+        let seen = self.db.transact(|tx| -> Result<_, Error> {
+            map.upsert_in(tx, &cd, &6)?;
+            let found = map.prefix_in(tx, "c").map(Iterator::count);
+            let found = match ordered {
+                true => Ok(found?),
+                false => not_refused("prefix_in", found).map_or(Ok(2), Err),
+            };
+            Ok((map.contains_in(tx, "cd")?, map.contains_in(tx, "ce")?, found))
+        })?;
+        let changed = |key: String, value| {
+            Some(wollemi::Event::Changed {
+                key,
+                value: Some(value),
+            })
+        };
+        let told = [watch.try_next()?, watch.try_next()?, watch.try_next()?];
+        let expected = [changed(c, 5), changed(cd, 6), None];
+        Ok(same("prefix_in", seen, (true, false, Ok(2)))
+            .err()
+            .or(same("watch_prefix", told, expected).err()))
     }
 }
 
