@@ -18,7 +18,8 @@
 //! |------------|---------------------------------------------------------------------------|
 //! | `serve`    | puts the others together: binding, running, stopping                       |
 //! | `fuzzing`  | what holds of the parsers whatever comes                                   |
-//! | `proto`    | memcached's protocol and Redis's: bytes to requests, requests to answers   |
+//! | `commands` | what requests do, and what a connection remembers                          |
+//! | `proto`    | memcached's protocol and Redis's: bytes to requests                        |
 //! | `ops`      | configuration, metrics, the slow log, backups, sweeping                    |
 //! | `net`      | sockets, encryption, connections, the threads that serve them              |
 //! | `items`    | what both protocols share: items, the store of them, eviction              |
@@ -28,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod commands;
 mod counters;
 mod error;
 mod freed;

@@ -1,6 +1,7 @@
 //! Threads: workers that accept and serve connections, each with a runtime of its own; and one that sweeps, tells
 //! metrics, and waits for the end.
 
+use crate::commands::{self, Session, memcached, redis};
 use crate::counters::{self, Counter};
 use crate::net::dialect::Dialect;
 use crate::net::listen::{self, Address, Listening};
@@ -11,7 +12,6 @@ use crate::ops::config::Config;
 use crate::ops::shared::{Shared, Worker};
 use crate::ops::sync::{self, Sync};
 use crate::ops::{metrics, sweep};
-use crate::proto::{self, Session, memcached, redis};
 use crate::{Error, freed};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -86,7 +86,7 @@ impl Server {
     /// index.
     pub fn bind(config: Config, db: &Db) -> Result<Server, Error> {
         config.check()?;
-        let shared = Arc::new(Shared::open(config, db, &proto::DIALECTS)?);
+        let shared = Arc::new(Shared::open(config, db, &commands::DIALECTS)?);
         let config = &shared.config;
         let of = |protocol: Protocol, addresses: &[Address]| {
             let bound = addresses

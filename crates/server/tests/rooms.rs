@@ -1,7 +1,7 @@
 //! The server's rooms keep their order.
 
-const ORDER: [&str; 10] = [
-    "serve", "fuzzing", "proto", "ops", "net", "items", "freed", "counters", "clock", "error",
+const ORDER: [&str; 11] = [
+    "serve", "fuzzing", "commands", "proto", "ops", "net", "items", "freed", "counters", "clock", "error",
 ];
 
 #[test]

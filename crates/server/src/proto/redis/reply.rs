@@ -105,8 +105,8 @@ impl Reply<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::context::Wrong;
     use super::*;
+    use crate::commands::redis::context::Wrong;
 
     /// An error has the client's bytes as they came, up to a zero byte, without line ends.
     #[test]

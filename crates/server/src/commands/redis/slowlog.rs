@@ -1,10 +1,10 @@
 //! `SLOWLOG`.
 
-use super::command::no_subcommand;
+use super::catalogue::{Command, find};
 use super::context::{Context, Done, Wrong};
+use super::dispatch::no_subcommand;
 use super::help::help;
 use super::parse::Args;
-use super::table::{Command, find};
 use crate::items::number;
 use crate::ops::latency;
 

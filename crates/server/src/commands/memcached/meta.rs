@@ -6,9 +6,9 @@ mod set;
 pub use answer::{Shown, miss, show};
 use answer::{begin_answer, echo, echoes, labelled, needs_base64, outcome_of, seconds_left};
 
-use super::super::base64_key;
-use super::super::parse::{Flags, MAX_KEY, Meta, MetaVerb};
 use super::Session;
+use super::base64_key;
+use super::parse::{Flags, MAX_KEY, Meta, MetaVerb};
 use crate::counters::Counter;
 use crate::items::access::Seen;
 use crate::items::item::{self, AWAITED, BINARY_KEY, HEADER, Header, Item, STALE};

@@ -1,8 +1,8 @@
 //! Consecutive `set`s, carried out together.
 
-use super::super::parse::{Body, Request};
 use super::Session;
 use super::growth::item_size;
+use super::parse::{Body, Request};
 use super::timing::number;
 use crate::counters::Counter;
 use crate::items::item::{Header, expiry};

@@ -5,7 +5,7 @@ use super::context::{Context, Done, NOT_INTEGER, SYNTAX, Wrong};
 use super::glob::{self, Pattern};
 use super::parse::Args;
 use super::random::{self, Picked, Random};
-use super::walk::{Bounds, Listing, TURN, Walk, walk};
+use super::state::walk::{Bounds, Listing, TURN, Walk, walk};
 use crate::items::number;
 use index::{Direction, Order, behind, prefix_bounds};
 use std::hash::{BuildHasher, RandomState};

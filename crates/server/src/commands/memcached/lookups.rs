@@ -1,7 +1,7 @@
 //! Keys of consecutive requests, looked up together.
 
-use super::super::parse::Flags;
 use super::meta::{self, Shown};
+use super::parse::Flags;
 use super::timing::number;
 use super::{Session, show};
 use crate::counters::Counter;

@@ -1,13 +1,13 @@
 //! `COMMAND`: what commands there are, and where their keys stand.
 
-use super::command::{no_subcommand, takes};
+use super::catalogue::{COMMANDS, Command, Kind, find};
 use super::context::{Context, Done, SYNTAX};
+use super::dispatch::{no_subcommand, takes};
 use super::glob::Pattern;
 use super::help::help;
 use super::parse::Args;
 use super::reply::Reply;
 use super::syntax;
-use super::table::{COMMANDS, Command, Kind, find};
 use std::collections::BTreeSet;
 
 /// `COMMAND`, and what may follow it.

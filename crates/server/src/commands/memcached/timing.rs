@@ -1,8 +1,8 @@
 //! The times of requests.
 
-use super::super::DIALECT;
-use super::super::parse::{Body, MetaVerb, Request};
+use super::DIALECT;
 use super::Session;
+use super::parse::{Body, MetaVerb, Request};
 use crate::items::store::classic::Verb;
 use crate::ops::latency::Command;
 use std::time::Duration;
@@ -53,7 +53,7 @@ const fn is(one: &[u8], other: &[u8]) -> bool {
 
 impl Session {
     /// Notes what a request that is answered has taken. What is no request is not timed.
-    pub(in super::super) fn timed(&self, request: &Request<'_>, now: u64) {
+    pub fn timed(&self, request: &Request<'_>, now: u64) {
         let number = match request {
             Request::Get { .. } => const { number("get") },
             Request::GetAndTouch { .. } => const { number("gat") },

@@ -1,10 +1,10 @@
 //! Commands as they arrive: looked up, checked, queued or carried out.
 
+use super::catalogue::{ALL, COMMANDS, Command, Kind, find};
 use super::context::{self, Context, Done, Wrong};
 use super::parse::Args;
-use super::table::{ALL, COMMANDS, Command, Kind, find};
+use super::state::walk::Walk;
 use super::transaction;
-use super::walk::Walk;
 use crate::items::databases::NotMade;
 use crate::items::item::HEADER;
 use crate::items::item::PLACE;

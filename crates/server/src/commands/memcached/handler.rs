@@ -1,13 +1,6 @@
 //! Requests to answers: everything a worker does without waiting.
 
-mod growth;
-mod lookups;
-mod meta;
-mod sets;
-mod stats;
-mod timing;
-mod touch;
-
+use super::growth::growth;
 use super::parse::{Body, MAX_KEY, Request};
 use crate::counters::Counter;
 use crate::items::access::Seen;
@@ -19,20 +12,16 @@ use crate::net::clients::Client;
 use crate::ops::rate_limit;
 use crate::ops::shared::{Shared, Worker};
 use crate::proto::http::note_hangup;
-use growth::growth;
-pub use lookups::Lookups;
-pub use sets::Sets;
 use std::rc::Rc;
 use std::sync::Arc;
-pub use timing::NAMES;
 
 /// What `version` answers. Clients read there which memcached they speak with, and some refuse a major version of zero.
 pub const VERSION: &str = concat!("1.6.18-wollemi-", env!("CARGO_PKG_VERSION"));
 
 /// A connection's means to answer requests.
 pub struct Session {
-    worker: Rc<Worker>,
-    client: Arc<Client>,
+    pub worker: Rc<Worker>,
+    pub client: Arc<Client>,
 }
 
 /// Whether the connection goes on.
@@ -53,7 +42,7 @@ impl Session {
         &self.worker.shared
     }
 
-    fn add(&self, counter: Counter, by: u64) {
+    pub fn add(&self, counter: Counter, by: u64) {
         self.worker.add(counter, by);
     }
 
@@ -122,7 +111,7 @@ impl Session {
         next
     }
 
-    fn fail(&self, failure: &Failure, noreply: bool, out: &mut Vec<u8>) {
+    pub fn fail(&self, failure: &Failure, noreply: bool, out: &mut Vec<u8>) {
         self.add(Counter::Failures, 1);
         rate_limit::failed("memcached", failure);
         if !noreply {
@@ -130,7 +119,7 @@ impl Session {
         }
     }
 
-    fn try_answer(&self, request: &Request<'_>, now: u64, out: &mut Vec<u8>) -> Result<Next, Failure> {
+    pub fn try_answer(&self, request: &Request<'_>, now: u64, out: &mut Vec<u8>) -> Result<Next, Failure> {
         let store = self.shared().databases.first();
         store.tick(now)?;
         let _room = match self.shared().databases.room(growth(request), now) {
@@ -276,25 +265,25 @@ impl Session {
     }
 
     /// As in memcached, a `set` that there is no room for leaves no older value behind, nor does an `ms` in any mode.
-    fn lose_old(&self, key: &[u8], binary: bool, now: u64) -> Result<(), Failure> {
+    pub fn lose_old(&self, key: &[u8], binary: bool, now: u64) -> Result<(), Failure> {
         let space = &mut [0; MAX_KEY];
         let key = Self::meta_key(key, binary, space);
         self.shared().databases.first().delete(key, now).map(drop)
     }
 
     /// The second, counted from the server's start.
-    fn second(&self) -> u64 {
+    pub fn second(&self) -> u64 {
         self.shared().started.elapsed().as_secs()
     }
 
     /// Notes that a key was asked for, or else stored.
-    fn note(&self, key: &[u8], fetched: bool) {
+    pub fn note(&self, key: &[u8], fetched: bool) {
         let second = self.second();
         self.shared().access.set(key, Seen { fetched, second });
     }
 
     /// Counts what came of a storage command; of no verb: in any case.
-    fn count_store(&self, verb: Option<Verb>, outcome: Outcome) {
+    pub fn count_store(&self, verb: Option<Verb>, outcome: Outcome) {
         self.add(Counter::Sets, 1);
         if let Some(Verb::Cas(_)) = verb {
             let counter = match outcome {
@@ -315,7 +304,7 @@ pub fn server_error(why: &str, out: &mut Vec<u8>) {
 }
 
 /// Appends an item as `get` shows it.
-fn show(key: &[u8], item: &Item<'_>, unique: bool, out: &mut Vec<u8>) {
+pub fn show(key: &[u8], item: &Item<'_>, unique: bool, out: &mut Vec<u8>) {
     out.reserve(key.len() + item.data.len() + 64);
     out.extend_from_slice(b"VALUE ");
     out.extend_from_slice(key);

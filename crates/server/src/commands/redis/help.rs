@@ -100,7 +100,7 @@ pub fn help(context: &mut Context<'_>, command: &str) -> Done {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::redis::table::COMMANDS;
+    use crate::commands::redis::catalogue::COMMANDS;
 
     /// The help names each word that may follow a command.
     #[test]

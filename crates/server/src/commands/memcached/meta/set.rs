@@ -1,7 +1,7 @@
 //! `ms`.
 
-use super::super::super::parse::{MAX_KEY, Meta};
 use super::super::Session;
+use super::super::parse::{MAX_KEY, Meta};
 use super::answer::{binary_mark, echo, labelled, outcome_of};
 use crate::items::item::{self, AWAITED, Header, Item, STALE};
 use crate::items::store::classic::Verb;

@@ -1,8 +1,8 @@
 //! `CONFIG`: what there is to tell of the configuration, and what of it may change while the server runs.
 
 use super::backup;
-use super::command::no_subcommand;
 use super::context::{Context, Done, SYNTAX, Wrong};
+use super::dispatch::no_subcommand;
 use super::durable;
 use super::glob::Pattern;
 use super::help::help;

@@ -1,8 +1,8 @@
 //! A command's context: its connection's state, the database, the reply.
 
 use super::reply::Reply;
+use super::state::walk::Walk;
 use super::transaction::{Queue, Watches};
-use super::walk::Walk;
 use crate::counters::Counter;
 use crate::items::item::{Header, Item};
 use crate::items::store::{Decision, Failure, Store};

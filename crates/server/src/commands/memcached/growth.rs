@@ -1,6 +1,6 @@
 //! By how much items may grow by a request.
 
-use super::super::parse::{Body, MetaVerb, Request};
+use super::parse::{Body, MetaVerb, Request};
 use crate::items::item;
 use crate::items::item::PLACE;
 

@@ -4,9 +4,9 @@
 //! I1 A walk shows each transaction whole or not at all: if a client has acted alone between two of its turns, it
 //!    begins again; and after [`TRIES`] of these, as within `EXEC`, it is one turn, however long.
 
-use super::context::{Context, Done, Wrong, bounded};
-use super::glob::Pattern;
-use super::reply::Reply;
+use super::super::context::{Context, Done, Wrong, bounded};
+use super::super::glob::Pattern;
+use super::super::reply::Reply;
 use crate::items::item::Item;
 use index::{Direction, behind};
 use std::ops::{Bound, ControlFlow};

@@ -7,10 +7,10 @@
 //! I3 The commands of an `EXEC` change nothing before it is committed, which makes all their changes durable at once;
 //!    they see each other's changes (`store::pending`).
 
-use super::command;
+use super::catalogue::Command;
 use super::context::{Context, Done, Wrong, is_name};
+use super::dispatch;
 use super::parse::{Args, Kept};
-use super::table::Command;
 use crate::freed;
 use crate::items::store::{Seen, Store};
 use crate::net::clients::Client;
@@ -195,7 +195,7 @@ pub fn exec(context: &mut Context<'_>, _: Args<'_>) -> Done {
     let begin = context.reply.out.len();
     context.state.executing = true;
     let done = queue.commands.iter().try_for_each(|(command, kept)| {
-        command::run(context, command, kept.args());
+        dispatch::run(context, command, kept.args());
         // A reply that is too long to be given takes back what was carried out.
         context.bounded(begin)
     });

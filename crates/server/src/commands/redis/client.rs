@@ -1,8 +1,8 @@
 //! Commands on connections.
 
 use super::VERSION;
-use super::command::{full_name, no_subcommand};
 use super::context::{Context, Done, NOT_INTEGER, SYNTAX, Wrong};
+use super::dispatch::{full_name, no_subcommand};
 use super::help::help;
 use super::parse::Args;
 use crate::items::databases::COUNT;

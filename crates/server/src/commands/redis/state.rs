@@ -1,0 +1,3 @@
+//! What a connection remembers.
+
+pub mod walk;
