@@ -6,6 +6,7 @@
 //! allow it to hold.
 
 use crate::proto::memcached::parse as memcached_parse;
+use crate::proto::memcached::request::Request;
 use crate::proto::redis::parse as redis_parse;
 use std::fmt::Write;
 
@@ -37,10 +38,7 @@ pub fn memcached(input: &[u8]) {
                 assert!(used > 0, "a request of no bytes");
                 // Writing into memory does not fail.
                 let _ = writeln!(said, "{request:?} {noreply}");
-                let over = matches!(
-                    request,
-                    memcached_parse::Request::LineTooLong | memcached_parse::Request::Http
-                );
+                let over = matches!(request, Request::LineTooLong | Request::Http);
                 (used, (!over).then_some(0))
             }
         }
@@ -53,10 +51,10 @@ pub fn memcached(input: &[u8]) {
 ///
 /// Where it does not do what it must.
 pub fn redis(input: &[u8]) {
-    let stranger = input.first().is_some_and(|first| first & 0x80 != 0);
+    let unauthenticated = input.first().is_some_and(|first| first & 0x80 != 0);
     both_ways(input, REDIS.longest(), || {
         let mut parser = redis_parse::Parser::new(REDIS);
-        move |held: &[u8], said: &mut String| match parser.next(held, stranger) {
+        move |held: &[u8], said: &mut String| match parser.next(held, unauthenticated) {
             redis_parse::Step::More(want) => (0, Some(want)),
             redis_parse::Step::Command(used) => {
                 assert!(used > 0, "a command of no bytes");

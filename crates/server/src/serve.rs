@@ -1,5 +1,5 @@
-//! Threads: workers that accept and serve connections, each with a runtime of its own; and one that sweeps, tells
-//! metrics, and waits for the end.
+//! Threads: workers that accept and serve connections, each with a runtime of its own; and one more thread that sweeps,
+//! serves metrics and waits for shutdown.
 
 use crate::commands::{self, Session, memcached, redis};
 use crate::counters::{self, Counter};

@@ -1,5 +1,14 @@
-//! The protocols: bytes to requests (`parse` of each), requests to what they ask of the items, and to answers.
+//! Commands: what the requests of each protocol do, and what a connection remembers between two of them.
+//!
+//! | module      | what it holds                                                      |
+//! |-------------|--------------------------------------------------------------------|
+//! | `memcached` | memcached's requests                                               |
+//! | `redis`     | Redis's commands                                                   |
+//! | `http`      | connections that end because an HTTP request arrived               |
+//!
+//! Not here: the bytes of requests and answers (`proto`), the items (`items`).
 
+mod http;
 pub mod memcached;
 pub mod redis;
 
@@ -13,10 +22,10 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// All that the server speaks, in the order of their places.
+/// All protocols of the server, by their places.
 pub static DIALECTS: [&Dialect; 2] = [&memcached::DIALECT, &redis::DIALECT];
 
-/// A connection, by what its client speaks.
+/// A connection, by its protocol.
 pub enum Session {
     Memcached(Memcached),
     Redis(Box<Redis>),

@@ -10,7 +10,7 @@
 //!
 //! Here: what a store is, and an edit of one item. Beside it: memcached's classic commands (`classic`), items stored
 //! together (`puts`), reading (`reads`), removing (`removal`, `evict`), what the record keeps (`recorded`),
-//! transactions (`transact`). Not here: the words of the protocol (`parse`, `session`), the layouts (`item`, `record`).
+//! transactions (`transact`). Not here: the protocols (`proto`, `commands`), the layouts (`item`, `record`).
 
 pub mod classic;
 mod count;

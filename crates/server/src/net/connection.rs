@@ -7,7 +7,7 @@
 //!    worker's other connections ([`Lane::settle`]).
 //! I3 When the server stops, what has arrived whole is still answered.
 //!
-//! Not here: what the bytes mean (`memcached`, `redis`).
+//! Not here: what the bytes mean ([`Protocol`]).
 
 use crate::clock::now;
 use crate::counters::Counter;

@@ -6,7 +6,7 @@
 //! I2 No worker waits for a backup. Only the client that asks with `SAVE` waits.
 //! I3 A server that has ended has no backup under way.
 //!
-//! Not here: the file, which is the program's (`host`); the commands (`redis::backup`).
+//! Not here: the file, which is the program's (`host`); the commands (`commands::redis::backup`).
 
 use crate::clock::now;
 use crate::items::databases::Databases;

@@ -1,10 +1,9 @@
-//! By how much items may grow by a request.
+//! By how much a request may grow the items.
 
-use super::parse::{Body, MetaVerb, Request};
-use crate::items::item;
-use crate::items::item::PLACE;
+use crate::items::item::{self, PLACE};
+use crate::proto::memcached::request::{Body, MetaVerb, Request};
 
-/// Upper bound on the bytes by which a request may grow items.
+/// Returns an upper bound on the bytes by which a request may grow the items.
 pub fn growth(request: &Request<'_>) -> u64 {
     match request {
         Request::Store {
@@ -15,7 +14,7 @@ pub fn growth(request: &Request<'_>) -> u64 {
             body: Body::Meta(meta),
             data,
         } => item_size(meta.key, data.len()),
-        // These may make an item.
+        // These may create an item.
         Request::Meta(meta) if meta.verb == MetaVerb::Count || meta.flags.vivify.is_some() => {
             item_size(meta.key, NUMBER)
         }
@@ -24,10 +23,10 @@ pub fn growth(request: &Request<'_>) -> u64 {
     }
 }
 
-/// What an item takes.
+/// Returns the bytes that an item takes.
 pub fn item_size(key: &[u8], data: usize) -> u64 {
     PLACE + (key.len() + item::HEADER + data) as u64
 }
 
-/// The bytes of the longest number.
+/// Bytes of the longest number.
 const NUMBER: usize = 20;

@@ -1,12 +1,12 @@
 //! Consecutive `set`s, carried out together.
 
-use super::Session;
+use super::dialect::number;
 use super::growth::item_size;
-use super::parse::{Body, Request};
-use super::timing::number;
+use super::handler::Handler;
 use crate::counters::Counter;
 use crate::items::item::{Header, expiry};
 use crate::items::store::{BATCH, Failure};
+use crate::proto::memcached::request::{Body, Request};
 
 /// Consecutive `set`s, in order.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub struct Sets<'b> {
     items: Vec<Set<'b>>,
 }
 
-/// What one stores.
+/// What a `set` stores.
 #[derive(Debug)]
 struct Set<'b> {
     flags: u32,
@@ -25,17 +25,17 @@ struct Set<'b> {
 }
 
 impl<'b> Sets<'b> {
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Whether there are as many as are carried out together.
+    /// Returns whether there are as many as are carried out together.
     pub fn is_full(&self) -> bool {
         self.keys.len() == BATCH
     }
 
-    /// Adds a request, if it is one.
+    /// Adds a request, if it is a `set`. Returns whether it is.
     pub fn take(&mut self, request: &Request<'b>, noreply: bool) -> bool {
         let &Request::Store {
             body: Body::Set { key, flags, lifetime },
@@ -55,8 +55,8 @@ impl<'b> Sets<'b> {
     }
 }
 
-impl Session {
-    /// Answers `set`s.
+impl Handler {
+    /// Answers all `set`s.
     pub fn set_all(&self, sets: &mut Sets<'_>, now: u64, out: &mut Vec<u8>) {
         let shared = self.shared();
         shared.access.prefetch(&sets.keys);
@@ -80,6 +80,7 @@ impl Session {
         sets.items.clear();
     }
 
+    /// Stores each, if there is room for it.
     fn set_some(&self, keys: &[&[u8]], items: &[Set<'_>], now: u64, out: &mut Vec<u8>) {
         let databases = &self.shared().databases;
         if databases.memory().limit() == 0 {
@@ -98,7 +99,7 @@ impl Session {
         }
     }
 
-    /// Stores what there is room for.
+    /// Stores all. The caller has reserved room.
     fn put_all(&self, keys: &[&[u8]], items: &[Set<'_>], now: u64, out: &mut Vec<u8>) {
         let scratch = &mut *self.worker.scratch.borrow_mut();
         let fill = |i: usize, unique, put: &mut Vec<u8>| {
@@ -117,21 +118,17 @@ impl Session {
             header.begin(put);
             put.extend_from_slice(data);
         };
-        let done = self
-            .shared()
-            .databases
-            .first()
-            .put_many(keys, scratch, fill, |i, done| match done {
-                Ok(()) => {
-                    self.add(Counter::Sets, 1);
-                    self.note(keys[i], false);
-                    if !items[i].noreply {
-                        out.extend_from_slice(b"STORED\r\n");
-                    }
+        let done = self.store().put_many(keys, scratch, fill, |i, done| match done {
+            Ok(()) => {
+                self.add(Counter::Sets, 1);
+                self.note(keys[i], false);
+                if !items[i].noreply {
+                    out.extend_from_slice(b"STORED\r\n");
                 }
-                Err(failure) => self.fail(&failure, items[i].noreply, out),
-            });
-        // Space for one large value is not kept.
+            }
+            Err(failure) => self.fail(&failure, items[i].noreply, out),
+        });
+        // The space for a large value is freed.
         scratch.shrink_to(64 << 10);
         if let Err(failure) = done {
             self.fail_each(items, &failure, out);

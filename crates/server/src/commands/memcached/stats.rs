@@ -1,6 +1,7 @@
 //! `stats`.
 
-use super::{Next, Session, VERSION};
+use super::dialect::VERSION;
+use super::handler::Handler;
 use crate::clock::now;
 use crate::counters;
 use crate::ops::latency::{Command, Distribution};
@@ -8,9 +9,9 @@ use crate::ops::pool;
 use std::io::Write;
 use std::sync::atomic::Ordering;
 
-impl Session {
+impl Handler {
     /// Answers `stats`.
-    pub(super) fn stats(&self, what: &[u8], out: &mut Vec<u8>) -> Next {
+    pub fn stats(&self, what: &[u8], out: &mut Vec<u8>) {
         match what {
             b"" => self.general_stats(out),
             b"settings" => self.settings(out),
@@ -23,15 +24,14 @@ impl Session {
             b"reset" => {
                 self.shared().reset_counts();
                 out.extend_from_slice(b"RESET\r\n");
-                return Next::GoOn;
+                return;
             }
             _ => {
                 out.extend_from_slice(b"ERROR\r\n");
-                return Next::GoOn;
+                return;
             }
         }
         out.extend_from_slice(b"END\r\n");
-        Next::GoOn
     }
 
     fn general_stats(&self, out: &mut Vec<u8>) {
@@ -68,9 +68,9 @@ impl Session {
         }
     }
 
-    /// All items are of one class, 1.
+    /// Appends the statistics of items, which are all of class 1.
     fn item_stats(&self, out: &mut Vec<u8>) {
-        let (items, _) = self.shared().databases.first().items();
+        let (items, _) = self.store().items();
         if items > 0 {
             stat(out, "items:1:number", &items);
             let memory = self.shared().databases.memory();
@@ -82,7 +82,7 @@ impl Session {
     fn connections(&self, out: &mut Vec<u8>) {
         let shared = self.shared();
         let scheme = |address: &str| if address.starts_with('/') { "unix" } else { "tcp" };
-        // Listening sockets have the first numbers, which are no clients'.
+        // The listening sockets have the first numbers, the clients those behind.
         let listening = shared.net.listening.get().map_or(&[][..], Vec::as_slice);
         for (number, address) in (1u64..).zip(listening) {
             stat(
@@ -107,7 +107,7 @@ impl Session {
         }
     }
 
-    /// Latencies of each command of either protocol, in microseconds. memcached has no counterpart.
+    /// Appends the latencies of each command of either protocol, in microseconds. memcached has no counterpart.
     fn latencies(&self, out: &mut Vec<u8>) {
         for command in Command::all(self.shared().dialects) {
             let Some(taken) = Distribution::of(command, &self.shared().latencies) else {
@@ -122,7 +122,7 @@ impl Session {
         }
     }
 
-    /// The slow log, the newest first. memcached has none.
+    /// Appends the slow log, the newest entry first. memcached has none.
     fn slow_log(&self, out: &mut Vec<u8>) {
         for slow in self.shared().slow.newest(usize::MAX) {
             let mut line = |name: &str, value: &dyn std::fmt::Display| {

@@ -1,58 +1,14 @@
-//! The times of requests.
+//! The durations of requests: histograms and the slow log.
 
-use super::DIALECT;
-use super::Session;
-use super::parse::{Body, MetaVerb, Request};
+use super::dialect::{DIALECT, NAMES, number};
+use super::handler::Handler;
 use crate::items::store::classic::Verb;
 use crate::ops::latency::Command;
+use crate::proto::memcached::request::{Body, MetaVerb, Request};
 use std::time::Duration;
 
-/// The commands whose time is taken, in the order of their numbers.
-pub const NAMES: &[&str] = &[
-    "get",
-    "mg",
-    "gat",
-    "set",
-    "add",
-    "replace",
-    "append",
-    "prepend",
-    "cas",
-    "delete",
-    "incr",
-    "decr",
-    "touch",
-    "flush_all",
-    "mn",
-    "ms",
-    "md",
-    "ma",
-    "me",
-    "stats",
-    "version",
-    "verbosity",
-    "cache_memlimit",
-];
-
-/// The number of the command of this name.
-pub(super) const fn number(name: &str) -> usize {
-    let mut number = 0;
-    while !is(NAMES[number].as_bytes(), name.as_bytes()) {
-        number += 1;
-    }
-    number
-}
-
-const fn is(one: &[u8], other: &[u8]) -> bool {
-    let mut i = 0;
-    while i < one.len() && i < other.len() && one[i] == other[i] {
-        i += 1;
-    }
-    i == one.len() && i == other.len()
-}
-
-impl Session {
-    /// Notes what a request that is answered has taken. What is no request is not timed.
+impl Handler {
+    /// Records the duration of an answered request. Malformed input is not timed.
     pub fn timed(&self, request: &Request<'_>, now: u64) {
         let number = match request {
             Request::Get { .. } => const { number("get") },
@@ -92,8 +48,8 @@ impl Session {
         });
     }
 
-    /// Notes what commands of one name that came together have taken; `keys` are those that the slow log shows.
-    pub(super) fn timed_as<'k>(
+    /// Records the duration of a group of equal commands; the slow log shows `keys`.
+    pub fn timed_as<'k>(
         &self,
         number: usize,
         took: Duration,

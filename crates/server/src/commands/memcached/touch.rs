@@ -1,12 +1,12 @@
 //! `touch`, `gat` and `gats`.
 
-use super::{Session, show};
-use crate::counters::Counter;
+use super::handler::Handler;
 use crate::items::item::{self, Item};
 use crate::items::store::{Failure, Outcome};
+use crate::proto::memcached::answer;
 
-impl Session {
-    /// The part of a `gat` for one key; whether the request goes on.
+impl Handler {
+    /// Answers the part of a `gat` for one key. An error has been answered and ends the request.
     pub fn get_and_touch(
         &self,
         key: &[u8],
@@ -18,19 +18,17 @@ impl Session {
         let scratch = &mut *self.worker.scratch.borrow_mut();
         let shared = self.shared().databases.shared();
         let touched = self
-            .shared()
-            .databases
-            .first()
+            .store()
             .tick(now)
             .map_err(Failure::from)
             .and_then(|()| self.touch(key, lifetime, now, scratch));
         drop(shared);
-        // As in memcached, it counts as a touch alone.
+        // As in memcached, this counts as a touch only.
         match touched {
             Ok(Outcome::Done) => {
-                // What was put is still in the scratch space.
+                // The scratch space still holds the stored value.
                 if let Some(item) = Item::read(scratch) {
-                    show(key, &item, unique, out);
+                    answer::value(key, &item, unique, out);
                 }
                 Ok(())
             }
@@ -42,36 +40,31 @@ impl Session {
         }
     }
 
-    /// Gives an item another expiry; what it then is, is in `scratch`.
-    pub(super) fn touch(
+    /// Answers `touch`.
+    pub fn answer_touch(
         &self,
         key: &[u8],
         lifetime: i64,
         now: u64,
-        scratch: &mut Vec<u8>,
-    ) -> Result<Outcome, Failure> {
-        let outcome =
-            self.shared()
-                .databases
-                .first()
-                .touch(key, item::expiry(lifetime, now), now, scratch)?;
+        out: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        let scratch = &mut *self.worker.scratch.borrow_mut();
+        out.extend_from_slice(match self.touch(key, lifetime, now, scratch)? {
+            Outcome::Done => b"TOUCHED\r\n",
+            _ => b"NOT_FOUND\r\n",
+        });
+        Ok(())
+    }
+
+    /// Gives an item another expiry. `scratch` then holds the stored value.
+    fn touch(&self, key: &[u8], lifetime: i64, now: u64, scratch: &mut Vec<u8>) -> Result<Outcome, Failure> {
+        let outcome = self
+            .store()
+            .touch(key, item::expiry(lifetime, now), now, scratch)?;
         self.count_touch(outcome == Outcome::Done);
         if outcome == Outcome::Done {
             self.note(key, true);
         }
         Ok(outcome)
-    }
-
-    /// Counts that a key was to be touched.
-    pub(super) fn count_touch(&self, hit: bool) {
-        self.add(Counter::Touches, 1);
-        self.add(
-            if hit {
-                Counter::TouchHits
-            } else {
-                Counter::TouchMisses
-            },
-            1,
-        );
     }
 }

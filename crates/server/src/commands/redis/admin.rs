@@ -1,7 +1,8 @@
 //! Commands on the server itself that need no more than a line or two.
 
-use super::context::{Context, Done};
-use super::parse::Args;
+use super::context::Context;
+use super::error::Done;
+use crate::proto::redis::args::Args;
 
 pub fn ping(context: &mut Context<'_>, args: Args<'_>) -> Done {
     match args.len() {

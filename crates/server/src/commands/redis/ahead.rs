@@ -1,30 +1,32 @@
-//! Commands that were read before their turn came, to prefetch what they will look at. They need not be read again.
+//! Commands that were parsed before their turn, to prefetch what they will look at. They need not be parsed again.
 
-use super::parse::{Args, Parser, Step};
+use crate::proto::redis::args::Args;
+use crate::proto::redis::parse::{Parser, Step};
 use std::ops::Range;
 
-/// Commands read ahead. An inline command is none of them: its arguments do not stand in the input.
+/// Commands parsed ahead. An inline command is never one of them, since its arguments are not in the input.
 #[derive(Debug, Default)]
 pub struct Ahead {
-    /// The arguments of all of them, each counted from its command's first byte.
+    /// The arguments of all commands, each counted from its command's first byte.
     ranges: Vec<Range<usize>>,
-    /// How many bytes each has, and which of the ranges.
+    /// The length of each command in bytes, and the places of its arguments in `ranges`.
     commands: Vec<(usize, Range<usize>)>,
-    /// How many have been taken.
+    /// The number of commands that have been taken.
     taken: usize,
 }
 
 impl Ahead {
-    /// Forgets them.
+    /// Removes all commands.
     pub fn clear(&mut self) {
         self.ranges.clear();
-        // Space for a command of many arguments is not kept.
+        // The space for a command of many arguments is freed.
         self.ranges.shrink_to(1024);
         self.commands.clear();
         self.taken = 0;
     }
 
-    /// Reads the first commands of `input`, up to `max`, and tells the second argument of each that has one.
+    /// Parses the first commands of `input`, up to `max`, and calls `second` with the second argument of each that has
+    /// one.
     pub fn read<'b>(
         &mut self,
         mut scout: Parser,
@@ -47,19 +49,19 @@ impl Ahead {
         }
     }
 
-    /// Takes the next command, and says how many bytes it has.
+    /// Takes the next command. Returns its length in bytes.
     pub fn take(&mut self) -> Option<usize> {
         let (used, _) = self.commands.get(self.taken)?;
         self.taken += 1;
         Some(*used)
     }
 
-    /// The arguments of the command taken last, in the input that begins with it.
+    /// Returns the arguments of the command that was taken last, which `input` begins with.
     pub fn args<'a>(&'a self, input: &'a [u8]) -> Args<'a> {
         Args::new(input, self.taken_ranges())
     }
 
-    /// One of these.
+    /// Returns one of these arguments.
     pub fn arg<'b>(&self, i: usize, input: &'b [u8]) -> Option<&'b [u8]> {
         input.get(self.taken_ranges().get(i)?.clone())
     }

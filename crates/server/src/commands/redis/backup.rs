@@ -1,7 +1,9 @@
 //! `BGSAVE`, `SAVE`, `LASTSAVE`, and what `INFO` and `CONFIG` tell of backups.
 
-use super::context::{Context, Done, SYNTAX, Saving, Wrong};
-use super::parse::Args;
+use super::context::Context;
+use super::error::{Done, SYNTAX, Wrong};
+use super::state::Saving;
+use crate::proto::redis::args::Args;
 
 pub fn bgsave(context: &mut Context<'_>, args: Args<'_>) -> Done {
     match (args.len(), args.get(1)) {

@@ -1,14 +1,15 @@
 //! Commands on connections.
 
-use super::VERSION;
-use super::context::{Context, Done, NOT_INTEGER, SYNTAX, Wrong};
-use super::dispatch::{full_name, no_subcommand};
+use super::catalogue::full_name;
+use super::context::Context;
+use super::dialect::DIALECT;
+use super::error::{Done, NOT_INTEGER, SYNTAX, Wrong};
 use super::help::help;
-use super::parse::Args;
 use crate::items::databases::COUNT;
 use crate::items::number;
-use crate::net::clients::DEFAULT;
-use crate::net::clients::{Client, Known};
+use crate::net::clients::{Client, DEFAULT, Known};
+use crate::proto::redis::VERSION;
+use crate::proto::redis::args::Args;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -130,10 +131,10 @@ pub fn hello(context: &mut Context<'_>, args: Args<'_>) -> Done {
     Ok(())
 }
 
-/// The longest name that a client may give itself, or its library, in bytes.
+/// The longest name of a client or of its library, in bytes.
 const MAX_NAME: usize = 1 << 10;
 
-/// A name without blanks.
+/// Returns a name, which must have no blanks.
 fn word(name: &[u8]) -> Result<String, Wrong> {
     if name.len() > MAX_NAME {
         return Err("ERR the name is longer than 1024 bytes".into());
@@ -150,7 +151,7 @@ pub fn client(context: &mut Context<'_>, args: Args<'_>) -> Done {
         b"id" => context.reply.int(context.client.id as i64),
         b"getname" => {
             let name = context.client.known().name;
-            // As in Redis, no name is nothing.
+            // As in Redis, an unnamed client gets null.
             let name = Some(name.as_bytes()).filter(|name| !name.is_empty());
             context.reply.bulk_or_null(name);
         }
@@ -179,13 +180,13 @@ pub fn client(context: &mut Context<'_>, args: Args<'_>) -> Done {
         b"list" => list(context, args)?,
         b"kill" => kill(context, args)?,
         b"help" => help(context, "client")?,
-        // Notices of moving servers, of which there are none, and two hints.
+        // Notices of servers that move, which do not occur here, and two hints.
         b"maint_notifications" => context.reply.ok(),
         b"no-evict" | b"no-touch" => match args.get(2).to_ascii_lowercase().as_slice() {
             b"on" | b"off" => context.reply.ok(),
             _ => return Err(SYNTAX.into()),
         },
-        _ => return Err(no_subcommand("client", args)),
+        _ => return Err(Wrong::no_subcommand("client", args)),
     }
     Ok(())
 }
@@ -220,7 +221,7 @@ fn list(context: &mut Context<'_>, args: Args<'_>) -> Done {
     Ok(())
 }
 
-/// Whether a type of clients is the one that there is.
+/// Returns whether a type of clients is `normal`, the only type that exists here.
 fn is_normal(kind: &[u8]) -> Result<bool, Wrong> {
     match kind.to_ascii_lowercase().as_slice() {
         b"normal" => Ok(true),
@@ -231,12 +232,12 @@ fn is_normal(kind: &[u8]) -> Result<bool, Wrong> {
 
 fn redis_clients(context: &Context<'_>) -> Vec<Arc<Client>> {
     let mut clients = context.shared().net.clients.all();
-    clients.retain(|client| *client.protocol == super::DIALECT);
+    clients.retain(|client| *client.protocol == DIALECT);
     clients
 }
 
-/// A client's line in `CLIENT LIST`: Redis's fields, in its order, without file numbers and sizes of buffers, which are
-/// not known.
+/// Returns a client's line in `CLIENT LIST`: Redis's fields in its order. The file number and the sizes of buffers are
+/// unknown, so their values are constant.
 fn line(client: &Client) -> String {
     let known = client.known();
     let flags = match (known.queued, client.local.starts_with('/')) {
@@ -323,7 +324,7 @@ fn kill(context: &mut Context<'_>, args: Args<'_>) -> Done {
     Ok(())
 }
 
-/// Ends a client's connection; its own, once it has the answer.
+/// Ends a client's connection. The connection of the client that asks ends after the answer.
 fn end(context: &mut Context<'_>, client: &Client) {
     match client.id == context.client.id {
         true => context.state.closing = true,

@@ -1,18 +1,18 @@
 //! `CONFIG`: what there is to tell of the configuration, and what of it may change while the server runs.
 
 use super::backup;
-use super::context::{Context, Done, SYNTAX, Wrong};
-use super::dispatch::no_subcommand;
+use super::context::Context;
 use super::durable;
+use super::error::{Done, SYNTAX, Wrong};
 use super::glob::Pattern;
 use super::help::help;
-use super::parse::Args;
 use crate::items::databases;
 use crate::items::number;
 use crate::net::files;
 use crate::net::listen::Address;
 use crate::ops::shared::Shared;
 use crate::ops::sync::Sync;
+use crate::proto::redis::args::Args;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub fn config(context: &mut Context<'_>, args: Args<'_>) -> Done {
                 let names = all.iter().map(|(name, _)| name.as_bytes());
                 fits.iter_mut()
                     .zip(names)
-                    .for_each(|(fits, name)| *fits |= pattern.fits(name));
+                    .for_each(|(fits, name)| *fits |= pattern.matches(name));
             }
             let wanted: Vec<_> = all
                 .iter()
@@ -65,7 +65,7 @@ pub fn config(context: &mut Context<'_>, args: Args<'_>) -> Done {
         }
         b"help" => help(context, "config")?,
         b"rewrite" => return Err("ERR The server is running without a config file".into()),
-        _ => return Err(no_subcommand("config", args)),
+        _ => return Err(Wrong::no_subcommand("config", args)),
     }
     Ok(())
 }

@@ -1,56 +1,35 @@
-//! Redis's protocol on a connection: consecutive `GET`s are looked up together, and consecutive `SET`s without options
-//! are carried out together; all else is answered one by one. The memory that other writes will look at is prefetched,
-//! for as many of them as have come.
+//! A Redis connection. Consecutive `GET`s are looked up together, and consecutive `SET`s without options are carried out
+//! together; every other command is answered by itself. The memory that other writes will look at is prefetched, for as
+//! many of them as have arrived.
 
 use super::ahead::Ahead;
-use super::catalogue::COMMANDS;
-use super::context::{self, Context, Saving, State};
-use super::parse::{Args, Limits, Parser, Step};
-use super::reply::Reply;
+use super::context::{Context, is_name};
+use super::dispatch;
+use super::error::Wrong;
+use super::group::{Group, Member};
 use super::state::walk::Walk;
-use super::transaction::Watches;
-use super::{dispatch, sets, strings};
+use super::state::{Saving, State};
+use super::{sets, strings};
 use crate::counters::Counter;
 use crate::items::store::BATCH;
 use crate::net::clients::Client;
 use crate::net::connection::{Answered, ENOUGH, Sink};
-use crate::net::dialect::Dialect;
 use crate::ops::shared::Worker;
+use crate::proto::redis::args::Args;
+use crate::proto::redis::parse::{Limits, Parser, Step};
+use crate::proto::redis::reply::Reply;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
-/// The Redis whose answers these are. Clients read there what they may ask.
-pub const VERSION: &str = "7.0.15";
+/// The longest command, in bytes: a value of the largest size fits, with a key.
+const LONGEST_COMMAND: usize = 128 << 20;
 
-/// The protocol.
-pub static DIALECT: Dialect = Dialect {
-    place: 1,
-    name: "redis",
-    too_many: b"-ERR max number of clients reached\r\n",
-    not_durable: |why| {
-        let mut out = Vec::new();
-        let resp3 = false; // An error is the same in both versions.
-        Reply { out: &mut out, resp3 }.error(context::misconf(why));
-        out
-    },
-    command: |number| COMMANDS.get(number).map(|command| command.name),
-};
-
-/// Consecutive commands of one kind: `GET`s, of which the keys are kept, or `SET`s, with their data.
-#[derive(Default)]
-struct Together<'b> {
-    /// What the client has called the first.
-    name: &'b [u8],
-    keys: Vec<&'b [u8]>,
-    data: Vec<&'b [u8]>,
-}
-
-impl Together<'_> {
-    /// Whether a `SET` with this data, or a `GET` (without), belongs to the group.
-    fn takes(&self, data: Option<&[u8]>) -> bool {
-        self.keys.is_empty() || self.data.is_empty() == data.is_none()
+/// Returns the current bounds on what a connection may ask the parser to hold.
+fn limits(worker: &Worker) -> Limits {
+    Limits {
+        bulk: worker.shared.net.limits.bulk(),
+        command: LONGEST_COMMAND,
     }
 }
 
@@ -65,80 +44,129 @@ pub struct Redis {
 
 impl Redis {
     pub fn new(worker: Rc<Worker>, client: Arc<Client>) -> Redis {
-        let state = State {
-            store: worker.shared.databases.first().clone(),
-            db: 0,
-            resp3: false,
-            known: worker.shared.passwords.none(),
-            queue: None,
-            watched: Watches::default(),
-            closing: false,
-            executing: false,
-            saving: None,
-            walk: None,
-            walked: Duration::ZERO,
-        };
+        let store = worker.shared.databases.first().clone();
         Redis {
             parser: Parser::new(limits(&worker)),
             ahead: Ahead::default(),
+            state: State::new(store, worker.shared.passwords.none()),
             worker,
             client,
-            state,
         }
     }
 
-    fn context<'c>(
-        worker: &'c Worker,
-        client: &'c Arc<Client>,
-        state: &'c mut State,
-        out: &'c mut Vec<u8>,
-        now: u64,
-    ) -> Context<'c> {
-        let resp3 = state.resp3;
-        Context {
-            worker,
-            client,
-            state,
-            reply: Reply { out, resp3 },
-            now,
+    /// Returns the maximum number of bytes that a command can occupy now.
+    pub fn longest(&self) -> usize {
+        limits(&self.worker).longest()
+    }
+
+    /// Answers the whole commands at the beginning of `unread`.
+    pub async fn answer_all(&mut self, unread: &[u8], sink: &mut Sink<'_>) -> io::Result<Answered> {
+        self.parser.set_limits(limits(&self.worker));
+        let mut group = Group::default();
+        let mut used = 0;
+        self.ahead.clear();
+        let want = loop {
+            let input = &unread[used..];
+            let (step, ahead) = self.next(input);
+            let length = match step {
+                Step::Command(length) => length,
+                Step::More(want) => break Some(want),
+                Step::Wrong(text) => {
+                    self.finish(&mut group, sink).await?;
+                    self.reply(sink).error(&text);
+                    break None;
+                }
+            };
+            if let Some(member) = self.member(input, ahead) {
+                if !group.takes(&member) {
+                    self.finish(&mut group, sink).await?;
+                }
+                group.push(&member);
+            } else {
+                self.finish(&mut group, sink).await?;
+                if self.is_plain() && !ahead && length < input.len() {
+                    self.prefetch(input, length);
+                }
+                self.answer(input, ahead, sink).await?;
+                if self.state.closing {
+                    break None;
+                }
+            }
+            used += length;
+        };
+        self.finish(&mut group, sink).await?;
+        Ok(Answered { used, want })
+    }
+
+    /// Parses the next command. Returns also whether it was read ahead, so that `ahead` has its arguments.
+    fn next(&mut self, input: &[u8]) -> (Step, bool) {
+        let unauthenticated = !self.state.known;
+        if unauthenticated {
+            // Commands were read ahead with the bounds of a client that has logged in.
+            self.ahead.clear();
+        }
+        match self.ahead.take() {
+            Some(length) => (Step::Command(length), true),
+            None => (self.parser.next(input, unauthenticated), false),
         }
     }
 
-    /// Answers the commands that wait.
-    async fn finish(&mut self, together: &mut Together<'_>, sink: &mut Sink<'_>) -> io::Result<()> {
-        let Together { name, keys, data } = together;
-        if keys.is_empty() {
+    /// Returns whether commands are carried out as they arrive: the client may send them, and no `MULTI` queues them.
+    fn is_plain(&self) -> bool {
+        self.state.known && self.state.queue.is_none()
+    }
+
+    /// Returns the command that `input` begins with, if it can join a group.
+    fn member<'b>(&self, input: &'b [u8], ahead: bool) -> Option<Member<'b>> {
+        if !self.is_plain() {
+            return None;
+        }
+        let (count, [name, key, data]) = match ahead {
+            true => (
+                self.ahead.args(input).len(),
+                [0, 1, 2].map(|i| self.ahead.arg(i, input)),
+            ),
+            false => (
+                self.parser.args(input).len(),
+                [0, 1, 2].map(|i| self.parser.arg(i, input)),
+            ),
+        };
+        let (name, key) = (name?, key?);
+        let data = match count {
+            2 if name.eq_ignore_ascii_case(b"get") => None,
+            3 if name.eq_ignore_ascii_case(b"set") && is_name(key) => Some(data?),
+            _ => return None,
+        };
+        Some(Member { name, key, data })
+    }
+
+    /// Answers the commands of a group.
+    async fn finish(&mut self, group: &mut Group<'_>, sink: &mut Sink<'_>) -> io::Result<()> {
+        if group.keys.is_empty() {
             return Ok(());
         }
-        self.worker.add(Counter::Commands, keys.len() as u64);
-        let mut left = keys.as_slice();
+        self.worker.add(Counter::Commands, group.keys.len() as u64);
+        let mut left = group.keys.as_slice();
         while !left.is_empty() {
-            let replied = match data.is_empty() {
-                true => self.get_some(name, left, sink),
-                false => self.set_all(name, left, data, sink),
+            let replied = match group.data.is_empty() {
+                true => self.get_some(group.name, left, sink),
+                false => self.set_all(group.name, left, &group.data, sink),
             };
             left = &left[replied..];
             sink.send_if_enough().await?;
         }
-        keys.clear();
-        data.clear();
+        group.clear();
         Ok(())
     }
 
-    /// Answers these `SET`s; how many they are.
+    /// Answers these `SET`s. Returns their number.
     fn set_all(&mut self, name: &[u8], keys: &[&[u8]], data: &[&[u8]], sink: &mut Sink<'_>) -> usize {
         let _shared = self.worker.shared.databases.shared();
-        let mut context = Self::context(
-            &self.worker,
-            &self.client,
-            &mut self.state,
-            &mut sink.out,
-            sink.now,
-        );
-        match context.state.store.tick(sink.now) {
+        let mut context = context(&self.worker, &self.client, &mut self.state, sink);
+        match context.state.store.tick(context.now) {
             Ok(()) => sets::set_each(&mut context, keys, data),
             Err(error) => {
-                let context::Wrong(text) = error.into();
+                let Wrong(text) = error.into();
                 keys.iter().for_each(|_| context.reply.error(&text));
             }
         }
@@ -146,21 +174,15 @@ impl Redis {
         keys.len()
     }
 
-    /// Answers the first of these `GET`s, until there are enough answers to send; of how many.
+    /// Answers the first of these `GET`s, until there are enough answers to send. Returns how many it has answered.
     fn get_some(&mut self, name: &[u8], keys: &[&[u8]], sink: &mut Sink<'_>) -> usize {
         let done = {
             let _shared = self.worker.shared.databases.shared();
             let begin = sink.out.len();
-            let mut context = Self::context(
-                &self.worker,
-                &self.client,
-                &mut self.state,
-                &mut sink.out,
-                sink.now,
-            );
-            let ticked = context.state.store.tick(sink.now);
+            let mut context = context(&self.worker, &self.client, &mut self.state, sink);
+            let ticked = context.state.store.tick(context.now);
             let done = ticked
-                .map_err(context::Wrong::from)
+                .map_err(Wrong::from)
                 .and_then(|()| strings::mget_each(&mut context, keys, ENOUGH));
             match &done {
                 Ok(replied) => context.timed_together(name, &keys[..*replied], &[]),
@@ -168,40 +190,20 @@ impl Redis {
             }
             done
         };
-        done.unwrap_or_else(|context::Wrong(text)| {
-            let resp3 = self.state.resp3;
-            for _ in keys {
-                Reply {
-                    out: &mut sink.out,
-                    resp3,
-                }
-                .error(&text);
-            }
+        done.unwrap_or_else(|Wrong(text)| {
+            let mut reply = self.reply(sink);
+            keys.iter().for_each(|_| reply.error(&text));
             keys.len()
         })
     }
 
-    /// Waits for the end of a backup, and answers the `SAVE` that has asked for it.
-    async fn saved(&self, saving: Saving, sink: &mut Sink<'_>) -> io::Result<()> {
-        let made = sink.wait(saving).await?;
-        let mut reply = Reply {
-            out: &mut sink.out,
-            resp3: self.state.resp3,
-        };
-        match made.unwrap_or_else(|_| Err("the backup has ended without a word".into())) {
-            Ok(()) => reply.ok(),
-            Err(why) => reply.error(format!("ERR {why}")),
-        }
-        Ok(())
-    }
-
-    /// Reads commands behind the one that `input` begins with, which has `used` bytes, and prefetches what all
-    /// of them will look at.
+    /// Parses commands behind the one that `input` begins with, which has `used` bytes, and prefetches what all of them
+    /// will look at.
     fn prefetch(&mut self, input: &[u8], used: usize) {
         let mut keys = [&[][..]; BATCH];
         let mut count = 0;
         let mut note = |key| {
-            if context::is_name(key) {
+            if is_name(key) {
                 keys[count] = key;
                 count += 1;
             }
@@ -214,8 +216,21 @@ impl Redis {
         }
     }
 
-    /// Answers the command that `input` begins with, which was read ahead or not; or goes on with its walk.
-    fn answer(&mut self, input: &[u8], ahead: bool, walk: Option<Walk>, sink: &mut Sink<'_>) {
+    /// Answers the command that `input` begins with, in as many turns as it takes.
+    async fn answer(&mut self, input: &[u8], ahead: bool, sink: &mut Sink<'_>) -> io::Result<()> {
+        self.take_turn(input, ahead, None, sink);
+        while let Some(walk) = self.state.walk.take() {
+            sink.wait(tokio::task::yield_now()).await?;
+            self.take_turn(input, ahead, Some(walk), sink);
+        }
+        if let Some(saving) = self.state.saving.take() {
+            self.saved(saving, sink).await?;
+        }
+        sink.send_if_enough().await
+    }
+
+    /// Carries out the command that `input` begins with, or continues its walk.
+    fn take_turn(&mut self, input: &[u8], ahead: bool, walk: Option<Walk>, sink: &mut Sink<'_>) {
         let args: Args<'_> = match ahead {
             true => self.ahead.args(input),
             false => self.parser.args(input),
@@ -223,13 +238,7 @@ impl Redis {
         if args.len() == 0 {
             return; // An empty line, or an empty array: no command.
         }
-        let mut context = Self::context(
-            &self.worker,
-            &self.client,
-            &mut self.state,
-            &mut sink.out,
-            sink.now,
-        );
+        let mut context = context(&self.worker, &self.client, &mut self.state, sink);
         match walk {
             Some(walk) => dispatch::walks_on(&mut context, args, walk),
             None => {
@@ -238,102 +247,42 @@ impl Redis {
             }
         }
     }
-}
 
-/// The longest command, in bytes: a value of the largest size fits, with a key.
-const LONGEST_COMMAND: usize = 128 << 20;
+    /// Waits until a backup has ended, and answers the `SAVE` that has asked for it.
+    async fn saved(&self, saving: Saving, sink: &mut Sink<'_>) -> io::Result<()> {
+        let made = sink.wait(saving).await?;
+        let mut reply = self.reply(sink);
+        match made.unwrap_or_else(|_| Err("the backup has ended without a word".into())) {
+            Ok(()) => reply.ok(),
+            Err(why) => reply.error(format!("ERR {why}")),
+        }
+        Ok(())
+    }
 
-/// What a connection may ask to hold now.
-fn limits(worker: &Worker) -> Limits {
-    Limits {
-        bulk: worker.shared.net.limits.bulk(),
-        command: LONGEST_COMMAND,
+    fn reply<'o>(&self, sink: &'o mut Sink<'_>) -> Reply<'o> {
+        Reply {
+            out: &mut sink.out,
+            resp3: self.state.resp3,
+        }
     }
 }
 
-impl Redis {
-    /// Maximum number of bytes that a command can occupy now.
-    pub fn longest(&self) -> usize {
-        limits(&self.worker).longest()
-    }
-
-    /// Answers the whole commands at the beginning of `unread`.
-    pub async fn answer_all(&mut self, unread: &[u8], sink: &mut Sink<'_>) -> io::Result<Answered> {
-        self.parser.set_limits(limits(&self.worker));
-        let mut together = Together::default();
-        let mut used = 0;
-        self.ahead.clear();
-        let want = loop {
-            let input = &unread[used..];
-            let stranger = !self.state.known;
-            if stranger {
-                // It may send less than what was read.
-                self.ahead.clear();
-            }
-            let (more, ahead) = match self.ahead.take() {
-                Some(more) => (more, true),
-                None => match self.parser.next(input, stranger) {
-                    Step::Command(more) => (more, false),
-                    Step::More(want) => break Some(want),
-                    Step::Wrong(text) => {
-                        self.finish(&mut together, sink).await?;
-                        let resp3 = self.state.resp3;
-                        Reply {
-                            out: &mut sink.out,
-                            resp3,
-                        }
-                        .error(&text);
-                        break None;
-                    }
-                },
-            };
-            let (count, [name, key, data]) = match ahead {
-                true => (
-                    self.ahead.args(input).len(),
-                    [0, 1, 2].map(|i| self.ahead.arg(i, input)),
-                ),
-                false => (
-                    self.parser.args(input).len(),
-                    [0, 1, 2].map(|i| self.parser.arg(i, input)),
-                ),
-            };
-            let plain = !stranger && self.state.queue.is_none();
-            let name = name.filter(|_| plain).unwrap_or_default();
-            let (key, data) = match count {
-                2 if name.eq_ignore_ascii_case(b"get") => (key, None),
-                3 if name.eq_ignore_ascii_case(b"set") => (key.filter(|key| context::is_name(key)), data),
-                _ => (None, None),
-            };
-            if let Some(key) = key {
-                if together.keys.len() == BATCH || !together.takes(data) {
-                    self.finish(&mut together, sink).await?;
-                }
-                if together.keys.is_empty() {
-                    together.name = name;
-                }
-                together.keys.push(key);
-                together.data.extend(data);
-            } else {
-                self.finish(&mut together, sink).await?;
-                if plain && !ahead && more < input.len() {
-                    self.prefetch(input, more);
-                }
-                self.answer(input, ahead, None, sink);
-                while let Some(walk) = self.state.walk.take() {
-                    sink.wait(tokio::task::yield_now()).await?;
-                    self.answer(input, ahead, Some(walk), sink);
-                }
-                if let Some(saving) = self.state.saving.take() {
-                    self.saved(saving, sink).await?;
-                }
-                sink.send_if_enough().await?;
-                if self.state.closing {
-                    break None;
-                }
-            }
-            used += more;
-        };
-        self.finish(&mut together, sink).await?;
-        Ok(Answered { used, want })
+/// Returns the context of the next command.
+fn context<'c>(
+    worker: &'c Worker,
+    client: &'c Arc<Client>,
+    state: &'c mut State,
+    sink: &'c mut Sink<'_>,
+) -> Context<'c> {
+    let resp3 = state.resp3;
+    Context {
+        worker,
+        client,
+        state,
+        now: sink.now,
+        reply: Reply {
+            out: &mut sink.out,
+            resp3,
+        },
     }
 }

@@ -1,16 +1,17 @@
-//! `COMMAND`: what commands there are, and where their keys stand.
+//! `COMMAND`: describes the commands, and finds the keys among their arguments.
 
-use super::catalogue::{COMMANDS, Command, Kind, find};
-use super::context::{Context, Done, SYNTAX};
-use super::dispatch::{no_subcommand, takes};
+use super::catalogue::{COMMANDS, find};
+use super::command::{Command, Kind, takes};
+use super::context::Context;
+use super::error::{Done, SYNTAX, Wrong};
 use super::glob::Pattern;
 use super::help::help;
-use super::parse::Args;
-use super::reply::Reply;
 use super::syntax;
+use crate::proto::redis::args::Args;
+use crate::proto::redis::reply::Reply;
 use std::collections::BTreeSet;
 
-/// `COMMAND`, and what may follow it.
+/// `COMMAND` and its subcommands.
 pub fn command(context: &mut Context<'_>, args: Args<'_>) -> Done {
     let reply = &mut context.reply;
     match (args.get(1).to_ascii_lowercase().as_slice(), args.len()) {
@@ -34,7 +35,7 @@ pub fn command(context: &mut Context<'_>, args: Args<'_>) -> Done {
             };
             let names = COMMANDS.iter().flat_map(names);
             let fitting: Vec<_> = names
-                .filter(|name| by_pattern && pattern.fits(name.as_bytes()))
+                .filter(|name| by_pattern && pattern.matches(name.as_bytes()))
                 .collect();
             reply.array(fitting.len());
             fitting.iter().for_each(|name| reply.bulk(name.as_bytes()));
@@ -57,41 +58,44 @@ pub fn command(context: &mut Context<'_>, args: Args<'_>) -> Done {
         (b"list", _) => return Err(SYNTAX.into()),
         (b"getkeys", _) => return keys(context, args.behind(2)),
         (b"help", _) => return help(context, "command"),
-        (b"docs", _) => {
-            let mut named: BTreeSet<_> = args
-                .from(2)
-                .filter_map(find)
-                .map(|command| command.name)
-                .collect();
-            if args.len() == 2 {
-                named = COMMANDS.iter().map(|command| command.name).collect();
-            }
-            reply.map(named.len());
-            for command in COMMANDS.iter().filter(|command| named.contains(command.name)) {
-                reply.bulk(command.name.as_bytes());
-                let args = syntax::of(command.name);
-                reply.map(2 + usize::from(!args.is_empty()));
-                for text in ["summary", command.about, "group", command.group] {
-                    reply.bulk(text.as_bytes());
-                }
-                if !args.is_empty() {
-                    reply.bulk(b"arguments");
-                    syntax::tell(reply, args);
-                }
-            }
-        }
-        _ => return Err(no_subcommand("command", args)),
+        (b"docs", _) => docs(reply, args),
+        _ => return Err(Wrong::no_subcommand("command", args)),
     }
     Ok(())
 }
 
-/// The name of a command, and those of its subcommands.
+/// `COMMAND DOCS`: replies the documentation of the named commands, or of all.
+fn docs(reply: &mut Reply<'_>, args: Args<'_>) {
+    let named: BTreeSet<_> = match args.len() {
+        2 => COMMANDS.iter().map(|command| command.name).collect(),
+        _ => args
+            .from(2)
+            .filter_map(find)
+            .map(|command| command.name)
+            .collect(),
+    };
+    reply.map(named.len());
+    for command in COMMANDS.iter().filter(|command| named.contains(command.name)) {
+        reply.bulk(command.name.as_bytes());
+        let args = syntax::of(command.name);
+        reply.map(2 + usize::from(!args.is_empty()));
+        for text in ["summary", command.about, "group", command.group] {
+            reply.bulk(text.as_bytes());
+        }
+        if !args.is_empty() {
+            reply.bulk(b"arguments");
+            syntax::describe(reply, args);
+        }
+    }
+}
+
+/// Returns the names of a command and of its subcommands.
 fn names(command: &Command) -> impl Iterator<Item = String> {
     let of_subcommand = move |(word, _): &(&str, i64)| format!("{}|{word}", command.name);
     std::iter::once(command.name.to_owned()).chain(command.subcommands.iter().map(of_subcommand))
 }
 
-/// Replies the keys of a command that is not to be carried out.
+/// `COMMAND GETKEYS`: replies the keys of a command without carrying it out.
 fn keys(context: &mut Context<'_>, args: Args<'_>) -> Done {
     let command = find(args.get(0)).ok_or("ERR Invalid command specified")?;
     if command.keys.0 == 0 {
@@ -105,6 +109,7 @@ fn keys(context: &mut Context<'_>, args: Args<'_>) -> Done {
     Ok(())
 }
 
+/// Replies the description of a command.
 fn describe(context: &mut Context<'_>, command: &Command) {
     let reply = &mut context.reply;
     head(reply, command.name, command.arity, command.kind, command.keys);
@@ -124,7 +129,7 @@ fn describe(context: &mut Context<'_>, command: &Command) {
     }
 }
 
-/// All of a description but the subcommands.
+/// Replies a description up to its subcommands.
 fn head(reply: &mut Reply<'_>, name: &str, arity: i64, kind: Kind, (first, last, step): (i64, i64, i64)) {
     reply.array(10);
     reply.bulk(name.as_bytes());

@@ -1,174 +1,36 @@
-//! Commands as they arrive: looked up, checked, queued or carried out.
+//! Commands as they arrive: found, checked, and queued or carried out.
 
-use super::catalogue::{ALL, COMMANDS, Command, Kind, find};
-use super::context::{self, Context, Done, Wrong};
-use super::parse::Args;
+use super::super::http::note_hangup;
+use super::catalogue::{ALL, find, number_of};
+use super::command::{Command, Kind, takes};
+use super::context::Context;
+use super::error::{Wrong, as_text, misconf};
 use super::state::walk::Walk;
-use super::transaction;
+use super::{table, transaction};
 use crate::items::databases::NotMade;
-use crate::items::item::HEADER;
-use crate::items::item::PLACE;
-use crate::items::number;
-use crate::ops::config::LARGEST_VALUE;
-use crate::proto::http::{is_http, note_hangup};
-
-/// The bytes of the longest number that counting makes.
-const NUMBER: u64 = 48;
-
-/// The error for a subcommand that does not exist.
-pub fn no_subcommand(command: &str, args: Args<'_>) -> Wrong {
-    let word = args.get(1);
-    let behind = format!("'. Try {} HELP.", command.to_ascii_uppercase());
-    Wrong::with("ERR unknown subcommand '", &word[..word.len().min(128)], &behind)
-}
-
-/// The number of a command, or of the subcommand that it is: these come behind all commands.
-fn number_of(command: &Command, args: Args<'_>) -> Result<usize, Wrong> {
-    if command.subcommands.is_empty() || args.len() < 2 {
-        return Ok(command.number);
-    }
-    let mut numbered = (command.first_subcommand..).zip(command.subcommands);
-    let named = numbered.find(|(_, (word, _))| args.get(1).eq_ignore_ascii_case(word.as_bytes()));
-    let (number, (word, arity)) = named.ok_or_else(|| no_subcommand(command.name, args))?;
-    match takes(*arity, args.len()) {
-        true => Ok(number),
-        false => {
-            let name = command.name;
-            Err(Wrong::from(format!(
-                "ERR wrong number of arguments for '{name}|{word}' command"
-            )))
-        }
-    }
-}
-
-/// What the command or subcommand of this number is called.
-pub fn full_name(number: usize) -> String {
-    if let Some(command) = COMMANDS.get(number) {
-        return command.name.to_owned();
-    }
-    let named = COMMANDS.iter().find_map(|command| {
-        let (word, _) = command
-            .subcommands
-            .get(number.checked_sub(command.first_subcommand)?)?;
-        Some(format!("{}|{word}", command.name))
-    });
-    named.unwrap_or_default()
-}
-
-/// Whether a command of this arity takes this many words.
-pub fn takes(arity: i64, words: usize) -> bool {
-    let words = words as i64;
-    match arity {
-        least @ ..0 => words >= -least,
-        exact => words == exact,
-    }
-}
-
-impl Command {
-    /// The keys among its arguments.
-    pub fn keys<'a>(&self, args: Args<'a>) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        let (first, last, step) = self.keys;
-        let last = if last < 0 { args.len() as i64 + last } else { last };
-        let count = if first == 0 {
-            0
-        } else {
-            (last - first + step) / step
-        };
-        args.from(first.max(1) as usize)
-            .step_by(step.max(1) as usize)
-            .take(count.max(0) as usize)
-    }
-
-    /// Upper bound on the bytes by which it may grow items.
-    pub fn growth(&self, args: Args<'_>) -> u64 {
-        let grows = matches!(
-            self.name,
-            "append"
-                | "decr"
-                | "decrby"
-                | "getset"
-                | "incr"
-                | "incrby"
-                | "incrbyfloat"
-                | "mset"
-                | "msetnx"
-                | "psetex"
-                | "rename"
-                | "renamenx"
-                | "set"
-                | "setex"
-                | "setnx"
-                | "setrange"
-        );
-        if !grows {
-            return 0;
-        }
-        let words = args.from(1).map(|word| word.len() as u64).sum::<u64>();
-        let items = self.keys(args).count() as u64 * (PLACE + HEADER as u64 + NUMBER);
-        // Zeros between the old end and the offset written to.
-        let gap = match self.name {
-            "setrange" => number::strict(args.get(2)).map_or(0, |offset| offset.unsigned_abs()),
-            _ => 0,
-        };
-        (words + items).saturating_add(gap.min(LARGEST_VALUE as u64))
-    }
-
-    /// Whether it is carried out at once between `MULTI` and `EXEC`.
-    fn is_not_queued(&self) -> bool {
-        matches!(
-            self.name,
-            "exec" | "discard" | "multi" | "watch" | "quit" | "reset"
-        )
-    }
-
-    fn needs_no_name(&self) -> bool {
-        matches!(self.name, "auth" | "hello" | "quit" | "reset")
-    }
-}
+use crate::proto::http::is_http;
+use crate::proto::redis::args::Args;
 
 /// Carries out a command that has just arrived, or queues it.
 pub fn arrived(context: &mut Context<'_>, args: Args<'_>) {
     match check(context, args) {
+        Ok((command, number)) => {
+            context.client.note_command(number);
+            let queue = context.state.queue.as_mut();
+            match queue.filter(|_| !command.is_not_queued()) {
+                Some(queue) => match queue.push(command.number, args) {
+                    Ok(()) => context.reply.simple("QUEUED"),
+                    Err(why) => context.reply.error(why),
+                },
+                None => carry_out(context, command, args),
+            }
+        }
         Err(_) if is_no_command(args) && is_http(args.from(0)) => {
             note_hangup(context.worker, context.client);
             context.state.closing = true;
         }
-        Ok((command, number)) => {
-            context.client.note_command(number);
-            if let Some(queue) = context.state.queue.as_mut().filter(|_| !command.is_not_queued()) {
-                match queue.push(command, args) {
-                    Ok(()) => context.reply.simple("QUEUED"),
-                    Err(Wrong(text)) => context.reply.error(&text),
-                }
-                return;
-            }
-            let shared = &context.worker.shared;
-            // A lone key is one edit: other clients need not be kept away.
-            let alone = command.kind == Kind::Alone && (args.len() != 2 || command.keys != ALL);
-            let _alone;
-            let _shared;
-            if alone {
-                _alone = shared.databases.alone();
-            } else {
-                _shared = shared.databases.shared();
-            }
-            let growth = match command.name {
-                _ if shared.databases.memory().limit() == 0 => 0,
-                "exec" => transaction::growth(context),
-                _ => command.growth(args),
-            };
-            let _room = match shared.databases.room(growth, context.now) {
-                Ok(room) => room,
-                Err(failure) => return refuse(context, command, failure.into()),
-            };
-            match alone {
-                true => transact(context, command, args),
-                false => drop(run(context, command, args)),
-            }
-            done_for_now(context, command, args);
-        }
         Err(wrong) => match find(args.get(0)) {
-            // What is wrong with it ends the transaction.
+            // A wrong `EXEC` ends the transaction.
             Some(command) if command.name == "exec" => refuse(context, command, wrong),
             _ => {
                 if let Some(queue) = &mut context.state.queue {
@@ -180,40 +42,65 @@ pub fn arrived(context: &mut Context<'_>, args: Args<'_>) {
     }
 }
 
-/// Goes on with a walk of the command that came last, which had a turn before.
+/// Carries out a command once the databases' gate lets it pass and there is room for it.
+fn carry_out(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
+    let shared = &context.worker.shared;
+    // With a single key the command is one edit: it need not exclude other clients.
+    let alone = command.kind == Kind::Alone && (args.len() != 2 || command.keys != ALL);
+    let _alone;
+    let _shared;
+    if alone {
+        _alone = shared.databases.alone();
+    } else {
+        _shared = shared.databases.shared();
+    }
+    let growth = match command.name {
+        _ if shared.databases.memory().limit() == 0 => 0,
+        "exec" => transaction::growth(context),
+        _ => command.growth(args),
+    };
+    let _room = match shared.databases.room(growth, context.now) {
+        Ok(room) => room,
+        Err(failure) => return refuse(context, command, failure.into()),
+    };
+    match alone {
+        true => transact(context, command, args),
+        false => drop(table::run(context, command.number, args)),
+    }
+    record_time(context, command, args);
+}
+
+/// Takes a further turn of the walk of the last command.
 pub fn walks_on(context: &mut Context<'_>, args: Args<'_>, walk: Walk) {
     let Some(command) = find(args.get(0)) else {
         return;
     };
     let _shared = context.worker.shared.databases.shared();
-    run_with(context, |context| walk.go_on(context));
-    done_for_now(context, command, args);
+    context.attempt(|context| context.walk(walk));
+    record_time(context, command, args);
 }
 
-/// Notes what a command has taken; or, of one that goes on in another turn, what it has so far.
-fn done_for_now(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
+/// Records the duration of a command; if the command continues in another turn, only adds up its time so far.
+fn record_time(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
     match context.state.walk {
         Some(_) => context.state.walked += context.worker.lap(),
         None => context.timed(command, args),
     }
 }
 
-/// Whether no command of this name takes this many words.
+/// Returns whether no command of this name takes this many words.
 fn is_no_command(args: Args<'_>) -> bool {
     find(args.get(0)).is_none_or(|command| !takes(command.arity, args.len()))
 }
 
-/// The command that was sent, and its number, if it may be carried out.
+/// Returns the command that was sent, and the number of the command or subcommand, if it may be carried out.
 fn check(context: &Context<'_>, args: Args<'_>) -> Result<(&'static Command, usize), Wrong> {
     let command = find(args.get(0)).ok_or_else(|| unknown(args))?;
     if !takes(command.arity, args.len()) {
-        let name = command.name;
-        return Err(Wrong::from(format!(
-            "ERR wrong number of arguments for '{name}' command"
-        )));
+        return Err(Wrong::arity(command.name));
     }
     let number = number_of(command, args)?;
-    if !context.state.known && !command.needs_no_name() {
+    if !context.state.known && !command.needs_no_login() {
         return Err("NOAUTH Authentication required.".into());
     }
     if command.name == "save" && context.state.queue.is_some() {
@@ -226,9 +113,10 @@ fn check(context: &Context<'_>, args: Args<'_>) -> Result<(&'static Command, usi
     Ok((command, number))
 }
 
+/// Returns the error for a command that does not exist.
 fn unknown(args: Args<'_>) -> Wrong {
     const MAX: usize = 128;
-    let shown = |word: &'_ [u8], max: usize| context::as_text(&word[..word.len().min(max)]).to_vec();
+    let shown = |word: &'_ [u8], max: usize| as_text(&word[..word.len().min(max)]).to_vec();
     let mut words = Vec::new();
     for arg in args.from(1) {
         if words.len() >= MAX {
@@ -241,7 +129,7 @@ fn unknown(args: Args<'_>) -> Wrong {
     Wrong([before, &name, amid, &words].concat())
 }
 
-/// Refuses a command, for which there is no room, say.
+/// Refuses a command, for example if there is no room for it. A refused `EXEC` ends its transaction.
 fn refuse(context: &mut Context<'_>, command: &Command, Wrong(text): Wrong) {
     if command.name == "exec" {
         context.state.queue = None;
@@ -254,13 +142,13 @@ fn refuse(context: &mut Context<'_>, command: &Command, Wrong(text): Wrong) {
     }
 }
 
-/// Carries out a command wholly or not at all. The caller keeps all other commands away.
+/// Carries out a command as one transaction. The caller has exclusive use.
 fn transact(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
     let shared = context.worker.shared.clone();
     let begin = context.reply.out.len();
     let selected = (context.state.store.clone(), context.state.db);
     let transaction = shared.databases.begin();
-    let done = run(context, command, args);
+    let done = table::run(context, command.number, args);
     let committed = match done {
         true => transaction.commit(),
         false => {
@@ -272,18 +160,18 @@ fn transact(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
         Ok(()) if done => return,
         Ok(()) => None,
         Err(NotMade::Refused(why)) => Some(format!("ERR {why}")),
-        Err(NotMade::NotLogged(why)) => Some(context::misconf(&why)),
+        Err(NotMade::NotLogged(why)) => Some(misconf(&why)),
         Err(NotMade::NotDurable(why)) => {
             context.reply.out.truncate(begin);
-            return context.reply.error(context::misconf(&why));
+            return context.reply.error(misconf(&why));
         }
-        // The replies of its commands stand for what is committed, but reads do not show all of it yet.
+        // All of it is committed, but reads do not show all of it yet.
         Err(NotMade::Unfinished(why)) => {
             context.reply.out.truncate(begin);
             return context.reply.error(format!("UNFINISHED {why}"));
         }
     };
-    // A database that it has selected is taken back, too.
+    // A `SELECT` in the transaction is undone, too.
     (context.state.store, context.state.db) = selected;
     let db = context.state.db;
     context.client.know(|known| known.db = db);
@@ -291,20 +179,4 @@ fn transact(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
         context.reply.out.truncate(begin);
         context.reply.error(&text);
     }
-}
-
-/// Carries out a command; whether it could be.
-pub fn run(context: &mut Context<'_>, command: &Command, args: Args<'_>) -> bool {
-    run_with(context, |context| (command.run)(context, args))
-}
-
-fn run_with(context: &mut Context<'_>, run: impl FnOnce(&mut Context<'_>) -> Done) -> bool {
-    let begin = context.reply.out.len();
-    let ticked = context.state.store.tick(context.now).map_err(Wrong::from);
-    let done = ticked.and_then(|()| run(context));
-    if let Err(Wrong(text)) = &done {
-        context.reply.out.truncate(begin);
-        context.reply.error(text);
-    }
-    done.is_ok()
 }

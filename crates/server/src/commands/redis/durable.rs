@@ -1,8 +1,9 @@
 //! Commands and fields on what Redis calls the append only file: the log and the checkpoints of a pool of level `disk`.
 
-use super::context::{Context, Done, NOT_INTEGER, Wrong, misconf};
-use super::parse::Args;
+use super::context::Context;
+use super::error::{Done, NOT_INTEGER, Wrong, misconf};
 use crate::items::number;
+use crate::proto::redis::args::Args;
 use wollemi::Level;
 
 /// `WAITAOF numlocal numreplicas timeout`. With `numlocal` 1 the connection's turn notes the end of the log, and so the

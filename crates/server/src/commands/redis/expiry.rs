@@ -1,9 +1,10 @@
 //! When keys expire, and the commands about it.
 
-use super::context::{Context, Done, NOT_INTEGER, Wrong, retimed};
-use super::parse::Args;
+use super::context::{Context, retimed};
+use super::error::{Done, NOT_INTEGER, Wrong};
 use crate::items::number;
 use crate::items::store::Decision;
+use crate::proto::redis::args::Args;
 
 /// The millisecond since 1970 that a time in this unit (`EX`, `PX`, `EXAT`, `PXAT`) means; it is above zero.
 pub fn positive(unit: &[u8], time: &[u8], now: u64, command: &str) -> Result<u64, Wrong> {

@@ -1,24 +1,24 @@
 //! Patterns for keys: `*`, `?`, `[a-z]`, `[^a]`, and `\` before a byte that means itself.
 
-/// A pattern, read once for many texts.
+/// A pattern, parsed once for many texts.
 #[derive(Debug)]
 pub struct Pattern(Vec<Part>);
 
-/// What a part of a pattern takes of a text.
+/// A part of a pattern: the bytes that it matches.
 #[derive(Debug)]
 enum Part {
-    /// Any bytes, or none.
+    /// Any number of bytes.
     Star,
     /// Any byte.
     Any,
     /// This byte.
     Byte(u8),
-    /// A byte of these, a bit each.
+    /// A byte of this set, one bit each.
     Class(Box<[u64; 4]>),
 }
 
 impl Pattern {
-    /// Reads a pattern; of one that takes more bytes than any key has, the beginning.
+    /// Parses a pattern, or the beginning of one that only matches texts longer than any key.
     pub fn new(pattern: &[u8]) -> Pattern {
         let (mut parts, mut bytes, mut p) = (Vec::new(), 0, 0);
         while bytes <= index::MAX_KEY && p < pattern.len() {
@@ -41,10 +41,10 @@ impl Pattern {
         Pattern(parts)
     }
 
-    /// Whether all of a key or a name fits. Takes time in proportion to the product of their lengths at most.
-    pub fn fits(&self, text: &[u8]) -> bool {
+    /// Returns whether the pattern matches all of a text. Takes time in proportion to the product of their lengths at most.
+    pub fn matches(&self, text: &[u8]) -> bool {
         let (mut p, mut t) = (0, 0);
-        // The part behind the last star, and how much of the text the star takes so far.
+        // The part behind the last star, and the end of what the star matches so far.
         let mut star = None;
         loop {
             let part = self.0.get(p);
@@ -81,7 +81,7 @@ impl Part {
     }
 }
 
-/// The class that follows a bracket, and the length of both.
+/// Parses the class that follows a bracket. Returns also the length of both.
 fn class_of(class: &[u8]) -> (Part, usize) {
     let negated = class.first() == Some(&b'^');
     let mut i = usize::from(negated);
@@ -105,7 +105,7 @@ fn class_of(class: &[u8]) -> (Part, usize) {
     (Part::Class(bits), end)
 }
 
-/// The bytes with which every text that fits begins.
+/// Returns the bytes with which every matching text begins.
 pub fn prefix(pattern: &[u8]) -> &[u8] {
     let special = |byte: &u8| matches!(byte, b'*' | b'?' | b'[' | b'\\');
     let end = pattern.iter().position(special);
@@ -118,7 +118,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn fits(pattern: &[u8], text: &[u8]) -> bool {
-        Pattern::new(pattern).fits(text)
+        Pattern::new(pattern).matches(text)
     }
 
     #[test]
@@ -153,22 +153,22 @@ mod tests {
         assert_eq!(prefix(b"user:\\*x"), b"user:");
     }
 
-    /// A pattern longer than any key fits none, and takes no more memory than one for the longest. A class takes 32
-    /// bytes, however long it is: that is all that is looked at for a byte of a text.
+    /// A pattern longer than any key matches none, and takes no more memory than one for the longest. A class takes 32
+    /// bytes, however long it is.
     #[test]
     fn long_patterns_end() {
         for part in ["[]", "a", "\\b", "[a-z]", "?"] {
             let pattern = Pattern::new(part.repeat(index::MAX_KEY + 2).as_bytes());
             assert_eq!(pattern.0.len(), index::MAX_KEY + 1);
-            assert!(!pattern.fits(&vec![b'a'; index::MAX_KEY]));
+            assert!(!pattern.matches(&vec![b'a'; index::MAX_KEY]));
         }
         let stars = Pattern::new("*".repeat(1 << 20).as_bytes());
         assert_eq!(stars.0.len(), 1);
-        assert!(stars.fits(b"anything"));
+        assert!(stars.matches(b"anything"));
         let class = Pattern::new(format!("[{}]", "a-cx".repeat(1 << 20)).as_bytes());
         assert!(matches!(&class.0[..], [Part::Class(bits)] if size_of_val(&**bits) == 32));
-        assert!(class.fits(b"b") && class.fits(b"x") && !class.fits(b"d"));
-        assert!(Pattern::new("?".repeat(index::MAX_KEY).as_bytes()).fits(&vec![b'a'; index::MAX_KEY]));
+        assert!(class.matches(b"b") && class.matches(b"x") && !class.matches(b"d"));
+        assert!(Pattern::new("?".repeat(index::MAX_KEY).as_bytes()).matches(&vec![b'a'; index::MAX_KEY]));
     }
 
     proptest! {

@@ -1,8 +1,9 @@
-//! `HELP` of the commands that are several.
+//! `HELP` of the commands that have subcommands.
 
-use super::context::{Context, Done};
+use super::context::Context;
+use super::error::Done;
 
-/// The commands, and what may follow each: words, and what they do.
+/// The commands with their subcommands, and what each does.
 const TOPICS: &[(&str, &[(&str, &str)])] = &[
     (
         "CLIENT",
@@ -80,7 +81,7 @@ const TOPICS: &[(&str, &[(&str, &str)])] = &[
     ),
 ];
 
-/// Tells what may follow a command, as Redis does.
+/// Replies the subcommands of a command, as Redis does.
 pub fn help(context: &mut Context<'_>, command: &str) -> Done {
     let topic = TOPICS.iter().find(|(name, _)| name.eq_ignore_ascii_case(command));
     let words = topic.map_or(&[][..], |(_, words)| words);
@@ -102,7 +103,7 @@ mod tests {
     use super::*;
     use crate::commands::redis::catalogue::COMMANDS;
 
-    /// The help names each word that may follow a command.
+    /// The help names each subcommand.
     #[test]
     fn each_subcommand_is_told() {
         let all = COMMANDS.iter().flat_map(|command| {

@@ -1,13 +1,14 @@
 //! `INFO`: what there is to tell, under Redis's names.
 
-use super::VERSION;
 use super::config::{policy, port};
-use super::context::{Context, Done};
-use super::parse::Args;
+use super::context::Context;
+use super::error::Done;
 use crate::clock::now;
 use crate::counters::{self, Counter};
 use crate::ops::metrics::resident;
 use crate::ops::pool;
+use crate::proto::redis::VERSION;
+use crate::proto::redis::args::Args;
 use std::fmt::{Display, Write};
 use std::sync::atomic::Ordering;
 

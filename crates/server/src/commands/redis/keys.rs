@@ -1,10 +1,11 @@
 //! Commands on keys.
 
-use super::context::{Context, Done, SYNTAX};
-use super::parse::Args;
+use super::context::Context;
+use super::error::{Done, SYNTAX, Wrong};
 use crate::counters::Counter;
 use crate::items::item::Header;
 use crate::items::store::{Decision, Outcome};
+use crate::proto::redis::args::Args;
 
 pub fn del(context: &mut Context<'_>, args: Args<'_>) -> Done {
     let mut removed = 0;
@@ -54,7 +55,7 @@ pub fn renamenx(context: &mut Context<'_>, args: Args<'_>) -> Done {
 }
 
 /// Gives an item another key, and keeps its expiry. The caller makes it one transaction.
-fn move_to(context: &Context<'_>, args: Args<'_>, replace: bool) -> Result<bool, super::context::Wrong> {
+fn move_to(context: &Context<'_>, args: Args<'_>, replace: bool) -> Result<bool, Wrong> {
     let (from, to) = (args.get(1), args.get(2));
     let item = context.read(from, |item| (item.header, item.data.to_vec()))?;
     let (header, data) = item.ok_or("ERR no such key")?;
@@ -100,7 +101,7 @@ pub fn flushall(context: &mut Context<'_>, args: Args<'_>) -> Done {
 }
 
 /// A flush takes one write, so that it does not matter whether it may be put off.
-fn flush_mode(args: Args<'_>) -> Result<(), super::context::Wrong> {
+fn flush_mode(args: Args<'_>) -> Result<(), Wrong> {
     match (args.len(), args.get(1).to_ascii_uppercase().as_slice()) {
         (1, _) | (2, b"ASYNC" | b"SYNC") => Ok(()),
         _ => Err(SYNTAX.into()),

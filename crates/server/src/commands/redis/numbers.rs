@@ -1,10 +1,11 @@
 //! Commands that count.
 
-use super::context::{Context, Done, NOT_INTEGER, fresh};
+use super::context::{Context, fresh};
 use super::decimal::Decimal;
-use super::parse::Args;
+use super::error::{Done, NOT_INTEGER};
 use crate::items::number;
 use crate::items::store::Decision;
+use crate::proto::redis::args::Args;
 
 pub fn incr(context: &mut Context<'_>, args: Args<'_>) -> Done {
     count(context, args.get(1), 1)

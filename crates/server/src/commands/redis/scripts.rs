@@ -2,10 +2,11 @@
 //! other scripts, and no interpreter of any: a script is known by its digest, and what it does is done here, as one
 //! edit.
 
-use super::context::{Context, Done, NOT_INTEGER, is_name, retimed};
-use super::parse::Args;
+use super::context::{Context, is_name, retimed};
+use super::error::{Done, NOT_INTEGER, Wrong};
 use crate::items::number;
 use crate::items::store::Decision;
+use crate::proto::redis::args::Args;
 
 /// The SHA-1 digests of the scripts, and what each does with a key that holds the first argument.
 const SCRIPTS: [(&str, Does); 3] = [
@@ -61,12 +62,7 @@ pub fn evalsha(context: &mut Context<'_>, args: Args<'_>) -> Done {
 }
 
 /// Does that with a key that holds the first of these arguments; whether it does.
-fn change(
-    context: &Context<'_>,
-    does: Does,
-    key: &[u8],
-    arguments: Args<'_>,
-) -> Result<bool, super::context::Wrong> {
+fn change(context: &Context<'_>, does: Does, key: &[u8], arguments: Args<'_>) -> Result<bool, Wrong> {
     let holder = arguments.get(0);
     let anew = arguments.get(2) != b"0";
     let now = i64::try_from(context.now).unwrap_or(i64::MAX);

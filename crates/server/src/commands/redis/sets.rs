@@ -1,12 +1,13 @@
 //! Commands that give strings their data whole.
 
-use super::context::{Context, Done, SYNTAX, Wrong, fresh};
+use super::context::{Context, fresh};
+use super::error::{Done, SYNTAX, Wrong};
 use super::expiry;
-use super::parse::Args;
 use crate::counters::Counter;
 use crate::items::item::HEADER;
 use crate::items::item::PLACE;
 use crate::items::store::Decision;
+use crate::proto::redis::args::Args;
 
 /// The options of `SET`.
 #[derive(Default)]

@@ -1,12 +1,10 @@
 //! `SLOWLOG`.
 
-use super::catalogue::{Command, find};
-use super::context::{Context, Done, Wrong};
-use super::dispatch::no_subcommand;
+use super::context::Context;
+use super::error::{Done, Wrong};
 use super::help::help;
-use super::parse::Args;
 use crate::items::number;
-use crate::ops::latency;
+use crate::proto::redis::args::Args;
 
 pub fn slowlog(context: &mut Context<'_>, args: Args<'_>) -> Done {
     match (args.get(1).to_ascii_lowercase().as_slice(), args.len()) {
@@ -42,12 +40,12 @@ pub fn slowlog(context: &mut Context<'_>, args: Args<'_>) -> Done {
             return Err(Wrong::with(before, args.get(1), "'. Try SLOWLOG HELP."));
         }
         (b"help", 2) => help(context, "slowlog")?,
-        _ => return Err(no_subcommand("slowlog", args)),
+        _ => return Err(Wrong::no_subcommand("slowlog", args)),
     }
     Ok(())
 }
 
-/// How many are asked for; -1: all.
+/// Returns the number of entries that the client asks for; -1 asks for all.
 fn max(count: Option<i64>) -> Result<usize, &'static str> {
     match count {
         Some(-1) => Some(usize::MAX),
@@ -55,52 +53,4 @@ fn max(count: Option<i64>) -> Result<usize, &'static str> {
         None => None,
     }
     .ok_or("ERR count should be greater than or equal to -1")
-}
-
-impl Context<'_> {
-    /// Notes what commands that were carried out together have taken, which the client called so: `GET`s of these keys,
-    /// or `SET`s, with their data.
-    pub fn timed_together(&self, name: &[u8], keys: &[&[u8]], data: &[&[u8]]) {
-        let Some(command) = find(name) else {
-            return;
-        };
-        self.client.note_command(command.number);
-        let took = self.worker.lap();
-        let timed = command.timed();
-        if self.worker.took(timed, took, keys.len() as u64) {
-            let mut words = vec![name];
-            for (i, key) in keys.iter().enumerate() {
-                words.push(key);
-                words.extend(data.get(i));
-            }
-            let slow = &self.shared().slow;
-            slow.note(timed, took, self.now, self.client, words.into_iter());
-        }
-    }
-
-    /// Notes what a command that is done has taken.
-    pub fn timed(&mut self, command: &Command, args: Args<'_>) {
-        let took = self.worker.lap() + std::mem::take(&mut self.state.walked);
-        let timed = command.timed();
-        if self.worker.took(timed, took, 1) {
-            // What may hold a password is not kept.
-            let secret = matches!(command.name, "auth" | "hello");
-            let mut words: Vec<&[u8]> = args.from(0).collect();
-            if secret && words.len() > 1 {
-                words.truncate(1);
-                words.push(b"(redacted)");
-            }
-            let slow = &self.shared().slow;
-            slow.note(timed, took, self.now, self.client, words.into_iter());
-        }
-    }
-}
-
-impl Command {
-    fn timed(&self) -> latency::Command {
-        latency::Command {
-            protocol: &super::DIALECT,
-            number: self.number,
-        }
-    }
 }

@@ -1,13 +1,12 @@
 //! Commands on strings, but those that give them their data whole (`sets`).
 
-use super::context::{
-    Context, Done, NOT_INTEGER, SYNTAX, TOO_LONG, TOO_LONG_REPLY, Wrong, fresh, is_name, retimed,
-};
+use super::context::{Context, fresh, is_name, retimed};
+use super::error::{Done, NOT_INTEGER, SYNTAX, TOO_LONG, TOO_LONG_REPLY, Wrong};
 use super::expiry;
-use super::parse::Args;
 use crate::items::item::Item;
 use crate::items::number;
 use crate::items::store::{BATCH, Decision};
+use crate::proto::redis::args::Args;
 
 pub fn get(context: &mut Context<'_>, args: Args<'_>) -> Done {
     mget_each(context, &[args.get(1)], usize::MAX)?;

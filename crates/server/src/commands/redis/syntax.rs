@@ -1,6 +1,6 @@
 //! The arguments of each command, for `COMMAND DOCS`.
 
-use super::reply::Reply;
+use crate::proto::redis::reply::Reply;
 
 /// An argument.
 #[derive(Clone, Copy)]
@@ -16,9 +16,9 @@ pub struct Arg {
 /// What an argument is.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// A key; which of them it is.
+    /// A key, by its place among the keys.
     Key(i64),
-    /// A value of a type that has this name.
+    /// A value of the type with this name.
     Plain(&'static str),
     /// The word alone.
     Token,
@@ -105,7 +105,7 @@ const LIMIT: Arg = integer("count").behind("LIMIT").optional();
 const REV: Arg = token("rev", "REV").optional();
 const WITH_VALUES: Arg = token("withvalues", "WITHVALUES").optional();
 
-/// The arguments of commands; none of those that are several.
+/// The arguments of all commands but the containers.
 const SYNTAX: &[(&[&str], &[Arg])] = &[
     (&["append", "getset", "setnx"], &[KEY, VALUE]),
     (&["auth"], &[string("username").optional(), string("password")]),
@@ -206,14 +206,14 @@ const SYNTAX: &[(&[&str], &[Arg])] = &[
     (&["setrange"], &[KEY, integer("offset"), VALUE]),
 ];
 
-/// The arguments of the command of this name.
+/// Returns the arguments of the command with this name.
 pub fn of(command: &str) -> &'static [Arg] {
     let found = SYNTAX.iter().find(|(names, _)| names.contains(&command));
     found.map_or(&[], |(_, args)| args)
 }
 
-/// Replies arguments.
-pub fn tell(reply: &mut Reply<'_>, args: &[Arg]) {
+/// Replies the description of arguments.
+pub fn describe(reply: &mut Reply<'_>, args: &[Arg]) {
     reply.array(args.len());
     for arg in args {
         let (kind, parts) = match arg.kind {
@@ -256,7 +256,7 @@ pub fn tell(reply: &mut Reply<'_>, args: &[Arg]) {
         }
         if let Some(parts) = parts {
             reply.bulk(b"arguments");
-            tell(reply, parts);
+            describe(reply, parts);
         }
     }
 }

@@ -1,95 +1,120 @@
 //! `ms`.
 
-use super::super::Session;
-use super::super::parse::{MAX_KEY, Meta};
-use super::answer::{binary_mark, echo, labelled, outcome_of};
-use crate::items::item::{self, AWAITED, Header, Item, STALE};
+use super::super::handler::Handler;
+use crate::items::item::{self, AWAITED, BINARY_KEY, Header, Item, STALE};
 use crate::items::store::classic::Verb;
 use crate::items::store::{Decision, Failure, Outcome};
+use crate::proto::memcached::answer::{echo, labelled, outcome_of};
+use crate::proto::memcached::request::{Flags, MAX_KEY, Meta, stored_key};
 
-impl Session {
-    /// `ms`.
+/// The header of an item, and the two parts of its data.
+type Stored<'d> = (Header, [&'d [u8]; 2]);
+
+/// An `ms` to be carried out.
+struct Set<'m> {
+    verb: Option<Verb>,
+    flags: &'m Flags<'m>,
+    data: &'m [u8],
+    /// The largest value, in bytes.
+    largest: usize,
+}
+
+impl<'m> Set<'m> {
+    /// Returns what to store in the place of the `old` item, where a `fresh` header belongs to the data as the client
+    /// has sent them; or the outcome if nothing is to be stored.
+    fn stored(&self, old: Option<Item<'m>>, fresh: Header) -> Result<Stored<'m>, Outcome> {
+        match (self.verb, old) {
+            (None, _) | (Some(Verb::Add), None) | (Some(Verb::Replace), Some(_)) => {
+                Ok((fresh, [self.data, &[]]))
+            }
+            (Some(Verb::Cas(_)), None) => Err(Outcome::NotFound),
+            (Some(Verb::Cas(seen)), Some(old)) => self.swapped(seen, &old, fresh),
+            (Some(verb @ (Verb::Append | Verb::Prepend)), Some(old)) => self.joined(verb, &old, fresh.unique),
+            _ => Err(Outcome::NotStored),
+        }
+    }
+
+    /// Returns what to store if the client has `seen` this unique. With the flag `I`, an older client stores its data
+    /// as stale.
+    fn swapped(&self, seen: u64, old: &Item<'m>, fresh: Header) -> Result<Stored<'m>, Outcome> {
+        if old.header.unique == seen {
+            return Ok((fresh, [self.data, &[]]));
+        }
+        if !self.flags.invalidate || seen >= old.header.unique {
+            return Err(Outcome::Exists);
+        }
+        let header = Header {
+            expiry: old.header.expiry,
+            marks: fresh.marks | STALE | (old.header.marks & AWAITED),
+            ..fresh
+        };
+        Ok((header, [self.data, &[]]))
+    }
+
+    /// Returns the old data with the new before or behind it.
+    fn joined(&self, verb: Verb, old: &Item<'m>, unique: u64) -> Result<Stored<'m>, Outcome> {
+        let expected = self.flags.unique.filter(|&seen| seen != 0);
+        if expected.is_some_and(|seen| seen != old.header.unique) {
+            return Err(Outcome::Exists);
+        }
+        if old.data.len() + self.data.len() > self.largest {
+            return Err(Outcome::NotStored);
+        }
+        let header = Header {
+            unique,
+            marks: 0,
+            ..old.header
+        };
+        match verb {
+            Verb::Append => Ok((header, [old.data, self.data])),
+            _ => Ok((header, [self.data, old.data])),
+        }
+    }
+}
+
+/// Returns the verb that a mode and an expected unique amount to; `None` stores in any case.
+fn verb(flags: &Flags<'_>) -> Option<Verb> {
+    match (flags.mode, flags.unique) {
+        (b'E', _) => Some(Verb::Add),
+        (b'A', _) => Some(Verb::Append),
+        (b'P', _) => Some(Verb::Prepend),
+        (b'R', None) => Some(Verb::Replace),
+        (_, Some(unique)) => Some(Verb::Cas(unique)),
+        (_, None) => None,
+    }
+}
+
+impl Handler {
+    /// Answers `ms`.
     pub fn meta_set(&self, meta: &Meta<'_>, data: &[u8], now: u64, out: &mut Vec<u8>) -> Result<(), Failure> {
         let flags = &meta.flags;
         let space = &mut [0; MAX_KEY];
-        let key = Self::meta_key(meta.key, flags.binary, space);
-        let verb = match (flags.mode, flags.unique) {
-            (b'E', _) => Some(Verb::Add),
-            (b'A', _) => Some(Verb::Append),
-            (b'P', _) => Some(Verb::Prepend),
-            (b'R', None) => Some(Verb::Replace),
-            (_, Some(unique)) => Some(Verb::Cas(unique)),
-            (_, None) => None,
-        };
-        let joins = matches!(verb, Some(Verb::Append | Verb::Prepend));
-        let scratch = &mut *self.worker.scratch.borrow_mut();
+        let key = stored_key(meta.key, flags.binary, space);
+        let verb = verb(flags);
         let largest = self.shared().net.limits.value();
-        let (outcome, unique) =
-            self.shared()
-                .databases
-                .first()
-                .change(key, now, scratch, |old, unique, put| {
-                    let fresh = Header {
-                        unique,
-                        expiry: item::expiry(flags.lifetime.unwrap_or(0), now),
-                        flags: flags.client,
-                        marks: binary_mark(flags),
-                    };
-                    let older = |old: &Item<'_>| match verb {
-                        Some(Verb::Cas(seen)) => flags.invalidate && seen < old.header.unique,
-                        _ => false,
-                    };
-                    let (header, parts) = match (verb, old) {
-                        (None, _) | (Some(Verb::Add), None) | (Some(Verb::Replace), Some(_)) => {
-                            (fresh, [data, &[]])
-                        }
-                        (Some(Verb::Cas(seen)), Some(old)) if old.header.unique == seen => {
-                            (fresh, [data, &[]])
-                        }
-                        (Some(Verb::Cas(_)), Some(old)) if older(&old) => {
-                            let marks = fresh.marks | STALE | (old.header.marks & AWAITED);
-                            let expiry = old.header.expiry;
-                            (
-                                Header {
-                                    expiry,
-                                    marks,
-                                    ..fresh
-                                },
-                                [data, &[]],
-                            )
-                        }
-                        (Some(Verb::Cas(_)), None) => return Decision::Keep((Outcome::NotFound, 0)),
-                        (Some(Verb::Cas(_)), _) => return Decision::Keep((Outcome::Exists, 0)),
-                        (_, Some(old))
-                            if joins
-                                && flags
-                                    .unique
-                                    .is_some_and(|seen| seen != 0 && seen != old.header.unique) =>
-                        {
-                            return Decision::Keep((Outcome::Exists, 0));
-                        }
-                        (_, Some(old)) if joins && old.data.len() + data.len() <= largest => {
-                            let parts = match verb {
-                                Some(Verb::Append) => [old.data, data],
-                                _ => [data, old.data],
-                            };
-                            let marks = 0;
-                            (
-                                Header {
-                                    unique,
-                                    marks,
-                                    ..old.header
-                                },
-                                parts,
-                            )
-                        }
-                        _ => return Decision::Keep((Outcome::NotStored, 0)),
-                    };
+        let scratch = &mut *self.worker.scratch.borrow_mut();
+        let (outcome, unique) = self.store().change(key, now, scratch, |old, unique, put| {
+            let set = Set {
+                verb,
+                flags,
+                data,
+                largest,
+            };
+            let fresh = Header {
+                unique,
+                expiry: item::expiry(flags.lifetime.unwrap_or(0), now),
+                flags: flags.client,
+                marks: if flags.binary { BINARY_KEY } else { 0 },
+            };
+            match set.stored(old, fresh) {
+                Ok((header, parts)) => {
                     header.begin(put);
-                    put.extend_from_slice(parts[0]);
-                    put.extend_from_slice(parts[1]);
+                    parts.iter().for_each(|part| put.extend_from_slice(part));
                     Decision::Put((Outcome::Done, unique))
-                })?;
+                }
+                Err(outcome) => Decision::Keep((outcome, 0)),
+            }
+        })?;
         self.count_store(verb, outcome);
         if outcome == Outcome::Done {
             self.note(key, false);

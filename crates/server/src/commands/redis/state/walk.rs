@@ -1,32 +1,35 @@
-//! Walks over keys: one turn of them visits a bounded number of keys, the dead included, so that other clients are
+//! Walks over keys. One turn of a walk visits a bounded number of keys, the dead included, so that other clients are
 //! served in between.
 //!
-//! I1 A walk shows each transaction whole or not at all: if a client has acted alone between two of its turns, it
-//!    begins again; and after [`TRIES`] of these, as within `EXEC`, it is one turn, however long.
+//! I1 A walk shows each transaction whole or not at all: if a client had exclusive use between two turns of a walk, the
+//!    walk begins again. After [`TRIES`] restarts, and within `EXEC`, the whole walk is one turn, however long.
+//!
+//! Not here: which ranges a command walks (`scan`), and what takes the turns (`Context::walk`, `connection`).
 
-use super::super::context::{Context, Done, Wrong, bounded};
+use super::super::error::{Wrong, bounded};
 use super::super::glob::Pattern;
-use super::super::reply::Reply;
 use crate::items::item::Item;
+use crate::items::store::Store;
+use crate::proto::redis::reply::Reply;
 use index::{Direction, behind};
 use std::ops::{Bound, ControlFlow};
 
-/// Keys that are visited under one guard.
+/// Keys visited under one guard.
 const STEP: usize = 1024;
 
-/// Keys that one turn visits: about half a millisecond.
+/// Keys visited in one turn: about half a millisecond.
 pub const TURN: usize = 16 * STEP;
 
-/// How often a walk is begun anew.
+/// Maximum number of times that a walk begins again.
 const TRIES: usize = 3;
 
-/// The keys that are left to visit.
+/// The keys that are still to be visited.
 pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// Visits live items between the bounds, in order, until the visitor breaks, at most `max` keys, live or dead. Returns
-/// whether this was all; if not, the bounds become those of the remainder.
+/// whether this was all; if not, the bounds become those of the remainder. `now` is the current time in milliseconds.
 pub fn walk(
-    context: &Context<'_>,
+    (store, now): (&Store, u64),
     bounds: &mut Bounds,
     direction: Direction,
     max: usize,
@@ -42,9 +45,8 @@ pub fn walk(
             bounds.0.as_ref().map(Vec::as_slice),
             bounds.1.as_ref().map(Vec::as_slice),
         );
-        let store = &context.state.store;
         let order = store.order();
-        store.scan(from, to, direction, context.now, &guard, &mut |key, item| {
+        store.scan(from, to, direction, now, &guard, &mut |key, item| {
             seen += 1;
             if let Some(item) = item
                 && visit(key, item).is_break()
@@ -69,12 +71,12 @@ pub fn walk(
 /// How keys are listed.
 pub struct Listing {
     pub direction: Direction,
-    /// With their values.
+    /// Whether the values are listed, too.
     pub values: bool,
     pub limit: usize,
-    /// Those alone that fit this pattern.
+    /// Only keys that match this pattern are listed.
     pub pattern: Option<Pattern>,
-    /// One key, which is not in an array.
+    /// Whether the reply is one key outside of an array.
     pub lone: bool,
 }
 
@@ -93,22 +95,22 @@ impl Default for Listing {
 /// A listing under way.
 pub struct Walk {
     listing: Listing,
-    /// Where it goes, one after the other.
+    /// The ranges to visit, one after the other.
     ranges: Vec<Bounds>,
-    /// How many of these are done, and what is left of the next.
+    /// How many of these are done, and the remainder of the next.
     done: usize,
     left: Option<Bounds>,
-    /// The elements of the reply, whose head tells how many they are.
+    /// The elements of the reply, whose head will have their number.
     found: Vec<u8>,
     count: usize,
-    /// How often clients had acted alone when it began.
+    /// How often clients had had exclusive use when the walk began.
     begun: u64,
     tries: usize,
 }
 
 impl Walk {
-    /// A walk through these ranges, which has not begun.
-    pub fn new(context: &Context<'_>, ranges: Vec<Bounds>, listing: Listing) -> Walk {
+    /// Creates a walk through these ranges. `turns_alone` says how often clients have had exclusive use so far.
+    pub fn new(ranges: Vec<Bounds>, listing: Listing, turns_alone: u64) -> Walk {
         Walk {
             listing,
             ranges,
@@ -116,47 +118,41 @@ impl Walk {
             left: None,
             found: Vec::new(),
             count: 0,
-            begun: context.shared().databases.turns_alone(),
+            begun: turns_alone,
             tries: 0,
         }
     }
 
-    /// Takes one turn of the walk, and replies if it was the last; else the connection's state keeps the walk for
-    /// another turn. The caller holds a pass of the databases' gate, or has exclusive use.
-    pub fn go_on(mut self, context: &mut Context<'_>) -> Done {
-        let turns_alone = context.shared().databases.turns_alone();
+    /// Takes one turn of the walk, or, if `undivided`, all of it. Returns whether the walk has ended. The caller holds
+    /// a pass of the databases' gate, or has exclusive use.
+    pub fn take_turn(
+        &mut self,
+        (store, now): (&Store, u64),
+        turns_alone: u64,
+        undivided: bool,
+        resp3: bool,
+    ) -> Result<bool, Wrong> {
         if self.begun != turns_alone {
-            self = Walk {
-                begun: turns_alone,
-                done: 0,
-                left: None,
-                found: Vec::new(),
-                count: 0,
-                tries: self.tries + 1,
-                ..self
-            };
+            self.begun = turns_alone;
+            (self.done, self.left) = (0, None);
+            (self.found, self.count) = (Vec::new(), 0);
+            self.tries += 1;
         }
-        let whole = context.state.executing || self.tries == TRIES;
-        if self.step(context, if whole { usize::MAX } else { TURN })? {
-            self.reply(context);
-        } else {
-            context.state.walk = Some(self);
-        }
-        Ok(())
+        let whole = undivided || self.tries == TRIES;
+        self.step((store, now), if whole { usize::MAX } else { TURN }, resp3)
     }
 
-    /// Visits at most `max` keys of a range; whether all is done.
-    fn step(&mut self, context: &Context<'_>, max: usize) -> Result<bool, Wrong> {
+    /// Visits at most `max` keys of a range. Returns whether all ranges are done.
+    fn step(&mut self, (store, now): (&Store, u64), max: usize, resp3: bool) -> Result<bool, Wrong> {
         while self.count < self.listing.limit
             && let Some(range) = self.ranges.get(self.done)
         {
             let bounds = self.left.get_or_insert_with(|| range.clone());
             let (listing, found, count) = (&self.listing, &mut self.found, &mut self.count);
             let mut full = Ok(());
-            let resp3 = context.reply.resp3;
-            let ended = walk(context, bounds, listing.direction, max, &mut |key, item| {
+            let ended = walk((store, now), bounds, listing.direction, max, &mut |key, item| {
                 if let Some(pattern) = &listing.pattern
-                    && !pattern.fits(key)
+                    && !pattern.matches(key)
                 {
                     return ControlFlow::Continue(());
                 }
@@ -185,16 +181,17 @@ impl Walk {
         Ok(true)
     }
 
-    fn reply(&self, context: &mut Context<'_>) {
+    /// Replies what an ended walk has found.
+    pub fn reply(&self, reply: &mut Reply<'_>) {
         let Listing { values, lone, .. } = self.listing;
         match (lone, self.count) {
-            (true, 0) => context.reply.null(),
+            (true, 0) => reply.null(),
             (true, _) => {}
             (false, count) => {
-                let each = if values && !context.reply.resp3 { 2 } else { 1 };
-                context.reply.array(count * each);
+                let each = if values && !reply.resp3 { 2 } else { 1 };
+                reply.array(count * each);
             }
         }
-        context.reply.out.extend_from_slice(&self.found);
+        reply.out.extend_from_slice(&self.found);
     }
 }
