@@ -215,7 +215,7 @@ async fn wait(
 ) {
     let mut tasks = JoinSet::new();
     tasks.spawn_local(sweep::count(shared.clone()));
-    tasks.spawn_local(sync::watch(shared.clone()));
+    tasks.spawn_local(sync::watch(shared.databases.db().clone()));
     if let Some(pause) = shared.config.sweep_pause {
         tasks.spawn_local(sweep::run(shared.clone(), pause));
     }

@@ -19,3 +19,12 @@ fn rooms_use_those_behind_them() {
         rooms::assert_order(env!("CARGO_MANIFEST_DIR"), order);
     }
 }
+
+/// In these rooms no two files use each other, directly or through others: a parser stands above the requests that it
+/// yields, a command above the state of its connection, and the table of commands above all commands.
+#[test]
+fn files_of_a_room_form_no_cycle() {
+    for room in ["commands", "proto", "net"] {
+        rooms::assert_no_cycle(env!("CARGO_MANIFEST_DIR"), room);
+    }
+}
