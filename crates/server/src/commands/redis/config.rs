@@ -1,4 +1,4 @@
-//! `CONFIG`: what there is to tell of the configuration, and what of it may change while the server runs.
+//! `CONFIG`: shows the configuration, and changes the part of it that may change while the server runs.
 
 use super::backup;
 use super::context::Context;
@@ -10,9 +10,11 @@ use crate::items::databases;
 use crate::items::number;
 use crate::net::files;
 use crate::net::listen::Address;
+use crate::ops::config::LARGEST_VALUE;
 use crate::ops::shared::Shared;
 use crate::ops::sync::Sync;
 use crate::proto::redis::args::Args;
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -50,10 +52,11 @@ pub fn config(context: &mut Context<'_>, args: Args<'_>) -> Done {
                 }
                 named.push(known);
             }
-            // All of them or none.
+            // All values are checked before the first is applied.
             for apply in [false, true] {
-                for (name, i) in named.iter().zip((2..).step_by(2)) {
-                    set(context, name, args.get(i), args.get(i + 1), apply)?;
+                for (known, i) in named.iter().zip((2..).step_by(2)) {
+                    let (name, value) = (args.get(i), args.get(i + 1));
+                    set(context, known, &Setting { name, value }, apply)?;
                 }
             }
             context.reply.ok();
@@ -115,12 +118,12 @@ fn tcp(addresses: &[Address]) -> impl Iterator<Item = SocketAddr> {
     })
 }
 
-/// The first port of these; 0: none.
+/// Returns the port of the first TCP address; 0 if there is none.
 pub fn port(addresses: &[Address]) -> u16 {
     tcp(addresses).next().map_or(0, |address| address.port())
 }
 
-/// What Redis calls the two ways to keep the limit.
+/// Returns Redis's name for the way in which the memory limit is kept.
 pub fn policy(evicts: bool) -> &'static str {
     match evicts {
         true => "allkeys-lfu",
@@ -128,7 +131,7 @@ pub fn policy(evicts: bool) -> &'static str {
     }
 }
 
-/// A number of bytes as Redis takes it: `100`, `1k` (1000), `1kb` (1024), and so on.
+/// Parses a number of bytes as Redis does: `100`, `1k` (1000), `1kb` (1024), and so on.
 fn bytes(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?.to_ascii_lowercase();
     let unit = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -144,7 +147,7 @@ fn bytes(text: &[u8]) -> Option<u64> {
         _ => return None,
     };
     let number = match number {
-        "" => 0, // There as here.
+        "" => 0, // As in Redis.
         number => number.parse::<u64>().ok()?,
     };
     number.checked_mul(unit)
@@ -167,7 +170,7 @@ const CHANGEABLE: [&str; 8] = [
     "timeout",
 ];
 
-/// The parameter of this name, which can be changed.
+/// Returns the changeable parameter of this name.
 fn changeable(context: &Context<'_>, name: &[u8]) -> Result<&'static str, Wrong> {
     let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
     if let Some(known) = CHANGEABLE.into_iter().find(|known| is(known)) {
@@ -180,78 +183,97 @@ fn changeable(context: &Context<'_>, name: &[u8]) -> Result<&'static str, Wrong>
     Err(Wrong::with(before, name, "'"))
 }
 
-/// Checks a value for the parameter `known`, which the client has called `name`, and applies it.
-fn set(context: &Context<'_>, known: &str, name: &[u8], value: &[u8], apply: bool) -> Done {
-    let refused = |why: &str| refused(name, why);
-    let within = |bounds: RangeInclusive<i64>| {
-        let number =
-            number::strict(value).ok_or_else(|| refused("argument couldn't be parsed into an integer"))?;
-        let (least, max) = (bounds.start(), bounds.end());
+/// A new value, and the name by which the client has called its parameter.
+struct Setting<'s> {
+    name: &'s [u8],
+    value: &'s [u8],
+}
+
+impl Setting<'_> {
+    fn refused(&self, why: &str) -> Wrong {
+        refused(self.name, why)
+    }
+
+    fn outside(&self, least: impl Display, max: impl Display) -> Wrong {
+        self.refused(&format!("argument must be between {least} and {max} inclusive"))
+    }
+
+    /// Returns the value as a number within these bounds.
+    fn number(&self, bounds: RangeInclusive<i64>) -> Result<i64, Wrong> {
+        let number = number::strict(self.value);
+        let number = number.ok_or_else(|| self.refused("argument couldn't be parsed into an integer"))?;
         match bounds.contains(&number) {
             true => Ok(number),
-            false => Err(refused(&format!(
-                "argument must be between {least} and {max} inclusive"
-            ))),
+            false => Err(self.outside(bounds.start(), bounds.end())),
         }
-    };
+    }
+
+    /// Returns the value as a number of bytes.
+    fn bytes(&self) -> Result<u64, Wrong> {
+        bytes(self.value).ok_or_else(|| self.refused("argument must be a memory value"))
+    }
+
+    fn sync(&self) -> Result<Sync, Wrong> {
+        let text = std::str::from_utf8(self.value).ok();
+        let sync = text.and_then(|text| text.parse::<Sync>().ok());
+        sync.ok_or_else(|| self.refused("argument(s) must be one of the following: everysec, always, no"))
+    }
+
+    fn evicts(&self) -> Result<bool, Wrong> {
+        let is = |evicts: &bool| self.value.eq_ignore_ascii_case(policy(*evicts).as_bytes());
+        let evicts = [false, true].into_iter().find(is);
+        evicts
+            .ok_or_else(|| self.refused("argument(s) must be one of the following: allkeys-lfu, noeviction"))
+    }
+}
+
+/// Checks a value for the parameter `known`, and then applies it if `apply` says so.
+fn set(context: &Context<'_>, known: &str, new: &Setting<'_>, apply: bool) -> Done {
     let change: Box<dyn Fn(&Shared)> = match known {
         "appendfsync" => {
-            let known = std::str::from_utf8(value)
-                .ok()
-                .and_then(|value| value.parse::<Sync>().ok());
-            let sync = known
-                .ok_or_else(|| refused("argument(s) must be one of the following: everysec, always, no"))?;
-            let syncing = &context.shared().syncing;
-            syncing.check(sync).map_err(|error| refused(&error.to_string()))?;
-            // What it fails with, all later writes will fail with.
+            let sync = new.sync()?;
+            let checked = context.shared().syncing.check(sync);
+            checked.map_err(|error| new.refused(&error.to_string()))?;
+            // If this fails, all later writes fail in the same way.
             Box::new(move |shared| drop(shared.syncing.set(sync)))
         }
         "maxclients" => {
-            let max = within(1..=i64::from(u32::MAX))? as usize;
+            let max = new.number(1..=i64::from(u32::MAX))? as usize;
             Box::new(move |shared| {
                 files::allow(max);
                 shared.net.limits.set_connections(max);
             })
         }
         "maxmemory" => {
-            let limit = bytes(value).ok_or_else(|| refused("argument must be a memory value"))?;
+            let limit = new.bytes()?;
             Box::new(move |shared| shared.databases.memory().set_limit(limit))
         }
         "maxmemory-policy" => {
-            let known = [false, true];
-            let named = known
-                .into_iter()
-                .find(|&evicts| value.eq_ignore_ascii_case(policy(evicts).as_bytes()));
-            let evicts = named.ok_or_else(|| {
-                refused("argument(s) must be one of the following: allkeys-lfu, noeviction")
-            })?;
+            let evicts = new.evicts()?;
             Box::new(move |shared| shared.databases.memory().set_evicts(evicts))
         }
         "timeout" => {
-            let idle = within(0..=i64::from(i32::MAX))?;
+            let idle = new.number(0..=i64::from(i32::MAX))?;
             let idle = (idle > 0).then(|| Duration::from_secs(idle.unsigned_abs()));
             Box::new(move |shared| shared.net.set_idle(idle))
         }
         "proto-max-bulk-len" => {
-            let bounds = 1 << 20..=crate::ops::config::LARGEST_VALUE as u64;
-            let max = bytes(value).ok_or_else(|| refused("argument must be a memory value"))?;
-            if !bounds.contains(&max) {
-                let (least, max) = (bounds.start(), bounds.end());
-                return Err(refused(&format!(
-                    "argument must be between {least} and {max} inclusive"
-                )));
+            let (least, max) = (1 << 20, LARGEST_VALUE as u64);
+            let bulk = new.bytes()?;
+            if !(least..=max).contains(&bulk) {
+                return Err(new.outside(least, max));
             }
-            Box::new(move |shared| shared.net.limits.set_bulk(max as usize))
+            Box::new(move |shared| shared.net.limits.set_bulk(bulk as usize))
         }
         "slowlog-log-slower-than" => {
-            let micros = within(-1..=i64::MAX)?;
+            let micros = new.number(-1..=i64::MAX)?;
             Box::new(move |shared| shared.slow.set_threshold(micros))
         }
         "slowlog-max-len" => {
-            let max = within(0..=i64::MAX)? as usize;
+            let max = new.number(0..=i64::MAX)? as usize;
             Box::new(move |shared| shared.slow.set_length(max))
         }
-        _ => return Err(refused("can't set immutable config")),
+        _ => return Err(new.refused("can't set immutable config")),
     };
     if apply {
         change(context.shared());
