@@ -18,8 +18,8 @@
 //! | `dialect`                            | the protocol, as sockets and metrics know it                   |
 //! | `catalogue`, `command`               | the words and keys of each command, and what it does to data   |
 //!
-//! No two modules use each other, directly or through others. Beside these there are patterns (`glob`), decimal fractions
-//! (`decimal`), a random choice (`random`), and the texts of help (`help`, `syntax`) and of errors (`error`).
+//! No two modules use each other, directly or through others. Beside these there are patterns (`glob`), decimal
+//! fractions (`decimal`), a random choice (`random`), and the texts of help (`help`, `syntax`) and of errors (`error`).
 
 mod admin;
 mod ahead;

@@ -101,7 +101,8 @@ fn log_metrics(log: &LogStats) -> [Metric; 8] {
         ),
         (
             "wollemi_log_ok",
-            "Whether the log takes records: if it has failed, nothing can be written until the server is started again.",
+            "Whether the log takes records: if it has failed, nothing can be written until the server is started \
+             again.",
             is(log.failure.is_none()),
         ),
     ]

@@ -45,7 +45,8 @@ pub fn metrics(shared: &Shared) -> Vec<Metric> {
 }
 
 fn space(space: &Space) -> Vec<Metric> {
-    const HELP: &str = "Bytes of the pool: in use, ready for use, given back to the file system, and not swept by recovery yet.";
+    const HELP: &str = "Bytes of the pool: in use, ready for use, given back to the file system, and not swept by \
+                        recovery yet.";
     let bytes = [
         ("used", space.used),
         ("free", space.free.saturating_sub(space.given_back)),

@@ -16,7 +16,8 @@ pub struct Lookups<'b> {
     keys: Vec<&'b [u8]>,
     marks: Vec<Mark<'b>>,
     done: usize,
-    /// Why earlier keys of a request could not be read whose last key is still waiting: its answer ends with this error.
+    /// Why earlier keys of a request could not be read whose last key is still waiting: its answer ends with this
+    /// error.
     failed: Option<Failure>,
 }
 

@@ -1,4 +1,4 @@
-//! Commands on the server itself that need no more than a line or two.
+//! Short commands on the server itself.
 
 use super::context::Context;
 use super::error::Done;

@@ -1,4 +1,4 @@
-//! `BGSAVE`, `SAVE`, `LASTSAVE`, and what `INFO` and `CONFIG` tell of backups.
+//! `BGSAVE`, `SAVE`, `LASTSAVE`, and the part of `INFO` and `CONFIG` about backups.
 
 use super::context::Context;
 use super::error::{Done, SYNTAX, Wrong};
@@ -12,7 +12,7 @@ pub fn bgsave(context: &mut Context<'_>, args: Args<'_>) -> Done {
         _ => return Err(SYNTAX.into()),
     }
     begin(context)?;
-    // Nothing of a transaction is in a backup that it asks for: that waits until it has been carried out.
+    // A backup that a transaction asks for begins after the transaction.
     context.reply.simple(match context.state.executing {
         true => "Background saving scheduled",
         false => "Background saving started",
@@ -20,7 +20,7 @@ pub fn bgsave(context: &mut Context<'_>, args: Args<'_>) -> Done {
     Ok(())
 }
 
-/// The reply is given when the backup has ended: the connection waits for it.
+/// `SAVE`: the connection waits for the end of the backup, and then replies.
 pub fn save(context: &mut Context<'_>, _: Args<'_>) -> Done {
     context.state.saving = Some(begin(context)?);
     Ok(())
@@ -41,7 +41,7 @@ pub fn lastsave(context: &mut Context<'_>, _: Args<'_>) -> Done {
     Ok(())
 }
 
-/// What `INFO` tells, by Redis's names. Redis's copy-on-write bytes correspond to the before-images here.
+/// Returns lines of `INFO`, under Redis's names. Redis's copy-on-write bytes correspond to the before-images here.
 pub fn lines(context: &Context<'_>) -> Vec<(String, String)> {
     let shared = context.shared();
     let look = shared.backups.look();
@@ -66,7 +66,7 @@ pub fn lines(context: &Context<'_>) -> Vec<(String, String)> {
         .into()
 }
 
-/// Where backups go, as Redis's `dir` and `dbfilename`: both empty where nowhere.
+/// Returns where backups go, as Redis's `dir` and `dbfilename`; both are empty if no file is set.
 pub fn place(context: &Context<'_>) -> (String, String) {
     let shared = context.shared();
     let Some(file) = shared.backups.look().file else {

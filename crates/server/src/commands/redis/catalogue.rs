@@ -110,8 +110,8 @@ commands! {
     "unlink" -2 Alone ALL "generic", "Asynchronously deletes one or more keys.";
     "unwatch" 1 Neither NONE "transactions", "Forgets about watched keys of a transaction.";
     "waitaof" 4 Neither NONE "generic",
-        "Blocks until all of the preceding write commands sent by the connection are written to the append-only file of \
-         the master and/or replicas.";
+        "Blocks until all of the preceding write commands sent by the connection are written to the append-only file \
+         of the master and/or replicas.";
     "watch" -2 Read ALL "transactions", "Monitors changes to keys to determine the execution of a transaction.";
 }
 

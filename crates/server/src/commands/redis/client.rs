@@ -45,7 +45,11 @@ pub fn reset(context: &mut Context<'_>, _: Args<'_>) -> Done {
     Ok(())
 }
 
-const NO_PASSWORD: &str = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?";
+const NO_PASSWORD: &str = "ERR AUTH <password> called without any password configured for the default user. \
+                           Are you sure your configuration is correct?";
+const HELLO_FIRST: &str = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO \
+                           AUTH <user> <pass> option can be used to authenticate the client and select the RESP \
+                           protocol version at the same time";
 const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user is disabled.";
 
 pub fn auth(context: &mut Context<'_>, args: Args<'_>) -> Done {
@@ -102,7 +106,7 @@ pub fn hello(context: &mut Context<'_>, args: Args<'_>) -> Done {
         }
     }
     if !context.state.known {
-        return Err("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time".into());
+        return Err(HELLO_FIRST.into());
     }
     context.state.resp3 = resp3;
     context.client.know(|known| {
@@ -262,8 +266,8 @@ fn line(client: &Client) -> String {
     );
     let _ = writeln!(
         text,
-        " qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r cmd={} user={} redir=-1 \
-         resp={} lib-name={} lib-ver={}",
+        " qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r cmd={} user={} \
+         redir=-1 resp={} lib-name={} lib-ver={}",
         client.command().map_or_else(|| "NULL".to_owned(), full_name),
         String::from_utf8_lossy(known.user()),
         if known.resp3 { 3 } else { 2 },

@@ -1,6 +1,6 @@
-//! A Redis connection. Consecutive `GET`s are looked up together, and consecutive `SET`s without options are carried out
-//! together; every other command is answered by itself. The memory that other writes will look at is prefetched, for as
-//! many of them as have arrived.
+//! A Redis connection. Consecutive `GET`s are looked up together, and consecutive `SET`s without options are carried
+//! out together; every other command is answered by itself. The memory that other writes will look at is prefetched,
+//! for as many of them as have arrived.
 
 use super::ahead::Ahead;
 use super::context::{Context, is_name};

@@ -66,7 +66,8 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Runs a command, or a part of it. If that fails, replaces what it has replied with the error, and returns `false`.
+    /// Runs a command, or a part of it. If that fails, replaces what it has replied with the error, and returns
+    /// `false`.
     pub fn attempt(&mut self, run: impl FnOnce(&mut Self) -> Done) -> bool {
         let begin = self.reply.out.len();
         let ticked = self.state.store.tick(self.now).map_err(Wrong::from);

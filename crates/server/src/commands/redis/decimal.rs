@@ -4,7 +4,7 @@
 const SCALE: u32 = 17;
 const ONE: i128 = 10i128.pow(SCALE);
 
-/// A number.
+/// A decimal number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decimal {
     /// In units of 10^-17.
@@ -16,8 +16,8 @@ pub enum Decimal {
 impl Decimal {
     pub const ZERO: Decimal = Decimal::Finite(0);
 
-    /// The number that is the whole of `text`, such as `-1.5`, `3e2` or `inf`; digits beyond the seventeenth behind the
-    /// point are cut. `None` where it is none, or above 10^21.
+    /// Parses a number such as `-1.5`, `3e2` or `inf`; ignores digits beyond the seventeenth behind the point. Returns
+    /// `None` if the text is no number, or one above 10^21.
     pub fn read(text: &[u8]) -> Option<Decimal> {
         let text = std::str::from_utf8(text).ok()?;
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {
@@ -56,7 +56,7 @@ impl Decimal {
         Some(Decimal::Finite(if negative { -sum } else { sum }))
     }
 
-    /// The sum, unless it is too large or infinite.
+    /// Returns the sum, unless it is too large or infinite.
     pub fn add(self, other: Decimal) -> Option<Finite> {
         match (self, other) {
             (Decimal::Finite(one), Decimal::Finite(other)) => one.checked_add(other).map(Finite),
@@ -84,7 +84,7 @@ impl std::fmt::Display for Finite {
 mod tests {
     use super::Decimal;
 
-    /// Sums are those of arithmetic, not of binary fractions.
+    /// Sums are exact, unlike those of binary fractions.
     #[test]
     fn sums_are_exact() {
         let sum = |a: &str, b: &str| {

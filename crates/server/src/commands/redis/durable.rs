@@ -1,4 +1,4 @@
-//! Commands and fields on what Redis calls the append only file: the log and the checkpoints of a pool of level `disk`.
+//! Commands and fields on the log and the checkpoints of a pool of level `disk`: Redis's append-only file.
 
 use super::context::Context;
 use super::error::{Done, NOT_INTEGER, Wrong, misconf};
@@ -6,8 +6,8 @@ use crate::items::number;
 use crate::proto::redis::args::Args;
 use wollemi::Level;
 
-/// `WAITAOF numlocal numreplicas timeout`. With `numlocal` 1 the connection's turn notes the end of the log, and so the
-/// reply is sent when all earlier writes are durable. There are no replicas, so the reply does not wait for any.
+/// `WAITAOF numlocal numreplicas timeout`. With `numlocal` 1 the connection's turn notes the end of the log, so that
+/// the reply is sent once all earlier writes are durable. There are no replicas to wait for.
 pub fn waitaof(context: &mut Context<'_>, args: Args<'_>) -> Done {
     let number = |i: usize| number::strict(args.get(i)).ok_or(NOT_INTEGER);
     let local = number(1)?;
@@ -30,7 +30,7 @@ pub fn waitaof(context: &mut Context<'_>, args: Args<'_>) -> Done {
         db.sync()
             .map_err(|error| Wrong::from(misconf(&error.to_string())))?;
     }
-    // With numlocal 0 the reply tells what is so now.
+    // With numlocal 0 the reply is the present state.
     let is_durable = local > 0 || (kept && db.log_stats().is_none_or(|log| log.durable >= log.appended));
     context.reply.array(2);
     context.reply.int(i64::from(is_durable));
@@ -38,12 +38,12 @@ pub fn waitaof(context: &mut Context<'_>, args: Args<'_>) -> Done {
     Ok(())
 }
 
-/// Whether an answered write survives the loss of power, at once or some time later.
+/// Returns whether an answered write survives a loss of power, at once or some time later.
 pub fn is_enabled(context: &Context<'_>) -> bool {
     context.shared().databases.db().level() != Level::Process
 }
 
-/// `BGREWRITEAOF`: a checkpoint.
+/// `BGREWRITEAOF`: begins a checkpoint.
 pub fn bgrewriteaof(context: &mut Context<'_>, _: Args<'_>) -> Done {
     let db = context.shared().databases.db();
     let running = db.log_stats().is_some_and(|log| log.is_checkpointing);
@@ -62,7 +62,7 @@ pub fn bgrewriteaof(context: &mut Context<'_>, _: Args<'_>) -> Done {
     Ok(())
 }
 
-/// What `INFO` tells, by Redis's names.
+/// Returns lines of `INFO`, under Redis's names.
 pub fn lines(context: &Context<'_>) -> Vec<(String, String)> {
     let kept = context.shared().databases.db().log_stats();
     let has_log = kept.is_some();

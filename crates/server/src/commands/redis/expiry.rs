@@ -1,4 +1,4 @@
-//! When keys expire, and the commands about it.
+//! Times at which keys expire, and the commands that set and show them.
 
 use super::context::{Context, retimed};
 use super::error::{Done, NOT_INTEGER, Wrong};
@@ -6,7 +6,7 @@ use crate::items::number;
 use crate::items::store::Decision;
 use crate::proto::redis::args::Args;
 
-/// The millisecond since 1970 that a time in this unit (`EX`, `PX`, `EXAT`, `PXAT`) means; it is above zero.
+/// Converts a positive time in this unit (`EX`, `PX`, `EXAT`, `PXAT`) to milliseconds since 1970.
 pub fn positive(unit: &[u8], time: &[u8], now: u64, command: &str) -> Result<u64, Wrong> {
     let time = number::strict(time).ok_or(NOT_INTEGER)?;
     let at = match time > 0 {
@@ -17,7 +17,7 @@ pub fn positive(unit: &[u8], time: &[u8], now: u64, command: &str) -> Result<u64
         .ok_or_else(|| invalid(command))
 }
 
-/// The millisecond since 1970, be it below zero; `None` where it is out of range.
+/// Converts a time to milliseconds since 1970, which may be negative; `None` if it is out of range.
 fn at(unit: &[u8], time: i64, now: u64) -> Option<i64> {
     let seconds = matches!(unit, b"EX" | b"EXAT");
     let time = if seconds { time.checked_mul(1000)? } else { time };
@@ -47,7 +47,7 @@ pub fn pexpireat(context: &mut Context<'_>, args: Args<'_>) -> Done {
     set(context, args, b"PXAT", "pexpireat")
 }
 
-/// On which of the times that a key has a new one is set.
+/// The conditions on a key's present expiry under which a new one is set.
 #[derive(Default)]
 struct When {
     none: bool,
@@ -77,7 +77,7 @@ impl When {
         Ok(when)
     }
 
-    /// Whether a key that has the time `old` (0: none) gets the time `new`.
+    /// Returns whether a key with the expiry `old` (0: none) gets the expiry `new`.
     fn allows(&self, old: u64, new: i64) -> bool {
         let (old, has) = (i64::try_from(old).unwrap_or(i64::MAX), old != 0);
         !(self.none && has
@@ -120,25 +120,25 @@ pub fn persist(context: &mut Context<'_>, args: Args<'_>) -> Done {
 }
 
 pub fn ttl(context: &mut Context<'_>, args: Args<'_>) -> Done {
-    tell(context, args, |expiry, now| {
+    reply_expiry(context, args, |expiry, now| {
         expiry.saturating_sub(now).saturating_add(500) / 1000
     })
 }
 
 pub fn pttl(context: &mut Context<'_>, args: Args<'_>) -> Done {
-    tell(context, args, u64::saturating_sub)
+    reply_expiry(context, args, u64::saturating_sub)
 }
 
 pub fn expiretime(context: &mut Context<'_>, args: Args<'_>) -> Done {
-    tell(context, args, |expiry, _| expiry.saturating_add(500) / 1000)
+    reply_expiry(context, args, |expiry, _| expiry.saturating_add(500) / 1000)
 }
 
 pub fn pexpiretime(context: &mut Context<'_>, args: Args<'_>) -> Done {
-    tell(context, args, |expiry, _| expiry)
+    reply_expiry(context, args, |expiry, _| expiry)
 }
 
-/// Replies -2 where there is no such key, -1 where it has no time.
-fn tell(context: &mut Context<'_>, args: Args<'_>, show: fn(u64, u64) -> u64) -> Done {
+/// Replies a key's expiry: -2 if there is no such key, -1 if it does not expire.
+fn reply_expiry(context: &mut Context<'_>, args: Args<'_>, show: fn(u64, u64) -> u64) -> Done {
     let expiry = context.read(args.get(1), |item| item.header.expiry)?;
     let told = match expiry {
         None => -2,

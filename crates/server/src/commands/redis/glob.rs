@@ -41,7 +41,8 @@ impl Pattern {
         Pattern(parts)
     }
 
-    /// Returns whether the pattern matches all of a text. Takes time in proportion to the product of their lengths at most.
+    /// Returns whether the pattern matches all of a text. Takes time in proportion to the product of their lengths at
+    /// most.
     pub fn matches(&self, text: &[u8]) -> bool {
         let (mut p, mut t) = (0, 0);
         // The part behind the last star, and the end of what the star matches so far.

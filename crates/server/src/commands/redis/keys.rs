@@ -54,7 +54,7 @@ pub fn renamenx(context: &mut Context<'_>, args: Args<'_>) -> Done {
     Ok(())
 }
 
-/// Gives an item another key, and keeps its expiry. The caller makes it one transaction.
+/// Moves an item to another key, with its expiry. The caller runs this in a transaction.
 fn move_to(context: &Context<'_>, args: Args<'_>, replace: bool) -> Result<bool, Wrong> {
     let (from, to) = (args.get(1), args.get(2));
     let item = context.read(from, |item| (item.header, item.data.to_vec()))?;
@@ -100,7 +100,7 @@ pub fn flushall(context: &mut Context<'_>, args: Args<'_>) -> Done {
     Ok(())
 }
 
-/// A flush takes one write, so that it does not matter whether it may be put off.
+/// Checks the mode of a flush. A flush is a single write, so both modes carry it out at once.
 fn flush_mode(args: Args<'_>) -> Result<(), Wrong> {
     match (args.len(), args.get(1).to_ascii_uppercase().as_slice()) {
         (1, _) | (2, b"ASYNC" | b"SYNC") => Ok(()),

@@ -1,4 +1,4 @@
-//! Commands that count.
+//! Commands that increment and decrement numbers.
 
 use super::context::{Context, fresh};
 use super::decimal::Decimal;

@@ -1,37 +1,39 @@
-//! A key at random, from keys in order that can only be asked for the next one before or behind a place.
+//! Picks a random key from ordered keys, of which only the next one before or behind a place can be looked up.
 //!
-//! A *descent* goes from the first and the last key downward: the byte in which they differ first is split in the
-//! middle of what it may be, each side has the chance of its share of these bytes, and the side's own first and last
-//! key come next, until they are one. Among keys that are spread evenly over the bytes they use, each is as likely as
-//! any. Where they are not, a key that stands alone is too likely: so a descent also tells the reciprocal of its own
-//! chance, its *weight*, whose mean is the number of keys. A key is taken with the chance of its weight as a share of
-//! [`EVEN`] times that number; else there is another descent. So all keys whose weight is below that are equally
-//! likely.
+//! A *descent* begins with the first and the last key. It splits the range of the first byte in which they differ in
+//! the middle, chooses a side with a probability in proportion to the side's share of the range, and continues with the
+//! first and the last key of that side, until they are the same key. If the keys are spread evenly over the bytes that
+//! they use, all are equally likely. Otherwise an isolated key is too likely. So a descent also returns the reciprocal
+//! of its own probability, its *weight*, whose mean is the number of keys. A key is accepted with a probability of its
+//! weight divided by [`EVEN`] times that number; otherwise there is another descent. So all keys whose weight is below
+//! that bound are equally likely.
 //!
-//! Costs: [`EVEN`] descents, or a few times as many where keys stand alone, of some 3 to 12 looks for a key each.
+//! Cost: [`EVEN`] descents, or a few times as many if keys are isolated, of 3 to 12 lookups each.
 
 use std::ops::Bound;
 
-/// Keys are equally likely up to this many times the mean weight, which is how many descents a key takes.
+/// Keys are equally likely up to this many times the mean weight, which is also the mean number of descents per pick.
 const EVEN: f64 = 32.0;
 
-/// Descents at most. After them, one of the keys that were come to is taken, each with the chance of its weight.
+/// Maximum number of descents. After them, one of the keys found is picked, with probabilities in proportion to
+/// weights.
 const MAX: usize = 256;
 
-/// Splits of a descent at most: more happen where a key has as many others as its beginnings, or in a damaged pool.
+/// Maximum number of splits in a descent. More occur only if that many keys are prefixes of one key, or in a damaged
+/// pool.
 const SPLITS: usize = 1024;
 
-/// The source of chance: xorshift, which is even enough for what clients see of it.
+/// The random numbers: xorshift, which is even enough for this purpose.
 #[derive(Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Numbers that depend on the seed alone.
+    /// Creates a sequence that depends on the seed alone.
     pub fn new(seed: u64) -> Random {
         Random(seed | 1)
     }
 
-    /// A number from 0 up to 1, which is left out.
+    /// Returns the next number, at least 0 and below 1.
     fn share(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -40,12 +42,12 @@ impl Random {
     }
 }
 
-/// Keys in order.
+/// Ordered keys.
 pub trait Keys {
-    /// What a look may fail with.
+    /// The error of a lookup.
     type Error;
 
-    /// The first key between the bounds; or the last, if so.
+    /// Returns the first key between the bounds, or the `last` one.
     fn end(
         &self,
         lower: Bound<&[u8]>,
@@ -53,22 +55,22 @@ pub trait Keys {
         last: bool,
     ) -> Result<Option<Vec<u8>>, Self::Error>;
 
-    /// Whether a key may be taken.
+    /// Returns whether a key may be picked.
     fn may_take(&self, key: &[u8]) -> Result<bool, Self::Error>;
 }
 
-/// What was picked.
+/// The result of a pick.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Picked {
-    /// A key that may be taken.
+    /// A key that may be picked.
     Key(Vec<u8>),
-    /// None of the keys that were come to may be taken; the last of them.
+    /// None of the keys found may be picked; this is the last of them.
     NoneOf(Vec<u8>),
     /// There are no keys.
     Nothing,
 }
 
-/// Picks a key of about `count`.
+/// Picks one of about `count` keys.
 pub fn pick<K: Keys>(keys: &K, count: u64, random: &mut Random) -> Result<Picked, K::Error> {
     let (from, to) = (Bound::Unbounded, Bound::Unbounded);
     let (Some(first), Some(last)) = (keys.end(from, to, false)?, keys.end(from, to, true)?) else {
@@ -93,7 +95,7 @@ pub fn pick<K: Keys>(keys: &K, count: u64, random: &mut Random) -> Result<Picked
     Ok(picked.map_or(Picked::NoneOf(met), Picked::Key))
 }
 
-/// A key between these two, which are keys, and the reciprocal of its chance.
+/// Returns a key between these two keys, and the reciprocal of its probability.
 fn descend<K: Keys>(
     keys: &K,
     mut first: Vec<u8>,
@@ -109,7 +111,7 @@ fn descend<K: Keys>(
         if low >= high {
             break; // They are one; or the pool is damaged.
         }
-        // Above the lower symbol, so it is no key's end.
+        // The split is above the lower symbol, so it is not the end of a key.
         let split = low + (high - low).div_ceil(2);
         let mut place = first[..common].to_vec();
         place.push((split - 1) as u8);
@@ -117,7 +119,7 @@ fn descend<K: Keys>(
         if random.share() < share {
             weight /= share;
             let found = keys.end(Bound::Included(&first), Bound::Excluded(&place), true)?;
-            // It may have been removed meanwhile.
+            // Another client may have removed it meanwhile.
             last = found.unwrap_or_else(|| first.clone());
         } else {
             weight /= 1.0 - share;
@@ -135,7 +137,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
     use std::convert::Infallible;
 
-    /// Keys of which some may not be taken; how often one was looked for.
+    /// Keys of which some may not be picked, and the number of lookups.
     struct Set {
         keys: BTreeSet<Vec<u8>>,
         dead: fn(&[u8]) -> bool,
@@ -168,7 +170,7 @@ mod tests {
         }
     }
 
-    /// How often each key comes in `picks` picks.
+    /// Returns how often each key occurs in `picks` picks.
     fn picks(set: &Set, picks: u64) -> BTreeMap<Vec<u8>, u64> {
         let mut random = Random::new(0x5eed);
         let mut counts = BTreeMap::new();
@@ -182,8 +184,8 @@ mod tests {
         counts
     }
 
-    /// Keys that come in clusters, with outliers, are about equally likely: the standard deviation of their chances is
-    /// a third of the mean at most, none comes three times as often as the mean, and no cluster has much more than its
+    /// Clustered keys with outliers are about equally likely: the standard deviation of their probabilities is at most
+    /// a third of the mean, no key occurs three times as often as the mean, and no cluster has much more than its
     /// share.
     #[test]
     fn clustered_keys_are_about_equally_likely() {
@@ -211,7 +213,7 @@ mod tests {
             let of = |key: &Vec<u8>| counts.get(key).copied().unwrap_or(0);
             let square = |key: &Vec<u8>| (of(key) as f64 - EACH as f64).powi(2);
             let variance = set.keys.iter().map(square).sum::<f64>() / count as f64;
-            // What counting itself scatters is not the keys'.
+            // Subtract the variance of the counting itself.
             let deviation = (variance - EACH as f64).max(0.0).sqrt() / EACH as f64;
             let max = counts.iter().max_by_key(|(_, count)| **count);
             let (key, max) = max.expect("some were picked");
@@ -235,7 +237,7 @@ mod tests {
         }
     }
 
-    /// Keys that may not be taken are never picked; if none may, the pick returns a key to continue from.
+    /// The pick never returns a key that may not be picked; if none may, it returns a key to continue from.
     #[test]
     fn the_dead_are_not_picked() {
         let mut some = set((0..1000).map(|i| format!("{i}")));

@@ -1,5 +1,5 @@
-//! Commands that walk keys. Those that name ranges walk in key order, which a map without order refuses; the others walk
-//! in the order of the map.
+//! Commands that walk keys. Those that name ranges walk in key order, which a map without order refuses; the others
+//! walk in the order of the map.
 
 use super::context::Context;
 use super::error::{Done, NOT_INTEGER, SYNTAX, Wrong};

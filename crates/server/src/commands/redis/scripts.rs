@@ -1,6 +1,5 @@
-//! `EVALSHA` of the three scripts of redis-py's locks, which have been the same since its version 3.5. There are no
-//! other scripts, and no interpreter of any: a script is known by its digest, and what it does is done here, as one
-//! edit.
+//! `EVALSHA` of the three scripts of redis-py's locks, unchanged since its version 3.5. There are no other scripts and
+//! no interpreter: the server knows a script by its digest, and carries its effect out as one edit.
 
 use super::context::{Context, is_name, retimed};
 use super::error::{Done, NOT_INTEGER, Wrong};
@@ -8,21 +7,21 @@ use crate::items::number;
 use crate::items::store::Decision;
 use crate::proto::redis::args::Args;
 
-/// The SHA-1 digests of the scripts, and what each does with a key that holds the first argument.
-const SCRIPTS: [(&str, Does); 3] = [
-    ("c3f8721cbb97f72bc19e972846bd7aaf91901658", Does::Release),
-    ("a4e8783852e6b949f9ef3a97212805108459a890", Does::Extend),
-    ("1cac51482acf5858da00f6d685d68f886cd6b6b2", Does::Reacquire),
+/// The SHA-1 digests of the scripts, and the effect of each on a key that holds the first argument.
+const SCRIPTS: [(&str, Effect); 3] = [
+    ("c3f8721cbb97f72bc19e972846bd7aaf91901658", Effect::Release),
+    ("a4e8783852e6b949f9ef3a97212805108459a890", Effect::Extend),
+    ("1cac51482acf5858da00f6d685d68f886cd6b6b2", Effect::Reacquire),
 ];
 
 #[derive(Clone, Copy)]
-enum Does {
+enum Effect {
     /// Deletes it.
     Release,
-    /// Gives it this many milliseconds more, or, unless the third argument is `0`, as many from now on. One that has no
-    /// end is not the lock of a holder.
+    /// Extends its expiry by this many milliseconds, or, unless the third argument is `0`, sets it to as many from now
+    /// on. A key without an expiry is no lock.
     Extend,
-    /// Gives it this many milliseconds from now on.
+    /// Sets its expiry to this many milliseconds from now on.
     Reacquire,
 }
 
@@ -31,7 +30,7 @@ const DIGEST: usize = 40;
 
 const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
 
-/// `EVALSHA sha1 numkeys [key ...] [arg ...]`: 1 if the key held the first argument, else 0.
+/// `EVALSHA sha1 numkeys [key ...] [arg ...]`: replies 1 if the key held the first argument, else 0.
 pub fn evalsha(context: &mut Context<'_>, args: Args<'_>) -> Done {
     if args.get(1).len() != DIGEST {
         return Err(NO_SCRIPT.into());
@@ -41,12 +40,12 @@ pub fn evalsha(context: &mut Context<'_>, args: Args<'_>) -> Done {
     if keys > args.len() - 3 {
         return Err("ERR Number of keys can't be greater than number of args".into());
     }
-    let known = |(digest, _): &&(&str, Does)| args.get(1).eq_ignore_ascii_case(digest.as_bytes());
+    let known = |(digest, _): &&(&str, Effect)| args.get(1).eq_ignore_ascii_case(digest.as_bytes());
     let script = SCRIPTS.iter().find(known);
-    let &(_, does) = script.ok_or(NO_SCRIPT)?;
-    let words = 1 + match does {
-        Does::Release => 0,
-        Does::Extend | Does::Reacquire => 1,
+    let &(_, effect) = script.ok_or(NO_SCRIPT)?;
+    let words = 1 + match effect {
+        Effect::Release => 0,
+        Effect::Extend | Effect::Reacquire => 1,
     };
     let arguments = args.behind(3 + keys);
     if keys == 0 || arguments.len() < words {
@@ -54,15 +53,15 @@ pub fn evalsha(context: &mut Context<'_>, args: Args<'_>) -> Done {
     }
     let key = args.get(3);
     let done = match is_name(key) {
-        true => change(context, does, key, arguments)?,
+        true => change(context, effect, key, arguments)?,
         false => false,
     };
     context.reply.int(done.into());
     Ok(())
 }
 
-/// Does that with a key that holds the first of these arguments; whether it does.
-fn change(context: &Context<'_>, does: Does, key: &[u8], arguments: Args<'_>) -> Result<bool, Wrong> {
+/// Applies an effect to a key if it holds the first of these arguments. Returns whether it does.
+fn change(context: &Context<'_>, effect: Effect, key: &[u8], arguments: Args<'_>) -> Result<bool, Wrong> {
     let holder = arguments.get(0);
     let anew = arguments.get(2) != b"0";
     let now = i64::try_from(context.now).unwrap_or(i64::MAX);
@@ -70,11 +69,11 @@ fn change(context: &Context<'_>, does: Does, key: &[u8], arguments: Args<'_>) ->
         let Some(old) = old.filter(|old| old.data == holder) else {
             return Decision::Keep(Ok(false));
         };
-        let from = match does {
-            Does::Release => return Decision::Remove(Ok(true)),
-            Does::Extend if old.header.expiry == 0 => return Decision::Keep(Ok(false)),
-            Does::Extend if !anew => i64::try_from(old.header.expiry).unwrap_or(i64::MAX),
-            Does::Extend | Does::Reacquire => now,
+        let from = match effect {
+            Effect::Release => return Decision::Remove(Ok(true)),
+            Effect::Extend if old.header.expiry == 0 => return Decision::Keep(Ok(false)),
+            Effect::Extend if !anew => i64::try_from(old.header.expiry).unwrap_or(i64::MAX),
+            Effect::Extend | Effect::Reacquire => now,
         };
         let more = number::strict(arguments.get(1));
         let Some(end) = more.and_then(|more| from.checked_add(more)) else {

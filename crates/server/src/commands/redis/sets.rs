@@ -1,4 +1,4 @@
-//! Commands that give strings their data whole.
+//! Commands that replace the whole data of strings.
 
 use super::context::{Context, fresh};
 use super::error::{Done, SYNTAX, Wrong};
@@ -26,7 +26,7 @@ impl SetOptions {
         let mut i = 3;
         while i < args.len() {
             let word = args.get(i).to_ascii_uppercase();
-            // One unit alone; of it, the last counts.
+            // At most one unit may occur; of several times in it, the last counts.
             let timed = |unit: &[u8]| options.keep || time.as_ref().is_some_and(|(other, _)| other != unit);
             match word.as_slice() {
                 b"NX" if !options.if_present => options.if_absent = true,
@@ -60,7 +60,7 @@ pub fn set(context: &mut Context<'_>, args: Args<'_>) -> Done {
     Ok(())
 }
 
-/// Stores if the options allow it; whether it has, and the old data if they ask for it.
+/// Stores data if the options allow it. Returns whether it has, and the old data if the options ask for them.
 fn store(
     context: &Context<'_>,
     key: &[u8],
@@ -80,7 +80,7 @@ fn store(
     Ok(stored)
 }
 
-/// Stores keys' data without expiries, in their order, and replies to each as `SET` does. The caller has checked that
+/// Stores the data of keys without expiries, in order, and replies to each as `SET` does. The caller has checked that
 /// the client may write, that no transaction runs, and that all keys are valid.
 pub fn set_each(context: &mut Context<'_>, keys: &[&[u8]], data: &[&[u8]]) {
     let databases = &context.worker.shared.databases;
@@ -97,7 +97,7 @@ pub fn set_each(context: &mut Context<'_>, keys: &[&[u8]], data: &[&[u8]]) {
     }
 }
 
-/// Stores what there is room for.
+/// Stores all. The caller has reserved room.
 fn put_all(context: &mut Context<'_>, keys: &[&[u8]], data: &[&[u8]]) {
     let worker = context.worker;
     let scratch = &mut *worker.scratch.borrow_mut();
@@ -115,7 +115,7 @@ fn put_all(context: &mut Context<'_>, keys: &[&[u8]], data: &[&[u8]]) {
             Err(failure) => reply.error(&Wrong::from(failure).0),
         },
     );
-    // Space for one large value is not kept.
+    // The space for a large value is freed.
     scratch.shrink_to(64 << 10);
     if let Err(failure) = stored {
         let Wrong(text) = failure.into();
@@ -188,7 +188,7 @@ fn set_all(context: &Context<'_>, args: Args<'_>, command: &str) -> Done {
             "ERR wrong number of arguments for '{command}' command"
         )));
     }
-    // In a transaction, too, it is carried out wholly or not at all.
+    // Checked first, so that the command has no partial effect within a transaction either.
     let too_long = args.from(1).step_by(2).find(|key| key.len() > index::MAX_KEY);
     if let Some(key) = too_long {
         return Err(index::Error::KeyTooLong(key.len()).into());

@@ -1,4 +1,4 @@
-//! Commands on strings, but those that give them their data whole (`sets`).
+//! Commands on strings, except those that replace the whole data (`sets`).
 
 use super::context::{Context, fresh, is_name, retimed};
 use super::error::{Done, NOT_INTEGER, SYNTAX, TOO_LONG, TOO_LONG_REPLY, Wrong};
@@ -26,8 +26,8 @@ pub fn mget(context: &mut Context<'_>, args: Args<'_>) -> Done {
     Ok(())
 }
 
-/// Replies the values of the first keys, which are looked up together, and says of how many: at most [`BATCH`], at
-/// least one, and no more once `enough` bytes of replies wait.
+/// Looks up the first keys together and replies their values: of at most [`BATCH`] keys, at least one, and no more once
+/// `enough` bytes of replies wait. Returns the number of keys replied to.
 pub fn mget_each(context: &mut Context<'_>, keys: &[&[u8]], enough: usize) -> Result<usize, Wrong> {
     let keys = &keys[..keys.len().min(BATCH)];
     if context.state.store.in_transaction() {
@@ -62,15 +62,15 @@ pub fn mget_each(context: &mut Context<'_>, keys: &[&[u8]], enough: usize) -> Re
             }
         }
     }
-    // Without a guard: an edit may wait for recovery, which waits for guards.
+    // The guard has been dropped: an edit may wait for recovery, which waits for guards.
     for i in dead {
-        // Whoever comes next will try again.
+        // If this fails, the next command that meets the item tries again.
         let _ = store.bury(named[i], context.now);
     }
     Ok(replied)
 }
 
-/// As [`mget_each`], one by one, in a transaction.
+/// Does the same as [`mget_each`] within a transaction, one key after the other.
 fn mget_within(context: &mut Context<'_>, keys: &[&[u8]], enough: usize) -> Result<usize, Wrong> {
     for (i, key) in keys.iter().enumerate() {
         let data = context.read(key, |item| item.data.to_vec())?;
@@ -97,7 +97,7 @@ pub fn getex(context: &mut Context<'_>, args: Args<'_>) -> Done {
     if args.len() == 2 {
         return get(context, args);
     }
-    // One option alone; of its times, the last counts.
+    // At most one option may occur; of several times, the last counts.
     let word = args.get(2).to_ascii_uppercase();
     let (persists, options) = match (word.as_slice(), args.len()) {
         (b"PERSIST", _) => (true, 1),
@@ -165,7 +165,7 @@ pub fn getrange(context: &mut Context<'_>, args: Args<'_>) -> Done {
     Ok(())
 }
 
-/// The bytes from `begin` through `end`; below zero they count from the data's end.
+/// Returns the bytes from `begin` through `end`; negative numbers count from the end of the data.
 fn range(data: &[u8], begin: i64, end: i64) -> &[u8] {
     let length = data.len() as i64;
     let place = |i: i64| if i < 0 { i.saturating_add(length).max(0) } else { i };

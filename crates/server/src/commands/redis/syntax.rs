@@ -7,13 +7,13 @@ use crate::proto::redis::reply::Reply;
 pub struct Arg {
     name: &'static str,
     kind: Kind,
-    /// The word before it.
+    /// The word that precedes it.
     token: Option<&'static str>,
     optional: bool,
     multiple: bool,
 }
 
-/// What an argument is.
+/// The kind of an argument.
 #[derive(Clone, Copy)]
 enum Kind {
     /// A key, by its place among the keys.
