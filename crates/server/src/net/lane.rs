@@ -17,7 +17,7 @@ use wollemi::{Db, PausedTurn};
 pub struct Net {
     pub limits: Limits,
     pub encryption: Option<Encryption>,
-    /// How long a stopping server waits for clients to take their last answers.
+    /// How long a stopping server waits for clients to read their last answers.
     pub drain_timeout: Duration,
     /// The counts of each worker.
     pub counters: Vec<Counters>,

@@ -1,9 +1,9 @@
 //! One measurement.
 
-/// One measurement. Those of one name follow each other.
+/// One measurement. Measurements of one name are adjacent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// Its name: letters, digits and underscores, with the unit at its end, and `_total` behind that if it only grows.
+    /// Its name: letters, digits and underscores, ending in the unit, followed by `_total` if it only grows.
     pub name: &'static str,
     /// Its help text, one sentence.
     pub help: &'static str,
