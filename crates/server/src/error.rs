@@ -15,7 +15,8 @@ pub enum Error {
          loopback address, give a file of passwords, or allow remote clients explicitly"
     )]
     NotLoopback(SocketAddr),
-    /// An address for metrics that other machines can reach, without the same word.
+    /// An address for metrics that other machines can reach, without
+    /// [`Config::allow_remote`](crate::Config::allow_remote).
     #[error(
         "listening on {0} would let other machines read the metrics: use a loopback address, or allow remote clients \
          explicitly"
@@ -24,7 +25,7 @@ pub enum Error {
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// Which.
+        /// The address.
         address: String,
         /// Why.
         source: std::io::Error,
@@ -32,7 +33,7 @@ pub enum Error {
     /// The operating system refused a thread or a runtime.
     #[error("cannot start the server's threads: {0}")]
     Threads(#[source] std::io::Error),
-    /// The map holds keys that no memcached server has put there.
+    /// The map holds keys that no server has stored.
     #[error("this map was not written by the memcached server: give the server a map of its own")]
     NotOurs,
     /// The map was written by another version of the server.
@@ -43,7 +44,7 @@ pub enum Error {
         /// The format this program reads.
         ours: u64,
     },
-    /// A file of passwords that cannot be used.
+    /// The file of passwords cannot be used.
     #[error("passwords '{path}': {why}", path = path.display())]
     Passwords {
         /// The file.
@@ -51,7 +52,7 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
-    /// A certificate or a key that cannot be used.
+    /// The certificate or the key cannot be used.
     #[error("TLS '{path}': {why}", path = path.display())]
     Tls {
         /// The file.
@@ -59,28 +60,28 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
-    /// Answers cannot be durable in this way at the pool's level.
+    /// The pool's level does not offer this sync policy.
     #[error(
         "sync '{sync}': the pool is of level {level}, which amounts to '{given}': serve it at level disk to choose"
     )]
     Sync {
-        /// What was asked for.
+        /// The policy that was asked for.
         sync: &'static str,
         /// The pool's level.
         level: wollemi::Level,
-        /// What that level amounts to.
+        /// The policy that the level amounts to.
         given: &'static str,
     },
     /// The log has failed.
     #[error("{0}")]
     Log(String),
-    /// The map of a database cannot be had.
+    /// The map of a database cannot be opened or created.
     #[error("{0}")]
     Map(String),
     /// There is no such database.
     #[error("there is no database {0}")]
     NoDatabase(usize),
-    /// The server's own record makes no sense.
+    /// The server's own record is damaged.
     #[error("the memcached server's record (under the empty key) is damaged")]
     DamagedRecord,
     /// The index failed while the server was starting.

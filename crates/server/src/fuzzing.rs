@@ -1,15 +1,16 @@
 //! Properties of both parsers on any bytes: for fuzzers (`fuzz/` at the repository's root), and for runs of seeded
 //! inputs.
 //!
-//! An input's first byte says how the others are cut into pieces. However they are cut, what is read is the same; the
-//! parser does not panic, makes progress, asks for more than it has or for nothing, and never for more than its limits
-//! allow it to hold.
+//! The first byte of an input chooses the size of the pieces into which the others are cut. The parser yields the same
+//! requests for every size. It does not panic and makes progress. When it asks for more bytes, it asks for more than it
+//! has, and never for more than its limits allow it to hold.
 
 use crate::proto::memcached::parse as memcached_parse;
+use crate::proto::memcached::request::Request;
 use crate::proto::redis::parse as redis_parse;
 use std::fmt::Write;
 
-/// Limits low enough to be met.
+/// Limits so low that inputs reach them.
 const MEMCACHED: memcached_parse::Limits = memcached_parse::Limits {
     value: 300,
     get_line: 4000,
@@ -19,11 +20,11 @@ const REDIS: redis_parse::Limits = redis_parse::Limits {
     command: 1000,
 };
 
-/// Gives the bytes to a parser of memcached's protocol.
+/// Checks the parser of memcached's protocol on an input.
 ///
 /// # Panics
 ///
-/// Where it does not do what it must.
+/// The parser violates a property.
 pub fn memcached(input: &[u8]) {
     both_ways(input, MEMCACHED.longest(), || {
         let mut parser = memcached_parse::Parser::new(MEMCACHED);
@@ -37,26 +38,23 @@ pub fn memcached(input: &[u8]) {
                 assert!(used > 0, "a request of no bytes");
                 // Writing into memory does not fail.
                 let _ = writeln!(said, "{request:?} {noreply}");
-                let over = matches!(
-                    request,
-                    memcached_parse::Request::LineTooLong | memcached_parse::Request::Http
-                );
+                let over = matches!(request, Request::LineTooLong | Request::Http);
                 (used, (!over).then_some(0))
             }
         }
     });
 }
 
-/// Gives the bytes to a parser of Redis's protocol.
+/// Checks the parser of Redis's protocol on an input.
 ///
 /// # Panics
 ///
-/// Where it does not do what it must.
+/// The parser violates a property.
 pub fn redis(input: &[u8]) {
-    let stranger = input.first().is_some_and(|first| first & 0x80 != 0);
+    let unauthenticated = input.first().is_some_and(|first| first & 0x80 != 0);
     both_ways(input, REDIS.longest(), || {
         let mut parser = redis_parse::Parser::new(REDIS);
-        move |held: &[u8], said: &mut String| match parser.next(held, stranger) {
+        move |held: &[u8], said: &mut String| match parser.next(held, unauthenticated) {
             redis_parse::Step::More(want) => (0, Some(want)),
             redis_parse::Step::Command(used) => {
                 assert!(used > 0, "a command of no bytes");
@@ -74,9 +72,9 @@ pub fn redis(input: &[u8]) {
     });
 }
 
-/// Reads the input whole and in pieces, each by a new parser. A parser is given what is held, notes what it has read,
-/// and says how many bytes it has used and how many it wants to be shown next: 0: it may have more to say; `None`: it
-/// has ended.
+/// Parses the input whole and in pieces, each with a new parser. A parser is given the bytes held, appends what it has
+/// parsed, and returns how many bytes it has used and how many it needs next: 0 if there may be another request in the
+/// rest, `None` if it has ended.
 fn both_ways<P: FnMut(&[u8], &mut String) -> (usize, Option<usize>)>(
     input: &[u8],
     longest: usize,
@@ -116,7 +114,7 @@ fn read<'b>(
     said
 }
 
-/// Inputs made of a seed: words of both protocols and other bytes, in any order, some of them changed.
+/// Inputs generated from a seed: words of both protocols and other bytes, in any order, some of them changed.
 #[derive(Debug)]
 pub struct Inputs(u64);
 
@@ -185,7 +183,7 @@ const WORDS: &[&str] = &[
 ];
 
 impl Inputs {
-    /// The inputs of a seed.
+    /// Creates the inputs of a seed.
     pub fn new(seed: u64) -> Inputs {
         Inputs(seed)
     }
@@ -201,7 +199,7 @@ impl Inputs {
         (self.next() % limit as u64) as usize
     }
 
-    /// Puts the next input into `input`.
+    /// Fills `input` with the next input.
     pub fn fill(&mut self, input: &mut Vec<u8>) {
         input.clear();
         input.push(self.next() as u8);
@@ -232,7 +230,7 @@ impl Inputs {
 mod tests {
     use super::*;
 
-    /// A share of what a fuzzer would try; the same each time.
+    /// A sample of a fuzzer's inputs, the same in each run.
     #[test]
     fn a_hundred_thousand_inputs_are_read_alike_however_they_are_cut() {
         let (mut inputs, mut input) = (Inputs::new(1), Vec::new());
@@ -243,7 +241,7 @@ mod tests {
         }
     }
 
-    /// So is every input of a corpus. A failure says which one is not.
+    /// Checks every input of a corpus; the output names the file that fails.
     fn corpus(target: &str, read: fn(&[u8])) {
         let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus");
         let inputs = std::fs::read_dir(format!("{corpus}/{target}")).expect("the corpus");

@@ -1,8 +1,8 @@
 //! The protocols of memcached and Redis over a database ([`wollemi::Db`]), durably.
 //!
 //! A reply means that its effect is durable: a client that has read `STORED` will find the item after a crash, and so
-//! will a client that has read a value. Each turn of a connection takes all that the client has sent, looks up
-//! consecutive `get`s together, and answers with one write.
+//! will a client that has read a value. In each turn of a connection the server reads all that the client has sent,
+//! looks up consecutive `get`s together, and sends all answers by one write.
 //!
 //! ```no_run
 //! # fn serve(db: &wollemi::Db) -> Result<(), wollemi_server::Error> {
@@ -14,20 +14,22 @@
 //! # }
 //! ```
 //!
-//! | room       | what it holds                                                             |
-//! |------------|---------------------------------------------------------------------------|
-//! | `serve`    | puts the others together: binding, running, stopping                       |
-//! | `fuzzing`  | what holds of the parsers whatever comes                                   |
-//! | `proto`    | memcached's protocol and Redis's: bytes to requests, requests to answers   |
-//! | `ops`      | configuration, metrics, the slow log, backups, sweeping                    |
-//! | `net`      | sockets, encryption, connections, the threads that serve them              |
-//! | `items`    | what both protocols share: items, the store of them, eviction              |
+//! | room       | what it holds                                           | uses                           |
+//! |------------|---------------------------------------------------------|--------------------------------|
+//! | `serve`    | puts the others together: binding, running, stopping    | `commands`, `ops`, `net`       |
+//! | `commands` | what requests do, and what a connection remembers       | `proto`, `ops`, `net`, `items` |
+//! | `ops`      | configuration, metrics, the slow log, backups, sweeping | `net`, `items`                 |
+//! | `net`      | sockets, encryption, connections, threads               | no protocol and no item        |
+//! | `fuzzing`  | what the parsers guarantee for any input                | `proto`                        |
+//! | `proto`    | bytes to requests, answers to bytes, without state      | `items`                        |
+//! | `items`    | what both protocols share: items, their store, eviction | the database                   |
 //!
-//! Each uses those below it in this table alone, and `freed`, `counters`, `clock` and `error`.
+//! All may use `freed`, `counters`, `clock` and `error`. `tests/rooms.rs` checks this.
 
 #![forbid(unsafe_code)]
 
 mod clock;
+mod commands;
 mod counters;
 mod error;
 mod freed;
@@ -39,7 +41,7 @@ mod ops;
 mod proto;
 mod serve;
 
-/// The items below both protocols, for tests of what crashes leave of them.
+/// The items below both protocols, for tests of the states that crashes leave.
 #[cfg(feature = "items")]
 pub mod stored {
     pub use crate::items::databases::{Databases, NotMade, Transaction};

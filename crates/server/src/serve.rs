@@ -1,6 +1,7 @@
-//! Threads: workers that accept and serve connections, each with a runtime of its own; and one that sweeps, tells
-//! metrics, and waits for the end.
+//! Threads: workers that accept and serve connections, each with a runtime of its own; and one more thread that sweeps,
+//! serves metrics and waits for shutdown.
 
+use crate::commands::{self, Session, memcached, redis};
 use crate::counters::{self, Counter};
 use crate::net::dialect::Dialect;
 use crate::net::listen::{self, Address, Listening};
@@ -11,7 +12,6 @@ use crate::ops::config::Config;
 use crate::ops::shared::{Shared, Worker};
 use crate::ops::sync::{self, Sync};
 use crate::ops::{metrics, sweep};
-use crate::proto::{self, Session, memcached, redis};
 use crate::{Error, freed};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinSet, LocalSet};
 use wollemi::Db;
 
-/// What clients speak.
+/// A protocol that clients speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// memcached's text protocol.
@@ -40,7 +40,7 @@ impl Protocol {
     }
 }
 
-/// What a server has done.
+/// The totals of a server's run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
@@ -58,7 +58,7 @@ pub struct Report {
     pub failures: u64,
     /// Dead items the sweep has removed.
     pub swept: u64,
-    /// Connections whose last answers were not taken in time when the server stopped.
+    /// Connections whose clients did not read their last answers in time when the server stopped.
     pub abandoned: usize,
 }
 
@@ -68,7 +68,7 @@ pub struct Server {
     listening: Vec<Listening>,
     metrics: Option<(SocketAddr, TcpListener)>,
     shared: Arc<Shared>,
-    /// Signals, where they are heard already, and what hears them.
+    /// The signals and their runtime, once the server listens for them.
     hearing: Option<(Runtime, Signals)>,
 }
 
@@ -86,7 +86,7 @@ impl Server {
     /// index.
     pub fn bind(config: Config, db: &Db) -> Result<Server, Error> {
         config.check()?;
-        let shared = Arc::new(Shared::open(config, db, &proto::DIALECTS)?);
+        let shared = Arc::new(Shared::open(config, db, &commands::DIALECTS)?);
         let config = &shared.config;
         let of = |protocol: Protocol, addresses: &[Address]| {
             let bound = addresses
@@ -107,7 +107,7 @@ impl Server {
         })
     }
 
-    /// The addresses it listens on, with the port that was free where port 0 was asked for.
+    /// Returns the addresses it listens on; port 0 is replaced by the port that the system chose.
     pub fn addresses(&self, protocol: Protocol) -> Vec<Address> {
         let of_protocol = |listening: &&Listening| listening.protocol == protocol.dialect();
         self.listening
@@ -117,18 +117,18 @@ impl Server {
             .collect()
     }
 
-    /// When its writes are durable, now.
+    /// Returns the current sync policy.
     pub fn sync(&self) -> Sync {
         self.shared.syncing.get()
     }
 
-    /// Where it tells metrics, if it does.
+    /// Returns the address of the metrics endpoint, if there is one.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics.as_ref().map(|(address, _)| *address)
     }
 
-    /// Hears the signals of `shutdown` from now on, so that one that comes before [`run`](Server::run) is not lost and
-    /// does not end the process: for callers that announce the server before it runs.
+    /// Listens for the signals of `shutdown` from now on, so that a signal that arrives before [`run`](Server::run) is
+    /// neither lost nor ends the process. For callers that announce the server before it runs.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl Server {
         Ok(())
     }
 
-    /// Serves until `shutdown`. Requests that have arrived whole before it are answered.
+    /// Serves until `shutdown`. Answers the requests that have arrived completely before it.
     ///
     /// # Errors
     ///
@@ -150,7 +150,7 @@ impl Server {
             shared,
             hearing,
         } = self;
-        // Signals are heard before the first connection is served.
+        // The signal handlers are installed before the first connection is served.
         let (runtime, signals) = match hearing {
             Some(hearing) => hearing,
             None => heard(&shared, shutdown)?,
@@ -160,7 +160,7 @@ impl Server {
             let metrics = metrics.map(|(_, socket)| tokio::net::TcpListener::from_std(socket));
             metrics.transpose().map_err(Error::Threads)?
         };
-        // Nothing is sent through `working`: its end tells that the workers have ended.
+        // Nothing is sent through `working`: the channel closes when all workers have ended.
         let (working, worked) = mpsc::channel::<()>(1);
         let mut threads = Vec::new();
         let started = (0..shared.net.workers()).try_for_each(|number| {
@@ -195,7 +195,7 @@ fn report(shared: &Shared, abandoned: usize) -> Report {
     }
 }
 
-/// The signals of `shutdown`, and the runtime that hears them.
+/// Returns the signals of `shutdown`, and the runtime that receives them.
 fn heard(shared: &Shared, shutdown: &Shutdown) -> Result<(Runtime, Signals), Error> {
     let runtime = runtime()?;
     let signals = {
@@ -205,7 +205,7 @@ fn heard(shared: &Shared, shutdown: &Shutdown) -> Result<(Runtime, Signals), Err
     Ok((runtime, signals.map_err(Error::Threads)?))
 }
 
-/// Sweeps and tells metrics until `shutdown`, and waits until the workers have ended or a second signal comes.
+/// Sweeps and serves metrics until `shutdown`, then waits until the workers have ended or a second signal arrives.
 async fn wait(
     shared: &Arc<Shared>,
     shutdown: &Shutdown,
@@ -215,7 +215,7 @@ async fn wait(
 ) {
     let mut tasks = JoinSet::new();
     tasks.spawn_local(sweep::count(shared.clone()));
-    tasks.spawn_local(sync::watch(shared.clone()));
+    tasks.spawn_local(sync::watch(shared.databases.db().clone()));
     if let Some(pause) = shared.config.sweep_pause {
         tasks.spawn_local(sweep::run(shared.clone(), pause));
     }
@@ -236,7 +236,7 @@ async fn wait(
         }
     }
     drop(tasks);
-    // A connection may wait for it.
+    // A connection may wait for the backup.
     shared.backups.give_up();
     tokio::select! {
         _ = worked.recv() => {}
@@ -244,7 +244,7 @@ async fn wait(
     }
 }
 
-/// Takes the limits that shall apply now, and passwords and certificate as they are now, or keeps the old ones.
+/// Reloads the limits, the passwords and the certificate. Keeps the old ones of those that cannot be read.
 fn reload(shared: &Shared) {
     let Some(host) = &shared.config.host else {
         return;

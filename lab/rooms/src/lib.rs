@@ -6,6 +6,10 @@
 
 #![forbid(unsafe_code)]
 
+mod cycles;
+
+pub use cycles::assert_no_cycle;
+
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -134,7 +138,7 @@ mod tests {
     use super::*;
 
     /// A crate in a folder of its own.
-    fn a_crate(sources: &[(&str, &str)]) -> tempfile::TempDir {
+    pub fn a_crate(sources: &[(&str, &str)]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().expect("a folder");
         for (name, text) in sources {
             let path = dir.path().join("src").join(name);

@@ -1,8 +1,8 @@
-//! When an item was last asked for, and whether it was since it was stored: what memcached's meta commands tell by `h`
-//! and `l`. Volatile and approximate: it is not worth a write to the pool.
+//! The last access of each item, and whether a client has fetched it since it was stored: memcached's meta commands
+//! show both by the flags `l` and `h`. Volatile and approximate, since it is not worth a write to the pool.
 //!
-//! A table of fixed size, one word a slot. A key whose slot another key has taken since counts as not asked for, and
-//! last touched when the server started.
+//! A table of fixed size with one word per slot. If another key takes a key's slot, the key counts as not fetched, and
+//! as last accessed when the server started.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,16 +10,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const SLOTS: usize = 1 << 18;
 const FETCHED: u64 = 1;
 
-/// What is known of a key.
+/// The accesses of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Whether it was asked for since it was stored.
+    /// Whether a client has fetched it since it was stored.
     pub fetched: bool,
-    /// The second, counted from the server's start, at which it was last asked for or stored.
+    /// The time of its last fetch or store, in seconds since the server started.
     pub second: u64,
 }
 
-/// The table. A slot: the upper half of the key's hash, the second in 31 bits, and whether it was asked for.
+/// The table. A slot holds the upper half of the key's hash, the second in 31 bits, and whether the key was fetched.
 pub struct Access(Vec<AtomicU64>);
 
 impl Default for Access {
@@ -31,7 +31,7 @@ impl Default for Access {
 }
 
 impl Access {
-    /// What is known of a key.
+    /// Returns the accesses of a key.
     pub fn get(&self, key: &[u8]) -> Seen {
         let hash = hash(key);
         let word = self.slot(hash).load(Ordering::Relaxed);
@@ -44,19 +44,19 @@ impl Access {
         }
     }
 
-    /// Notes that a key was asked for, or stored.
+    /// Records an access of a key.
     pub fn set(&self, key: &[u8], seen: Seen) {
         let hash = hash(key);
         let second = (seen.second << 1) & u64::from(u32::MAX);
         let word = (hash >> 32 << 32) | second | u64::from(seen.fetched);
         let slot = self.slot(hash);
-        // A line that need not change stays with the processors that share it.
+        // A cache line that need not change stays shared among processors.
         if slot.load(Ordering::Relaxed) != word {
             slot.store(word, Ordering::Relaxed);
         }
     }
 
-    /// Brings the keys' slots into the cache, side by side.
+    /// Loads the keys' slots into the cache, in parallel.
     pub fn prefetch(&self, keys: &[&[u8]]) {
         for key in keys {
             black_box(self.slot(hash(key)).load(Ordering::Relaxed));
@@ -74,7 +74,7 @@ impl std::fmt::Debug for Access {
     }
 }
 
-/// Spreads keys over tables.
+/// Hashes a key for the tables.
 pub fn hash(key: &[u8]) -> u64 {
     let mix = |hash: u64, word: u64| {
         let product = u128::from(hash ^ word) * 0x9e37_79b9_7f4a_7c15;
@@ -94,7 +94,7 @@ pub fn hash(key: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// A lookup finds the last note of its key, and none of other keys.
+    /// A lookup finds the last access of its key, and none of other keys.
     #[test]
     fn the_last_note_counts() {
         let access = Access::default();

@@ -1,20 +1,21 @@
-//! The places of scans that have not ended. As a cursor is a number and a place is a key, the server keeps the keys.
+//! The places of unfinished scans. A cursor is a number and a place is a key, so the server keeps the keys.
 //!
-//! A scan has one place, whatever its pages: a cursor from which the scan was continued is *spent*. It is kept for a
-//! while only for a client that asks again because the answer was lost.
+//! A scan has one place, however many pages it has had. A cursor from which the scan was continued is *spent*; the
+//! server keeps it for a while for a client that asks again because the answer was lost.
 //!
-//! I1 A number is given once. Numbers begin at random, so that a number of an earlier server matches no scan, and are
-//!    far below 2^53, so that clients that hold numbers as floating point keep them exact.
-//! I2 What is kept is within [`OPEN`], [`SPENT`] and [`BYTES`]. Spent cursors go before others, of either the oldest.
+//! I1 No number is given twice. Numbers begin at random, so that a number of an earlier server matches no scan, and are
+//!    far below 2^53, so that they stay exact in clients that hold numbers as floating point.
+//! I2 The cursors kept are within [`OPEN`], [`SPENT`] and [`BYTES`]. Spent cursors are dropped before others, and of
+//!    either kind the oldest first.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Scans whose places are kept.
+/// Maximum number of unfinished scans.
 const OPEN: usize = 1 << 14;
 
-/// Spent cursors that are kept.
+/// Maximum number of spent cursors.
 const SPENT: usize = 1 << 10;
 
 /// Upper bound on all kept cursors, in bytes of keys.
@@ -27,7 +28,7 @@ pub struct Cursors(Mutex<Places>);
 #[derive(Debug)]
 struct Places {
     last: u64,
-    /// The oldest has the least number.
+    /// By their numbers; the oldest has the lowest.
     open: BTreeMap<u64, Vec<u8>>,
     /// In the order in which they were spent.
     spent: VecDeque<(u64, Vec<u8>)>,
@@ -46,7 +47,7 @@ impl Default for Places {
 }
 
 impl Cursors {
-    /// The key behind which a cursor goes on.
+    /// Returns the key behind which a cursor continues.
     pub fn place(&self, cursor: u64) -> Option<Vec<u8>> {
         let places = self.lock();
         let spent = || places.spent.iter().find(|(number, _)| *number == cursor);
@@ -54,8 +55,8 @@ impl Cursors {
         place.or_else(|| spent().map(|(_, key)| key)).cloned()
     }
 
-    /// A scan has gone on from this cursor, or begun if it is 0, and goes on behind this key, or has ended: its next
-    /// cursor.
+    /// Records a page of a scan, which was continued `from` a cursor, or begun if that is 0. The next page begins
+    /// behind `key`, unless the scan has ended. Returns the next cursor.
     pub fn gone_on(&self, from: u64, key: Option<Vec<u8>>) -> u64 {
         let mut places = self.lock();
         if let Some(place) = places.open.remove(&from) {
@@ -67,7 +68,7 @@ impl Cursors {
     }
 
     fn lock(&self) -> MutexGuard<'_, Places> {
-        // What a panic leaves are places like any others.
+        // After a panic the places are still valid.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -104,7 +105,7 @@ mod tests {
         number.to_string().into_bytes()
     }
 
-    /// A scan keeps its place however many pages others have, and its last cursors for a client that asks again.
+    /// A scan keeps its place however many pages other scans have, and its last cursors for a client that asks again.
     #[test]
     fn scans_count_and_not_pages() {
         let cursors = Cursors::default();
@@ -133,7 +134,7 @@ mod tests {
         assert_eq!(cursors.place(begun[2]), Some(key(2)));
     }
 
-    /// Long keys have their bound in bytes, and what is spent goes first.
+    /// Keys are bounded in bytes, and spent cursors are dropped first.
     #[test]
     fn bytes_are_bounded() {
         const LONG: usize = 1 << 16;

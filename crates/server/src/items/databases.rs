@@ -1,8 +1,7 @@
-//! The databases that Redis clients select by number, each the items in a map of its own. Database 0 is also what
-//! memcached clients see; database N is in the map of its name with `-N` behind it.
+//! The databases that Redis clients select by number. Each holds its items in a map of its own: database N in the map
+//! of database 0's name followed by `-N`. memcached clients see database 0.
 //!
-//! I1 What a transaction changes, in all databases, is kept back in one overlay and committed by one call: all of it or
-//!    nothing.
+//! I1 One overlay buffers the changes of a transaction in all databases, and one call commits them: all or nothing.
 
 use crate::clock::now;
 use crate::items::memory::{Memory, Room, Stores};
@@ -13,7 +12,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use wollemi::{Db, Hardware, IndexKind, Map, Media, Overlay};
 
-/// How many databases there can be.
+/// Maximum number of databases.
 pub const COUNT: usize = 16;
 
 /// The stores in a transaction, with their numbers, as they were before it.
@@ -22,14 +21,14 @@ type Begun = Vec<(usize, Arc<Store>, Before)>;
 /// Why a transaction was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotMade {
-    /// Nothing of it is done, nor will be: clients read that the command failed.
+    /// Nothing of it was or will be done: clients read that the command failed.
     Refused(String),
-    /// Nothing of it is done, since the log has refused it.
+    /// Nothing of it was done, since the log has refused it.
     NotLogged(String),
-    /// It is done, and a sync has failed: it is not known whether it survives a loss of power.
+    /// It is done, but a sync has failed: it is unknown whether it survives a loss of power.
     NotDurable(String),
-    /// It is committed, and some of it is not done yet: the next opening of the database does it. Nothing can be
-    /// written before.
+    /// It is committed, but not all of it is done: the next opening of the database completes it. Until then nothing
+    /// can be written.
     Unfinished(String),
 }
 
@@ -56,33 +55,33 @@ pub struct Databases<M: Media = Hardware> {
     db: Db<M>,
     /// The name of the first one's map.
     name: String,
-    /// What holds a map that is made.
+    /// The index for maps that are created.
     index: Option<IndexKind>,
     first: Arc<Store>,
-    /// The longest value that memcached's clients may make.
+    /// The largest value that memcached's clients may store, in bytes.
     largest: Arc<AtomicUsize>,
     opened: [OnceLock<Arc<Store>>; COUNT],
-    /// Held by the thread that makes a database. Those that are there are selected meanwhile.
+    /// Held by the thread that creates a database. Existing ones can be selected meanwhile.
     making: Mutex<()>,
-    /// What the transaction that runs has changed.
+    /// The changes of the running transaction.
     overlay: Arc<Mutex<Overlay>>,
-    /// The stores in the transaction that runs, as they were before it.
+    /// The stores in the running transaction, as they were before it.
     before: Mutex<Option<Begun>>,
     /// Held exclusively by a command that must run alone, shared by all others.
     gate: ShardedLock<()>,
-    /// How often the gate was held by one.
+    /// How often a command has had exclusive use.
     turns_alone: AtomicU64,
     memory: Memory,
 }
 
-/// With the count of its items begun: an empty one's is through, before anybody writes. Damaged items stay uncounted;
-/// requests report the damage.
-fn begun(store: Store) -> Store {
+/// Begins the count of a store's items: that of an empty store is complete before any client writes. Damaged items stay
+/// uncounted; requests report the damage.
+fn begin_count(store: Store) -> Store {
     let _ = store.count_on(1);
     store
 }
 
-/// A map, made if it is not there.
+/// Opens a map, or creates it if it does not exist.
 fn make<M: Media>(db: &Db<M>, name: &str, index: Option<IndexKind>) -> Result<Map, Error> {
     let made = match index {
         Some(index) => db.map_with(name, index),
@@ -96,8 +95,8 @@ fn map_error(error: wollemi::Error) -> Error {
 }
 
 impl<M: Media> Databases<M> {
-    /// Database 0 in the map of this name, which is made if it is not there, and the others that are there already.
-    /// `index` is to hold those that are made.
+    /// Opens database 0 in the map of this name, which it creates if needed, and the other databases that exist. Maps
+    /// that are created have this `index`.
     pub fn open(
         db: &Db<M>,
         name: &str,
@@ -114,7 +113,7 @@ impl<M: Media> Databases<M> {
             memory.usage().clone(),
             now(),
         )?;
-        let first = Arc::new(begun(first));
+        let first = Arc::new(begin_count(first));
         let databases = Databases {
             opened: std::array::from_fn(|i| match i {
                 0 => OnceLock::from(first.clone()),
@@ -138,22 +137,22 @@ impl<M: Media> Databases<M> {
         Ok(databases)
     }
 
-    /// Database 0.
+    /// Returns database 0.
     pub fn first(&self) -> &Arc<Store> {
         &self.first
     }
 
-    /// The database that all their maps are in.
+    /// Returns the database that holds all maps.
     pub fn db(&self) -> &Db<M> {
         &self.db
     }
 
-    /// A database, made if it is not there. The number is below [`COUNT`].
+    /// Returns a database, which is created if needed. The number is below [`COUNT`].
     pub fn select(&self, number: usize) -> Result<Arc<Store>, Error> {
         self.find(number, true)?.ok_or(Error::NoDatabase(number))
     }
 
-    /// Those that are there, with their numbers.
+    /// Returns the existing databases with their numbers.
     pub fn all(&self) -> Stores {
         let numbered = self.opened.iter().enumerate();
         numbered
@@ -161,17 +160,17 @@ impl<M: Media> Databases<M> {
             .collect()
     }
 
-    /// How many edits there were in all since the start, those that changed nothing included.
+    /// Returns the number of edits since the start, those that changed nothing included.
     pub fn edits(&self) -> u64 {
         self.all().iter().map(|(_, store)| store.edits()).sum()
     }
 
-    /// Whether all reported numbers of items are exact.
+    /// Returns whether all reported numbers of items are exact.
     pub fn counted(&self) -> bool {
         self.all().iter().all(|(_, store)| store.items().1)
     }
 
-    /// How many keys all their maps have, their records' and those of dead items included, as far as they are counted.
+    /// Returns the number of keys in all maps, those of records and of dead items included, as far as they are counted.
     pub fn keys(&self) -> u64 {
         self.all().iter().map(|(_, store)| store.keys()).sum()
     }
@@ -183,7 +182,7 @@ impl<M: Media> Databases<M> {
         if let Some(store) = slot.get() {
             return Ok(Some(store.clone()));
         }
-        // A thread that panicked has filled the slot or not.
+        // Also after a panic the slot is filled or not.
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(store) = slot.get() {
             return Ok(Some(store.clone())); // Another thread was faster.
@@ -198,43 +197,45 @@ impl<M: Media> Databases<M> {
         };
         let (overlay, usage) = (self.overlay.clone(), self.memory.usage().clone());
         let store = Store::open(map, overlay, self.largest.clone(), usage, now())?;
-        let store = Arc::new(begun(store));
+        let store = Arc::new(begin_count(store));
         if let Some(before) = &mut *self.before() {
             before.push((number, store.clone(), store.begin()));
         }
         Ok(Some(slot.get_or_init(|| store).clone()))
     }
 
-    /// Runs one command while no other has exclusive use. Do not hold it while waiting for a client.
+    /// Passes the gate for one command, which runs beside all but those with exclusive use. Do not hold the guard while
+    /// waiting for a client.
     pub fn shared(&self) -> ShardedLockReadGuard<'_, ()> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Exclusive use: runs several commands while no other command runs. It waits for those under way, and all others
-    /// wait for it, so a write that stalls here stalls every client.
+    /// Closes the gate for exclusive use: no other command runs until the guard is dropped. The caller waits for the
+    /// commands under way, and all others wait for the caller, so a write that stalls here stalls every client.
     pub fn alone(&self) -> ShardedLockWriteGuard<'_, ()> {
         let alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
         self.turns_alone.fetch_add(1, Ordering::Relaxed);
         alone
     }
 
-    /// How often a client has acted alone. Between two calls that tell the same, under [`shared`](Databases::shared),
-    /// none has, so that no transaction came between.
+    /// Returns how often a command has had exclusive use. If two calls under [`shared`](Databases::shared) return the
+    /// same, no transaction came between.
     pub fn turns_alone(&self) -> u64 {
         self.turns_alone.load(Ordering::Relaxed)
     }
 
-    /// What the items may take.
+    /// Returns the memory limit.
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// Room for a write by which items may grow by this many bytes. The caller may write, and is in no transaction.
+    /// Reserves room for a write by which items may grow by this many bytes. The caller has passed the gate, and is in
+    /// no transaction.
     pub fn room(&self, bytes: u64, now: u64) -> Result<Room<'_>, Failure> {
         self.memory.reserve(&|| self.all(), bytes, now)
     }
 
-    /// Begins a transaction: edits are kept back until it is committed. The caller acts alone until it has ended.
+    /// Begins a transaction, which buffers edits until it commits. The caller has exclusive use until it has ended.
     pub fn begin(&self) -> Transaction<'_, M> {
         let stores = self.all().into_iter();
         *self.before() = Some(
@@ -255,7 +256,7 @@ impl<M: Media> Databases<M> {
 
     /// Takes the transaction's buffered changes.
     fn take_overlay(&self) -> Overlay {
-        // Each change of it is one insert: it is whole whatever panicked.
+        // Each change is one insert, so the overlay is valid also after a panic.
         let mut overlay = self.overlay.lock().unwrap_or_else(PoisonError::into_inner);
         freed::note(overlay.bytes());
         std::mem::replace(&mut *overlay, Overlay::within(MAX))
@@ -269,14 +270,14 @@ impl<M: Media> Databases<M> {
     }
 }
 
-/// Exclusive use by one client's commands. Dropped uncommitted, it changes nothing.
+/// A transaction. Dropped uncommitted, it changes nothing.
 pub struct Transaction<'d, M: Media = Hardware> {
     databases: &'d Databases<M>,
 }
 
 impl<M: Media> Transaction<'_, M> {
-    /// Commits: all that was changed is durable when this returns. Where that was [refused](NotMade::Refused), nothing
-    /// was changed.
+    /// Commits: all changes are durable when this returns. If the commit was [refused](NotMade::Refused), nothing was
+    /// changed.
     pub fn commit(self) -> Result<(), NotMade> {
         let overlay = self.databases.take_overlay();
         if overlay.is_outgrown() {
@@ -295,7 +296,7 @@ impl<M: Media> Transaction<'_, M> {
 
 impl<M: Media> Drop for Transaction<'_, M> {
     fn drop(&mut self) {
-        // After a commit there is nothing left to end.
+        // After a commit this does nothing.
         self.databases.end(false);
     }
 }
@@ -331,12 +332,12 @@ mod tests {
         assert_eq!(databases.first().items(), (0, true));
     }
 
-    /// An index whose first read waits until it is let on.
+    /// An index whose first read blocks until the test releases it.
     struct Slow {
         index: Model,
         waits: AtomicBool,
         making: Sender<()>,
-        let_on: Mutex<Receiver<()>>,
+        release: Mutex<Receiver<()>>,
     }
 
     impl Index for Slow {
@@ -345,18 +346,18 @@ mod tests {
         fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, index::Error> {
             if self.waits.swap(false, Ordering::SeqCst) {
                 self.making.send(()).expect("the test waits");
-                let let_on = self.let_on.lock().expect("one waits");
-                let_on.recv_timeout(PATIENCE).expect("the test goes on");
+                let release = self.release.lock().expect("one waits");
+                release.recv_timeout(PATIENCE).expect("the test goes on");
             }
             self.index.get(key, guard)
         }
     }
 
-    /// While a map is being made, the databases that are there are selected and listed, and two clients that select a
+    /// While a map is being created, clients can select and list the existing databases, and two clients that select a
     /// new one get the same.
     #[test]
     fn databases_are_selected_while_another_is_made() {
-        let ((making, is_made), (go_on, let_on)) = (channel(), channel());
+        let ((making, is_made), (go_on, release)) = (channel(), channel());
         let db = Db::anonymous().expect("memory");
         let databases = &open(&db);
         let _map = db.hold(
@@ -365,7 +366,7 @@ mod tests {
                 index: Model::new(),
                 waits: AtomicBool::new(true),
                 making,
-                let_on: Mutex::new(let_on),
+                release: Mutex::new(release),
             }),
         );
         std::thread::scope(|scope| {

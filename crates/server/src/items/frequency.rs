@@ -1,22 +1,22 @@
-//! An estimate of how often keys were asked for lately: a sketch of fixed size (TinyLFU's, a count-min sketch that
+//! An estimate of how often keys were accessed lately: a sketch of fixed size (TinyLFU's, a count-min sketch that
 //! ages).
 //!
-//! A key's hash chooses a line of the processor's caches, and four counters of four bits in it; its estimate is the
-//! least of the four. Each line ages by itself: when enough was counted there, all its counters are halved.
+//! A key's hash chooses a cache line, and in it four counters of four bits; the estimate is the smallest of the four.
+//! Each line ages by itself: once it has counted enough accesses, all its counters are halved.
 //!
 //! Not persistent, and not exact: threads that count in one line at one moment may lose a count.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Words of counters in a line; the last word says how much was counted.
+/// Words of counters in a line; the last word has the number of accesses counted.
 const WORDS: usize = 7;
 const COUNTERS: u64 = WORDS as u64 * 16;
 const MAX: u64 = 15;
 
-/// A line is halved when this much was counted in it: some seven times for each item that a line is for.
+/// A line is halved after this many accesses: some seven for each item that a line is for.
 const AGE: u64 = 100;
 
-/// Bytes of items for which there is a line, of 64 bytes.
+/// Bytes of items per line of 64 bytes.
 const BYTES_A_LINE: u64 = 4096;
 const FEWEST: u64 = 1 << 10;
 
@@ -32,10 +32,10 @@ struct Line {
 pub struct Sketch(Box<[Line]>);
 
 impl Sketch {
-    /// How many sizes there are: 64 KiB, each four times the one before it, up to 64 MiB.
+    /// The number of sizes: 64 KiB, each four times the one before it, up to 64 MiB.
     pub const SIZES: usize = 6;
 
-    /// The size for this many bytes of items: at least 64 bytes for each 4 KiB, unless that is more than the largest.
+    /// Returns the size for this many bytes of items: at least 64 bytes per 4 KiB, or the largest.
     pub fn size_for(bytes: u64) -> usize {
         let large_enough = |size: &usize| bytes / BYTES_A_LINE <= lines(*size);
         (0..Sketch::SIZES - 1)
@@ -43,7 +43,7 @@ impl Sketch {
             .unwrap_or(Sketch::SIZES - 1)
     }
 
-    /// An empty sketch of this size.
+    /// Creates an empty sketch of this size.
     pub fn new(size: usize) -> Sketch {
         Sketch((0..lines(size)).map(|_| Line::default()).collect())
     }
@@ -53,7 +53,7 @@ impl Sketch {
         &self.0[place as usize]
     }
 
-    /// Counts that the key of this hash was asked for.
+    /// Counts an access of the key with this hash.
     pub fn count(&self, hash: u64) {
         let line = self.line(hash);
         let mut grown = false;
@@ -75,7 +75,7 @@ impl Sketch {
         }
     }
 
-    /// How often the key of this hash was asked for, up to 15.
+    /// Returns how often the key with this hash was accessed, up to 15.
     pub fn estimate(&self, hash: u64) -> u64 {
         let line = self.line(hash);
         let counts =
@@ -88,7 +88,7 @@ fn lines(size: usize) -> u64 {
     FEWEST << (2 * size)
 }
 
-/// A hash's counters in its line.
+/// Returns a hash's counters in its line.
 fn places(hash: u64) -> [usize; 4] {
     // The upper bits have chosen the line.
     let mut bits = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use crate::items::access::hash;
 
-    /// Sizes fit what they are for, and the largest is for all that is more.
+    /// Each size suits its number of bytes, and the largest is for all above.
     #[test]
     fn sizes_fit() {
         for (bytes, size) in [
@@ -117,8 +117,8 @@ mod tests {
         assert_eq!(lines(Sketch::SIZES - 1), 1 << 20);
     }
 
-    /// The sketch tells keys that are asked for often from many that are asked for once, and forgets keys that are no
-    /// longer asked for.
+    /// The sketch distinguishes frequent keys from many that are accessed once, and forgets keys that are no longer
+    /// accessed.
     #[test]
     fn the_frequent_are_told_from_the_rare() {
         let sketch = Sketch::new(0);

@@ -10,15 +10,15 @@
 //!     24     …  data
 //! ```
 //!
-//! Little endian. The version of this layout stands in the [record](crate::items::record).
+//! Little endian. The [record](crate::items::record) has the version of this layout.
 
 /// The bytes before the data.
 pub const HEADER: usize = 24;
 
-/// What an item takes beside its key and its value, in bytes, for its place in the index.
+/// Bytes that an item takes for its place in the index, beside its key and its value.
 pub const PLACE: u64 = 64;
 
-/// What stands in an item's header.
+/// An item's header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// What `gets` shows and `cas` compares.
@@ -31,24 +31,24 @@ pub struct Header {
     pub marks: u32,
 }
 
-/// The item is stale, and still shown until a client replaces it.
+/// The item is stale, and shown until a client replaces it.
 pub const STALE: u32 = 1;
 /// A client has been chosen to replace the item.
 pub const AWAITED: u32 = 2;
-/// The item was stored under a key in base64, and is shown so.
+/// The item was stored under a key in base64, and its key is shown in base64.
 pub const BINARY_KEY: u32 = 4;
 
 /// An item, borrowed from the bytes it is stored in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item<'v> {
-    /// What stands before the data.
+    /// The header.
     pub header: Header,
-    /// What the client has stored.
+    /// The data that the client has stored.
     pub data: &'v [u8],
 }
 
 impl<'v> Item<'v> {
-    /// The item in a value; `None` if the value is too short to be one.
+    /// Reads the item in a value; `None` if the value is too short.
     #[inline]
     pub fn read(value: &'v [u8]) -> Option<Item<'v>> {
         let (unique, rest) = value.split_first_chunk::<8>()?;
@@ -66,12 +66,12 @@ impl<'v> Item<'v> {
 }
 
 impl Header {
-    /// The seconds until the item is gone, begun ones included; `None`: never.
+    /// Returns the seconds until the item expires, rounded up; `None` if it does not.
     pub fn seconds_left(&self, now: u64) -> Option<u64> {
         (self.expiry != 0).then(|| self.expiry.saturating_sub(now).div_ceil(1000))
     }
 
-    /// Begins a value in `into`, which is emptied; the data goes behind it.
+    /// Clears `into` and writes the header there; the caller appends the data.
     #[inline]
     pub fn begin(&self, into: &mut Vec<u8>) {
         into.clear();
@@ -82,11 +82,11 @@ impl Header {
     }
 }
 
-/// A lifetime as clients give it longer than this is a point in time instead: thirty days, in seconds.
+/// Thirty days, in seconds: memcached takes a longer lifetime for a point in time.
 const LONGEST_LIFETIME: i64 = 60 * 60 * 24 * 30;
 
-/// The `expiry` of an item which a memcached client stores at the millisecond `now`: for ever (0), for some seconds (to
-/// thirty days), to a second since 1970 (above), or not at all (negative).
+/// Returns the `expiry` of an item that a memcached client stores at the millisecond `now`. A lifetime of 0 means for
+/// ever, up to thirty days a number of seconds, above that a second since 1970, and below 0 that it has expired.
 pub fn expiry(lifetime: i64, now: u64) -> u64 {
     match lifetime {
         0 => 0,
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(expiry(5, u64::MAX), u64::MAX);
     }
 
-    /// What is left of a second counts as one.
+    /// A part of a second counts as one.
     #[test]
     fn seconds_left_are_rounded_up() {
         let left = |expiry, now| {

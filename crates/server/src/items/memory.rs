@@ -1,19 +1,17 @@
 //! The memory limit of the items, and eviction.
 //!
-//! An item takes what its key and its value take, and [`PLACE`] bytes for its place in the index. A write says
-//! beforehand by how much items may grow by it ([`Memory::reserve`]), and is carried out when that fits beside all that
-//! is there.
+//! An item takes the bytes of its key and its value, and [`PLACE`] bytes for its place in the index. Before a write is
+//! carried out, it reserves the bytes by which items may grow ([`Memory::reserve`]).
 //!
 //! I1 While the limit is not lowered and all items are counted, `used + reserved` is at most the limit whenever a write
 //!    has been admitted, and no write takes more than it has reserved: so `used` never exceeds the limit.
-//! I2 `reserved` alone never exceeds it either: a writer that would reserve beyond it waits for writes that are under
-//!    way, so that no two of them need more room between them than there can be. These never wait for a writer that
+//! I2 `reserved` alone never exceeds the limit either: a writer that would exceed it waits for the admitted writes, so
+//!    that these together never need more room than there can be. Admitted writes never wait for a writer that
 //!    reserves.
 //!
-//! Eviction: a clock hand goes round all items in key order, [`STEP`] at a time. It removes the dead ones of these, and
-//! of the others the quarter that was asked for least (`frequency`); of equals, those stored first. Where live items
-//! may not be evicted, a write that finds no room has the hand look at [`LOOK`] items; the next write continues from
-//! there.
+//! Eviction: a clock hand goes round all items in key order, [`STEP`] at a time. It removes the dead ones of these, or,
+//! if there are none, the quarter that was accessed least (`frequency`); of equals, those stored first. If live items
+//! may not be evicted, a write without room moves the hand over [`LOOK`] items; the next write continues from there.
 
 #[cfg(doc)]
 use crate::items::item::PLACE;
@@ -21,30 +19,30 @@ use crate::items::store::{Failure, Store, Usage};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Items that the hand looks at in one step.
+/// Items that the hand passes in one step.
 const STEP: usize = 32;
 
-/// Items that the hand looks at for one write where live ones may not go: some tens of microseconds.
+/// Items that the hand passes for one write if live ones may not be evicted: some tens of microseconds.
 const LOOK: usize = 16 * STEP;
 
-/// The limit, and what is needed to keep it.
+/// The limit, and the state that keeps it.
 #[derive(Debug)]
 pub struct Memory {
     /// In bytes; 0: none.
     limit: AtomicU64,
-    /// Whether items go when there are too many; or else writes are refused.
+    /// Whether writes without room evict items; otherwise they are refused.
     evicts: AtomicBool,
     usage: Arc<Usage>,
-    /// By how much those writes may let items grow that are under way.
+    /// Bytes by which admitted writes may grow items.
     reserved: AtomicU64,
     evicted: AtomicU64,
     refused: AtomicU64,
-    /// Held while items are removed, so that a write that finds nothing to remove is not refused beside a removal that
-    /// makes room for it. A removal that stalls has other writes without room wait; those with room go on.
+    /// Held while items are removed, so that a write is not refused while another thread makes room for it. While a
+    /// removal stalls, other writes without room wait; those with room continue.
     hand: Mutex<Hand>,
 }
 
-/// Where the hand is: behind this key of this database.
+/// The place of the hand: behind this key of this database.
 #[derive(Debug, Default)]
 struct Hand {
     database: usize,
@@ -70,7 +68,8 @@ impl Drop for Room<'_> {
 }
 
 impl Memory {
-    /// The items may take this many bytes in all, or any number (0); whether items go when there are too many.
+    /// Creates a limit of this many bytes for all items; 0: none. `evicts` says whether writes without room evict
+    /// items.
     pub fn new(limit: u64, evicts: bool) -> Memory {
         let memory = Memory {
             limit: AtomicU64::new(0),
@@ -85,23 +84,23 @@ impl Memory {
         memory
     }
 
-    /// Takes the limit over, and whether items go.
+    /// Changes the limit, and whether items are evicted.
     pub fn take_over(&self, limit: u64, evicts: bool) {
         self.set_limit(limit);
         self.set_evicts(evicts);
     }
 
-    /// What the stores count into.
+    /// Returns the counter of the stores' bytes.
     pub fn usage(&self) -> &Arc<Usage> {
         &self.usage
     }
 
-    /// The limit in bytes; 0: none.
+    /// Returns the limit in bytes; 0: none.
     pub fn limit(&self) -> u64 {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Changes the limit. Where more is there, the next write that needs room makes it.
+    /// Changes the limit. If the items exceed it, the next write that needs room evicts.
     pub fn set_limit(&self, bytes: u64) {
         if bytes > 0 {
             self.usage.estimate_for(bytes);
@@ -109,39 +108,43 @@ impl Memory {
         self.limit.store(bytes, Ordering::Relaxed);
     }
 
-    /// Whether items go when there are too many.
+    /// Returns whether writes without room evict items.
     pub fn evicts(&self) -> bool {
         self.evicts.load(Ordering::Relaxed)
     }
 
-    /// Changes whether items go when there are too many.
+    /// Changes whether writes without room evict items.
     pub fn set_evicts(&self, evicts: bool) {
         self.evicts.store(evicts, Ordering::Relaxed);
     }
 
-    /// Bytes that the items take, as far as they are counted.
+    /// Returns the bytes that the items take, as far as they are counted.
     pub fn used(&self) -> u64 {
         self.usage.bytes()
     }
 
-    /// Items that had to go.
+    /// Returns the number of evicted items.
     pub fn evicted(&self) -> u64 {
         self.evicted.load(Ordering::Relaxed)
     }
 
-    /// Writes refused for want of room.
+    /// Returns the number of writes refused for want of room.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Begins to count anew what had to go and what was refused.
+    /// Sets the numbers of evicted items and refused writes to zero.
     pub fn reset_counts(&self) {
         self.evicted.store(0, Ordering::Relaxed);
         self.refused.store(0, Ordering::Relaxed);
     }
 
-    /// Makes room for items to grow by this many bytes, or says that there is none; `stores` are those of all
-    /// databases, with their numbers. The caller may write, holds back no edits, and has no other room.
+    /// Reserves room for items to grow by this many bytes. `stores` returns those of all databases. The caller has
+    /// passed the databases' gate, is in no transaction, and has no other room.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::NoRoom`] if there is no room, or the failure of an eviction.
     pub fn reserve(&self, stores: &dyn Fn() -> Stores, bytes: u64, now: u64) -> Result<Room<'_>, Failure> {
         let limit = self.limit();
         if limit == 0 || bytes == 0 {
@@ -170,7 +173,7 @@ impl Memory {
         Failure::NoRoom
     }
 
-    /// Reserves this many bytes, if with all others that are reserved they are within the limit.
+    /// Reserves this many bytes, if all reserved bytes are then within the limit.
     fn take(&self, bytes: u64, limit: u64) -> bool {
         let within = |reserved: u64| reserved.checked_add(bytes).filter(|&sum| sum <= limit);
         self.reserved
@@ -182,18 +185,18 @@ impl Memory {
         self.used().saturating_add(self.reserved.load(Ordering::SeqCst)) > limit
     }
 
-    /// Moves the clock hand until it has found an item to evict. `false` if there are no items, or, where live items
-    /// may not be evicted, if none of those it passes is dead.
+    /// Moves the clock hand until it has removed an item. Returns `false` if there are no items, or, if live items may
+    /// not be evicted, if none that it has passed is dead.
     fn make_room(&self, stores: &dyn Fn() -> Stores, limit: u64, now: u64) -> Result<bool, Failure> {
         let evicts = self.evicts();
         let mut looks = if evicts { usize::MAX } else { LOOK };
-        // What a panic leaves is a place like any other.
+        // After a panic the place is still valid.
         let mut hand = self.hand.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_full(limit) {
             return Ok(true); // Another thread was faster.
         }
         let stores = stores();
-        // Once more than there are databases, as the hand may have begun in the middle of one.
+        // One round more than there are databases, as the hand may have begun in the middle of one.
         for _ in 0..=stores.len() {
             let place = stores.iter().position(|&(number, _)| number >= hand.database);
             let (number, store) = &stores[place.unwrap_or(0)];

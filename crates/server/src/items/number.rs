@@ -1,6 +1,6 @@
-//! Decimal numbers, as the protocol writes them.
+//! Decimal numbers, as the protocols write them.
 
-/// The number that is the whole of `word`; `None` where it is not a number, or above 2^64 - 1.
+/// Parses the whole of `word`; `None` if it is not a number, or above 2^64 - 1.
 pub fn unsigned(word: &[u8]) -> Option<u64> {
     let digits = word.strip_prefix(b"+").unwrap_or(word);
     if digits.is_empty() {
@@ -15,7 +15,7 @@ pub fn unsigned(word: &[u8]) -> Option<u64> {
     })
 }
 
-/// The number that is the whole of `word`, with or without a sign.
+/// Parses the whole of `word`, with or without a sign.
 pub fn signed(word: &[u8]) -> Option<i64> {
     match word.strip_prefix(b"-") {
         Some(digits) if digits.starts_with(b"+") => None,
@@ -24,10 +24,10 @@ pub fn signed(word: &[u8]) -> Option<i64> {
     }
 }
 
-/// The number a value begins with, as `incr` and `decr` take it: blanks before it, and anything after a blank behind
-/// it, do not count.
+/// Parses the number that a value begins with, as `incr` and `decr` do: ignores blanks before it, and all that follows
+/// a blank behind it.
 pub fn leading(data: &[u8]) -> Option<u64> {
-    // What C takes for one: the vertical tab is among them.
+    // As in C, the vertical tab is a blank.
     let is_blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0b;
     let begin = data.iter().position(|byte| !is_blank(byte))?;
     let data = &data[begin..];
@@ -58,7 +58,7 @@ pub fn write_signed(out: &mut Vec<u8>, number: i64) {
     write(out, number.unsigned_abs());
 }
 
-/// The number that is the whole of `word` as Redis writes numbers: no blank, no plus sign, no zero in front.
+/// Parses the whole of `word` as Redis writes numbers: without blanks, plus sign or leading zeros.
 pub fn strict(word: &[u8]) -> Option<i64> {
     let digits = word.strip_prefix(b"-").unwrap_or(word);
     match digits {

@@ -6,14 +6,14 @@
 //!      8     8  version of this record and of the items' layout: 2
 //!     16     8  reserved: every unique ever given is below this
 //!     24     8  flushed: items whose unique is below this are gone
-//!     32     8  flush_at: the millisecond since 1970 at which all items shall go; 0: none
+//!     32     8  flush_at: the millisecond since 1970 at which all items are to be dropped; 0: none
 //! ```
 //!
 //! Little endian.
 //!
 //! I1 No unique is given before the record that reserves it is durable, and each start begins at the last
 //!    reservation's end: no unique is given twice, whatever the clock says.
-//! I2 Uniques only grow, so that `flushed` parts the items older than a `flush_all` from the newer ones.
+//! I2 Uniques only grow, so that `flushed` separates the items older than a `flush_all` from the newer ones.
 
 use crate::Error;
 
@@ -31,11 +31,11 @@ pub struct Record {
     pub reserved: u64,
     /// Items whose unique is below this are gone.
     pub flushed: u64,
-    /// The millisecond since 1970 at which all items shall go; 0: none.
+    /// The millisecond since 1970 at which all items are to be dropped; 0: none.
     pub flush_at: u64,
 }
 
-/// No server gives this many uniques.
+/// More uniques than any server gives.
 const MAX: u64 = 1 << 62;
 
 impl Record {
@@ -46,7 +46,7 @@ impl Record {
         flush_at: 0,
     };
 
-    /// The record in the value of its key.
+    /// Reads the record from the value of its key.
     pub fn read(value: &[u8]) -> Result<Record, Error> {
         if value.len() < 16 || value[..8] != MAGIC {
             return Err(Error::NotOurs);
@@ -74,7 +74,7 @@ impl Record {
         Ok(record)
     }
 
-    /// The record's bytes.
+    /// Returns the record's bytes.
     pub fn bytes(&self) -> [u8; LEN] {
         let mut bytes = [0; LEN];
         bytes[..8].copy_from_slice(&MAGIC);
@@ -103,7 +103,7 @@ mod tests {
         }
     }
 
-    /// Each way to be refused has its own error.
+    /// Each reason for a refusal has its own error.
     #[test]
     fn refusals_say_why() {
         let mut bytes = Record::FIRST.bytes();

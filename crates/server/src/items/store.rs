@@ -1,16 +1,16 @@
-//! The memcached commands' meaning, over any index.
+//! The items in a map, over any index, and the operations on them.
 //!
 //! I1 Every change of an item is one edit of its key: atomic, and durable when the call returns.
 //! I2 A dead item (expired, or older than a `flush_all`) is absent for every command. A command that meets it may
-//!    remove it, by an edit that looks again. A flush is shown as other changes are: what tells that an item is absent
-//!    for it has seen the flush (`reads`).
-//! I3 In a transaction, edits are kept back until it is committed, and what is kept beside the index (the record, the
-//!    count) is as it was before if it is not. Uniques that it reserves are reserved at once, and stay so.
-//! I4 A unique is taken inside the edit, under the lock on the key: of two items of one key the later has the larger.
+//!    remove it, by an edit that looks again. A flush becomes visible like any other change: a reader reports an item
+//!    absent because of a flush only after it has seen the flush (`reads`).
+//! I3 A transaction buffers edits until it commits. If it does not commit, the state beside the index (the record, the
+//!    count) becomes what it was before. Uniques that the transaction reserves stay reserved in any case.
+//! I4 An edit takes its unique under the lock on the key: of two items of one key the later has the larger.
 //!
-//! Here: what a store is, and an edit of one item. Beside it: memcached's classic commands (`classic`), items stored
-//! together (`puts`), reading (`reads`), removing (`removal`, `evict`), what the record keeps (`recorded`),
-//! transactions (`transact`). Not here: the words of the protocol (`parse`, `session`), the layouts (`item`, `record`).
+//! Here: the store, and an edit of one item. Elsewhere: memcached's classic commands (`classic`), storing items
+//! together (`puts`), reading (`reads`), removing (`removal`, `evict`), uniques and flushes (`recorded`), transactions
+//! (`transact`). Not here: the protocols (`proto`, `commands`), the layouts (`item`, `record`).
 
 pub mod classic;
 mod count;
@@ -47,14 +47,14 @@ use wollemi::{Map, Overlay};
 /// Maximum number of keys that are looked up, or stored, together.
 pub const BATCH: usize = 64;
 
-/// What came of a request.
+/// The outcome of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Done.
     Done,
-    /// Done; the number it left.
+    /// Done; the number that the item now holds.
     Number(u64),
-    /// The condition of `add`, `replace`, `append` or `prepend` does not hold, or the whole would be too large.
+    /// The condition of `add`, `replace`, `append` or `prepend` does not hold, or the value would be too large.
     NotStored,
     /// The item has changed since the client saw its unique.
     Exists,
@@ -64,12 +64,12 @@ pub enum Outcome {
     NotNumber,
 }
 
-/// What an edit decides, and what it answers.
+/// The decision of an edit, with its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision<T> {
     /// Leave the item as it is.
     Keep(T),
-    /// Put what was filled in.
+    /// Put the value that was filled in.
     Put(T),
     /// Remove the item.
     Remove(T),
@@ -81,10 +81,10 @@ pub enum Failure {
     /// The index failed.
     #[error(transparent)]
     Index(#[from] index::Error),
-    /// The key's value is not one that this server has written.
+    /// The server has not written the key's value.
     #[error("the value was not written by this server")]
     Foreign,
-    /// The items take as much as they may.
+    /// The items have reached the memory limit.
     #[error("out of memory storing object")]
     NoRoom,
 }
@@ -97,7 +97,7 @@ pub struct Store {
     /// The next unique, and the one of the first edit.
     next: AtomicU64,
     first: u64,
-    /// As in the record, for readers.
+    /// Copies from the record, for readers.
     reserved: AtomicU64,
     flushed: AtomicU64,
     flush_at: AtomicU64,
@@ -109,8 +109,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// The items in `map`, which is empty or has been written by a store. What they take counts into `usage`. While a
-    /// transaction runs, their changes are kept back in `overlay`.
+    /// Opens the items in `map`, which is empty or was written by a store. Their bytes count into `usage`. A running
+    /// transaction buffers its changes in `overlay`.
     pub fn open(
         map: Map,
         overlay: Arc<Mutex<Overlay>>,
@@ -147,37 +147,38 @@ impl Store {
         Ok(store)
     }
 
-    /// How many edits there were since it was opened, those that changed nothing included.
+    /// Returns the number of edits since it was opened, those that changed nothing included.
     pub fn edits(&self) -> u64 {
         self.next.load(Ordering::Relaxed) - self.first
     }
 
-    /// Passes over uniques, so that at most this many are left of those that are reserved. No edit runs meanwhile.
+    /// Skips uniques, so that at most this many reserved ones are left. No edit runs meanwhile.
     #[cfg(feature = "items")]
     pub fn pass_uniques(&self, left: u64) {
         let next = self.reserved.load(Ordering::SeqCst).saturating_sub(left);
         self.next.fetch_max(next, Ordering::SeqCst);
     }
 
-    /// The number of items, including dead ones that no command has removed yet; and whether it is exact, which it is
-    /// once [`count_on`](Store::count_on) has returned so.
+    /// Returns the number of items, including dead ones that no command has removed yet, and whether it is exact. It is
+    /// exact once [`count_on`](Store::count_on) has returned `true`.
     pub fn items(&self) -> (u64, bool) {
         self.count.get()
     }
 
-    /// How many keys its map has, the record's and those of dead items included, as far as they are counted.
+    /// Returns the number of keys in its map, those of the record and of dead items included, as far as they are
+    /// counted.
     pub fn keys(&self) -> u64 {
         self.count.keys() + 1
     }
 
-    /// Counts the next items, at most `limit`; whether all are counted.
+    /// Counts the next items, at most `limit`. Returns whether all are counted.
     pub fn count_on(&self, limit: usize) -> Result<bool, Failure> {
         Ok(self
             .count
             .step(self.items.map(), limit, &|value| self.holds_flushed(value))?)
     }
 
-    /// Whether the item in a value is older than a flush.
+    /// Returns whether the item in a value is older than a flush.
     fn holds_flushed(&self, value: &[u8]) -> bool {
         Item::read(value).is_some_and(|item| self.is_flushed(&item.header))
     }
@@ -197,8 +198,8 @@ impl Store {
         self.is_flushed(header) || (header.expiry != 0 && header.expiry <= now)
     }
 
-    /// One edit of an item. `rule` is given the live item and a new unique, and decides; what it puts it fills into its
-    /// last argument, where the value still is when this returns.
+    /// Edits an item. `rule` receives the live item and a new unique, and decides; it fills a value to put into its
+    /// last argument, `scratch`, which still holds the value when this returns.
     pub fn change<T>(
         &self,
         key: &[u8],

@@ -13,18 +13,18 @@ pub const DEFAULT: &[u8] = b"default";
 /// One open connection, as others see it.
 #[derive(Debug)]
 pub struct Client {
-    /// Given once, in order, from 1.
+    /// Ids ascend from 1 and are never reused.
     pub id: u64,
     pub protocol: &'static Dialect,
     /// The client's address.
     pub peer: String,
-    /// The address it came to.
+    /// The server's address that it connected to.
     pub local: String,
     since: Instant,
     /// When it last sent something, in milliseconds after `since`.
     active: AtomicU64,
     killed: AtomicBool,
-    /// Told to end, or to look again.
+    /// Wakes the connection to end, or to look at changed limits.
     told: Notify,
     /// Its [`State`].
     state: AtomicU8,
@@ -33,23 +33,23 @@ pub struct Client {
     known: Mutex<Known>,
 }
 
-/// What its connection is about.
+/// The activity of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Nothing has come yet.
+    /// No bytes have arrived yet.
     New,
     /// It waits for a line.
     Reading,
     /// It waits for data whose length it knows.
     ReadingData,
-    /// Its requests are answered.
+    /// The server answers its requests.
     Parsing,
-    /// It sends answers.
+    /// The server sends it answers.
     Writing,
 }
 
 impl State {
-    /// What memcached calls it.
+    /// Returns memcached's name for it.
     pub fn name(self) -> &'static str {
         match self {
             State::New => "conn_new_cmd",
@@ -77,29 +77,29 @@ pub struct Known {
 }
 
 impl Known {
-    /// The user that it is, by name.
+    /// Returns the name of its user.
     pub fn user(&self) -> &[u8] {
         self.user.as_deref().unwrap_or(DEFAULT)
     }
 }
 
 impl Client {
-    /// What is known of it.
+    /// Returns a copy of its name and state.
     pub fn known(&self) -> Known {
         self.lock().clone()
     }
 
-    /// Changes what is known of it.
+    /// Changes its name and state.
     pub fn know(&self, change: impl FnOnce(&mut Known)) {
         change(&mut self.lock());
     }
 
-    /// Notes the number of the command that it has sent, those of subcommands included.
+    /// Notes the number of the command or subcommand that it has sent.
     pub fn note_command(&self, number: usize) {
         self.command.store(number + 1, Ordering::Relaxed);
     }
 
-    /// The number of the last command that it has sent.
+    /// Returns the number of the last command that it has sent.
     pub fn command(&self) -> Option<usize> {
         self.command.load(Ordering::Relaxed).checked_sub(1)
     }
@@ -109,23 +109,23 @@ impl Client {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whole seconds since it came.
+    /// Returns the whole seconds since it connected.
     pub fn age(&self) -> u64 {
         self.since.elapsed().as_secs()
     }
 
-    /// Whole seconds since it last sent something.
+    /// Returns the whole seconds since it last sent something.
     pub fn idle(&self) -> u64 {
         let since = self.since.elapsed().as_millis() as u64;
         since.saturating_sub(self.active.load(Ordering::Relaxed)) / 1000
     }
 
-    /// Notes what its connection is about.
+    /// Notes its connection's activity.
     pub fn note_state(&self, state: State) {
         self.state.store(state as u8, Ordering::Relaxed);
     }
 
-    /// What its connection is about.
+    /// Returns its connection's activity.
     pub fn state(&self) -> State {
         use State::{New, Parsing, Reading, ReadingData, Writing};
         let state = self.state.load(Ordering::Relaxed);
@@ -139,18 +139,18 @@ impl Client {
             .store(self.since.elapsed().as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// Ends the connection, after the turn it may be in.
+    /// Ends the connection; if it is in a turn, after that.
     pub fn kill(&self) {
         self.killed.store(true, Ordering::Release);
         self.told.notify_one();
     }
 
-    /// Has its connection look again at what may have changed, if it waits for the client.
+    /// Wakes its connection, if it waits for the client, to look at limits that may have changed.
     pub fn look_again(&self) {
         self.told.notify_one();
     }
 
-    /// Whether its end was requested.
+    /// Returns whether its end was requested.
     pub fn is_killed(&self) -> bool {
         self.killed.load(Ordering::Acquire)
     }
@@ -172,7 +172,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Lets a connection in, unless `max` are open.
+    /// Admits a connection, unless `max` are open.
     pub fn enter(
         clients: &Arc<Clients>,
         max: usize,
@@ -205,17 +205,17 @@ impl Clients {
         })
     }
 
-    /// How many are open.
+    /// Returns the number of open connections.
     pub fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Those that are open, in the order they came.
+    /// Returns the clients of the open connections, in the order in which they connected.
     pub fn all(&self) -> Vec<Arc<Client>> {
         self.lock().values().cloned().collect()
     }
 
-    /// Has all connections [look again](Client::look_again).
+    /// Wakes all connections to [look again](Client::look_again).
     pub fn look_again(&self) {
         self.lock().values().for_each(|client| client.look_again());
     }

@@ -1,13 +1,14 @@
-//! One connection: read all that the client has sent, answer all complete requests, write once; and again.
+//! One connection. In each turn the server reads all that the client has sent, answers all complete requests, and
+//! writes once.
 //!
 //! I1 Bounded: the input never grows beyond the longest request, the output not beyond [`ENOUGH`] and one value. While
-//!    answers wait to be taken nothing is read, so that a client which only sends fills its own socket.
-//! I2 A request is carried out once it is whole, in order; its answer is sent after its effect, and what it has seen,
-//!    is durable. Requests do not wait for that one by one: the answers do, when they are to be sent, with those of the
-//!    worker's other connections ([`Lane::settle`]).
-//! I3 When the server stops, what has arrived whole is still answered.
+//!    answers wait for the client the server reads nothing, so that a client which only sends fills its own socket.
+//! I2 Requests are carried out in order, each once it is complete. An answer is sent after the request's effect, and
+//!    all that the request has read, is durable. Requests do not wait for that one by one: the answers wait together,
+//!    with those of the worker's other connections ([`Lane::settle`]).
+//! I3 A server that stops still answers requests that have arrived completely.
 //!
-//! Not here: what the bytes mean (`memcached`, `redis`).
+//! Not here: what the bytes mean ([`Protocol`]).
 
 use crate::clock::now;
 use crate::counters::Counter;
@@ -27,25 +28,26 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep_until};
 
-/// Answers are sent once there are this many bytes of them, however many requests wait.
+/// The server sends answers once there are this many bytes of them, however many requests wait.
 pub const ENOUGH: usize = 256 << 10;
 
-/// Input space that is kept, in bytes, and what a read may take when the client has much to say.
+/// Bytes of input space that a connection keeps, then those of its first read.
 const KEPT: usize = 64 << 10;
 const FIRST: usize = 4 << 10;
 
-/// How long the end of a connection may take: with encryption it is something to say, and a client need not listen. The
-/// answers before it have been handed over.
+/// Upper bound on the wait for a connection's end: with encryption the end is a message, which the client may not read.
+/// The answers before it have been handed over.
 const PARTING: Duration = Duration::from_secs(1);
 
-/// What `PIPELINE` bytes ask for is likely several requests; and after `CROWD` turns of the worker a connection's next
-/// comes where many are served. Then the answers, unless they are long, are sent once those of the others are made that
-/// wait: a client that waits for several connections is woken once for all of them, not for each.
+/// Input of at least `PIPELINE` bytes probably holds several requests. If the worker served at least `CROWD` turns
+/// since a connection's last, many connections are active. Then the connection sends its answers, unless they are long,
+/// only after the worker has made the answers of the other waiting connections: a client that waits for several
+/// connections is woken once for all of them, not for each.
 const PIPELINE: usize = 256;
 const CROWD: u64 = 4;
 
-/// What has been read and not yet answered: the bytes from `begin` on. The space behind them is not touched before
-/// bytes arrive there, so that it takes no memory.
+/// The input that is not answered yet: the bytes from `begin` on. The space behind them is not touched before bytes
+/// arrive there, so that it takes no memory.
 struct Input {
     bytes: Vec<u8>,
     begin: usize,
@@ -56,17 +58,17 @@ impl Input {
         &self.bytes[self.begin..]
     }
 
-    /// Makes space behind the unread bytes: for `want` of them in all, and more where the last read took all there
-    /// was; up to `longest`, though always for one more.
+    /// Makes space behind the unread bytes: for `want` of them in all, and for more if the last read filled the space;
+    /// up to `longest`, but always for one more.
     fn make_space(&mut self, want: usize, longest: usize) {
         self.bytes.drain(..self.begin);
         self.begin = 0;
         let (unread, space) = (self.bytes.len(), self.bytes.capacity());
         let grown = if unread == space { space * 2 } else { 0 };
-        // A client that announces a large value is given space as its bytes arrive, at most twice what it has sent.
+        // A client that announces a large value gets space as its bytes arrive, at most twice what it has sent.
         let wanted = want.min((unread * 2).max(KEPT));
         let len = space.max(grown).max(wanted).max(unread + 1).max(FIRST);
-        // What is left of a long request, or of many, is given back, also where a part of the next has come.
+        // The space of a long request, or of many, is freed, even if a part of the next has arrived.
         let len = len.min((unread * 4).max(KEPT));
         if len > space {
             let len = len.min(longest.max(FIRST)).max(unread + 1);
@@ -84,26 +86,26 @@ impl Drop for Input {
     }
 }
 
-/// What the bytes of a connection mean.
+/// The meaning of a connection's bytes.
 pub trait Protocol: Sized {
-    /// What the connections of one worker share.
+    /// The state that the connections of one worker share.
     type Worker: Deref<Target = Lane>;
 
-    /// A connection that has just come.
+    /// Creates the state of a new connection.
     fn begin(worker: &Rc<Self::Worker>, client: Arc<Client>) -> Self;
 
-    /// Maximum number of bytes that a request can occupy now.
+    /// Returns the maximum number of bytes that a request can occupy now.
     fn longest(&self) -> usize;
 
     /// Answers the whole requests at the beginning of `unread`.
     async fn answer_all(&mut self, unread: &[u8], sink: &mut Sink<'_>) -> io::Result<Answered>;
 }
 
-/// What was answered.
+/// The result of a turn.
 pub struct Answered {
-    /// Bytes that need not be shown again.
+    /// Bytes of the input that are done with.
     pub used: usize,
-    /// How many bytes the next request needs; `None`: the connection ends.
+    /// The number of bytes that the next request needs; `None` ends the connection.
     pub want: Option<usize>,
 }
 
@@ -148,7 +150,7 @@ pub async fn serve(
         let crowded = turn - std::mem::replace(&mut last, turn) >= CROWD;
         let answered = protocol.answer_all(input.unread(), &mut sink).await?;
         let waits = (1..KEPT).contains(&sink.out.len());
-        // Answers that are not durable yet wait for the others in any case.
+        // If something is not durable yet, the answers wait for the others in any case.
         if crowded && waits && answered.used >= PIPELINE && lane.is_settled() {
             tokio::task::yield_now().await;
         }
@@ -158,7 +160,7 @@ pub async fn serve(
             Some(wanted) if !client.is_killed() => want = wanted,
             _ => return part(sink.stream).await,
         }
-        // Where the length of what is awaited is known, it is data.
+        // If the connection knows how many bytes it waits for, these are data.
         client.note_state(match want > input.unread().len() + 1 {
             true => State::ReadingData,
             false => State::Reading,
@@ -172,27 +174,27 @@ pub async fn serve(
     }
 }
 
-/// Where answers go.
+/// The output of a connection.
 pub struct Sink<'c> {
     stream: &'c mut dyn Stream,
     lane: &'c Lane,
     client: &'c Client,
     /// Answers that are not sent yet.
     pub out: Vec<u8>,
-    /// The millisecond it is, looked up anew after each wait.
+    /// The current time in milliseconds since 1970, updated after each wait.
     pub now: u64,
 }
 
 impl Sink<'_> {
-    /// Waits for bytes and takes all that have arrived, as far as there is space; whether the space is full now.
-    /// `None`: the client has closed its side.
+    /// Waits for bytes and reads all that have arrived, as far as there is space. Returns whether the space is full
+    /// now; `None` if the client has closed its side.
     async fn read(&mut self, input: &mut Input) -> io::Result<Option<bool>> {
         let taken = poll_fn(|context| poll_take(self.stream, &mut input.bytes, context));
         let taken = within(self.lane, taken).await?;
         Ok(self.taken(input, taken))
     }
 
-    /// Takes what has arrived, without waiting.
+    /// Reads what has arrived, without waiting.
     async fn last_read(&mut self, input: &mut Input) -> io::Result<Option<bool>> {
         let taken = poll_fn(
             |context| match poll_take(self.stream, &mut input.bytes, context) {
@@ -218,7 +220,7 @@ impl Sink<'_> {
         Ok(())
     }
 
-    /// Sends the answers, and waits for something that has no limit of time.
+    /// Sends the answers, then waits for a future without a time limit.
     pub async fn wait<T>(&mut self, what: impl Future<Output = T>) -> io::Result<T> {
         self.send().await?;
         let done = tokio::select! {
@@ -230,7 +232,7 @@ impl Sink<'_> {
         Ok(done)
     }
 
-    /// Sends the answers when everything that they acknowledge or show is durable. Where a sync has failed, sends the
+    /// Sends the answers once everything that they acknowledge or show is durable. If a sync has failed, sends the
     /// error in their place and ends the connection.
     async fn send(&mut self) -> io::Result<()> {
         if self.out.is_empty() {
@@ -261,7 +263,7 @@ impl Sink<'_> {
             sent += some;
         }
         if sent > 0 {
-            // Encrypted answers wait here for the client to take them.
+            // Encrypted answers wait here until the client reads them.
             tokio::select! {
                 biased;
                 flushed = within(self.lane, self.stream.flush()) => flushed?,
@@ -280,14 +282,14 @@ impl Sink<'_> {
     }
 }
 
-/// Ends our side of the connection.
+/// Closes the server's side of the connection.
 async fn part(stream: &mut dyn Stream) -> io::Result<()> {
     let ended = tokio::time::timeout(PARTING, stream.shutdown()).await;
     ended.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// Waits no longer than an idle connection may. How long that is, it looks up whenever it is polled: a new limit holds
-/// at once for clients that are [told to look](Client::look_again).
+/// Waits for a future at most as long as a connection may be idle. Each poll looks the limit up, so that a new limit
+/// applies at once to clients that are [woken](Client::look_again).
 async fn within<T>(lane: &Lane, what: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     let mut what = pin!(what);
     let mut timer = pin!(None);

@@ -1,17 +1,17 @@
-//! A protocol's properties that are known before a client has sent anything.
+//! The properties of a protocol that sockets and metrics need.
 
 /// A protocol, by its name and those of its commands.
 #[derive(Debug)]
 pub struct Dialect {
-    /// Its place among those that the server speaks.
+    /// Its place among the server's protocols.
     pub place: usize,
     /// The protocol's name.
     pub name: &'static str,
-    /// The answer to a client that comes when there are too many.
+    /// The answer to a client when there are too many connections.
     pub too_many: &'static [u8],
-    /// The error that a client is sent in place of answers that may not be durable, for this reason.
+    /// Creates the error that replaces answers that may not be durable, for this reason.
     pub not_durable: fn(&str) -> Vec<u8>,
-    /// The name of the command with a number; numbers begin at 0.
+    /// Returns the name of the command with this number; numbers begin at 0.
     pub command: fn(usize) -> Option<&'static str>,
 }
 

@@ -5,8 +5,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Files that a server needs beside its connections.
 const OTHERS: u64 = 64;
 
-/// Lets the process have files for this many connections, as far as the system allows. Where it does not allow as many,
-/// further clients wait until there is a file for them.
+/// Raises the process's limit on open files for this many connections, as far as the system allows. If it does not
+/// allow as many, further clients wait until a file is free.
 pub fn allow(connections: usize) {
     let wanted = (connections as u64).saturating_add(OTHERS);
     let limit = getrlimit(Resource::Nofile);
@@ -16,7 +16,7 @@ pub fn allow(connections: usize) {
             current: Some(wanted.min(max)),
             maximum: limit.maximum,
         };
-        // What is not granted is as it was.
+        // If this fails, the limit stays as it was.
         let _ = setrlimit(Resource::Nofile, raised);
     }
 }

@@ -17,7 +17,7 @@ use wollemi::{Db, PausedTurn};
 pub struct Net {
     pub limits: Limits,
     pub encryption: Option<Encryption>,
-    /// How long a stopping server waits for clients to take their last answers.
+    /// How long a stopping server waits for clients to read their last answers.
     pub drain_timeout: Duration,
     /// The counts of each worker.
     pub counters: Vec<Counters>,
@@ -46,13 +46,13 @@ impl Net {
         }
     }
 
-    /// Changes how long a connection may be idle, for those that are idle, too.
+    /// Changes how long a connection may be idle, also for those that are idle now.
     pub fn set_idle(&self, idle: Option<Duration>) {
         self.limits.set_idle(idle);
         self.clients.look_again();
     }
 
-    /// How many threads serve connections.
+    /// Returns the number of threads that serve connections.
     pub fn workers(&self) -> usize {
         self.counters.len()
     }
@@ -62,10 +62,10 @@ impl Net {
 #[derive(Debug)]
 pub struct Lane {
     pub net: Arc<Net>,
-    /// The worker's.
+    /// The worker's number.
     pub number: usize,
     db: Db,
-    /// When the next command's time began.
+    /// The instant from which the next command's duration counts.
     mark: Cell<Instant>,
     /// Turns of connections so far.
     turns: Cell<u64>,
@@ -82,9 +82,9 @@ impl Lane {
         }
     }
 
-    /// Runs a connection in a turn of the database of its own. The turn is entered at each poll and left after it,
-    /// since the connections of a worker share its thread. Until the connection is [settled](Lane::settle), it does not
-    /// wait for what it has done and seen to become durable.
+    /// Runs a connection in a turn of the database of its own. Each poll enters the turn and leaves it again, since the
+    /// connections of a worker share its thread. Until the connection [settles](Lane::settle), it does not wait for its
+    /// writes, or for what it has read, to become durable.
     pub async fn unsettled<T>(&self, connection: impl Future<Output = T>) -> T {
         let mut connection = pin!(connection);
         let mut paused = PausedTurn::default();
@@ -97,18 +97,18 @@ impl Lane {
         .await
     }
 
-    /// Whether all that the connection has done and seen so far is durable.
+    /// Returns whether all that the connection has written and read so far is durable.
     #[inline]
     pub fn is_settled(&self) -> bool {
         self.db.is_turn_durable()
     }
 
-    /// Returns when all that the connection has done and seen so far is durable. First the worker serves its other
+    /// Waits until all that the connection has written and read so far is durable. First the worker serves its other
     /// connections that have input, so that one sync of the disk covers all of them. The sync blocks the worker.
     ///
     /// # Errors
     ///
-    /// The disk has failed, and it is not known what is durable.
+    /// The disk has failed, and it is unknown what is durable.
     pub async fn settle(&self) -> Result<(), wollemi::Error> {
         if self.is_settled() {
             return Ok(());
@@ -117,24 +117,24 @@ impl Lane {
         self.db.settle_turn()
     }
 
-    /// Begins a connection's turn; returns its number.
+    /// Begins a connection's turn. Returns its number.
     pub fn turn(&self) -> u64 {
         self.turns.replace(self.turns.get() + 1)
     }
 
-    /// Excludes the time until now from commands' times. Called after each wait.
+    /// Excludes the time until now from the durations of commands. Called after each wait.
     pub fn begin(&self) {
         self.mark.set(Instant::now());
     }
 
-    /// The time since the last command was done, or since this worker has waited.
+    /// Returns the time since the last command was done, or since this worker last waited.
     #[inline]
     pub fn lap(&self) -> Duration {
         let now = Instant::now();
         now.duration_since(self.mark.replace(now))
     }
 
-    /// Counts for this worker.
+    /// Adds to a counter of this worker.
     #[inline]
     pub fn add(&self, counter: Counter, by: u64) {
         self.net.counters[self.number].add(counter, by);

@@ -1,4 +1,4 @@
-//! The limits that may change while the server runs: a `CONFIG SET` changes one, a reload all of them.
+//! The limits that may change while the server runs: `CONFIG SET` changes some, a reload all.
 
 use crate::net::files;
 use std::sync::Arc;
@@ -12,29 +12,29 @@ pub struct Limits {
     /// Milliseconds; 0: no limit.
     idle: AtomicU64,
     bulk: AtomicUsize,
-    /// The items' store looks here, too.
+    /// Shared with the stores of items.
     value: Arc<AtomicUsize>,
 }
 
 impl Limits {
-    /// Maximum number of connections at once.
+    /// Returns the maximum number of connections.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Changes the most connections at once, and lets the process have files for them. Those that are open stay.
+    /// Changes the maximum number of connections, and raises the process's limit on files. Open connections stay.
     pub fn set_connections(&self, max: usize) {
         files::allow(max);
         self.connections.store(max, Ordering::Relaxed);
     }
 
-    /// How long a connection may neither send nor take anything.
+    /// Returns how long a connection may neither send nor receive anything.
     pub fn idle(&self) -> Option<Duration> {
         let idle = self.idle.load(Ordering::Relaxed);
         (idle > 0).then(|| Duration::from_millis(idle))
     }
 
-    /// Changes how long a connection may be idle: each sees it when it is polled next.
+    /// Changes how long a connection may be idle. Each connection sees the new limit when it is polled next.
     pub fn set_idle(&self, idle: Option<Duration>) {
         let idle = idle.map_or(0, |idle| {
             u64::try_from(idle.as_millis()).unwrap_or(u64::MAX).max(1)
@@ -42,7 +42,7 @@ impl Limits {
         self.idle.store(idle, Ordering::Relaxed);
     }
 
-    /// The longest value that a Redis client may store, in bytes.
+    /// Returns the longest value that a Redis client may store, in bytes.
     pub fn bulk(&self) -> usize {
         self.bulk.load(Ordering::Relaxed)
     }
@@ -52,17 +52,17 @@ impl Limits {
         self.bulk.store(max, Ordering::Relaxed);
     }
 
-    /// The largest value that a memcached client may make, in bytes.
+    /// Returns the largest value that a memcached client may store, in bytes.
     pub fn value(&self) -> usize {
         self.value.load(Ordering::Relaxed)
     }
 
-    /// Changes the largest value that a memcached client may make.
+    /// Changes the largest value that a memcached client may store.
     pub fn set_value(&self, max: usize) {
         self.value.store(max, Ordering::Relaxed);
     }
 
-    /// Where [`value`](Limits::value) is kept.
+    /// Returns the variable behind [`value`](Limits::value).
     pub fn value_kept(&self) -> Arc<AtomicUsize> {
         self.value.clone()
     }

@@ -1,4 +1,4 @@
-//! Listening and accepting: TCP and unix sockets, each of which every worker accepts from.
+//! Listening and accepting. Every worker accepts from every TCP and unix socket.
 //!
 //! A TCP address has one socket a worker (`SO_REUSEPORT`), and the kernel spreads the connections over them; a unix
 //! socket is shared. A connection stays with the worker that accepted it.
@@ -20,16 +20,15 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 4096;
 
-/// How long a connection may be silent before its client's machine is asked whether it is there, and how long between
-/// two questions if it does not answer: Redis's default of `tcp-keepalive`, and a third. How many are asked is the
-/// system's to say.
+/// How long a connection may be silent before the first keepalive probe: Redis's default of `tcp-keepalive`. Further
+/// probes follow after a third of that; the system decides how many.
 const SILENCE: Duration = Duration::from_secs(300);
 
 fn keepalive() -> TcpKeepalive {
     TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE / 3)
 }
 
-/// Permissions of a unix socket: its owner's alone.
+/// Permissions of a unix socket: only its owner may connect.
 const MODE: u32 = 0o700;
 
 /// Where a server listens.
@@ -37,12 +36,13 @@ const MODE: u32 = 0o700;
 pub enum Address {
     /// An internet address and a port.
     Tcp(SocketAddr),
-    /// The file of a unix socket. It is made, for its owner alone; one on which no process listens is replaced.
+    /// The file of a unix socket. The server creates it for its owner alone; it replaces one on which no process
+    /// listens.
     Unix(PathBuf),
 }
 
 impl Address {
-    /// The address, if other machines can reach it.
+    /// Returns the address, if other machines can reach it.
     pub(crate) fn remote(&self) -> Option<SocketAddr> {
         match self {
             Address::Tcp(address) if !address.ip().to_canonical().is_loopback() => Some(*address),
@@ -66,11 +66,11 @@ impl std::fmt::Display for Address {
     }
 }
 
-/// An address that is listened on, for all workers.
+/// An address that the server listens on, for all workers.
 #[derive(Debug)]
 pub struct Listening {
     pub protocol: &'static Dialect,
-    /// With the port that was free where port 0 was asked for.
+    /// Port 0 is replaced by the port that the system chose.
     pub address: Address,
     sockets: Vec<Bound>,
     /// The file of a unix socket.
@@ -83,7 +83,7 @@ enum Bound {
     Unix(UnixListener),
 }
 
-/// A unix socket's file, which goes with it.
+/// A unix socket's file, which is removed with it.
 #[derive(Debug)]
 struct File(PathBuf);
 
@@ -117,7 +117,7 @@ impl Listening {
         })
     }
 
-    /// The next worker's listener. Called within its runtime.
+    /// Returns the next worker's listener. Called within its runtime.
     pub fn take(&mut self) -> io::Result<Listener> {
         let socket = match self.sockets.pop() {
             Some(Bound::Tcp(socket)) => Acceptor::Tcp(tokio::net::TcpListener::from_std(socket)?),
@@ -132,7 +132,7 @@ impl Listening {
     }
 }
 
-/// Listens on an address alone; with the port that was free where port 0 was asked for.
+/// Listens on an address by a single socket. Returns the address with the port that the system chose for port 0.
 pub fn one(address: SocketAddr) -> Result<(SocketAddr, TcpListener), Error> {
     let bound = TcpListener::bind(address).and_then(|socket| {
         socket.set_nonblocking(true)?;
@@ -146,7 +146,7 @@ pub fn one(address: SocketAddr) -> Result<(SocketAddr, TcpListener), Error> {
 
 fn tcp(address: SocketAddr, workers: usize) -> io::Result<(SocketAddr, Vec<Bound>)> {
     if address.port() != 0 {
-        // Sockets that share a port would also share it with another server: this one tells.
+        // With `SO_REUSEPORT` the sockets would also share the port with another server; this socket detects one.
         drop(TcpListener::bind(address)?);
     }
     let mut address = address;
@@ -169,7 +169,7 @@ fn unix(path: &Path, workers: usize) -> io::Result<(File, Vec<Bound>)> {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     if is_socket && UnixStream::connect(path).is_err_and(refused) {
-        // What a server that was killed has left. Any other failure may mean that a server listens there.
+        // A killed server has left this file. Any other failure may mean that a server listens there.
         std::fs::remove_file(path)?;
     }
     let socket = UnixListener::bind(path)?;
@@ -200,7 +200,7 @@ pub struct Accepted {
     pub stream: Box<dyn Stream>,
     /// Whether it came through a unix socket.
     pub local: bool,
-    /// The client's address, and the one it came to.
+    /// The client's address, and the server's that it connected to.
     pub names: (String, String),
 }
 
@@ -222,7 +222,7 @@ impl Listener {
         let (stream, peer): (Box<dyn Stream>, _) = match &self.socket {
             Acceptor::Tcp(socket) => {
                 let (stream, peer) = std::task::ready!(socket.poll_accept(context))?;
-                // A client that is gone already is noticed when it is read from.
+                // If the client is gone already, the first read will notice.
                 let _ = stream.set_nodelay(true);
                 let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive());
                 (Box::new(stream), peer.to_string())
@@ -241,13 +241,13 @@ impl Listener {
     }
 }
 
-/// What a connection runs over.
+/// The stream under a connection.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Stream for S {}
 
-/// Reads what has arrived behind `bytes`, as far as their capacity goes: how many bytes, or `None` at the end. Pending
-/// where there is nothing.
+/// Appends what has arrived to `bytes`, up to their capacity. Returns the number of bytes, or `None` at the end of the
+/// stream; pending if nothing has arrived.
 pub fn poll_take(
     stream: &mut dyn Stream,
     bytes: &mut Vec<u8>,
@@ -258,8 +258,8 @@ pub fn poll_take(
         let read = pin!(stream.read_buf(bytes)).poll(context);
         let taken = bytes.len() - before;
         match read {
-            // What came before the end, or before an error, is still answered. The next read meets it again, or the
-            // end of the stream or of the idle time.
+            // Bytes before the end of the stream, or before an error, are still answered. The next read meets the end
+            // or the error again, or the idle time ends.
             Poll::Ready(Ok(0) | Err(_)) if taken > 0 => break,
             Poll::Ready(Ok(0)) => return Poll::Ready(Ok(None)),
             Poll::Ready(Ok(_)) => {}

@@ -1,18 +1,18 @@
-//! Connections: how they come, how they are encrypted, which thread serves them. What their bytes mean is a
-//! [`connection::Protocol`]'s affair.
+//! Connections: accepting and encrypting them, and the threads that serve them. A [`connection::Protocol`] gives their
+//! bytes a meaning.
 //!
-//! | module       | what it holds                                           |
-//! |--------------|---------------------------------------------------------|
-//! | `listen`     | sockets                                                 |
-//! | `tls`        | encryption                                              |
-//! | `worker`     | threads, and accepting                                  |
-//! | `connection` | one client: reading, writing, bounds                    |
-//! | `clients`    | the connections that are open                           |
-//! | `dialect`    | what there is to say of a protocol                      |
-//! | `lane`       | what connections have in common                         |
-//! | `limits`     | what a connection may, which may change while it is open |
-//! | `files`      | room for sockets                                        |
-//! | `shutdown`   | stopping                                                |
+//! | module       | what it holds                                     |
+//! |--------------|---------------------------------------------------|
+//! | `listen`     | sockets                                           |
+//! | `tls`        | encryption                                        |
+//! | `worker`     | threads, and accepting                            |
+//! | `connection` | one client: reading, writing, bounds              |
+//! | `clients`    | the open connections                              |
+//! | `dialect`    | the properties of a protocol                      |
+//! | `lane`       | the state that connections share                  |
+//! | `limits`     | limits that may change while connections are open |
+//! | `files`      | the limit on open files                           |
+//! | `shutdown`   | stopping                                          |
 
 pub mod clients;
 pub mod connection;

@@ -6,14 +6,14 @@ use std::task::Poll;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// How far the stopping has come.
+/// The phases of stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     /// The server serves.
     Serving,
-    /// No more connections; what has arrived whole is answered.
+    /// The server accepts no more connections, and answers what has arrived completely.
     Draining,
-    /// No more waiting for anyone.
+    /// The server waits for no client.
     AtOnce,
 }
 
@@ -25,7 +25,7 @@ pub struct Shutdown {
 }
 
 impl Shutdown {
-    /// One that stops the server when [`stop`](Shutdown::stop) is called.
+    /// Creates a handle that stops the server when [`stop`](Shutdown::stop) is called.
     pub fn new() -> Shutdown {
         Shutdown {
             phase: Arc::new(watch::Sender::new(Phase::Serving)),
@@ -33,7 +33,7 @@ impl Shutdown {
         }
     }
 
-    /// A handle that also stops the server on SIGTERM and SIGINT; a second signal stops it at once.
+    /// Creates a handle that also stops the server on SIGTERM and SIGINT; a second signal stops it at once.
     pub fn on_signals() -> Shutdown {
         Shutdown {
             signals: true,
@@ -41,12 +41,12 @@ impl Shutdown {
         }
     }
 
-    /// Stops the server: it takes no more connections, answers what has arrived whole, and returns.
+    /// Stops the server: it accepts no more connections, answers what has arrived completely, and returns.
     pub fn stop(&self) {
         self.reach(Phase::Draining);
     }
 
-    /// Stops the server without waiting for clients to take their answers.
+    /// Stops the server without waiting for clients to read their answers.
     pub fn stop_at_once(&self) {
         self.reach(Phase::AtOnce);
     }
@@ -63,7 +63,7 @@ impl Shutdown {
         Stop(self.phase.subscribe())
     }
 
-    /// Listens to signals, if that was asked for: to SIGHUP only where there is something to reload.
+    /// Installs the signal handlers, if the handle has them: that of SIGHUP only if there is something to reload.
     pub(crate) fn listen(&self, reloads: bool) -> io::Result<Signals> {
         let all = |kinds: &[SignalKind]| kinds.iter().map(|kind| signal(*kind)).collect::<Result<_, _>>();
         let stop: &[_] = match self.signals {
@@ -87,24 +87,24 @@ impl Default for Shutdown {
     }
 }
 
-/// What those who shall stop look at.
+/// State that each stoppable task polls.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop(watch::Receiver<Phase>);
 
 impl Stop {
-    /// Whether it is this late.
+    /// Returns whether this phase is reached.
     pub fn is(&self, phase: Phase) -> bool {
         *self.0.borrow() >= phase
     }
 
-    /// Waits until it is this late.
+    /// Waits until this phase is reached.
     pub async fn reached(&mut self, phase: Phase) {
-        // Otherwise no thread would be left to stop the server.
+        // An error means that the handle is gone, and with it every thread that could stop the server.
         let _ = self.0.wait_for(|now| *now >= phase).await;
     }
 }
 
-/// What signals ask for.
+/// The signals of a server.
 #[derive(Debug)]
 pub(crate) struct Signals {
     /// SIGTERM and SIGINT.
@@ -113,12 +113,12 @@ pub(crate) struct Signals {
     pub reload: AnyOf,
 }
 
-/// Signals that ask for the same.
+/// Signals with the same meaning.
 #[derive(Debug)]
 pub(crate) struct AnyOf(Vec<Signal>);
 
 impl AnyOf {
-    /// Waits for the next one; where there are none, for ever.
+    /// Waits for the next signal; for ever if there are no handlers.
     pub async fn next(&mut self) {
         std::future::poll_fn(|context| {
             let mut arrived = self.0.iter_mut().map(|signal| signal.poll_recv(context));

@@ -1,6 +1,6 @@
-//! Encryption: TLS 1.2 and 1.3 by rustls, on every internet address of a server that has a certificate.
+//! Encryption: TLS 1.2 and 1.3 by rustls, on every TCP address of a server that has a certificate.
 //!
-//! Not here: who the clients are, which passwords establish (`passwords`).
+//! Not here: authentication, which is by passwords (`passwords`).
 
 use crate::Error;
 use crate::net::listen::Stream;
@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_rustls::TlsAcceptor;
 
-/// How long a client may take to agree on keys.
+/// Upper bound on a handshake.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a server encrypts its connections with.
+/// The files with which a server encrypts its connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
-    /// A file with its certificate and those that vouch for it, in PEM.
+    /// A file with the server's certificate and its chain, in PEM.
     pub certificate: PathBuf,
     /// A file with the certificate's private key, in PEM.
     pub key: PathBuf,
@@ -37,14 +37,14 @@ impl Encryption {
         Ok(Encryption { tls, acceptor })
     }
 
-    /// Reads the files anew, for connections that come from now on. What is wrong with them changes nothing.
+    /// Reads the files again, for new connections. If they are wrong, nothing changes.
     pub fn read_again(&self) -> Result<(), Error> {
         let acceptor = acceptor(&self.tls)?;
         *self.acceptor.lock().unwrap_or_else(PoisonError::into_inner) = acceptor;
         Ok(())
     }
 
-    /// Agrees on keys with a client that has just come; why not, where that fails.
+    /// Performs the handshake with a new client.
     pub async fn begin(&self, stream: Box<dyn Stream>) -> Result<Box<dyn Stream>, std::io::Error> {
         let acceptor = self
             .acceptor

@@ -1,4 +1,4 @@
-//! A worker's thread: accepting, and serving what was accepted.
+//! A worker's thread: accepts connections and serves them.
 
 use crate::Error;
 use crate::counters::Counter;
@@ -14,10 +14,10 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, LocalSet};
 
-/// The pause after a connection could not be accepted, for want of file descriptors, say.
+/// The pause after a connection could not be accepted, for example since file descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What a worker's thread runs.
+/// The state of a worker's thread.
 pub struct Thread<P: Protocol> {
     worker: Rc<P::Worker>,
     stop: Stop,
@@ -28,7 +28,7 @@ impl<P: Protocol + 'static> Thread<P>
 where
     P::Worker: Send,
 {
-    /// Starts a worker. It returns how many connections had to be abandoned.
+    /// Starts a worker. Its thread returns the number of connections that it had to abandon.
     pub fn start(
         worker: P::Worker,
         listening: &mut [Listening],
@@ -57,8 +57,8 @@ where
             .map_err(Error::Threads)
     }
 
-    /// Serves until it shall stop and all connections have ended, or have been given the time to. How many had to be
-    /// abandoned.
+    /// Serves until the server stops and all connections have ended, or have had the time to. Returns the number of
+    /// abandoned connections.
     async fn serve(mut self, listeners: Vec<Listener>) -> usize {
         let mut stop = self.stop.clone();
         loop {
@@ -70,7 +70,7 @@ where
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
                 },
-                // Ended connections are let go; one whose task has panicked ends alone.
+                // A connection has ended. One whose task has panicked ends alone.
                 Some(_) = self.tasks.join_next() => {}
                 () = stop.reached(Phase::Draining) => break,
             }
@@ -106,7 +106,7 @@ where
             }
             None => {
                 let rejected = net.rejected.fetch_add(1, Ordering::Relaxed) + 1;
-                // Logs the first, second, fourth, eighth and so on: a flood shall not fill the log.
+                // Logs the first, second, fourth, eighth and so on, so that a flood does not fill the log.
                 if rejected.is_power_of_two() {
                     tracing::warn!(rejected, "too many connections");
                 }
@@ -115,7 +115,7 @@ where
                     return;
                 }
                 self.tasks.spawn_local(async move {
-                    // It fits into the new socket's space, or is lost with a client that is gone already.
+                    // The answer fits into the new socket's buffer, or the client is gone already.
                     let _ = stream.write_all(protocol.too_many).await;
                 });
             }
@@ -131,7 +131,7 @@ struct Connection<P: Protocol> {
 }
 
 impl<P: Protocol> Connection<P> {
-    /// Agrees on keys, where that is wanted, and serves.
+    /// Performs the handshake of an encrypted connection, then serves.
     async fn begin(mut self, mut stream: Box<dyn Stream>) {
         let net = self.worker.net.clone();
         if let Some(encryption) = net.encryption.as_ref().filter(|_| self.encrypted) {
@@ -169,7 +169,7 @@ impl<P: Protocol> Connection<P> {
     }
 }
 
-/// A runtime for one thread.
+/// Creates a runtime for one thread.
 pub fn runtime() -> Result<Runtime, Error> {
     Builder::new_current_thread()
         .enable_all()

@@ -1,12 +1,12 @@
 //! Backups of all databases while clients are served: one at a time, each on a thread of its own.
 //!
-//! I1 What a backup holds is one moment of all databases, between the request for it and its answer, with each
-//!    transaction whole or not at all: the moment is taken while no command has exclusive use. If a transaction asks
-//!    for the backup, the moment is after that transaction.
+//! I1 A backup holds one moment of all databases, between the request for it and its answer, with each transaction
+//!    whole or absent: the snapshot is taken while no command has exclusive use. If a transaction asks for the backup,
+//!    the moment is after that transaction.
 //! I2 No worker waits for a backup. Only the client that asks with `SAVE` waits.
-//! I3 A server that has ended has no backup under way.
+//! I3 No backup outlives its server.
 //!
-//! Not here: the file, which is the program's (`host`); the commands (`redis::backup`).
+//! Not here: the file, which the program around the server writes (`host`); the commands (`commands::redis::backup`).
 
 use crate::clock::now;
 use crate::items::databases::Databases;
@@ -24,7 +24,7 @@ use wollemi::Snapshot;
 /// The backups of a server.
 pub struct Backups {
     databases: Arc<Databases>,
-    /// What writes them.
+    /// Writes the files.
     host: Option<Arc<dyn Host>>,
     inner: Mutex<Inner>,
 }
@@ -33,7 +33,7 @@ pub struct Backups {
 struct Inner {
     to: Option<BackupTo>,
     running: Option<Running>,
-    /// The thread of the last.
+    /// The thread of the last backup.
     thread: Option<JoinHandle<()>>,
     ended: bool,
     done: Done,
@@ -42,7 +42,7 @@ struct Inner {
 #[derive(Clone, Debug)]
 struct Running {
     since: Instant,
-    /// The edits before its moment.
+    /// The number of edits before its moment.
     edits: u64,
     copying: Arc<Copying>,
 }
@@ -50,34 +50,34 @@ struct Running {
 /// The outcome of the backups that have ended.
 #[derive(Clone, Debug)]
 pub struct Done {
-    /// How many there are.
+    /// The number of successful backups.
     pub made: u64,
-    /// How many failed.
+    /// The number of failed backups.
     pub failed: u64,
-    /// The second since 1970 at which the last was done; at first, that at which the server started.
+    /// The time in seconds since 1970 at which the last was done, or else at which the server started.
     pub time: u64,
-    /// Whether the last that was begun was done.
+    /// Whether the last one that has ended succeeded.
     pub well: bool,
-    /// How long the last took.
+    /// The duration of the last.
     pub took: Option<Duration>,
-    /// The edits before the last that was done.
+    /// The number of edits before the moment of the last successful one.
     edits: u64,
 }
 
-/// What there is to say of backups now.
+/// The state of backups at one moment.
 #[derive(Clone, Debug)]
 pub struct Look {
     pub done: Done,
-    /// Edits since the last, those that changed nothing included.
+    /// The number of edits since the last backup, those that changed nothing included.
     pub edits: u64,
-    /// Since when one is under way.
+    /// The time since the running backup began.
     pub running: Option<Duration>,
-    /// The entries of the databases at its moment, and how far it is; or else nothing.
+    /// The number of entries at the running backup's moment, and its progress; zeros if none runs.
     pub total: u64,
     pub entries: u64,
     pub bytes: u64,
     pub memory: u64,
-    /// Where it goes.
+    /// The file of backups.
     pub file: Option<PathBuf>,
 }
 
@@ -109,12 +109,12 @@ impl Backups {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes where the next goes.
+    /// Changes where the next backup goes.
     pub fn take(&self, to: Option<BackupTo>) {
         self.lock().to = to;
     }
 
-    /// What there is to say.
+    /// Returns the state of backups.
     pub fn look(&self) -> Look {
         let inner = self.lock();
         let running = inner.running.as_ref();
@@ -133,12 +133,12 @@ impl Backups {
         }
     }
 
-    /// Begins a backup, of this moment if no command has exclusive use, else of a later one. A caller that needs its
-    /// result waits for the answer.
+    /// Begins a backup: of this moment if `now`, for which no command may have exclusive use, else of a later one. The
+    /// receiver gets the result.
     ///
     /// # Errors
     ///
-    /// There is one already, none can be made here, or the server ends: the error's text.
+    /// The error's text, if a backup runs already, none can be made here, or the server ends.
     pub fn begin(self: &Arc<Backups>, now: bool) -> Result<oneshot::Receiver<Outcome>, String> {
         let mut inner = self.lock();
         let host = self.host.clone();
@@ -197,7 +197,7 @@ impl Backups {
         Ok(told)
     }
 
-    /// What all maps hold now. The caller has no one act alone.
+    /// Takes a snapshot of all maps. The caller has made sure that no command has exclusive use.
     fn moment(&self, to: &BackupTo, copying: &Copying) -> Result<Snapshot, String> {
         let snapshot = self.databases.db().snapshot_within(to.memory);
         copying.total.store(self.databases.keys(), Relaxed);
@@ -228,7 +228,7 @@ impl Backups {
         }
     }
 
-    /// Gives up the backup that is under way, and begins no more.
+    /// Gives up the running backup, and refuses further ones.
     pub fn give_up(&self) {
         let mut inner = self.lock();
         inner.ended = true;
@@ -237,7 +237,7 @@ impl Backups {
         }
     }
 
-    /// Gives up the backup that is under way, and waits until it has ended.
+    /// Gives up the running backup, and waits until it has ended.
     pub fn wait(&self) {
         self.give_up();
         let thread = self.lock().thread.take();

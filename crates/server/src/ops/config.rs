@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use wollemi::IndexKind;
 
-/// The largest value, in bytes, that the index can hold with an item's header.
+/// The largest data of an item, in bytes: the index's largest value less the item's header.
 pub const LARGEST_VALUE: usize = index::MAX_VALUE - crate::items::item::HEADER;
 
 /// Maximum number of threads that serve connections.
 pub const MAX_THREADS: usize = 1024;
 
-// Each may take this many uniques while another reserves the next.
+// Each thread may take two batches of uniques while another thread reserves the next block.
 const _: () = assert!(ENOUGH >= 2 * (MAX_THREADS * BATCH) as u64);
 
 /// How the server is set up. The default listens on the loopback address, port 11211.
@@ -29,47 +29,47 @@ pub struct Config {
     pub memcached: Vec<Address>,
     /// Where to listen for Redis clients.
     pub redis: Vec<Address>,
-    /// The map of database 0; that of database N has this name with `-N` behind it.
+    /// The map of database 0. The map of database N has this name followed by `-N`.
     pub map: String,
-    /// The index that is to hold maps that are made; `None`: the database's own choice.
+    /// The index for maps that the server creates; `None`: the database's default.
     pub index: Option<IndexKind>,
-    /// The program around the server. Without it there are no backups, and SIGHUP is not heard.
+    /// The program around the server. Without it there are no backups, and the server ignores SIGHUP.
     pub host: Option<Arc<dyn Host>>,
-    /// Where backups go; without it there are none either. A reload may change it.
+    /// Where backups go; without it there are none. A reload may change it.
     pub backup_to: Option<BackupTo>,
     /// When writes are durable, in a pool of level `disk`; `None`: what the pool's level amounts to. A reload may
     /// change it.
     pub sync: Option<Sync>,
-    /// A file of `user:password` lines. With it, clients must say who they are.
+    /// A file of `user:password` lines. With it, clients must log in.
     pub passwords: Option<PathBuf>,
-    /// With it, connections from the internet are encrypted; unix sockets and metrics are not.
+    /// With it, TCP connections are encrypted; unix sockets and metrics are not.
     pub tls: Option<Tls>,
     /// Whether addresses that other machines can reach are allowed without passwords.
     pub allow_remote: bool,
-    /// Threads that serve connections; 0: as many as there are processors. More than [`MAX_THREADS`] count as that.
+    /// Number of threads that serve connections, at most [`MAX_THREADS`]; 0: one per processor.
     pub threads: usize,
-    /// Maximum number of connections. Further ones get an error and are closed.
+    /// Maximum number of connections. The server answers further ones with an error and closes them.
     pub max_connections: usize,
     /// The largest value of memcached's clients, in bytes: at most [`index::MAX_VALUE`] less an item's header.
     pub max_value: usize,
-    /// The largest argument of a Redis client's command, in bytes: at most as much.
+    /// The largest argument of a Redis client's command, in bytes, with the same maximum.
     pub max_bulk: usize,
-    /// Maximum number of bytes that the items of all databases may take; `None`: as many as the pool has room for.
+    /// Maximum number of bytes that the items of all databases may take; `None`: limited by the pool alone.
     pub memory_limit: Option<u64>,
-    /// Whether items that are asked for least go when there is no room for another within the limit; or else it is
-    /// refused.
+    /// Whether the server evicts the least used items when a write would exceed the limit; otherwise it refuses the
+    /// write.
     pub evicts: bool,
     /// The longest `get` or `gets` line, in bytes.
     pub max_get_line: usize,
-    /// How long a connection may neither send nor take anything before it is closed; `None`: for ever.
+    /// How long a connection may neither send nor receive anything before it is closed; `None`: for ever.
     pub idle_timeout: Option<Duration>,
-    /// How long a stopping server waits for clients to take their last answers.
+    /// How long a stopping server waits for clients to read their last answers.
     pub drain_timeout: Duration,
-    /// The pause between two steps of the sweep that removes dead items; `None`: they go only when met.
+    /// The pause between two steps of the sweep that removes dead items; `None`: only commands that meet them do.
     pub sweep_pause: Option<Duration>,
     /// Where to serve metrics for Prometheus, by HTTP, at `/metrics`.
     pub metrics: Option<SocketAddr>,
-    /// The microseconds from which on a command is noted in the slow log; below zero: none is.
+    /// Commands that take this many microseconds or more enter the slow log; negative: none does.
     pub slow_threshold: i64,
     /// Maximum number of commands that the slow log keeps.
     pub slow_length: usize,
@@ -106,7 +106,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Refuses what cannot be, and what only an explicit word allows.
+    /// Refuses a configuration that cannot work, or that needs an explicit permission.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let mut addresses = self.memcached.iter().chain(&self.redis).peekable();
         if addresses.peek().is_none() {
@@ -123,7 +123,7 @@ impl Config {
         }
     }
 
-    /// The number of threads that serve connections.
+    /// Returns the number of threads that serve connections.
     pub(crate) fn workers(&self) -> usize {
         match self.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),

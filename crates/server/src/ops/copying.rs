@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 /// Where backups go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupTo {
-    /// The file. A new one takes its place when it is whole and durable.
+    /// The file. A new backup replaces it once that is complete and durable.
     pub file: PathBuf,
-    /// Maximum number of bytes of memory that a backup may take for what clients change while it is written.
+    /// Maximum memory, in bytes, for the before-images of what clients change while the backup is written.
     pub memory: u64,
 }
 
-/// A backup under way: how far it is, and whether it shall go on.
+/// A running backup: its progress, and whether it is given up.
 #[derive(Debug, Default)]
 pub struct Copying {
-    /// Entries of the databases at its moment, as far as they are counted.
+    /// The number of entries of the databases at its moment, as far as they are counted.
     pub(crate) total: AtomicU64,
     pub(crate) entries: AtomicU64,
     pub(crate) bytes: AtomicU64,
@@ -24,19 +24,18 @@ pub struct Copying {
 }
 
 impl Copying {
-    /// Tells how far it is: entries and bytes written, and bytes of memory that it takes for what was changed since its
-    /// moment.
+    /// Reports its progress: entries and bytes written, and bytes of memory held for changes since its moment.
     pub fn reached(&self, entries: u64, bytes: u64, memory: u64) {
         self.entries.store(entries, Relaxed);
         self.bytes.store(bytes, Relaxed);
         self.memory.store(memory, Relaxed);
     }
 
-    /// Whether the server ends: the backup is then to fail, soon, and to leave what there was.
+    /// Returns whether the server ends. The backup must then fail soon, and leave the existing file unchanged.
     pub fn is_given_up(&self) -> bool {
         self.given_up.load(Relaxed)
     }
 }
 
-/// What comes of a backup; or why none was made.
+/// The result of a backup; the error says why none was made.
 pub type Outcome = Result<(), String>;

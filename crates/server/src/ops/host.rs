@@ -4,19 +4,23 @@ use crate::ops::config::Config;
 use crate::ops::copying::{BackupTo, Copying};
 use wollemi::Snapshot;
 
-/// What the program around a server does for it. The server calls it from threads of its own.
+/// Services of the program around a server. The server calls them from its own threads.
 pub trait Host: Send + Sync {
-    /// Tells how the server would be set up now, or why that is wrong. The server asks at SIGHUP, and takes the limits
-    /// (connections, sizes of requests, idle time, the slow log) and where backups go.
+    /// Reads the settings again. Returns the configuration, or why the settings are wrong. The server calls this on
+    /// SIGHUP, and takes over the limits (connections, sizes of requests, idle time, the slow log) and where backups
+    /// go.
     fn reload(&self) -> Result<Config, String> {
         Err("this program has no settings to read again".into())
     }
 
-    /// Writes a snapshot to the file while clients are served, and tells `copying` how far it is; or says why it could
-    /// not, and then has left the file that there was.
+    /// Writes a snapshot to the file while clients are served, and reports its progress to `copying`.
+    ///
+    /// # Errors
+    ///
+    /// The reason for the failure. The existing file is then unchanged.
     fn back_up(&self, snapshot: &Snapshot, to: &BackupTo, copying: &Copying) -> Result<(), String>;
 
-    /// Gives memory that was freed back to the operating system, as far as the program's allocator has kept it. It is
-    /// called once a second at most.
+    /// Returns freed memory that the program's allocator has kept to the operating system. The server calls this at
+    /// most once a second.
     fn give_back(&self) {}
 }

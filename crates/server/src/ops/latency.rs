@@ -1,10 +1,10 @@
-//! How long commands take: a histogram per command and worker, summed when it is read.
+//! The durations of commands: a histogram per command and worker; a reader sums them.
 //!
-//! A time is what passed on the worker since the command before it was done, or since its input was read: parsing,
-//! waiting for others at a lock, and carrying out. Commands that are looked up together share one time.
+//! A duration counts from the end of the worker's previous command, or from the reading of the input: it includes
+//! parsing, waiting for locks, and carrying out. Commands that are carried out together share one duration.
 //!
-//! Histograms are log-linear, eight buckets to a doubling, so that a time is known to an eighth of itself. Nanoseconds
-//! up to 2^36 (69 s) have buckets; what takes longer counts as that.
+//! Histograms are log-linear with eight buckets per doubling, so that a duration is known to an eighth of itself. The
+//! buckets end at 2^36 ns (69 s); longer durations count as that.
 
 use crate::net::dialect::Dialect;
 use std::sync::OnceLock;
@@ -15,7 +15,7 @@ use std::time::Duration;
 const LAST: usize = 36;
 const BUCKETS: usize = (LAST - 2) * 8;
 
-/// A command, as the histograms tell them apart: its place among those of its protocol.
+/// A command, by its protocol and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     pub protocol: &'static Dialect,
@@ -23,12 +23,12 @@ pub struct Command {
 }
 
 impl Command {
-    /// What clients call it.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         (self.protocol.command)(self.number).unwrap_or_default()
     }
 
-    /// Those of all these protocols.
+    /// Iterates over the commands of all these protocols.
     pub fn all(protocols: &'static [&'static Dialect]) -> impl Iterator<Item = Command> {
         let of = |&protocol: &&'static Dialect| {
             (0..count(protocol)).map(move |number| Command { protocol, number })
@@ -37,17 +37,18 @@ impl Command {
     }
 }
 
-/// How many commands a protocol has.
+/// Returns the number of commands of a protocol.
 fn count(protocol: &Dialect) -> usize {
     (0..).map_while(protocol.command).count()
 }
 
-/// One worker's histograms, of each protocol by its place. One is made when its command first comes.
+/// One worker's histograms, by the protocols' places and the commands' numbers. Each is created when its command first
+/// arrives.
 #[derive(Debug)]
 pub struct Latencies(Vec<Vec<OnceLock<Box<Histogram>>>>);
 
 impl Latencies {
-    /// Nothing noted yet, of the commands of these protocols, which are in the order of their places.
+    /// Creates empty histograms for the commands of these protocols, which are in the order of their places.
     pub fn new(protocols: &[&Dialect]) -> Latencies {
         let empty = |&protocol: &&Dialect| {
             std::iter::repeat_with(OnceLock::new)
@@ -57,13 +58,13 @@ impl Latencies {
         Latencies(protocols.iter().map(empty).collect())
     }
 
-    /// Notes that a command came `times` times, and how long each took.
+    /// Records a command that came `times` times, and how long each took.
     #[inline]
     pub fn note(&self, command: Command, took: Duration, times: u64) {
         self.of(command).get_or_init(Box::default).note(took, times);
     }
 
-    /// Begins again.
+    /// Sets all counts to zero.
     pub fn reset(&self) {
         let made = self.0.iter().flatten().filter_map(OnceLock::get);
         made.for_each(|histogram| histogram.reset());
@@ -105,7 +106,7 @@ impl Histogram {
     }
 }
 
-/// The bucket of a time: those up to 8 have one each; each bucket takes its upper end in.
+/// Returns the bucket of a duration. Those up to 8 ns have one each. A bucket includes its upper end.
 fn bucket(nanos: u64) -> usize {
     let below = nanos.saturating_sub(1);
     match below.checked_ilog2() {
@@ -117,7 +118,7 @@ fn bucket(nanos: u64) -> usize {
     }
 }
 
-/// The upper end of a bucket, which belongs to it, in nanoseconds.
+/// Returns the upper end of a bucket, which it includes, in nanoseconds.
 fn end(bucket: usize) -> u64 {
     match bucket {
         0..8 => bucket as u64 + 1,
@@ -125,7 +126,7 @@ fn end(bucket: usize) -> u64 {
     }
 }
 
-/// How long a command took, over all workers.
+/// The distribution of a command's durations, over all workers.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     counts: Vec<u64>,
@@ -133,7 +134,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// Adds up; `None` where the command has never come.
+    /// Sums the histograms of a command; `None` if the command has never come.
     pub fn of(command: Command, all: &[Latencies]) -> Option<Distribution> {
         let mut sum = Distribution {
             counts: vec![0; BUCKETS],
@@ -148,23 +149,23 @@ impl Distribution {
         (sum.count() > 0).then_some(sum)
     }
 
-    /// How often it came.
+    /// Returns how often it came.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// All its times together.
+    /// Returns the sum of all durations.
     pub fn sum(&self) -> Duration {
         Duration::from_nanos(self.sum)
     }
 
-    /// How often it took at most this many nanoseconds, a power of two that is 8 or more.
+    /// Returns how often it took at most this many nanoseconds, a power of two that is 8 or more.
     pub fn within(&self, nanos: u64) -> u64 {
         let ends = (0..BUCKETS).take_while(|&bucket| end(bucket) <= nanos);
         ends.map(|bucket| self.counts[bucket]).sum()
     }
 
-    /// The time within which this share of all was done, to an eighth of it.
+    /// Returns the duration within which this share of all was done, to an eighth of itself.
     pub fn quantile(&self, share: f64) -> Duration {
         let wanted = (self.count() as f64 * share).ceil().max(1.0) as u64;
         let mut seen = 0;
@@ -194,7 +195,7 @@ mod tests {
         number: 0,
     };
 
-    /// Each time falls into a bucket that ends at or behind it, at most an eighth further on; buckets are in order.
+    /// Each duration falls into a bucket that ends at or behind it, at most an eighth further on; buckets are in order.
     #[test]
     fn buckets_are_an_eighth_wide() {
         for nanos in (1..5000).chain((0..60).map(|shift| (1 << 36) >> shift).filter(|&nanos| nanos > 0)) {

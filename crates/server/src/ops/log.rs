@@ -12,7 +12,7 @@ pub struct Histogram {
     pub sum: f64,
 }
 
-/// Lines of `stats` and `INFO`.
+/// Returns the log's lines of memcached's `stats` and of Redis's `INFO`.
 pub fn lines(log: &LogStats) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("log_bytes", log.kept.to_string()),
@@ -36,7 +36,7 @@ pub fn lines(log: &LogStats) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Bytes that no sync has made durable. Both numbers are of about the same moment.
+/// Returns the number of bytes that no sync has made durable, from two numbers of about the same moment.
 fn unsynced(log: &LogStats) -> u64 {
     log.appended.saturating_sub(log.durable)
 }
@@ -52,10 +52,18 @@ fn on_one_line(text: &str) -> String {
     text.replace(['\r', '\n'], " ")
 }
 
-/// Counters and gauges.
-pub fn metrics(log: &LogStats) -> Vec<Metric> {
-    let is = |condition: bool| f64::from(u8::from(condition));
-    let all = [
+/// Returns the counters and gauges.
+pub fn metrics(log: &LogStats) -> impl Iterator<Item = Metric> + use<> {
+    let all = log_metrics(log).into_iter();
+    all.chain(checkpoint_metrics(log))
+}
+
+fn is(condition: bool) -> f64 {
+    f64::from(u8::from(condition))
+}
+
+fn log_metrics(log: &LogStats) -> [Metric; 8] {
+    [
         (
             "wollemi_log_bytes",
             "Bytes of the log that are kept for an opening after a loss of power.",
@@ -93,9 +101,16 @@ pub fn metrics(log: &LogStats) -> Vec<Metric> {
         ),
         (
             "wollemi_log_ok",
-            "Whether the log takes records: if it has failed, nothing can be written until the server is started again.",
+            "Whether the log takes records: if it has failed, nothing can be written until the server is started \
+             again.",
             is(log.failure.is_none()),
         ),
+    ]
+    .map(|(name, help, value)| Metric::new(name, help, value))
+}
+
+fn checkpoint_metrics(log: &LogStats) -> [Metric; 5] {
+    [
         (
             "wollemi_checkpoints_total",
             "Checkpoints since the start.",
@@ -121,23 +136,17 @@ pub fn metrics(log: &LogStats) -> Vec<Metric> {
             "Whether the last checkpoint did not fail.",
             is(log.checkpoint_failure.is_none()),
         ),
-    ];
-    let metric = |(name, help, value)| Metric {
-        name,
-        help,
-        labels: Vec::new(),
-        value,
-    };
-    all.map(metric).into()
+    ]
+    .map(|(name, help, value)| Metric::new(name, help, value))
 }
 
-/// Histograms.
+/// Returns the histograms.
 pub fn histograms(log: &LogStats) -> [Histogram; 2] {
     [
         Histogram {
             name: "wollemi_log_sync_duration_seconds",
             help: "How long the log's syncs of the disk took.",
-            // Whole microseconds are counted, so these are the ones below a power of two.
+            // The log counts whole microseconds, so a bucket holds those below a power of two.
             buckets: cumulated(&log.sync_micros, |power| (1u64 << power) as f64 / 1e6),
             sum: log.sync_seconds,
         },
@@ -150,7 +159,7 @@ pub fn histograms(log: &LogStats) -> [Histogram; 2] {
     ]
 }
 
-/// Cumulates counts by powers of two.
+/// Turns counts by powers of two into cumulative buckets.
 fn cumulated(counts: &[u64], bound: impl Fn(usize) -> f64) -> Vec<(f64, u64)> {
     let mut sum = 0;
     let last = counts.len().saturating_sub(1);
@@ -168,23 +177,20 @@ fn cumulated(counts: &[u64], bound: impl Fn(usize) -> f64) -> Vec<(f64, u64)> {
 mod tests {
     use super::*;
 
-    /// What a sync that comes between two looks leaves is no negative number.
+    /// A sync between the two readings leaves no negative number of unsynced bytes.
     #[test]
-    fn nothing_is_left_to_sync_behind_the_end() {
+    fn unsynced_bytes_are_never_negative() {
         let log = LogStats {
             appended: 1,
             durable: 2,
             ..LogStats::default()
         };
         assert!(lines(&log).contains(&("log_unsynced_bytes", "0".to_owned())));
-        let metrics = metrics(&log);
-        let mut told = metrics
-            .iter()
-            .filter(|metric| metric.name == "wollemi_log_unsynced_bytes");
-        assert_eq!(told.next().map(|metric| metric.value), Some(0.0));
+        let unsynced = metrics(&log).find(|metric| metric.name == "wollemi_log_unsynced_bytes");
+        assert_eq!(unsynced.map(|metric| metric.value), Some(0.0));
     }
 
-    /// A histogram's buckets grow to all that was counted, and stand at what their counts are below.
+    /// A histogram's buckets add up to all counts, and each has the bound that its counts are below.
     #[test]
     fn histograms_are_cumulated() {
         let mut log = LogStats {

@@ -1,8 +1,8 @@
-//! Metrics for Prometheus: its counts, how long commands take, and what the pool's owner adds.
+//! Metrics in Prometheus's text format 0.0.4: the server's counts, the durations of commands, and the pool's numbers.
 //!
-//! The text format 0.0.4. Each family of samples has its help, its type, and its samples together, in this order.
+//! Each family of samples has its help, its type, and its samples together, in this order.
 //!
-//! Not here: how it is asked for (`http`), the counting (`counters`, `latency`).
+//! Not here: the endpoint that serves them (`http`), the counting (`counters`, `latency`).
 
 pub mod http;
 
@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 /// The bounds of the exported buckets: powers of two nanoseconds, from 1 µs to 17 s.
 const BOUNDS: std::ops::RangeInclusive<u32> = 10..=34;
 
-/// All measurements, as text.
+/// Returns all metrics as text.
 pub fn text(shared: &Shared) -> String {
     let mut text = String::new();
     let mut metrics = own(shared);
@@ -46,96 +46,96 @@ pub fn text(shared: &Shared) -> String {
     text
 }
 
+/// Returns the server's own metrics.
 fn own(shared: &Shared) -> Vec<Metric> {
-    let metric = |name, help, labels, value| Metric {
-        name,
-        help,
-        labels,
-        value,
-    };
-    let plain = |name, help, value: f64| metric(name, help, Vec::new(), value);
-    let started = now() as f64 / 1e3 - shared.started.elapsed().as_secs_f64();
-    let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
-    let mut all = vec![
-        metric("wollemi_build_info", "The program's version.", version, 1.0),
-        plain(
-            "wollemi_uptime_seconds",
-            "Since when the server runs.",
-            shared.started.elapsed().as_secs_f64(),
-        ),
-        plain(
+    let version = Metric::new("wollemi_build_info", "The program's version.", 1.0);
+    let mut all = vec![version.labelled("version", env!("CARGO_PKG_VERSION"))];
+    all.extend(server(shared));
+    all.extend(memory(shared));
+    all.extend(backups(shared));
+    all.extend(resident().map(|bytes| {
+        let help = "Memory of the process that is resident, the pool's part included.";
+        Metric::new("process_resident_memory_bytes", help, bytes)
+    }));
+    all.extend(shared.databases.all().into_iter().map(|(number, store)| {
+        let help = "Items in a database. After the start they are counted beside the clients.";
+        let items = Metric::new("wollemi_items", help, store.items().0 as f64);
+        items.labelled("db", number.to_string())
+    }));
+    let sums = counters::sums(shared.net.counters.iter());
+    let counted = counters::METRICS.iter().zip(sums);
+    all.extend(counted.map(|((name, help), (_, sum))| Metric::new(name, help, sum as f64)));
+    all
+}
+
+fn server(shared: &Shared) -> [Metric; 8] {
+    let uptime = shared.started.elapsed().as_secs_f64();
+    [
+        ("wollemi_uptime_seconds", "Since when the server runs.", uptime),
+        (
             "process_start_time_seconds",
             "When the server started, in seconds since 1970.",
-            started,
+            now() as f64 / 1e3 - uptime,
         ),
-        plain(
+        (
             "wollemi_workers",
             "Threads that serve connections.",
             shared.net.workers() as f64,
         ),
-        plain(
+        (
             "wollemi_connections",
             "Connections that are open.",
             shared.net.clients.count() as f64,
         ),
-        plain(
+        (
             "wollemi_max_connections",
             "Maximum number of connections.",
             shared.net.limits.connections() as f64,
         ),
-        plain(
+        (
             "wollemi_rejected_connections_total",
             "Connections turned away because there were too many.",
             shared.net.rejected.load(Ordering::Relaxed) as f64,
         ),
-        plain(
+        (
             "wollemi_swept_items_total",
             "Dead items that the sweep removed, unasked for by any client.",
             shared.swept.load(Ordering::Relaxed) as f64,
         ),
-        plain(
+        (
             "wollemi_slow_commands",
             "Commands that the slow log keeps.",
             shared.slow.count() as f64,
         ),
-    ];
+    ]
+    .map(|(name, help, value)| Metric::new(name, help, value))
+}
+
+fn memory(shared: &Shared) -> [Metric; 4] {
     let memory = shared.databases.memory();
-    all.extend([
-        plain(
+    [
+        (
             "wollemi_item_bytes",
             "What the items take, their keys and places in the index included.",
-            memory.used() as f64,
+            memory.used(),
         ),
-        plain(
+        (
             "wollemi_memory_limit_bytes",
             "The most that the items may take; 0: no limit.",
-            memory.limit() as f64,
+            memory.limit(),
         ),
-        plain(
+        (
             "wollemi_evicted_items_total",
             "Items that had to go for others.",
-            memory.evicted() as f64,
+            memory.evicted(),
         ),
-        plain(
+        (
             "wollemi_refused_writes_total",
             "Writes that were refused for want of room.",
-            memory.refused() as f64,
+            memory.refused(),
         ),
-    ]);
-    all.extend(backups(shared));
-    all.extend(resident().map(|bytes| {
-        let help = "Memory of the process that is resident, the pool's part included.";
-        plain("process_resident_memory_bytes", help, bytes)
-    }));
-    all.extend(shared.databases.all().into_iter().map(|(number, store)| {
-        let labels = vec![("db", number.to_string())];
-        let help = "Items in a database. After the start they are counted beside the clients.";
-        metric("wollemi_items", help, labels, store.items().0 as f64)
-    }));
-    let sums = counters::sums(shared.net.counters.iter());
-    let told = counters::METRICS.iter().zip(sums);
-    all.extend(told.map(|((name, help), (_, sum))| plain(name, help, sum as f64)));
-    all
+    ]
+    .map(|(name, help, value)| Metric::new(name, help, value as f64))
 }
 
 fn backups(shared: &Shared) -> [Metric; 8] {
@@ -182,15 +182,10 @@ fn backups(shared: &Shared) -> [Metric; 8] {
             look.done.time as f64,
         ),
     ];
-    gauges.map(|(name, help, value)| Metric {
-        name,
-        help,
-        labels: Vec::new(),
-        value,
-    })
+    gauges.map(|(name, help, value)| Metric::new(name, help, value))
 }
 
-/// Bytes of memory that are resident.
+/// Returns the bytes of resident memory of the process.
 pub fn resident() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -220,7 +215,7 @@ fn durations(text: &mut String, shared: &Shared) {
     }
 }
 
-/// The samples of one histogram: its cumulative buckets, the last of which counts all values, and the sum.
+/// Appends the samples of one histogram: its cumulative buckets, the last of which counts all values, and the sum.
 fn whole(text: &mut String, name: &str, labels: &[(&'static str, String)], buckets: &[(f64, u64)], sum: f64) {
     for (bound, within) in buckets {
         let bound = match bound.is_infinite() {

@@ -1,22 +1,22 @@
-//! Operating the server: configuration, monitoring, and work besides serving.
+//! Operating the server: configuration, monitoring, and background work.
 //!
-//! | module       | what it holds                               |
-//! |--------------|---------------------------------------------|
-//! | `config`     | how the server is set up                    |
-//! | `shared`     | what all workers share                      |
-//! | `passwords`  | who may come in                             |
-//! | `latency`    | how long commands take                      |
-//! | `slow`       | the commands that took long                 |
-//! | `rate_limit` | what the log says of requests that fail     |
-//! | `metric`     | one measurement                             |
-//! | `metrics`    | what is told to Prometheus, and how         |
-//! | `pool`       | what is told of the pool                    |
-//! | `log`        | what is told of its log                     |
-//! | `sync`       | when writes are durable                     |
-//! | `host`       | what the program around the server does     |
-//! | `copying`    | where backups go, and how far one is        |
-//! | `backup`     | backups while clients are served            |
-//! | `sweep`      | counting items, and removing dead ones      |
+//! | module       | what it holds                                      |
+//! |--------------|----------------------------------------------------|
+//! | `config`     | how the server is set up                           |
+//! | `shared`     | the state that all workers share                   |
+//! | `passwords`  | users and passwords                                |
+//! | `latency`    | the durations of commands                          |
+//! | `slow`       | the slow log                                       |
+//! | `rate_limit` | rate limits for log messages                       |
+//! | `metric`     | one measurement                                    |
+//! | `metrics`    | metrics in Prometheus's format, and their endpoint |
+//! | `pool`       | pool metrics                                       |
+//! | `log`        | log metrics                                        |
+//! | `sync`       | the sync policy                                    |
+//! | `host`       | the interface of the program around the server     |
+//! | `copying`    | where backups go, and their progress               |
+//! | `backup`     | backups while clients are served                   |
+//! | `sweep`      | counting items, and removing dead ones             |
 
 pub mod backup;
 pub mod config;

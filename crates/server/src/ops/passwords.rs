@@ -1,4 +1,4 @@
-//! Who may log in: users and their passwords, from a file of `user:password` lines as memcached's `-Y` reads it.
+//! Users and their passwords, from a file of `user:password` lines as memcached's `-Y` reads it.
 
 use crate::Error;
 use crate::net::clients::DEFAULT;
@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-/// The users. Without a file of users every client is let in. `Debug` shows the file's path alone.
+/// The users. Without a file, every client is admitted. `Debug` shows only the file's path.
 #[derive(Default)]
 pub struct Passwords {
     path: Option<PathBuf>,
@@ -25,7 +25,7 @@ impl fmt::Debug for Passwords {
 type Users = Vec<(Vec<u8>, Vec<u8>)>;
 
 impl Passwords {
-    /// Reads a file of passwords. Empty lines and lines that begin with `#` say nothing.
+    /// Reads a file of passwords. Empty lines and lines that begin with `#` are ignored.
     pub fn read(path: &Path) -> Result<Passwords, Error> {
         Ok(Passwords {
             users: RwLock::new(users(path)?),
@@ -33,7 +33,7 @@ impl Passwords {
         })
     }
 
-    /// Reads the file anew, if there is one, for logins from now on. What is wrong with it changes nothing.
+    /// Reads the file again, if there is one, for logins from now on. If it is wrong, nothing changes.
     pub fn read_again(&self) -> Result<(), Error> {
         if let Some(path) = &self.path {
             let users = users(path)?;
@@ -47,18 +47,18 @@ impl Passwords {
         self.users.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether clients need not say who they are.
+    /// Returns whether clients need not log in.
     pub fn none(&self) -> bool {
         self.path.is_none()
     }
 
-    /// Whether there is a user of this name, as `default` always is.
+    /// Returns whether there is a user of this name. `default` always exists.
     pub fn has(&self, user: &[u8]) -> bool {
         user == DEFAULT || self.users().iter().any(|(name, _)| name == user)
     }
 
-    /// Whether this is a user's password. Without users, any is one of the user `default`. Takes as long for a wrong
-    /// password as for a right one.
+    /// Returns whether this is a user's password. Without a file, the user `default` has any password. Takes as long
+    /// for a wrong password as for a right one.
     pub fn let_in(&self, user: &[u8], password: &[u8]) -> bool {
         if self.none() {
             return user == DEFAULT;
@@ -103,7 +103,7 @@ fn same(a: &[u8], b: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// What may end in a log names no password and no user.
+    /// The `Debug` output, which may enter a log, names no password and no user.
     #[test]
     fn passwords_are_not_shown() {
         let directory = tempfile::tempdir().unwrap();

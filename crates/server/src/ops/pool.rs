@@ -3,9 +3,9 @@
 use crate::ops::log;
 use crate::ops::metric::Metric;
 use crate::ops::shared::Shared;
-use wollemi::RecoveryState;
+use wollemi::{Merges, RecoveryState, Space, Stats};
 
-/// The pool's part of the protocols' `stats`.
+/// Returns the pool's lines of memcached's `stats` and of Redis's `INFO`.
 pub fn lines(shared: &Shared) -> Vec<(String, String)> {
     let Ok(stats) = shared.databases.db().stats() else {
         return Vec::new();
@@ -25,136 +25,131 @@ pub fn lines(shared: &Shared) -> Vec<(String, String)> {
     lines.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// The pool's metrics.
+/// Returns the pool's metrics.
 pub fn metrics(shared: &Shared) -> Vec<Metric> {
     let Ok(stats) = shared.databases.db().stats() else {
         return Vec::new();
     };
-    let one = |name, help, value: f64| Metric {
-        name,
-        help,
-        labels: Vec::new(),
-        value,
-    };
-    let of = |name, help, (state, value): (&str, f64)| Metric {
-        labels: vec![("state", state.to_owned())],
-        ..one(name, help, value)
-    };
-    let (space, recovery, merges) = (stats.space, stats.recovery, stats.merges);
-    let info = Metric {
-        labels: vec![
-            ("level", stats.level.clone()),
-            ("sync", shared.syncing.get().to_string()),
-        ],
-        ..one(
-            "wollemi_pool_info",
-            "What acknowledged operations survive, and when writes are durable.",
-            1.0,
-        )
-    };
+    let mut all = space(&stats.space);
+    all.extend(recovery_states(&stats.recovery.state));
+    all.extend(numbers(&stats));
+    let help = "What acknowledged operations survive, and when writes are durable.";
+    let info = Metric::new("wollemi_pool_info", help, 1.0);
+    let info = info.labelled("level", stats.level);
+    all.push(info.labelled("sync", shared.syncing.get().to_string()));
+    all.extend(stats.log.iter().flat_map(log::metrics));
+    for (map, merges) in &stats.merges {
+        all.extend(merge_metrics(map, merges));
+    }
+    all
+}
+
+fn space(space: &Space) -> Vec<Metric> {
+    const HELP: &str = "Bytes of the pool: in use, ready for use, given back to the file system, and not swept by \
+                        recovery yet.";
     let bytes = [
-        ("used", space.used as f64),
-        ("free", space.free.saturating_sub(space.given_back) as f64),
-        ("given_back", space.given_back as f64),
-        ("unswept", space.unswept as f64),
+        ("used", space.used),
+        ("free", space.free.saturating_sub(space.given_back)),
+        ("given_back", space.given_back),
+        ("unswept", space.unswept),
     ];
-    let help = "Bytes of the pool: in use, ready for use, given back to the file system, and not swept by recovery yet.";
-    let mut all: Vec<_> = bytes
-        .map(|of_state| of("wollemi_pool_bytes", help, of_state))
-        .into();
-    let is = |state: &str| match &recovery.state {
-        RecoveryState::Failed(_) => state == "failed",
-        now => now.to_string() == state,
+    bytes
+        .map(|(state, bytes)| Metric::new("wollemi_pool_bytes", HELP, bytes as f64).labelled("state", state))
+        .into()
+}
+
+/// Returns a metric for each state of recovery, which is 1 for the current one.
+fn recovery_states(now: &RecoveryState) -> [Metric; 4] {
+    const HELP: &str = "Whether the search for unused space is in this state.";
+    let current = match now {
+        RecoveryState::Failed(_) => "failed".to_owned(),
+        now => now.to_string(),
     };
-    all.extend(["idle", "running", "done", "failed"].map(|state| {
-        let help = "Whether the search for unused space is in this state.";
-        of(
-            "wollemi_recovery_state",
-            help,
-            (state, f64::from(u8::from(is(state)))),
-        )
-    }));
-    all.extend([
-        one(
+    ["idle", "running", "done", "failed"].map(|state| {
+        let is = f64::from(u8::from(state == current));
+        Metric::new("wollemi_recovery_state", HELP, is).labelled("state", state)
+    })
+}
+
+fn numbers(stats: &Stats) -> [Metric; 9] {
+    let recovery = &stats.recovery;
+    [
+        (
             "wollemi_pool_max_bytes",
             "The size to which the pool may grow.",
             stats.max_size as f64,
         ),
-        one(
+        (
             "wollemi_pool_objects",
             "Objects in use in the pool.",
-            space.objects as f64,
+            stats.space.objects as f64,
         ),
-        one(
+        (
             "wollemi_pool_generation",
             "How often the pool has been opened.",
             f64::from(stats.generation),
         ),
-        one(
+        (
             "wollemi_pool_crashes_total",
             "How often it was not closed properly.",
             stats.crashes as f64,
         ),
-        one(
+        (
             "wollemi_pool_open_seconds",
             "How long opening the pool took.",
             stats.opened_in,
         ),
-        one(
+        (
             "wollemi_recovery_objects",
             "Objects that recovery has found reachable so far.",
             recovery.objects as f64,
         ),
-        one(
+        (
             "wollemi_recovery_pages",
             "Pages that recovery has to sweep in all.",
             recovery.pages as f64,
         ),
-        one(
+        (
             "wollemi_recovery_swept_pages",
             "Pages that recovery has swept so far.",
             recovery.pages_swept as f64,
         ),
-        one(
+        (
             "wollemi_recovery_seconds",
             "How long recovery has taken so far.",
             recovery.seconds,
         ),
-    ]);
-    all.push(info);
-    all.extend(stats.log.iter().flat_map(log::metrics));
-    for (map, merges) in merges {
-        let gauges = [
-            (
-                "wollemi_merges_total",
-                "Merges of the map since the start.",
-                merges.merges,
-            ),
-            (
-                "wollemi_merge_gathered",
-                "Writes gathered since the map's last merge began.",
-                merges.gathered,
-            ),
-            (
-                "wollemi_merge_threshold",
-                "Gathered writes that begin a merge of the map.",
-                merges.threshold,
-            ),
-            (
-                "wollemi_merge_parts",
-                "Parts of the merge under way.",
-                merges.parts,
-            ),
-            (
-                "wollemi_merge_parts_done",
-                "Parts of the merge under way that are done.",
-                merges.parts_done,
-            ),
-        ];
-        all.extend(gauges.map(|(name, help, value)| Metric {
-            labels: vec![("map", map.clone())],
-            ..one(name, help, value as f64)
-        }));
-    }
-    all
+    ]
+    .map(|(name, help, value)| Metric::new(name, help, value))
+}
+
+fn merge_metrics(map: &str, merges: &Merges) -> [Metric; 5] {
+    [
+        (
+            "wollemi_merges_total",
+            "Merges of the map since the start.",
+            merges.merges,
+        ),
+        (
+            "wollemi_merge_gathered",
+            "Writes gathered since the map's last merge began.",
+            merges.gathered,
+        ),
+        (
+            "wollemi_merge_threshold",
+            "Gathered writes that begin a merge of the map.",
+            merges.threshold,
+        ),
+        (
+            "wollemi_merge_parts",
+            "Parts of the merge under way.",
+            merges.parts,
+        ),
+        (
+            "wollemi_merge_parts_done",
+            "Parts of the merge under way that are done.",
+            merges.parts_done,
+        ),
+    ]
+    .map(|(name, help, value)| Metric::new(name, help, value as f64).labelled("map", map))
 }

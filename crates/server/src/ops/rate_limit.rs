@@ -1,13 +1,13 @@
-//! Rate-limits log messages that any request can trigger: a flood of requests that fail shall neither fill the log nor
-//! keep the workers busy with writing it.
+//! Rate-limits log messages that any request can trigger, so that a flood of failing requests neither fills the log nor
+//! keeps the workers busy with writing it.
 //!
-//! A client's own mistake is answered to the client, and logged at the lowest level.
+//! The server answers a client's own mistake, and logs it at the debug level only.
 
 use crate::clock;
 use crate::items::store::Failure;
 use std::sync::{Mutex, PoisonError};
 
-/// Messages of one kind that are logged in one second.
+/// Maximum number of messages of one kind per second.
 const MAX_PER_SECOND: u32 = 10;
 
 /// The limit of one kind of message.
@@ -19,7 +19,7 @@ struct Logged {
     second: u64,
     /// Messages logged in this second.
     logged: u32,
-    /// Messages left out since the last one that was logged.
+    /// Messages left out since the last logged one.
     left_out: u64,
 }
 
@@ -32,10 +32,10 @@ impl RateLimit {
         }))
     }
 
-    /// Asks to log a message in this second: `None` if it shall be left out, or else how many were left out since the
-    /// last one that was logged.
+    /// Asks to log a message in this second. Returns `None` if the message must be left out, else how many were left
+    /// out since the last logged one.
     pub fn may_log(&self, second: u64) -> Option<u64> {
-        // What a panic leaves are numbers like any others.
+        // After a panic the numbers are still valid.
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.second != second {
             (all.second, all.logged) = (second, 0);
@@ -49,7 +49,7 @@ impl RateLimit {
     }
 }
 
-/// Logs that a request has failed.
+/// Logs a failed request.
 pub fn failed(protocol: &str, why: &Failure) {
     static FAILED: RateLimit = RateLimit::new();
     if is_of_the_client(why) {
@@ -59,7 +59,7 @@ pub fn failed(protocol: &str, why: &Failure) {
     }
 }
 
-/// Whether the client has asked for what cannot be had, and the server is in order.
+/// Returns whether the failure is the client's mistake, and the server is in order.
 fn is_of_the_client(why: &Failure) -> bool {
     match why {
         Failure::NoRoom => true,
@@ -75,7 +75,7 @@ fn is_of_the_client(why: &Failure) -> bool {
 mod tests {
     use super::*;
 
-    /// What a client must not ask for is no failure of the server, and does not go into its log as one.
+    /// A request that no server could fulfil is no failure of the server, and is not logged as one.
     #[test]
     fn requests_that_cannot_be_had_are_the_clients() {
         for error in [index::Error::KeyTooLong(70_000), index::Error::Unordered] {
@@ -88,8 +88,8 @@ mod tests {
         assert!(!is_of_the_client(&Failure::Index(damaged.into())));
     }
 
-    /// In a flood the first messages of a second are logged, then none, and the next second's first says how many were
-    /// left out.
+    /// In a flood the first messages of a second are logged, then none, and the first of the next second has the number
+    /// of those left out.
     #[test]
     fn floods_are_limited() {
         let limit = RateLimit::new();

@@ -23,12 +23,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use wollemi::Db;
 
-/// What all workers share.
+/// The state that all workers share.
 #[derive(Debug)]
 pub struct Shared {
     pub databases: Arc<Databases>,
     pub net: Arc<Net>,
-    /// What is spoken, in the order of places.
+    /// The protocols, in the order of their places.
     pub dialects: &'static [&'static Dialect],
     pub passwords: Passwords,
     pub cursors: Cursors,
@@ -36,7 +36,7 @@ pub struct Shared {
     pub backups: Arc<Backups>,
     pub syncing: Syncing,
     pub config: Config,
-    /// How long commands took, for each worker.
+    /// The durations of commands, for each worker.
     pub latencies: Vec<Latencies>,
     pub slow: SlowLog,
     pub swept: AtomicU64,
@@ -48,7 +48,7 @@ pub struct Shared {
 pub struct Worker {
     pub shared: Arc<Shared>,
     lane: Lane,
-    /// Where values to put are made.
+    /// A buffer for values to be stored.
     pub scratch: RefCell<Vec<u8>>,
 }
 
@@ -68,7 +68,7 @@ impl Worker {
         }
     }
 
-    /// Notes that a command came `times` times, and how long each took; whether that is slow.
+    /// Records a command that came `times` times, and how long each took. Returns whether that is slow.
     #[inline]
     pub fn took(&self, command: Command, took: Duration, times: u64) -> bool {
         self.shared.latencies[self.number].note(command, took, times);
@@ -89,7 +89,7 @@ impl Worker {
 }
 
 impl Shared {
-    /// What a server of this configuration has, over the items in this database.
+    /// Creates the state of a server with this configuration, over the items in this database.
     pub fn open(config: Config, db: &Db, dialects: &'static [&'static Dialect]) -> Result<Shared, Error> {
         let passwords = match &config.passwords {
             Some(path) => Passwords::read(path)?,
@@ -125,7 +125,7 @@ impl Shared {
         })
     }
 
-    /// Takes over what of a configuration may change while the server runs.
+    /// Takes over the part of a configuration that may change while the server runs.
     pub fn take(&self, config: &Config) {
         take_limits(&self.net.limits, config);
         self.net.clients.look_again();
@@ -133,13 +133,13 @@ impl Shared {
         let memory = self.databases.memory();
         memory.take_over(config.memory_limit.unwrap_or(0), config.evicts);
         self.backups.take(config.backup_to.clone());
-        // Where the settings say nothing, what applies stays.
+        // Without a setting the policy stays as it is.
         if let Some(Err(why)) = config.sync.map(|sync| self.syncing.set(sync)) {
             tracing::error!(%why, "sync stays what it was");
         }
     }
 
-    /// Begins to count anew.
+    /// Sets all counts to zero.
     pub fn reset_counts(&self) {
         self.net.counters.iter().for_each(Counters::reset);
         self.latencies.iter().for_each(Latencies::reset);
@@ -148,8 +148,8 @@ impl Shared {
     }
 }
 
-/// Takes over the limits of a configuration. Connections that are open hold to them from their next turn on, and to the
-/// idle time when they look again.
+/// Takes over the limits of a configuration. They apply to open connections from their next turn on; the idle time,
+/// once they look again.
 fn take_limits(limits: &Limits, config: &Config) {
     limits.set_connections(config.max_connections);
     limits.set_idle(config.idle_timeout);

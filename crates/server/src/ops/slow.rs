@@ -1,4 +1,4 @@
-//! The slow log: the last commands that took long, of both protocols, as Redis's `SLOWLOG` shows them.
+//! The slow log: the last slow commands of both protocols, as Redis's `SLOWLOG` shows them.
 
 use crate::net::clients::Client;
 use crate::net::dialect::Dialect;
@@ -10,34 +10,34 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What is kept of a command: its first words, and the first bytes of each.
+/// Maximum number of words of a command that the log keeps, and of bytes of each.
 const MAX_WORDS: usize = 32;
 const MAX_BYTES: usize = 128;
 
-/// A command that took long.
+/// A slow command.
 #[derive(Clone, Debug)]
 pub struct Slow {
-    /// Given once, in order, from 0.
+    /// Ids ascend from 0 and are never reused.
     pub id: u64,
     pub protocol: &'static Dialect,
-    /// The second since 1970 at which it was done.
+    /// The time in seconds since 1970 at which it was done.
     pub time: u64,
     pub took: Duration,
-    /// Its name and what follows it, as far as that is kept.
+    /// Its name and its arguments, as far as the log keeps them.
     pub words: Vec<Vec<u8>>,
     /// The client's address, and the name that it has given itself.
     pub peer: String,
     pub name: String,
 }
 
-/// The log.
+/// The slow log.
 #[derive(Debug)]
 pub struct SlowLog {
-    /// Microseconds from which on a command is slow; below zero: none is.
+    /// Commands that take this many microseconds or more are slow; negative: none is.
     threshold: AtomicI64,
     length: AtomicUsize,
     kept: Mutex<Kept>,
-    told: RateLimit,
+    warnings: RateLimit,
 }
 
 #[derive(Debug, Default)]
@@ -48,52 +48,52 @@ struct Kept {
 }
 
 impl SlowLog {
-    /// An empty log, set up as the configuration says.
+    /// Creates an empty log, set up as the configuration says.
     pub fn new(config: &Config) -> SlowLog {
         let log = SlowLog {
             threshold: AtomicI64::new(-1),
             length: AtomicUsize::new(0),
             kept: Mutex::default(),
-            told: RateLimit::new(),
+            warnings: RateLimit::new(),
         };
         log.take(config);
         log
     }
 
-    /// Takes over what the configuration says.
+    /// Takes over the configuration.
     pub fn take(&self, config: &Config) {
         self.set_threshold(config.slow_threshold);
         self.set_length(config.slow_length);
     }
 
-    /// The microseconds from which on a command is slow; below zero: none is.
+    /// Returns the microseconds from which on a command is slow; negative: none is.
     pub fn threshold(&self) -> i64 {
         self.threshold.load(Ordering::Relaxed)
     }
 
-    /// Changes from when on a command is slow.
+    /// Changes the threshold, in microseconds.
     pub fn set_threshold(&self, micros: i64) {
         self.threshold.store(micros, Ordering::Relaxed);
     }
 
-    /// Maximum number of commands that are kept.
+    /// Returns the maximum number of commands in the log.
     pub fn length(&self) -> usize {
         self.length.load(Ordering::Relaxed)
     }
 
-    /// Changes how many are kept, from the next slow command on.
+    /// Changes the maximum number of commands, from the next slow one on.
     pub fn set_length(&self, max: usize) {
         self.length.store(max, Ordering::Relaxed);
     }
 
-    /// Whether this is slow.
+    /// Returns whether this duration is slow.
     #[inline]
     pub fn is_slow(&self, took: Duration) -> bool {
         let threshold = self.threshold();
         threshold >= 0 && took.as_micros() >= threshold as u128
     }
 
-    /// Notes a slow command.
+    /// Adds a slow command.
     pub fn note<'w>(
         &self,
         command: Command,
@@ -103,7 +103,7 @@ impl SlowLog {
         words: impl ExactSizeIterator<Item = &'w [u8]>,
     ) {
         let protocol = command.protocol;
-        if let Some(left_out) = self.told.may_log(now / 1000) {
+        if let Some(left_out) = self.warnings.may_log(now / 1000) {
             tracing::warn!(
                 protocol = protocol.name,
                 command = command.name(),
@@ -131,17 +131,17 @@ impl SlowLog {
         kept.slow.truncate(max);
     }
 
-    /// Up to `max` of the newest, the newest first.
+    /// Returns up to `max` of the newest commands, the newest first.
     pub fn newest(&self, max: usize) -> Vec<Slow> {
         self.lock().slow.iter().take(max).cloned().collect()
     }
 
-    /// How many are kept.
+    /// Returns the number of commands in the log.
     pub fn count(&self) -> usize {
         self.lock().slow.len()
     }
 
-    /// Forgets all. Ids go on.
+    /// Removes all commands. Ids continue.
     pub fn reset(&self) {
         self.lock().slow.clear();
     }
@@ -152,7 +152,7 @@ impl SlowLog {
     }
 }
 
-/// What is kept of a command's words, in Redis's way.
+/// Shortens a command's words as Redis does.
 fn shorten<'w>(words: impl ExactSizeIterator<Item = &'w [u8]>) -> Vec<Vec<u8>> {
     let count = words.len();
     let room = if count > MAX_WORDS { MAX_WORDS - 1 } else { count };
@@ -175,7 +175,7 @@ fn shorten<'w>(words: impl ExactSizeIterator<Item = &'w [u8]>) -> Vec<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// Long commands are kept in part, with what is missing.
+    /// The log shortens long commands, and says how much is missing.
     #[test]
     fn long_commands_are_shortened() {
         let long = [b'x'; 130];

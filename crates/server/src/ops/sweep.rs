@@ -1,8 +1,8 @@
 //! Work on all items, a few keys at a time: counting them once, and the sweep, which removes dead items that no client
 //! asks for.
 //!
-//! The sweep goes round all keys without end. Between two steps it pauses, unless it is finding much; so that it takes
-//! a small share of one thread where nothing dies, and keeps up where much does.
+//! The sweep goes round all keys for ever. It pauses between two steps, unless it finds many dead items. So it takes a
+//! small share of one thread if few items die, and keeps up if many do.
 
 use crate::clock::now;
 use crate::items::databases;
@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Keys looked at in one step.
+/// Keys visited in one step.
 const STEP: usize = 256;
 
-/// Pauses between the end of a round and the next, in a step's pauses.
+/// The pause between two rounds, as a multiple of the pause between two steps.
 const ROUND: u32 = 20;
 
-/// Keys counted in one step. Writers wait for it, some tens of microseconds.
+/// Keys counted in one step. Writers wait for a step, which takes some tens of microseconds.
 const COUNT_STEP: usize = 512;
 
 /// The pause between two steps of the count: a hundred thousand keys take some 0.2 s.
@@ -25,12 +25,12 @@ const COUNT_PAUSE: Duration = Duration::from_millis(1);
 
 /// Counts the items once.
 pub async fn count(shared: Arc<Shared>) {
-    // In a damaged pool the number stays what it was, and is not said to be exact; requests will say what is wrong.
+    // In a damaged pool the count stops and is never reported as exact; requests report the damage.
     for (_, store) in shared.databases.all() {
         loop {
             let counted = {
                 let _shared = shared.databases.shared();
-                // No client is told what it reads, so the count waits for no sync of the log.
+                // What the count reads is not sent to clients, so it need not wait for a log sync.
                 let turn = shared.databases.db().turn();
                 let counted = store.count_on(COUNT_STEP);
                 let _untold = turn.pause();
@@ -49,7 +49,7 @@ pub async fn run(shared: Arc<Shared>, pause: Duration) {
         let mut pauses = ROUND;
         for (number, store) in shared.databases.all() {
             let _shared = shared.databases.shared();
-            // No client gets an answer for these removals, so the sweep does not wait until they are durable.
+            // No client waits for an answer to these removals, so they need not be durable before the sweep continues.
             let turn = shared.databases.db().turn();
             let swept = store.sweep(&mut cursors[number], STEP, now());
             let _untold = turn.pause();
@@ -62,7 +62,7 @@ pub async fn run(shared: Arc<Shared>, pause: Duration) {
                         _ => 0,
                     }
                 }
-                // A full or damaged pool: requests will say so. Try again later.
+                // The pool is full or damaged, which requests report. Try again later.
                 Err(_) => ROUND,
             });
         }

@@ -1,16 +1,13 @@
 //! When an answered write is durable: Redis's `appendfsync`. A pool of level `disk` has the choice.
 
 use crate::Error;
-use crate::ops::shared::Shared;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use wollemi::{Db, Durability, Level};
 
-/// When a write survives the loss of power. At level `disk` it survives the end of the process when it is answered, in
-/// any case.
+/// When a write survives the loss of power. At level `disk` an answered write always survives the end of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
     /// When it is answered.
@@ -25,7 +22,7 @@ impl Sync {
     /// All of them.
     pub const ALL: [Sync; 3] = [Sync::Always, Sync::EverySecond, Sync::No];
 
-    /// What Redis calls it.
+    /// Returns Redis's name for it.
     pub const fn name(self) -> &'static str {
         match self {
             Sync::Always => "always",
@@ -58,19 +55,19 @@ impl FromStr for Sync {
 /// The bound of [`Sync::EverySecond`].
 const SECOND: Duration = Duration::from_secs(1);
 
-/// How often the server looks whether the log has failed.
+/// How often the server checks whether the log has failed.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// The sync policy of a database, which may change.
 #[derive(Debug)]
 pub struct Syncing {
     db: Db,
-    /// Its place among [all](Sync::ALL).
+    /// The policy, by its place in [`Sync::ALL`].
     sync: AtomicUsize,
 }
 
 impl Syncing {
-    /// The policy that the database's level amounts to.
+    /// Creates the policy that the database's level amounts to.
     pub fn new(db: &Db) -> Syncing {
         Syncing {
             db: db.clone(),
@@ -78,12 +75,12 @@ impl Syncing {
         }
     }
 
-    /// The policy now.
+    /// Returns the current policy.
     pub fn get(&self) -> Sync {
         Sync::ALL[self.sync.load(Relaxed)]
     }
 
-    /// Refuses a policy that the pool's level does not give.
+    /// Refuses a policy that the pool's level does not offer.
     ///
     /// # Errors
     ///
@@ -106,7 +103,7 @@ impl Syncing {
     ///
     /// # Errors
     ///
-    /// [`Error::Sync`] where the pool's level does not give the policy, [`Error::Log`] where the disk has failed.
+    /// [`Error::Sync`] if the pool's level does not offer the policy, [`Error::Log`] if the disk has failed.
     pub fn set(&self, sync: Sync) -> Result<(), Error> {
         self.check(sync)?;
         self.db.set_sync_within((sync != Sync::No).then_some(SECOND));
@@ -123,7 +120,7 @@ impl Syncing {
     }
 }
 
-/// The policy that a level amounts to.
+/// Returns the policy that a level amounts to.
 fn of_level(level: Level) -> Sync {
     match level {
         // Nothing is synced.
@@ -132,9 +129,8 @@ fn of_level(level: Level) -> Sync {
     }
 }
 
-/// Waits until the log fails, and reports it.
-pub async fn watch(shared: Arc<Shared>) {
-    let db = shared.databases.db();
+/// Waits until the log of a database fails, and reports it.
+pub async fn watch(db: Db) {
     if db.level() != Level::Disk {
         return;
     }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use wollemi_server::Config;
 
-/// An index whose second scan waits until it is let on.
+/// An index whose second scan blocks until the test releases it.
 struct Held {
     index: Model,
     scans: AtomicUsize,
@@ -38,7 +38,7 @@ impl Index for Held {
     }
 }
 
-/// While the count is not through, numbers of items are too small, and not reported as exact; no command waits for the
+/// Until the count is complete, numbers of items are too small and not reported as exact, and no command waits for the
 /// count. Afterwards they are exact.
 #[test]
 fn numbers_are_exact_once_they_are_said_to_be() {

@@ -1,12 +1,12 @@
-//! memcached's classic commands, each one edit of an item. Adding bytes to a value makes another item, as in memcached:
-//! its marks are gone.
+//! memcached's classic commands, each one edit of an item. As in memcached, appending to a value creates a new item,
+//! without the old one's marks.
 
 use super::{Decision, Failure, Outcome, Store};
 use crate::items::item::{self, Header, Item};
 use crate::items::number;
 use std::sync::atomic::Ordering;
 
-/// The storage commands that look at what is there.
+/// The storage commands that depend on the present item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// Store if absent.
@@ -22,7 +22,7 @@ pub enum Verb {
 }
 
 impl Store {
-    /// Carries out a storage command that looks at what is there.
+    /// Carries out a storage command that depends on the present item.
     pub fn store(
         &self,
         verb: Verb,
@@ -63,8 +63,8 @@ impl Store {
         })
     }
 
-    /// Adds to the number that the value is, round at 2^64, or takes from it, down to zero; and whether the value has
-    /// become longer.
+    /// Adds to the number that the value holds, modulo 2^64, or subtracts from it, down to zero. Returns also whether
+    /// the value has become longer.
     pub fn count(
         &self,
         key: &[u8],
@@ -110,8 +110,8 @@ impl Store {
     }
 }
 
-/// Puts an item that is a number in the place of one of `length` bytes; whether it is longer. A shorter one keeps the
-/// length, with blanks behind the number.
+/// Fills in an item that holds a number in the place of one of `length` bytes. A shorter number is padded with blanks
+/// to that length. Returns whether the number is longer.
 pub fn put_number(header: Header, number: u64, length: usize, put: &mut Vec<u8>) -> bool {
     let digits = number.checked_ilog10().unwrap_or(0) as usize + 1;
     let longer = digits > length;

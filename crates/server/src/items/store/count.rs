@@ -1,15 +1,15 @@
 //! The number of items, including dead ones that no command and no sweep has met yet.
 //!
-//! A pool does not say how many keys a map holds. So the keys are counted once, in order and a step at a time, beside
-//! the writers, and edits keep the number up.
+//! A pool does not record the number of keys in a map. So after the start the server counts the keys once, in order and
+//! in steps between which writers run, and edits update the number.
 //!
-//! Items that a flush has dropped are counted apart: their keys are there and take bytes until a command or the sweep
+//! Items that a flush has dropped are counted separately: their keys exist and take bytes until a command or the sweep
 //! meets them.
 //!
-//! I1 An edit of a key up to the cursor, in the order of the index, changes the number; one of a key behind it does
-//!    not, since the count is yet to come there.
+//! I1 An edit of a key up to the cursor, in the order of the index, changes the number. An edit of a key behind it does
+//!    not, since the count has not reached it.
 //! I2 A step of the count, and a flush, exclude edits, so that each edit comes wholly before or after it. Edits do not
-//!    exclude each other, except that a step or a flush that waits for an edit under way has the later edits wait, too.
+//!    exclude each other, except that later edits wait, too, while a step or a flush waits for an edit under way.
 
 use super::pending::Pending;
 use super::usage::Usage;
@@ -24,7 +24,7 @@ use wollemi::Map;
 /// A count of the keys behind the first, which is the server's own record.
 #[derive(Debug)]
 pub struct Count {
-    /// Below zero for a moment where the edit that follows another is the first to say so.
+    /// Briefly negative if of two consecutive edits the later is the first to be counted.
     items: AtomicI64,
     /// Items that a flush has dropped and that no edit has met since.
     dropped: AtomicI64,
@@ -39,7 +39,7 @@ pub struct Count {
 }
 
 impl Count {
-    /// Nothing counted yet, of what all databases' items take, in an index of this order.
+    /// Creates a count of an index with this order, in which nothing is counted yet. Its bytes are part of `usage`.
     pub fn new(usage: Arc<Usage>, order: Order) -> Count {
         Count {
             items: AtomicI64::new(0),
@@ -57,21 +57,21 @@ impl Count {
         self.usage.add(bytes);
     }
 
-    /// The number, and whether it is exact or will still grow by keys not counted yet.
+    /// Returns the number, and whether it is exact: otherwise keys are still to be counted.
     pub fn get(&self) -> (u64, bool) {
         let exact = self.through.load(Ordering::Acquire);
         (self.items.load(Ordering::Relaxed).max(0) as u64, exact)
     }
 
-    /// How many keys there are, those of dropped items included, as far as they are counted.
+    /// Returns the number of keys, those of dropped items included, as far as they are counted.
     pub fn keys(&self) -> u64 {
         let keys = self.items.load(Ordering::Relaxed) + self.dropped.load(Ordering::Relaxed);
         keys.max(0) as u64
     }
 
-    /// Counts the next keys, at most `limit`; whether it is through.
+    /// Counts the next keys, at most `limit`. Returns whether all are counted.
     pub fn step(&self, map: &Map, limit: usize, is_flushed: &dyn Fn(&[u8]) -> bool) -> Result<bool, Error> {
-        // What a panic leaves is a cursor that fits the number: both change after the scan.
+        // After a panic the cursor still fits the number: both change after the scan.
         let mut cursor = self.cursor.write().unwrap_or_else(PoisonError::into_inner);
         if self.through.load(Ordering::Acquire) {
             return Ok(true);
@@ -93,7 +93,7 @@ impl Count {
         Ok(through)
     }
 
-    /// Carries out a flush: from then on there are no items.
+    /// Carries out a flush, after which there are no items.
     pub fn restart(&self, flush: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
         let _cursor = self.cursor.write().unwrap_or_else(PoisonError::into_inner);
         flush()?;
@@ -102,7 +102,7 @@ impl Count {
         Ok(())
     }
 
-    /// The count as it is. The caller keeps edits away.
+    /// Returns a copy of the count. The caller excludes edits.
     pub fn save(&self) -> Saved {
         Saved {
             items: self.items.load(Ordering::Relaxed),
@@ -113,7 +113,7 @@ impl Count {
         }
     }
 
-    /// Makes it what it was. The caller keeps edits away.
+    /// Restores a copy of the count. The caller excludes edits.
     pub fn restore(&self, saved: Saved) {
         let mut cursor = self.cursor.write().unwrap_or_else(PoisonError::into_inner);
         self.items.store(saved.items, Ordering::Relaxed);
@@ -152,7 +152,7 @@ impl Count {
         Ok(action)
     }
 
-    /// Keeps a step of the count, and a flush, from coming between edits.
+    /// Excludes steps of the count, and flushes, until the guard is dropped.
     pub fn hold(&self) -> Counting<'_> {
         Counting {
             count: self,
@@ -161,15 +161,15 @@ impl Count {
     }
 }
 
-/// A count that does not go on.
+/// Excludes steps of the count and flushes, and counts edits.
 pub struct Counting<'c> {
     count: &'c Count,
     cursor: ShardedLockReadGuard<'c, Vec<u8>>,
 }
 
 impl Counting<'_> {
-    /// Notes an edit: whether an item was there that no flush has dropped, how long what was there was, and how long
-    /// what was put is.
+    /// Counts an edit: whether the key had an item that no flush had dropped, the length of the old value, and that of
+    /// the value that was put.
     pub fn note(&self, key: &[u8], (present, length): (bool, Option<usize>), action: Action, put: usize) {
         let is_ahead = || self.count.order.compare(key, &self.cursor).is_gt();
         if !self.count.through.load(Ordering::Acquire) && is_ahead() {
@@ -193,7 +193,7 @@ impl Counting<'_> {
     }
 }
 
-/// A count at one moment.
+/// A copy of a count.
 pub struct Saved {
     items: i64,
     dropped: i64,
@@ -207,11 +207,11 @@ struct Watched<'e> {
     edit: &'e mut dyn Edit,
     is_flushed: &'e dyn Fn(&[u8]) -> bool,
     present: bool,
-    /// The length of what was there.
+    /// The length of the old value.
     length: Option<usize>,
 }
 
-/// Bytes that an item counts for.
+/// Returns the bytes that an item takes.
 fn size(key: &[u8], value: usize) -> i64 {
     (key.len() + value) as i64 + PLACE as i64
 }

@@ -1,12 +1,11 @@
-//! The edits of items: what looks at an item, and changes it, under the lock on its key.
+//! The edits of items, which look at an item and change it under the lock on its key.
 
 use super::{Decision, Store};
 use crate::items::item::Item;
 use index::{Action, Edit};
 use std::sync::atomic::Ordering;
 
-/// Removes a key if the predicate holds for its value. The predicate is called at each decision, also where there is no
-/// value.
+/// Removes a key if the predicate holds for its value. Each decision calls the predicate, also if there is no value.
 pub struct Remove<F>(pub F);
 
 impl<F: FnMut(Option<&[u8]>) -> bool> Edit for Remove<F> {
@@ -25,15 +24,15 @@ impl<F: FnMut(Option<&[u8]>) -> bool> Edit for Remove<F> {
 /// The edit of [`Store::change`].
 pub struct StoreEdit<'s, R, T> {
     pub store: &'s Store,
-    /// The millisecond it is.
+    /// The current time in milliseconds since 1970.
     pub now: u64,
-    /// Where the value to put is made.
+    /// The buffer for the value to put.
     pub put: &'s mut Vec<u8>,
-    /// Given the live item and a new unique, fills the value to put, or says why there is none.
+    /// Receives the live item and a new unique, and decides.
     pub rule: R,
     /// The unique of the item that was there, dead or alive.
     pub old: Option<u64>,
-    /// What came of it; `None` where the value is no item.
+    /// The rule's result; `None` if the value is no item.
     pub outcome: Option<T>,
 }
 

@@ -1,4 +1,4 @@
-//! Removing what is asked for least.
+//! Removing the least used items.
 
 use super::edit::Remove;
 use super::{Failure, Store};
@@ -6,7 +6,7 @@ use crate::items::item::Item;
 use index::Action;
 use std::ops::Bound;
 
-/// What a step has removed.
+/// The numbers of items that a step has removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gone {
     /// Live items.
@@ -16,11 +16,11 @@ pub struct Gone {
 }
 
 impl Store {
-    /// Looks at the next keys after `cursor`, at most `limit`, and removes the dead items among them, or else, if there
-    /// are none and live ones may go, a quarter of these: those asked for least, of equals those stored first. Tells
-    /// how many keys it has seen; if they are fewer than `limit`, no more are left, and `cursor` is at the beginning
-    /// again. Called in no transaction. After an error of the walk `cursor` is at the beginning too, and what it has
-    /// met until then goes all the same.
+    /// Visits the next keys after `cursor`, at most `limit`, and removes the dead items among them. If there are none
+    /// and `live_too` allows it, removes a quarter of the live ones: those accessed least, of equals those stored
+    /// first. Returns also how many keys it has visited; if they are fewer than `limit`, no more are left, and `cursor`
+    /// is reset to the beginning. An error of the walk resets `cursor`, too, and the items found before it are removed
+    /// all the same. Called in no transaction.
     pub fn evict(
         &self,
         cursor: &mut Vec<u8>,
@@ -38,7 +38,7 @@ impl Store {
                     live.push((rank, key.to_vec()));
                 }
                 Some(_) => dead.push(key.to_vec()),
-                // Not ours: requests will say so.
+                // The server has not written this value; requests report that.
                 None => {}
             }
         });
@@ -56,7 +56,7 @@ impl Store {
         live.sort_unstable();
         live.truncate(live.len().div_ceil(4));
         for ((_, unique), key) in &live {
-            // What has been stored again meanwhile stays.
+            // An item that was stored again meanwhile stays.
             let is_same = |value: Option<&[u8]>| {
                 value
                     .and_then(Item::read)

@@ -1,7 +1,7 @@
-//! The map under a store, and what a transaction has changed and not yet committed.
+//! The map under a store, and the uncommitted changes of a transaction.
 //!
-//! While a transaction runs, edits are kept back in an [`Overlay`], which the stores of all databases share, and reads
-//! look there first. No other command runs then (the databases' gate), so that the transaction alone sees it.
+//! A running transaction buffers its edits in an [`Overlay`], which the stores of all databases share, and its reads
+//! look there first. No other command runs then (the databases' gate), so only the transaction sees them.
 
 use index::{Action, Direction, Edit, Error, Guard, Index};
 use std::ops::Bound;
@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wollemi::{Durability, Map, Overlay, Visit};
 
-/// A map, and what is kept back from it.
+/// A map, and the buffered edits of a transaction.
 pub struct Pending {
     map: Map,
     /// The same map, for writes that are durable whatever the sync policy is.
     durable: Map,
     index: Arc<dyn Index>,
-    /// Whether edits are kept back. Changes only while no other command runs.
+    /// Whether edits are buffered. Changes only while no other command runs.
     on: AtomicBool,
     overlay: Arc<Mutex<Overlay>>,
 }
@@ -31,33 +31,33 @@ impl Pending {
         }
     }
 
-    /// The index itself, outside of a transaction.
+    /// Returns the index itself, for use outside of a transaction.
     pub fn index(&self) -> &dyn Index {
         &*self.index
     }
 
-    /// The map itself, outside of a transaction.
+    /// Returns the map itself, for use outside of a transaction.
     pub fn map(&self) -> &Map {
         &self.map
     }
 
-    /// Whether a transaction runs.
+    /// Returns whether a transaction runs.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.on.load(Ordering::Relaxed)
     }
 
-    /// Keeps edits back from now on, or no longer.
+    /// Begins or ends the buffering of edits.
     pub fn keep_back(&self, on: bool) {
         self.on.store(on, Ordering::Relaxed);
     }
 
-    // Each change of it is one insert: it is whole whatever panicked.
+    // Each change is one insert, so the overlay is valid also after a panic.
     fn overlay(&self) -> MutexGuard<'_, Overlay> {
         self.overlay.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows a key's value.
+    /// Calls `show` with a key's value.
     pub fn read<T>(&self, key: &[u8], show: impl FnOnce(Option<&[u8]>) -> T) -> Result<T, Error> {
         if self.is_on() {
             return self.overlay().read(&self.map, key, show);
@@ -66,7 +66,7 @@ impl Pending {
         Ok(show(self.index.get(key, &guard)?.as_deref()))
     }
 
-    /// Carries out an edit, or keeps it back.
+    /// Carries out an edit, or buffers it.
     pub fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         match self.is_on() {
             true => self.overlay().edit(&self.map, key, edit),
@@ -74,8 +74,7 @@ impl Pending {
         }
     }
 
-    /// Carries out an edit whose record becomes durable before anything that is answered after it, also where other
-    /// writes are eventual; or keeps it back.
+    /// Carries out an edit that is durable before any later answer, also if other writes are eventual; or buffers it.
     pub fn write_durably(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         match self.is_on() {
             true => self.overlay().edit(&self.map, key, edit),
@@ -83,12 +82,12 @@ impl Pending {
         }
     }
 
-    /// As [`write_durably`](Pending::write_durably), but keeps nothing back.
+    /// Does the same as [`write_durably`](Pending::write_durably), but never buffers.
     pub fn write_at_once(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         self.durable.edit(key, edit).map_err(refused)
     }
 
-    /// Waits until all is durable that this thread's turn has done.
+    /// Waits until all writes of this thread's turn are durable.
     pub fn settle_turn(&self) -> Result<(), Error> {
         self.map.settle_turn().map_err(refused)
     }

@@ -1,4 +1,4 @@
-//! Items stored whatever is there, several together: what their edits look at is prefetched side by side, and most
+//! Storing several items unconditionally. The memory that their edits look at is prefetched in parallel, and most
 //! become durable together.
 
 use super::count::Counting;
@@ -9,9 +9,9 @@ use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
 impl Store {
-    /// Stores an item under each of these keys, in their order, each by an edit of its own. `fill` makes the value of
-    /// the `i`-th, with this unique, perhaps under the locks of several: it is short, and writes no log. `done` gets
-    /// the outcome of each when all are done.
+    /// Stores an item under each of these keys, in order, each by an edit of its own. `fill` makes the value of the
+    /// `i`-th with this unique, perhaps under the locks of several keys, so it must be short and must not log. `done`
+    /// receives the outcome of each once all are done.
     pub fn put_many(
         &self,
         keys: &[&[u8]],
@@ -46,18 +46,18 @@ struct Group<'p, F> {
     store: &'p Store,
     keys: &'p [&'p [u8]],
     counting: Counting<'p>,
-    /// Where the value to put is made.
+    /// The buffer for the value to put.
     value: &'p mut Vec<u8>,
     fill: F,
-    /// Which were not stored, and why.
+    /// The items that were not stored, and why.
     failed: Vec<(usize, Failure)>,
-    /// Whose turn it is.
+    /// The number of the present edit.
     i: usize,
-    /// The length of what was there.
+    /// The length of the old value.
     before: Option<usize>,
-    /// Whether that was not flushed.
+    /// Whether the old value is an item that is not flushed.
     present: bool,
-    /// Whether that was no item.
+    /// Whether the old value is no item.
     foreign: bool,
 }
 

@@ -6,11 +6,11 @@ use crate::items::record;
 use index::{Direction, Guard, Order, Value};
 use std::ops::{Bound, ControlFlow};
 
-/// What a walk calls for each key in order, with its item unless it is dead.
+/// The visitor of a walk: called for each key in order, with its item unless that is dead.
 pub type Visit<'f> = dyn FnMut(&[u8], Option<&Item<'_>>) -> ControlFlow<()> + 'f;
 
 impl Store {
-    /// Shows an item, if it is there: as the transaction would have it, where one runs.
+    /// Calls `show` with an item, if it exists; in a transaction, as the transaction has left it.
     pub fn read<T>(
         &self,
         key: &[u8],
@@ -34,15 +34,16 @@ impl Store {
         shown
     }
 
-    /// Called by what tells that an item is absent since it is flushed: the record is read through the index, so that
-    /// the answer waits until the flush is durable, or fails where it cannot become so. (A read of the item itself
-    /// waits for the item's own writes, of which the flush is none.) The caller holds no lock of the overlay.
+    /// Called by readers that report a flushed item absent. Reads the record through the index, so that the answer
+    /// waits until the flush is durable, or fails if it cannot become so. (A read of the item itself waits only for the
+    /// item's own writes, of which the flush is none.) The caller holds no lock of the overlay.
     #[cold]
     pub(super) fn see_flush(&self) -> Result<(), Failure> {
         Ok(self.items.read(record::KEY, |_| ())?)
     }
 
-    /// Reads items, in no transaction: `found[i]` is filled for each key that is there. Dead items' keys go to `dead`.
+    /// Reads items, in no transaction: fills `found[i]` for each key that has a live item, and appends the places of
+    /// dead items to `dead`.
     pub fn get<'g>(
         &'g self,
         keys: &[&[u8]],
@@ -77,18 +78,17 @@ impl Store {
         }
     }
 
-    /// Prefetches what edits of these keys will look at, as [`index::Index::prefetch`] does.
+    /// Prefetches the memory that edits of these keys will look at, as [`index::Index::prefetch`] does.
     pub fn prefetch(&self, keys: &[&[u8]]) {
         self.items.index().prefetch(keys, &heap::pin());
     }
 
-    /// The order in which items are visited.
+    /// Returns the order in which walks visit items.
     pub fn order(&self) -> Order {
         self.items.index().order()
     }
 
-    /// Visits items between the bounds, in [order](Store::order), until the visitor breaks; dead ones are shown as
-    /// `None`.
+    /// Visits items between the bounds, in [order](Store::order), until the visitor breaks. A dead item is `None`.
     pub fn scan(
         &self,
         lower: Bound<&[u8]>,
@@ -98,7 +98,7 @@ impl Store {
         guard: &Guard,
         visit: &mut Visit<'_>,
     ) -> Result<(), index::Error> {
-        // The record's key, the empty one, comes first in any order, and is no item's.
+        // The record has the empty key, which comes first in any order and is no item's.
         let lower = match lower {
             Bound::Unbounded | Bound::Included([]) => Bound::Excluded(record::KEY),
             lower => lower,

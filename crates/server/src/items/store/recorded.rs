@@ -1,7 +1,7 @@
-//! The record's part of the items: which uniques may be given, and what a flush has dropped or will drop.
+//! Uniques and flushes, which the record makes durable.
 //!
-//! The record's lock is held while the index writes the record, so that records are stored in the order in which they
-//! are adopted. Edits go on meanwhile, except in two cases: a flush parts all edits into those before it and those
+//! A thread holds the record's lock while the index writes the record, so that records are stored in the order in which
+//! they are adopted. Edits continue meanwhile, except in two cases: a flush separates the edits before it from those
 //! after it, and an edit that finds few uniques left waits for the block that is being reserved.
 
 use super::Store;
@@ -13,16 +13,16 @@ use std::sync::{MutexGuard, PoisonError, TryLockError};
 /// Uniques reserved by one write of the record.
 pub(super) const BLOCK: u64 = 1 << 24;
 
-/// A new block is reserved when fewer than this many are left.
+/// An edit that finds fewer uniques than this reserves a new block.
 pub(super) const LOW: u64 = 1 << 18;
 
-/// While this many are left, an edit does not wait for the thread that reserves the next block. Threads that pass
-/// together take fewer: each a [`BATCH`](super::BATCH) of uniques, or two where a full pool has it decide again.
+/// While this many are left, an edit does not wait for the thread that reserves the next block. All threads together
+/// take fewer at a time: each a [`BATCH`](super::BATCH) of uniques, or two if a full pool makes it decide again.
 pub const ENOUGH: u64 = 1 << 17;
 
 impl Store {
-    /// Carries out a delayed `flush_all` that is due. Called with the time before requests are: an item stored later
-    /// than the flush was due is then newer than the flush.
+    /// Carries out a delayed `flush_all` that is due. Called with the current time before each request, so that an item
+    /// stored after the flush was due is newer than the flush.
     #[inline]
     pub fn tick(&self, now: u64) -> Result<(), index::Error> {
         match self.flush_at.load(Ordering::Acquire) {
@@ -40,8 +40,7 @@ impl Store {
         }
     }
 
-    /// Drops all items, at once or at a millisecond since 1970. Either takes the place of an earlier call that was to
-    /// drop them later.
+    /// Drops all items, now or at a millisecond since 1970. Either replaces an earlier delayed flush.
     pub fn flush(&self, at: Option<u64>) -> Result<(), index::Error> {
         let mut record = self.lock();
         let Some(flush_at) = at else {
@@ -71,7 +70,7 @@ impl Store {
             ENOUGH.. => match self.record.try_lock() {
                 Ok(mut record) => self.reserve_in(&mut record),
                 Err(TryLockError::Poisoned(record)) => self.reserve_in(&mut record.into_inner()),
-                // Its holder reserves, or the next edit will.
+                // The lock's holder reserves, or the next edit will.
                 Err(TryLockError::WouldBlock) => Ok(()),
             },
             _ => self.reserve(),
@@ -91,8 +90,8 @@ impl Store {
         if !self.in_transaction() {
             return self.write_record(record, changed);
         }
-        // A reservation is no part of the transaction: it stands whether or not that is committed, and is durable
-        // before the transaction's answers are given, also where commits are eventual. A flush is a part.
+        // Unlike a flush, a reservation is no part of the transaction: it stands whether or not that commits, and is
+        // durable before the transaction's answers are sent, also if commits are eventual.
         let at_rest = {
             let guard = heap::pin();
             let value = self.items.index().get(record::KEY, &guard)?;
@@ -109,7 +108,7 @@ impl Store {
         self.items
             .write_durably(record::KEY, &mut Upsert(&changed.bytes()))?;
         if changed.reserved != record.reserved {
-            // Other clients are given these uniques, and are not in this thread's turn.
+            // Other clients will get these uniques, and they are not in this thread's turn.
             self.items.settle_turn()?;
         }
         self.adopt(record, changed);
@@ -124,7 +123,7 @@ impl Store {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Record> {
-        // The record changes only after the index has taken it, so it is whole whatever panicked.
+        // The record changes only after the index has stored it, so it is valid also after a panic.
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

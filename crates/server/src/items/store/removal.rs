@@ -7,7 +7,7 @@ use crate::items::record;
 use wollemi::Swept;
 
 impl Store {
-    /// Removes the item if it is dead; whether it was.
+    /// Removes the item if it is dead. Returns whether it was.
     pub fn bury(&self, key: &[u8], now: u64) -> Result<bool, Failure> {
         let mut dead = None;
         let mut edit = Remove(|value: Option<&[u8]>| {
@@ -26,7 +26,7 @@ impl Store {
     pub fn delete(&self, key: &[u8], now: u64) -> Result<Outcome, Failure> {
         let (mut outcome, mut removed) = (Outcome::NotFound, None);
         let mut edit = Remove(|value: Option<&[u8]>| {
-            // Asked again, it answers anew.
+            // A repeated decision must not depend on the first.
             let item = value.and_then(Item::read);
             let is_live = value.is_some() && !item.is_some_and(|item| self.is_dead(&item.header, now));
             outcome = if is_live { Outcome::Done } else { Outcome::NotFound };
@@ -40,11 +40,11 @@ impl Store {
         Ok(outcome)
     }
 
-    /// Looks at the next keys after `cursor`, at most `limit`, and removes the dead items among them. Fewer keys than
-    /// `limit` were left if fewer have been seen, and `cursor` is at the beginning again. It is so too after an error
-    /// of the walk, before which the dead items that it has met are removed.
+    /// Visits the next keys after `cursor`, at most `limit`, and removes the dead items among them. If it has seen
+    /// fewer than `limit`, no more are left, and `cursor` is reset to the beginning. An error of the walk resets
+    /// `cursor`, too, after the dead items found before it are removed.
     pub fn sweep(&self, cursor: &mut Option<Vec<u8>>, limit: usize, now: u64) -> Result<Swept, Failure> {
-        // Behind the record, whose key comes first.
+        // Begin behind the record, whose key comes first.
         cursor.get_or_insert_with(|| record::KEY.to_vec());
         let is_dead =
             |_: &[u8], value: &[u8]| Item::read(value).is_some_and(|item| self.is_dead(&item.header, now));

@@ -1,12 +1,12 @@
 //! Whether a key is unchanged since a client looked at it, as `WATCH` needs.
 //!
-//! I1 A look takes a unique inside an edit that keeps a live item and removes a dead one: whatever the key is given
-//!    later has a larger one.
-//! I2 A removal notes the item's unique, with those of other keys of the same hash.
+//! I1 Looking at a key takes a unique, inside an edit that keeps a live item and removes a dead one: every later item
+//!    of the key has a larger unique.
+//! I2 A removal notes the item's unique in a slot that keys of the same hash share.
 //!
-//! So a key that had an item is as it was if it has that item, and it is alive. One that had none is as it was if it
-//! has none, not even a dead one, and none with a larger unique was removed; of the same hash, that is: it may seem
-//! changed because another key was given an item meanwhile, and lost it.
+//! So a key that had an item is unchanged if it still has that item, and it is alive. A key that had none is unchanged
+//! if it has none, not even a dead one, and no item with a larger unique was removed since. As keys of the same hash
+//! share a slot, a key may seem changed because another key was given an item and lost it.
 
 use super::{Decision, Failure, Store};
 use crate::items::item::Item;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Slots for the uniques of removed items.
 const SLOTS: usize = 1 << 12;
 
-/// The largest unique of the items that were removed since the start, by the hash of their keys.
+/// The largest unique of the removed items since the start, by the hash of their keys.
 pub struct Removed(Vec<AtomicU64>);
 
 impl Removed {
@@ -23,7 +23,7 @@ impl Removed {
         Removed((0..SLOTS).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Notes that the key's item of this unique was removed.
+    /// Notes the removal of the key's item with this unique.
     pub fn note(&self, key: &[u8], unique: u64) {
         self.slot(key).fetch_max(unique, Ordering::Release);
     }
@@ -37,7 +37,7 @@ impl Removed {
     }
 }
 
-/// A key as it was.
+/// A key as a client has seen it.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     /// The unique of its live item.
@@ -55,7 +55,7 @@ impl Store {
         })
     }
 
-    /// Whether the key is as it was seen. No edit runs meanwhile.
+    /// Returns whether the key is unchanged. No edit runs meanwhile.
     pub fn is_as_seen(&self, key: &[u8], seen: Seen, now: u64) -> Result<bool, Failure> {
         let mut flushed = false;
         let same = self.items.read(key, |value| {
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use index::model::Model;
 
-    /// A store without items, and what was seen of the key in it.
+    /// Creates a store without items, and looks at the key in it.
     fn absent() -> (Store, Seen) {
         let store = open(&Model::new(), NOW);
         let seen = store.see(b"key", NOW).expect("the model does not fail");
@@ -97,13 +97,13 @@ mod tests {
         store.flush(None).expect("the model does not fail");
     }
 
-    /// Swept away is what died.
+    /// Sweeps the dead items. Returns how many there were.
     fn sweep(store: &Store, now: u64) -> usize {
         let swept = store.sweep(&mut None, 100, now);
         swept.expect("the model does not fail").removed
     }
 
-    /// An absent key that was there meanwhile has changed, whatever became of its item.
+    /// An absent key that had an item meanwhile has changed, whatever became of the item.
     #[test]
     fn a_key_that_came_and_went_has_changed() {
         let (store, seen) = absent();
@@ -134,7 +134,7 @@ mod tests {
         assert!(!is_as(&store, seen, NOW), "evicted");
     }
 
-    /// An item that was dead when it was seen counts as absent: its removal, or a flush, is no change.
+    /// An item that was dead when the client looked counts as absent: its removal, or a flush, is no change.
     #[test]
     fn a_key_that_was_dead_stays_absent() {
         let (store, _) = absent();
@@ -147,7 +147,7 @@ mod tests {
         assert!(is_as(&store, seen, NOW + 1));
     }
 
-    /// A live item is as it was until it is replaced, by its like too, flushed or expired.
+    /// A live item is unchanged until it is replaced, even by an equal one, flushed or expired.
     #[test]
     fn an_item_is_as_it_was_until_it_is_touched() {
         let (store, _) = absent();

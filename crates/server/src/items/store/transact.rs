@@ -1,9 +1,9 @@
-//! Transactions: edits that are kept back until all of them are committed.
+//! Transactions, which buffer edits until all of them are committed.
 
 use super::{Store, count};
 use crate::items::record::Record;
 
-/// The state beside the index, as it was before a transaction.
+/// A copy of the state beside the index from before a transaction.
 pub struct Before {
     record: Record,
     count: count::Saved,
@@ -19,14 +19,14 @@ impl Store {
         }
     }
 
-    /// Whether a transaction runs.
+    /// Returns whether a transaction runs.
     #[inline]
     pub fn in_transaction(&self) -> bool {
         self.items.is_on()
     }
 
-    /// Ends the transaction. If it was not committed, all is as it was `before`; but uniques that it has given are not
-    /// given again.
+    /// Ends the transaction. If it was not committed, restores the state from `before` it, except that uniques it has
+    /// used are not given again.
     pub fn end(&self, before: Before, committed: bool) {
         self.items.keep_back(false);
         if !committed {

@@ -1,13 +1,13 @@
 //! Connections that are polled by hand, in an order that the test chooses.
 
 use super::*;
+use crate::commands::{DIALECTS, Session, redis};
 use crate::counters;
 use crate::net::clients::{Clients, Open};
 use crate::net::shutdown::Shutdown;
 use crate::ops::config::Config;
 use crate::ops::shared::Shared;
 use crate::ops::shared::Worker;
-use crate::proto::{DIALECTS, Session, redis};
 use std::pin::Pin;
 use std::task::{Context, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};

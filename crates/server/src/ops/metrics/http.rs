@@ -1,6 +1,6 @@
-//! The endpoint of the metrics: as much of HTTP/1.1 as one `GET` takes. Every answer ends its connection.
+//! The endpoint of the metrics: as much of HTTP/1.1 as a single `GET` needs. Every answer ends its connection.
 //!
-//! I1 Bounded: connections at once, bytes of a request, and the time for one.
+//! I1 The number of connections, the bytes of a request, and the time for one are bounded.
 
 use crate::ops::shared::Shared;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use tokio::task::JoinSet;
 const MAX: usize = 16;
 /// The longest head of a request, in bytes.
 const LONGEST: usize = 8 << 10;
-/// How long a request and its answer may take.
+/// Upper bound on the time for a request and its answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The pause after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Answers for ever.
+/// Answers requests for ever.
 pub async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     let mut open = JoinSet::new();
     loop {
@@ -36,7 +36,7 @@ pub async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// Answers one request. A client that goes away misses its answer.
+/// Answers one request.
 async fn answer(mut stream: TcpStream, shared: Arc<Shared>) -> std::io::Result<()> {
     let mut request = Vec::new();
     let whole = |request: &[u8]| request.windows(4).any(|end| end == b"\r\n\r\n");

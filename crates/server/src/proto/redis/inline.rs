@@ -1,10 +1,10 @@
-//! Inline commands: words that blanks part, with quotes as Redis reads them. Vertical tabs and form feeds are blanks
-//! before a word and behind a quote, and part of a word that has begun.
+//! Inline commands: words separated by blanks, with Redis's quotes. Vertical tabs and form feeds are blanks before a
+//! word and behind a quote, and part of a word that has begun.
 
 use std::ops::Range;
 
-/// Splits a line into words, which go to `words`; their places there go to `ranges`. `None` where a quote is not
-/// closed, or is followed by something other than a blank.
+/// Splits a line into words: appends them to `words`, and their places there to `ranges`. Returns `None` if a quote is
+/// not closed, or is followed by something other than a blank.
 pub fn split(line: &[u8], words: &mut Vec<u8>, ranges: &mut Vec<Range<usize>>) -> Option<()> {
     let mut rest = line;
     loop {
@@ -34,7 +34,7 @@ pub fn split(line: &[u8], words: &mut Vec<u8>, ranges: &mut Vec<Range<usize>>) -
     }
 }
 
-/// Reads to the closing double quote; what is behind it.
+/// Reads up to the closing double quote, and returns what is behind it.
 fn double<'l>(mut rest: &'l [u8], words: &mut Vec<u8>) -> Option<&'l [u8]> {
     loop {
         let (byte, behind) = match *rest {
@@ -63,7 +63,7 @@ fn double<'l>(mut rest: &'l [u8], words: &mut Vec<u8>) -> Option<&'l [u8]> {
     }
 }
 
-/// Reads to the closing single quote; what is behind it.
+/// Reads up to the closing single quote, and returns what is behind it.
 fn single<'l>(mut rest: &'l [u8], words: &mut Vec<u8>) -> Option<&'l [u8]> {
     loop {
         let (byte, behind) = match *rest {
@@ -77,7 +77,7 @@ fn single<'l>(mut rest: &'l [u8], words: &mut Vec<u8>) -> Option<&'l [u8]> {
     }
 }
 
-/// A closing quote ends its word.
+/// Returns what is behind a closing quote, which must end its word.
 fn ends(behind: &[u8]) -> Option<&[u8]> {
     behind
         .first()

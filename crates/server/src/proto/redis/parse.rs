@@ -1,13 +1,15 @@
 //! Redis's protocol, from bytes to commands: arrays of bulk strings, and inline commands.
 //!
-//! I1 Pure: what comes out depends on the bytes alone, not on how they were cut into pieces on their way here.
-//! I2 No input makes it panic, and it never asks to hold more than [`Limits::longest`] bytes at once.
-//! I3 Where the input is wrong, the answer is Redis's, and the connection ends.
+//! I1 Pure: the result depends on the bytes alone, not on how the network has cut them into pieces.
+//! I2 No input makes the parser panic, and it never asks to hold more than [`Limits::longest`] bytes at once.
+//! I3 If the input is wrong, the answer is Redis's, and the connection ends.
 
+use super::args::Args;
+use super::inline;
 use crate::items::number;
 use std::ops::Range;
 
-/// What a connection may ask the parser to hold.
+/// Bounds on the bytes that the parser asks its connection to hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The longest argument, in bytes.
@@ -17,45 +19,45 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Maximum number of bytes that a command can occupy.
+    /// Returns the maximum number of bytes that a command can occupy.
     pub fn longest(&self) -> usize {
         self.command + MAX_LINE
     }
 }
 
-/// The longest inline command, and the longest line that tells a length.
+/// The longest inline command, and the longest line with a length, in bytes.
 const MAX_LINE: usize = 64 << 10;
-/// Maximum number of arguments that a command may announce, as in Redis, and those of a client that has not said who it
-/// is.
+/// Maximum number of arguments in a command, as in Redis, then the bounds for a client that has not logged in where it
+/// must.
 const MAX_ARGS: i64 = i32::MAX as i64;
-const MAX_STRANGERS_ARGS: u64 = 10;
-const MAX_STRANGERS_BULK: usize = 16 << 10;
+const MAX_UNAUTHENTICATED_ARGS: u64 = 10;
+const MAX_UNAUTHENTICATED_BULK: usize = 16 << 10;
 
-/// What the place of an argument takes, in bytes.
+/// Bytes of memory per argument, besides its own.
 const ARG: usize = size_of::<Range<usize>>();
 
 /// The parser's result for the bytes so far.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Come back with at least this many bytes.
+    /// The parser needs at least this many bytes.
     More(usize),
-    /// A command that took this many of the first bytes; its arguments are [`Parser::args`].
+    /// The first bytes, this many, are a command; [`Parser::args`] has its arguments.
     Command(usize),
-    /// Nothing behind this can be understood; the answer.
+    /// The input is wrong and cannot be parsed any further; this is the answer.
     Wrong(Vec<u8>),
 }
 
-/// The parser of one connection: what it must remember between two calls.
+/// The parser of one connection: what it remembers between two calls.
 #[derive(Debug)]
 pub struct Parser {
     limits: Limits,
     /// The arguments read so far, in the input or in `inline`.
     args: Vec<Range<usize>>,
-    /// Arguments still to come; `None`: between two commands.
+    /// Arguments that have not arrived yet; `None` between two commands.
     left: Option<u64>,
-    /// The length of the argument that comes next, if its line has been read.
+    /// The length of the next argument, once its line has been parsed.
     bulk: Option<usize>,
-    /// Bytes of the command that need not be read again.
+    /// Bytes of the command that are parsed already.
     at: usize,
     /// Bytes behind `at` in which there is no line end.
     searched: usize,
@@ -64,81 +66,8 @@ pub struct Parser {
     is_inline: bool,
 }
 
-/// The arguments of a command; the first is its name.
-#[derive(Clone, Copy, Debug)]
-pub struct Args<'a> {
-    bytes: &'a [u8],
-    ranges: &'a [Range<usize>],
-}
-
-impl<'a> Args<'a> {
-    /// The arguments that stand in these places.
-    pub fn new(bytes: &'a [u8], ranges: &'a [Range<usize>]) -> Args<'a> {
-        Args { bytes, ranges }
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.ranges.len()
-    }
-
-    /// One of them; empty where there are not that many.
-    pub fn get(&self, i: usize) -> &'a [u8] {
-        let bytes = self.bytes;
-        self.ranges.get(i).map_or(&[], |range| &bytes[range.clone()])
-    }
-
-    /// Those from the `i`th on, as a command.
-    pub fn behind(&self, i: usize) -> Args<'a> {
-        Args {
-            bytes: self.bytes,
-            ranges: self.ranges.get(i..).unwrap_or_default(),
-        }
-    }
-
-    /// Those from the `i`th on.
-    pub fn from(&self, i: usize) -> impl Iterator<Item = &'a [u8]> + Clone + use<'a> {
-        let bytes = self.bytes;
-        let ranges: &'a [Range<usize>] = self.ranges.get(i..).unwrap_or_default();
-        ranges.iter().map(move |range| &bytes[range.clone()])
-    }
-}
-
-/// A command that is kept for later.
-#[derive(Clone, Debug, Default)]
-pub struct Kept {
-    bytes: Vec<u8>,
-    ranges: Vec<Range<usize>>,
-}
-
-impl Kept {
-    /// Keeps a command.
-    pub fn new(args: Args<'_>) -> Kept {
-        let mut kept = Kept::default();
-        for arg in args.from(0) {
-            let begin = kept.bytes.len();
-            kept.bytes.extend_from_slice(arg);
-            kept.ranges.push(begin..kept.bytes.len());
-        }
-        kept
-    }
-
-    /// The command.
-    pub fn args(&self) -> Args<'_> {
-        Args {
-            bytes: &self.bytes,
-            ranges: &self.ranges,
-        }
-    }
-
-    /// About how much memory it takes, in bytes.
-    pub fn size(&self) -> usize {
-        128 + self.bytes.len() + self.ranges.len() * size_of::<Range<usize>>()
-    }
-}
-
 impl Parser {
-    /// The parser of a new connection.
+    /// Creates the parser of a new connection.
     pub fn new(limits: Limits) -> Parser {
         Parser {
             limits,
@@ -152,34 +81,32 @@ impl Parser {
         }
     }
 
-    /// Holds what is read from now on to these limits.
+    /// Applies these limits to all commands from now on.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
 
-    /// The arguments of the command that was read last from this input. An inline command's arguments are not in the
-    /// input.
+    /// Returns the arguments of the last command, which was parsed from this input. Those of an inline command are not
+    /// in the input.
     pub fn args<'a>(&'a self, input: &'a [u8]) -> Args<'a> {
-        Args {
-            bytes: if self.is_inline { &self.inline } else { input },
-            ranges: &self.args,
-        }
+        let bytes: &[u8] = if self.is_inline { &self.inline } else { input };
+        Args::new(bytes, &self.args)
     }
 
-    /// Where in the input the arguments of the last command are, unless it was inline.
+    /// Returns the places of the last command's arguments in the input; `None` if the command was inline.
     pub fn ranges(&self) -> Option<&[Range<usize>]> {
         (!self.is_inline).then_some(&self.args)
     }
 
-    /// One of these arguments, of a command that is not inline.
+    /// Returns one argument of the last command; `None` if the command was inline.
     pub fn arg<'b>(&self, i: usize, input: &'b [u8]) -> Option<&'b [u8]> {
         input.get(self.ranges()?.get(i)?.clone())
     }
 
-    /// The next command in `input`, which begins where the last one ended. A client that has not said who it is,
-    /// though it must, may send less.
-    pub fn next(&mut self, input: &[u8], stranger: bool) -> Step {
-        match self.step(input, stranger) {
+    /// Parses the next command in `input`, which begins where the last one ended. A client that has not logged in where
+    /// it must is `unauthenticated`, and may send less.
+    pub fn next(&mut self, input: &[u8], unauthenticated: bool) -> Step {
+        match self.step(input, unauthenticated) {
             Ok(used) => {
                 self.left = None;
                 self.at = 0;
@@ -190,10 +117,10 @@ impl Parser {
         }
     }
 
-    fn step(&mut self, input: &[u8], stranger: bool) -> Result<usize, Step> {
+    fn step(&mut self, input: &[u8], unauthenticated: bool) -> Result<usize, Step> {
         if self.left.is_none() {
             self.args.clear();
-            // Space for one command of many arguments is not kept.
+            // The space for a command of many arguments is freed.
             self.args.shrink_to(1024);
             match input.first() {
                 None => return Err(Step::More(1)),
@@ -208,7 +135,7 @@ impl Parser {
                 return Err(wrong("invalid multibulk length"));
             };
             let count = count.max(0) as u64;
-            if stranger && count > MAX_STRANGERS_ARGS {
+            if unauthenticated && count > MAX_UNAUTHENTICATED_ARGS {
                 return Err(wrong("unauthenticated multibulk length"));
             }
             self.is_inline = false;
@@ -217,7 +144,7 @@ impl Parser {
         while self.left.is_some_and(|left| left > 0) {
             let length = match self.bulk {
                 Some(length) => length,
-                None => self.bulk_length(input, stranger)?,
+                None => self.bulk_length(input, unauthenticated)?,
             };
             let whole = self.at + length + 2;
             if whole + self.args.len() * ARG > self.limits.command {
@@ -234,7 +161,7 @@ impl Parser {
         Ok(self.at)
     }
 
-    fn bulk_length(&mut self, input: &[u8], stranger: bool) -> Result<usize, Step> {
+    fn bulk_length(&mut self, input: &[u8], unauthenticated: bool) -> Result<usize, Step> {
         let length = match self.short_length(input, b'$') {
             Some(length) => Some(length),
             None => {
@@ -249,15 +176,15 @@ impl Parser {
         let Some(length) = length.filter(|&length| length <= self.limits.bulk) else {
             return Err(wrong("invalid bulk length"));
         };
-        if stranger && length > MAX_STRANGERS_BULK {
+        if unauthenticated && length > MAX_UNAUTHENTICATED_BULK {
             return Err(wrong("unauthenticated bulk length"));
         }
         self.bulk = Some(length);
         Ok(length)
     }
 
-    /// The number on the line at `at`, behind which `at` then is, where that is a whole line as nearly all are: the
-    /// mark and up to four digits. Else nothing has happened.
+    /// Parses the number on the line at `at` and moves `at` behind the line, if the line has the usual form: the mark
+    /// and up to four digits. Otherwise changes nothing.
     #[inline]
     fn short_length(&mut self, input: &[u8], mark: u8) -> Option<usize> {
         let [first, line @ ..] = input.get(self.at..)? else {
@@ -270,7 +197,7 @@ impl Parser {
                 length = length * 10 + digit;
                 continue;
             }
-            // As everywhere, what is behind the return is taken for a line feed.
+            // As everywhere, the byte behind the return counts as the line feed.
             let whole = *first == mark && byte == b'\r' && i + 1 < line.len();
             let strict = i == 1 || (i > 1 && line[0] != b'0');
             if whole && strict {
@@ -283,12 +210,12 @@ impl Parser {
         None
     }
 
-    /// The line at `at`, without its end, behind which `at` then is.
+    /// Returns the line at `at` without its end, and moves `at` behind it.
     fn line<'b>(&mut self, input: &'b [u8], too_long: &str) -> Result<&'b [u8], Step> {
         let rest = input.get(self.at..).unwrap_or_default();
         let from = self.searched.min(rest.len());
         match end_of_line(b'\r', rest, from) {
-            // The byte behind is taken for a line feed, as Redis takes it.
+            // The byte behind the return counts as the line feed, as in Redis.
             Ok(end) if end + 1 < rest.len() => {
                 self.at += end + 2;
                 self.searched = 0;
@@ -315,14 +242,14 @@ impl Parser {
         let line = input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]);
         self.is_inline = true;
         self.inline.clear();
-        if super::inline::split(line, &mut self.inline, &mut self.args).is_none() {
+        if inline::split(line, &mut self.inline, &mut self.args).is_none() {
             return Err(wrong("unbalanced quotes in request"));
         }
         Ok(end + 1)
     }
 }
 
-/// Where a line ends; or up to where there is no end. As in Redis, a line with a zero byte never ends.
+/// Returns where a line ends, or else up to where there is no end. As in Redis, a line with a zero byte never ends.
 fn end_of_line(end: u8, bytes: &[u8], from: usize) -> Result<usize, usize> {
     match memchr::memchr2(end, 0, &bytes[from..]).map(|found| from + found) {
         Some(found) if bytes[found] == end => Ok(found),

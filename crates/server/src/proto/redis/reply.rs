@@ -1,8 +1,8 @@
-//! Replies, in RESP2 or RESP3.
+//! Appends replies to an output buffer, in RESP2 or RESP3.
 
 use crate::items::number;
 
-/// Where a connection's replies go, in the protocol it has chosen.
+/// Appends replies to a connection's output, in the protocol version that the client has chosen.
 pub struct Reply<'o> {
     pub out: &'o mut Vec<u8>,
     /// Whether the client speaks RESP3.
@@ -10,36 +10,36 @@ pub struct Reply<'o> {
 }
 
 impl Reply<'_> {
-    /// `+OK`.
+    /// Appends `+OK`.
     pub fn ok(&mut self) {
         self.simple("OK");
     }
 
-    /// A status: a line without line ends.
+    /// Appends a status, which has no line ends.
     pub fn simple(&mut self, text: &str) {
         self.line(b'+', text.as_bytes());
     }
 
-    /// An error: its code, a blank, and what is wrong.
+    /// Appends an error: its code, a blank, and what is wrong.
     pub fn error(&mut self, text: impl AsRef<[u8]>) {
         let without_ends = |&byte: &u8| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte };
         let text: Vec<u8> = text.as_ref().iter().map(without_ends).collect();
         self.line(b'-', &text);
     }
 
-    /// A number.
+    /// Appends a number.
     pub fn int(&mut self, number: i64) {
         self.head(b':', number);
     }
 
-    /// Bytes.
+    /// Appends bytes.
     pub fn bulk(&mut self, bytes: &[u8]) {
         self.head(b'$', bytes.len() as i64);
         self.out.extend_from_slice(bytes);
         self.out.extend_from_slice(b"\r\n");
     }
 
-    /// Bytes, or nothing.
+    /// Appends bytes, or null.
     pub fn bulk_or_null(&mut self, bytes: Option<&[u8]>) {
         match bytes {
             Some(bytes) => self.bulk(bytes),
@@ -47,7 +47,7 @@ impl Reply<'_> {
         }
     }
 
-    /// Text to be read by people.
+    /// Appends text for people to read.
     pub fn verbatim(&mut self, text: &str) {
         if self.resp3 {
             self.head(b'=', text.len() as i64 + 4);
@@ -59,24 +59,24 @@ impl Reply<'_> {
         }
     }
 
-    /// Nothing, in the place of bytes.
+    /// Appends null in the place of bytes.
     pub fn null(&mut self) {
         let null: &[u8] = if self.resp3 { b"_\r\n" } else { b"$-1\r\n" };
         self.out.extend_from_slice(null);
     }
 
-    /// Nothing, in the place of an array.
+    /// Appends null in the place of an array.
     pub fn null_array(&mut self) {
         let null: &[u8] = if self.resp3 { b"_\r\n" } else { b"*-1\r\n" };
         self.out.extend_from_slice(null);
     }
 
-    /// The head of an array, whose elements follow.
+    /// Appends the head of an array, whose elements follow.
     pub fn array(&mut self, length: usize) {
         self.head(b'*', length as i64);
     }
 
-    /// The head of a map of this many keys, each followed by its value.
+    /// Appends the head of a map of this many keys; each is followed by its value.
     pub fn map(&mut self, length: usize) {
         if self.resp3 {
             self.head(b'%', length as i64);
@@ -85,7 +85,7 @@ impl Reply<'_> {
         }
     }
 
-    /// The head of a set, whose elements follow.
+    /// Appends the head of a set, whose elements follow.
     pub fn set(&mut self, length: usize) {
         self.head(if self.resp3 { b'~' } else { b'*' }, length as i64);
     }
@@ -100,24 +100,5 @@ impl Reply<'_> {
         self.out.push(kind);
         number::write_signed(self.out, number);
         self.out.extend_from_slice(b"\r\n");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::context::Wrong;
-    use super::*;
-
-    /// An error has the client's bytes as they came, up to a zero byte, without line ends.
-    #[test]
-    fn errors_show_the_clients_bytes() {
-        let mut out = Vec::new();
-        let Wrong(text) = Wrong::with("ERR '", b"a\xff\r\n\xc3\0b", "'");
-        Reply {
-            out: &mut out,
-            resp3: false,
-        }
-        .error(&text);
-        assert_eq!(out, b"-ERR 'a\xff  \xc3'\r\n");
     }
 }

@@ -1,4 +1,4 @@
-//! Walks in damaged pools: each ends, and does first what it came for.
+//! Walks in damaged pools: each ends, after it has done its work up to the damage.
 
 use super::*;
 use index::{Error, Visit};

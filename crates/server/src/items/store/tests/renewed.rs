@@ -1,14 +1,14 @@
-//! Items that are stored again between an eviction's look at them and their removal.
+//! Items that are stored again after an eviction has chosen them and before it removes them.
 
 use super::*;
 use index::{Error, Upsert, Visit};
 use std::sync::atomic::AtomicBool;
 
-/// Larger than any unique that a test comes to.
+/// Larger than any unique of the tests.
 const LATER: u64 = 1 << 40;
 
-/// A reference index in which, once `renews` is set, each item that the next scan visits is stored again when it has
-/// ended.
+/// A reference index in which, once `renews` is set and the next scan has ended, every item that the scan visited is
+/// stored again.
 struct Renewing {
     index: Model,
     renews: Arc<AtomicBool>,
@@ -53,7 +53,7 @@ impl Index for Renewing {
     }
 }
 
-/// An item that was stored again since it was chosen stays.
+/// An item that was stored again after it was chosen stays.
 #[test]
 fn an_eviction_leaves_what_was_stored_again() {
     let renews = Arc::new(AtomicBool::new(false));

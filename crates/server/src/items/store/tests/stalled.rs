@@ -9,7 +9,7 @@ use std::time::Duration;
 /// A wait that is longer than this has found a deadlock.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A reference index in which, once `stalls` is set, the next write of the record waits until it is let on.
+/// A reference index in which, once `stalls` is set, the next write of the record blocks until the test releases it.
 struct Stalling {
     index: Model,
     stalls: Arc<AtomicBool>,

@@ -1,41 +1,20 @@
-//! Parsing of a command line.
+//! Command lines: the classic commands. Meta commands are parsed by `meta`.
 
-use super::meta::{self, MetaVerb};
-use super::{Body, Keys, MAX_KEY, Request};
+use super::super::request::{Body, Keys, MAX_KEY, MetaVerb, Request};
+use super::meta;
+use super::parsed::{BAD_LINE, ERROR, Line, MAX_LENGTH, Parsed, whole, wrong};
 use crate::items::number;
 use crate::items::store::classic::Verb;
 use crate::proto::http::is_http;
 use std::ops::RangeInclusive;
 
-/// The largest length a storage command may announce: memcached counts in `int`, with the final `\r\n` added.
-pub const MAX_LENGTH: u64 = i32::MAX as u64 - 2;
-
-pub const ERROR: &str = "ERROR\r\n";
-pub const BAD_CHUNK: &str = "CLIENT_ERROR bad data chunk\r\n";
-pub const BAD_LINE: &str = "CLIENT_ERROR bad command line format\r\n";
 const BAD_DELETE: &str = "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n";
 const BAD_DELTA: &str = "CLIENT_ERROR invalid numeric delta argument\r\n";
 const BAD_LIFETIME: &str = "CLIENT_ERROR invalid exptime argument\r\n";
 const LIMIT_TOO_SMALL: &str = "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n";
 const LIMIT_TOO_LARGE: &str = "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes\r\n";
 
-/// A command line, and whether its answer is wanted.
-pub struct Parsed<'b> {
-    pub line: Line<'b>,
-    pub noreply: bool,
-}
-
-/// What a line says.
-pub enum Line<'b> {
-    /// All of a request.
-    Whole(Request<'b>),
-    /// The beginning of a storage command, and how many bytes of data follow.
-    Body { body: Body<'b>, length: u64 },
-    /// A line that is wrong, but says how much of a body follows it; the answer to it.
-    Refused { why: &'static str, length: u64 },
-}
-
-/// The first words of a line: as many as the longest command has, and one more to tell when there are too many.
+/// The first words of a line: as many as the longest command has, and one more to detect too many.
 struct Words<'b> {
     words: [&'b [u8]; Words::MAX],
     count: usize,
@@ -49,7 +28,7 @@ impl<'b> Words<'b> {
             words: [&[]; Words::MAX],
             count: 0,
         };
-        for (slot, word) in all.words.iter_mut().zip(Keys { rest: line }) {
+        for (slot, word) in all.words.iter_mut().zip(Keys::of(line)) {
             *slot = word;
             all.count += 1;
         }
@@ -61,9 +40,9 @@ impl<'b> Words<'b> {
     }
 }
 
-/// What the line says. Where it is wrong, the answer is memcached's.
+/// Parses a line. If it is wrong, the answer is memcached's.
 pub fn parse(line: &[u8]) -> Parsed<'_> {
-    let mut rest = Keys { rest: line };
+    let mut rest = Keys::of(line);
     let command = rest.next().unwrap_or_default();
     match command {
         b"get" | b"gets" => get(rest, command == b"gets"),
@@ -92,20 +71,8 @@ pub fn parse(line: &[u8]) -> Parsed<'_> {
         b"me" => meta::debug(rest),
         b"version" => whole(Request::Version),
         b"quit" => whole(Request::Quit),
-        _ if is_http(Keys { rest: line }) => whole(Request::Http),
+        _ if is_http(Keys::of(line)) => whole(Request::Http),
         _ => wrong(ERROR),
-    }
-}
-
-/// A line that is not a request; the answer to it.
-pub fn wrong(answer: &'static str) -> Parsed<'static> {
-    whole(Request::Wrong(answer))
-}
-
-fn whole(request: Request<'_>) -> Parsed<'_> {
-    Parsed {
-        line: Line::Whole(request),
-        noreply: false,
     }
 }
 
@@ -136,7 +103,7 @@ fn get_and_touch(mut rest: Keys<'_>, unique: bool) -> Parsed<'_> {
     })
 }
 
-/// A storage command; of no verb: `set`.
+/// Parses the line of a storage command; without a verb, of `set`.
 fn store(verb: Option<Verb>, line: &[u8], words: RangeInclusive<usize>) -> Parsed<'_> {
     let all = Words::of(line);
     if !words.contains(&all.count) {
@@ -171,7 +138,7 @@ fn store(verb: Option<Verb>, line: &[u8], words: RangeInclusive<usize>) -> Parse
     }
 }
 
-/// A command that is one line of few words.
+/// Parses a command that is one short line.
 fn short<'b>(
     line: &'b [u8],
     words: RangeInclusive<usize>,
@@ -189,7 +156,8 @@ fn short<'b>(
 
 fn delete<'b>(all: &Words<'b>) -> Request<'b> {
     let [_, key, third, ..] = all.words;
-    let held = third == b"0"; // What is left of a time that deletes once took.
+    // A delete once took a time in seconds; of it, memcached still accepts `0`.
+    let held = third == b"0";
     match all.count {
         3 if !held && !all.last_is_noreply() => Request::Wrong(BAD_DELETE),
         4 if !held || !all.last_is_noreply() => Request::Wrong(BAD_DELETE),
@@ -230,7 +198,7 @@ fn flush_all<'b>(all: &Words<'b>) -> Request<'b> {
     }
 }
 
-/// The limit comes in MiB.
+/// The client sends the limit in MiB.
 fn cache_memlimit<'b>(all: &Words<'b>) -> Request<'b> {
     match number::unsigned(all.words[1]) {
         None => Request::Wrong(ERROR),

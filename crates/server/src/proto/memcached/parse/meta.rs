@@ -1,66 +1,10 @@
-//! Meta commands: what their lines say.
+//! Command lines of meta commands.
 
-use super::super::base64_key;
-use super::line::{BAD_LINE, ERROR, Line, MAX_LENGTH, Parsed, wrong};
-use super::{Body, Keys, MAX_KEY, Request};
+use super::super::request::{Body, Flags, Keys, MAX_KEY, Meta, MetaVerb, Request, base64_key};
+use super::parsed::{BAD_LINE, ERROR, Line, MAX_LENGTH, Parsed, wrong};
 use crate::items::number;
 
-/// A meta command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MetaVerb {
-    /// `mg`.
-    Get,
-    /// `ms`.
-    Set,
-    /// `md`.
-    Delete,
-    /// `ma`.
-    Count,
-}
-
-/// A meta command on a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Meta<'b> {
-    pub verb: MetaVerb,
-    /// As it was sent: in base64 if the flags say so.
-    pub key: &'b [u8],
-    pub flags: Flags<'b>,
-}
-
-/// The flags of a meta command. Each is taken from every command, whether it means something to it or not.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flags<'b> {
-    /// All of them, in order.
-    pub words: Keys<'b>,
-    /// `b`: the key is in base64.
-    pub binary: bool,
-    /// `q`: the usual answer is not wanted.
-    pub quiet: bool,
-    /// `v`: the value is wanted.
-    pub value: bool,
-    /// `u`: looking does not count as asking for the item.
-    pub no_bump: bool,
-    /// `I`: mark the item as stale; or, with `C`, store an older item.
-    pub invalidate: bool,
-    /// `N`: the lifetime of an item that is made if there is none.
-    pub vivify: Option<i64>,
-    /// `T`: the new lifetime.
-    pub lifetime: Option<i64>,
-    /// `R`: with less time left than this, the client is to replace the item.
-    pub recache: Option<i64>,
-    /// `F`: the client's own flags.
-    pub client: u32,
-    /// `C`: the unique that the item must have.
-    pub unique: Option<u64>,
-    /// `M`: the mode, or 0.
-    pub mode: u8,
-    /// `J`: the number of an item that is made.
-    pub initial: u64,
-    /// `D`: by how much to count.
-    pub delta: u64,
-}
-
-/// The words of a line at most, as memcached counts them.
+/// Maximum number of words in a line, as memcached counts them.
 const MAX_WORDS: usize = 19;
 /// The longest opaque word.
 const MAX_OPAQUE: usize = 32;
@@ -79,7 +23,7 @@ const UNKNOWN_COUNT_MODE: &str = "CLIENT_ERROR invalid mode for ma M token\r\n";
 const MANY_GET_FLAGS: &str = "CLIENT_ERROR options flags are too long\r\n";
 const MANY_FLAGS: &str = "CLIENT_ERROR options flags too long\r\n";
 
-/// What the line behind `mg`, `md` or `ma` says.
+/// Parses the words behind `mg`, `md` or `ma`.
 pub fn short(verb: MetaVerb, mut rest: Keys<'_>) -> Parsed<'_> {
     let Some(key) = rest.next() else {
         return wrong(ERROR);
@@ -105,7 +49,7 @@ pub fn short(verb: MetaVerb, mut rest: Keys<'_>) -> Parsed<'_> {
     }
 }
 
-/// What the line behind `ms` says. Where the flags are wrong, the body is skipped.
+/// Parses the words behind `ms`. If the flags are wrong, the parser skips the body.
 pub fn set(mut rest: Keys<'_>) -> Parsed<'_> {
     let Some(key) = rest.next() else {
         return wrong(ERROR);
@@ -130,7 +74,7 @@ pub fn set(mut rest: Keys<'_>) -> Parsed<'_> {
     Parsed { line, noreply: false }
 }
 
-/// What the line behind `me` says.
+/// Parses the words behind `me`.
 pub fn debug(mut rest: Keys<'_>) -> Parsed<'_> {
     let Some(key) = rest.next().filter(|key| key.len() <= MAX_KEY) else {
         return wrong(BAD_LINE);
@@ -146,22 +90,7 @@ pub fn debug(mut rest: Keys<'_>) -> Parsed<'_> {
 }
 
 fn flags<'b>(verb: MetaVerb, key: &[u8], words: Keys<'b>) -> Result<Flags<'b>, &'static str> {
-    let mut flags = Flags {
-        words: words.clone(),
-        binary: false,
-        quiet: false,
-        value: false,
-        no_bump: false,
-        invalidate: false,
-        vivify: None,
-        lifetime: None,
-        recache: None,
-        client: 0,
-        unique: None,
-        mode: 0,
-        initial: 0,
-        delta: 1,
-    };
+    let mut flags = Flags::unset(words.clone());
     let mut seen = 0u128;
     let mut wrong = Ok(());
     for word in words {
@@ -177,7 +106,7 @@ fn flags<'b>(verb: MetaVerb, key: &[u8], words: Keys<'b>) -> Result<Flags<'b>, &
         match taken {
             Ok(()) => {}
             Err(BAD_FLAG) => return Err(BAD_FLAG),
-            // Told only where nothing else is wrong.
+            // Reported only if nothing else is wrong.
             Err(BAD_LINE) => wrong = wrong.and(taken),
             // The error names the last wrong flag.
             Err(_) => wrong = taken,
@@ -236,10 +165,5 @@ impl Flags<'_> {
             _ => return Err(BAD_FLAG),
         }
         Ok(())
-    }
-
-    /// Whether a `mg` with these flags only looks, as far as the flags say, and is counted as a look.
-    pub fn only_look(&self) -> bool {
-        !self.no_bump && self.vivify.is_none() && self.lifetime.is_none() && self.recache.is_none()
     }
 }

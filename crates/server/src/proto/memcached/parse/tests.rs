@@ -1,6 +1,7 @@
 //! The parser's properties.
 
 use super::*;
+use crate::items::store::classic::Verb;
 use proptest::collection::vec;
 use proptest::prelude::*;
 

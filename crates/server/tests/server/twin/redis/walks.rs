@@ -1,10 +1,10 @@
-//! Commands that walk all keys, which Redis does in another order: `KEYS`, `SCAN`, `RANDOMKEY`; and ranges of keys,
-//! which only a sorted set's members have there.
+//! Commands that walk all keys: `KEYS`, `SCAN`, `RANDOMKEY`, for which Redis visits keys in another order; and ranges
+//! of keys, which Redis has only for the members of a sorted set.
 
 use super::reply::Reply;
 use super::{Client, Random, Running, real, rounds};
 
-/// What keys and patterns are made of.
+/// The letters of keys and patterns.
 const LETTERS: &[&str] = &["a", "b", "c", "*", "?", "[", "]", "^", "-", "\\", "\0", "\u{e9}"];
 
 fn word(random: &mut Random, longest: usize) -> String {
@@ -12,7 +12,8 @@ fn word(random: &mut Random, longest: usize) -> String {
     (0..length).map(|_| random.of(LETTERS)).collect()
 }
 
-/// A pattern, without ranges that end in a byte above 127: there these have a sign, or not, as the machine will.
+/// Returns a pattern without ranges that end in a byte above 127: Redis compares such bytes as `char`, whose signedness
+/// depends on the machine.
 fn pattern(random: &mut Random) -> String {
     let pattern = word(random, 6);
     match pattern.is_ascii() {
@@ -47,8 +48,8 @@ fn scan(client: &mut Client, options: &[&str]) -> Vec<Reply> {
     }
 }
 
-/// All patterns fit the same keys; a scan that goes on to its end comes by all of them, whatever its steps; a random
-/// key is one of them; and after each way to remove keys, there are as many as there.
+/// Both servers match the same keys for every pattern; a full `SCAN` returns every key at any `COUNT`; `RANDOMKEY`
+/// returns an existing key; and after each way to remove keys, both have the same number of keys.
 #[test]
 fn walks_are_rediss() {
     let real = real();

@@ -1,0 +1,59 @@
+//! Redis's commands.
+//!
+//! | module                               | what it holds                                                  |
+//! |--------------------------------------|----------------------------------------------------------------|
+//! | `connection`                         | the turns of a connection                                      |
+//! | `ahead`, `group`                     | commands that arrive together                                  |
+//! | `dispatch`                           | a command as it arrives: found, checked, queued or carried out |
+//! | `timing`                             | the durations of commands                                      |
+//! | `table`                              | the function that carries each command out                     |
+//! | `strings`, `sets`, `numbers`, `keys` | commands on the data of keys                                   |
+//! | `expiry`, `scan`, `scripts`          | further commands on keys                                       |
+//! | `transaction`                        | `MULTI`, `EXEC`, `WATCH` and the like                          |
+//! | `client`, `admin`, `describe`        | commands on connections and on commands                        |
+//! | `config`, `info`, `slowlog`          | commands on the server                                         |
+//! | `backup`, `durable`                  | `SAVE`, `BGREWRITEAOF` and the like                            |
+//! | `context`                            | what a command works with                                      |
+//! | `state`                              | what a connection remembers between two commands               |
+//! | `dialect`                            | the protocol, as sockets and metrics know it                   |
+//! | `catalogue`, `command`               | the words and keys of each command, and what it does to data   |
+//!
+//! No two modules use each other, directly or through others. Beside these there are patterns (`glob`), decimal
+//! fractions (`decimal`), a random choice (`random`), and the texts of help (`help`, `syntax`) and of errors (`error`).
+
+mod admin;
+mod ahead;
+mod backup;
+mod catalogue;
+mod client;
+mod command;
+mod config;
+mod connection;
+mod context;
+mod decimal;
+mod describe;
+mod dialect;
+mod dispatch;
+mod durable;
+mod error;
+mod expiry;
+mod glob;
+mod group;
+mod help;
+mod info;
+mod keys;
+mod numbers;
+mod random;
+mod scan;
+mod scripts;
+mod sets;
+mod slowlog;
+mod state;
+mod strings;
+mod syntax;
+mod table;
+mod timing;
+mod transaction;
+
+pub use connection::Redis;
+pub use dialect::DIALECT;

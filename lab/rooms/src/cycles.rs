@@ -1,0 +1,219 @@
+//! Cycles among the files of a folder: files that use each other, directly or through others.
+//!
+//! A file uses the modules that its `use` statements name, and those behind `super::` and `crate::` elsewhere. Comments
+//! and tests do not count, nor do declarations of child modules and calls of methods.
+
+use crate::{collect, word};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A module of the crate, by the names on the way to it.
+type Module = Vec<String>;
+
+/// Panics if files of this folder below the crate's `src` use each other.
+pub fn assert_no_cycle(crate_root: &str, folder: &str) {
+    let src = Path::new(crate_root).join("src");
+    let mut sources = Vec::new();
+    for path in [src.join(folder), src.join(format!("{folder}.rs"))] {
+        collect(&path, &mut sources);
+    }
+    assert!(!sources.is_empty(), "{folder} has no source");
+    let sources = sources.into_iter();
+    let texts: BTreeMap<Module, String> = sources.map(|(path, text)| (module(&src, &path), text)).collect();
+    let uses: BTreeMap<&Module, Vec<&Module>> = texts
+        .iter()
+        .map(|(user, text)| {
+            let named = paths(text).into_iter();
+            let used = named.filter_map(|path| resolve(&texts, user, &path));
+            (user, used.filter(|used| *used != user).collect())
+        })
+        .collect();
+    let (mut way, mut done) = (Vec::new(), Vec::new());
+    for module in texts.keys() {
+        visit(module, &uses, &mut way, &mut done);
+    }
+}
+
+/// Visits all that a module uses, and panics where that leads back to a module on the way.
+fn visit<'m>(
+    module: &'m Module,
+    uses: &BTreeMap<&'m Module, Vec<&'m Module>>,
+    way: &mut Vec<&'m Module>,
+    done: &mut Vec<&'m Module>,
+) {
+    if let Some(at) = way.iter().position(|on_way| *on_way == module) {
+        let cycle: Vec<_> = way[at..].iter().map(|module| module.join("::")).collect();
+        panic!("modules use each other in a cycle: {}", cycle.join(" -> "));
+    }
+    if done.contains(&module) {
+        return;
+    }
+    way.push(module);
+    for used in &uses[module] {
+        visit(used, uses, way, done);
+    }
+    way.pop();
+    done.push(module);
+}
+
+/// Returns the module that a file holds.
+fn module(src: &Path, path: &str) -> Module {
+    let path = Path::new(path).strip_prefix(src).expect("a source of the crate");
+    let names = path.with_extension("");
+    let mut names: Module = names
+        .iter()
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    if names.last().is_some_and(|name| name == "mod") {
+        names.pop();
+    }
+    names
+}
+
+/// Returns the innermost known module on a path that a module names.
+fn resolve<'m>(known: &'m BTreeMap<Module, String>, user: &Module, path: &[String]) -> Option<&'m Module> {
+    let (mut base, mut path) = (user.clone(), path);
+    while let Some((first, rest)) = path.split_first() {
+        match first.as_str() {
+            "crate" => base.clear(),
+            "super" => drop(base.pop()),
+            "self" => {}
+            _ => break,
+        }
+        path = rest;
+    }
+    base.extend_from_slice(path);
+    while !base.is_empty() {
+        if let Some((module, _)) = known.get_key_value(&base) {
+            return Some(module);
+        }
+        base.pop();
+    }
+    None
+}
+
+/// Returns the paths that a source names.
+fn paths(text: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    let mut rest = String::new();
+    // Each statement but the last ends with a semicolon.
+    for statement in text.split_inclusive(';') {
+        match statement.rfind("use ").map(|at| statement.split_at(at)) {
+            Some((before, tree)) if is_begin(before) => {
+                rest.push_str(before);
+                expand(&[], tree["use ".len()..].trim_end_matches(';'), &mut found);
+            }
+            _ => rest.push_str(statement),
+        }
+    }
+    for begin in ["super::", "crate::"] {
+        for (at, _) in rest.match_indices(begin) {
+            let end =
+                rest[at..].find(|character: char| !character.is_alphanumeric() && !"_:".contains(character));
+            let path = &rest[at..end.map_or(rest.len(), |end| at + end)];
+            found.push(
+                path.split("::")
+                    .map(str::to_owned)
+                    .filter(|name| !name.is_empty())
+                    .collect(),
+            );
+        }
+    }
+    found
+}
+
+/// Returns whether a `use` behind this text begins a statement.
+fn is_begin(before: &str) -> bool {
+    let line = before.lines().last().unwrap_or_default().trim();
+    before.ends_with('\n') || line.is_empty() || line.starts_with("pub")
+}
+
+/// Appends the paths of a `use` tree.
+fn expand(prefix: &[String], tree: &str, found: &mut Vec<Vec<String>>) {
+    let tree = tree.trim();
+    if let Some(group) = tree.strip_prefix('{') {
+        let (mut depth, mut begin) = (0, 0);
+        let group = group.strip_suffix('}').unwrap_or(group);
+        for (at, character) in group.char_indices() {
+            match character {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                ',' if depth == 0 => {
+                    expand(prefix, &group[begin..at], found);
+                    begin = at + 1;
+                }
+                _ => {}
+            }
+        }
+        return expand(prefix, &group[begin..], found);
+    }
+    let name = word(tree);
+    if name.is_empty() {
+        return;
+    }
+    let path = [prefix, &[name.to_owned()]].concat();
+    match tree[name.len()..].trim_start().strip_prefix("::") {
+        Some(rest) if !rest.trim_start().starts_with('*') => expand(&path, rest, found),
+        _ => found.push(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::a_crate;
+    use std::panic::catch_unwind;
+
+    /// A folder of three files, of which `c` is in a folder of its own.
+    fn check(a: &str, b: &str, c: &str) -> bool {
+        let top = "mod a;\nmod b;\nmod d;\n";
+        let dir = a_crate(&[
+            ("room/mod.rs", top),
+            ("room/a.rs", a),
+            ("room/b.rs", b),
+            ("room/d/c.rs", c),
+        ]);
+        let path = dir.path().to_str().expect("text").to_owned();
+        catch_unwind(|| assert_no_cycle(&path, "room")).is_ok()
+    }
+
+    /// Files that use others in one direction pass, whatever comments and tests name.
+    #[test]
+    fn one_direction_passes() {
+        assert!(check(
+            "use super::b::X;\nuse super::d::c::Y;",
+            "use super::d::c;",
+            "use std::fmt;"
+        ));
+        assert!(check(
+            "use super::b::X;",
+            "/// [`A`](super::a::A)\n// super::a",
+            ""
+        ));
+        assert!(check(
+            "use super::b::X;",
+            "#[cfg(test)]\nmod tests {\n    use super::super::a::A;\n}\n",
+            ""
+        ));
+    }
+
+    /// A cycle is seen in whatever way the files name each other, and through others.
+    #[test]
+    fn cycles_are_seen() {
+        for b in [
+            "use super::a::X;",
+            "use super::{a, d};",
+            "use super::{\n    d::{c},\n    a::{X, Y},\n};",
+            "use crate::room::a::X;",
+            "pub use super::a::X;",
+            "fn f() {\n    super::a::x();\n}",
+        ] {
+            assert!(!check("use super::b::X;", b, ""), "{b}");
+        }
+        assert!(!check(
+            "use super::b::X;",
+            "use super::d::c::X;",
+            "use super::super::a::X;"
+        ));
+    }
+}
