@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs all tests of the workspace, and first installs what they need and the machine lacks: a C compiler (to link, and for
-# LMDB and SQLite, which ours are measured beside), a C++ compiler (to speak to the library that PiBench loads), memcached
-# and Redis to compare answers with, the clients that come with libmemcached and Redis, and Python with its venv module, by
-# which tests install more of them (pymemcache, pylibmc, redis-py, and matplotlib, which draws figures) below the build
-# directory. Arguments go to `cargo test`.
+# Installs missing dependencies and runs all tests of the workspace. The tests need a C compiler (to link, and to build
+# LMDB and SQLite, two peers of the benchmarks), a C++ compiler (to call the library that PiBench loads), memcached and
+# Redis to compare answers with, the clients that come with libmemcached and Redis, and Python with its venv module, with
+# which tests install pymemcache, pylibmc, redis-py and matplotlib (which draws figures) below the build directory.
+# Arguments go to `cargo test`.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -22,5 +22,5 @@ if ((${#packages[@]})); then
     "${as_root[@]}" apt-get install -qq -y --no-install-recommends "${packages[@]}"
 fi
 
-# With all that is behind a feature, but for RocksDB, which takes a library of the system's.
+# All features except RocksDB, which requires a system library.
 exec cargo test --workspace --features wollemi/derive,wollemi-lab/peers "$@"
