@@ -58,7 +58,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         if let Some((level, prefix, byte)) = item.parent {
             let tag = child_tag(Kind::Leaf, byte.unwrap_or_default(), 0);
             if !item.in_array && item.link.tag() != tag {
-                report(faults, item.link, "the link to a leaf has bits that mean nothing");
+                report(faults, item.link, "the link to a leaf has unused bits set");
             }
             let path = leaf.key().get(..level).unwrap_or_default();
             if path.len() < level
@@ -148,7 +148,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         if !ends.is_null() {
             count += 1;
             if ends.kind() != Kind::Leaf {
-                report(faults, item.link, "what ends at the node is not a leaf");
+                report(faults, item.link, "the child that ends at the node is not a leaf");
             }
             stack.push(Item {
                 link: ends,

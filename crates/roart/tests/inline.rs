@@ -438,7 +438,7 @@ fn wrong_entries_are_found() {
             "{what}: {found:?}"
         );
     };
-    all("bits that mean nothing", &|_, word| word | 1 << 4);
+    all("unused bits set", &|_, word| word | 1 << 4);
     let flipped = std::cell::Cell::new(false);
     all("parity", &|_, word| {
         if word != 0 && !flipped.replace(true) {

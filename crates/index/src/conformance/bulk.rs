@@ -22,7 +22,7 @@ const FAMILIES: [Family; 11] = [
     keys::mixed,
 ];
 
-/// A family, and about how many keys of it make a test of some milliseconds.
+/// A family, and the number of keys of it that make a test of some milliseconds.
 fn family(seed: u64, max: usize) -> (Family, usize) {
     let family = FAMILIES[seed as usize % FAMILIES.len()];
     match std::ptr::fn_addr_eq(family, keys::long as Family) {

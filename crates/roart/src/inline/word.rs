@@ -120,7 +120,7 @@ pub(crate) fn is_present(word: u64) -> bool {
 /// The fault of a word that is not zero.
 pub(crate) fn fault(word: u64) -> Option<&'static str> {
     let Some(key) = KeyWord::stored(word).filter(|_| word & USED != 0 && word & UNUSED == 0) else {
-        return Some("an entry of an inline leaf array has bits that mean nothing");
+        return Some("an entry of an inline leaf array has unused bits set");
     };
     if (word & !MARK).count_ones() & 1 == 1 {
         return Some("an entry of an inline leaf array does not match its parity");

@@ -145,7 +145,7 @@ impl Branch for N48 {
         }
         let odd = |byte: u8| byte_at(self.word(byte).load(media), byte.into()) & 1 != 0;
         if (0..=255).any(odd) {
-            return Some("the child index has bits that mean nothing");
+            return Some("the child index has unused bits set");
         }
         None
     }

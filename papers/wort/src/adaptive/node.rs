@@ -99,7 +99,7 @@ pub(crate) fn slot_fault<M: Media>(media: &M, slot: &PSlot, byte: u8) -> Option<
     let link = slot.load(media);
     match link.kind() {
         Kind::Leaf if link.tag() != child_tag(Kind::Leaf, byte, 0) => {
-            Some("a link to a leaf has bits that mean nothing")
+            Some("a link to a leaf has unused bits set")
         }
         _ if link.byte() != byte => Some("a slot holds a link for another byte"),
         _ => None,
@@ -241,7 +241,7 @@ impl<'g, S: Scheme> art::Node<'g> for Node<'g, S> {
         let header = self.header(media);
         // A depth that is not that of the place is no fault: the next writer recovers the header.
         if !header.is_clean() {
-            return Some("the node's header has bits that mean nothing");
+            return Some("the node's header has unused bits set");
         }
         let right = site
             .key
@@ -251,7 +251,7 @@ impl<'g, S: Scheme> art::Node<'g> for Node<'g, S> {
         }
         let ends = self.common().ends.load(media);
         if !ends.is_null() && ends.tag() != child_tag(Kind::Leaf, 0, 0) {
-            return Some("the link to the key that ends at the node has bits that mean nothing");
+            return Some("the link to the key that ends at the node has unused bits set");
         }
         let mut count = usize::from(!ends.is_null());
         self.all(media, |_, _| count += 1);

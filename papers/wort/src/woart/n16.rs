@@ -147,7 +147,7 @@ impl Branch for N16 {
     fn fault<M: Media>(&self, media: &M) -> Option<&'static str> {
         let bitmap = self.bitmap.load(media);
         if bitmap >> 17 != 0 {
-            return Some("the bitmap has bits that mean nothing");
+            return Some("the bitmap has unused bits set");
         }
         let keys = self.keys(media);
         for entry in places(entries(bitmap)) {

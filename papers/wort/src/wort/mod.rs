@@ -115,7 +115,7 @@ impl<'g> art::Node<'g> for &'g Node {
         let media = heap.media();
         let header = self.header(media);
         if !header.is_clean() {
-            return Some("the header has bits that mean nothing");
+            return Some("the header has unused bits set");
         }
         let string = |i| site.key.and_then(|key| HalfByte::at(key, i));
         if !(header.depth()..)
@@ -133,7 +133,7 @@ impl<'g> art::Node<'g> for &'g Node {
             return Some("a node with less than two children");
         }
         let tagged = links().all(|link| [NODE, LEAF].contains(&link.tag()));
-        (!tagged).then_some("a link has bits that mean nothing")
+        (!tagged).then_some("a link has unused bits set")
     }
 
     #[inline(always)]
