@@ -42,7 +42,7 @@ impl Slice {
 
     /// Whether the key goes on behind the slice.
     #[inline(always)]
-    pub(super) fn goes_on(self) -> bool {
+    pub(super) fn continues(self) -> bool {
         self.len == GOES_ON
     }
 

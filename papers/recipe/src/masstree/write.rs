@@ -88,7 +88,7 @@ impl<'a, M: Media> Writer<'a, M> {
         };
         match target(link) {
             Some(Target::Leaf(_)) => {}
-            Some(Target::Node(_)) if slice.goes_on() => {
+            Some(Target::Node(_)) if slice.continues() => {
                 layer.above.push(node.link);
                 return Ok(Err(Some((layer, link))));
             }
@@ -108,7 +108,7 @@ impl<'a, M: Media> Writer<'a, M> {
             }
             return Ok(Ok(action));
         }
-        if !slice.goes_on() {
+        if !slice.continues() {
             return Err(damaged("key of a leaf", link).into());
         }
         let action = edit.decide(None);
