@@ -104,7 +104,7 @@ impl<M: Media, const FULL: usize> Check<'_, M, FULL> {
         }
     }
 
-    /// A separator that leads to no node of the list below leads to one that was merged.
+    /// Checks that a separator without a node in the list below leads to a merged node.
     fn check_passed(&self, passed: Option<Child<'_>>) -> Result<(), Fault> {
         if let Some((_, cell)) = passed
             && kind(Page::load(&self.index.heap, cell)?.head) != Kind::Frozen

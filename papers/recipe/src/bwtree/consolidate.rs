@@ -142,7 +142,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             }
             let count = base.counted();
             let (low, high) = base.bounds(self.heap)?;
-            let goes_on = if count > FULL {
+            let has_more = if count > FULL {
                 self.split(page, &base)?
             } else if low.is_empty() {
                 if page.level == 0 || count > 1 || high.is_some() {
@@ -154,7 +154,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             } else {
                 return Ok(());
             };
-            if !goes_on {
+            if !has_more {
                 return Ok(());
             }
         }

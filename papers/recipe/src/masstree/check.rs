@@ -6,7 +6,7 @@
 use super::Masstree;
 use super::link::{LEVELS, Target, is_node, len_of, node_tag, target};
 use super::node::{Held, LINK, NO_KINDS, NodeRef, kind};
-use super::slice::{GOES_ON, Slice};
+use super::slice::{CONTINUES, Slice};
 use art::{LeafRef, damaged};
 use index::{Faults, MAX_KEY};
 use pmem::{Fault, Link, Media, Offset};
@@ -170,7 +170,7 @@ impl<M: Media> Check<'_, M> {
         let heap = &self.index.heap;
         let len = usize::from(slice.len);
         let is_padded = len >= 8 || slice.bytes & (u64::MAX >> (8 * len)) == 0;
-        if !is_padded || (kind != LINK && kind >= GOES_ON) || (len == 0 && !prefix.is_empty()) {
+        if !is_padded || (kind != LINK && kind >= CONTINUES) || (len == 0 && !prefix.is_empty()) {
             return Err(damaged("the slice of an entry does not match its kind", node.link));
         }
         let link = match held {

@@ -10,7 +10,7 @@
 //! The target of an entry's link, leaf or further layer, and the length of its key in the slice, change by the one
 //! store of the link.
 
-use super::slice::GOES_ON;
+use super::slice::CONTINUES;
 use pmem::{Link, Tag};
 
 const KIND_SHIFT: u32 = 1;
@@ -53,7 +53,7 @@ pub(super) fn target(link: Link) -> Option<Target> {
     let about = link.tag().get() >> ABOUT_SHIFT;
     match link.tag().get() >> KIND_SHIFT & 7 {
         NODE if about < u64::from(LEVELS) => Some(Target::Node(about as u8)),
-        LEAF if about <= u64::from(GOES_ON) => Some(Target::Leaf(about as u8)),
+        LEAF if about <= u64::from(CONTINUES) => Some(Target::Leaf(about as u8)),
         TOP if about == 0 => Some(Target::Root),
         _ => None,
     }
@@ -76,7 +76,7 @@ pub(super) fn is_node(link: Link) -> bool {
 pub(super) fn len_of(link: Link) -> u8 {
     match target(link) {
         Some(Target::Leaf(len)) => len,
-        _ => GOES_ON,
+        _ => CONTINUES,
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn tags_tell_targets() {
         let of = |tag| target(Link::NULL.with_tag(tag));
-        for len in 0..=GOES_ON {
+        for len in 0..=CONTINUES {
             assert_eq!(of(leaf_tag(len)), Some(Target::Leaf(len)));
         }
         for level in 0..64 {
