@@ -71,8 +71,7 @@ fn shapes(input: &DeriveInput) -> Result<Vec<Shape<'_>>, Error> {
     let mut shapes = Vec::with_capacity(data.variants.len());
     for (i, variant) in data.variants.iter().enumerate() {
         if let Some((_, discriminant)) = &variant.discriminant {
-            let why =
-                "a key's variants are numbered in order: they cannot have explicit discriminants";
+            let why = "a key's variants are numbered in order: they cannot have explicit discriminants";
             return Err(Error::new_spanned(discriminant, why));
         }
         let number = u8::try_from(i)

@@ -165,11 +165,7 @@ impl<D: Disk> Recovery<'_, D> {
         let file = self.disk.open(&name)?;
         let header = Header::read(&file, &name)?.check(&name, self.id, number)?;
         if header.geometry != self.geometry {
-            return Err(damaged(
-                &name,
-                12,
-                "its segment size differs from the others'",
-            ));
+            return Err(damaged(&name, 12, "its segment size differs from the others'"));
         }
         Ok((file, header))
     }

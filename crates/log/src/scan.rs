@@ -88,7 +88,11 @@ impl<D: Disk> Scan<'_, D> {
         let Some(changes) = Changes::parse(body) else {
             let geometry = self.log.geometry;
             let file = log_name(geometry.segment(whole.start));
-            return Err(damaged(&file, geometry.offset(whole.start), "invalid changes in a record"));
+            return Err(damaged(
+                &file,
+                geometry.offset(whole.start),
+                "invalid changes in a record",
+            ));
         };
         Ok(Some(Record {
             start: whole.start,

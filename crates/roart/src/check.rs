@@ -53,7 +53,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
             report(faults, item.link, fault);
         }
         if item.in_array && fingerprint_of(item.link) != fingerprint(leaf.key()) {
-            report(faults, item.link, "the fingerprint in the leaf array does not match the key");
+            report(
+                faults,
+                item.link,
+                "the fingerprint in the leaf array does not match the key",
+            );
         }
         if let Some((level, prefix, byte)) = item.parent {
             let tag = child_tag(Kind::Leaf, byte.unwrap_or_default(), 0);
@@ -118,7 +122,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
             let kept = prefix.as_bytes();
             let branch = (level - above <= kept.len()).then(|| kept[kept.len() - (level - above)]);
             if branch.is_some() && branch != byte {
-                report(faults, item.link, "the node's prefix does not match the path to it");
+                report(
+                    faults,
+                    item.link,
+                    "the node's prefix does not match the path to it",
+                );
             }
         }
         let mut seen = [false; 256];

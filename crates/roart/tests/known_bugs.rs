@@ -15,7 +15,8 @@
 //! | every update leaks the old leaf | `overwrites_leak_nothing` |
 //! | a count rebuilt wrongly after a restart | `nodes_fill_up_and_empty_after_a_restart` |
 //! | a hang or a loss that takes two crashes | `restarts_follow_restarts` |
-//! | a lock that a crash has left taken | `locks_held_at_a_crash_are_free_after_it`, `flags_of_locks_mean_nothing_after_a_crash` |
+//! | a lock held at a crash | `locks_held_at_a_crash_are_free_after_it` |
+//! | lock flags left by a crash | `flags_of_locks_mean_nothing_after_a_crash` |
 //! | memory of ended threads is lost | `memory_of_ended_threads_is_reused` |
 //! | ablation variants tested less than the default | the suite runs for each of them |
 //!

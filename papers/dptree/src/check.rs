@@ -74,7 +74,11 @@ impl<M: Media> TreeState<M> {
             report(faults, place, "key and value do not match their checksum");
         }
         if codec::prefix(record.key) != entry.prefix {
-            report(faults, place, "the prefix beside a link does not match its record");
+            report(
+                faults,
+                place,
+                "the prefix beside a link does not match its record",
+            );
         }
         if record.key.len() > index::MAX_KEY || record.value.len() > index::MAX_VALUE {
             report(faults, place, "a record is too long");

@@ -33,7 +33,7 @@
 //! | `buffer` | the tree in DRAM, its filter, its log |
 //! | `base` | leaves, and the radix tree above them |
 //! | `merge` | planning, writing, commit, collection |
-//! | `tree`, `gate`, `worker` | front, middle and base together; excluding writers while these change; the merging thread |
+//! | `tree`, `gate`, `worker` | front, middle and base together; excluding writers while these change; merging |
 //! | `read`, `write`, `scan` | the operations |
 //! | `bulk` | building a tree from sorted pairs |
 //! | `trace`, `check`, `stats` | live objects; faults; statistics |

@@ -6,8 +6,8 @@
 //! |---|---|
 //! | a leaf flush loop leaves most of the leaf volatile | `persists_are_needed` (`lab/torture/tests/dptree.rs`) |
 //! | the log is dropped before what it could repair is durable | `merges_survive_crashes` (there) |
-//! | a reader returns a value that is not yet durable | by construction: log first, then the tree; in place: I4 of `base::leaf` |
-//! | two writers of one key log in one order and change the tree in another | `hot_keys_are_linearizable`, with crashes between rounds (`conformance`) |
+//! | a reader returns a value that is not yet durable | by construction: log first; in place: I4 of `base::leaf` |
+//! | two writers of one key log and change the tree in different orders | `hot_keys_are_linearizable`, with crashes |
 //! | an update of a removed key; lost updates | `counters_add_up`, `tokens_are_conserved` |
 //! | fingerprints of signed bytes; any of the 256 bytes at any position | `every_byte_everywhere` |
 //! | every update leaks the old record | `overwrites_leak_nothing` |

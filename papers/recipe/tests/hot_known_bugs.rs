@@ -5,7 +5,7 @@
 //! | a node written back and not fenced before it is published | `objects_are_durable_before_links` |
 //! | the swap of the root, or of any link, not made durable | `links_are_durable_at_return` |
 //! | a dirty bit that is one of the bits of the node's type | `marks_do_not_change_what_a_link_leads_to` |
-//! | keys that are prefixes of each other, zero bytes, the empty key | `chains_of_prefixes`, `zeros_and_ones` (conformance) |
+//! | prefixes as keys, zero bytes, the empty key | `chains_of_prefixes`, `zeros_and_ones` (conformance) |
 //! | only the branching bits compared at the leaf | `keys_that_branch_alike_are_told_apart` |
 //! | a lock that the thread holds is waited for | `a_parent_that_moved_up_is_locked_once` |
 //! | a parent is not looked at again under its lock | `a_node_put_above_meanwhile_stays` |

@@ -181,7 +181,10 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
     {
         for part in parts {
             let len = self.chunk.len;
-            assert!(part.start < len && part.end <= len, "the part lies outside its object");
+            assert!(
+                part.start < len && part.end <= len,
+                "the part lies outside its object"
+            );
             let start = self.chunk.start.as_ptr().wrapping_add(part.start);
             batch.media().drafted(start, part.len());
             // SAFETY: the part, or its line if it is empty, lies in the chunk (checked), whose bytes are mapped for

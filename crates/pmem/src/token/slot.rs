@@ -73,7 +73,10 @@ impl PSlot {
         tag: Tag,
         media: &M,
     ) -> impl Iterator<Item = &'s PSlot> + use<'s, M> {
-        assert!(slots.len() <= candidates::MAX, "more slots than one search covers");
+        assert!(
+            slots.len() <= candidates::MAX,
+            "more slots than one search covers"
+        );
         let mut left = media.candidates(slots, (tag.get() >> 48) as u16);
         std::iter::from_fn(move || {
             let slot = slots.get(left.trailing_zeros() as usize)?;

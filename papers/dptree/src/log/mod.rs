@@ -1,4 +1,4 @@
-//! The log of one buffer tree: partitions of the keys' hashes, each a list of pages (DPTree §3.1, Algorithm 5, Fig. 7).
+//! The log of one buffer tree: partitions by key hash, each a list of pages (DPTree §3.1, Algorithm 5, Fig. 7).
 //!
 //! I1 A key's records are in one partition, in the order of its updates: the writer that appends holds the lock on the
 //!    key's leaf of the buffer tree.

@@ -4,7 +4,7 @@
 //! | modification | 1 | 2 | 3 |
 //! |---|---|---|---|
 //! | split | `Split` on the node | route to the sibling in the parent, or a new root | |
-//! | removal | `Frozen` on the node | `Merge` on the left sibling, which has its content | the parent's route is removed |
+//! | removal | `Frozen` on the node | `Merge` on the left sibling, with its content | removing the parent's route |
 //! | lower root | `Frozen` on the only child, with its new cell | the link to the root | |
 //!
 //! A mark as head means that the modification may not be complete; a delta above a mark means that it is. So a writer

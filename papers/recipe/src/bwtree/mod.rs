@@ -1,5 +1,5 @@
-//! P-BwTree: a B-link tree without locks, whose nodes change by deltas, converted (Bw-tree, ICDE 2013; OpenBw-Tree, SIGMOD
-//! 2018; RECIPE §6.3).
+//! P-BwTree: a B-link tree without locks, whose nodes change by deltas, converted (Bw-tree, ICDE 2013; OpenBw-Tree,
+//! SIGMOD 2018; RECIPE §6.3).
 //!
 //! ```text
 //!  root --> cell --> route --> base                         level 1: separators, each with the cell of a child
@@ -16,11 +16,11 @@
 //!
 //! | operation | condition | the store that commits it |
 //! |---|---|---|
-//! | read, scan | non-blocking | none: it replays the loaded chain, goes right if a sibling has its key, and never restarts |
+//! | read, scan | non-blocking | none: it replays the loaded chain, goes right if need be, and never restarts |
 //! | insert, update | #1 | the head, which leads to a new delta |
 //! | remove | #1 | the head, which names the removed pair |
 //! | consolidation | #1 | the head, which leads to a base in place of a chain |
-//! | split | #2 | (1) the head, which leads to the mark of a split; then (2) the parent's head, or the link to the root |
+//! | split | #2 | (1) the head, which leads to a split's mark; then (2) the parent's head, or the link to the root |
 //! | removal of a node | #2 | (1) its head: frozen; then (2) the left sibling's, merged; then (3) the parent's |
 //! | lower root | #2 | (1) its only child's head: frozen; then (2) the link to the root |
 //!

@@ -24,7 +24,10 @@ impl<M: Media, const FULL: usize> BwTree<M, FULL> {
                 Err(found) => return Ok(found),
             };
         }
-        Err(damaged("more than 100000 siblings: the list has a cycle", page.cell))
+        Err(damaged(
+            "more than 100000 siblings: the list has a cycle",
+            page.cell,
+        ))
     }
 
     /// Steps from a node to the next one, or ends there.
@@ -60,7 +63,10 @@ impl<M: Media, const FULL: usize> BwTree<M, FULL> {
             while busy > 0 {
                 steps += 1;
                 if steps > MAX_SIBLINGS {
-                    return Err(damaged("more than 100000 siblings: the list has a cycle", top.cell));
+                    return Err(damaged(
+                        "more than 100000 siblings: the list has a cycle",
+                        top.cell,
+                    ));
                 }
                 for ((i, key), walk) in keys.iter().enumerate().zip(&mut walks) {
                     let Some(page) = *walk else { continue };

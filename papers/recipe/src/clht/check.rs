@@ -124,11 +124,7 @@ impl<M: Media> Clht<M> {
         faults.objects += 1;
         let record = RecordRef::at(&self.heap, link)?;
         if link.tag() != tag::RECORD {
-            report(
-                faults,
-                link,
-                "a link to a record has another kind in its tag",
-            );
+            report(faults, link, "a link to a record has another kind in its tag");
         }
         if !record.is_whole(&self.heap) {
             report(faults, link, "key and value do not match their checksum");

@@ -6,11 +6,11 @@
 //!
 //! | operation | condition | the store that commits it | written back and fenced before it | after it |
 //! |---|---|---|---|---|
-//! | insert into a bucket with room | #1 | the bucket's word (`bucket`) | nothing: key and value are in its line | its line |
+//! | insert into a bucket with room | #1 | the bucket's word (`bucket`) | nothing: the pair is in its line | its line |
 //! | insert that takes an overflow bucket | #1 | the word of the bucket before it | the new bucket | that word's line |
-//! | update | #1 | the value's word; if the value changes its form, the bucket's word | the record, if it is one | the line |
-//! | removal | #1 | the bucket's word; for the last pair of an overflow bucket, the word of the one before | nothing | the line |
-//! | rehashing, a directory, shrinking (SMO) | #1 | the slot that leads to the table | all of the new table | the slot's line |
+//! | update | #1 | the value's word; if its form changes, the bucket's word | the record, if it is one | the line |
+//! | removal | #1 | the bucket's word; of an overflow bucket's last pair, the word before | nothing | the line |
+//! | rehashing, directory, shrinking (SMO) | #1 | the slot that leads to the table | the new table | the slot's line |
 //!
 //! So a read sees the state before such a store or the one after it, and nothing half done. After a crash there is
 //! nothing to repair: locks of an older generation are free, and the first writer of a bucket clears the marks of

@@ -6,7 +6,7 @@
 //!
 //! | what | when | replacement |
 //! |---|---|---|
-//! | grow | as many overflow buckets as buckets, or a bucket that has used up its versions | a table four times as large |
+//! | grow | as many overflow buckets as buckets, or a bucket without further versions | a table four times as large |
 //! | | the table has the largest size | a directory of tables |
 //! | shrink | fewer keys than half its buckets | a table a quarter as large |
 //! | | no keys | nothing: a null slot |

@@ -281,7 +281,12 @@ mod tests {
     /// A continuation bit keeps a node from having a single mask.
     #[test]
     fn ends_of_keys_have_masks_of_their_own() {
-        let selection = Selection::of(&[continuation_bit(2), bit_of(2, 0), bit_of(2, 7), continuation_bit(3)]);
+        let selection = Selection::of(&[
+            continuation_bit(2),
+            bit_of(2, 0),
+            bit_of(2, 7),
+            continuation_bit(3),
+        ]);
         assert_eq!(selection.layout.masks, Masks::Multi(8));
         assert_eq!(selection.numbers[..3], [2, 2, 3]);
         assert_eq!(selection.masks[..4], [1, 0x81, 1, 0]);

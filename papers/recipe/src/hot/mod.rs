@@ -15,7 +15,7 @@
 //!
 //! | operation | which store | before it |
 //! |---|---|---|
-//! | insert: normal, parent pull-up, intermediate node | the link to the copies, in the slot above | leaf and copies, one fence |
+//! | insert: normal, pull-up, intermediate node | the link to the copies, in the slot above | leaf, copies: one fence |
 //! | insert: leaf-node pushdown | the link to the new node, in the leaf's slot | leaf and node, one fence |
 //! | update of an eight-byte value | the value, in its leaf | its mark, in the same line |
 //! | update of another value | the link to the new leaf | the leaf, one fence |

@@ -171,7 +171,10 @@ impl<M: Media> Check<'_, M> {
         let len = usize::from(slice.len);
         let is_padded = len >= 8 || slice.bytes & (u64::MAX >> (8 * len)) == 0;
         if !is_padded || (kind != LINK && kind >= CONTINUES) || (len == 0 && !prefix.is_empty()) {
-            return Err(damaged("the slice of an entry does not match its kind", node.link));
+            return Err(damaged(
+                "the slice of an entry does not match its kind",
+                node.link,
+            ));
         }
         let link = match held {
             Held::Value(_) => {

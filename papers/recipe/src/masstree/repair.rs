@@ -1,10 +1,12 @@
 //! RECIPE's Condition #3 (§4.5, §6.5): reads tolerate a half-done SMO, and writes repair it here, which they did not
 //! in the index in DRAM.
 //!
-//! | half-done state | how a writer sees it | thread that may be at work | repair |
-//! |---|---|---|---|
-//! | a split after its first store: entries at or above the sibling's `low` | going right, or at the first lock after a restart | the splitter, with the node's lock | these entries are removed |
-//! | a split before its third store, a removal between its two: no separator | reached from the left sibling | the splitter or remover, with the node's own lock | the separator is added |
+//! * A split after its first store leaves entries at or above the sibling's `low`. A writer sees them on its way right,
+//!   or at the first lock after a restart. The splitter, if it is at work, holds the node's lock. The repair removes
+//!   these entries.
+//! * A split before its third store, or a removal between its two, leaves a node without a separator. A writer notices
+//!   when it reaches the node from its left sibling. The splitter or remover, if it is at work, holds the node's own
+//!   lock. The repair adds the separator.
 //!
 //! *Transient or permanent*: the writer takes the lock that a thread in the middle of the operation holds throughout.
 //! Whether it had to wait is irrelevant. It checks *again* under the lock: if the state is still half done then, it

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! (1) the parent's permutation omits it; a parent with no other child is removed with it
-//! (2) left.next -> node.next      each node of that chain, from the top down; its keys are the left sibling's from here on
+//! (2) left.next -> node.next      each node of that chain, from the top down; its keys are then the left sibling's
 //! ```
 //!
 //! Each step is durable before the next. The remover holds the node's lock throughout, and releases it as that of a

@@ -37,7 +37,10 @@ impl Slice {
 
     /// Behind every slice with the same bytes.
     pub(super) fn last_of(bytes: u64) -> Slice {
-        Slice { bytes, len: CONTINUES }
+        Slice {
+            bytes,
+            len: CONTINUES,
+        }
     }
 
     /// Whether the key continues after the slice.

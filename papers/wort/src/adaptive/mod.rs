@@ -2,8 +2,7 @@
 //!
 //! Both are ART (nodes of 4, 16, 48 and 256 children, path compression) made failure-atomic. They share the same N48
 //! and N256 and differ in a [`Scheme`]: the layout of the two small kinds and how they accept a child, and how a
-//! prefix changes. WOART
-//! does all that in place, by one word; ART+CoW builds a new node and swings the pointer to it.
+//! prefix changes. WOART does all that in place, by one word; ART+CoW builds a new node and swings the pointer to it.
 //!
 //! A writer, one at a time (`root`), walks down from the root's slot, settling the leftovers of a crash on its way
 //! (`locate`), and then changes one node (`write`, `grow`, `shrink`):

@@ -85,7 +85,11 @@ pub fn writers_do_not_mislead_writers<I: OnHeap<Media = Stepping> + 'static>() {
                 if !goes_on {
                     break;
                 }
-                nth += if change.before.len() > MAX_KEYS_FOR_EVERY_LOAD { 3 } else { 1 };
+                nth += if change.before.len() > MAX_KEYS_FOR_EVERY_LOAD {
+                    3
+                } else {
+                    1
+                };
             }
         }
     }
