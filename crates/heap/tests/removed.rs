@@ -170,12 +170,12 @@ fn a_full_pool_does_not_wait_for_a_pause() {
     let (toy, _folder) = reopened();
     let pause = toy.heap.pause_trace();
     toy.heap.recover(tracers(), 1).unwrap();
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let heap = toy.heap.clone();
     let filler = std::thread::spawn(move || {
-        tell.send(refused_when_full(&heap)).unwrap();
+        sender.send(refused_when_full(&heap)).unwrap();
     });
-    let full = told
+    let full = receiver
         .recv_timeout(PATIENCE)
         .expect("the allocation waits for the pause");
     assert!(matches!(full, Error::Full { recovering: true, .. }), "{full}");
@@ -198,13 +198,13 @@ fn a_full_pool_does_not_wait_beside_a_pause() {
     toy.heap.recover(tracers(), 1).unwrap();
     wait_traced(&toy.heap);
     assert_does_not_sweep(&toy.heap);
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let heap = toy.heap.clone();
     let filler = std::thread::spawn(move || {
         let _pause = heap.pause_trace();
-        tell.send(refused_when_full(&heap)).unwrap();
+        sender.send(refused_when_full(&heap)).unwrap();
     });
-    let full = told.recv_timeout(PATIENCE).expect("the allocation waits");
+    let full = receiver.recv_timeout(PATIENCE).expect("the allocation waits");
     assert!(matches!(full, Error::Full { recovering: true, .. }), "{full}");
     filler.join().unwrap();
     drop(reader);
@@ -258,12 +258,14 @@ fn a_heap_can_be_dropped_beside_a_pause() {
     let (toy, folder) = reopened();
     let pause = toy.heap.pause_trace();
     toy.heap.recover(tracers(), 1).unwrap();
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let dropper = std::thread::spawn(move || {
         drop(toy);
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
     });
-    told.recv_timeout(PATIENCE).expect("the drop waits for the pause");
+    receiver
+        .recv_timeout(PATIENCE)
+        .expect("the drop waits for the pause");
     dropper.join().unwrap();
     drop(pause);
     // It is closed, and can be opened again.

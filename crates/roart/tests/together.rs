@@ -388,7 +388,7 @@ fn looks_amid(keys: Vec<String>, old: &'static [u8], new: &'static [u8]) -> Vec<
     for key in &keys {
         index.upsert(key.as_bytes(), old).expect("there is room");
     }
-    let (tell, steps) = std::sync::mpsc::channel();
+    let (sender, steps) = std::sync::mpsc::channel();
     let looking = Arc::clone(&index);
     let all = keys.clone();
     HOOK.set(Some(Box::new(move |step| {
@@ -400,7 +400,7 @@ fn looks_amid(keys: Vec<String>, old: &'static [u8], new: &'static [u8]) -> Vec<
             held == new
         };
         let seen: Vec<bool> = all.iter().map(is_new).collect();
-        tell.send((step, seen)).expect("the other thread waits");
+        sender.send((step, seen)).expect("the other thread waits");
     })));
     upsert(&*index, &keys, new);
     HOOK.set(None);

@@ -161,7 +161,7 @@ fn what_a_scan_shows_as_removed_is_durable() {
     loop {
         let tree = tree(40);
         let others = tree.clone();
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         let then = move || {
             let before = FENCES.get();
             let look = move || {
@@ -179,7 +179,7 @@ fn what_a_scan_shows_as_removed_is_durable() {
                 found || FENCES.get() > 0
             };
             let is_right = std::thread::spawn(look).join().expect("no panic");
-            tell.send((before, is_right)).expect("it is heard");
+            sender.send((before, is_right)).expect("it is heard");
         };
         FENCES.set(0);
         AMID.set(Some((Kind::Store, stores, Box::new(then))));
@@ -187,7 +187,7 @@ fn what_a_scan_shows_as_removed_is_durable() {
         if AMID.take().is_some() {
             break;
         }
-        let (fences, is_right) = told.recv().expect("it was sent");
+        let (fences, is_right) = receiver.recv().expect("it was sent");
         assert!(is_right || fences == FENCES.get(), "after store {stores}");
         stores += 1;
     }

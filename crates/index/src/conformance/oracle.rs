@@ -207,7 +207,10 @@ impl Oracle {
         };
         index.write_many(&some, &mut spies);
         let expected = count.min(last + 1);
-        assert_eq!(spies.done, expected, "a write of several ends where it shall");
+        assert_eq!(
+            spies.done, expected,
+            "a write of several keys ends at the wrong one"
+        );
     }
 
     fn multi_get(&self, index: &dyn Index, keys: &[&[u8]]) {

@@ -35,7 +35,7 @@ fn an_array_that_moved_down_below_a_replaced_node_is_noticed() {
 
     let (grown, has_grown) = channel();
     let (go_on, may_go_on) = channel::<()>();
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let others = Arc::clone(&index);
     at(Step::Lock, 1, move || {
         // This thread is about to lock the array, by way of the full node above it.
@@ -52,11 +52,11 @@ fn an_array_that_moved_down_below_a_replaced_node_is_noticed() {
         // The array moves down, and has room again.
         assert!(others.insert(b"pax", b"first").unwrap());
         assert!(others.remove(in_array(0).as_bytes()).unwrap());
-        tell.send(grower).expect("the other thread waits");
+        sender.send(grower).expect("the other thread waits");
     });
     let inserted = index.insert(b"pax", b"second").unwrap();
     go_on.send(()).expect("the grower waits");
-    told.recv().expect("the hook sends").join().expect("no panic");
+    receiver.recv().expect("the hook sends").join().expect("no panic");
 
     assert!(!inserted, "the key was there already");
     let faults = index.check().unwrap().found;
@@ -107,17 +107,18 @@ fn a_late_helper_leaves_later_marks_alone() {
 
         let first = Removing::start(&index, b"kb");
         let others = Arc::clone(&index);
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         at(Step::Fence, 1, move || {
             // This reader has persisted the first removal, but not the second.
             first.end();
             assert!(others.insert(b"kb", b"second").unwrap());
-            tell.send(Removing::start(&others, b"kb"))
+            sender
+                .send(Removing::start(&others, b"kb"))
                 .expect("the other thread waits");
         });
         let guard = heap::pin();
         assert_eq!(index.get(b"kb", &guard).unwrap(), None);
-        let second = told.recv().expect("the hook sends");
+        let second = receiver.recv().expect("the hook sends");
 
         let helped = Rc::new(Cell::new(false));
         let help = Rc::clone(&helped);

@@ -148,7 +148,7 @@ where
     let key = [7, 1, 1];
     let (stop, stopped) = channel();
     let (go, may_go) = channel::<()>();
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let reached = Rc::new(Cell::new(false));
     let is_stopped = std::thread::scope(|scope| {
         let shared = &*tree;
@@ -162,7 +162,7 @@ where
                     let _ = may_go.recv();
                 }
             };
-            let _ = tell.send(with_hook(hook, || get(shared, &key)));
+            let _ = sender.send(with_hook(hook, || get(shared, &key)));
         });
         let is_stopped = stopped.recv().is_ok();
         if is_stopped {
@@ -173,7 +173,12 @@ where
                 if steps == step {
                     is_reached.set(true);
                     go.send(()).expect("it waits for this");
-                    if told.recv_timeout(PATIENCE).expect("the reader ends").as_deref() == Some(NEW) {
+                    if receiver
+                        .recv_timeout(PATIENCE)
+                        .expect("the reader ends")
+                        .as_deref()
+                        == Some(NEW)
+                    {
                         let what = format!("{children} children, load {nth}, step {step}");
                         assert_eq!(get(&*later, &key).as_deref(), Some(NEW), "{what}");
                     }

@@ -25,15 +25,15 @@ fn beside<I: OnHeap<Media = Stepping>>(
     nth: usize,
 ) -> bool {
     let (go, may_go) = channel();
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let reached = Rc::new(Cell::new(0));
     std::thread::scope(|scope| {
         let second = scope.spawn(move || {
-            let waits = tell.clone();
+            let waits = sender.clone();
             // The first thread may have ended.
             if may_go.recv().is_ok() {
                 with_waits_hook(move || _ = waits.send(()), || other.apply(tree));
-                let _ = tell.send(());
+                let _ = sender.send(());
             }
         });
         let loads = Rc::clone(&reached);
@@ -41,7 +41,7 @@ fn beside<I: OnHeap<Media = Stepping>>(
             loads.set(loads.get() + usize::from(step == Step::Load));
             if step == Step::Load && loads.get() == nth {
                 go.send(()).expect("it waits for this");
-                told.recv().expect("it ends or waits");
+                receiver.recv().expect("it ends or waits");
             }
         };
         with_hook(hook, || change.apply(tree));
