@@ -1,13 +1,12 @@
 //! The position of nodes and keys relative to a scan's bounds.
 //!
-//! Along a bound the walk compares strings and leaves out what lies outside; everywhere else it compares
-//! nothing.
+//! Along a bound the walk compares strings and omits what lies outside; everywhere else it compares nothing.
 
 use crate::Way;
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-/// How what is to be visited lies to a bound.
+/// The position of a subtree relative to one bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
     /// Inside.
@@ -19,8 +18,8 @@ pub enum Edge {
 }
 
 impl Edge {
-    /// Where a node of this level on the bound's way lies; `outside` is the side of the bound that the scan leaves out.
-    /// `None`: outside as a whole.
+    /// The position of a node at this level on the path of the bound; `outside` is the side of the bound that the
+    /// scan omits. `None`: entirely outside.
     pub fn at_node(way: &Way, level: usize, outside: Ordering) -> Option<Edge> {
         match way.order(level) {
             Ordering::Equal => Some(Edge::Along),
@@ -30,12 +29,12 @@ impl Edge {
     }
 }
 
-/// How it lies to both.
+/// The position relative to both bounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Edges {
-    /// To the lower bound.
+    /// Relative to the lower bound.
     pub low: Edge,
-    /// To the upper bound.
+    /// Relative to the upper bound.
     pub high: Edge,
 }
 
@@ -46,7 +45,7 @@ impl Edges {
         self.low == Edge::Free && self.high == Edge::Free
     }
 
-    /// A key that is not known to be inside must be compared.
+    /// The position of a key that must be compared unless it is known to be inside.
     #[must_use]
     pub fn unknown(self) -> Edges {
         let unknown = |edge| if edge == Edge::Along { Edge::Unknown } else { edge };
@@ -60,13 +59,13 @@ impl Edges {
 /// The bounds of a scan.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds<'a> {
-    /// Nothing below it is visited.
+    /// The lower bound.
     pub lower: Bound<&'a [u8]>,
-    /// Nothing above it is visited.
+    /// The upper bound.
     pub upper: Bound<&'a [u8]>,
 }
 
-/// The key of a bound; the empty one where there is none.
+/// The key of a bound; the empty one if unbounded.
 pub fn key_of(bound: Bound<&[u8]>) -> &[u8] {
     match bound {
         Bound::Included(key) | Bound::Excluded(key) => key,
@@ -75,7 +74,7 @@ pub fn key_of(bound: Bound<&[u8]>) -> &[u8] {
 }
 
 impl Bounds<'_> {
-    /// How the whole tree lies to them.
+    /// The position of the whole tree.
     pub fn edges(&self) -> Edges {
         let edge = |bound| match bound {
             Bound::Unbounded => Edge::Free,
@@ -87,7 +86,7 @@ impl Bounds<'_> {
         }
     }
 
-    /// Whether `key`, which lies so to them, is inside.
+    /// Whether `key`, in this position, is inside.
     pub fn hold(&self, key: &[u8], edges: Edges) -> bool {
         let Edges { low, high } = edges;
         let above = low == Edge::Free

@@ -3,19 +3,19 @@
 use crate::{Kind, Tagged, child_tag};
 use pmem::{Draft, Erased, Flushed, Link, PSlot, Persisted, Persistent};
 
-/// What a node under construction links to.
+/// A child of a node under construction.
 #[derive(Debug)]
 pub enum Child<'e, 'h> {
-    /// An object that is reachable already, or durable and used by the builder alone, under its tag in the new node.
+    /// An object that is reachable already, or durable and known to the builder alone, under its tag in the new node.
     Reachable(Link),
-    /// Something new, its kind and aux.
+    /// A new object, its kind and aux.
     New(Flushed<'e, 'h, Erased>, Kind, u8),
-    /// Something new that was fenced before.
+    /// A new object that is durable already.
     Durable(Persisted<'h, Erased>, Kind, u8),
 }
 
 impl<'e, 'h> Child<'e, 'h> {
-    /// Links a slot of a draft to it, under `byte`.
+    /// Links a slot of a draft to the child, under `byte`.
     pub fn attach<N: Persistent>(
         self,
         draft: &mut Draft<'e, 'h, N>,
@@ -59,7 +59,7 @@ impl<'e, 'h> Children<'e, 'h> {
         }
     }
 
-    /// Adds something reachable, with the kind it has and this aux.
+    /// Adds a reachable object, with its present kind and this aux.
     pub fn add_reachable(&mut self, byte: Option<u8>, link: Link, aux: u8) {
         let tag = child_tag(link.kind(), byte.unwrap_or_default(), aux);
         self.add(byte, Child::Reachable(link.with_tag(tag)));

@@ -1,16 +1,15 @@
-//! Bytes in words, eight to a word: partial keys, and the child index of an N48.
+//! Bytes in words, eight per word: partial keys, and the child index of an N48.
 //!
-//! The child index has a byte for each key byte, which names the slot of its child. Where an index word is a
-//! commit word, whose lowest bit is not the user's, it holds twice the slot's number, counted from 1; zero:
-//! no child.
+//! The child index has a byte for each key byte, which holds the slot of its child. If an index word is a commit
+//! word, whose lowest bit is reserved, the byte is twice the slot's number, counted from 1; zero: no child.
 
-/// The `at`th byte of those in words, of which `word` has this one.
+/// Byte number `at` of a byte array in words, given the `word` that contains it.
 #[inline(always)]
 pub const fn byte_at(word: u64, at: usize) -> u8 {
     (word >> shift(at)) as u8
 }
 
-/// `word` with another byte there.
+/// `word` with that byte replaced.
 #[inline(always)]
 pub const fn with_byte(word: u64, at: usize, byte: u8) -> u64 {
     word & !(0xff << shift(at)) | (byte as u64) << shift(at)
@@ -20,7 +19,7 @@ const fn shift(at: usize) -> u32 {
     (at % 8 * 8) as u32
 }
 
-/// The bytes of `word` that are `byte`, as their highest bits. Beyond the first there may be some that are not.
+/// Marks the bytes of `word` that equal `byte`, by their highest bits. Beyond the first there may be false matches.
 #[inline(always)]
 pub const fn bytes_like(word: u64, byte: u8) -> u64 {
     const EACH: u64 = u64::from_le_bytes([1; 8]);
@@ -28,19 +27,19 @@ pub const fn bytes_like(word: u64, byte: u8) -> u64 {
     apart.wrapping_sub(EACH) & !apart & EACH << 7
 }
 
-/// Which word of a child index has the byte for a key byte.
+/// The index of the word of a child index that has the byte for a key byte.
 #[inline(always)]
 pub const fn index_word(byte: u8) -> usize {
     byte as usize / 8
 }
 
-/// The slot that a word of a child index names for `byte`.
+/// The slot that a word of a child index holds for `byte`.
 #[inline(always)]
 pub const fn named(word: u64, byte: u8) -> Option<usize> {
     ((byte_at(word, byte as usize) >> 1) as usize).checked_sub(1)
 }
 
-/// `word` naming another slot for `byte`, one of the first 127, or none.
+/// `word` with another slot for `byte`, one of the first 127, or none.
 #[inline(always)]
 pub const fn naming(word: u64, byte: u8, slot: Option<usize>) -> u64 {
     let name = match slot {

@@ -5,19 +5,19 @@ use crate::{Design, Digit, Kind, LeafRef, Node, Radix, Site, Tagged, damaged};
 use index::Faults;
 use pmem::{Fault, Link, Media, Offset};
 
-/// Something still to check.
+/// An object still to check.
 struct Item<'g> {
     link: Link,
-    /// The level of the node that it hangs in, and a key below that node.
+    /// The level of its parent, and a key below that node.
     parent: Option<(usize, Option<&'g [u8]>)>,
-    /// The digit by which it hangs there; `None`: a key that ends there, or the top.
+    /// Its digit in the parent; `None`: a key that ends there, or the top.
     digit: Option<u8>,
 }
 
 impl<D: Design, M: Media> Radix<D, M> {
     /// Every fault of the structure.
     pub(crate) fn check_structure(&self) -> Faults {
-        // Beside writers its reports may be wrong, but no object that it reads is reused.
+        // Beside writers its reports may be wrong, but the guard keeps the objects that it reads from being reused.
         let _guard = heap::pin();
         let mut faults = Faults::default();
         let mut stack = Vec::new();
@@ -97,7 +97,7 @@ impl<D: Design, M: Media> Radix<D, M> {
         if !ends.is_null() {
             count += 1;
             if ends.kind() != Kind::Leaf {
-                report(faults, item.link, "what ends at the node is not a leaf");
+                report(faults, item.link, "the child that ends at the node is not a leaf");
                 return Ok(()); // it could lead back up
             }
             stack.push(Item {
@@ -114,7 +114,7 @@ impl<D: Design, M: Media> Radix<D, M> {
     }
 }
 
-/// Notes a fault of the object at `link`.
+/// Records a fault of the object at `link`.
 pub fn report(faults: &mut Faults, link: Link, what: &str) {
     let offset = link.offset().map_or(0, Offset::get);
     faults.note(|| format!("{:?} at {offset:#x}: {what}", link.kind()));

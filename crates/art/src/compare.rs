@@ -1,6 +1,6 @@
 //! Comparing keys.
 
-/// Whether two keys are the same: without a call for the most usual length.
+/// Whether two keys are equal: without a call for the most common length.
 #[inline(always)]
 pub fn same(a: &[u8], b: &[u8]) -> bool {
     match (<&[u8; 8]>::try_from(a), <&[u8; 8]>::try_from(b)) {
@@ -9,7 +9,7 @@ pub fn same(a: &[u8], b: &[u8]) -> bool {
     }
 }
 
-/// How many bytes two strings share at their start.
+/// Length of the common prefix of two strings.
 #[inline]
 pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let len = a.len().min(b.len());
@@ -26,17 +26,17 @@ pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     whole + rest_a.iter().zip(rest_b).take_while(|(x, y)| x == y).count()
 }
 
-/// Where a key parts from a string.
+/// The common prefix of a key and a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommonPrefix {
-    /// The key has all the bytes.
+    /// The key contains the whole string.
     All,
     /// The key differs, or ends, at this position, where the string has this byte.
     Until(usize, u8),
 }
 
 impl CommonPrefix {
-    /// Compares `key` from its byte `from` on with `string`.
+    /// Compares `key`, from its byte `from` on, with `string`.
     pub fn of(string: &[u8], key: &[u8], from: usize) -> CommonPrefix {
         let same = common_prefix(string, key.get(from..).unwrap_or_default());
         match string.get(same) {

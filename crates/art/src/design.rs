@@ -1,18 +1,18 @@
-//! A radix index, and what a design of one must tell so that reads, traces and checks come once.
+//! A radix index, and the description of a design on which reads, traces and checks are built once for all.
 //!
-//! A *design* (P-ART, WORT, …) is its node layouts and its writes, whose order of persists is its own. Readers learn
-//! from it how a node looks: which child hangs there for a digit of the key, which key ends there, and at which level
-//! it branches. From that come [`get`](index::Index::get), [`multi_get`](index::Index::multi_get) and
+//! A *design* (P-ART, WORT, …) consists of its node layouts and its writes, with their own order of persists. It
+//! describes its nodes to readers: the child for a digit of the key, the key that ends at the node, and the level at
+//! which the node branches. On that are built [`get`](index::Index::get), [`multi_get`](index::Index::multi_get) and
 //! [`scan`](index::Index::scan) without locks (`read`, `multi_get`, `scan`), the post-crash trace (`trace`) and the
 //! skeleton of the check (`check`).
 //!
-//! What readers rely on, whatever the design and beside any writer:
+//! Readers rely on the following, in every design and beside any writer:
 //!
-//! R1 A node stands for one string of digits as long as anybody can reach it: all keys below begin with it,
-//!    and its length, the node's *level*, never changes. Readers skip the digits between levels and compare
-//!    the whole key at the leaf, so a prefix in a node may say anything.
-//! R2 What `child`, `ends` and `children` return is durable, its node's part in it included.
-//! R3 A link that was replaced leads to what was there before, unchanged, until the reader's guard is gone.
+//! R1 A node stands for one string of digits as long as any thread can reach it: all keys below begin with it, and
+//!    its length, the node's *level*, never changes. Readers skip the digits between levels and compare the whole key
+//!    at the leaf, so they do not rely on the prefix in a node.
+//! R2 Everything that `child`, `ends` and `children` return is durable, including the node's own part of it.
+//! R3 A replaced link leads to the same content as before, unchanged, until the reader's guard is gone.
 //! R4 The root stays where it is.
 
 use crate::{Children, Digit, damaged};
@@ -28,26 +28,26 @@ use std::sync::Arc;
 ///
 /// # Safety
 ///
-/// The design, its root and its nodes keep the rules of [`Heap::access`], given that their caller holds a guard; nodes
-/// report all their children, and a root what hangs from it.
+/// The design, its root and its nodes keep the rules of [`Heap::access`], given that their caller holds a guard;
+/// nodes report all their children, and a root reports its child.
 pub unsafe trait Design: Debug + Send + Sync + Sized + 'static {
-    /// What the heap's root directory calls such an index.
+    /// The kind of such an index in the heap's root directory.
     const KIND: u32;
 
-    /// What a node branches on.
+    /// The digit that nodes branch on.
     type Digit: Digit;
 
-    /// A node being used.
+    /// A reference to a node.
     type Node<'g>: Node<'g>;
 
-    /// What the index's entry in the heap's root directory leads to.
+    /// The object that the index's entry in the heap's root directory leads to.
     type Root: Root;
 
-    /// Carries out an edit of one key, as [`Index::write`](index::Index::write) does.
+    /// Applies an edit to one key, as [`Index::write`](index::Index::write) does.
     ///
     /// # Errors
     ///
-    /// Where the pool is full or makes no sense. Nothing was changed then.
+    /// If the pool is full or damaged. Nothing was changed then.
     fn edit<M: Media>(
         index: &Radix<Self, M>,
         heap: &Access<M>,
@@ -57,14 +57,14 @@ pub unsafe trait Design: Debug + Send + Sync + Sized + 'static {
     ) -> Result<Action, Error>;
 }
 
-/// The root of an index: where walks start, or an object from which that hangs.
+/// The root of an index: the node where walks start, or an object with one child.
 pub trait Root {
-    /// If it is no node (the tag of its link is then no [`Kind`](crate::Kind)'s), and only [`top`](Root::top)
-    /// hangs from it: its [`footprint`](heap::footprint).
+    /// The root's [`footprint`](heap::footprint), if it is not a node (the tag of its link is then not that of a
+    /// [`Kind`](crate::Kind)), but an object whose only child is [`top`](Root::top).
     const OBJECT: Option<usize>;
 
-    /// Builds a root with these children, and the tag of its link. From one that is no node hangs the child that `ends`
-    /// there. Where it fails they are left.
+    /// Builds a root with these children, and returns the tag of its link. If it is not a node, its child is the one
+    /// that `ends` there. On failure the children are left.
     ///
     /// # Errors
     ///
@@ -75,25 +75,25 @@ pub trait Root {
         children: &mut Children<'e, 'h>,
     ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error>;
 
-    /// Where walks start, given the link to the root: a node to which no digits lead, a leaf, or null.
+    /// Where walks start, given the link to the root: a node at depth 0, a leaf, or null.
     ///
     /// # Errors
     ///
-    /// Where the pool makes no sense.
+    /// If the pool is damaged.
     fn top<M: Media>(heap: &Access<M>, root: Link) -> Result<Link, Fault>;
 
-    /// Whether there is such a root.
+    /// Checks that there is such a root.
     ///
     /// # Errors
     ///
-    /// Where there is not.
+    /// If there is not.
     fn check<M: Media>(heap: &Access<M>, root: Link) -> Result<(), Fault>;
 }
 
-/// What is below a node, for the check of the node itself.
+/// The surroundings of a node, for the check of the node itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'k> {
-    /// Digits that lead to the node: the level of the node above and one; 0 for the root.
+    /// Number of digits that lead to the node: the level of the node above plus one; 0 for the root.
     pub depth: usize,
     /// The node's own level.
     pub level: usize,
@@ -101,28 +101,28 @@ pub struct Site<'k> {
     pub key: Option<&'k [u8]>,
 }
 
-/// How a node looks to readers. Links to nodes have the tag of an inner node's [`Kind`](crate::Kind).
+/// A node as readers see it. Links to nodes have the tag of an inner node's [`Kind`](crate::Kind).
 pub trait Node<'g>: Copy {
-    /// The node that a link to an inner node leads to.
+    /// The node that a link leads to.
     ///
     /// # Errors
     ///
-    /// Where there cannot be one.
+    /// If no such node can be there.
     fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<Self, Fault>;
 
-    /// The level at which it branches, given that `depth` digits lead to it: a fault, if that would be less.
+    /// The level at which it branches, given that `depth` digits lead to it.
     ///
     /// # Errors
     ///
-    /// As said.
+    /// If the level is less than `depth`.
     fn level<M: Media>(&self, heap: &'g Access<M>, link: Link, depth: usize) -> Result<usize, Fault>;
 
-    /// The same, by what the node itself says, where [`level`](Node::level) believes its link. Walks that follow more
-    /// than one key's path use this: ascending levels end every path through a damaged pool.
+    /// The same, but from the node itself, where [`level`](Node::level) trusts its link. Walks that follow more than
+    /// one key's path use this: ascending levels end every path through a damaged pool.
     ///
     /// # Errors
     ///
-    /// As said, and where node and link differ.
+    /// As for [`level`](Node::level), and if node and link differ.
     #[inline]
     fn own_level<M: Media>(&self, heap: &'g Access<M>, link: Link, depth: usize) -> Result<usize, Fault> {
         self.level(heap, link, depth)
@@ -134,11 +134,11 @@ pub trait Node<'g>: Copy {
     /// The leaf of the key that ends at the node's level, or null.
     fn ends<M: Media>(&self, heap: &'g Access<M>) -> Link;
 
-    /// Tells each child whose digit is in the range, with its digit and in any order.
+    /// Passes each child whose digit is in the range to `each`, with its digit and in any order.
     fn children<M: Media>(&self, heap: &'g Access<M>, digits: Range<usize>, each: impl FnMut(u8, Link));
 
-    /// How many digits to ask [`children`](Node::children) for at a time: less than all where it looks at no
-    /// more than it is asked for.
+    /// Number of digits to request from [`children`](Node::children) at a time: fewer than all if it only looks at
+    /// the requested ones.
     fn stride(&self) -> usize {
         256
     }
@@ -146,15 +146,15 @@ pub trait Node<'g>: Copy {
     /// The [`footprint`](heap::footprint) of the node's draft.
     fn size(&self) -> usize;
 
-    /// What does not make sense in the node itself. Levels, digits that occur twice, and whether keys lead to
-    /// their leaves are checked for it.
+    /// The fault of the node itself, if there is one. The caller checks levels, duplicate digits, and whether keys
+    /// lead to their leaves.
     fn fault<M: Media>(&self, heap: &'g Access<M>, site: Site<'_>) -> Option<&'static str>;
 
-    /// Asks for the lines that the next step from `link` to the child for `digit` reads. Never faults.
+    /// Prefetches the lines that the next step from `link` to the child for `digit` reads. Never faults.
     fn prefetch<M: Media>(heap: &Access<M>, link: Link, digit: u8);
 }
 
-/// A radix index of some design in a heap, under a root of its own.
+/// A radix index of a design in a heap, under a root of its own.
 pub struct Radix<D: Design, M: Media = Hardware> {
     heap: Access<M>,
     root: Link,
@@ -184,8 +184,8 @@ impl<D: Design, M: Media> Debug for Radix<D, M> {
 impl<D: Design, M: Media> Radix<D, M> {
     /// The heap, for an index of the design.
     pub(crate) fn access_of(heap: &Heap<M>) -> &Access<M> {
-        // SAFETY: what reads here holds a guard, that of the caller or, of a check, its own; it goes where roots and
-        // slots lead. The design keeps the rules (its trait's promise), and alone retires.
+        // SAFETY: readers here hold a guard, that of the caller or, in a check, their own; they follow only roots and
+        // slots. The design keeps the rules (its trait's promise), and only it retires objects.
         unsafe { heap.access() }
     }
 
@@ -214,7 +214,7 @@ impl<D: Design, M: Media> Radix<D, M> {
     ///
     /// # Errors
     ///
-    /// Where the pool makes no sense.
+    /// If the pool is damaged.
     #[inline(always)]
     pub(crate) fn top(&self) -> Result<Link, Fault> {
         D::Root::top(&self.heap, self.root)

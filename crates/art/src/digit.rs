@@ -1,23 +1,23 @@
-//! Keys as strings of digits, on one of which each node branches.
+//! Keys as strings of digits; each node branches on one of them.
 
 use crate::common_prefix;
 use std::fmt::Debug;
 
-/// How a key is cut into digits, the first of which orders keys most.
+/// The division of a key into digits, most significant first.
 pub trait Digit: Copy + Debug + Eq + Send + Sync + 'static {
     /// Bits of a digit.
     const BITS: u32;
 
-    /// How many digits there are to choose from.
+    /// Number of possible digits.
     const RADIX: usize = 1 << Self::BITS;
 
-    /// Digit `i`; `None` where the key has ended.
+    /// Digit `i`; `None` after the key's end.
     fn at(key: &[u8], i: usize) -> Option<u8>;
 
-    /// Digits of a key.
+    /// Number of digits of a key.
     fn count(key: &[u8]) -> usize;
 
-    /// How many digits two keys share at their start.
+    /// Number of digits in the common prefix of two keys.
     fn shared(a: &[u8], b: &[u8]) -> usize;
 }
 
@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    /// Strings of digits are ordered as keys are, and share what they share.
+    /// Strings of digits are ordered like keys, and have the same common prefixes.
     #[test]
     fn digits_order_keys_as_bytes_do() {
         agrees_with_its_digits::<Byte>();

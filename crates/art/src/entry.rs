@@ -5,14 +5,14 @@
 //! in a node:    aux    | key byte  | … offset … | kind |
 //! ```
 //!
-//! (A link in one of ROART's leaf arrays has a fingerprint in place of both.)
+//! (In place of both, a link in one of ROART's leaf arrays has a fingerprint.)
 //!
-//! `aux` of a link to an inner node is its skip, [`LONG_SKIP`] standing for that many or more; of a link
-//! to a leaf array its size class; of a link to an inline leaf array its shape; of a link to a leaf zero.
+//! `aux` is, for a link to an inner node, its skip ([`LONG_SKIP`] means that many or more); to a leaf array, its size
+//! class; to an inline leaf array, its shape; to a leaf, zero.
 
 use pmem::{Fault, Link, Media, Offset, PSlot, Tag};
 
-/// What a link leads to.
+/// The kind of object that a link leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -30,7 +30,7 @@ pub enum Kind {
     N48 = 5,
     /// An inner node of up to 256 children.
     N256 = 6,
-    /// A leaf array that holds short pairs themselves. Written by ROART only: elsewhere, a damaged pool.
+    /// A leaf array that holds short pairs themselves. Only ROART writes it: in other indexes it means damage.
     Inline = 7,
 }
 
@@ -44,13 +44,13 @@ impl Kind {
 
 /// The fields of a radix link.
 pub trait Tagged: Copy {
-    /// What it leads to.
+    /// The kind of its object.
     fn kind(self) -> Kind;
     /// Whether it leads to an inner node.
     fn is_inner(self) -> bool;
     /// Whether it is of this kind, with an `aux` of zero: one comparison.
     fn is_plain(self, kind: Kind) -> bool;
-    /// The key byte under which it hangs in its node.
+    /// The key byte of the child in its node.
     fn byte(self) -> u8;
     /// The skip of an inner node (255: at least 255), the size class of a leaf array, or the shape of an
     /// inline one.
@@ -95,10 +95,10 @@ pub const fn child_tag(kind: Kind, byte: u8, aux: u8) -> Tag {
     Tag::new((aux as u64) << 56 | (byte as u64) << 48 | (kind as u64) << 1)
 }
 
-/// Aux of a link to a node that skips this many digits or more: its level tells how many.
+/// The aux of a link to a node that skips this many digits or more: the node's level gives the number.
 pub const LONG_SKIP: u8 = 255;
 
-/// The slot, and what it holds, if that is the child for `byte`.
+/// The slot and its link, if that is the child for `byte`.
 #[inline(always)]
 pub fn matching<'g, M: Media>(media: &M, slot: &'g PSlot, byte: u8) -> Option<(&'g PSlot, Link)> {
     let link = slot.load(media);

@@ -1,35 +1,35 @@
-//! The four kinds of inner node (ART): which one a link leads to, and how the right one is built.
+//! The four kinds of inner node (ART): which kind a link leads to, and how the right one is built.
 //!
-//! How the bytes of each lie, and in which order they change, is each design's.
+//! Each design defines the layout of their bytes, and the order in which these change.
 
 use crate::{Children, Kind, Tagged, damaged};
 use heap::{Access, Error, Heap};
 use pmem::{Erased, Fault, Flushed, Link, Media, Offset, PSlot, PersistBatch, Persistent, zeroed};
 
-/// What nodes of all kinds begin with.
+/// The common beginning of nodes of all kinds.
 pub trait Head {
-    /// The slot of the key that ends at the node's level, of a draft.
+    /// The slot, in a draft, of the key that ends at the node's level.
     fn ends_mut(&mut self) -> &mut PSlot;
 }
 
-/// An inner node of one kind. One whose bytes are zero, except for its head, has no children.
+/// An inner node of one kind. If its bytes are zero, except for its head, it has no children.
 pub trait Inner: Persistent {
     /// The kind.
     const KIND: Kind;
 
-    /// What it begins with.
+    /// Its head.
     type Head: Head;
 
-    /// That of a draft.
+    /// The head of a draft.
     fn head_mut(&mut self) -> &mut Self::Head;
 
-    /// The slot for the `i`-th child of a draft, made to count for `byte`.
+    /// The slot for the `i`-th child of a draft, counted for `byte`.
     fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot;
 }
 
-/// The four kinds of a design, which begin alike.
+/// The four kinds of a design, which share a head.
 pub trait Kinds: 'static {
-    /// What each begins with.
+    /// The common head.
     type Head: Head;
     /// Up to 4 children.
     type N4: Inner<Head = Self::Head>;
@@ -51,7 +51,7 @@ pub trait Kinds: 'static {
     }
 }
 
-/// An inner node being used.
+/// A reference to an inner node.
 #[derive(Debug)]
 pub enum InnerRef<'g, K: Kinds> {
     /// Of up to 4 children.
@@ -73,7 +73,7 @@ impl<K: Kinds> Clone for InnerRef<'_, K> {
 
 impl<K: Kinds> Copy for InnerRef<'_, K> {}
 
-/// The same for an [`InnerRef`] of any kind.
+/// Runs the same code for an [`InnerRef`] of any kind.
 #[macro_export]
 macro_rules! each_kind {
     ($node:expr, $inner:ident => $result:expr) => {
@@ -91,7 +91,7 @@ impl<'g, K: Kinds> InnerRef<'g, K> {
     ///
     /// # Errors
     ///
-    /// Where there cannot be one.
+    /// If no such node can be there.
     #[inline(always)]
     pub fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<Self, Fault> {
         let offset = link
@@ -118,8 +118,8 @@ impl<'g, K: Kinds> InnerRef<'g, K> {
     }
 }
 
-/// Builds the smallest node that holds `children`, with the head that a node of its kind shall have; its
-/// lines join the batch. The children are left where this fails. The caller gives the space at the offset back.
+/// Builds the smallest node that holds `children`, with the given head for its kind; its lines join the batch. On
+/// failure the children are left. The caller gives the space at the offset back.
 ///
 /// # Errors
 ///

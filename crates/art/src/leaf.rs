@@ -7,11 +7,11 @@
 //! ```
 //!
 //! I1 A published leaf never changes, except for the word of an eight-byte value and the pending field beside it.
-//! I2 While such a value may not be durable yet, `pending` holds the current generation's mark: set before
-//!    the value is stored, taken away after the fence, both under the lock on the leaf. A reader loads the
-//!    value, then the header; if it finds a mark it persists the line itself. A mark of an older generation
-//!    was left by a crash; if that was a kill, with the power on, the value is still no more durable than it
-//!    was. Its first reader takes it away.
+//! I2 While such a value may not be durable yet, `pending` holds the current generation's mark: set before the value
+//!    is stored, cleared after the fence, both under the lock on the leaf. A reader loads the value, then the header;
+//!    if it finds a mark it persists the line itself. A mark of an older generation was left by a crash; if the
+//!    process was killed with the power on, the value may still not be durable. The first reader persists the value
+//!    and clears the mark.
 
 use crate::checksum;
 use heap::{Access, Error, Heap};
@@ -48,7 +48,7 @@ pub struct LeafRef<'g> {
     tail: &'g [u8],
 }
 
-/// The mark of a generation: never zero. After 128 restarts an old mark may look new, and costs a needless
+/// The mark of a generation: never zero. After 128 restarts an old mark may equal the new one, which costs a needless
 /// persist.
 #[inline(always)]
 fn mark(generation: u32) -> u64 {
@@ -107,12 +107,12 @@ impl<'g> LeafRef<'g> {
         &self.tail[..key_len(self.header)]
     }
 
-    /// Bytes of the whole leaf.
+    /// Length of the whole leaf in bytes.
     pub fn extent(&self) -> usize {
         (SIZE + self.tail.len()).next_multiple_of(align_of::<Leaf>())
     }
 
-    /// The value, made durable first if need be.
+    /// The value, persisted first if need be.
     #[inline]
     pub fn value<M: Media>(&self, heap: &Access<M>) -> Value<'g> {
         if self.header & WORD == 0 {
@@ -134,15 +134,15 @@ impl<'g> LeafRef<'g> {
             self.leaf.word.persist_seen(&batch);
             batch.fence();
         });
-        // A damaged link may have led to something else, in which nothing is to be stored.
+        // A damaged link may have led to something else, which must not be modified.
         if header & PENDING != mark(heap.generation()) && header & UNUSED == 0 && self.has_sound_key() {
-            // Writers store marks of this generation only: if it is still there, so is the value just
+            // Writers store marks of this generation only: if the mark is still there, so is the value just
             // persisted.
             self.leaf.header.settle(header, header & !PENDING, heap.media());
         }
     }
 
-    /// Whether a value of `len` bytes can be stored in place.
+    /// The value as a word, if it can be stored in place.
     pub fn takes_word(&self, value: &[u8]) -> Option<u64> {
         if self.header & WORD == 0 {
             None
@@ -151,7 +151,7 @@ impl<'g> LeafRef<'g> {
         }
     }
 
-    /// Stores an eight-byte value in place. The caller holds the lock on the leaf. 1 write-back, 1 fence.
+    /// Stores an eight-byte value in place. The caller holds the lock on the leaf. Costs 1 write-back and 1 fence.
     pub fn store_word<P: Publication, M: Media>(&self, heap: &Access<M>, value: u64) -> Durable {
         let settled = self.header & !PENDING;
         persist_scope(heap.media(), Purpose::Node, |batch| {
@@ -160,7 +160,7 @@ impl<'g> LeafRef<'g> {
                 self.leaf.word.store_nt(value, &batch);
                 return batch.fence().durable();
             }
-            // The mark goes where the value goes, and means nothing without it.
+            // The mark lies in the value's line, and means nothing without the value.
             let marked = settled | mark(heap.generation());
             self.leaf.header.store_unpersisted(marked, media);
             self.leaf.word.store(value, &batch);
@@ -170,18 +170,18 @@ impl<'g> LeafRef<'g> {
         })
     }
 
-    /// Whether the key matches its check byte: what is all zeros, say, is no leaf of the empty key.
+    /// Whether the key matches its check byte: zeros, for example, do not pass for a leaf of the empty key.
     pub fn has_sound_key(&self) -> bool {
         (self.header >> CHECK_SHIFT) as u8 == checksum(self.key()) as u8
     }
 
-    /// What does not make sense in the leaf itself.
+    /// The fault of the leaf itself, if there is one.
     pub fn fault<M: Media>(&self, heap: &Access<M>) -> Option<&'static str> {
         if !self.has_sound_key() {
             return Some("the key does not match its check byte");
         }
         if self.header & UNUSED != 0 {
-            return Some("the leaf's header has bits that mean nothing");
+            return Some("the leaf's header has unused bits set");
         }
         let whole = self.header & WORD != 0 || self.leaf.word.load(heap.media()) == checksum(self.tail);
         (!whole).then_some("key and value do not match their checksum")
@@ -208,7 +208,7 @@ pub fn draft_leaf<'e, 'h, M: Media>(
 }
 
 impl Leaf {
-    /// The fixed part for this key and value.
+    /// The fixed part of a leaf for this key and value.
     #[inline]
     pub fn new(key: &[u8], value: &[u8]) -> Leaf {
         let word = <[u8; 8]>::try_from(value).ok().map(u64::from_le_bytes);
@@ -223,7 +223,7 @@ impl Leaf {
         }
     }
 
-    /// Bytes after the fixed part, of a leaf just made.
+    /// Number of bytes after the fixed part, for a leaf just made.
     #[inline]
     pub fn tail(&self) -> usize {
         tail_len(self.header.private())

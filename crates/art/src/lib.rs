@@ -1,17 +1,16 @@
-//! The common parts of persistent radix nodes, without any order of persists.
+//! The common parts of persistent radix nodes, independent of any order of persists.
 //!
 //! A radix tree branches on one byte of the key at a node's *level*, the byte's position counted from the
 //! key's start. A node at level L stands for all keys that begin with the same L bytes; a key of exactly L
 //! bytes ends at the node. The bytes between a parent's branching byte and a child's level are the child's
 //! *skip* (path compression).
 //!
-//! Here are leaves (`leaf`), the tags of links (`entry`), bytes in words (`bytes`), the four kinds of inner
-//! node (`kinds`), what nodes under construction link to (`build`), the search among partial keys of several bytes'
-//! bits (`partial`), how a key is compared with the nodes on its way (`way`), what readers of a radix index do
-//! whatever its design (`design`), and how one is built of sorted pairs (`bulk`). In which order anything becomes
-//! durable is each index's own affair; only
-//! what concerns one leaf has one order for all: its eight-byte value changes in place (`leaf`), or a new
-//! leaf is hung where it was (`publish`).
+//! The modules contain leaves (`leaf`), the tags of links (`entry`), bytes in words (`bytes`), the four kinds of
+//! inner node (`kinds`), children of nodes under construction (`build`), the search among partial keys of several
+//! bytes' bits (`partial`), the comparison of a key with the nodes on its way (`way`), reads of a radix index of any
+//! design (`design`), and building from sorted pairs (`bulk`). Each index defines its own order of persists, except
+//! for changes of one leaf, which are the same for all: an eight-byte value changes in place (`leaf`), or a new leaf
+//! replaces the old one (`publish`).
 
 pub mod bounds;
 mod build;

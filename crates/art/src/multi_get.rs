@@ -5,27 +5,26 @@ use heap::Heap;
 use index::Value;
 use pmem::{Fault, LINE, Link, Media, Offset};
 
-/// Walks that go side by side: a little more than the misses that a core overlaps.
+/// Number of walks side by side: a little more than the misses that a core overlaps.
 pub const GROUP: usize = 32;
 
-/// Where walks of keys have come to.
+/// The ends of the walks of several keys.
 #[derive(Debug)]
 pub struct Walks {
     /// The links that end them.
     pub links: [Link; GROUP],
-    /// The links to the nodes above, and how many digits deep the walks were there.
+    /// The links to the nodes above, and the depths in digits there.
     pub above: [(Link, usize); GROUP],
-    /// Whether a walk has skipped no digit on its way to the node above: so it has compared all.
+    /// Whether a walk skipped no digit on its way to the node above, and so has compared all of them.
     pub is_whole: [bool; GROUP],
 }
 
-/// Takes the walks of at most [`GROUP`] keys down from `top`, side by side, each to the link that ends it.
-/// `step` goes from an inner node at this depth in digits to what it has for the key; `ask` prefetches what
-/// the next step will read.
+/// Takes the walks of at most [`GROUP`] keys down from `top`, side by side, each to the link that ends it. `step`
+/// returns what an inner node at this depth in digits has for the key; `ask` prefetches the lines of the next step.
 ///
 /// # Errors
 ///
-/// What a step fails with.
+/// Errors of a step.
 #[inline(always)]
 pub fn walk_together(
     keys: &[&[u8]],
@@ -40,7 +39,7 @@ pub fn walk_together(
         prefetch_range(key.as_ptr(), key.len());
     }
     let mut is_whole = [true; GROUP];
-    // How many digits each walk that goes on has compared.
+    // Number of digits that each continuing walk has compared.
     let mut compared = 0;
     let mut busy = true;
     while busy {
@@ -69,7 +68,7 @@ pub fn walk_together(
 }
 
 impl<D: Design, M: Media> Radix<D, M> {
-    /// Reads all `keys`, of any length, and reports what was found for each.
+    /// Reads all `keys`, of any length, and reports the result for each.
     pub(crate) fn read_many<'g>(
         &'g self,
         keys: &[&[u8]],
@@ -87,7 +86,7 @@ impl<D: Design, M: Media> Radix<D, M> {
         Ok(())
     }
 
-    /// Asks for the lines that the next step from `link` reads.
+    /// Prefetches the lines that the next step from `link` reads.
     #[inline(always)]
     fn prefetch_next(&self, link: Link, key: &[u8], depth: usize) {
         if link.is_inner() {
@@ -97,14 +96,14 @@ impl<D: Design, M: Media> Radix<D, M> {
     }
 }
 
-/// Where an object is, for prefetches: any link will do.
+/// The address of an object, for prefetches: any link is allowed.
 #[inline(always)]
 pub fn address<M: Media>(heap: &Heap<M>, link: Link) -> *const u8 {
     let base = heap.pool().base().as_ptr().cast_const();
     base.wrapping_add((link.bits() & Offset::MASK) as usize)
 }
 
-/// Asks for the lines of the leaf at `link` that a comparison with `key` reads. Never faults.
+/// Prefetches the lines of the leaf at `link` that a comparison with `key` reads. Never faults.
 #[inline(always)]
 pub fn prefetch_leaf<M: Media>(heap: &Heap<M>, link: Link, key: &[u8]) {
     let start = address(heap, link);

@@ -1,16 +1,16 @@
 //! Sparse partial keys: the search of a linearised Patricia node (HOT, SIGMOD 2018).
 //!
-//! Such a node keeps, for each of up to 32 entries, the bits of the key on which the way to the entry branches, the
-//! first branching bit being the most significant; a bit on which that way does not branch is zero. The *dense* partial
-//! key of a searched key has all of these bits. The entry on the searched key's way is the last one whose partial key
-//! has no bit that the dense one lacks.
+//! Such a node keeps, for each of up to 32 entries, the bits of the key on which the path to the entry branches, the
+//! first branching bit being the most significant; a bit on which that path does not branch is zero. The *dense*
+//! partial key of a searched key has all of these bits. The entry for the searched key is the last one whose partial
+//! key has no bit that the dense one lacks.
 //!
-//! The bits are taken out of words of key bytes by masks (`PEXT`, BMI2), and all partial keys are compared at once
-//! (AVX2, or AVX-512 with byte and word instructions and 256-bit forms). The processor's features are detected at run
-//! time; without them the portable search is used.
+//! Masks extract the bits from words of key bytes (`PEXT`, BMI2), and all partial keys are compared at once (AVX2, or
+//! AVX-512 with byte and word instructions and 256-bit forms). The processor's features are detected at run time;
+//! without them the portable search is used.
 //!
 //! I1 All searches return the same for any bytes.
-//! I2 A search reads the partial keys and nothing beside them.
+//! I2 A search reads nothing but the partial keys.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -18,7 +18,7 @@ mod x86;
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// Bytes of a partial key.
+/// The width of a partial key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
     /// Up to 8 branching bits.
@@ -30,7 +30,7 @@ pub enum Width {
 }
 
 impl Width {
-    /// Bytes of a partial key.
+    /// Bytes per partial key.
     #[inline(always)]
     pub const fn bytes(self) -> usize {
         self as usize
@@ -46,7 +46,7 @@ pub const fn partials_size(count: usize, width: Width) -> usize {
     (count * width.bytes()).next_multiple_of(8)
 }
 
-/// Which instructions a search uses.
+/// The instructions that a search uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 enum Level {
@@ -58,7 +58,7 @@ enum Level {
 impl Level {
     const ALL: [Level; 3] = [Level::Portable, Level::Avx2, Level::Avx512];
 
-    /// Whether this processor has it.
+    /// Whether this processor supports the level.
     #[cfg(target_arch = "x86_64")]
     fn is_available(self) -> bool {
         match self {
@@ -78,7 +78,7 @@ impl Level {
     }
 }
 
-/// The best level of this processor; 0 before it was found out.
+/// The best level of this processor; 0 until it is detected.
 static BEST: AtomicU8 = AtomicU8::new(0);
 
 #[inline(always)]
@@ -97,8 +97,8 @@ fn find_best() -> u8 {
     best
 }
 
-/// The last of `count` partial keys whose bits are all among those that `masks` select of `words`; `None` if there is
-/// none. Partial keys beyond [`MAX_PARTIALS`], or beyond `partials`, do not count.
+/// The index of the last of `count` partial keys whose bits are all among those that `masks` select from `words`;
+/// `None` if there is none. Partial keys beyond [`MAX_PARTIALS`], or beyond `partials`, do not count.
 #[inline(always)]
 pub fn last_subset(
     words: &[u64],
@@ -128,12 +128,12 @@ fn subsets(level: u8, words: &[u64], masks: &[u64], partials: &[u8], width: Widt
     portable::subsets(words, masks, partials, width)
 }
 
-/// The bits of `word` that `mask` selects, side by side in the lowest places, in their order.
+/// The bits of `word` that `mask` selects, packed into the lowest places in order.
 pub fn extract(word: u64, mask: u64) -> u64 {
     portable::extract(word, mask)
 }
 
-/// The lowest bits of `bits`, in their order, in the places that `mask` selects: the reverse of [`extract`].
+/// The lowest bits of `bits`, in order, put into the places that `mask` selects: the inverse of [`extract`].
 pub fn deposit(bits: u64, mask: u64) -> u64 {
     let (mut left, mut placed, mut rest) = (mask, 0, bits);
     while left != 0 {

@@ -1,15 +1,14 @@
-//! Steps that every design shares: hanging a leaf in an existing slot, giving a key another value, and retiring what
-//! was replaced.
+//! Steps that all designs share: publishing a leaf in an existing slot, replacing a key's value, and retiring
+//! replaced objects.
 //!
-//! The order is that of all the papers: a leaf is durable before the link to it, whose store is the commit
-//! point.
+//! The order is that of all the papers: a leaf is durable before the link to it, whose store is the commit point.
 
 use crate::{LeafRef, draft_leaf};
 use heap::{Access, Error, Guard};
 use pmem::{Link, Media, PSlot, Publication, Purpose, Tag, persist_scope};
 
-/// Publishes a new leaf in a slot, whose lock the caller holds. With a leaf of one line 2 write-backs, 2
-/// fences.
+/// Publishes a new leaf in a slot, whose lock the caller holds. Costs 2 write-backs and 2 fences for a leaf of one
+/// line.
 ///
 /// # Errors
 ///
@@ -31,8 +30,8 @@ pub fn publish_leaf<P: Publication, M: Media>(
     })
 }
 
-/// Gives the key of `leaf`, to which `link` leads from `slot`, another value: in place if both have eight
-/// bytes (1 write-back, 1 fence), else by a new leaf ([`publish_leaf`]). The caller holds the slot's lock.
+/// Replaces the value of `leaf`, to which `link` leads from `slot`: in place if both values have eight bytes (1
+/// write-back, 1 fence), otherwise by a new leaf ([`publish_leaf`]). The caller holds the slot's lock.
 ///
 /// # Errors
 ///
@@ -53,8 +52,7 @@ pub fn replace_value<P: Publication, M: Media>(
     Ok(())
 }
 
-/// Gives the chunk of an object back once no reader can hold it. `len` is the [`footprint`](heap::footprint)
-/// of its draft.
+/// Frees the chunk of an object once no reader can hold it. `len` is the [`footprint`](heap::footprint) of its draft.
 #[track_caller]
 pub fn retire<M: Media>(heap: &Access<M>, guard: &Guard, link: Link, len: usize) {
     if let Some(offset) = link.offset() {

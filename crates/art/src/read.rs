@@ -1,4 +1,4 @@
-//! Point reads: without locks and without looking at prefixes (optimistic path compression, as in ART).
+//! Point reads: without locks and without reading prefixes (optimistic path compression, as in ART).
 
 use crate::{Design, Digit, Kind, LeafRef, Node, Radix, Tagged, damaged, same};
 use heap::Access;
@@ -10,7 +10,7 @@ impl<D: Design, M: Media> Radix<D, M> {
     ///
     /// # Errors
     ///
-    /// Where the pool makes no sense; so for all reads.
+    /// If the pool is damaged; likewise for all reads.
     #[inline]
     pub fn find_leaf<'g>(&'g self, key: &[u8], _guard: &'g Guard) -> Result<Option<LeafRef<'g>>, Fault> {
         let mut link = self.top()?;
@@ -21,12 +21,12 @@ impl<D: Design, M: Media> Radix<D, M> {
         self.leaf_of(link, key)
     }
 
-    /// From the inner node at `link`, reached after `depth` digits of the key, to what it has for the key.
+    /// Steps from the inner node at `link`, reached after `depth` digits of the key, to its child for the key.
     #[inline(always)]
     pub(crate) fn step(&self, link: Link, key: &[u8], depth: &mut usize) -> Result<Link, Fault> {
         let heap = self.access();
         if let Some(digit) = D::Digit::at(key, *depth) {
-            // Where nothing is skipped, the child's line comes together with the node's first.
+            // If nothing is skipped, the child's line is fetched together with the node's first.
             D::Node::prefetch(heap, link, digit);
         }
         let node = D::Node::at(heap, link)?;
@@ -39,7 +39,7 @@ impl<D: Design, M: Media> Radix<D, M> {
         })
     }
 
-    /// The leaf at the end of a key's way, if it is the key's.
+    /// The leaf at the end of a key's path, if it is the key's.
     #[inline(always)]
     pub(crate) fn leaf_of(&self, link: Link, key: &[u8]) -> Result<Option<LeafRef<'_>>, Fault> {
         match link.kind() {
@@ -53,12 +53,12 @@ impl<D: Design, M: Media> Radix<D, M> {
     }
 }
 
-/// Some leaf below the inner node at `link`, to which `depth` digits lead; `None` if a concurrent change emptied what
-/// was looked at.
+/// A leaf below the inner node at `link`, to which `depth` digits lead; `None` if a concurrent change emptied the
+/// nodes on the way.
 ///
 /// # Errors
 ///
-/// Where the pool makes no sense.
+/// If the pool is damaged.
 pub fn any_leaf<D: Design, M: Media>(
     heap: &Access<M>,
     mut link: Link,

@@ -1,8 +1,8 @@
 //! Range reads in both directions.
 //!
-//! A depth-first walk over an explicit stack (keys that are prefixes of each other make trees thousands of
-//! levels deep). Between the walk and the visitor stands a short queue: what enters it is prefetched, so that
-//! the misses of a scan overlap. The walk stops at an inner node until the queue has come to it.
+//! A depth-first walk over an explicit stack (keys that are prefixes of each other make trees thousands of levels
+//! deep). A short queue lies between the walk and the visitor: its entries are prefetched, so that the misses of a
+//! scan overlap. The walk stops at an inner node until the queue has reached it.
 
 use crate::bounds::{Bounds, Edge, Edges, key_of};
 use crate::{Design, Digit, Kind, LeafRef, Node, Radix, Tagged, Way, damaged, prefetch};
@@ -12,16 +12,16 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::VecDeque;
 use std::ops::{Bound, ControlFlow, Range};
 
-/// Links in the queue: about the misses that a core overlaps.
+/// Links in the queue: about as many as a core overlaps misses.
 const AHEAD: usize = 24;
-/// How many are put at a time.
+/// Number of links to add at a time.
 const REFILL: usize = 8;
 
 /// A link to visit.
 #[derive(Clone, Copy)]
 struct Item {
     link: Link,
-    /// Digits that lead to it.
+    /// Number of digits that lead to it.
     depth: u32,
     edges: Edges,
 }
@@ -31,11 +31,11 @@ struct Frame<N> {
     node: N,
     level: u32,
     edges: Edges,
-    /// Digits whose children have not been gathered.
+    /// Digits whose children have not been gathered yet.
     digits: Range<usize>,
-    /// The key that ends there, if it has not been gathered.
+    /// The key that ends there, if it has not been gathered yet.
     ends: Link,
-    /// Places of what has been gathered, in `Walk::gathered`.
+    /// Start of the node's items in `Walk::gathered`.
     start: usize,
     next: usize,
 }
@@ -44,13 +44,13 @@ struct Frame<N> {
 struct Walk<'a, N> {
     bounds: Bounds<'a>,
     direction: Direction,
-    /// The ways of the lower and the upper bound, once they were needed.
+    /// The ways of the lower and the upper bound, once needed.
     ways: [Option<Way>; 2],
     path: Vec<Frame<N>>,
-    /// What was gathered from the nodes on the path, of the deepest last.
+    /// Items gathered from the nodes on the path, those of the deepest node last.
     gathered: Vec<Item>,
     queue: VecDeque<Item>,
-    /// The last item in the queue is an inner node.
+    /// Whether the last item in the queue is an inner node.
     waits: bool,
 }
 
@@ -108,8 +108,8 @@ impl<D: Design, M: Media> Radix<D, M> {
         }
     }
 
-    /// Puts links into the queue until it is full, or an inner node must be entered first, or nothing is
-    /// left; asks for what the new ones lead to.
+    /// Adds links to the queue until it is full, an inner node must be entered first, or nothing is left; prefetches
+    /// their objects.
     fn fill<'g>(&'g self, walk: &mut Walk<'_, D::Node<'g>>) {
         let base = self.access().pool().base().as_ptr().cast_const();
         while !walk.waits && walk.queue.len() < AHEAD {
@@ -178,7 +178,7 @@ impl<D: Design, M: Media> Radix<D, M> {
                 Direction::Forward => window.sort_unstable_by_key(|&(digit, _)| digit),
                 Direction::Reverse => window.sort_unstable_by_key(|&(digit, _)| Reverse(digit)),
             }
-            // A digit twice: its last key was removed and another inserted, into another entry, meanwhile.
+            // A duplicate digit: meanwhile its last key was removed and another inserted into another entry.
             window.dedup_by_key(|&mut (digit, _)| digit);
             gathered.extend(window.drain(..).map(|(digit, link)| Item {
                 link,
@@ -196,7 +196,7 @@ impl<D: Design, M: Media> Radix<D, M> {
         }
     }
 
-    /// Puts the node at `item` on the path, unless it lies outside the bounds.
+    /// Pushes the node at `item` onto the path, unless it lies outside the bounds.
     fn enter<'g>(&'g self, mut item: Item, walk: &mut Walk<'_, D::Node<'g>>) -> Result<(), Fault> {
         let heap = self.access();
         let node = D::Node::at(heap, item.link)?;
@@ -206,13 +206,13 @@ impl<D: Design, M: Media> Radix<D, M> {
         }
         let Edges { low, high } = item.edges;
         let (lower, upper) = (key_of(walk.bounds.lower), key_of(walk.bounds.upper));
-        // A key that ends here is below a lower bound that goes on.
+        // A key that ends here lies below a lower bound that goes on.
         let with_ends = low != Edge::Along || D::Digit::count(lower) <= level;
         let first = match D::Digit::at(lower, level) {
             Some(digit) if low == Edge::Along => usize::from(digit),
             _ => 0,
         };
-        // One past the last digit; none, if the upper bound ends here.
+        // One past the last digit; zero if the upper bound ends here.
         let last = match D::Digit::at(upper, level) {
             _ if high != Edge::Along => D::Digit::RADIX,
             Some(digit) => usize::from(digit) + 1,
@@ -235,7 +235,7 @@ impl<D: Design, M: Media> Radix<D, M> {
         Ok(())
     }
 
-    /// Compares the digits that lead to a node's level with the bounds; `false` if the node lies outside.
+    /// Compares the digits that lead to a node's level with the bounds; returns `false` if the node lies outside.
     fn narrow_to_node<N>(
         &self,
         item: &mut Item,
@@ -257,8 +257,8 @@ impl<D: Design, M: Media> Radix<D, M> {
         Ok(true)
     }
 
-    /// Where the node at a link, reached after some digits and of some level, lies to a bound; `outside` is the side of
-    /// the bound that the scan leaves out. `None`: outside as a whole.
+    /// The position, relative to a bound, of the node at a link, reached after some digits and of some level;
+    /// `outside` is the side of the bound that the scan omits. `None`: entirely outside.
     fn narrow(
         &self,
         edge: Edge,

@@ -1,10 +1,10 @@
-//! When nodes give up room, for all designs alike.
+//! When nodes shrink, the same for all designs.
 
 use crate::Kind;
 use heap::Error;
 
-/// Children at or below which a node is replaced by one of the next smaller kind: well below what fills that,
-/// so that no key toggles a node.
+/// Number of children at or below which a node is replaced by one of the next smaller kind: well below that kind's
+/// capacity, so that no single key toggles a node.
 pub fn shrink_at(kind: Kind) -> usize {
     match kind {
         Kind::N256 => 40,
@@ -14,12 +14,11 @@ pub fn shrink_at(kind: Kind) -> usize {
     }
 }
 
-/// Whether a step failed for want of memory that is not needed: a structure that stays larger than it must be
-/// is sound.
+/// Whether a step failed for lack of memory that is optional: a structure that stays larger than necessary is sound.
 ///
 /// # Errors
 ///
-/// Whatever else it failed with.
+/// Any other failure.
 pub fn no_memory(done: Result<(), Error>) -> Result<bool, Error> {
     match done {
         Ok(()) => Ok(false),

@@ -1,11 +1,11 @@
-//! Tells the heap what hangs from a radix index (post-crash collection, audit).
+//! Traces a radix index for the heap (post-crash collection, audit).
 
 use crate::{Design, Digit, Kind, LeafRef, Node, Root, Tagged};
 use heap::{Access, Error, Trace};
 use pmem::{Link, Media};
 use std::marker::PhantomData;
 
-/// Tells the heap what hangs from a link of a radix index of this design.
+/// Traces the objects of a radix index of this design.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tracer<D>(PhantomData<D>);
 

@@ -2,14 +2,14 @@
 
 use pmem::{GenerationLock, Media};
 
-/// Why a try to find something failed.
+/// Why an attempt to find something failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missed {
     /// It was not where it should be: another thread has moved it since, or the pool is damaged.
     Lost,
     /// A thread that holds a lock is about to publish it elsewhere.
     Held,
-    /// Another writer has changed it first, and so got further.
+    /// Another writer has changed it first, and so made progress.
     Overtaken,
 }
 
@@ -23,7 +23,7 @@ impl Missed {
     }
 }
 
-/// How often something was missed, and when that is taken for damage.
+/// Counts the misses, and decides when they mean damage.
 #[derive(Debug, Default)]
 pub struct Tries {
     turn: u32,
@@ -31,13 +31,12 @@ pub struct Tries {
 }
 
 impl Tries {
-    /// Each time something is lost in a sound pool, another thread has changed it between a walk and its lock, which
-    /// are about a microsecond apart. A damaged pool uses up the tries within a fraction of a second.
+    /// Maximum number of misses. In a sound pool each means that another thread has made a change between a walk and
+    /// its lock, which are about a microsecond apart. In a damaged pool all tries take a fraction of a second.
     const MAX_LOST: u32 = 20_000;
 
-    /// Waits before the next try; `false` if there should be none. A holder is waited for however long it takes: it may
-    /// be off its processor for as long as the system likes. And where there are no locks, other writers may be faster
-    /// again and again.
+    /// Waits before the next try; returns `false` if there should be none. A lock's holder is awaited indefinitely:
+    /// the system may deschedule it for any time. And without locks, other writers may be faster again and again.
     pub fn go_on<M: Media>(&mut self, missed: Missed, media: &M) -> bool {
         self.turn = self.turn.saturating_add(1);
         media.wait(self.turn);

@@ -1,32 +1,34 @@
-//! The way of a key down from a node, compared with the key once.
+//! The way of a key: the nodes on its path down from a node, compared with the key once.
 //!
-//! A writer compares its key, and a scan its bounds, with the strings of the nodes on the way. A node keeps only a few
-//! bytes of its string; the rest stands in a leaf below it. A search for such a leaf at every node would cost the
-//! square of the tree's height, and a comparison from the first digit the height times the key's length. So one descent
-//! along the key notes the nodes, and one leaf below the last of them tells how many digits all of them share with the
-//! key. Each node stands for one string (`design`, R1), so the walk compares nothing again as long as it comes to nodes
-//! that were noted.
+//! A writer compares its key, and a scan its bounds, with the strings of the nodes on the way. A node keeps only a
+//! few bytes of its string; the rest is found only in a leaf below it. Searching for such a leaf at every node would
+//! cost the square of the tree's height, and comparing from the first digit the height times the key's length. So one
+//! descent along the key records the nodes, and one leaf below the last of them shows how many digits all of them
+//! share with the key. Each node stands for one string (`design`, R1), so the walk compares nothing again as long as
+//! it reaches recorded nodes.
 
 use crate::{Design, Digit, Kind, LeafRef, Node, Tagged, any_leaf, damaged};
 use heap::Access;
 use pmem::{Fault, Link, Media, Offset};
 use std::cmp::Ordering;
 
-/// Nodes on a key's way, from some node on, and how far the key goes along with what is below them.
+/// The nodes on a key's way, from some node on, and the number of digits that the key shares with the keys below
+/// them.
 #[derive(Debug)]
 pub struct Way {
-    /// Where they are, and their levels, ascending.
+    /// Their places and levels, ascending.
     nodes: Vec<(u64, usize)>,
     /// How many of them the walk has passed.
     passed: usize,
     shared: usize,
-    /// Behind the shared digits: the one of the keys below, if they go on, and whether these keys come before or after.
+    /// After the shared digits: the digit of the keys below, if they go on, and whether these keys come before or
+    /// after.
     digit: Option<u8>,
     order: Ordering,
 }
 
 impl Way {
-    /// The way of a key through nodes that were passed in this order. The key `below` is below the last of them.
+    /// The way of a key through nodes that were passed in this order. The key `below` lies below the last of them.
     ///
     /// # Errors
     ///
@@ -51,12 +53,12 @@ impl Way {
         })
     }
 
-    /// The way of `key` from the inner node at `link` on, to which `depth` digits lead, down to the last node along the
-    /// key; `None` if a concurrent change emptied what was looked at.
+    /// The way of `key` from the inner node at `link` on, to which `depth` digits lead, down to the last node along
+    /// the key; `None` if a concurrent change emptied the nodes on it.
     ///
     /// # Errors
     ///
-    /// Where the pool makes no sense.
+    /// If the pool is damaged.
     pub fn along<D: Design, M: Media>(
         heap: &Access<M>,
         (mut link, mut depth): (Link, usize),
@@ -81,22 +83,22 @@ impl Way {
         way.transpose()
     }
 
-    /// Whether the walk, which comes to the node at `link`, of this level, is still on this way.
+    /// Whether the walk, which reaches the node at `link`, of this level, is still on this way.
     pub fn leads_to(&mut self, link: Link, level: usize) -> bool {
         let ahead = &self.nodes[self.passed..];
         self.passed += ahead.iter().take_while(|(_, other)| *other < level).count();
         self.nodes.get(self.passed) == Some(&(place(link), level))
     }
 
-    /// The digit that keys below a node of this level have where the key parts from them, which is given first; `None`
-    /// if the key has all the digits that lead to the node. The node is one of the way's.
+    /// Where the key parts from the keys below a node of this level, and their digit there; `None` if the key has all
+    /// the digits that lead to the node. The node is on this way.
     pub fn parting(&self, level: usize) -> Option<(usize, u8)> {
         let digit = self.digit.filter(|_| self.shared < level)?;
         Some((self.shared, digit))
     }
 
-    /// Whether the key has all the digits that lead to a node of the way, of this level (`Equal`), or else whether the
-    /// keys below the node come before or after it.
+    /// `Equal` if the key has all the digits that lead to a node of this level on the way; otherwise whether the keys
+    /// below the node come before or after the key.
     pub fn order(&self, level: usize) -> Ordering {
         if self.shared >= level {
             Ordering::Equal
@@ -106,7 +108,7 @@ impl Way {
     }
 }
 
-/// What two links to one object have in common.
+/// The common part of all links to one object.
 fn place(link: Link) -> u64 {
     link.bits() & Offset::MASK
 }

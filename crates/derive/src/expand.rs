@@ -1,4 +1,4 @@
-//! The implementation that is derived.
+//! The derived implementation.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
@@ -8,12 +8,12 @@ use syn::{Data, DeriveInput, Error, Fields, GenericParam, parse_quote};
 struct Shape<'i> {
     /// `Self`, or `Self::Variant`.
     constructor: TokenStream,
-    /// The byte that an enum's variant begins with.
+    /// The byte with which an enum's variant begins.
     number: Option<u8>,
     fields: &'i Fields,
 }
 
-/// The implementation of `wollemi::Key`.
+/// Derives the implementation of `wollemi::Key`.
 pub fn key(input: &DeriveInput) -> Result<TokenStream, Error> {
     let shapes = shapes(input)?;
     let name = &input.ident;
@@ -71,12 +71,11 @@ fn shapes(input: &DeriveInput) -> Result<Vec<Shape<'_>>, Error> {
     let mut shapes = Vec::with_capacity(data.variants.len());
     for (i, variant) in data.variants.iter().enumerate() {
         if let Some((_, discriminant)) = &variant.discriminant {
-            let why =
-                "a key's variants are numbered by their places: they cannot have discriminants of their own";
+            let why = "a key's variants are numbered in order: they cannot have explicit discriminants";
             return Err(Error::new_spanned(discriminant, why));
         }
         let number = u8::try_from(i)
-            .map_err(|_| Error::new_spanned(variant, "a key's enum has 256 variants at most"))?;
+            .map_err(|_| Error::new_spanned(variant, "an enum used as a key has at most 256 variants"))?;
         let ident = &variant.ident;
         shapes.push(Shape {
             constructor: quote!(Self::#ident),
@@ -87,7 +86,7 @@ fn shapes(input: &DeriveInput) -> Result<Vec<Shape<'_>>, Error> {
     Ok(shapes)
 }
 
-/// Reads the variant whose number the bytes begin with.
+/// Reads the variant whose number comes first.
 fn choose(shapes: &[Shape<'_>], as_part: bool) -> TokenStream {
     let numbers = shapes.iter().map(|shape| shape.number);
     let read = shapes.iter().map(|shape| shape.read(as_part));
@@ -108,7 +107,7 @@ impl Shape<'_> {
             .collect()
     }
 
-    /// The struct or the variant with these values: as a pattern, and to make one.
+    /// The struct or the variant with these values, as a pattern or an expression.
     fn with(&self, names: &[Ident]) -> TokenStream {
         let constructor = &self.constructor;
         match self.fields {
@@ -121,7 +120,7 @@ impl Shape<'_> {
         }
     }
 
-    /// An arm of the `match` that writes a key, its last field as it is or as a part.
+    /// An arm of the `match` that writes a key, its last field directly or as a part.
     fn write(&self, as_part: bool) -> TokenStream {
         let names = self.names();
         let pattern = self.with(&names);
@@ -136,7 +135,7 @@ impl Shape<'_> {
         }
     }
 
-    /// Reads a key from `bytes`, behind its variant's number, its last field as it is or as a part.
+    /// Reads a key from `bytes`, behind its variant's number, its last field directly or as a part.
     fn read(&self, as_part: bool) -> TokenStream {
         let names = self.names();
         let made = self.with(&names);
@@ -168,12 +167,12 @@ fn split(names: &[Ident], as_part: bool) -> (&[Ident], &[Ident]) {
 mod tests {
     use super::*;
 
-    /// What the compiler would say of this type.
+    /// The compiler's error for this type.
     fn refused(input: DeriveInput) -> String {
         key(&input).expect_err("it cannot be a key").to_string()
     }
 
-    /// Types whose bytes would not be in their order, or which have none, are refused.
+    /// Types whose bytes would be out of order, or that have none, are refused.
     #[test]
     fn what_cannot_be_a_key_is_refused() {
         assert!(refused(parse_quote!(union U { a: u8 })).contains("union"));

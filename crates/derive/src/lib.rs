@@ -1,10 +1,10 @@
 //! `#[derive(Key)]` for the keys of Wollemi's typed maps.
 //!
-//! Use it through the crate `wollemi` with its feature `derive`, which explains the encoding at its trait `Key`.
+//! Use it through the crate `wollemi` with its feature `derive`; that crate's trait `Key` explains the encoding.
 //!
-//! A struct is written as a tuple of its fields is: each field but the last as a part that says where it ends, the last
-//! as it is. An enum begins with one byte, its variant's number from zero; the variant's fields follow as a struct's
-//! do. So the bytes are in the order that `#[derive(Ord)]` gives the type.
+//! A struct is encoded like a tuple of its fields: each field but the last as a part that marks its own end, the last
+//! directly. An enum begins with one byte, its variant's number from zero; the variant's fields follow as in a
+//! struct. So the bytes are ordered as by `#[derive(Ord)]`.
 #![forbid(unsafe_code)]
 
 mod expand;
@@ -15,8 +15,8 @@ use proc_macro::TokenStream;
 ///
 /// # Errors
 ///
-/// The compiler refuses a union, an enum of no or of more than 256 variants, and variants with discriminants of their
-/// own, by which `Ord` would order them otherwise.
+/// The compiler refuses a union, an enum of no or of more than 256 variants, and variants with explicit
+/// discriminants, by which `Ord` would order them differently.
 #[proc_macro_derive(Key)]
 pub fn derive_key(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);

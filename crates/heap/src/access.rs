@@ -1,17 +1,17 @@
 //! Access to the objects: what an index reads through.
 //!
-//! The heap cannot tell whether a link is a live one: it was read a moment ago, in a slot, under a guard, by code that
-//! knows its structure. So one promise is made for all the reads of an index, where it gets its [`Access`].
+//! The heap cannot tell whether a link is live: code that knows the structure read it a moment ago, from a slot,
+//! under a guard. So an index makes one promise for all its reads, where it gets its [`Access`].
 
 use crate::Heap;
 use pmem::{Fault, Hardware, Media, Offset, Persistent};
 use std::fmt;
 use std::ops::Deref;
 
-/// A heap whose objects may be read. It dereferences to the heap.
+/// A heap whose objects may be read. Dereferences to the heap.
 ///
-/// It is the witness of the promise made at [`Heap::access`]; its holder passes it only to code for which the promise
-/// was made.
+/// It witnesses the promise made at [`Heap::access`]; its holder passes it only to code for which the promise was
+/// made.
 #[repr(transparent)]
 pub struct Access<M: Media = Hardware>(Heap<M>);
 
@@ -41,12 +41,13 @@ impl<M: Media> Heap<M> {
     ///
     /// # Safety
     ///
-    /// All code that is given the access, or a clone, keeps these rules:
+    /// All code that receives the access, or a clone, keeps these rules:
     ///
-    /// * It reads an object where a root or a slot of a reachable object has led it, and as what was drafted there. (In
-    ///   a damaged pool a link may lead elsewhere: reads stay inside the pool, and what they find is some valid value.)
-    /// * It has held a guard since before it read that link, and uses nothing of the object once the guard is gone. It
-    ///   needs no guard where no thread can retire the object meanwhile.
+    /// * It reads an object only where a root or a slot of a reachable object has led it, and as the type drafted
+    ///   there. (In a damaged pool a link may lead elsewhere: reads stay inside the pool, and return some valid
+    ///   value.)
+    /// * It has held a guard since before it read that link, and uses nothing of the object once the guard is gone.
+    ///   It needs no guard while no thread can retire the object.
     /// * It keeps no reference to the plain bytes of an object that it holds a draft of.
     /// * It [retires](Heap::retire) what it alone has unlinked, once.
     #[inline(always)]
@@ -61,7 +62,7 @@ impl<M: Media> Access<M> {
     ///
     /// # Errors
     ///
-    /// A [`Fault`] where it would lie outside the pool or be misaligned.
+    /// A [`Fault`] if it would lie outside the pool or be misaligned.
     #[inline(always)]
     #[track_caller]
     pub fn at<T: Persistent>(&self, offset: Offset) -> Result<&T, Fault> {
@@ -69,11 +70,11 @@ impl<M: Media> Access<M> {
         unsafe { self.pool().at(offset) }
     }
 
-    /// `len` objects, one after the other, from `offset` on.
+    /// The `len` objects in a row from `offset` on.
     ///
     /// # Errors
     ///
-    /// A [`Fault`] where they would lie outside the pool or be misaligned.
+    /// A [`Fault`] if they would lie outside the pool or be misaligned.
     #[inline(always)]
     #[track_caller]
     pub fn slice<T: Persistent>(&self, offset: Offset, len: usize) -> Result<&[T], Fault> {
@@ -85,7 +86,7 @@ impl<M: Media> Access<M> {
     ///
     /// # Errors
     ///
-    /// A [`Fault`] where they would lie outside the pool.
+    /// A [`Fault`] if they would lie outside the pool.
     #[inline(always)]
     #[track_caller]
     pub fn bytes(&self, offset: Offset, len: usize) -> Result<&[u8], Fault> {

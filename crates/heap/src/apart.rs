@@ -1,15 +1,15 @@
-//! Pages that are set apart for a thread, in its cache. How it comes there and is used: `set_apart`.
+//! Pages set apart for a thread, in its cache. `set_apart` fills and uses them.
 
 use std::ops::Range;
 
-/// What is set apart for a thread.
+/// The pages set apart for a thread.
 #[derive(Debug, Default)]
 pub(crate) struct Apart {
-    /// Pages that serve one by one.
+    /// Pages to be used one by one.
     pub(crate) singles: Vec<Range<u32>>,
-    /// Pages that serve together, for objects larger than a page's largest class.
+    /// Contiguous pages, for objects larger than a page's largest class.
     pub(crate) runs: Vec<Range<u32>>,
-    /// Pages that were carved, and their classes.
+    /// Pages that are carved already, and their classes.
     pub(crate) carved: Vec<(u32, usize)>,
 }
 
@@ -28,7 +28,7 @@ impl Apart {
         self.singles.push(pages);
     }
 
-    /// Takes contiguous pages, of the shortest run that has them.
+    /// Takes contiguous pages from the shortest run that has enough.
     pub(crate) fn take(&mut self, pages: u32) -> Option<u32> {
         let single = self
             .singles

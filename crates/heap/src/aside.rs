@@ -2,16 +2,16 @@
 //!
 //! | stage | retired chunk of an old page | of a new page |
 //! |---|---|---|
-//! | before the trace | left to the sweep: the trace cannot come to it, so it stays unmarked | freed when its guards are gone |
+//! | before the trace | left to the sweep, unmarked: the trace cannot reach it | freed when its guards are gone |
 //! | while the trace runs | kept in a list | kept in the same list |
 //! | between trace and sweep | marked, and freed when its guards are gone | the same |
 //! | afterwards | freed when its guards are gone | the same |
 //!
-//! How objects come here and go: `retire`. The list exists for as long as tracers run, which wait for nothing.
+//! `retire` puts objects here and takes them out. The list exists while tracers run, which wait for nothing.
 //! `docs/design.md` has the proof.
 //!
-//! I1 A retirement reads the stage under the lock that changes it. So what was retired before the trace was unlinked
-//!    before any tracer reads a slot, and what was marked was marked before the sweep.
+//! I1 A retirement reads the stage under the lock that changes it. So an object retired before the trace was unlinked
+//!    before any tracer reads a slot, and a mark was set before the sweep.
 
 use crate::Error;
 use crate::exact::Site;
@@ -27,16 +27,16 @@ pub(crate) type Retired = (Offset, usize, Site);
 pub(crate) enum Stage {
     BeforeTrace,
     Tracing(Vec<Retired>),
-    /// With the first object that could not be marked.
+    /// With the error of the first object that could not be marked.
     Settling(Option<Error>),
     Swept,
 }
 
-/// The stage, and what is kept until the trace has ended.
+/// The stage, and the objects kept until the trace has ended.
 #[derive(Debug)]
 pub(crate) struct Aside {
     pub(crate) stage: Mutex<Stage>,
-    /// Whether the stage matters: false once retirement is as usual.
+    /// Whether the stage matters: false once retirement works as usual.
     pub(crate) matters: AtomicBool,
 }
 

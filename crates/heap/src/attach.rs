@@ -1,7 +1,7 @@
-//! DRAM state that belongs to a persistent object, as an index's buffer belongs to its root: each further opening of
-//! the object shares it.
+//! DRAM state that belongs to a persistent object, such as an index's buffer to its root: all openings of the object
+//! share it.
 //!
-//! I1 Of each object there is at most one attached value at a time, from its making to the end of its drop.
+//! I1 Each object has at most one attached value at a time, from its creation to the end of its drop.
 
 use crate::Heap;
 use crate::page::lock;
@@ -10,13 +10,13 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
-/// What is attached to which object.
+/// The attached values by object.
 #[derive(Default)]
 pub(crate) struct Attached(Mutex<HashMap<Offset, Weak<dyn Any + Send + Sync>>>);
 
 impl<M: Media> Heap<M> {
-    /// The value attached to the object at `at`, made if there is none; `None` if it is of another type. Its drop must
-    /// end with [`detach`](Heap::detach). While it is being made or dropped, other threads wait.
+    /// Returns the value attached to the object at `at`, made if there is none; `None` if it is of another type. Its
+    /// drop must end with [`detach`](Heap::detach). While it is being made or dropped, other threads wait.
     ///
     /// # Errors
     ///
@@ -31,7 +31,7 @@ impl<M: Media> Heap<M> {
             let mut attached = lock(&self.inner.attached.0);
             match attached.get(&at).map(Weak::upgrade) {
                 Some(Some(value)) => return Ok(value.downcast().ok()),
-                // On its way out: its drop needs this lock to end.
+                // It is being dropped: its drop needs this lock to end.
                 Some(None) => drop(attached),
                 None => {
                     let value = Arc::new(make()?);
@@ -54,8 +54,8 @@ impl<M: Media> Heap<M> {
     ///
     /// # Safety
     ///
-    /// The caller is the drop of the attached value, and nothing of the value is at work any more: a second one may be
-    /// made now.
+    /// The caller is the drop of the attached value, and no thread or call of the value is running any more: a second
+    /// value may be made now.
     pub unsafe fn detach(&self, at: Offset) {
         lock(&self.inner.attached.0).remove(&at);
     }

@@ -1,6 +1,6 @@
-//! An audit: everything the roots lead to, held against everything that is in use.
+//! An audit: compares everything that the roots lead to with everything that is in use.
 //!
-//! It traces as recovery does, but marks in bitmaps of its own, and compares. For checks and leak tests.
+//! It traces as recovery does, but marks in bitmaps of its own. For checks and leak tests.
 
 use crate::page::{Chunks, Kind, State as Page, lock};
 use crate::space::Space;
@@ -13,22 +13,22 @@ use std::sync::{Arc, Mutex};
 /// What an audit found.
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
-    /// Objects that the roots lead to, and their bytes as drafted.
+    /// Objects that the roots lead to.
     pub reachable: u64,
     /// Bytes of these objects.
     pub reachable_bytes: u64,
     /// Links to an object that another link leads to as well.
     pub doubly_reachable: u64,
-    /// Chunks and large objects in use that no root leads to. Those that were retired and wait for their epoch are
-    /// among them; see [`leaked`](Audit::leaked).
+    /// Chunks and large objects in use that no root leads to. This includes retired ones that wait for their epoch;
+    /// see [`leaked`](Audit::leaked).
     pub unreachable: u64,
     /// Bytes of these, as chunks.
     pub unreachable_bytes: u64,
-    /// Chunks that were retired and still wait for their epoch, since some thread holds a guard or sleeps on its
+    /// Chunks that were retired and still wait for their epoch, because a thread holds a guard or has not flushed its
     /// garbage.
     pub retired: u64,
-    /// One line for each object in the wrong place: reachable, but free to the allocator. At most a thousand. And one
-    /// if objects were freed twice since the heap was opened.
+    /// One line for each object that is reachable but free to the allocator, at most a thousand; and one if objects
+    /// were freed twice since the heap was opened.
     pub faults: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ impl Audit {
         self.unreachable.saturating_sub(self.retired)
     }
 
-    /// Whether the heap is as it should be.
+    /// Whether the audit found no fault and no leak.
     pub fn is_clean(&self) -> bool {
         self.doubly_reachable == 0 && self.leaked() == 0 && self.faults.is_empty()
     }
@@ -50,25 +50,25 @@ impl Audit {
     }
 }
 
-/// Maximum number of faults kept.
+/// Maximum number of recorded faults.
 const MAX_FAULTS: usize = 1000;
 
-/// Where no page is.
+/// The fault of an object outside all pages.
 const BEYOND: &str = "beyond the last page";
 
-/// How often to let the epoch advance before the audit, so that garbage comes back.
+/// How often to advance the epoch before the audit, so that garbage is freed.
 const FLUSHES: usize = 100;
 
-/// What was met of each page: a bit for each chunk.
+/// A bit for each chunk of each page that the trace met.
 type Met = Vec<Mutex<Vec<u64>>>;
 
 impl<M: Media> Heap<M> {
-    /// Compares what the roots lead to with what is in use. No other thread may use the heap meanwhile, and the caller
-    /// holds no guard.
+    /// Compares what the roots lead to with what is in use. No other thread may use the heap meanwhile, and the
+    /// caller must hold no guard.
     ///
     /// # Errors
     ///
-    /// [`Error::NotRecovered`] before recovery has ended, and whatever stops a trace.
+    /// [`Error::NotRecovered`] before recovery has ended, and any error of a trace.
     pub fn audit(&self, tracers: &Tracers<M>, threads: usize) -> Result<Audit, Error> {
         match self.recovery().state {
             State::Done => {}
@@ -95,7 +95,7 @@ impl<M: Media> Heap<M> {
             traced: &traced,
         };
         let bytes = AtomicU64::new(0);
-        // Objects that are retired meanwhile stay as they are until the trace has ended.
+        // Objects retired meanwhile stay as they are until the trace has ended.
         let guard = crate::pin();
         tracing.run(&|offset, len| match self.meet(&met, offset, len) {
             Ok(true) => {
@@ -130,14 +130,14 @@ impl<M: Media> Heap<M> {
         audit.retired = Arc::strong_count(space) as u64 - 1;
         let twice = space.freed_twice.load(Relaxed);
         if twice > 0 {
-            audit.fault(format!("{twice} objects were freed that were free already"));
+            audit.fault(format!("{twice} objects were freed twice"));
         }
         self.count_unreachable(&met, &mut audit);
         Ok(audit)
     }
 
-    /// Marks an object of `len` bytes (0: of any length) as met; `false` if it was before, an error if it is nowhere
-    /// an object can be.
+    /// Marks an object of `len` bytes (0: unknown length) as met. Returns `false` if it was met before, and an error
+    /// if no object can be there.
     fn meet(&self, met: &Met, offset: Offset, len: u64) -> Result<bool, &'static str> {
         let space = &*self.inner.space;
         let number = space.page_of(offset.get());
@@ -155,13 +155,13 @@ impl<M: Media> Heap<M> {
         Ok(new)
     }
 
-    /// Whether an object of `len` bytes can be in use at `offset`: asked before what a link of a pool leads to is
-    /// retired, since the pool may be damaged. Of pages that recovery has not swept nothing is known, and nothing of
-    /// them is reused before it has.
+    /// Checks that an object of `len` bytes can be in use at `offset`: called before an object that a link leads to
+    /// is retired, since the pool may be damaged. Pages that recovery has not swept are not checked; nothing in them
+    /// is reused before the sweep.
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`] where it cannot.
+    /// [`Error::Damaged`] if it cannot.
     pub(crate) fn verify(&self, offset: Offset, len: u64) -> Result<(), Error> {
         let space = &*self.inner.space;
         let number = space.page_of(offset.get());
@@ -177,14 +177,14 @@ impl<M: Media> Heap<M> {
             Err(BEYOND)
         };
         fits.map_err(|_| Error::Damaged {
-            what: "an object is where none is in use",
+            what: "an object where none is in use",
             offset: offset.get(),
         })
     }
 
     fn count_unreachable(&self, met: &Met, audit: &mut Audit) {
         let space = &*self.inner.space;
-        // Chunks that a thread has claimed are in use to their page, but hold nothing yet.
+        // Chunks claimed by a thread count as in use to their page, but hold nothing yet.
         for claim in lock(&space.caches).iter().flat_map(|cache| cache.claims()) {
             let page = space.page_of(claim.start);
             if let (Kind::Chunks(chunks), Some(met)) =
@@ -220,13 +220,13 @@ impl<M: Media> Heap<M> {
 }
 
 impl Space {
-    /// Which chunk of its page, whose state this is, the object of `len` bytes (0: of any length) at `offset` has; the
-    /// 0th, if it is a large one.
+    /// The slot, in a page with this state, of the object of `len` bytes (0: unknown length) at `offset`; 0 for a
+    /// large object.
     pub(crate) fn slot_of(&self, state: &Page, offset: Offset, len: u64) -> Result<u32, &'static str> {
         let within = self.within(offset.get());
         match &state.kind {
             Kind::Chunks(chunks) => {
-                let slot = chunks.slot(within).ok_or("not where a chunk starts")?;
+                let slot = chunks.slot(within).ok_or("not the start of a chunk")?;
                 if u64::from(chunks.size()) < len {
                     return Err("longer than its chunk");
                 }
@@ -240,7 +240,7 @@ impl Space {
             {
                 Ok(0)
             }
-            Kind::Large { .. } => Err("not the large object that is there"),
+            Kind::Large { .. } => Err("not the start or length of the large object there"),
             Kind::Rest => Err("inside a large object"),
             Kind::Free => Err("its page is free"),
         }

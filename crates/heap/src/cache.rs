@@ -1,4 +1,4 @@
-//! Chunks that a thread has claimed of a heap and not yet used, as one word of a bitmap for each class.
+//! Chunks that a thread has claimed from a heap and not used yet: for each class, one word of a bitmap.
 
 use crate::apart::Apart;
 use crate::class::{MAX_CLASSES, SIZES, SMALL};
@@ -6,7 +6,7 @@ use crate::page::{Claim, pairs};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What one thread has claimed of one heap.
+/// A thread's claims from one heap.
 #[derive(Debug)]
 pub(crate) struct Cache {
     singles: [Slot; MAX_CLASSES],
@@ -80,7 +80,7 @@ impl Cache {
         }
     }
 
-    /// Where the chunk is that the next call will take, if one is claimed.
+    /// The place of the chunk that the next call will take, if one is claimed.
     #[inline(always)]
     pub(crate) fn next(&self, class: usize, size: u32) -> Option<u64> {
         let slot = &self.singles[class];
@@ -103,23 +103,23 @@ impl Cache {
             .or_else(|| self.pairs[class].take_pair(size))
     }
 
-    /// Puts claimed chunks in; what was still there is the caller's.
+    /// Inserts claimed chunks; returns those that were left.
     pub(crate) fn fill(&self, class: usize, claim: Claim) -> Option<Claim> {
         self.singles[class].fill(claim)
     }
 
-    /// Puts claimed pairs in; what was still there is the caller's.
+    /// Inserts claimed pairs; returns those that were left.
     pub(crate) fn fill_pairs(&self, class: usize, claim: Claim) -> Option<Claim> {
         self.pairs[class].fill(claim)
     }
 
-    /// All that is claimed and not used.
+    /// All claimed but unused chunks.
     pub(crate) fn claims(&self) -> impl Iterator<Item = Claim> {
         self.singles.iter().chain(&self.pairs).filter_map(Slot::claim)
     }
 }
 
-/// Whether a class's chunks can share a line in pairs.
+/// Whether pairs of a class's chunks can share a line.
 pub(crate) fn pairs_up(class: usize) -> bool {
     class < 2
 }

@@ -8,12 +8,12 @@
 //!
 //! 2112 bytes are an N256 with its header. An object larger than half a page takes whole pages.
 //!
-//! I1 A class depends on the length and the page size alone, and never changes: after a restart the class of a page
-//!    is inferred from the length of any object in it.
+//! I1 A class depends only on the length and the page size, and never changes: after a restart the class of a page is
+//!    inferred from the length of any object in it.
 //! I2 A page is carved from its start, so a chunk of class c is aligned to the largest power of two (at most 64)
 //!    that divides c.
 
-/// The longest length with a class found by table.
+/// The longest length whose class is looked up in a table.
 pub(crate) const SMALL: usize = 1024;
 
 /// An upper bound on the number of classes, for pages of up to 128 MiB.
@@ -26,7 +26,7 @@ pub(crate) const SIZES: [u32; SMALL_CLASSES] = [
     16, 32, 64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640, 704, 768, 832, 896, 960, 1024,
 ];
 
-/// The class of each length, by sixteens.
+/// The class of each length, in units of 16 bytes.
 const BY_LENGTH: [u8; SMALL / 16 + 1] = {
     let mut table = [0; SMALL / 16 + 1];
     let mut class = 0;
@@ -48,7 +48,7 @@ pub(crate) fn small(len: usize) -> usize {
 }
 
 /// The length of an object of type `T` with `tail` bytes after it, as the heap counts it: rounded up to `T`'s
-/// alignment, so that the class serves that alignment. `None` if it overflows.
+/// alignment, so that its class keeps that alignment. `None` if it overflows.
 #[inline(always)]
 pub const fn footprint<T>(tail: usize) -> Option<usize> {
     match tail.checked_add(size_of::<T>()) {
@@ -88,7 +88,7 @@ impl Classes {
         Classes { sizes }
     }
 
-    /// How many there are.
+    /// Number of classes.
     pub(crate) fn count(&self) -> usize {
         self.sizes.len()
     }
@@ -99,7 +99,7 @@ impl Classes {
         self.sizes[class]
     }
 
-    /// The class that serves `len` bytes; `None` if only whole pages do.
+    /// The class for `len` bytes; `None` if only whole pages fit them.
     #[inline]
     pub(crate) fn of(&self, len: usize) -> Option<usize> {
         if len <= SMALL {
@@ -114,8 +114,8 @@ impl Classes {
 mod tests {
     use super::*;
 
-    /// For each page size, each length is served by the least class that holds it, and classes ascend in steps that
-    /// keep their alignment.
+    /// For each page size, each length gets the smallest class that holds it, and classes ascend in steps that keep
+    /// their alignment.
     #[test]
     fn each_length_has_its_least_class() {
         for shift in 16..=27 {
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// A footprint is served by a class that keeps the type's alignment.
+    /// A footprint gets a class that keeps the type's alignment.
     #[test]
     fn footprints_keep_alignment() {
         #[repr(align(64))]

@@ -1,8 +1,8 @@
-//! DRAM under the heap's guards: what an index keeps beside its persistent objects is read by the same readers, and is
-//! given back by the same epochs.
+//! DRAM under the heap's guards: the readers of an index's persistent objects also read its DRAM state, and the same
+//! epochs reclaim it.
 //!
-//! I1 What a [`Swap`] has held is dropped when every guard is gone under which it could be loaded.
-//! I2 What [`keep`] was given is dropped when the guard is gone for which it is kept.
+//! I1 A value replaced in a [`Swap`] is dropped when every guard is gone under which it could be loaded.
+//! I2 Bytes given to [`keep`] are dropped when their guard is gone.
 
 use crate::Guard;
 use crossbeam_epoch::{Atomic, Owned};
@@ -13,23 +13,23 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire};
 pub struct Swap<T: Send + Sync + 'static>(Atomic<T>);
 
 impl<T: Send + Sync + 'static> Swap<T> {
-    /// Holds `value`.
+    /// Creates a cell that holds `value`.
     pub fn new(value: T) -> Swap<T> {
         Swap(Atomic::new(value))
     }
 
-    /// What it holds now.
+    /// The current value.
     #[inline]
     pub fn load<'g>(&'g self, guard: &'g Guard) -> &'g T {
-        // SAFETY: it holds a value from `new` on until it is dropped; one that was replaced since is dropped when the
-        // guard is gone (I1).
+        // SAFETY: the cell holds a value from `new` until its drop; a replaced one is dropped when the guard is gone
+        // (I1).
         unsafe { self.0.load(Acquire, guard.epoch()).deref() }
     }
 
-    /// Replaces what it holds, which its readers may go on using until their guards are gone.
+    /// Replaces the value; readers may go on using the old one until their guards are gone.
     pub fn replace(&self, value: T, guard: &Guard) {
         let old = self.0.swap(Owned::new(value), AcqRel, guard.epoch());
-        // SAFETY: no thread can load it any more, and this call alone has swapped it out.
+        // SAFETY: no thread can load it any more, and only this call has swapped it out.
         unsafe { guard.epoch().defer_destroy(old) };
     }
 }
@@ -37,7 +37,7 @@ impl<T: Send + Sync + 'static> Swap<T> {
 impl<T: Send + Sync + 'static> Drop for Swap<T> {
     fn drop(&mut self) {
         let last = std::mem::replace(&mut self.0, Atomic::null());
-        // SAFETY: `&mut self` is exclusive, and the cell holds a value, which `new` or `replace` has put there.
+        // SAFETY: `&mut self` is exclusive, and the cell holds a value that `new` or `replace` put there.
         drop(unsafe { last.into_owned() });
     }
 }
@@ -45,7 +45,7 @@ impl<T: Send + Sync + 'static> Drop for Swap<T> {
 /// An address that may be dropped by another thread.
 struct Kept(*mut [u8]);
 
-// SAFETY: the bytes are owned by this value alone.
+// SAFETY: this value alone owns the bytes.
 unsafe impl Send for Kept {}
 
 /// Keeps bytes in DRAM for as long as the guard lives: for reads that must return a borrowed copy.
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!((first.1, swap.load(&guard).1), (0, 100));
         drop(guard);
         drop(swap);
-        // Guards of other tests in this process may hold some up for a while.
+        // Guards of other tests in this process may delay some drops.
         let begin = Instant::now();
         while dropped.load(SeqCst) < 101 {
             let dropped = dropped.load(SeqCst);
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(dropped.load(SeqCst), 101);
     }
 
-    /// Bytes kept for a guard are there while it lives.
+    /// Bytes kept for a guard live as long as it.
     #[test]
     fn what_is_kept_stays() {
         let guard = crate::pin();

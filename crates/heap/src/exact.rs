@@ -1,11 +1,11 @@
-//! Guards that end exactly: what was retired comes back the moment the last guard of then is gone.
+//! Guards that end exactly: retired memory is freed the moment the last guard that protects it is gone.
 //!
-//! An epoch ends some time after its guards, which hides a retirement that comes too early: hardly anything is reused
-//! within a short run. Under media that reuse memory at once ([`Media::REUSES_AT_ONCE`](pmem::Media::REUSES_AT_ONCE))
-//! each guard has a number here as well. The logical threads of such media share one thread of the system, and so do
-//! their guards.
+//! An epoch ends some time after its guards, which hides a premature retirement: hardly any memory is reused within a
+//! short run. Under media that reuse memory at once ([`Media::REUSES_AT_ONCE`](pmem::Media::REUSES_AT_ONCE)) each
+//! guard has a number here as well. The logical threads of such media share one system thread, and so do their
+//! guards.
 //!
-//! I1 A deferred call runs when no guard is left whose number was given before the call was deferred.
+//! I1 A deferred call runs when no guard is left whose number was assigned before the call was deferred.
 
 use pmem::Offset;
 use std::cell::RefCell;
@@ -19,34 +19,34 @@ use std::sync::{Mutex, OnceLock};
 /// A line of source.
 pub(crate) type Site = &'static Location<'static>;
 
-/// Told of each object that was freed, its footprint, and the line that took it out of use.
-type Tell = dyn Fn(Offset, usize, Site) + Send + Sync;
+/// Called with each freed object's offset, its footprint, and the line that retired it.
+type OnFreed = dyn Fn(Offset, usize, Site) + Send + Sync;
 
-/// How a heap's memory serves again at once.
+/// How a heap reuses memory at once.
 #[derive(Default)]
 pub(crate) struct Reuse {
-    /// For each class, chunks that were freed, the last one last.
+    /// Freed chunks of each class, in order of their freeing.
     pub freed: Box<[Mutex<Vec<u64>>]>,
-    tell: OnceLock<Box<Tell>>,
+    on_freed: OnceLock<Box<OnFreed>>,
 }
 
 impl Reuse {
     pub fn new(classes: usize) -> Reuse {
         Reuse {
             freed: (0..classes).map(|_| Mutex::default()).collect(),
-            tell: OnceLock::new(),
+            on_freed: OnceLock::new(),
         }
     }
 
-    /// Has `tell` called for each object that is freed. The first call counts.
-    pub fn tell(&self, tell: impl Fn(Offset, usize, Site) + Send + Sync + 'static) {
-        let _ = self.tell.set(Box::new(tell));
+    /// Registers `on_freed`, which is called for each freed object. Only the first registration counts.
+    pub fn on_freed(&self, on_freed: impl Fn(Offset, usize, Site) + Send + Sync + 'static) {
+        let _ = self.on_freed.set(Box::new(on_freed));
     }
 
-    /// An object was freed.
+    /// Reports a freed object.
     pub fn was_freed(&self, offset: Offset, len: usize, site: Site) {
-        if let Some(tell) = self.tell.get() {
-            tell(offset, len, site);
+        if let Some(on_freed) = self.on_freed.get() {
+            on_freed(offset, len, site);
         }
     }
 }
@@ -57,14 +57,14 @@ impl fmt::Debug for Reuse {
     }
 }
 
-/// Whether a heap of this process wants it.
+/// Whether a heap of this process needs it.
 static WANTED: AtomicBool = AtomicBool::new(false);
 
 #[derive(Default)]
 struct Pins {
     last: u64,
     live: BTreeSet<u64>,
-    /// Deferred calls, each with the last number given before it, in ascending order.
+    /// Deferred calls, each with the last number assigned before it, in ascending order.
     deferred: VecDeque<(u64, Box<dyn FnOnce()>)>,
 }
 
@@ -72,7 +72,7 @@ thread_local! {
     static PINS: RefCell<Pins> = RefCell::default();
 }
 
-/// Has all guards made from now on end exactly.
+/// Makes all guards from now on end exactly.
 pub(crate) fn begin() {
     WANTED.store(true, Relaxed);
 }
@@ -80,13 +80,13 @@ pub(crate) fn begin() {
 /// A guard's number. It stays on its thread.
 pub(crate) struct Pin(u64, PhantomData<*const ()>);
 
-/// A number for a guard, if guards end exactly.
+/// Assigns a number for a guard, if guards end exactly.
 #[inline(always)]
 pub(crate) fn pin() -> Option<Pin> {
     WANTED.load(Relaxed).then(number)?
 }
 
-/// The next number; `None` where the thread is ending.
+/// The next number; `None` if the thread is ending.
 #[cold]
 #[inline(never)]
 fn number() -> Option<Pin> {
@@ -99,9 +99,9 @@ fn number() -> Option<Pin> {
     number.ok().map(|number| Pin(number, PhantomData))
 }
 
-/// Has `run` called once every guard of now is gone. The caller holds one.
+/// Defers `run` until every guard that exists now is gone. The caller holds one.
 pub(crate) fn defer<R>(run: impl FnOnce() -> R + 'static) {
-    // A thread that is ending runs nothing any more.
+    // An ending thread runs no deferred calls any more.
     let _ = PINS.try_with(|pins| {
         let pins = &mut *pins.borrow_mut();
         let run = Box::new(move || drop(run()));
@@ -138,7 +138,8 @@ mod tests {
     use super::*;
     use std::rc::Rc;
 
-    /// A call runs when the last guard of then goes, whatever guards came later, and not before.
+    /// A deferred call runs when the last guard that existed at its deferral goes, whatever guards came later, and
+    /// not before.
     #[test]
     fn a_call_runs_when_the_last_guard_of_then_goes() {
         let ran = Rc::new(RefCell::new(Vec::new()));

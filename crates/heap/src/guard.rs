@@ -1,11 +1,11 @@
-//! Guards: what readers hold while they use objects that a writer may unlink.
+//! Guards: readers hold one while they use objects that a writer may unlink.
 //!
-//! The type is the heap's own, and only [`pin`] makes one. A guard of another collector would protect nothing here.
+//! The type is the heap's own, and only [`pin`] creates one. A guard of another collector would protect nothing here.
 
 use crate::exact::{self, Pin};
 use std::fmt;
 
-/// A pin of the current epoch: what it protects is not reused until it is dropped.
+/// A pin of the current epoch: objects that it protects are not reused until it is dropped.
 ///
 /// It stays on its thread.
 pub struct Guard {
@@ -15,8 +15,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Moves the pin to the current epoch, if this is the thread's only guard: what the guard protected until now may
-    /// be reused.
+    /// Moves the pin to the current epoch, if this is the thread's only guard: objects that the guard protected until
+    /// now may be reused.
     #[inline]
     pub fn repin(&mut self) {
         self.epoch.repin();
@@ -25,20 +25,20 @@ impl Guard {
         }
     }
 
-    /// Hands what this thread has retired to all threads, and frees some of what no guard protects any more.
+    /// Makes this thread's garbage available to all threads, and frees some of what no guard protects any more.
     #[inline]
     pub fn flush(&self) {
         self.epoch.flush();
     }
 
-    /// Has `run` called, by any thread, once every guard of now is gone.
+    /// Defers `run`, on any thread, until every guard that exists now is gone.
     #[inline]
     pub(crate) fn defer<R>(&self, run: impl FnOnce() -> R + Send + 'static) {
         self.epoch.defer(run);
     }
 
-    /// Has `run` called the moment the last guard of now is gone, under media whose threads share one thread of the
-    /// system.
+    /// Defers `run` until exactly the moment when the last guard that exists now is gone, under media whose threads
+    /// share one system thread.
     pub(crate) fn defer_exactly<R>(&self, run: impl FnOnce() -> R + Send + 'static) {
         match self.exact {
             Some(_) => exact::defer(run),
@@ -46,7 +46,7 @@ impl Guard {
         }
     }
 
-    /// The guard for values in DRAM.
+    /// The epoch guard, for values in DRAM.
     #[inline]
     pub(crate) fn epoch(&self) -> &crossbeam_epoch::Guard {
         &self.epoch
@@ -68,14 +68,15 @@ pub fn pin() -> Guard {
     }
 }
 
-/// Whether this thread holds a guard: then it does not wait for what waits for guards.
+/// Whether this thread holds a guard: then it must not wait for anything that waits for guards.
 pub fn is_pinned() -> bool {
     crossbeam_epoch::is_pinned()
 }
 
-/// Has what was retired come back, as far as no thread holds a guard of then. Of use under no guard only.
+/// Frees retired objects, as far as no thread holds a guard from before their retirement. Useful only if the caller
+/// holds no guard.
 pub(crate) fn flush_retired() {
-    // An epoch goes by with each, and garbage is two old when it goes.
+    // Each flush advances the epoch, and garbage is freed two epochs later.
     for _ in 0..3 {
         pin().flush();
     }

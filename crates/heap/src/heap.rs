@@ -1,8 +1,8 @@
 //! The heap: drafts, retirement, and access by offset.
 //!
-//! I1 `allocated` is durable before anything in the page it covers is handed out; nothing else is persisted for an
-//!    allocation.
-//! I2 A chunk is handed out to one thread only, until it is given back unpublished or retired and its epoch over.
+//! I1 `allocated` is durable before anything in the page it covers is handed out; an allocation persists nothing
+//!    else.
+//! I2 A chunk is handed out to one thread only, until it is given back unpublished, or retired and its epoch over.
 
 use crate::attach::Attached;
 use crate::cache::{Cache, pairs_up};
@@ -19,11 +19,11 @@ use pmem::{
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
 
-/// Maximum number of lines of a chunk that are prefetched.
+/// Maximum number of lines of a chunk to prefetch.
 const LINES_AHEAD: usize = 4;
 
-/// A pool's memory. Clones are handles of the same heap; when the last is dropped, recovery is stopped and the pool
-/// closed. In a forked child of the process that made it, dropping it leaves both alone.
+/// The memory of a pool. Clones are handles of the same heap; dropping the last one stops recovery and closes the
+/// pool. In a forked child of the process that made it, dropping it leaves both alone.
 pub struct Heap<M: Media = Hardware> {
     /// Dropped before `inner`; `None` in the recovery's own threads.
     pub(crate) user: Option<Arc<StopOnDrop>>,
@@ -63,7 +63,7 @@ pub(crate) struct Inner<M: Media> {
 
 impl<M: Media> Lender for Inner<M> {
     fn give_back(&self, offset: Offset, len: usize) {
-        // It was never reachable, so no other thread, a tracer included, can have seen it.
+        // It was never reachable, so no other thread, not even a tracer, can have seen it.
         if M::REUSES_AT_ONCE {
             self.space.free_and_tell((offset, len, Location::caller()));
         } else {
@@ -73,18 +73,18 @@ impl<M: Media> Lender for Inner<M> {
 }
 
 impl<M: Media> Heap<M> {
-    /// The heap of a pool. Everything that the pool held before counts as in use until [`recover`](Heap::recover) has
-    /// found what is alive; new chunks come from new pages meanwhile. Takes no longer for a large pool than for a small
-    /// one.
+    /// Creates the heap of a pool. All earlier content of the pool counts as in use until [`recover`](Heap::recover)
+    /// has found what is alive; new chunks come from new pages meanwhile. Takes no longer for a large pool than for a
+    /// small one.
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`] where the pool's end of allocated pages makes no sense.
+    /// [`Error::Damaged`] if the pool's end of allocated pages is invalid.
     pub fn new(pool: Pool<M>) -> Result<Heap<M>, Error> {
         let allocated = pool.allocated().load(pool.media());
         let page_size = pool.page_size();
         let damaged = Error::Damaged {
-            what: "the end of the allocated pages makes no sense",
+            what: "the end of the allocated pages is invalid",
             offset: allocated,
         };
         let Ok(end) = u32::try_from(allocated / page_size) else {
@@ -108,9 +108,9 @@ impl<M: Media> Heap<M> {
             extending: Mutex::new(()),
         });
         if let Some(reuse) = &inner.space.reuse {
-            // A free that waits for its guards can outlive the heap.
+            // A deferred free that waits for its guards can outlive the heap.
             let heap = Arc::downgrade(&inner);
-            reuse.tell(move |offset, len, site| {
+            reuse.on_freed(move |offset, len, site| {
                 if let Some(heap) = heap.upgrade() {
                     let start = heap.pool.base().as_ptr().wrapping_add(offset.get() as usize);
                     heap.pool.media().freed(start, len, site);
@@ -141,10 +141,10 @@ impl<M: Media> Heap<M> {
         self.inner.pool.generation()
     }
 
-    /// A draft of `value` with `tail` bytes after it, which hold anything at first. Its length for
+    /// Drafts `value` with `tail` bytes after it, whose initial content is undefined. Its length for
     /// [`retire`](Heap::retire) and [`Trace`](crate::Trace) is its [`footprint`].
     ///
-    /// Persists nothing, except where a new page is needed: one write-back and one fence then.
+    /// Persists nothing, unless it needs a new page: then one write-back and one fence.
     ///
     /// # Errors
     ///
@@ -167,7 +167,7 @@ impl<M: Media> Heap<M> {
         ))
     }
 
-    /// Two drafts, which share one line where both are of the same class and that class is at most half a line.
+    /// Drafts two objects, which share one line if both are of the same class and that class is at most half a line.
     ///
     /// # Errors
     ///
@@ -194,42 +194,43 @@ impl<M: Media> Heap<M> {
         Ok((self.draft(a, a_tail, batch)?, self.draft(b, b_tail, batch)?))
     }
 
-    /// Takes the object of `len` bytes at `offset` out of use: once every guard of now is gone, its chunk serves
-    /// again (one of an earlier generation after recovery; any that is retired while recovery traces, after the trace).
+    /// Takes the object of `len` bytes at `offset` out of use: once every guard that exists now is gone, its chunk is
+    /// free (if it is of an earlier generation, after recovery; if it is retired while recovery traces, after the
+    /// trace).
     ///
-    /// (What hangs from a root is retired by [`Removed::retire`](crate::Removed::retire), which may take longer than a
+    /// ([`Removed::retire`](crate::Removed::retire) retires everything below a root, which may take longer than a
     /// guard should be held.)
     ///
     /// # Safety
     ///
     /// * `len` is the [`footprint`] of the draft of a published object at `offset`.
     /// * The caller, or the thread that it works for, has made the object unreachable: no root and no slot that a
-    ///   reader or the trace can come to leads to it. `guard` has been held since before that, or recovery does not
+    ///   reader or the trace can reach leads to it. `guard` has been held since before that, or recovery does not
     ///   sweep meanwhile ([`Removed`](crate::Removed)).
-    /// * No thread uses the object from now on, except under a guard of its own from before now.
-    /// * The object is retired once.
+    /// * No thread uses the object from now on, except under a guard of its own from before this call.
+    /// * The object is retired only once.
     #[inline]
     #[track_caller]
     pub unsafe fn retire(&self, guard: &Guard, offset: Offset, len: usize) {
         self.inner.space.retire(guard, offset, len, Location::caller());
     }
 
-    /// Says that the object at `offset`, which nothing reaches any more, is kept by the program for another use:
-    /// [`audit`](Heap::audit) does not count it as leaked. After a crash it is found unreachable.
+    /// Declares that the program keeps the unreachable object at `offset` for another use: [`audit`](Heap::audit)
+    /// does not count it as leaked. After a crash it is found unreachable.
     pub fn hold(&self, offset: Offset) {
         lock(&self.inner.space.held).insert(offset.get());
     }
 
-    /// Says that the object at `offset`, held until now, is about to be reachable again, or to be retired.
+    /// Declares that the object at `offset`, held until now, is about to become reachable again, or to be retired.
     pub fn unhold(&self, offset: Offset) {
         lock(&self.inner.space.held).remove(&offset.get());
     }
 
-    /// Closes the heap and its pool, if this is the last handle; else the last handle to be dropped does.
+    /// Closes the heap and its pool, if this is the last handle; otherwise the last handle to be dropped does.
     ///
     /// # Errors
     ///
-    /// [`Error::Pool`] where the medium fails. The pool then counts as not closed, as after a crash.
+    /// [`Error::Pool`] if the medium fails. The pool then counts as not closed, as after a crash.
     pub fn close(self) -> Result<(), Error> {
         match self.into_pool() {
             Some(pool) => pool.close().map_err(|error| Error::Pool(Box::new(error))),
@@ -237,7 +238,7 @@ impl<M: Media> Heap<M> {
         }
     }
 
-    /// Gives up this handle. Returns the pool if it was the last one; else the other handles keep it open.
+    /// Drops this handle. Returns the pool if it was the last one; otherwise the other handles keep it open.
     pub fn into_pool(self) -> Option<Pool<M>> {
         let Heap { user, inner } = self;
         drop(user);
@@ -274,8 +275,8 @@ impl<M: Media> Heap<M> {
             return Err(beyond(offset));
         };
         let start = inner.pool.chunk_start(place, len)?;
-        // SAFETY: the bytes are mapped (checked) and ours alone, since the bit of the chunk is set and it was in no
-        // other thread's claim; a class keeps the alignment of what it serves.
+        // SAFETY: the bytes are mapped (checked) and ours alone, since the bit of the chunk is set and no other
+        // thread's claim had it; a class keeps the alignment of its objects.
         Ok(unsafe { Chunk::new(start, place, len, inner) })
     }
 }
@@ -284,13 +285,13 @@ impl<M: Media> Heap<M> {
 #[cold]
 fn beyond(offset: u64) -> Error {
     Error::Damaged {
-        what: "a page lies beyond what links can name",
+        what: "a page lies beyond the range of links",
         offset,
     }
 }
 
 impl<M: Media> Inner<M> {
-    /// Prefetches a chunk that a coming draft will write: that draft's fence then does not wait for memory.
+    /// Prefetches a chunk that a coming draft will write, so that the draft's fence does not wait for memory.
     #[inline(always)]
     fn prefetch_chunk(&self, offset: u64, size: u32) {
         let start = self.pool.base().as_ptr().wrapping_add(offset as usize);
@@ -299,8 +300,8 @@ impl<M: Media> Inner<M> {
         }
     }
 
-    /// Claims chunks for a thread that has just taken the last it had, if there are any in open pages: what it will
-    /// write next is then on its way.
+    /// Claims chunks for a thread that has just taken its last one, if open pages have any, so that the next one can
+    /// be prefetched.
     #[inline(never)]
     fn claim_ahead(&self, class: usize) {
         let Some(claim) = self.space.claim(class, false) else {
@@ -318,7 +319,7 @@ impl<M: Media> Inner<M> {
         );
     }
 
-    /// Takes a chunk for a length past the small classes.
+    /// Takes a chunk for a length above the small classes.
     fn take_long(&self, len: usize) -> Result<u64, Error> {
         let Some(class) = self.space.classes.of(len) else {
             return self.take_large(len);
@@ -328,11 +329,11 @@ impl<M: Media> Inner<M> {
         taken.map_or_else(|| self.take_slowly(class), Ok)
     }
 
-    /// Takes a chunk of a class of which the thread has none claimed.
+    /// Takes a chunk of a class of which the thread has claimed none.
     #[cold]
     #[inline(never)]
     fn take_slowly(&self, class: usize) -> Result<u64, Error> {
-        let claim = self.patiently(|| self.claim(class, false))?;
+        let claim = self.retry_when_full(|| self.claim(class, false))?;
         let size = self.space.classes.size(class);
         let (taken, left) = with_cache(self.id, &self.space, |cache| match cache {
             Some(cache) => {
@@ -340,7 +341,7 @@ impl<M: Media> Inner<M> {
                 (cache.take(class, size).unwrap_or(claim.start), left)
             }
             None => {
-                // The thread is ending: what it does not use now goes back.
+                // The thread is ending: the rest of the claim goes back.
                 let first = claim.bits.trailing_zeros();
                 let bits = claim.bits & !(1 << first);
                 let taken = claim.start + u64::from(first) * u64::from(size);
@@ -366,7 +367,7 @@ impl<M: Media> Inner<M> {
         if let Some(taken) = with_cache(self.id, &self.space, |cache| take(cache?)) {
             return Some(taken);
         }
-        // Under no cache: the claim may persist a new page's end, where logical threads take turns.
+        // Not under the cache: the claim may persist a new end of pages, where logical threads take turns.
         let claim = self.claim(class, true).ok()?;
         let (taken, left) = with_cache(self.id, &self.space, |cache| match cache {
             Some(cache) => {
@@ -379,15 +380,15 @@ impl<M: Media> Inner<M> {
         taken
     }
 
-    /// Gives back what a cache had left when it was filled: nothing, unless logical threads share it.
+    /// Gives back what a cache had left when it was refilled: nothing, unless logical threads share it.
     fn give_back_left(&self, left: Option<Claim>) {
         if let Some(claim) = left {
             self.space.give_back(claim);
         }
     }
 
-    /// Claims chunks of a class: of an open page, else of a new one, else of one that has few, else of one that is set
-    /// apart for this thread.
+    /// Claims chunks of a class, in this order: from an open page, a new one, one with few free chunks, one set apart
+    /// for this thread.
     fn claim(&self, class: usize, in_pairs: bool) -> Result<Claim, Error> {
         let size = self.space.classes.size(class) as usize;
         self.ask_for_room(size)?;
@@ -401,7 +402,7 @@ impl<M: Media> Inner<M> {
                         return Ok(claim);
                     }
                 }
-                // Where there are none to open, another thread may have just opened them.
+                // If no page can be opened, another thread may have just opened it.
                 Err(full) if !self.space.open_scanty(class) => {
                     let claim = self.space.claim(class, in_pairs);
                     let apart = || (!in_pairs).then(|| self.claim_apart(class)).flatten();
@@ -415,21 +416,21 @@ impl<M: Media> Inner<M> {
     /// Takes whole pages for an object of `len` bytes.
     #[cold]
     fn take_large(&self, len: usize) -> Result<u64, Error> {
-        // More pages than there can be: the pool will say why that does not go.
+        // More pages than possible: the pool will report why it cannot grow.
         let pages = u32::try_from(self.space.pages_for(len)).unwrap_or(u32::MAX);
         let take = || {
             self.ask_for_room(len)?;
             self.take_pages(pages, len)
                 .or_else(|full| self.take_apart(pages).ok_or(full))
         };
-        let first = self.patiently(take)?;
+        let first = self.retry_when_full(take)?;
         self.space.join(first, pages);
         Ok(self.space.start_of(first))
     }
 
-    /// Tries again before it says that there is no room: once recovery has swept, if this thread may wait for that,
-    /// and once what was retired could come back.
-    fn patiently<R>(&self, take: impl Fn() -> Result<R, Error>) -> Result<R, Error> {
+    /// Retries before it reports that there is no room: once recovery has swept, if this thread may wait for that,
+    /// and once retired objects can have been freed.
+    fn retry_when_full<R>(&self, take: impl Fn() -> Result<R, Error>) -> Result<R, Error> {
         let taken = take();
         if !matches!(taken, Err(Error::Full { .. })) {
             return taken;
@@ -447,8 +448,7 @@ impl<M: Media> Inner<M> {
         }
     }
 
-    /// Asks the media whether an allocation of these bytes may go on. One by a thread that has pages set
-    /// apart may.
+    /// Asks the media whether an allocation of these bytes may proceed. A thread with pages set apart always may.
     ///
     /// # Errors
     ///
@@ -458,7 +458,7 @@ impl<M: Media> Inner<M> {
             return Ok(());
         }
         self.pool.media().comes_to("full: refused");
-        // No pool is as large as this: it says why it cannot grow.
+        // No pool is this large: the error says why it cannot grow.
         self.pool.grow(u64::MAX).map_err(|source| Error::Full {
             bytes,
             recovering: self.recovery.is_running(),
@@ -466,8 +466,8 @@ impl<M: Media> Inner<M> {
         })
     }
 
-    /// Takes contiguous pages: free ones, rather such as have blocks, else new ones at the end. `bytes` is what they
-    /// are for.
+    /// Takes contiguous pages: free ones, preferably with blocks, or new ones at the end. `bytes` is the size of the
+    /// request.
     pub(crate) fn take_pages(&self, pages: u32, bytes: usize) -> Result<u32, Error> {
         if let Some(first) = self.take_free_pages(pages) {
             return Ok(first);
@@ -495,7 +495,7 @@ impl<M: Media> Inner<M> {
         let media = self.pool.media();
         media.site("heap: end of pages");
         persist_scope(media, Purpose::Alloc, |batch| {
-            // SAFETY: what lies beyond holds no object before this is durable (I1).
+            // SAFETY: the space beyond holds no object before this is durable (I1).
             unsafe { self.pool.set_allocated(allocated, &batch) };
             let _durable = batch.fence().durable();
         });
@@ -503,7 +503,7 @@ impl<M: Media> Inner<M> {
         Ok(first)
     }
 
-    /// Takes contiguous free pages. Those that were given back to the file system serve if it has blocks for them.
+    /// Takes contiguous free pages. Pages that were given back to the file system qualify if it has blocks for them.
     pub(crate) fn take_free_pages(&self, pages: u32) -> Option<u32> {
         let first = self.take_free_run(pages)?;
         let bytes = self.space.start_of(first)..self.space.start_of(first + pages);
@@ -516,8 +516,8 @@ impl<M: Media> Inner<M> {
         }
     }
 
-    /// Takes contiguous free pages, rather such as have blocks; the others are to be
-    /// [backed again](pmem::Pool::back_again).
+    /// Takes contiguous free pages, preferably with blocks; the others must be [backed
+    /// again](pmem::Pool::back_again).
     pub(crate) fn take_free_run(&self, pages: u32) -> Option<u32> {
         let bytes = |first| self.space.start_of(first)..self.space.start_of(first + pages);
         let mut runs = lock(&self.space.runs);

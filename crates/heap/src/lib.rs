@@ -7,48 +7,49 @@
 //!                 a thread claims up to 64 free chunks at a time and hands them out without a lock
 //! ```
 //!
-//! **What is persistent** is the objects, the named roots that lead to them, and one word: the end of the allocated
-//! pages. Taking a new page persists that word (one write-back, one fence); taking or freeing a chunk persists
-//! nothing. Everything else, which pages have which class and which chunks are in use, is DRAM and is made anew after
+//! **Persistent state** consists of the objects, the named roots that lead to them, and one word: the end of the
+//! allocated pages. Taking a new page persists that word (one write-back, one fence); taking or freeing a chunk
+//! persists nothing. Everything else (the class of each page, the chunks in use) lives in DRAM and is rebuilt after
 //! each opening, clean or not.
 //!
-//! **A chunk's life.** [`Heap::draft`] hands it out as a private [`Draft`](pmem::Draft); a draft that is dropped gives
-//! it back at once; a published object is taken out of use by [`Heap::retire`] and comes back when every [`Guard`] of
-//! that time is gone. A draft that was neither published nor given back before a crash is found unreachable after it.
+//! **A chunk's life.** [`Heap::draft`] hands it out as a private [`Draft`](pmem::Draft); a draft that is dropped
+//! gives it back at once; [`Heap::retire`] takes a published object out of use, and its chunk is free when every
+//! [`Guard`] from before that call is gone. A draft that was neither published nor given back before a crash is found
+//! unreachable after it.
 //!
-//! **Instant restart.** [`Heap::new`] does work that does not depend on the pool's size. New chunks come from new pages
-//! at once, while [`Heap::recover`] traces in the background what the roots lead to, as each index's [`Trace`] says,
-//! and then sweeps the old pages. An object retired while the trace runs is kept until it has ended. If the trace meets
-//! what it does not understand, nothing is swept.
+//! **Instant restart.** [`Heap::new`] takes a time that does not depend on the pool's size. New chunks come from new
+//! pages at once, while [`Heap::recover`] traces in the background what the roots lead to, through each index's
+//! [`Trace`], and then sweeps the old pages. An object retired while the trace runs is kept until it has ended. If
+//! the trace meets anything that it does not understand, nothing is swept.
 //!
-//! **Accounting.** [`Heap::stats`]: used + free + unswept = reserved. [`Heap::audit`] holds what is reachable against
+//! **Accounting.** [`Heap::stats`]: used + free + unswept = reserved. [`Heap::audit`] compares what is reachable with
 //! what is in use.
 //!
-//! Differences from the paper: a page does not belong to a thread, only claimed chunks do, so that memory freed by one
-//! thread serves all, threads need no registration of fixed size, and a small pool with many threads stays small;
-//! chunks in use are bits, not lists, so that the trace's marks are the allocator's metadata already and the sweep has
-//! nothing to sort; and free runs of pages coalesce, so that large objects can have them.
+//! Differences from the paper: a page does not belong to a thread, only claimed chunks do, so that all threads can
+//! reuse memory that one of them freed, threads need no registration of fixed size, and a small pool with many
+//! threads stays small; chunks in use are bits, not lists, so that the trace's marks already are the allocator's
+//! metadata and the sweep has nothing to sort; and free runs of pages coalesce, so that large objects can use them.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `heap` | drafts and retirement; new pages |
 //! | `access` | reading objects |
-//! | `local` | what a thread has claimed |
+//! | `local` | chunks claimed by a thread |
 //! | `apart` | pages set apart for a thread that must not find the pool full |
-//! | `space` | the pages' places: open and scanty pages of each class, frees |
+//! | `space` | the pages' lists: open and scanty pages of each class, frees |
 //! | `class`, `page`, `table`, `runs` | size classes; a page's state; finding it; free runs of pages |
-//! | `exact` | guards that end at once, under media that reuse memory at once |
-//! | `root`, `removed` | the directory of named roots; taking a root and all that hangs from it out of use |
+//! | `exact` | guards that end exactly, under media that reuse memory at once |
+//! | `root`, `removed` | the directory of named roots; taking a root and all objects below it out of use |
 //! | `guard` | epochs, and the guards that hold them back |
 //! | `attach` | DRAM state that belongs to a persistent object |
 //! | `dram` | DRAM that lives under the same guards as the pool's objects |
 //! | `trace`, `sweep`, `recovery` | parallel tracing; marks and sweep; the order of it all |
-//! | `aside` | what becomes of retirements beside recovery |
+//! | `aside` | retirements during recovery |
 //! | `shrink` | giving free pages back to the file system |
 //! | `stats`, `audit` | accounting |
 //!
-//! Locks, and so waiting, are short and in this order: roots; recovery's stage, the list of caches; a class's open and
-//! scanty pages; a page; free runs; the pool's growth. No guard is pinned and no tracer runs under them.
+//! Locks are held only briefly, and taken in this order: roots; recovery's stage, the list of caches; a class's open
+//! and scanty pages; a page; free runs; the pool's growth. No guard is pinned and no tracer runs under them.
 
 mod access;
 mod apart;

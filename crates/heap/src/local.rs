@@ -1,11 +1,11 @@
-//! The thread-local layer of DCMM: chunks that a thread has claimed and not yet used.
+//! The thread-local layer of DCMM: chunks that a thread has claimed and not used yet.
 //!
 //! A thread claims up to 64 free chunks of a class at a time, all of one word of a page's bitmap, and hands them out
 //! lowest first. The chunks that it has left when it ends go back to the page.
 //!
-//! I1 Only its own thread changes a cache; statistics may read what is claimed.
-//! I2 A cache is the thread's until the thread ends. It leaves the heap's list of caches, and its claims go back to
-//!    their pages, under one lock on the list.
+//! I1 Only its own thread changes a cache; statistics may read its claims.
+//! I2 A cache belongs to its thread until the thread ends. Then it leaves the heap's list of caches, and its claims
+//!    go back to their pages, under one lock on the list.
 
 use crate::cache::Cache;
 use crate::page::lock;
@@ -16,7 +16,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
-/// A heap's number, as its threads know it; never used twice.
+/// A number that identifies a heap to its threads; never used twice.
 pub(crate) fn new_id() -> u64 {
     static LAST_ID: AtomicU64 = AtomicU64::new(0);
     LAST_ID.fetch_add(1, Relaxed) + 1
@@ -35,11 +35,11 @@ struct Caches(RefCell<Vec<ThreadCache>>);
 impl Drop for Caches {
     fn drop(&mut self) {
         LAST.set((0, ptr::null()));
-        // In a forked child the list's lock may be held by a thread that the child does not have.
+        // In a forked child the list's lock may be held by a thread that does not exist there.
         self.0.get_mut().retain(|entry| entry.process.is_current());
         for entry in self.0.get_mut().drain(..) {
             if let Some(space) = entry.space.upgrade() {
-                // An audit finds what is claimed in the list or free in its page, never neither.
+                // An audit finds a chunk claimed in the list or free in its page, never neither.
                 let mut caches = lock(&space.caches);
                 caches.retain(|cache| !Arc::ptr_eq(cache, &entry.cache));
                 for claim in entry.cache.claims() {
@@ -51,12 +51,12 @@ impl Drop for Caches {
 }
 
 thread_local! {
-    /// The heap that the thread used last, and its cache there.
+    /// The heap that the thread used last, and its cache for it.
     static LAST: Cell<(u64, *const Cache)> = const { Cell::new((0, ptr::null())) };
     static CACHES: Caches = const { Caches(RefCell::new(Vec::new())) };
 }
 
-/// Runs `f` with this thread's cache of the heap `id`; with `None` if the thread is about to end.
+/// Runs `f` with this thread's cache of the heap `id`, or with `None` if the thread is about to end.
 #[inline(always)]
 pub(crate) fn with_cache<R>(id: u64, space: &Arc<Space>, f: impl FnOnce(Option<&Cache>) -> R) -> R {
     let (last, mut cache) = LAST.get();
@@ -68,7 +68,7 @@ pub(crate) fn with_cache<R>(id: u64, space: &Arc<Space>, f: impl FnOnce(Option<&
     f(unsafe { cache.as_ref() })
 }
 
-/// The thread's cache of the heap, made if it has none; null if the thread is about to end.
+/// The thread's cache of the heap, created if it has none; null if the thread is about to end.
 #[cold]
 #[inline(never)]
 fn find_cache(id: u64, space: &Arc<Space>) -> *const Cache {

@@ -1,7 +1,7 @@
 //! Misuses of guards, of objects and of roots, none of which compiles.
 //!
-//! Each stands below a right use that does compile and differs from it in the misuse only, so that it cannot fail
-//! for another reason. (The compiler checks the error codes when its unstable features are on.)
+//! Each stands below a correct use that compiles, and differs from it in the misuse only, so that it cannot fail for
+//! another reason. (The compiler checks the error codes when its unstable features are on.)
 
 macro_rules! misuse {
     ($(#[doc = $what:literal])* $name:ident $code:literal { $right:literal } not { $wrong:literal }) => {
@@ -33,7 +33,7 @@ misuse! {
 }
 
 misuse! {
-    /// Nor can one be made of crossbeam's own.
+    /// Nor can one be made from crossbeam's own.
     made_up_guard "E0423" {
         "let guard = pin();
         assert_eq!(swap.load(&guard).len(), 12);"
@@ -74,7 +74,7 @@ misuse! {
 }
 
 misuse! {
-    /// Bytes that are kept for a guard go with it.
+    /// Bytes kept for a guard do not outlive it.
     keep_after_the_guard "E0505" {
         "let guard = pin();
         let kept = keep(&guard, Box::new([1, 2]));
@@ -121,7 +121,7 @@ misuse! {
 }
 
 misuse! {
-    /// The code that reads objects promises that it goes where links lead, under a guard.
+    /// The code that reads objects promises that it only follows links, under a guard.
     read_without_a_promise "E0133" {
         "let (place, _) = heap.pool().directory();
         // SAFETY: the directory consists of words, and stays where it is.
@@ -133,7 +133,7 @@ misuse! {
 }
 
 misuse! {
-    /// A heap is no access to its objects.
+    /// A heap alone gives no access to its objects.
     read_through_the_heap "E0599" {
         "let (place, _) = heap.pool().directory();
         // SAFETY: the directory consists of words, and stays where it is.
@@ -146,7 +146,7 @@ misuse! {
 }
 
 misuse! {
-    /// The maker of a root promises that it is of its kind.
+    /// The maker of a root promises that the object is of its kind.
     root_without_a_promise "E0133" {
         "persist_scope(heap.media(), Purpose::Node, |batch| {
             let object = heap.draft(PWord::new(1), 0, &batch).unwrap().flush(&batch);
@@ -186,7 +186,7 @@ misuse! {
 }
 
 misuse! {
-    /// A tracer promises that it leaves no link out.
+    /// A tracer promises that it omits no link.
     tracer_without_a_promise "E0200" {
         "struct Leaves;
         // SAFETY: words lead nowhere.
@@ -212,7 +212,7 @@ misuse! {
 }
 
 misuse! {
-    /// A tracer is of its own kind: it cannot be passed off as that of another.
+    /// A tracer belongs to its own kind: it does not pass for that of another.
     tracer_of_another_kind "E0308" {
         "struct Leaves;
         // SAFETY: words lead nowhere.

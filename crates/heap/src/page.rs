@@ -7,8 +7,8 @@
 //!        take pages                     freed
 //! ```
 //!
-//! I1 A page of an earlier generation is `!swept` until recovery's sweep: its chunks are the live ones that the
-//!    trace has met so far, and nothing of it is handed out.
+//! I1 A page of an earlier generation is `!swept` until recovery's sweep: its `live` bits are the marks of the trace
+//!    so far, and none of its chunks is handed out.
 //! I2 A bit of `live` is set from the moment a thread claims the chunk until the chunk is free again; bits past the
 //!    last chunk are always set.
 //! I3 Locks are taken in this order: a class's open and scanty pages, one page, the free runs.
@@ -16,12 +16,12 @@
 use pmem::Media;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// Locks, whatever a panicking holder left: every holder leaves what it guards whole.
+/// Locks, even after a panic of a holder: every holder keeps the guarded data consistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks what is held across calls of the media.
+/// Takes a lock that is held across calls of the media.
 pub(crate) fn lock_across<'m, T, M: Media>(mutex: &'m Mutex<T>, media: &M) -> MutexGuard<'m, T> {
     if !M::TAKES_TURNS {
         return lock(mutex);
@@ -47,20 +47,20 @@ impl Page {
     }
 }
 
-/// What a page is.
+/// The state of a page.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     /// Handed out in this generation, or swept.
     pub(crate) swept: bool,
-    /// Carved for the one thread for which it was set apart, whatever is freed in it.
+    /// Carved for the one thread for which it was set apart, and not for others, whatever is freed in it.
     pub(crate) apart: bool,
     pub(crate) kind: Kind,
 }
 
-/// How a page is used.
+/// The use of a page.
 #[derive(Debug, Default)]
 pub(crate) enum Kind {
-    /// By nothing, as far as is known.
+    /// Unused, as far as is known.
     #[default]
     Free,
     /// Carved into chunks.
@@ -85,16 +85,16 @@ pub(crate) struct Chunks {
     /// No word of `live` before this one has a free chunk.
     hint: u32,
     live: Box<[u64]>,
-    /// In a page of this generation, a bit for each chunk that recovery's trace has met; empty before it meets one.
+    /// In a page of this generation, a bit for each chunk that recovery's trace has met; empty until then.
     met: Box<[u64]>,
 }
 
 /// Free chunks of one word of a bitmap, claimed together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
-    /// Where in the page the chunk of bit 0 starts.
+    /// Offset within the page of the chunk of bit 0.
     pub(crate) start: u64,
-    /// The chunks claimed.
+    /// A bit for each claimed chunk.
     pub(crate) bits: u64,
 }
 
@@ -140,7 +140,7 @@ impl Chunks {
         self.used == self.slots
     }
 
-    /// The chunk that starts `within` bytes from the page's start.
+    /// The slot of the chunk that starts `within` bytes from the page's start.
     pub(crate) fn slot(&self, within: u32) -> Option<u32> {
         let slot = within / self.size;
         (slot * self.size == within && slot < self.slots).then_some(slot)
@@ -163,7 +163,7 @@ impl Chunks {
             .map(move |(i, &word)| if i == last { word & !past } else { word })
     }
 
-    /// Sets the chunk's bit; `false` if it is set already.
+    /// Sets the chunk's bit; returns `false` if it is set already.
     pub(crate) fn set(&mut self, slot: u32) -> bool {
         let bit = 1 << (slot % 64);
         let word = &mut self.live[slot as usize / 64];
@@ -173,7 +173,7 @@ impl Chunks {
         new
     }
 
-    /// Notes that recovery's trace has met the chunk; `false` if it had before.
+    /// Records that recovery's trace has met the chunk; returns `false` if it had before.
     pub(crate) fn meet(&mut self, slot: u32) -> bool {
         if self.met.is_empty() {
             self.met = vec![0; self.live.len()].into_boxed_slice();
@@ -185,7 +185,7 @@ impl Chunks {
         new
     }
 
-    /// Clears the chunk's bit; `false` if it is clear already.
+    /// Clears the chunk's bit; returns `false` if it is clear already.
     pub(crate) fn clear(&mut self, slot: u32) -> bool {
         let index = slot / 64;
         let bit = 1 << (slot % 64);
@@ -215,7 +215,7 @@ impl Chunks {
         None
     }
 
-    /// Claims one chunk; `None` if it is not free.
+    /// Claims one chunk; returns `None` if it is not free.
     pub(crate) fn claim_slot(&mut self, slot: u32) -> Option<Claim> {
         let (index, bit) = (slot / 64, 1 << (slot % 64));
         (!self.is_live(slot)).then(|| self.take(index, bit))
@@ -239,7 +239,7 @@ impl Chunks {
         }
     }
 
-    /// Gives a claim's chunks back.
+    /// Gives back the chunks of a claim.
     pub(crate) fn give_back(&mut self, claim: Claim) {
         let index = (claim.start / (64 * u64::from(self.size))) as u32;
         let word = &mut self.live[index as usize];

@@ -1,26 +1,25 @@
 //! Recovery in the background: instant restart and post-crash garbage collection (ROART §3.4.2).
 //!
-//! All allocator metadata is volatile, so after every opening, clean or not, it is made anew, while the indexes are
-//! in use:
+//! All allocator metadata is volatile, so every opening, clean or not, rebuilds it, while the indexes are in use:
 //!
 //! 1. *Trace.* From the roots, mark every chunk of earlier generations that is alive. New chunks come from new pages
-//!    meanwhile, and what is retired, old or new, is [kept](crate::aside): nothing that was reachable since the trace
-//!    began is reused, so tracers need no guard and no write barrier. (See [`Trace`](crate::Trace) for what indexes
-//!    promise.)
-//! 2. *Settle.* From the trace's end on, what is retired is marked and then freed as usual. Wait until the guards of
-//!    the trace's last moment are gone, and the [removals](crate::Removed) that began before it have retired
-//!    everything. So whatever was unlinked before the trace ended is marked by now, if anything is still going to free
-//!    it; what is unlinked later was reachable when the trace ended, and is marked.
-//! 3. *Sweep.* Page by page, what is not marked becomes free.
+//!    meanwhile, and retired objects, old or new, are [kept](crate::aside): nothing that was reachable since the
+//!    trace began is reused, so tracers need no guard and no write barrier. ([`Trace`](crate::Trace) states what
+//!    indexes promise.)
+//! 2. *Settle.* From the trace's end on, retired objects are marked and then freed as usual. Recovery waits until the
+//!    guards from the trace's last moment are gone, and the [removals](crate::Removed) that began before it have
+//!    retired everything. So an object unlinked before the trace ended is marked by now, if anything is still going
+//!    to free it; one unlinked later was reachable when the trace ended, and is marked.
+//! 3. *Sweep.* Page by page, unmarked chunks become free.
 //!
-//! I1 Nothing of this is persisted: a crash in the middle is just another crash.
-//! I2 If the trace meets anything that it does not understand, nothing is swept: what cannot be known to be dead
-//!    stays. Service goes on in new pages.
+//! I1 Recovery persists nothing: a crash in the middle is just another crash.
+//! I2 If the trace meets anything that it does not understand, nothing is swept: objects that are not known to be
+//!    dead stay. Operations go on in new pages.
 //! I3 Recovery waits for pauses before it traces, and for guards and removals afterwards. A thread that holds one of
-//!    these must not wait for recovery: an allocation in a full pool waits only without a guard, and in no phase while
-//!    there are pauses (any of their holders may be the one that allocates, and another thread may wait for that one
-//!    under a guard); no removal waits for anything. Recovery holds no guard for longer than a moment.
-//! I4 Whatever recovery waits for, dropping the heap's last handle ends the waiting.
+//!    these must not wait for recovery. So an allocation in a full pool waits only if its thread holds no guard, and
+//!    never while there are pauses (the allocating thread may hold one, or a thread with a guard may wait for its
+//!    holder). No removal waits for anything. Recovery never holds a guard for long.
+//! I4 Dropping the heap's last handle ends any wait of recovery.
 
 use crate::page::lock;
 use crate::trace::{MAX_THREADS, Tracers, Tracing};
@@ -32,30 +31,30 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Pages that a thread sweeps at a time.
+/// Pages per batch of a sweeping thread.
 const SWEEP_BATCH: u32 = 64;
 
-/// Turns for which recovery stays awake while it waits for guards.
+/// Turns that recovery stays awake while it waits for guards.
 const AWAKE: u32 = 8;
 
-/// The same where threads take turns: the holder of a guard runs meanwhile, and sleeping helps only against others of
-/// the process.
+/// The same where threads take turns: the holder of a guard runs meanwhile, and sleeping helps only against other
+/// threads of the process.
 const AWAKE_IN_TURNS: u32 = 20_000;
 
-/// How far recovery is.
+/// The stage of recovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It was not started.
+    /// Not started.
     Idle,
-    /// It is under way.
+    /// Running.
     Running,
     /// The objects in use are known, and all else is free.
     Done,
-    /// It could not end, and says why. What the pool held before is left alone, dead or not.
+    /// Failed, with the reason. All earlier content of the pool is left alone, dead or not.
     Failed(String),
 }
 
-/// How far recovery is, in numbers.
+/// The progress of recovery.
 #[derive(Clone, Debug)]
 pub struct Progress {
     /// The state.
@@ -66,14 +65,14 @@ pub struct Progress {
     pub pages_swept: u32,
     /// Pages to sweep in all.
     pub pages_to_sweep: u32,
-    /// Time taken so far, or in all.
+    /// Time taken so far, or in all once it has ended.
     pub elapsed: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     Idle,
-    /// It waits for pauses to end; none begins.
+    /// Waits for pauses to end; no new one begins.
     Pausing,
     Tracing,
     Settling,
@@ -95,7 +94,7 @@ impl Phase {
         matches!(self, Phase::Pausing | Phase::Tracing)
     }
 
-    /// Whether the trace has not ended, and may yet begin.
+    /// Whether the trace has not ended, or may yet begin.
     fn is_before_trace_end(&self) -> bool {
         matches!(self, Phase::Idle | Phase::Pausing | Phase::Tracing)
     }
@@ -107,11 +106,11 @@ struct Course {
     started: Option<Instant>,
     taken: Duration,
     thread: Option<JoinHandle<()>>,
-    /// Threads it was started with; none before.
+    /// Number of threads that it was started with; 0 before the start.
     threads: usize,
     /// Holders of a [`TracePause`].
     pauses: usize,
-    /// Removals under way that began before the trace's end.
+    /// Running removals that began before the trace's end.
     removals: usize,
 }
 
@@ -125,7 +124,7 @@ pub(crate) struct Recovery {
     to_sweep: u32,
 }
 
-/// While it lives, recovery does not trace: see [`Heap::pause_trace`].
+/// Keeps recovery from tracing while it lives: see [`Heap::pause_trace`].
 #[derive(Debug)]
 #[must_use]
 pub struct TracePause(Arc<Recovery>);
@@ -137,8 +136,8 @@ impl Drop for TracePause {
     }
 }
 
-/// While it lives, recovery does not sweep, if its trace had not ended when this was made: what its holder unlinks
-/// meanwhile may be retired under later guards.
+/// Keeps recovery from sweeping while it lives, if the trace had not ended when it was made: objects that its holder
+/// unlinks meanwhile may be retired under later guards.
 #[derive(Debug)]
 pub(crate) struct Removal(Option<Arc<Recovery>>);
 
@@ -160,8 +159,8 @@ impl Drop for Removal {
     }
 }
 
-/// Stops recovery when the last handle of its heap is dropped, and waits until it has stopped. In a forked child, which
-/// has no such thread, it does nothing.
+/// Stops recovery when the last handle of its heap is dropped, and waits until it has stopped. In a forked child,
+/// which has no such thread, it does nothing.
 #[derive(Debug)]
 pub(crate) struct StopOnDrop {
     recovery: Arc<Recovery>,
@@ -181,18 +180,18 @@ impl Drop for StopOnDrop {
     fn drop(&mut self) {
         let recovery = &self.recovery;
         if !self.process.is_current() {
-            // Never dropped, since it has the thread's handle.
+            // Never dropped, since the thread's handle is in it.
             std::mem::forget(Arc::clone(recovery));
             return;
         }
         recovery.stop.store(true, SeqCst);
-        // A waiting thread has looked at `stop` under this lock, and so either sees it or is woken.
+        // A waiting thread has checked `stop` under this lock, and so either sees it or is woken.
         let thread = lock(&recovery.course).thread.take();
         recovery.changed.notify_all();
         if let Some(thread) = thread
             && thread.thread().id() != std::thread::current().id()
         {
-            // It catches its panics.
+            // The thread catches its panics.
             let _ = thread.join();
         }
     }
@@ -225,18 +224,18 @@ impl Recovery {
         self.changed.notify_all();
     }
 
-    /// Whether it is under way.
+    /// Whether recovery is running.
     pub(crate) fn is_running(&self) -> bool {
         lock(&self.course).phase.is_running()
     }
 
-    /// Waits until it has ended, for a caller that holds neither a guard nor a pause.
+    /// Waits for the end of recovery, for a caller that holds neither a guard nor a pause.
     pub(crate) fn wait_ended<M: Media>(&self, media: &M) {
         drop(self.wait_while(media, |course| course.phase.is_running()));
     }
 
-    /// Waits until it has ended, for an allocation, whose caller may hold anything: returns at once to a thread that
-    /// holds a guard, and while there are pauses (I3).
+    /// Waits for the end of recovery, for an allocation, whose caller may hold anything: returns at once if the
+    /// thread holds a guard, and while there are pauses (I3).
     pub(crate) fn wait_for_room<M: Media>(&self, media: &M) {
         if crate::is_pinned() {
             return;
@@ -244,7 +243,7 @@ impl Recovery {
         drop(self.wait_while(media, |course| course.phase.is_running() && course.pauses == 0));
     }
 
-    /// Waits while `keeps_waiting` holds; `false` if it was stopped.
+    /// Waits while `keeps_waiting` holds; returns `false` if recovery was stopped.
     fn wait_unless_stopped<M: Media>(&self, media: &M, keeps_waiting: impl Fn(&Course) -> bool) -> bool {
         let goes_on = |course: &Course| keeps_waiting(course) && !self.stop.load(SeqCst);
         let course = self.wait_while(media, goes_on);
@@ -271,7 +270,7 @@ impl Recovery {
         course
     }
 
-    /// Waits until all guards of now are gone; `false` if it was stopped.
+    /// Waits until all guards that exist now are gone; returns `false` if recovery was stopped.
     fn wait_for_guards<M: Media>(&self, media: &M) -> bool {
         let gone = Arc::new(AtomicBool::new(false));
         let tell = Arc::clone(&gone);
@@ -283,14 +282,15 @@ impl Recovery {
         }
         guard.flush();
         drop(guard);
-        // A few flushes are enough where no other thread holds a guard.
+        // A few flushes suffice if no other thread holds a guard.
         let mut turn = 0;
         while !gone.load(SeqCst) {
             if self.stop.load(SeqCst) {
                 return false;
             }
             crate::pin().flush();
-            // Always a first turn: the holder of a guard need not be one of the media's threads.
+            // Always turn 0, which does not assume that another of the media's threads runs: the holder of the guard
+            // need not be one of them.
             media.wait(0);
             turn += 1;
             if turn > if M::TAKES_TURNS { AWAKE_IN_TURNS } else { AWAKE } {
@@ -303,7 +303,7 @@ impl Recovery {
 
 impl<M: Media> Heap<M> {
     /// Starts recovery in the background with this many threads (1 to 256), and returns at once. Each kind of root
-    /// needs its tracer; with a root of another kind nothing is swept. A second call does nothing.
+    /// needs its tracer; if there is a root of another kind, nothing is swept. A second call does nothing.
     ///
     /// # Errors
     ///
@@ -329,8 +329,8 @@ impl<M: Media> Heap<M> {
         Ok(())
     }
 
-    /// Recovers in the calling thread alone, and says how that ended. Hold no guard meanwhile. Does nothing but wait
-    /// where recovery was started before.
+    /// Recovers in the calling thread and returns how that ended. The caller must hold no guard. If recovery was
+    /// started before, only waits for its end.
     pub fn recover_now(&self, tracers: &Tracers<M>) -> State {
         let mut course = lock(&self.inner.recovery.course);
         if course.phase != Phase::Idle {
@@ -344,13 +344,13 @@ impl<M: Media> Heap<M> {
         self.recovery().state
     }
 
-    /// With how many threads [`recover`](Heap::recover) was started, from 1 on; 0 if it was not, or the pool is new. An
-    /// index that is opened afterwards and has work of its own to do first may do it with as many.
+    /// The number of threads that [`recover`](Heap::recover) was started with; 0 if it was not, or the pool is new.
+    /// An index that is opened afterwards and has recovery work of its own may use as many.
     pub fn recovery_threads(&self) -> usize {
         lock(&self.inner.recovery.course).threads
     }
 
-    /// How far recovery is.
+    /// The progress of recovery.
     pub fn recovery(&self) -> Progress {
         let recovery = &*self.inner.recovery;
         let course = lock(&recovery.course);
@@ -371,7 +371,7 @@ impl<M: Media> Heap<M> {
         }
     }
 
-    /// Waits until recovery has ended, and says how. Returns at once if it was not started. Hold no guard meanwhile:
+    /// Waits until recovery has ended, and returns how. Returns at once if it was not started. Hold no guard meanwhile:
     /// recovery waits for it.
     pub fn wait_recovered(&self) -> State {
         self.inner.recovery.wait_ended(self.media());
@@ -379,10 +379,10 @@ impl<M: Media> Heap<M> {
     }
 
     /// For structure modifications too large to keep the rule of [`Trace`](crate::Trace): keeps recovery from tracing
-    /// until the pause is dropped. If it is tracing now, or about to, waits until the trace has ended. (Recovery traces
-    /// once, after an opening; it waits for pauses before it begins.) The holder of a pause may allocate: where the
-    /// pool is full and recovery waits for pauses, that fails. It must not wait for recovery otherwise, nor for another
-    /// pause.
+    /// until the pause is dropped. If it is tracing now, or about to, waits until the trace has ended. (Recovery
+    /// traces once, after an opening; it waits for pauses before it begins.) The holder of a pause may allocate: if
+    /// the pool is full and recovery waits for pauses, the allocation fails. Otherwise it must not wait for recovery,
+    /// nor for another pause.
     pub fn pause_trace(&self) -> TracePause {
         let recovery = &self.inner.recovery;
         recovery
@@ -391,8 +391,7 @@ impl<M: Media> Heap<M> {
         TracePause(Arc::clone(recovery))
     }
 
-    /// Like [`pause_trace`](Heap::pause_trace), for a caller that would rather come later: `None` if recovery is
-    /// tracing now.
+    /// Like [`pause_trace`](Heap::pause_trace), but returns `None` at once if recovery is tracing.
     pub fn try_pause_trace(&self) -> Option<TracePause> {
         let recovery = &self.inner.recovery;
         let mut course = lock(&recovery.course);
@@ -403,9 +402,9 @@ impl<M: Media> Heap<M> {
         Some(TracePause(Arc::clone(recovery)))
     }
 
-    /// For a caller whose allocation found the pool full: waits until recovery has ended, if it is under way; frees
-    /// retired objects, as far as no guard of their time is held; and returns `true`: the allocation is worth a retry.
-    /// Returns `false` at once to a thread that holds a guard. The caller holds no [pause](Heap::pause_trace) either.
+    /// For a caller whose allocation found the pool full: waits until recovery has ended, if it is running; frees
+    /// retired objects that no guard protects any more; and returns `true`: the allocation is worth a retry. Returns
+    /// `false` at once to a thread that holds a guard. The caller holds no [pause](Heap::pause_trace) either.
     pub fn wait_for_room(&self) -> bool {
         if crate::is_pinned() {
             return false;
@@ -415,8 +414,8 @@ impl<M: Media> Heap<M> {
         true
     }
 
-    /// Runs what may find the pool full; where it does, [waits for room](Heap::wait_for_room) and runs it once more.
-    /// The closure takes its guards itself, so that none is held while this waits.
+    /// Runs an operation that may find the pool full; if it does, [waits for room](Heap::wait_for_room) and runs it
+    /// once more. The closure takes its guards itself, so that none is held during the wait.
     #[inline]
     pub fn with_room<T, E: MayBeFull>(&self, mut run: impl FnMut() -> Result<T, E>) -> Result<T, E> {
         match run() {
@@ -439,10 +438,10 @@ impl<M: Media> Heap<M> {
         self.inner.recovery.enter(phase);
     }
 
-    /// The whole of it; `false` if it was stopped.
+    /// Runs all of recovery; returns `false` if it was stopped.
     fn trace_and_sweep(&self, tracers: &Tracers<M>, threads: usize) -> Result<bool, Error> {
         let (space, recovery, media) = (&self.inner.space, &*self.inner.recovery, self.media());
-        // The phase keeps others from beginning.
+        // This phase keeps new pauses from beginning.
         if !recovery.wait_unless_stopped(media, |course| course.pauses > 0) {
             return Ok(false);
         }
@@ -476,7 +475,7 @@ impl<M: Media> Heap<M> {
         let next = &AtomicU32::new(space.old_pages().start);
         std::thread::scope(|scope| {
             for _ in 1..threads {
-                // With fewer threads than asked for it only takes longer.
+                // With fewer threads than requested, the sweep only takes longer.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, move || self.sweep_here(next));
             }
             self.sweep_here(next);

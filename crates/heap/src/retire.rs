@@ -1,4 +1,4 @@
-//! Retiring objects: they are free again when their guards are gone, or when recovery says so
+//! Retiring objects: they are free again when their guards are gone, or when recovery frees them
 //! ([`aside`](crate::aside)).
 
 use crate::aside::{Retired, Stage};
@@ -32,7 +32,7 @@ impl Space {
         }
     }
 
-    /// Frees an object, where memory serves again at once.
+    /// Frees an object and reports it, under media that reuse memory at once.
     pub(crate) fn free_and_tell(&self, (offset, len, site): Retired) {
         self.free(offset);
         if let Some(reuse) = &self.reuse {
@@ -40,7 +40,7 @@ impl Space {
         }
     }
 
-    /// Whether a retirement beside recovery is freed when its guards are gone. If not, recovery sees to it.
+    /// Whether a retirement during recovery is freed when its guards are gone. If not, recovery frees it.
     #[cold]
     fn is_freed_after_guards(&self, (offset, len, site): Retired) -> bool {
         match &mut *lock(&self.aside.stage) {
@@ -59,17 +59,17 @@ impl Space {
         }
     }
 
-    /// The trace is about to read the roots: from here on all that is retired is kept.
+    /// Called when the trace is about to read the roots: from here on, retired objects are kept.
     pub(crate) fn trace_begins(&self) {
         self.aside.enter(Stage::Tracing(Vec::new()));
     }
 
-    /// The trace has ended: what was kept is marked and freed when its guards are gone, and so is what is retired from
-    /// here on. Returns whether anything was kept.
+    /// Called when the trace has ended: the kept objects are marked, and freed when their guards are gone; so are
+    /// those retired from here on. Returns whether any were kept.
     ///
     /// # Errors
     ///
-    /// Where what was kept could not be marked. All of it is freed later even so.
+    /// If a kept object could not be marked. All of them are freed later even so.
     pub(crate) fn trace_ended(self: &Arc<Self>) -> Result<bool, Error> {
         let kept = self.aside.enter(Stage::Settling(None));
         let any = matches!(&kept, Stage::Tracing(kept) if !kept.is_empty());
@@ -77,11 +77,11 @@ impl Space {
         Ok(any)
     }
 
-    /// Recovery has settled and is about to sweep: retirement is as usual from here on.
+    /// Called when recovery has settled and is about to sweep: retirement works as usual from here on.
     ///
     /// # Errors
     ///
-    /// Where something retired since the trace ended could not be marked.
+    /// If an object retired since the trace ended could not be marked.
     pub(crate) fn sweep_begins(&self) -> Result<(), Error> {
         let before = self.aside.enter(Stage::Swept);
         self.aside.matters.store(false, Ordering::Release);
@@ -91,15 +91,16 @@ impl Space {
         }
     }
 
-    /// Recovery has failed or was stopped: what is old stays, as nothing of it is swept; what is new can serve again.
+    /// Called when recovery has failed or was stopped: old objects stay, since nothing is swept; new ones can be
+    /// reused.
     pub(crate) fn nothing_is_swept(self: &Arc<Self>) {
         let kept = self.aside.enter(Stage::Swept);
         self.aside.matters.store(false, Ordering::Release);
         let _ = self.release(kept, |_, _| Ok(()));
     }
 
-    /// Frees what a stage has kept when its guards are gone, each object after a call of `mark`; the first error of
-    /// these.
+    /// Frees the objects that a stage has kept when their guards are gone, each after a call of `mark`; returns the
+    /// first error of these calls.
     fn release(
         self: &Arc<Self>,
         stage: Stage,
@@ -126,8 +127,8 @@ mod tests {
     use crate::{Heap, footprint};
     use pmem::{Hardware, PWord, Pool, PoolOptions, Purpose, persist_scope};
 
-    /// An object that was retired while the trace ran is marked when the trace has ended: the sweep must not free it as
-    /// well.
+    /// An object that was retired while the trace ran is marked when the trace has ended: the sweep must not free it
+    /// as well.
     #[test]
     fn what_the_trace_has_missed_is_marked() -> Result<(), Box<dyn std::error::Error>> {
         let folder = tempfile::tempdir()?;
@@ -149,7 +150,7 @@ mod tests {
         let space = &heap.inner.space;
         let len = footprint::<PWord>(50).ok_or("too long")?;
         space.trace_begins();
-        // It keeps the object from being freed.
+        // The guard keeps the object from being freed.
         let guard = crate::pin();
         space.retire(&guard, offset, len, std::panic::Location::caller());
         space.trace_ended()?;

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! I1 All of an entry but its link is durable before the link is stored: that store is the commit point.
-//! I2 An entry with a link does not change, except for the link's becoming null.
+//! I2 An entry with a link does not change, except that its link may become null.
 
 use crate::page::lock_across;
 use crate::recovery::Removal;
@@ -23,15 +23,15 @@ use pmem::{
     persistent,
 };
 
-/// The longest name of a root, in bytes.
+/// The maximum length of a root's name in bytes.
 pub const MAX_NAME: usize = 240;
 
 const WORDS: usize = MAX_NAME / 8;
 
-/// What a root's entry says.
+/// The contents of a root's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Root {
-    /// The kind of the object, which tells by which tracer it is traced.
+    /// The kind of the object, which selects its tracer.
     pub kind: u32,
     /// The object.
     pub link: Link,
@@ -46,11 +46,11 @@ persistent! {
 }
 
 impl<M: Media> Heap<M> {
-    /// The root of this name, if there is one.
+    /// The root of this name, if it exists.
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`] where an entry makes no sense.
+    /// [`Error::Damaged`] if an entry is invalid.
     pub fn root(&self, name: &[u8]) -> Result<Option<Root>, Error> {
         let _held = lock_across(&self.inner.roots, self.media());
         Ok(self.find_root(name)?.map(|(_, root)| root))
@@ -60,7 +60,7 @@ impl<M: Media> Heap<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`] where an entry makes no sense.
+    /// [`Error::Damaged`] if an entry is invalid.
     pub fn roots(&self) -> Result<Vec<(Vec<u8>, Root)>, Error> {
         let _held = lock_across(&self.inner.roots, self.media());
         let mut roots = Vec::new();
@@ -70,7 +70,7 @@ impl<M: Media> Heap<M> {
         Ok(roots)
     }
 
-    /// Makes `object` a root. Failure-atomic: two fences, and the entry's lines written back.
+    /// Makes `object` a root. Failure-atomic: two fences, and the write-backs of the entry's lines.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl<M: Media> Heap<M> {
     ///
     /// # Safety
     ///
-    /// The object, and all that it leads to, is what the readers and the tracer of this `kind` take it for.
+    /// The object, and everything that it leads to, is what the readers and the tracer of this `kind` expect.
     pub unsafe fn create_root<T: Persistent>(
         &self,
         name: &[u8],
@@ -119,19 +119,19 @@ impl<M: Media> Heap<M> {
         Ok(entry.link.load(self.media()))
     }
 
-    /// Removes the root of this name, and returns what it was, for the caller to [retire](Removed::retire) what hangs
-    /// from it; what is not retired comes back by the next recovery. Failure-atomic: one write-back, one fence.
+    /// Removes the root of this name and returns it; the caller [retires](Removed::retire) the objects below it, and
+    /// the next recovery reclaims those that it does not. Failure-atomic: one write-back, one fence.
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`] where an entry makes no sense.
+    /// [`Error::Damaged`] if an entry is invalid.
     ///
     /// # Safety
     ///
-    /// No thread uses what only this root leads to from now on, except under a guard of its own from before now: the
-    /// next recovery frees it, and so may the caller.
+    /// No thread uses objects that only this root leads to from now on, except under a guard of its own from before
+    /// this call: the next recovery frees them, and so may the caller.
     pub unsafe fn remove_root(&self, name: &[u8]) -> Result<Option<Removed<'_, M>>, Error> {
-        // Begun before anything is unlinked.
+        // Begins before anything is unlinked.
         let removal = Removal::begin(&self.inner.recovery);
         let _held = lock_across(&self.inner.roots, self.media());
         let Some((entry, root)) = self.find_root(name)? else {
@@ -144,7 +144,7 @@ impl<M: Media> Heap<M> {
         Ok(Some(Removed::new(self, name, root, removal)))
     }
 
-    /// Where the directory's entries are.
+    /// The places of the directory's entries.
     fn entries(&self) -> impl Iterator<Item = Offset> + use<M> {
         let (start, len) = self.pool().directory();
         let count = (len / size_of::<RootEntry>()) as u64;
@@ -152,7 +152,7 @@ impl<M: Media> Heap<M> {
     }
 
     fn entry(&self, place: Offset) -> Result<&RootEntry, Error> {
-        // SAFETY: the directory is in page 0, of which nothing is drafted, and its entries are words only.
+        // SAFETY: the directory is in page 0, where nothing is drafted, and its entries consist of words only.
         Ok(unsafe { self.pool().at(place) }?)
     }
 
@@ -184,7 +184,7 @@ impl<M: Media> Heap<M> {
         name.truncate((said & 0xff) as usize);
         if about(kind, &name) != said {
             return Err(Error::Damaged {
-                what: "a root's entry does not fit its check",
+                what: "a root's entry does not match its checksum",
                 offset: place.get(),
             });
         }
@@ -192,7 +192,7 @@ impl<M: Media> Heap<M> {
     }
 }
 
-/// Eight bytes of the name from `at` on, zeros after its end.
+/// Eight bytes of the name from `at` on, with zeros after its end.
 fn word_of(name: &[u8], at: usize) -> u64 {
     let rest = name.get(at..).unwrap_or_default();
     let mut word = [0; 8];
@@ -201,7 +201,7 @@ fn word_of(name: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// The entry's second word: the check is the middle of a 64-bit FNV-1a over kind, length and name.
+/// The entry's second word: the checksum is the middle of a 64-bit FNV-1a over kind, length and name.
 fn about(kind: u32, name: &[u8]) -> u64 {
     let len = name.len() as u8;
     let bytes = kind

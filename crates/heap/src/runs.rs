@@ -13,9 +13,9 @@ pub(crate) struct Runs {
     by_start: BTreeMap<u32, u32>,
     /// (length, start).
     by_len: BTreeSet<(u32, u32)>,
-    /// What `allocated` says, in pages.
+    /// `allocated` in pages.
     pub(crate) end: u32,
-    /// Free pages, for readers without the lock.
+    /// Number of free pages, for readers without the lock.
     free: Arc<AtomicU64>,
 }
 
@@ -29,13 +29,13 @@ impl Runs {
         }
     }
 
-    /// How many pages are free, for readers without the lock.
+    /// The number of free pages, for readers without the lock.
     pub(crate) fn counter(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.free)
     }
 
-    /// Takes `pages` pages out of the shortest run that has them at its beginning, such that they suit; of equals, the
-    /// lowest.
+    /// Takes `pages` pages from the beginning of the shortest run that is long enough and suits; of equally long
+    /// ones, the lowest.
     pub(crate) fn take(&mut self, pages: u32, suits: impl Fn(u32) -> bool) -> Option<u32> {
         let mut long_enough = self.by_len.range((pages, 0)..);
         let &(len, start) = long_enough.find(|&&(_, start)| suits(start))?;
@@ -46,8 +46,8 @@ impl Runs {
         Some(start)
     }
 
-    /// Takes the run that ends where the allocated pages end: its start and its length, which may be 0. A later
-    /// allocation moves the end.
+    /// Takes the run that ends at the end of the allocated pages: returns its start and its length, which may be 0. A
+    /// later allocation moves the end.
     pub(crate) fn take_last(&mut self) -> (u32, u32) {
         match self.by_start.last_key_value() {
             Some((&start, &len)) if start + len == self.end => {
@@ -58,13 +58,13 @@ impl Runs {
         }
     }
 
-    /// The runs of at least this many pages, the longest first.
+    /// The runs of at least this many pages, longest first.
     pub(crate) fn long(&self, pages: u32) -> impl Iterator<Item = (u32, u32)> {
         let long = self.by_len.range((pages, 0)..).rev();
         long.map(|&(len, start)| (start, len))
     }
 
-    /// Takes these pages, which are all free.
+    /// Takes these pages, if all are free.
     pub(crate) fn take_these(&mut self, start: u32, pages: u32) -> bool {
         let Some((&first, &len)) = self.by_start.range(..=start).next_back() else {
             return false;
@@ -84,7 +84,7 @@ impl Runs {
         true
     }
 
-    /// Puts `pages` pages back, which must not be free yet.
+    /// Puts back `pages` pages, which must not be free yet.
     pub(crate) fn put(&mut self, mut start: u32, mut pages: u32) {
         debug_assert!(start + pages <= self.end);
         if let Some((&before, &len)) = self.by_start.range(..start).next_back() {
@@ -102,12 +102,12 @@ impl Runs {
         self.insert(start, pages);
     }
 
-    /// How many pages are free.
+    /// The number of free pages.
     pub(crate) fn free(&self) -> u64 {
         self.free.load(Relaxed)
     }
 
-    /// How many runs there are, and the longest.
+    /// The number of runs, and the length of the longest.
     pub(crate) fn shape(&self) -> (usize, u32) {
         (self.by_start.len(), self.by_len.last().map_or(0, |&(len, _)| len))
     }
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(runs.free(), 0);
     }
 
-    /// Taking fits best, and the run at the end can be lengthened.
+    /// Taking uses the best fit, and the run at the end can be lengthened.
     #[test]
     fn shortest_run_serves_and_last_run_is_found() {
         let mut runs = Runs::new(50);

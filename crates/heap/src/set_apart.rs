@@ -1,8 +1,8 @@
-//! Pages set apart for one thread, so that what it allocates meanwhile does not fail, whatever others take.
+//! Pages set apart for one thread, so that its allocations do not fail meanwhile, whatever others take.
 //!
-//! The thread takes of them only where an allocation would fail otherwise. They stand in its cache.
+//! The thread uses them only where an allocation would fail otherwise. They are kept in its cache.
 //!
-//! I1 A page set apart is in no free run; one that was carved is among no class's open pages until the thread is done.
+//! I1 A page set apart is in no free run; a carved one is not among any class's open pages until the thread is done.
 
 use crate::apart::Apart;
 use crate::heap::Inner;
@@ -14,12 +14,11 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Pages set apart for the thread that holds this; dropped, it gives back those that were not used. See
-/// [`Heap::set_apart`].
+/// Pages set apart for the thread that holds this; dropping it gives back the unused ones. See [`Heap::set_apart`].
 #[must_use = "the pages are given back when it is dropped"]
 pub struct SetApart<'h, M: Media = Hardware> {
     heap: &'h Heap<M>,
-    /// They stand in this thread's cache.
+    /// They are in this thread's cache.
     _this_thread: PhantomData<*const ()>,
 }
 
@@ -37,15 +36,15 @@ impl<M: Media> Drop for SetApart<'_, M> {
 }
 
 impl<M: Media> Heap<M> {
-    /// Sets pages apart for this thread, for as long as it holds what is returned: `pages` pages, each of which serves
-    /// objects of one size class, and what objects of these lengths need, or slightly shorter ones. For a caller that
-    /// must not find the pool full half-way. Other threads get none of these pages; what else is free, this thread uses
+    /// Sets pages apart for this thread, until the returned value is dropped: `pages` pages, each for objects of any
+    /// one size class, and enough for objects of the given lengths or slightly shorter ones. For a caller that must
+    /// not find the pool full half-way. Other threads get none of these pages; this thread uses other free space
     /// first.
     ///
-    /// A thread sets pages apart once at a time. One that is ending has nowhere to keep them, and gets none.
+    /// A thread sets pages apart once at a time. An ending thread has no cache to keep them in, and gets none.
     ///
-    /// Costs as much as an object of this many pages. Grows the pool where no free run is as long as all of them
-    /// together; where it cannot grow so far, gathers shorter runs and grows the pool for the rest.
+    /// Costs as much as an object of this many pages. Grows the pool if no free run is as long as all of them
+    /// together; if the pool cannot grow that far, gathers shorter runs and grows the pool for the rest.
     ///
     /// # Errors
     ///
@@ -66,7 +65,7 @@ impl<M: Media> Heap<M> {
         let mut singles = u64::from(pages);
         for (class, count) in classes {
             let in_a_page = inner.space.page_size() / u64::from(inner.space.classes.size(class));
-            // Shorter objects may be of the class below, which then wastes a part of a page as well.
+            // Slightly shorter objects may be of the class below, which then wastes a part of a page as well.
             singles += count.div_ceil(in_a_page) + 1;
         }
         let apart = inner.gather(singles, &runs)?;
@@ -79,8 +78,8 @@ impl<M: Media> Heap<M> {
 }
 
 impl<M: Media> Heap<M> {
-    /// Runs what may fail for want of room, and is better left undone than done with pages that are
-    /// [set apart](Heap::set_apart) for this thread: it gets none of them.
+    /// Runs optional work that should rather fail for lack of space than use the pages [set apart](Heap::set_apart)
+    /// for this thread: it gets none of them.
     pub fn sparing_apart<R>(&self, run: impl FnOnce() -> R) -> R {
         let inner = &*self.inner;
         if !inner.has_apart() {
@@ -102,11 +101,11 @@ impl<M: Media> Drop for Kept<'_, M> {
 }
 
 impl<M: Media> Inner<M> {
-    /// Takes this many single pages and these runs out of the free ones: all in one piece, or else what is free, piece by
-    /// piece, and the rest in one piece, so that a pool grows for all that is missing or not at all. Only then do free
-    /// pages that were given back to the file system get blocks again.
+    /// Takes this many single pages and these runs out of the free ones: all in one piece, or else the free ones
+    /// piece by piece and the rest in one piece, so that a pool grows for everything missing or not at all. Only then
+    /// do pages that were given back to the file system get blocks again.
     fn gather(&self, singles: u64, runs: &[u64]) -> Result<Apart, Error> {
-        // More pages than there can be: the pool will say why that does not go.
+        // More pages than possible: the pool will report why it cannot grow.
         let take = |pages: u64| {
             let bytes = usize::try_from(pages.saturating_mul(self.space.page_size()));
             let pages = u32::try_from(pages).unwrap_or(u32::MAX);
@@ -155,8 +154,8 @@ impl<M: Media> Inner<M> {
         }
     }
 
-    /// Has pages backed that were free, and are this thread's. Where the file system has no room for all, those that have
-    /// got blocks by this lose them again.
+    /// Backs pages that were free and now belong to this thread. If the file system lacks room for all of them, those
+    /// that got blocks in this call lose them again.
     fn back_again(&self, free: Vec<Range<u32>>) -> Result<(), Error> {
         let mut backed = Vec::new();
         for pages in free {
@@ -164,7 +163,8 @@ impl<M: Media> Inner<M> {
             let had_none = self.pool.is_given_back(&bytes);
             if let Err(source) = self.pool.back_again(bytes.clone()) {
                 for bytes in backed {
-                    // SAFETY: this thread has taken these pages and put nothing there. If that fails, they have blocks.
+                    // SAFETY: this thread has taken these pages and stored nothing there. If the call fails, they
+                    // keep their blocks.
                     let _ = unsafe { self.pool.give_back(bytes) };
                 }
                 return Err(Error::Full {
@@ -206,7 +206,8 @@ impl<M: Media> Inner<M> {
         with_cache(self.id, &self.space, |cache| lock(&cache?.apart).take(pages))
     }
 
-    /// Puts this in the place of what is set apart for this thread; all of it comes back where the thread is ending.
+    /// Replaces the pages set apart for this thread, and returns the previous ones; returns `apart` itself if the
+    /// thread is ending.
     fn exchange_apart(&self, apart: Apart) -> Apart {
         with_cache(self.id, &self.space, |cache| match cache {
             Some(cache) => std::mem::replace(&mut *lock(&cache.apart), apart),
@@ -214,7 +215,7 @@ impl<M: Media> Inner<M> {
         })
     }
 
-    /// Gives back what was not used.
+    /// Gives back the unused pages.
     fn return_apart(&self, apart: Apart) {
         for (page, class) in apart.carved {
             self.space.rejoin(page, class);
@@ -236,7 +237,7 @@ mod tests {
 
     const PAGE: u64 = 64 << 10;
 
-    /// A heap of `pages` pages.
+    /// Creates a heap of `pages` pages.
     fn heap_of(pages: u64) -> Heap<Hardware> {
         let options = PoolOptions {
             page_size: PAGE,
@@ -247,7 +248,7 @@ mod tests {
         Heap::new(pool).expect("a new pool")
     }
 
-    /// Allocates up to `max` objects of `len` bytes, until there is no room; how many.
+    /// Allocates up to `max` objects of `len` bytes, until there is no room; returns how many.
     fn fill(heap: &Heap<Hardware>, len: usize, max: usize) -> usize {
         let one = || {
             persist_scope(heap.media(), Purpose::Node, |batch| {
@@ -259,8 +260,8 @@ mod tests {
         (0..max).take_while(|_| one().is_ok()).count()
     }
 
-    /// Another thread that fills the pool takes nothing of what is set apart; the thread that it is set apart for has
-    /// all of it, in pages of several classes and in whole pages; and what it leaves serves again.
+    /// Another thread that fills the pool gets nothing of the pages set apart; the thread that they are set apart for
+    /// gets all of them, for several classes and for whole pages; and the unused ones can be reused.
     #[test]
     fn what_is_set_apart_is_there() {
         const ALL: usize = usize::MAX;
@@ -280,8 +281,8 @@ mod tests {
         assert_eq!(fill(&heap, 20_000, ALL), 2);
     }
 
-    /// A thread frees a chunk, and looks after its page only when that has become free and was set apart: the page stays
-    /// apart.
+    /// A thread frees a chunk, and settles its page only after the page has become free and was set apart: the page
+    /// stays apart.
     #[test]
     fn a_carved_page_stays_apart() {
         let heap = heap_of(4);
@@ -295,13 +296,13 @@ mod tests {
         });
         assert_eq!(fill(&heap, 1024, 63), 63);
         drop(apart);
-        // All threads allocate from what is left of it now.
+        // All threads now allocate from the rest of it.
         std::thread::scope(|scope| {
             scope.spawn(|| assert_eq!(fill(&heap, 1024, 1), 1));
         });
     }
 
-    /// Where free pages do not touch, they are gathered; if there are too few of them, all come back.
+    /// If no free pages touch, they are gathered; if there are too few of them, all are given back.
     #[test]
     fn pages_are_gathered() {
         let heap = heap_of(16);
@@ -318,7 +319,7 @@ mod tests {
         assert_eq!(fill(&heap, 60_000, 2), 1);
     }
 
-    /// Free pages and new ones together may be enough. Where they are not, the pool does not grow in vain.
+    /// Free pages and new ones together may suffice. If they do not, the pool does not grow.
     #[test]
     fn pools_grow_for_all_that_is_missing_or_not_at_all() {
         let heap = heap_of(16);
@@ -338,7 +339,7 @@ mod tests {
         drop(apart);
     }
 
-    /// Free pages that were given back to the file system get blocks again only for what is set apart indeed.
+    /// Free pages that were given back to the file system get blocks again only if they are really set apart.
     #[test]
     fn a_refusal_leaves_the_file_as_it_was() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -373,7 +374,7 @@ mod tests {
         drop(apart);
     }
 
-    /// Optional work takes nothing of the pages set apart; they are all there again afterwards.
+    /// Optional work uses none of the pages set apart; they are all there afterwards.
     #[test]
     fn what_spares_it_gets_none_of_it() {
         let heap = heap_of(4);

@@ -1,10 +1,10 @@
 //! Giving free pages back to the file system.
 //!
-//! Only whole pages that are free go back, [`PIECE`] at a time: they are taken out of the free runs, lose their blocks,
-//! and are put back. No lock is held while they lose their blocks, so other pages can be had throughout. The pool knows
-//! which pages have no blocks, and the allocator has it give them some before it hands them out (`take_pages`). A crash
-//! in between needs no repair: nothing persistent leads to a free page, and an opening asks the file system which pages
-//! have no blocks.
+//! Only whole free pages are given back, [`PIECE`] at a time: they are taken out of the free runs, lose their blocks,
+//! and are put back. No lock is held while they lose their blocks, so other pages are available throughout. The pool
+//! knows which pages have no blocks, and the allocator has it back them before it hands them out (`take_pages`). A
+//! crash in between needs no repair: nothing persistent leads to a free page, and an opening asks the file system
+//! which pages have no blocks.
 
 use crate::Heap;
 use crate::page::{lock, lock_across};
@@ -12,31 +12,31 @@ use pmem::{Media, pool};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Maximum number of bytes that lose their blocks by one call of the file system; their pages cannot be had meanwhile.
+/// Maximum number of bytes to give back in one file system call; their pages are not available meanwhile.
 const PIECE: u64 = 64 << 20;
 
-/// Online, shorter runs stay.
+/// Minimum length of a run that is given back online.
 const LONG: u64 = 4 << 20;
 
-/// Online, this many free bytes keep their blocks, and an eighth of the pool besides.
+/// Free bytes that keep their blocks online, besides an eighth of the pool.
 const SPARE: u64 = 64 << 20;
 
-/// Turns of the epochs without effect after which the holders of guards are not waited for.
+/// Epoch turns without effect after which the holders of guards are not waited for.
 const TURNS: usize = 8;
 
 impl<M: Media> Heap<M> {
-    /// Gives all free pages back to the file system, and what the pool has beyond its last page; how many bytes these
-    /// were. Which pages are free is known once recovery has ended.
+    /// Gives all free pages back to the file system, and the pool's space beyond its last page; returns the number of
+    /// bytes. Complete only once recovery has ended and the free pages are known.
     ///
     /// # Errors
     ///
-    /// Where the file system fails.
+    /// If the file system fails.
     pub fn give_back_all(&self) -> Result<u64, pool::Error> {
         self.bring_back_retired();
         Ok(self.give_back(1, u64::MAX)? + self.give_back_tail()?)
     }
 
-    /// Gives back what the pool has beyond its last page, from its end downward. Threads that add pages take of the
+    /// Gives back the pool's space beyond its last page, from its end downward. Threads that add pages take from the
     /// same bytes, so they wait while a piece loses its blocks: a few MiB.
     fn give_back_tail(&self) -> Result<u64, pool::Error> {
         let inner = &*self.inner;
@@ -49,13 +49,13 @@ impl<M: Media> Heap<M> {
             if start >= end {
                 return Ok(given);
             }
-            // SAFETY: no page has been made of these bytes, and none is while the lock is held.
+            // SAFETY: these bytes belong to no page, and none is made of them while the lock is held.
             given += unsafe { inner.pool.give_back(start..end) }?;
             end = start;
         }
     }
 
-    /// Has what was retired come back, as far as no guards of its time are left.
+    /// Frees retired objects, as far as no guard protects them any more.
     fn bring_back_retired(&self) {
         let retired = || Arc::strong_count(&self.inner.space) - 1;
         let (mut least, mut idle) = (usize::MAX, 0);
@@ -66,7 +66,7 @@ impl<M: Media> Heap<M> {
         }
     }
 
-    /// Free pages with blocks beyond those that keep them, in bytes: 64 MiB and an eighth of the pool do.
+    /// Free bytes with blocks beyond the amount that keeps them: 64 MiB and an eighth of the pool.
     #[inline]
     fn excess(&self) -> u64 {
         let inner = &*self.inner;
@@ -78,18 +78,18 @@ impl<M: Media> Heap<M> {
         free.saturating_sub(inner.pool.given_back()).saturating_sub(kept)
     }
 
-    /// Whether there is enough free that [`give_back_some`](Heap::give_back_some) gives some back. Two loads where
-    /// there is not.
+    /// Whether there is so much free space that [`give_back_some`](Heap::give_back_some) would give some back. Costs
+    /// two loads if not.
     #[inline]
     pub fn has_too_much(&self) -> bool {
         self.excess() >= LONG && self.inner.pool.can_give_back()
     }
 
-    /// Gives back what there is too much of, in runs of at least 4 MiB and no more than 64 MiB a call: free pages keep
-    /// their blocks up to 64 MiB and an eighth of the pool. For a caller that has just removed something.
+    /// Gives back excess free pages, in runs of at least 4 MiB and no more than 64 MiB a call: up to 64 MiB and an
+    /// eighth of the pool keep their blocks. For a caller that has just removed something.
     pub fn give_back_some(&self) {
         let pages = (LONG / self.inner.space.page_size()).max(1);
-        // If it fails, all is as usable as it was.
+        // A failure leaves everything as usable as before.
         let _ = self.give_back(pages as u32, self.excess().min(PIECE));
     }
 
@@ -99,7 +99,7 @@ impl<M: Media> Heap<M> {
         self.give_back_by(pages, max, |bytes| unsafe { self.inner.pool.give_back(bytes) })
     }
 
-    /// As [`give_back`](Heap::give_back), where `punch` takes their blocks from pages that are this thread's.
+    /// Like [`give_back`](Heap::give_back); `punch` removes the blocks of pages that belong to this thread.
     fn give_back_by(
         &self,
         pages: u32,
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use pmem::{Hardware, PWord, Pool, PoolOptions, Purpose, persist_scope};
 
-    /// Pages without blocks do not count: the requested amount goes back, out of one free run.
+    /// Pages without blocks do not count: the requested amount is given back, out of one free run.
     #[test]
     fn pages_behind_those_that_are_gone_go() {
         const PAGE: u64 = 64 << 10;
@@ -156,14 +156,14 @@ mod tests {
             Pool::create(directory.path().join("a.pool"), &options, Hardware::detect()).expect("a pool");
         let heap = Heap::new(pool).expect("a heap");
         persist_scope(heap.media(), Purpose::Node, |batch| {
-            // Dropped, it leaves its pages free.
+            // Dropping it leaves its pages free.
             drop(heap.draft(PWord::new(1), 7 * PAGE as usize, &batch));
         });
         let inner = &heap.inner;
         let run = lock(&inner.space.runs).long(8).next();
         let (start, _) = run.expect("a free run");
         let first = inner.space.start_of(start)..inner.space.start_of(start + 1);
-        // SAFETY: the page is free, and this test alone uses the heap.
+        // SAFETY: the page is free, and only this test uses the heap.
         let done = unsafe { inner.pool.give_back(first) };
         if done.expect("no failure") == 0 {
             eprintln!("holes cannot be punched here: not tried");
@@ -186,25 +186,25 @@ mod tests {
         let object = |pages: u64| {
             persist_scope(heap.media(), Purpose::Node, |batch| {
                 let len = (pages * PAGE) as usize - size_of::<PWord>();
-                // Dropped, it leaves its pages free.
+                // Dropping it leaves its pages free.
                 drop(heap.draft(PWord::new(1), len, &batch).expect("room"));
             });
         };
         object(7);
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
             let given = heap.give_back_by(1, 2 * PAGE, |bytes| {
-                let tell = tell.clone();
+                let sender = sender.clone();
                 scope.spawn(move || {
-                    // Of the pages that are left, and of new ones.
+                    // From the remaining pages, and from new ones.
                     object(5);
                     object(100);
-                    // The receiver has gone if it has waited in vain.
-                    let _ = tell.send(());
+                    // The receiver is gone if its wait timed out.
+                    let _ = sender.send(());
                 });
-                // A bound that means "hung".
-                let told = told.recv_timeout(std::time::Duration::from_secs(60));
-                assert_eq!(told, Ok(()), "another thread waits");
+                // Upper bound on the wait; beyond it the test counts as hung.
+                let answer = receiver.recv_timeout(std::time::Duration::from_secs(60));
+                assert_eq!(answer, Ok(()), "another thread waits");
                 Ok(bytes.end - bytes.start)
             });
             assert_eq!(given.expect("no failure"), 2 * PAGE);

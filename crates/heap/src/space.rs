@@ -1,4 +1,4 @@
-//! The global layer of DCMM: pages, which of them have free chunks, and how chunks come back.
+//! The global layer of DCMM: pages, which of them have free chunks, and how chunks are freed.
 //!
 //! All of it is DRAM and knows neither the pool nor its media, so that a free that waits for its epoch can outlive
 //! the heap.
@@ -6,8 +6,8 @@
 //! I1 Each page is in exactly one place: in the free runs; carved, and among its class's open or scanty pages if and
 //!    only if it has both free and live chunks; part of a large object; set apart for a thread (`apart`); or not swept
 //!    yet.
-//! I2 A chunk's bit changes under its page's lock only; which places a page is in changes under the lock of that
-//!    place (`settle`), after the bit.
+//! I2 A chunk's bit changes only under its page's lock; the list that a page is in changes under that list's lock
+//!    (`settle`), after the bit.
 //! I3 While a trace runs, nothing that was reachable since it began is freed (see [`aside`](crate::aside)).
 
 use crate::aside::Aside;
@@ -24,14 +24,14 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// How much a thread claims at a time, in bytes; but one chunk at least, and 64 at most.
+/// Bytes that a thread claims at a time; but at least one chunk, and at most 64.
 const CLAIM_BYTES: u32 = 32 << 10;
 
-/// A page that has few free chunks is opened once one in this many of its chunks is free: so a claim finds several in a
-/// word of its bitmap, and nearly full pages need not be looked through for each chunk.
+/// A page with few free chunks is opened once one in this many of its chunks is free, so that a claim finds several
+/// in a word of its bitmap, and nearly full pages need not be searched for each chunk.
 const SCANTY: u32 = 16;
 
-/// In how many open pages a pair is looked for before a new page is taken: the highest, which single chunks, taken
+/// Number of open pages to search for a pair before a new page is taken: the highest ones, which single chunks, taken
 /// from the lowest, leave alone.
 const PAGES_FOR_PAIRS: usize = 4;
 
@@ -43,9 +43,9 @@ pub(crate) struct Space {
     free_pages: Arc<AtomicU64>,
     /// The caches of the threads that use the heap.
     pub(crate) caches: Mutex<Vec<Arc<Cache>>>,
-    /// Frees of what was free already: the audit tells.
+    /// Frees of chunks that were free already; the audit reports them.
     pub(crate) freed_twice: AtomicU64,
-    /// Objects that the program keeps, out of every root's reach.
+    /// Objects that the program keeps though no root reaches them.
     pub(crate) held: Mutex<BTreeSet<u64>>,
     page_shift: u32,
     /// The end of the pages of earlier generations.
@@ -54,16 +54,16 @@ pub(crate) struct Space {
     partial: Box<[CachePadded<Mutex<Partial>>]>,
     /// Retirements before recovery has found which objects are alive.
     pub(crate) aside: Aside,
-    /// Where memory is to serve again at once: how it does; else `None`.
+    /// Under media that reuse memory at once: the state for that.
     pub(crate) reuse: Option<Reuse>,
 }
 
 /// The pages of a class with both free and live chunks.
 #[derive(Debug, Default)]
 struct Partial {
-    /// Those to claim from, the lowest first, until they are full.
+    /// Those to claim from, lowest first, until they are full.
     open: BTreeSet<u32>,
-    /// Those that have few free chunks yet.
+    /// Those with too few free chunks yet.
     scanty: BTreeSet<u32>,
 }
 
@@ -81,7 +81,7 @@ impl Partial {
 }
 
 impl Space {
-    /// The space of a pool whose first `end` pages are allocated. With `reuses_at_once` chunks are claimed one at a
+    /// The space of a pool whose first `end` pages are allocated. With `reuses_at_once`, chunks are claimed one at a
     /// time, the one freed last first.
     pub(crate) fn new(page_size: u64, end: u32, reuses_at_once: bool) -> Space {
         let classes = Classes::new(page_size);
@@ -118,13 +118,13 @@ impl Space {
         (offset >> self.page_shift) as u32
     }
 
-    /// Where in its page `offset` is.
+    /// The offset within its page.
     #[inline]
     pub(crate) fn within(&self, offset: u64) -> u32 {
         (offset & (self.page_size() - 1)) as u32
     }
 
-    /// Where a page starts.
+    /// The start of a page.
     #[inline]
     pub(crate) fn start_of(&self, page: u32) -> u64 {
         u64::from(page) << self.page_shift
@@ -136,12 +136,12 @@ impl Space {
         self.free_pages.load(Ordering::Relaxed) << self.page_shift
     }
 
-    /// How many pages hold `bytes` bytes.
+    /// The number of pages that hold `bytes` bytes.
     pub(crate) fn pages_for(&self, bytes: usize) -> u64 {
         (bytes as u64).div_ceil(self.page_size())
     }
 
-    /// Claims free chunks of a class from an open page, if there is one: of one word of its bitmap, `start` counted
+    /// Claims free chunks of a class from an open page, if there is one: from one word of its bitmap, `start` counted
     /// from the pool's base.
     pub(crate) fn claim(&self, class: usize, in_pairs: bool) -> Option<Claim> {
         if !in_pairs && let Some(claim) = self.claim_freed(class) {
@@ -167,7 +167,7 @@ impl Space {
         Some(self.based(claim, page))
     }
 
-    /// Claims the chunk of a class that was freed last, where memory is to serve again at once.
+    /// Claims the chunk of a class that was freed last, under media that reuse memory at once.
     fn claim_freed(&self, class: usize) -> Option<Claim> {
         let freed = &self.reuse.as_ref()?.freed[class];
         loop {
@@ -175,7 +175,7 @@ impl Space {
             let number = self.page_of(offset);
             let mut state = self.table.page(number).lock();
             let swept = state.swept;
-            // A chunk that was handed out since, or whose page has become another class's, is forgotten.
+            // A chunk that was handed out since, or whose page now belongs to another class, is dropped.
             let claim = match &mut state.kind {
                 Kind::Chunks(chunks) if swept && chunks.class() == class => chunks
                     .slot(self.within(offset))
@@ -190,7 +190,7 @@ impl Space {
         }
     }
 
-    /// Opens the scanty pages of a class, for want of others; whether there were any.
+    /// Opens the scanty pages of a class, for lack of others; returns whether there were any.
     pub(crate) fn open_scanty(&self, class: usize) -> bool {
         let partial = &mut *lock(&self.partial[class]);
         let any = !partial.scanty.is_empty();
@@ -198,7 +198,7 @@ impl Space {
         any
     }
 
-    /// Claims free chunks of a page, if it is one of the class and has any.
+    /// Claims free chunks of a page, if it belongs to the class and has any.
     pub(crate) fn claim_in_page(&self, page: u32, class: usize) -> Option<Claim> {
         let mut partial = lock(&self.partial[class]);
         let mut state = self.table.page(page).lock();
@@ -215,7 +215,8 @@ impl Space {
         Some(self.based(claim, page))
     }
 
-    /// As [`carve`](Space::carve), of a page that is [set apart](crate::Heap::set_apart): no other thread claims in it.
+    /// Like [`carve`](Space::carve), for a page that is [set apart](crate::Heap::set_apart): no other thread claims
+    /// from it.
     pub(crate) fn carve_apart(&self, page: u32, class: usize) -> Option<Claim> {
         let mut chunks = Chunks::new(self.page_size(), class, self.classes.size(class));
         let claim = self.claim_in(&mut chunks, false);
@@ -226,13 +227,13 @@ impl Space {
         claim.map(|claim| self.based(claim, page))
     }
 
-    /// Has a page that was carved apart serve all threads.
+    /// Opens a page that was carved apart to all threads.
     pub(crate) fn rejoin(&self, page: u32, class: usize) {
         self.table.page(page).lock().apart = false;
         self.settle(page, class);
     }
 
-    /// Makes a page that was free one of the class, and claims its first chunks.
+    /// Carves a free page for the class, and claims its first chunks.
     pub(crate) fn carve(&self, page: u32, class: usize, in_pairs: bool) -> Option<Claim> {
         let mut chunks = Chunks::new(self.page_size(), class, self.classes.size(class));
         let claim = self.claim_in(&mut chunks, in_pairs);
@@ -263,7 +264,7 @@ impl Space {
         }
     }
 
-    /// Makes pages that were free those of one object.
+    /// Joins free pages into those of one object.
     pub(crate) fn join(&self, first: u32, pages: u32) {
         for page in first..first + pages {
             let mut state = self.table.page(page).lock();
@@ -305,15 +306,15 @@ impl Space {
         }
     }
 
-    /// What is freed should have been in use. A damaged pool may lead to one object by two links.
+    /// Counts a free of a chunk that was free already. In a damaged pool two links may lead to one object.
     fn note_free(&self, was_in_use: bool) {
         if !was_in_use {
             self.freed_twice.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Makes the pages of a large object free ones. Those that the sweep has not come to yet, it will put among the
-    /// free runs; the others are put there now.
+    /// Frees the pages of a large object. The sweep will put those that it has not reached yet among the free runs;
+    /// the others are put there now.
     fn part(&self, first: u32, pages: u32) {
         let end = first + pages;
         let mut swept = first..first;
@@ -336,7 +337,7 @@ impl Space {
         }
     }
 
-    /// Gives a claim back, or what is left of it.
+    /// Gives a claim back, or the rest of it.
     pub(crate) fn give_back(&self, claim: Claim) {
         let number = self.page_of(claim.start);
         let mut state = self.table.page(number).lock();
@@ -351,9 +352,9 @@ impl Space {
         }
     }
 
-    /// Puts a page of the class where its counts say it belongs. (If the page has left the class, the thread that
-    /// changed it has done this. If it is set apart, it stays that: the caller may have freed a chunk of what it was
-    /// before.)
+    /// Puts a page of the class into the list where its counts say it belongs. (If the page has left the class, the
+    /// thread that changed it has done this. If it is set apart, it stays so: the caller may have freed a chunk from
+    /// its former use.)
     pub(crate) fn settle(&self, number: u32, class: usize) {
         let mut partial = lock(&self.partial[class]);
         let mut state = self.table.page(number).lock();
@@ -378,7 +379,7 @@ impl Space {
     }
 }
 
-/// How many free chunks a page has that is opened again.
+/// Number of free chunks at which a page is opened again.
 fn enough(chunks: &Chunks) -> u32 {
     (chunks.slots() / SCANTY).max(1)
 }
@@ -392,7 +393,7 @@ mod tests {
     use std::sync::TryLockError;
     use std::sync::mpsc::channel;
 
-    /// An audit beside a thread that ends finds no leak, though half of what the thread had claimed is given back.
+    /// An audit beside an ending thread finds no leak, though half of the thread's claims are given back.
     #[test]
     fn an_ending_thread_leaks_nothing() {
         let pool = Pool::anonymous(&PoolOptions::default(), Hardware::detect()).expect("memory");
@@ -424,7 +425,7 @@ mod tests {
                 std::thread::yield_now();
             }
             if matches!(space.caches.try_lock(), Err(TryLockError::WouldBlock)) {
-                // The audit waits until the thread has given all back.
+                // The audit waits until the thread has given everything back.
                 drop(partial);
             }
             let audit = heap.audit(&Vec::new(), 1).expect("an audit");

@@ -1,14 +1,14 @@
 //! Accounting: used + free + unswept = reserved.
 //!
-//! Each of the four is found on its own: `reserved` from the pool, `unswept` and `used` from the pages and their
-//! bitmaps, `free` from the bitmaps, the free runs and what the pool has beyond its last page.
+//! Each of the four is computed on its own: `reserved` from the pool, `unswept` and `used` from the pages and their
+//! bitmaps, `free` from the bitmaps, the free runs and the pool's space beyond its last page.
 
 use crate::Heap;
 use crate::page::{Kind, lock};
 use pmem::Media;
 use std::sync::Arc;
 
-/// What a heap's bytes are used for. The sum holds while no other thread uses the heap; else the numbers are of
+/// The use of a heap's bytes. The sum holds while no other thread uses the heap; otherwise the numbers are from
 /// slightly different moments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -16,13 +16,13 @@ pub struct Stats {
     pub reserved: u64,
     /// Bytes in use: page 0, chunks and large objects, and page ends too short for a chunk.
     pub used: u64,
-    /// Bytes that objects can have.
+    /// Bytes available for objects.
     pub free: u64,
-    /// Of these, bytes of which the file system has the blocks back.
+    /// Those of them whose blocks were given back to the file system.
     pub given_back: u64,
-    /// Bytes in pages of earlier generations, of which recovery has not found out yet what is in use.
+    /// Bytes in pages of earlier generations that recovery has not swept yet.
     pub unswept: u64,
-    /// Chunks and large objects in use; what waits for its epoch counts still.
+    /// Chunks and large objects in use, including retired ones that wait for their epoch.
     pub objects: u64,
     /// Retired chunks that wait for their epoch. (Those that recovery keeps until its trace has ended are not counted.)
     pub retired: u64,
@@ -33,11 +33,11 @@ pub struct Stats {
 }
 
 impl<M: Media> Heap<M> {
-    /// Where the pool's bytes are. Takes time in proportion to the pages.
+    /// Computes the statistics. Takes time in proportion to the pages.
     pub fn stats(&self) -> Stats {
         let space = &*self.inner.space;
         let page_size = space.page_size();
-        // Threads that end meanwhile wait, so that nothing claimed is counted twice.
+        // Threads that end meanwhile wait, so that no claim is counted twice.
         let caches = lock(&space.caches);
         let (end, free_pages, shape) = {
             let runs = lock(&space.runs);

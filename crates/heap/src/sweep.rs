@@ -1,13 +1,13 @@
 //! Marking and sweeping the pages of earlier generations (ROART §3.4.2, Fig. 13).
 //!
-//! The marks are the pages' own bitmaps, so when the trace has ended the sweep has nothing to compute: it lets the
-//! allocator have the page.
+//! The marks are the pages' own bitmaps, so when the trace has ended the sweep has nothing to compute: it hands the
+//! page to the allocator.
 //!
-//! I1 A page's class is that of the first object marked in it; an object of another class there is damage.
-//! I2 A page is swept once, after the last mark of all.
-//! I3 An object of this generation already counts as used in its page. Whether the trace has met it is noted separately
-//!    ([`Chunks::meet`]), so that its links are followed once. While the trace runs, nothing that it has met is reused,
-//!    so a note always concerns the same object.
+//! I1 A page's class is that of the first object marked in it; an object of another class there means damage.
+//! I2 A page is swept once, after the very last mark.
+//! I3 An object of this generation already counts as used in its page. Whether the trace has met it is recorded
+//!    separately ([`Chunks::meet`]), so that its links are followed once. While the trace runs, no object that it has
+//!    met is reused, so a record always concerns the same object.
 
 use crate::Error;
 use crate::page::{Chunks, Kind, lock};
@@ -15,7 +15,7 @@ use crate::space::Space;
 use pmem::Offset;
 
 impl Space {
-    /// Marks an object of `len` bytes that is alive; `false` if it was marked before.
+    /// Marks a live object of `len` bytes; returns `false` if it was marked before.
     pub(crate) fn mark(&self, offset: Offset, len: u64) -> Result<bool, Error> {
         let number = self.page_of(offset.get());
         let damaged = |what| {
@@ -44,16 +44,17 @@ impl Space {
         match &mut state.kind {
             Kind::Chunks(chunks) if chunks.class() == class => match chunks.slot(self.within(offset.get())) {
                 Some(slot) => Ok(chunks.set(slot)),
-                None => damaged("an object does not start where a chunk does"),
+                None => damaged("an object does not start at a chunk"),
             },
             _ => damaged("an object does not fit the others of its page"),
         }
     }
 
-    /// Notes that an object of a page that was handed out in this generation was met; `false` if it was before.
+    /// Records that the trace met an object in a page handed out in this generation; returns `false` if it was met
+    /// before.
     fn mark_new(&self, offset: Offset, number: u32, len: u64) -> Result<bool, &'static str> {
-        // The zeros of a page that the file has and nothing was put into would pass for an empty object.
-        const NEVER: &str = "an object lies in a page that never was handed out";
+        // The zeros of a page that the file has but that nothing was stored into would pass for an empty object.
+        const NEVER: &str = "an object lies in a page that was never handed out";
         let mut state = self.table.page_if_made(number).ok_or(NEVER)?.lock();
         if !state.swept {
             return Err(NEVER);
@@ -96,7 +97,7 @@ impl Space {
         Ok(true)
     }
 
-    /// Sweeps a page: what is not marked in it is free from now on.
+    /// Sweeps a page: its unmarked chunks are free from now on.
     pub(crate) fn sweep(&self, number: u32) {
         let mut state = self.table.page(number).lock();
         state.swept = true;
@@ -119,20 +120,20 @@ impl Space {
 mod tests {
     use super::*;
 
-    /// A damaged link that leads far beyond the pool is refused, and takes no memory for what is there.
+    /// A damaged link that leads far beyond the pool is refused, and takes no memory.
     #[test]
     fn a_link_beyond_all_pools_is_refused() {
         let space = Space::new(1 << 16, 5, false);
         for offset in [1 << 30, 1 << 40, (1 << 48) - 64] {
             let offset = Offset::new(offset).unwrap();
             let refused = space.mark(offset, 64).unwrap_err();
-            assert!(refused.to_string().contains("never was handed out"), "{refused}");
+            assert!(refused.to_string().contains("never handed out"), "{refused}");
         }
         let last = space.page_of((1 << 48) - 64);
         assert!(space.table.page_if_made(last).is_none());
     }
 
-    /// Whichever of its pages the sweep has come to when a large object is freed, each of them becomes free once.
+    /// Whichever of its pages the sweep has reached when a large object is freed, each of them becomes free once.
     #[test]
     fn a_large_object_may_be_freed_amid_the_sweep() {
         const PAGES: u32 = 4;

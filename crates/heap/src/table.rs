@@ -1,4 +1,4 @@
-//! The page table: an entry for each page of a pool that grows, found without a lock and never moved.
+//! The page table: an entry for each page of a growing pool, found without a lock and never moved.
 //!
 //! Segment k holds 64 x 2^k entries and is made when it is first needed.
 
@@ -14,7 +14,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// The entry of page `number`, which the pool has.
+    /// The entry of page `number`, which must exist in the pool.
     #[inline]
     pub(crate) fn page(&self, number: u32) -> &Page {
         let (segment, at) = place(number);
@@ -22,8 +22,8 @@ impl Table {
         &self.segments[segment].get_or_init(new)[at]
     }
 
-    /// The entry of page `number`, of which a damaged link speaks; `None` if none was made yet. Makes none: segments of
-    /// pages that no pool has would take gigabytes.
+    /// The entry of page `number`, which may come from a damaged link; `None` if it does not exist yet. Creates none:
+    /// segments of pages beyond any pool would take gigabytes.
     pub(crate) fn page_if_made(&self, number: u32) -> Option<&Page> {
         let (segment, at) = place(number);
         self.segments[segment].get().map(|pages| &pages[at])

@@ -1,11 +1,11 @@
-//! Tracing: finding all that the roots lead to, with many threads and with writers at work.
+//! Tracing: finds everything that the roots lead to, with many threads and beside writers.
 //!
-//! Each thread works on a stack of its own, taking a batch of links at a time and prefetching what they lead to, so
-//! that the misses of a batch overlap. A thread with work to spare gives half of it to those that have none.
+//! Each thread works on a stack of its own, taking a batch of links at a time and prefetching their objects, so that
+//! the misses of a batch overlap. A thread with work to spare gives half of it to idle ones.
 //!
-//! I1 A link is followed once for each slot that holds it; the visitor says whether the object is new, and only then
-//!    are its children followed.
-//! I2 The trace ends when no thread has work, or with the first error, or when it is stopped.
+//! I1 A link is followed once for each slot that holds it; the visitor decides whether the object is new, and only
+//!    then are its children followed.
+//! I2 The trace ends when no thread has work, at the first error, or when it is stopped.
 
 use crate::page::lock;
 use crate::{Access, Error, Heap};
@@ -13,23 +13,23 @@ use pmem::{LINE, Link, Media, Offset, prefetch};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// How objects of one kind of root lead to each other.
+/// Traces the objects of one kind of root.
 ///
-/// Tracing goes on while others write, without a guard: until it has ended, the heap reuses nothing that was reachable
-/// since it began. That what is alive is found all the same rests on a rule for the index: **a structure modification
-/// never moves a live reference out of an object that stays in use; it builds a new object, swings one slot to it, and
-/// leaves the slots of the object it replaces as they were.** So whichever of the two a tracer comes to, both lead to
-/// everything that was there before. A split in place may move references to a sibling that a slot of the node leads
-/// to, if that slot is published before they leave, and loaded by the tracer after them (`docs/design.md`, "Why the
-/// trace is right beside writers").
+/// Tracing runs beside writers, without a guard: until it has ended, the heap reuses nothing that was reachable since
+/// it began. It finds all live objects even so, by a rule for the index: **a structure modification never moves a
+/// live reference out of an object that stays in use; it builds a new object, swings one slot to it, and leaves the
+/// slots of the object it replaces as they were.** So whichever of the two a tracer reaches, both lead to everything
+/// that was there before. A split in place may move references to a sibling that a slot of the node leads to, if that
+/// slot is published before they leave, and loaded by the tracer after them (`docs/design.md`, "Why the trace is
+/// right beside writers").
 ///
 /// # Safety
 ///
-/// * [`trace`](Trace::trace) adds every link of the object by which a reader of that kind of root goes on, and returns
-///   the object's length: what it leaves out is freed.
-/// * It keeps to the rules of [`Heap::access`]; the heap sees to it that nothing that the trace comes to is reused.
+/// * [`trace`](Trace::trace) adds every link of the object that a reader of that kind of root follows, and returns
+///   the object's length: an object whose link it omits is freed.
+/// * It keeps the rules of [`Heap::access`]; the heap ensures that no object that the trace reaches is reused.
 pub unsafe trait Trace<M: Media>: Send + Sync {
-    /// The kind of root that it knows.
+    /// The kind of root that this tracer traces.
     fn kind(&self) -> u32;
 
     /// Adds the links in the object that `link` leads to, and returns its length: the
@@ -37,29 +37,29 @@ pub unsafe trait Trace<M: Media>: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`] where the object makes no sense; nothing is then swept.
+    /// [`Error::Damaged`] if the object is invalid; then nothing is swept.
     fn trace(&self, heap: &Access<M>, link: Link, children: &mut Vec<Link>) -> Result<u64, Error>;
 }
 
 /// A tracer for each kind of root.
 pub type Tracers<M> = Vec<Arc<dyn Trace<M>>>;
 
-/// No more threads than this trace or sweep: what memory can deliver is long exhausted.
+/// Maximum number of threads that trace or sweep: memory bandwidth is exhausted long before.
 pub(crate) const MAX_THREADS: usize = 256;
 
 /// Links whose objects are prefetched together.
 const BATCH: usize = 32;
 
-/// A stack longer than this has work to spare.
+/// Stack length above which a thread has work to spare.
 const SPARE: usize = 2 * BATCH;
 
-/// Lines of each object that are prefetched.
+/// Lines to prefetch of each object.
 const LINES_AHEAD: usize = 2;
 
-/// The visitor of each object: gets its place and its length, and returns whether it is new.
+/// The visitor of each object: receives its place and length, and returns whether it is new.
 pub(crate) type Visit<'v> = dyn Fn(Offset, u64) -> Result<bool, Error> + Sync + 'v;
 
-/// A link to follow, and which of the tracers knows what is there.
+/// A link to follow, and the index of its tracer.
 type Work = (usize, Link);
 
 /// One trace.
@@ -68,23 +68,23 @@ pub(crate) struct Tracing<'t, M: Media> {
     pub(crate) tracers: &'t Tracers<M>,
     pub(crate) threads: usize,
     pub(crate) stop: &'t AtomicBool,
-    /// Objects met.
+    /// Number of objects met.
     pub(crate) traced: &'t AtomicU64,
 }
 
-/// Work that no thread has on its own stack.
+/// Work that is on no thread's own stack.
 #[derive(Default)]
 struct SpareWork {
     common: Mutex<Common>,
     more: Condvar,
-    /// Threads that wait for work: a hint.
+    /// Number of threads that wait for work: a hint.
     hungry: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Common {
     work: Vec<Work>,
-    /// Threads with a stack of their own.
+    /// Number of threads with work on their own stacks.
     working: usize,
     /// No more work will come.
     ended: bool,
@@ -92,8 +92,8 @@ struct Common {
 }
 
 impl SpareWork {
-    /// Fills the empty stack of a thread, which has been `working` until now or not; `false` if there is no work any
-    /// more.
+    /// Fills the empty stack of a thread; `working` is whether it had work until now. Returns `false` if there is no
+    /// work any more.
     fn fill(&self, stack: &mut Vec<Work>, working: bool) -> bool {
         let mut common = lock(&self.common);
         common.working -= usize::from(working);
@@ -119,10 +119,10 @@ impl SpareWork {
         }
     }
 
-    /// Gives part of a long stack to threads that have none.
+    /// Shares part of a long stack with idle threads.
     fn share(&self, stack: &mut Vec<Work>) {
         if stack.len() > SPARE && self.hungry.load(Relaxed) > 0 {
-            // The lower half: links nearer to the roots, with more behind them.
+            // The lower half: links nearer to the roots, with more objects behind them.
             let given = stack.drain(..stack.len() / 2);
             lock(&self.common).work.extend(given);
             self.more.notify_all();
@@ -138,7 +138,7 @@ impl SpareWork {
     }
 }
 
-/// Ends the trace if a tracer panics, so that no thread waits for the one that did.
+/// Ends the trace if a tracer panics, so that no thread waits for the panicking one.
 struct EndOnPanic<'s>(&'s SpareWork);
 
 impl Drop for EndOnPanic<'_> {
@@ -150,12 +150,12 @@ impl Drop for EndOnPanic<'_> {
 }
 
 impl<M: Media> Tracing<'_, M> {
-    /// Calls `visit` for each object reached, with its length, and follows its links if `visit` says that it is new.
-    /// Returns `false` if it was stopped.
+    /// Calls `visit` for each object reached, with its length, and follows its links if `visit` returns that it is
+    /// new. Returns `false` if the trace was stopped.
     ///
     /// # Errors
     ///
-    /// The first of the tracers and the visitor, and a root of a kind that none of the tracers knows.
+    /// The first error of the tracers and the visitor; and a root of a kind for which there is no tracer.
     pub(crate) fn run(&self, visit: &Visit<'_>) -> Result<bool, Error> {
         let mut work = Vec::new();
         for (name, root) in self.heap.roots()? {
@@ -175,7 +175,7 @@ impl<M: Media> Tracing<'_, M> {
         };
         std::thread::scope(|scope| {
             for _ in 1..self.threads {
-                // With fewer threads than asked for it only takes longer.
+                // With fewer threads than requested, the trace only takes longer.
                 let _ = std::thread::Builder::new()
                     .name("wollemi-trace".into())
                     .spawn_scoped(scope, || self.work(&shared, visit));
@@ -220,7 +220,7 @@ impl<M: Media> Tracing<'_, M> {
         }
     }
 
-    /// Visits one object and collects its links; `false` if it is not new.
+    /// Visits one object and collects its links; returns `false` if it is not new.
     fn follow(
         &self,
         tracer: usize,
@@ -232,14 +232,14 @@ impl<M: Media> Tracing<'_, M> {
         let Some(offset) = link.offset() else {
             return Ok(false);
         };
-        // SAFETY: tracers keep the rules (their trait's promise). Recovery sets aside what is retired while it traces,
-        // and an audit holds a guard.
+        // SAFETY: tracers keep the rules (their trait's promise). Recovery keeps objects retired while it traces, and
+        // an audit holds a guard.
         let access = unsafe { self.heap.access() };
         let len = self.tracers[tracer].trace(access, link, children)?;
         visit(offset, len)
     }
 
-    /// Prefetches the first lines of what a link leads to.
+    /// Prefetches the first lines of a link's object.
     fn prefetch_object(&self, link: Link) {
         for line in 0..LINES_AHEAD {
             let at = link

@@ -1,4 +1,4 @@
-//! Accounting: used + free + unswept = reserved, and no byte belongs to two.
+//! Accounting: used + free + unswept = reserved, and no byte is counted twice.
 
 mod toy;
 
@@ -26,7 +26,7 @@ fn anonymous<M: Media>(max_size: u64, media: M) -> Heap<M> {
     Heap::new(Pool::anonymous(&options, media).unwrap()).unwrap()
 }
 
-/// An object of `len` bytes that stays: its bytes are all `mark`.
+/// Allocates an object of `len` bytes that stays, all of its bytes set to `mark`.
 fn allocate<M: Media>(heap: &Heap<M>, len: usize, mark: u8) -> Result<Offset, Error> {
     persist_scope(heap.media(), Purpose::Node, |batch| {
         let blob = Blob {
@@ -42,7 +42,7 @@ fn allocate<M: Media>(heap: &Heap<M>, len: usize, mark: u8) -> Result<Offset, Er
 
 /// The `len` bytes of the object at `offset`.
 fn bytes<M: Media>(heap: &Heap<M>, offset: Offset, len: usize) -> &[u8] {
-    // SAFETY: a test looks at objects that it has allocated and not retired, or of whose time it holds a guard.
+    // SAFETY: a test reads objects that it has allocated and not retired, or that a guard of its own still protects.
     unsafe { heap.access() }.bytes(offset, len).unwrap()
 }
 
@@ -53,8 +53,8 @@ fn retire<M: Media>(heap: &Heap<M>, offset: Offset, len: usize) {
     unsafe { heap.retire(&pin(), offset, len) };
 }
 
-/// Epochs are the process's, so a thread of another test may be freeing what this heap's have retired: between two
-/// accounts it is in neither, and so looked at again.
+/// Checks the sum. Epochs belong to the process, so a thread of another test may be freeing objects that this heap
+/// has retired: between two accounts such an object is in neither, so a failed check is repeated.
 fn assert_adds_up<M: Media>(heap: &Heap<M>, why: &str) {
     const LOOKS: usize = 1000;
     let adds_up = |stats: &Stats| stats.used + stats.free + stats.unswept == stats.reserved;
@@ -130,7 +130,7 @@ fn churn<M: Media>(heap: &Heap<M>, model: &Mutex<Model>, mut random: Random, tur
 }
 
 /// Under random allocation and retirement by threads that come and go, no two objects overlap, nothing in use is
-/// written to by others, and the accounts add up whenever all threads are idle. At the end all comes back, as one run.
+/// overwritten, and the accounts add up whenever all threads are idle. At the end everything is free, as one run.
 #[test]
 fn accounts_add_up_across_threads_that_end() {
     let seed = seed();
@@ -197,7 +197,7 @@ fn dropped_drafts_leave_nothing() {
     assert!(stats.reserved < 32 << 20, "{stats:?}");
 }
 
-/// Large objects lie in contiguous pages; what they leave is used again, by large and small, and coalesces.
+/// Large objects lie in contiguous pages; their space is reused for large and small objects, and coalesces.
 #[test]
 fn large_objects_reuse_and_coalesce() {
     let heap = anonymous(1 << 30, Hardware::detect());
@@ -251,8 +251,8 @@ fn the_last_run_is_lengthened() {
     assert_eq!(heap.pool().allocated().load(heap.media()), 6 * PAGE);
 }
 
-/// A full pool is an error that says so, to small and large, and to threads at once; what is retired can be had
-/// again.
+/// A full pool gives an error that says so, for small and large objects, and for several threads at once; retired
+/// space becomes available again.
 #[test]
 fn a_full_pool_is_an_error_and_space_comes_back() {
     let heap = anonymous(16 * PAGE, Hardware::detect());
@@ -285,7 +285,7 @@ fn a_full_pool_is_an_error_and_space_comes_back() {
             Err(Error::Full { .. })
         ));
         assert!(matches!(allocate(&heap, 1 << 40, 1), Err(Error::Full { .. })));
-        // Other operations go on: what is there can be read and given up.
+        // Other operations go on: existing objects can be read and retired.
         counts.push(all.len());
         for offset in all {
             assert_eq!(bytes(&heap, offset, 500), [4; 500]);
@@ -307,7 +307,7 @@ fn a_full_pool_is_an_error_and_space_comes_back() {
     assert!(matches!(absurd, Err(Error::Full { .. })));
 }
 
-/// In a full pool the last free chunks can be had, however few of them a page has.
+/// In a full pool the last free chunks are available, however few of them a page has.
 #[test]
 fn a_full_pool_gives_its_last_chunks() {
     let heap = anonymous(6 * PAGE, Hardware::detect());
@@ -348,7 +348,7 @@ fn a_page_opens_when_a_sixteenth_is_free() {
     assert_eq!(third, first[..CHUNKS / 16].iter().copied().collect());
 }
 
-/// Where objects are replaced for long, the pool grows by a sixteenth, and by what waits to come back.
+/// Where objects are replaced for long, the pool grows by a sixteenth, and by the objects that wait for their epoch.
 #[test]
 fn replacing_grows_a_pool_by_little() {
     const ROUND: usize = 1000;
@@ -374,7 +374,7 @@ fn replacing_grows_a_pool_by_little() {
     assert_eq!(stats.objects, live.len() as u64, "seed {seed}");
 }
 
-/// Retirement waits for the guards of its time.
+/// Retirement waits for the guards held at that time.
 #[test]
 fn retired_objects_stay_while_a_guard_is_held() {
     let heap = anonymous(1 << 30, Hardware::detect());
@@ -395,8 +395,8 @@ fn retired_objects_stay_while_a_guard_is_held() {
     assert_eq!(heap.stats().objects, 5000);
 }
 
-/// Allocation persists the end of the allocated pages, one write-back and one fence for each page or run of pages
-/// taken anew, and nothing else; freeing persists nothing.
+/// Allocation persists the end of the allocated pages, with one write-back and one fence for each new page or run of
+/// pages, and nothing else; freeing persists nothing.
 #[test]
 fn only_new_pages_are_persisted() {
     let media = Counting::new(Hardware::detect());
@@ -488,7 +488,8 @@ fn heaps_do_not_mix() {
     }
 }
 
-/// A thread may allocate while its thread-local values are being dropped, before and after its claims went back.
+/// A thread may allocate while its thread-local values are being dropped, before and after its claims were given
+/// back.
 #[test]
 fn threads_may_allocate_while_they_end() {
     struct Late(Heap);
@@ -519,7 +520,7 @@ fn threads_may_allocate_while_they_end() {
     }
     assert_eq!(heap.stats().objects, 202);
     assert_adds_up(&heap, "after late allocations");
-    // What the threads had claimed serves others: 202 chunks of 64 bytes fit a page.
+    // The threads' claims serve others: 202 chunks of 64 bytes fit a page.
     assert_eq!(heap.pool().allocated().load(heap.media()), 2 * PAGE);
     for _ in 202..PAGE / 64 {
         allocate(&heap, 40, 3).unwrap();
@@ -527,7 +528,7 @@ fn threads_may_allocate_while_they_end() {
     assert_eq!(heap.pool().allocated().load(heap.media()), 2 * PAGE);
 }
 
-/// A chunk that is freed twice, as two links to it in a damaged pool would have it, is a fault, not a panic; and it is
+/// A chunk that is freed twice, as two links to it in a damaged pool would cause, is a fault, not a panic; and it is
 /// handed out once.
 #[test]
 fn what_is_freed_twice_is_a_fault() {
@@ -546,7 +547,7 @@ fn what_is_freed_twice_is_a_fault() {
     }
 }
 
-/// A pool that cannot grow keeps the free pages at its end, which it would have grown by.
+/// A pool that cannot grow keeps the blocks of the free pages at its end.
 #[test]
 fn what_cannot_grow_keeps_its_last_pages() {
     let heap = anonymous(8 * PAGE, Hardware::detect());

@@ -48,7 +48,7 @@ fn pairs_share_a_line() {
     }
 }
 
-/// A root is found by its name, with what it holds, and only once.
+/// A root is found by its name, with its contents, and only once.
 #[test]
 fn roots_are_found_by_name() {
     let heap = heap();
@@ -56,7 +56,7 @@ fn roots_are_found_by_name() {
         persist_scope(heap.media(), Purpose::Node, |batch| {
             let object = heap.draft(node(value), 0, &batch).unwrap().flush(&batch);
             let fenced = batch.fence();
-            // SAFETY: nothing reads or traces roots of this kind but this test.
+            // SAFETY: only this test reads or traces roots of this kind.
             unsafe { heap.create_root(name, 3, object.persisted(&fenced), Tag::new(2)) }
         })
     };
@@ -76,7 +76,7 @@ fn roots_are_found_by_name() {
         assert!(object.next.load(heap.media()).is_null());
     }
     assert_eq!(heap.roots().unwrap().len(), names.len());
-    // SAFETY: no thread uses what the roots lead to.
+    // SAFETY: no thread uses the objects that the roots lead to.
     let remove = || unsafe { heap.remove_root(&names[3]) }.unwrap();
     assert!(remove().is_some());
     assert_eq!(heap.root(&names[3]).unwrap(), None);

@@ -1,4 +1,4 @@
-//! A forked child that drops a heap: it has none of the threads of its parent, and must not wait for one.
+//! A forked child that drops a heap: it has none of its parent's threads, and must not wait for one.
 
 mod toy;
 
@@ -25,8 +25,8 @@ fn open(path: &std::path::Path) -> Toy<Hardware> {
     Toy::open(pool.expect("the pool")).expect("a heap")
 }
 
-/// A child that is forked while recovery runs, and one that is forked after it, drop the heap and end; the parent's
-/// recovery ends, too, and the pool is whole.
+/// A child forked while recovery runs, and one forked after it, drop the heap and end; the parent's recovery ends
+/// too, and the pool is intact.
 #[test]
 fn a_forked_child_drops_the_heap_without_its_threads() {
     let seed = seed();
@@ -62,7 +62,7 @@ fn a_forked_child_drops_the_heap_without_its_threads() {
     toy.assert_exact(&format!("seed {seed}"));
 }
 
-/// Forks a child that drops what it has of this, and waits for its end.
+/// Forks a child that drops its copy of these, and waits for its end.
 fn drop_in_child<T>(handles: &mut Option<T>) {
     let child = fork();
     if child == 0 {

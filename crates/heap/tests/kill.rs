@@ -24,7 +24,7 @@ fn open(path: &Path) -> Toy<Hardware> {
     Toy::open(Pool::open_or_create(path, &options, Hardware::detect()).unwrap()).unwrap()
 }
 
-/// The `n`th write: its key, and the length it gets; `None` removes it.
+/// The `n`th write: its key, and its new length; `None` removes it.
 fn nth_write(seed: u64, n: u64) -> (u64, Option<usize>) {
     let mut random = Random((seed ^ (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1);
     random.next();
@@ -32,7 +32,7 @@ fn nth_write(seed: u64, n: u64) -> (u64, Option<usize>) {
     (key, (random.below(3) > 0).then(|| random.len()))
 }
 
-/// Not a property: the child's part of the test below. Without the pool's path it has nothing to do.
+/// Not a test of its own: the child process of the test below. Without the pool's path it does nothing.
 #[test]
 fn child() {
     let Some(path) = std::env::var_os(POOL) else {
@@ -57,8 +57,8 @@ fn child() {
     }
 }
 
-/// After each kill, every acknowledged write is there, the one under way is there or not, and after recovery exactly
-/// what is reachable is in use.
+/// After each kill, every acknowledged write is there, the one in flight is there or not, and after recovery exactly
+/// the reachable objects are in use.
 #[test]
 fn kills_lose_and_leak_nothing() {
     let seed = seed();
@@ -108,7 +108,7 @@ fn kills_lose_and_leak_nothing() {
         let found = toy.all();
         let (key, len) = nth_write(writes, done);
         if found.get(&key) != model.get(&key) {
-            // The write under way took effect.
+            // The write in flight took effect.
             assert_eq!(found.get(&key).copied(), len, "{why}: key {key}");
             model = found.clone();
             model.extend(len.map(|len| (key, len)));

@@ -1,5 +1,5 @@
-//! Requests that an index may make of the heap besides objects: that it does not trace for a while, and that an object
-//! out of every root's reach is not counted as lost.
+//! Requests of an index to the heap besides objects: not to trace for a while, and not to count an object as lost
+//! that no root reaches.
 
 use pmem::{Hardware, Media, Offset, PWord, Pool, PoolOptions, Purpose, Tag, persist_scope};
 use wollemi_heap::{Heap, State, footprint, pin};

@@ -1,4 +1,4 @@
-//! Recovery: what is alive stays, what is dead comes back, whatever goes on meanwhile.
+//! Recovery: live objects stay, dead ones are reclaimed, whatever goes on meanwhile.
 
 mod toy;
 
@@ -22,7 +22,7 @@ fn open(path: &Path) -> Toy<Hardware> {
     Toy::open(pool).unwrap()
 }
 
-/// A copy of an open pool's file: what a crash of its process leaves.
+/// Copies an open pool's file: the state that a crash of its process leaves.
 fn crash(toy: &Toy<Hardware>, to: &str) -> PathBuf {
     let from = toy.heap.pool().path().unwrap();
     let to = from.with_file_name(to);
@@ -30,7 +30,7 @@ fn crash(toy: &Toy<Hardware>, to: &str) -> PathBuf {
     to
 }
 
-/// What opens after a crash, from a copy that takes the place of the file.
+/// Opens the state after a crash, from a copy that replaces the file.
 fn crashed(toy: Toy<Hardware>, to: &str) -> Toy<Hardware> {
     let before = toy.heap.pool().path().unwrap().to_path_buf();
     let path = crash(&toy, to);
@@ -44,8 +44,8 @@ const KEYS: u64 = 2000;
 
 type Models = Vec<BTreeMap<u64, usize>>;
 
-/// Lets threads write, each to keys of its own, `turns` times each, and on until recovery has ended, but no more than
-/// eight times as often: nothing is reused meanwhile, and how long it takes is the machine's affair.
+/// Runs writer threads, each on keys of its own, for `turns` turns each, and on until recovery has ended, but at most
+/// eight times as long: nothing is reused meanwhile, and the time that recovery takes depends on the machine.
 fn write(toy: &Toy<Hardware>, models: &mut Models, random: &mut Random, turns: u64) {
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..)
@@ -62,7 +62,7 @@ fn write(toy: &Toy<Hardware>, models: &mut Models, random: &mut Random, turns: u
                 })
             })
             .collect();
-        // Joined by hand: a scope does not wait for what threads do when they end.
+        // Joined by hand: a scope does not wait for the destructors of thread-local values.
         for thread in threads {
             thread.join().unwrap();
         }
@@ -73,8 +73,8 @@ fn union(models: &Models) -> BTreeMap<u64, usize> {
     models.iter().flatten().map(|(&key, &len)| (key, len)).collect()
 }
 
-/// With 1 to 4 recovery threads and writers at work from the first moment, in pool after crashed pool: the map is
-/// what the writers made it, the accounts add up, and exactly what is reachable is in use.
+/// With 1 to 4 recovery threads and writers from the first moment, in one crashed pool after another: the map is what
+/// the writers made it, the accounts add up, and exactly the reachable objects are in use.
 #[test]
 fn nothing_live_is_swept_and_nothing_dead_stays() {
     let seed = seed();
@@ -100,7 +100,7 @@ fn nothing_live_is_swept_and_nothing_dead_stays() {
         assert!(progress.traced > 0);
         assert_eq!(toy.all(), union(&models), "seed {seed} round {round}");
         toy.assert_exact(&format!("seed {seed} round {round}"));
-        // And after further use of what was swept.
+        // And after further use of the swept space.
         write(&toy, &mut models, &mut random, 1500);
         assert_eq!(toy.all(), union(&models), "seed {seed} round {round}");
         toy.assert_exact(&format!("seed {seed} round {round}, later"));
@@ -132,7 +132,7 @@ fn a_crash_during_recovery_is_just_another_crash() {
     assert!(size < 200 << 20, "the pool has grown to {size} bytes");
 }
 
-/// A clean close and reopening is recovered from like a crash, and the heap's handles may go while it runs.
+/// Recovery works after a clean close as after a crash, and the heap's handles may be dropped while it runs.
 #[test]
 fn closing_stops_recovery() {
     let folder = tempfile::tempdir().unwrap();
@@ -186,8 +186,8 @@ fn readers_keep_what_they_read() {
     toy.assert_exact("after the reader is gone");
 }
 
-/// A writer that is stopped between unlinking and retiring, all through the trace, neither loses what it unlinked to
-/// others meanwhile nor frees it twice.
+/// A writer stopped between unlinking and retiring, all through the trace: its object is neither reused meanwhile nor
+/// freed twice.
 #[test]
 fn a_writer_may_sleep_between_unlinking_and_retiring() {
     let folder = tempfile::tempdir().unwrap();
@@ -231,7 +231,7 @@ fn a_full_pool_waits_for_recovery() {
         let pool = Pool::open_or_create(&path, &options, Hardware::detect()).unwrap();
         let toy = Toy::open(pool).unwrap();
         toy.heap.recover(tracers(), 2).unwrap();
-        // Less than half of the pool in each generation, all of it dead at the end of it.
+        // Less than half of the pool in each generation, all of it dead at the end.
         for key in 0..3000 {
             let key = round * 10_000 + key;
             match toy.put(key, 1000) {
@@ -254,10 +254,11 @@ fn a_full_pool_waits_for_recovery() {
     eprintln!("waited {waits} times");
 }
 
-/// Lets what holds this link in a pool's file lead beyond all that was ever handed out, where the file has zeros.
+/// Makes the slot that holds this link in a pool's file lead beyond everything that was ever handed out, where the
+/// file has zeros.
 fn lead_astray(path: &Path, link: Link) {
     let mut file = std::fs::read(path).unwrap();
-    // Files grow ahead.
+    // Files grow ahead of need.
     let beyond = file.len() as u64;
     file.resize(file.len() + (1 << 20), 0);
     let (words, _) = file.as_chunks_mut::<8>();
@@ -287,7 +288,7 @@ fn what_is_not_understood_is_left_alone() {
     for (toy, reason) in [
         (unknown, "root 'toy' is of kind 77"),
         (damaged, "damaged pool"),
-        (astray, "never was handed out"),
+        (astray, "never handed out"),
     ] {
         let State::Failed(why) = toy.heap.wait_recovered() else {
             panic!("recovery ended: {:?}", toy.heap.recovery());
@@ -315,18 +316,18 @@ fn what_is_not_understood_is_left_alone() {
     }
 }
 
-/// What an old slot leads to in a page that was handed out since the opening must be the beginning of an object that is
-/// in use there.
+/// A slot of an old object that leads into a page handed out since the opening must lead to the start of an object in
+/// use there.
 #[test]
 fn a_place_within_a_new_page_is_no_object() {
     let folder = tempfile::tempdir().unwrap();
     let toy = open(&folder.path().join("0"));
     (0..100).for_each(|key| toy.put(key, 30).unwrap());
-    // Leaves of 46 bytes have chunks of 48. Beyond those that the thread has claimed the page is all zeros, which would
-    // pass for a leaf of no bytes.
+    // Leaves of 46 bytes have chunks of 48. Beyond the thread's claimed chunks the page is all zeros, which would
+    // pass for an empty leaf.
     for (i, (beyond, reason)) in [
         (48 * 200, "its chunk is free"),
-        (48 * 200 + 16, "not where a chunk starts"),
+        (48 * 200 + 16, "not the start of a chunk"),
     ]
     .into_iter()
     .enumerate()
@@ -343,7 +344,7 @@ fn a_place_within_a_new_page_is_no_object() {
     }
 }
 
-/// In a damaged pool links of new objects, which copies of old ones have taken over, may lead in a circle.
+/// In a damaged pool, links of new objects that were copied from old ones may form a cycle.
 #[test]
 fn a_circle_of_new_objects_ends() {
     let folder = tempfile::tempdir().unwrap();
@@ -361,7 +362,7 @@ fn a_circle_of_new_objects_ends() {
     assert_eq!(toy.heap.wait_recovered(), State::Done);
 }
 
-/// A heap outlives neither its threads' caches nor its deferred frees, and these do not mind.
+/// Threads' caches and deferred frees may outlive their heap.
 #[test]
 fn frees_may_come_after_the_heap_is_gone() {
     let folder = tempfile::tempdir().unwrap();
@@ -389,8 +390,8 @@ fn frees_may_come_after_the_heap_is_gone() {
     toy.assert_exact("reopened");
 }
 
-/// Recovery in the calling thread does what it does in the background: all is accounted for when it returns, and it
-/// is not done twice.
+/// Recovery in the calling thread does the same as in the background: everything is accounted for when it returns,
+/// and it is not done twice.
 #[test]
 fn recovery_in_the_calling_thread() {
     let seed = seed();

@@ -30,7 +30,7 @@ fn remove_root(toy: &Toy<Hardware>) -> Option<Removed<'_, Hardware>> {
     unsafe { toy.heap.remove_root(NAME) }.unwrap()
 }
 
-/// A map that an earlier generation has made.
+/// A map made by an earlier generation.
 fn reopened() -> (Toy<Hardware>, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pool");
@@ -49,7 +49,8 @@ fn wait_traced<M: pmem::Media>(heap: &Heap<M>) {
     }
 }
 
-/// Lets recovery go as far as it can while something keeps it from sweeping.
+/// Waits for recovery to go as far as it can while something keeps it from sweeping, and asserts that it has not
+/// swept.
 fn assert_does_not_sweep<M: pmem::Media>(heap: &Heap<M>) {
     for _ in 0..20 {
         pin().flush();
@@ -59,8 +60,8 @@ fn assert_does_not_sweep<M: pmem::Media>(heap: &Heap<M>) {
     }
 }
 
-/// A root goes before the trace reads the roots, so that nothing below it is marked; what hung from it is retired after
-/// the trace. Each object is freed once.
+/// A root is removed before the trace reads the roots, so that nothing below it is marked; its objects are retired
+/// after the trace. Each object is freed once.
 #[test]
 fn a_root_that_goes_before_the_trace_is_freed_once() {
     let (toy, _folder) = reopened();
@@ -89,7 +90,7 @@ fn a_root_that_goes_during_a_pause_is_freed_once() {
     toy.assert_exact("after the removal");
 }
 
-/// A root that goes after the trace does not keep recovery from its end, and what hung from it is freed once.
+/// A root removed after the trace does not keep recovery from ending, and its objects are freed once.
 #[test]
 fn a_root_that_goes_after_the_trace_is_freed_once() {
     for retired_first in [false, true] {
@@ -112,7 +113,8 @@ fn a_root_that_goes_after_the_trace_is_freed_once() {
     }
 }
 
-/// A write, again if the pool was full: guards of other tests in this process may keep back what was retired.
+/// Writes, and retries if the pool was full: guards of other tests in this process may delay the reclamation of
+/// retired objects.
 fn put(toy: &Toy<Hardware>, key: u64, len: usize) {
     if let Err(Error::Full { .. }) = toy.put(key, len) {
         settle(&toy.heap);
@@ -120,8 +122,8 @@ fn put(toy: &Toy<Hardware>, key: u64, len: usize) {
     }
 }
 
-/// Before recovery, and while a pause keeps it from tracing, what was allocated since the opening is reused; what is
-/// old is not, and recovery frees it once.
+/// Before recovery, and while a pause keeps it from tracing, space allocated since the opening is reused; old space
+/// is not, and recovery frees it once.
 #[test]
 fn what_is_new_is_reused_before_the_trace() {
     let (toy, _folder) = reopened();
@@ -161,19 +163,19 @@ fn refused_when_full(heap: &Heap<Hardware>) -> Error {
     })
 }
 
-/// While recovery waits for a pause, an allocation in a full pool fails, as the holder of the pause may be the one that
-/// allocates; a thread that holds nothing can wait for room, and gets it when the pause is over.
+/// While recovery waits for a pause, an allocation in a full pool fails, as the holder of the pause may be the one
+/// that allocates; a thread that holds nothing can wait for room, and gets it when the pause is over.
 #[test]
 fn a_full_pool_does_not_wait_for_a_pause() {
     let (toy, _folder) = reopened();
     let pause = toy.heap.pause_trace();
     toy.heap.recover(tracers(), 1).unwrap();
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let heap = toy.heap.clone();
     let filler = std::thread::spawn(move || {
-        tell.send(refused_when_full(&heap)).unwrap();
+        sender.send(refused_when_full(&heap)).unwrap();
     });
-    let full = told
+    let full = receiver
         .recv_timeout(PATIENCE)
         .expect("the allocation waits for the pause");
     assert!(matches!(full, Error::Full { recovering: true, .. }), "{full}");
@@ -187,8 +189,8 @@ fn a_full_pool_does_not_wait_for_a_pause() {
     toy.assert_exact("after the pause");
 }
 
-/// While there is a pause, an allocation in a full pool does not wait for recovery in any phase: its thread may be the
-/// one that holds the pause, and for that one a thread may wait whose guard recovery waits for.
+/// While there is a pause, an allocation in a full pool never waits for recovery: its thread may hold the pause, or a
+/// thread whose guard recovery waits for may in turn wait for the pause's holder.
 #[test]
 fn a_full_pool_does_not_wait_beside_a_pause() {
     let (toy, _folder) = reopened();
@@ -196,13 +198,13 @@ fn a_full_pool_does_not_wait_beside_a_pause() {
     toy.heap.recover(tracers(), 1).unwrap();
     wait_traced(&toy.heap);
     assert_does_not_sweep(&toy.heap);
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let heap = toy.heap.clone();
     let filler = std::thread::spawn(move || {
         let _pause = heap.pause_trace();
-        tell.send(refused_when_full(&heap)).unwrap();
+        sender.send(refused_when_full(&heap)).unwrap();
     });
-    let full = told.recv_timeout(PATIENCE).expect("the allocation waits");
+    let full = receiver.recv_timeout(PATIENCE).expect("the allocation waits");
     assert!(matches!(full, Error::Full { recovering: true, .. }), "{full}");
     filler.join().unwrap();
     drop(reader);
@@ -210,14 +212,14 @@ fn a_full_pool_does_not_wait_beside_a_pause() {
     toy.assert_exact("after the pause");
 }
 
-/// It traces as the toy does, and stops at its first object until the test goes on.
+/// A tracer like the toy's that stops at its first object until the test continues.
 struct HeldTrace {
     first: Once,
-    /// Passed twice: as the trace has met its first object, and before it goes on.
+    /// Passed twice: when the trace has met its first object, and before it goes on.
     steps: Barrier,
 }
 
-// SAFETY: it reports what the toy's trace reports.
+// SAFETY: it reports the links that the toy's tracer reports.
 unsafe impl Trace<Hardware> for HeldTrace {
     fn kind(&self) -> u32 {
         Trace::<Hardware>::kind(&ToyTrace)
@@ -232,7 +234,7 @@ unsafe impl Trace<Hardware> for HeldTrace {
     }
 }
 
-/// While recovery traces no pause begins, so that the holder of a pause knows that nothing is being traced.
+/// No pause begins while recovery traces, so that the holder of a pause knows that no trace runs.
 #[test]
 fn no_pause_begins_amid_the_trace() {
     let (toy, _folder) = reopened();
@@ -256,12 +258,14 @@ fn a_heap_can_be_dropped_beside_a_pause() {
     let (toy, folder) = reopened();
     let pause = toy.heap.pause_trace();
     toy.heap.recover(tracers(), 1).unwrap();
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let dropper = std::thread::spawn(move || {
         drop(toy);
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
     });
-    told.recv_timeout(PATIENCE).expect("the drop waits for the pause");
+    receiver
+        .recv_timeout(PATIENCE)
+        .expect("the drop waits for the pause");
     dropper.join().unwrap();
     drop(pause);
     // It is closed, and can be opened again.

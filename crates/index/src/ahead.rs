@@ -1,8 +1,8 @@
-//! Reading ahead: what an iterator over an index keeps between two scans.
+//! Reading ahead: the state that an iterator over an index keeps between two scans.
 //!
-//! Entries are read a batch at a time from either end of a range, and the next batch begins behind the last key read;
-//! so an iterator holds no place inside the index that a writer could move. How a batch is read and what its
-//! entries are (borrowed, copied) is the iterator's own.
+//! Entries are read in batches from either end of a range, and the next batch begins behind the last key read; so an
+//! iterator holds no place inside the index that a writer could move. How a batch is read and how its entries are
+//! held (borrowed, copied) is up to the iterator.
 
 use crate::{Direction, Error, Order};
 use std::collections::VecDeque;
@@ -22,27 +22,27 @@ pub struct ReadAhead<K, V> {
     /// From the back, in reverse order.
     back: VecDeque<(K, V)>,
     batch: usize,
-    /// Why there is nothing to read.
+    /// The error to return instead of reading.
     refused: Option<Error>,
     done: bool,
 }
 
-/// A batch to be read by a walk.
+/// A batch to be filled by a walk.
 #[derive(Debug)]
 pub struct Refill<'b, K, V> {
-    /// Where the range begins.
+    /// The lower bound of the range.
     pub lower: Bound<&'b [u8]>,
-    /// Where it ends.
+    /// The upper bound of the range.
     pub upper: Bound<&'b [u8]>,
-    /// How many entries are enough.
+    /// Maximum number of entries.
     pub limit: usize,
-    /// What takes them, in the order of the scan.
+    /// Receives the entries, in the order of the scan.
     pub entries: &'b mut VecDeque<(K, V)>,
 }
 
 impl<K: AsRef<[u8]>, V> ReadAhead<K, V> {
-    /// Nothing read yet of what lies between the bounds. A range of keys in another order than theirs is refused by the
-    /// first look at it ([`Error::Unordered`]).
+    /// An empty buffer for the range between the bounds. The first call of [`next`](ReadAhead::next) fails for a
+    /// range of keys in an index with another order ([`Error::Unordered`]).
     pub fn new(order: Order, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> ReadAhead<K, V> {
         let refused = order.take_range(lower, upper).err();
         ReadAhead {
@@ -57,8 +57,8 @@ impl<K: AsRef<[u8]>, V> ReadAhead<K, V> {
         }
     }
 
-    /// The next entry from an end. Where none is left from there, `scan` fills a batch and says whether it stopped
-    /// before the range was at its end. An error ends the iteration after it has been returned once.
+    /// The next entry from one end. If none is buffered, `scan` fills a batch and returns whether it stopped before
+    /// the end of the range. An error ends the iteration after it has been returned once.
     pub fn next(
         &mut self,
         direction: Direction,
@@ -128,11 +128,11 @@ impl<K, V> fmt::Debug for ReadAhead<K, V> {
     }
 }
 
-/// The bound at which a walk in this order goes on, after a batch of it that began at `from` and ended with `key`.
+/// The bound at which a walk in this order continues, after a batch that began at `from` and ended with `key`.
 ///
 /// # Errors
 ///
-/// [`Error::Heap`] where `key` lies before `from`. In a damaged pool keys may come in any order, and the next batch
+/// [`Error::Heap`] if `key` lies before `from`. In a damaged pool keys may come in any order, and the next batch
 /// could be the same one again, for ever.
 pub fn behind(
     order: Order,
@@ -154,7 +154,7 @@ pub fn behind(
     }
 }
 
-/// The bounds between which lie exactly the keys with this prefix.
+/// The bounds that contain exactly the keys with this prefix.
 pub fn prefix_bounds(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let upper = match prefix.iter().rposition(|&byte| byte != 0xff) {
         // No key is above all of these.

@@ -1,11 +1,11 @@
-//! Bulk building: a new index of pairs that are sorted already.
+//! Bulk building: a new index from sorted pairs.
 //!
-//! Ordinary writes make each key reachable and durable by itself. A build makes all objects privately, bottom-up, has
-//! them durable by one fence for each thread, and gives the index its name by one store, the commit point. A crash
-//! leaves the whole index or none; what was built before it is found unreachable by the next recovery.
+//! Ordinary writes make each key reachable and durable by itself. A build makes all objects privately, bottom-up,
+//! makes them durable by one fence for each thread, and gives the index its name by one store, the commit point. A
+//! crash leaves the whole index or none; the next recovery finds the objects of an unfinished build unreachable.
 //!
-//! Several threads can build one index, each from a part of the pairs ([`Parts`]). An index that has keys already takes
-//! more by ordinary writes only.
+//! Several threads can build one index, each from a part of the pairs ([`Parts`]). An index that has keys already
+//! accepts further ones by ordinary writes only.
 
 use crate::root::{forget_built, name_built};
 use crate::{Error, Index, MAX_KEY, MAX_VALUE, OnHeap};
@@ -18,9 +18,9 @@ use std::sync::{Mutex, PoisonError};
 /// A key and its value.
 pub type Pair<'p> = (&'p [u8], &'p [u8]);
 
-/// Pairs, handed out one by one in strictly ascending order of their keys.
+/// A source of pairs in strictly ascending order of their keys.
 pub trait Pairs {
-    /// The next pair; `None` at the end, after which it is not asked again.
+    /// The next pair; `None` at the end, after which it is not called again.
     ///
     /// # Errors
     ///
@@ -36,7 +36,7 @@ pub struct Sorted<I, K, V> {
 }
 
 impl<I: Iterator<Item = (K, V)>, K, V> Sorted<I, K, V> {
-    /// What `pairs` yields, which must ascend.
+    /// The pairs that `pairs` yields, which must ascend.
     pub fn new(pairs: impl IntoIterator<IntoIter = I>) -> Self {
         let pairs = pairs.into_iter();
         Sorted { pairs, current: None }
@@ -58,13 +58,13 @@ where
     }
 }
 
-/// The pairs that an index is built of: all of them, or those of several parts, each of which a thread reads.
+/// The pairs of a build: all of them, or several parts, each read by a thread.
 pub struct Parts<'p> {
     first: &'p mut dyn Pairs,
     others: Vec<Part<'p>>,
 }
 
-/// A source whose panic is kept, the first one of several sources'.
+/// A source that catches its panic; of several sources the first panic is kept.
 struct Caught<'p, P: ?Sized> {
     pairs: &'p mut P,
     panic: &'p Mutex<Option<Box<dyn Any + Send>>>,
@@ -72,7 +72,7 @@ struct Caught<'p, P: ?Sized> {
 
 impl<P: Pairs + ?Sized> Pairs for Caught<'_, P> {
     fn next(&mut self) -> Result<Option<Pair<'_>>, Error> {
-        // An error ends the build, so a source that has panicked is not asked again.
+        // An error ends the build, so a source that has panicked is not called again.
         let pairs = AssertUnwindSafe(&mut *self.pairs);
         let next = catch_unwind(|| {
             let AssertUnwindSafe(pairs) = { pairs };
@@ -93,7 +93,7 @@ struct Part<'p> {
 }
 
 impl<'p> Parts<'p> {
-    /// The pairs that the caller's thread reads: all, unless there [are more](Parts::and).
+    /// The pairs that the caller's thread reads: all, unless [further parts](Parts::and) are added.
     pub fn new(first: &'p mut dyn Pairs) -> Parts<'p> {
         Parts {
             first,
@@ -101,18 +101,19 @@ impl<'p> Parts<'p> {
         }
     }
 
-    /// The pairs from a key on, which a thread of its own reads; those of the part before end in front of that key.
+    /// Adds the pairs from a key on, which a thread of its own reads; those of the part before must end before that
+    /// key.
     #[must_use]
     pub fn and(mut self, from: &'p [u8], pairs: &'p mut (dyn Pairs + Send)) -> Parts<'p> {
         self.others.push(Part { from, pairs });
         self
     }
 
-    /// Hands all pairs out in this thread, part by part, in whatever order their sources have them.
+    /// Passes all pairs to `take` in this thread, part by part, in whatever order their sources yield them.
     ///
     /// # Errors
     ///
-    /// What a source or `take` fails with.
+    /// Errors of a source or of `take`.
     pub fn each(self, mut take: impl FnMut(Pair<'_>) -> Result<(), Error>) -> Result<(), Error> {
         let mut each = |pairs: &mut dyn Pairs| {
             while let Some(pair) = pairs.next()? {
@@ -124,8 +125,8 @@ impl<'p> Parts<'p> {
         self.others.into_iter().try_for_each(|part| each(part.pairs))
     }
 
-    /// Hands these parts to a build, to which a source that panics is one that has [stopped](Error::Stopped), so that it
-    /// cleans up. The panic goes on when the build has ended.
+    /// Passes these parts to a build, for which a panicking source counts as [stopped](Error::Stopped), so that it
+    /// cleans up. The panic resumes when the build has ended.
     pub fn catch_panics<T>(self, build: impl FnOnce(Parts<'_>) -> T) -> T {
         let panic = Mutex::new(None);
         let mut first = Caught {
@@ -147,16 +148,16 @@ impl<'p> Parts<'p> {
         }
     }
 
-    /// Whether one thread reads them all.
+    /// Whether one thread reads all pairs.
     pub fn is_one(&self) -> bool {
         self.others.is_empty()
     }
 
-    /// All pairs of a build in one part, to be read in this thread.
+    /// Passes all pairs of a build as one part, read in this thread.
     ///
     /// # Errors
     ///
-    /// What `read` fails with.
+    /// Errors of `read`.
     pub fn read_here<T>(self, read: impl FnOnce(Reading<'_>) -> T) -> T {
         read(Reading {
             from: None,
@@ -166,12 +167,12 @@ impl<'p> Parts<'p> {
         })
     }
 
-    /// Reads all parts, each in a thread of its own except for the first; what came of them, in their order. (Where the
-    /// system refuses a thread, its part is read when the others are through.)
+    /// Reads all parts, each in a thread of its own except for the first, and returns their results in order. (A part
+    /// for which the system refuses a thread is read when the others are done.)
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfOrder`] where the parts do not ascend.
+    /// [`Error::OutOfOrder`] if the parts do not ascend.
     pub fn read<T: Send>(self, read: impl Fn(Reading<'_>) -> T + Sync) -> Result<Vec<T>, Error> {
         let starts: Vec<_> = self.others.iter().map(|part| part.from).collect();
         if !starts.is_sorted_by(|a, b| a < b) {
@@ -199,7 +200,7 @@ impl<'p> Parts<'p> {
         let first = std::thread::scope(|scope| {
             for work in &others {
                 let thread = std::thread::Builder::new().name("wollemi-build".into());
-                // Without a thread it is left for the caller.
+                // Without a thread it is left to the caller.
                 let _ = thread.spawn_scoped(scope, || run(work));
             }
             let first = read(Reading {
@@ -230,30 +231,30 @@ impl std::fmt::Debug for Parts<'_> {
     }
 }
 
-/// A part that is not the first, and where the next one begins; what came of it.
+/// A part that is not the first, the start of the next one, and its result.
 enum Work<'p, T> {
     Left(Part<'p>, Option<&'p [u8]>),
     Begun,
     Done(T),
 }
 
-/// An index that can be built of sorted pairs.
+/// An index that can be built from sorted pairs.
 pub trait Bulk: OnHeap {
-    /// Makes an index under the root `name` of all pairs.
+    /// Builds an index under the root `name` from all pairs.
     ///
-    /// Durable when it returns. One write-back for each line written, and for each part one fence, beside those of the
-    /// root's name and of new pages. Waits for recovery where only that can make room: call it under no guard.
+    /// Durable when it returns. Costs one write-back per line written and one fence per part, besides those of the
+    /// root's name and of new pages. Waits for recovery if only that can make room, so the caller must hold no guard.
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfOrder`] where keys do not ascend, or leave their part; [`Error::KeyTooLong`] and
-    /// [`Error::ValueTooLong`]; what a source fails with; [`Error::Heap`] if the name is taken or not a name, or the
-    /// pool is full. Nothing of what was built stays then.
+    /// [`Error::OutOfOrder`] if keys do not ascend, or leave their part; [`Error::KeyTooLong`] and
+    /// [`Error::ValueTooLong`]; errors of a source; [`Error::Heap`] if the name is taken or invalid, or the pool is
+    /// full. Nothing that was built remains then.
     fn build(heap: &Heap<Self::Media>, name: &[u8], parts: Parts<'_>) -> Result<Self, Error>;
 }
 
-/// Builds an index that has no builder of its own, by ordinary writes to one that has no name yet, in this thread. The
-/// pairs of an index without order of keys may come in any.
+/// Builds an index that has no builder of its own, by ordinary writes to an unnamed one, in this thread. The pairs of
+/// an index without an order of keys may come in any order.
 ///
 /// # Errors
 ///
@@ -261,7 +262,7 @@ pub trait Bulk: OnHeap {
 ///
 /// # Safety
 ///
-/// What `draft` builds is the root of an empty index of this kind, and `at` makes the handle of the index at its link.
+/// `draft` builds the root of an empty index of this kind, and `at` makes the handle of the index at its link.
 pub unsafe fn build_by_writes<'h, I: OnHeap>(
     heap: &'h Heap<I::Media>,
     name: &[u8],
@@ -293,7 +294,7 @@ pub unsafe fn build_by_writes<'h, I: OnHeap>(
     }
 }
 
-/// Puts all pairs, which ascend if the index has an order of keys.
+/// Puts all pairs, which must ascend if the index has an order of keys.
 fn write_all<I: OnHeap>(index: &I, parts: Parts<'_>) -> Result<(), Error> {
     let mut last: Option<Vec<u8>> = None;
     parts.each(|(key, value)| {
@@ -309,7 +310,7 @@ fn write_all<I: OnHeap>(index: &I, parts: Parts<'_>) -> Result<(), Error> {
     })
 }
 
-/// A part being read: its pairs are in order, within bounds, and no longer than they may be.
+/// A part being read: checks that its pairs are in order, within bounds, and not too long.
 pub struct Reading<'p> {
     from: Option<&'p [u8]>,
     until: Option<&'p [u8]>,
@@ -327,7 +328,7 @@ impl std::fmt::Debug for Reading<'_> {
 }
 
 impl<'p> Reading<'p> {
-    /// The key below which there is none; `None` if there is no part before.
+    /// The lower bound of the part's keys; `None` if there is no part before.
     pub fn from(&self) -> Option<&'p [u8]> {
         self.from
     }

@@ -1,6 +1,6 @@
-//! Delegation: an index that is another one except for a few operations.
+//! Delegation: an index that equals another one except for a few operations.
 
-/// Implements operations of [`Index`](crate::Index) by those of a field, inside an implementation of it.
+/// Implements operations of [`Index`](crate::Index) through those of a field, inside an implementation of it.
 ///
 /// ```
 /// # use wollemi_index as index;
@@ -23,8 +23,8 @@
 /// }
 /// ```
 ///
-/// Methods that are not named, here `multi_get` and others, keep the contract's defaults, made of `get`, `write`,
-/// `scan` and `check`: for an index that may have no order of keys, name `order` and `walk`, too.
+/// Methods that are not named, here `multi_get` and others, keep the contract's defaults, which use `get`, `write`,
+/// `scan` and `check`. For an index that may have no order of keys, name `order` and `walk` too.
 #[macro_export]
 macro_rules! delegate {
     (@get $($to:tt)+) => {
@@ -119,7 +119,7 @@ macro_rules! delegate {
             self.$($to)+.maintain();
         }
     };
-    // Behind those above: a path of fields, and the operations.
+    // Internal rules: a path of fields, and the operations.
     (@each $to:tt) => {};
     (@each [$($to:tt)+] $operation:ident $($more:ident)*) => {
         $crate::delegate!(@$operation $($to)+);

@@ -1,47 +1,47 @@
-//! Edits: what a write makes of a key's current value.
+//! Edits: how a write changes a key's current value.
 //!
-//! Every write operation is one edit: the index finds the key, asks the edit, and carries the answer out atomically, as
-//! if under a lock on the key. An index with locks asks once, under the lock. One without asks, tries to publish, and
-//! where another writer was faster asks again.
+//! Every write operation is one edit: the index finds the key, asks the edit for a decision, and applies it
+//! atomically, as if under a lock on the key. An index with locks asks once, under the lock. A lock-free one asks,
+//! tries to publish, and asks again if another writer was faster.
 
 use crate::Error;
 use std::ops::ControlFlow;
 
-/// What to do with the key.
+/// The decision of an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Leave it as it is.
+    /// Leave the key unchanged.
     Keep,
-    /// Give it the value [`Edit::value`], whether it is there or not.
+    /// Set the value to [`Edit::value`], whether the key is present or not.
     Put,
-    /// Remove it, if it is there.
+    /// Remove the key, if it is present.
     Remove,
 }
 
 /// A read-modify-write of one key.
 pub trait Edit {
-    /// Decides, given the key's current value (`None`: absent). Called under the lock on the key where the index has
-    /// one: keep it short, and do not use the index in it.
+    /// Decides, given the key's current value (`None`: absent). Called under the lock on the key if the index has
+    /// locks: keep it short, and do not use the index in it.
     ///
-    /// It may be asked again, with the key's current value, and only its last answer counts: where the pool was full
-    /// and room has been made since; where what it decides cannot be done [together](crate::Index::write_many) with
-    /// other edits; and in a [lock-free](crate::OnHeap::IS_LOCK_FREE) index wherever another writer has published
-    /// first. So what an answer leaves behind in the edit is replaced by the next one. Its other effects must be right
-    /// for an answer that was not carried out, too.
+    /// It may be called again, with the key's current value, and only its last answer counts: if the pool was full
+    /// and room has been made since; if the decision cannot be applied [together](crate::Index::write_many) with
+    /// other edits; and in a [lock-free](crate::OnHeap::IS_LOCK_FREE) index whenever another writer has published
+    /// first. So each call must overwrite the state that an earlier one left in the edit, and its other effects must
+    /// be right for an answer that is not applied, too.
     fn decide(&mut self, current: Option<&[u8]>) -> Action;
 
-    /// The value to put. Called only after [`decide`](Edit::decide) has answered [`Action::Put`].
+    /// The value to put. Called only after [`decide`](Edit::decide) has returned [`Action::Put`].
     fn value(&self) -> &[u8];
 }
 
 /// Edits of several keys: see [`Index::write_many`](crate::Index::write_many).
 pub trait Edits {
-    /// The edit of the `i`-th key. Asked for when its turn has come, and again whenever it is to be looked at anew.
+    /// The edit of the `i`-th key. Called when its turn has come, and again whenever it must be decided anew.
     fn edit(&mut self, i: usize) -> &mut dyn Edit;
 
-    /// Told what came of it, before the next one begins and perhaps under the lock on the key: do not use the index in
-    /// it. Others see what was done, and it is durable, at the latest when `write_many` returns. A break leaves out the
-    /// others.
+    /// Called with the result of an edit, before the next one begins and perhaps under the lock on the key: do not
+    /// use the index in it. The change is visible to other threads and durable at the latest when `write_many`
+    /// returns. A break skips the remaining edits.
     fn done(&mut self, i: usize, done: Result<Action, Error>) -> ControlFlow<()>;
 }
 
@@ -120,9 +120,9 @@ impl Edit for Remove {
 /// Replaces `expected` by `new`, either of which may be "absent".
 #[derive(Debug)]
 pub struct CompareAndSwap<'v> {
-    /// What the key must hold.
+    /// The value that the key must hold.
     pub expected: Option<&'v [u8]>,
-    /// What it shall hold.
+    /// The new value.
     pub new: Option<&'v [u8]>,
 }
 

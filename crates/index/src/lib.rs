@@ -1,14 +1,14 @@
-//! The contract that every index keeps.
+//! The contract of all indexes.
 //!
-//! An index maps keys to values, both any bytes: keys up to [`MAX_KEY`], values up to [`MAX_VALUE`]. It may be used
-//! from many threads at once, and every operation is durably linearizable: what an operation has acknowledged, reads
-//! included, survives a crash.
+//! An index maps keys to values, both any bytes: keys up to [`MAX_KEY`], values up to [`MAX_VALUE`]. Any number of
+//! threads may use it at once, and every operation is durably linearizable: whatever an operation has acknowledged,
+//! reads included, survives a crash.
 //!
-//! The contract is [`Index`], and has two halves. *Point operations* every index has: [`get`](Index::get),
+//! The contract is [`Index`], in two parts. Every index has *point operations*: [`get`](Index::get),
 //! [`write`](Index::write), [`check`](Index::check), and [`walk`](Index::walk), which visits everything in an
-//! [order](Order) of the index's own and can go on where it stopped. *Ordered scans* ([`scan`](Index::scan),
-//! [`range`](Index::range), [`prefix`](Index::prefix)) has an index whose order is that of the keys' bytes; a hash
-//! table refuses them. All other calls are made of these. An index on a heap implements [`OnHeap`] and gets the
+//! [order](Order) of the index's own and can continue where it stopped. An index whose order is that of the keys'
+//! bytes has *ordered scans* ([`scan`](Index::scan), [`range`](Index::range), [`prefix`](Index::prefix)); a hash
+//! table refuses them. All other calls are built on these. An index on a heap implements [`OnHeap`] and gets the
 //! contract.
 
 mod ahead;
@@ -42,8 +42,8 @@ pub use range::Range;
 pub use root::{create_root, name_built};
 pub use value::Value;
 
-/// The longest key, in bytes.
+/// The maximum length of a key in bytes.
 pub const MAX_KEY: usize = 65_535;
 
-/// The longest value, in bytes.
+/// The maximum length of a value in bytes.
 pub const MAX_VALUE: usize = 64 << 20;

@@ -1,9 +1,9 @@
 //! A reference index: the contract over a locked `BTreeMap`, in memory.
 //!
-//! For tests only: those of the conformance suite, and those of layers above that do not care which index they have.
+//! For tests only: those of the conformance suite, and those of layers above for which any index will do.
 //!
-//! Keys and values are leaked, so that reads can borrow for as long as they like. Nothing is persistent; clones
-//! share their content, which is how a test "reopens" a model.
+//! Keys and values are leaked, so that reads can borrow them indefinitely. Nothing is persistent; clones share their
+//! content, so that a test can "reopen" a model.
 
 use crate::{Action, Direction, Edit, Error, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Value, Visit};
 use std::collections::BTreeMap;
@@ -32,12 +32,12 @@ impl Model {
             .sum()
     }
 
-    // An edit that panics has changed nothing yet, so what a poisoned lock guards is whole.
+    // A panicking edit has changed nothing yet, so the data behind a poisoned lock is consistent.
     fn map(&self) -> MutexGuard<'_, Map> {
         self.map.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The first key between the bounds, seen in this direction.
+    /// The first key between the bounds, in this direction.
     fn first(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, direction: Direction) -> Option<ModelEntry> {
         if !ordered(lower, upper) {
             return None;
@@ -54,7 +54,7 @@ impl Model {
 
 type ModelEntry = (&'static [u8], &'static [u8]);
 
-/// Whether `BTreeMap::range` takes these bounds: it panics on those that cross.
+/// Whether `BTreeMap::range` accepts these bounds: it panics on crossed ones.
 fn ordered(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> bool {
     match (lower, upper) {
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => true,
@@ -118,7 +118,7 @@ impl Index for Model {
         }
     }
 
-    // One key at a time, so that writers come between and the visitor may use the index.
+    // One key at a time, so that writers get between and the visitor may use the index.
     fn scan<'g>(
         &'g self,
         mut lower: Bound<&[u8]>,

@@ -1,7 +1,7 @@
 //! The trait that an index on a heap implements, from which the contract follows.
 //!
-//! The limits on keys and values, and the second try of a write that found the pool full while recovery was still
-//! looking for room, are the same for all of them.
+//! All of them share the limits on keys and values, and the retry of a write that found the pool full while recovery
+//! was still looking for room.
 
 use crate::contract::write_each;
 use crate::{
@@ -13,47 +13,47 @@ use pmem::{Fault, Media};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// Carries out the edit that it is given, of one key; what it answers is done, for others and for good, at the latest
-/// when [`OnHeap::edit_many`] returns.
+/// Applies the given edit to one key; the result is visible to other threads and durable at the latest when
+/// [`OnHeap::edit_many`] returns.
 pub type CarryOut<'c> = dyn FnMut(&mut dyn Edit) -> Result<Action, heap::Error> + 'c;
 
-/// Called with each key's number and what carries out the edit of it.
+/// Called with each key's number and the function that applies its edit.
 pub type EachEdit<'e> = dyn FnMut(usize, &mut CarryOut<'_>) -> ControlFlow<()> + 'e;
 
-/// An index on a heap, under a root of its own. It gets [`Index`] by implementing this.
+/// An index on a heap, under a root of its own. Implementing this provides [`Index`].
 ///
-/// No key that these calls are given is longer than [`MAX_KEY`], and no edit puts a value longer than [`MAX_VALUE`]. A
-/// read borrows what it returns or visits from the guard, under which nothing of it is reused.
+/// No key passed to these calls is longer than [`MAX_KEY`], and no edit puts a value longer than [`MAX_VALUE`]. A
+/// read borrows its results from the guard, under which none of their memory is reused.
 pub trait OnHeap: Send + Sync + Sized {
-    /// What the heap's memory is.
+    /// The heap's media.
     type Media: Media;
 
-    /// What the heap's root directory calls such an index.
+    /// The kind of such an index in the heap's root directory.
     const KIND: u32;
 
-    /// The order in which it is walked, as [`Index::order`] says.
+    /// The order in which it is walked, as in [`Index::order`].
     const ORDER: Order = Order::Keys;
 
-    /// Whether its writers hold no lock while they [decide](crate::Edit::decide), so that one which another has outrun
-    /// decides again.
+    /// Whether its writers hold no lock while they [decide](crate::Edit::decide), so that a writer overtaken by
+    /// another decides again.
     const IS_LOCK_FREE: bool = false;
 
-    /// Makes an empty index under the root `name`.
+    /// Creates an empty index under the root `name`.
     ///
     /// # Errors
     ///
-    /// If the name is taken or not a name, or the pool is full.
+    /// If the name is taken or invalid, or the pool is full.
     fn create(heap: &Heap<Self::Media>, name: &[u8]) -> Result<Self, heap::Error>;
 
-    /// The index under the root `name`; `None` if there is no such root.
+    /// Opens the index under the root `name`; returns `None` if there is no such root.
     ///
     /// # Errors
     ///
     /// If the root is of another kind, or damaged.
     fn open(heap: &Heap<Self::Media>, name: &[u8]) -> Result<Option<Self>, heap::Error>;
 
-    /// Whether such an index is under the root `name`, as [`open`](OnHeap::open) says it. Takes no longer where the
-    /// index holds more.
+    /// Whether such an index is under the root `name`, as [`open`](OnHeap::open) finds it. Takes a time that does not
+    /// depend on the index's size.
     ///
     /// # Errors
     ///
@@ -62,7 +62,7 @@ pub trait OnHeap: Send + Sync + Sized {
         Ok(Self::open(heap, name)?.is_some())
     }
 
-    /// The tracer: tells the heap which objects such an index keeps alive.
+    /// The tracer, which shows the heap the objects that such an index keeps alive.
     fn tracer() -> Arc<dyn Trace<Self::Media>>;
 
     /// The heap it lives in.
@@ -72,7 +72,7 @@ pub trait OnHeap: Send + Sync + Sized {
     ///
     /// # Errors
     ///
-    /// Where the pool makes no sense; so for all reads.
+    /// If the pool is damaged; likewise for all reads.
     fn find<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Fault>;
 
     /// Reads many keys at once, as [`Index::multi_get`] does.
@@ -92,27 +92,27 @@ pub trait OnHeap: Send + Sync + Sized {
         Ok(())
     }
 
-    /// Prefetches what reads and edits of these keys will look at, as [`Index::prefetch`] does.
+    /// Prefetches the memory that reads and edits of these keys will access, as [`Index::prefetch`] does.
     ///
     /// # Errors
     ///
-    /// As for [`find`](OnHeap::find); the read or write itself will meet what is wrong.
+    /// As for [`find`](OnHeap::find); the read or write itself reports them.
     fn prefetch_many(&self, keys: &[&[u8]], guard: &Guard) -> Result<(), Fault> {
         let _ = (keys, guard);
         Ok(())
     }
 
-    /// Carries out an edit of one key, as [`Index::write`] does.
+    /// Applies an edit to one key, as [`Index::write`] does.
     ///
     /// # Errors
     ///
-    /// Where the pool is full or makes no sense. Nothing was changed then.
+    /// If the pool is full or damaged. Nothing was changed then.
     fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, heap::Error>;
 
-    /// Has edits of these keys carried out in their order, until `each` breaks: it is called once for each, perhaps
-    /// under the locks of those before it. All are durable when this returns.
+    /// Applies edits to these keys in order, until `each` breaks: it is called once for each key, perhaps under the
+    /// locks of those before it. All are durable when this returns.
     fn edit_many(&self, keys: &[&[u8]], guard: &Guard, each: &mut EachEdit<'_>) {
-        // The edit itself will meet what is wrong.
+        // The edit itself reports any fault.
         let _ = self.prefetch_many(keys, guard);
         for (i, key) in keys.iter().enumerate() {
             if each(i, &mut |edit| self.edit(key, edit, guard)).is_break() {
@@ -135,27 +135,27 @@ pub trait OnHeap: Send + Sync + Sized {
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Fault>;
 
-    /// Called after a write that has changed something, when its guard is gone: for what the index does at leisure.
+    /// Called after a write that has changed something, when its guard is gone: for work that may be postponed.
     #[inline]
     fn wrote(&self) {}
 
-    /// As [`Index::settle`].
+    /// Like [`Index::settle`].
     fn settle(&self) -> Result<(), heap::Error> {
         Ok(())
     }
 
-    /// As [`Index::quiesce`].
+    /// Like [`Index::quiesce`].
     fn quiesce(&self) -> Box<dyn Quiesced + '_> {
         Box::new(())
     }
 
-    /// As [`Index::merges`].
+    /// Like [`Index::merges`].
     fn merges(&self) -> Option<Merges> {
         None
     }
 
-    /// Walks everything and reports structure faults. The caller lets no other thread write meanwhile. That walks and
-    /// gets then agree, and that walks are in order, is checked for all indexes alike.
+    /// Walks everything and reports faults of the structure. The caller ensures that no other thread writes
+    /// meanwhile. The agreement of walks and gets, and the order of walks, are checked for all indexes alike.
     fn find_faults(&self) -> Faults;
 }
 
@@ -192,7 +192,7 @@ impl<I: OnHeap> Index for I {
 
     fn prefetch(&self, keys: &[&[u8]], guard: &Guard) {
         if keys.iter().all(|key| check_key(key).is_ok()) {
-            // The read or write itself will meet what is wrong.
+            // The read or write itself reports any fault.
             let _ = self.prefetch_many(keys, guard);
         }
     }
@@ -200,8 +200,8 @@ impl<I: OnHeap> Index for I {
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         check_key(key)?;
         let mut edit = Limited { edit, too_long: None };
-        // Where the pool is full nothing was changed, and what recovery finds, or was retired lately, may make room.
-        // Both wait for guards, so ours goes first.
+        // If the pool is full, nothing was changed, and recovery or the reclamation of retired objects may make room.
+        // Both wait for guards, so ours is dropped first.
         let action = self
             .heap()
             .with_room(|| self.edit(key, &mut edit, &heap::pin()))?;
@@ -227,7 +227,8 @@ impl<I: OnHeap> Index for I {
                     too_long: None,
                 };
                 let done = match carry_out(&mut edit) {
-                    // To be tried again without the guard, which keeps back what the others have retired.
+                    // Retried without the guard, which delays the reclamation of objects that the others have
+                    // retired.
                     Err(heap::Error::Full { .. }) => {
                         full = Some(i);
                         return ControlFlow::Break(());
@@ -312,10 +313,10 @@ impl<I: OnHeap> Index for I {
     }
 }
 
-/// Keys that are compared with their gets under one guard.
-const AT_ONCE: usize = 100_000;
+/// Keys compared with their gets under one guard.
+const KEYS_PER_GUARD: usize = 100_000;
 
-/// Every key that a walk finds comes behind the one before, and a get finds the same value.
+/// Checks that each key that a walk finds comes behind the one before, and that a get finds the same value.
 fn check_order<I: OnHeap>(index: &I, faults: &mut Faults) {
     let mut keys = 0;
     let mut behind: Option<Vec<u8>> = None;
@@ -323,7 +324,7 @@ fn check_order<I: OnHeap>(index: &I, faults: &mut Faults) {
         // References that a walk keeps for its visitor end with its guard.
         let guard = heap::pin();
         let mut last: Option<&[u8]> = None;
-        let mut left = AT_ONCE;
+        let mut left = KEYS_PER_GUARD;
         let done = index.visit_range(
             behind.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
             Bound::Unbounded,
@@ -361,14 +362,14 @@ fn check_order<I: OnHeap>(index: &I, faults: &mut Faults) {
     }
 }
 
-/// An edit that puts nothing longer than a value may be.
+/// An edit that puts no value above the limit.
 struct Limited<'a> {
     edit: &'a mut dyn Edit,
     too_long: Option<usize>,
 }
 
 impl Limited<'_> {
-    /// What came of it, if it could be carried out.
+    /// The result, if the edit could be applied.
     fn done(&self, action: Action) -> Result<Action, Error> {
         match self.too_long {
             Some(len) => Err(Error::ValueTooLong(len)),
@@ -380,7 +381,7 @@ impl Limited<'_> {
 impl Edit for Limited<'_> {
     fn decide(&mut self, current: Option<&[u8]>) -> Action {
         let action = self.edit.decide(current);
-        // An index that has been outrun asks again: the last answer counts.
+        // An overtaken index asks again: the last answer counts.
         self.too_long = None;
         if action == Action::Put && self.edit.value().len() > MAX_VALUE {
             self.too_long = Some(self.edit.value().len());
@@ -398,7 +399,7 @@ impl Edit for Limited<'_> {
 mod tests {
     use super::*;
 
-    /// Puts a value that is too long where the key is absent, and a short one where it is there.
+    /// Puts a value that is too long if the key is absent, and a short one if it is present.
     struct LongAtFirst(Vec<u8>);
 
     impl Edit for LongAtFirst {
@@ -413,8 +414,8 @@ mod tests {
         }
     }
 
-    /// Of an edit that is asked several times the last answer counts: a value that was too long is no error of a put of
-    /// another value, nor the other way round.
+    /// If an edit is asked several times, the last answer counts: an earlier value that was too long is no error if
+    /// another value is put, and vice versa.
     #[test]
     fn the_last_answer_counts() {
         let edit = &mut LongAtFirst(Vec::new());

@@ -1,8 +1,9 @@
 //! The order in which an index visits its keys.
 //!
-//! An ordered index visits them by their bytes. One without order still has *an* order, by which a walk over everything
-//! stops, and goes on later behind the last key it has seen: a hash table goes by hash, and by bytes among keys of one
-//! hash. A key alone says where it comes, so it is the whole cursor of a walk, however the index changes meanwhile.
+//! An ordered index visits them by their bytes. One without order of keys still has *an* order, so that a walk over
+//! everything can stop, and continue later behind the last key visited: a hash table uses the hash, and the bytes
+//! among keys with the same hash. A key alone determines its place, so it is the whole cursor of a walk, however the
+//! index changes meanwhile.
 
 use crate::{Direction, Error};
 use std::cmp::Ordering;
@@ -11,14 +12,14 @@ use std::ops::Bound;
 /// The order in which an index visits its keys.
 #[derive(Clone, Copy, Debug)]
 pub enum Order {
-    /// By their bytes: ranges and prefixes are neighbours.
+    /// By their bytes: ranges and prefixes are contiguous.
     Keys,
-    /// By what this function makes of a key, and by bytes among keys for which that is the same; it makes 0 of the
-    /// empty key, which so comes first in every order. Such an index can be walked, and has no ranges of keys.
+    /// By the rank that this function computes of a key, and by bytes among keys of the same rank; the rank of the
+    /// empty key is 0, so that it comes first in every order. Such an index can be walked, but has no ranges of keys.
     Ranks(fn(&[u8]) -> u64),
 }
 
-/// Where a key comes in an order.
+/// The place of a key in an order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     rank: u64,
@@ -27,7 +28,7 @@ pub struct Place {
 }
 
 impl Order {
-    /// Whether it is that of the keys' bytes.
+    /// Whether this is the order of the keys' bytes.
     #[inline]
     pub const fn is_by_keys(self) -> bool {
         matches!(self, Order::Keys)
@@ -41,7 +42,7 @@ impl Order {
         }
     }
 
-    /// Where the key comes.
+    /// The place of the key.
     pub fn place(self, key: &[u8]) -> Place {
         Place {
             rank: self.rank(key),
@@ -49,14 +50,14 @@ impl Order {
         }
     }
 
-    /// Which of two keys comes first.
+    /// Compares the places of two keys.
     pub fn compare(self, key: &[u8], other: &[u8]) -> Ordering {
         let ranks = self.rank(key).cmp(&self.rank(other));
         ranks.then_with(|| key.cmp(other))
     }
 
-    /// Sorts items by their keys. It ranks each key once, where a sort by [`compare`](Order::compare) would rank two at
-    /// each comparison.
+    /// Sorts items by their keys. It ranks each key once, while a sort by [`compare`](Order::compare) would rank two
+    /// at each comparison.
     pub fn sort<T>(self, items: &mut [T], key: impl Fn(&T) -> &[u8]) {
         match self {
             Order::Keys => items.sort_by(|a, b| key(a).cmp(key(b))),
@@ -64,7 +65,7 @@ impl Order {
         }
     }
 
-    /// Whether a visit in this direction comes to `key` before `other`.
+    /// Whether a visit in this direction reaches `key` before `other`.
     pub fn comes_first(self, key: &[u8], other: &[u8], direction: Direction) -> bool {
         self.compare(key, other)
             == match direction {
@@ -88,7 +89,7 @@ impl Order {
             }
     }
 
-    /// Whether something can lie between the bounds: `BTreeMap::range` panics on bounds that cross.
+    /// Whether anything can lie between the bounds: `BTreeMap::range` panics on crossed ones.
     pub fn has_between(self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> bool {
         match (lower, upper) {
             (Bound::Unbounded, _) | (_, Bound::Unbounded) => true,
@@ -99,7 +100,7 @@ impl Order {
         }
     }
 
-    /// Refuses what needs keys to come in the order of their bytes.
+    /// Fails unless the order is that of the keys' bytes.
     ///
     /// # Errors
     ///
@@ -111,7 +112,7 @@ impl Order {
         }
     }
 
-    /// Refuses a range of keys where the order is not theirs. All keys are no range.
+    /// Fails for a range of keys if the order is not theirs. Unbounded on both sides does not count as a range.
     ///
     /// # Errors
     ///
@@ -128,12 +129,12 @@ impl Order {
 mod tests {
     use super::*;
 
-    /// Keys whose last byte is less come first; among those of one last byte, the lesser one.
+    /// Keys with a smaller last byte come first; among those with the same one, the smaller key.
     fn last(key: &[u8]) -> u64 {
         key.last().copied().unwrap_or_default().into()
     }
 
-    /// Comparing, bounds and places say the same of all pairs.
+    /// Comparisons, bounds and places agree for all pairs.
     #[test]
     fn all_that_an_order_says_agrees() {
         let keys: [&[u8]; 6] = [b"", b"a", b"ba", b"b", b"ab", b"\0"];

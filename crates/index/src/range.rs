@@ -7,7 +7,7 @@ type BorrowedEntry<'g> = (&'g [u8], Value<'g>);
 
 /// A double-ended iterator over the keys between two bounds.
 ///
-/// In an index without order of keys it takes only unbounded ranges, whose keys come in the index's order.
+/// In an index without order of keys it accepts only unbounded ranges, whose keys come in the index's order.
 ///
 /// An error ends the iteration after it has been returned once.
 pub struct Range<'g> {

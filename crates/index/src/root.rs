@@ -1,18 +1,18 @@
-//! The making of an index's root.
+//! The creation of an index's root.
 
 use heap::{Error, Heap, Trace};
 use pmem::{Erased, Flushed, Link, Media, PersistBatch, Persisted, Purpose, Tag, persist_scope};
 
-/// Makes what `draft` builds, an empty index of this kind, the root `name`: it is durable before its name leads to it.
-/// Beside the lines of the draft and what [`Heap::create_root`] costs, 1 fence.
+/// Builds an empty index of this kind with `draft`, and makes it the root `name`: it is durable before its name leads
+/// to it. Costs one fence, besides the lines of the draft and the cost of [`Heap::create_root`].
 ///
 /// # Errors
 ///
-/// If the name is taken or not a name, or the pool is full.
+/// If the name is taken or invalid, or the pool is full.
 ///
 /// # Safety
 ///
-/// The object, and all that it leads to, is what the readers and the tracer of this `kind` take it for.
+/// The object, and everything that it leads to, is what the readers and the tracer of this `kind` expect.
 pub unsafe fn create_root<'h, M: Media>(
     heap: &'h Heap<M>,
     name: &[u8],
@@ -28,16 +28,15 @@ pub unsafe fn create_root<'h, M: Media>(
     })
 }
 
-/// Gives an index that was built, and is durable, its name: the commit point of a build. Costs what
-/// [`Heap::create_root`] does.
+/// Names an index that was built and is durable: the commit point of a build. Costs as much as [`Heap::create_root`].
 ///
 /// # Errors
 ///
-/// If the name is taken or not a name. Nothing of what was built stays then.
+/// If the name is taken or invalid. Nothing that was built remains then.
 ///
 /// # Safety
 ///
-/// As for [`create_root`], of the kind that the tracer knows; and nothing reachable has ever led to any of it.
+/// As for [`create_root`], with the tracer's kind; and no reachable link has ever led to any of it.
 pub unsafe fn name_built<M: Media>(
     heap: &Heap<M>,
     name: &[u8],
@@ -51,17 +50,17 @@ pub unsafe fn name_built<M: Media>(
     // SAFETY: the caller's promise.
     let named = unsafe { heap.create_root(name, tracer.kind(), root, tag) };
     if named.is_err() {
-        // SAFETY: the root has given itself back, and nothing else has led to what hung from it.
+        // SAFETY: the root's chunk was given back, and nothing else has led to the objects below it.
         unsafe { heap.retire_unpublished(below, tracer) }?;
     }
     named
 }
 
-/// Gives back an index that was built, and has no name.
+/// Retires an index that was built but has no name.
 ///
 /// # Errors
 ///
-/// Where an object makes no sense.
+/// If an object is invalid.
 ///
 /// # Safety
 ///
@@ -79,7 +78,7 @@ pub(crate) unsafe fn forget_built<M: Media>(
     unsafe { heap.retire_unpublished(below, tracer) }
 }
 
-/// What hangs from a root that has no name.
+/// The objects below a root that has no name.
 ///
 /// # Safety
 ///
@@ -90,7 +89,7 @@ unsafe fn below<M: Media>(
     tag: Tag,
     tracer: &dyn Trace<M>,
 ) -> Result<Vec<Link>, Error> {
-    // SAFETY: no thread but the builder's has come to the root.
+    // SAFETY: only the builder's thread has reached the root.
     let access = unsafe { heap.access() };
     let mut below = Vec::new();
     tracer.trace(access, root.link(tag), &mut below)?;

@@ -31,7 +31,7 @@ fn collect(entries: impl Iterator<Item = Result<(impl AsRef<[u8]>, impl Sized), 
 fn both_ends_meet_once_whatever_the_order_of_calls() {
     let model = numbers(3000);
     let guard = heap::pin();
-    // Runs of calls at one end, of lengths about the sizes of the batches that are read ahead.
+    // Runs of calls at one end, of lengths near the sizes of the batches that are read ahead.
     for runs in [
         [1, 1],
         [1, 3000],
@@ -159,7 +159,7 @@ fn a_range_goes_on_among_changes() {
         let number = number(entry.unwrap());
         seen.push(number);
         model.remove(&number.to_be_bytes()).unwrap();
-        // Behind the iterator: not seen again.
+        // Behind the iterator: not seen by it any more.
         model
             .insert(
                 &[&number.to_be_bytes()[..1], &[0]].concat(),

@@ -1,9 +1,9 @@
-//! Appending: reserve and copy under one short lock.
+//! Appending: reserves space and copies the record under one short lock.
 //!
-//! A1 A record begins where the last one ended, and `appended` moves on only when all of it has been stored.
-//! A2 All segments that a record reaches are ready before its first byte is stored, so that an append which fails has
+//! A1 A record begins where the last one ended, and `appended` advances only when all of it has been stored.
+//! A2 All segments that a record reaches are ready before its first byte is stored, so that a failed append has
 //!    changed nothing.
-//! A3 The holder of the tail's lock does nothing that waits for the disk.
+//! A3 The holder of the tail's lock never waits for the disk.
 
 use crate::change::{Body, SMALL};
 use crate::fragment::{self, Key, Kind, Part};
@@ -14,10 +14,10 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// Growth of the log between two syncs from which on its pages are mapped, and unmapped, many at a time, in bytes.
-pub(crate) const MUCH: u64 = 256 << 10;
+/// Minimum growth of the log between two syncs, in bytes, for its pages to be mapped and unmapped in bulk.
+pub(crate) const BULK: u64 = 256 << 10;
 
-/// Bytes that are mapped at once.
+/// Bytes to map in one step.
 const STEP: u64 = 128 << 10;
 
 /// The end of the log.
@@ -25,15 +25,15 @@ pub(crate) struct Tail<M> {
     /// The end of the last record.
     end: Lsn,
     incarnation: u32,
-    /// The segment of the last record, or none if the next one goes into a segment that is not entered yet.
+    /// The segment of the last record; `None` if the next one goes into a segment that is not entered yet.
     current: Option<(u64, M)>,
-    /// Segments made ready, which follow it.
+    /// The segments made ready that follow it.
     ready: VecDeque<(u64, M)>,
-    /// The number of the segment to be made next.
+    /// The number of the next segment to make.
     next: u64,
-    /// Mappings of full segments, for a thread to unmap that holds no lock.
+    /// Mappings of full segments, to be unmapped by a thread that holds no lock.
     full: Vec<M>,
-    /// Up to where the mapping expects stores.
+    /// Position up to which the mapping was prepared for stores.
     expected: Lsn,
     records: u64,
     bytes: u64,
@@ -62,12 +62,12 @@ impl<M: Mapping> Tail<M> {
         self.end
     }
 
-    /// The segment to be made next.
+    /// The number of the next segment to make.
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
-    /// Whether no segment is ready behind the present one.
+    /// Whether no segment is ready after the current one.
     pub(crate) fn lacks_ready(&self) -> bool {
         self.ready.is_empty()
     }
@@ -81,12 +81,12 @@ impl<M: Mapping> Tail<M> {
         std::mem::take(&mut self.full)
     }
 
-    /// Records appended, and their bytes.
+    /// Numbers of records and bytes appended.
     pub(crate) fn totals(&self) -> (u64, u64) {
         (self.records, self.bytes)
     }
 
-    /// Prepares the mapping for the next stores, of a log that grows by [`MUCH`] between two syncs.
+    /// Prepares the mapping for the next stores, of a log that grows by [`BULK`] between two syncs.
     fn expect(&mut self, geometry: Geometry) {
         let Some((number, mapping)) = &mut self.current else {
             return;
@@ -98,15 +98,15 @@ impl<M: Mapping> Tail<M> {
         }
     }
 
-    /// Prepares the mapping for a sync of [`MUCH`].
-    pub(crate) fn let_go(&mut self) {
+    /// Prepares the mapping for a sync of [`BULK`] or more.
+    pub(crate) fn prepare_sync(&mut self) {
         if let Some((_, mapping)) = &mut self.current {
             mapping.let_go();
         }
         self.expected = Lsn(0);
     }
 
-    /// The mapping of a segment, which is the present one or a later one that is ready.
+    /// The mapping of a segment, which is the current one or a later one that is ready.
     fn enter(&mut self, segment: u64) -> Option<&mut M> {
         while self.current.as_ref().is_none_or(|(number, _)| *number < segment) {
             let next = self.ready.pop_front()?;
@@ -119,23 +119,23 @@ impl<M: Mapping> Tail<M> {
 }
 
 impl<D: Disk> Log<D> {
-    /// Appends a record, whose changes count together or not at all, and returns its end. When this returns, the record
-    /// survives the end of the process; [`wait_durable`](Log::wait_durable) with the position makes sure that it
-    /// survives the loss of power. Waits for the disk only where the next segment was not prepared ahead.
+    /// Appends a record and returns its end. Its changes take effect together or not at all. When this returns, the
+    /// record survives the end of the process; [`wait_durable`](Log::wait_durable) with the returned position ensures
+    /// that it survives a power loss. Waits for the disk only if the next segment was not prepared ahead.
     ///
     /// # Errors
     ///
-    /// See [`Error`]; nothing was appended.
+    /// See [`Error`]; nothing is appended then.
     pub fn append(&self, changes: &[Change<'_>]) -> Result<Lsn, Error> {
         self.append_changes(changes, self.options.limit)
     }
 
-    /// Appends a record as [`append`](Log::append) does, also where the log has reached its limit: for what an opening
-    /// must say before a checkpoint can be taken, and for what undoes a record.
+    /// Like [`append`](Log::append), but ignores the limit: for records that an opening must write before a
+    /// checkpoint can be taken, and for records that undo others.
     ///
     /// # Errors
     ///
-    /// As of [`append`](Log::append).
+    /// As for [`append`](Log::append).
     pub fn append_beyond_limit(&self, changes: &[Change<'_>]) -> Result<Lsn, Error> {
         self.append_changes(changes, u64::MAX)
     }
@@ -154,7 +154,7 @@ impl<D: Disk> Log<D> {
         self.append_record(&body, Kind::Changes, None, limit)
     }
 
-    /// Appends the mark of an opening, from which on the incarnation is this one. The limit is no obstacle.
+    /// Appends the mark of an opening, which starts the given incarnation. Ignores the limit.
     pub(crate) fn append_opened(&self, incarnation: u32) -> Result<Lsn, Error> {
         self.append_record(&Body::new(&[])?, Kind::Opened, Some(incarnation), u64::MAX)
     }
@@ -174,7 +174,7 @@ impl<D: Disk> Log<D> {
         }
     }
 
-    /// Appends a record, which is gathered in `small` if it fits there.
+    /// Appends a record, which is gathered in `small` if it fits.
     fn append_by(
         &self,
         body: &Body<'_>,
@@ -202,7 +202,7 @@ impl<D: Disk> Log<D> {
         }
     }
 
-    /// Stores a record where it was planned, and moves the log's end behind it.
+    /// Stores a record at its planned place, and moves the log's end behind it.
     fn store(
         &self,
         tail: &mut Tail<MappingOf<D>>,
@@ -224,7 +224,7 @@ impl<D: Disk> Log<D> {
         tail.end = plan.end;
         tail.records += 1;
         tail.bytes += plan.end.0 - plan.start.0;
-        if plan.end.0 - self.ends.durable().0 >= MUCH {
+        if plan.end.0 - self.ends.durable().0 >= BULK {
             tail.expect(self.geometry);
         }
         self.counters.records.store(tail.records, Ordering::Relaxed);
@@ -242,7 +242,7 @@ enum Source<'s> {
 }
 
 impl<'s> Source<'s> {
-    /// Hashes what can be hashed before the lock is taken, and gathers what is small.
+    /// Hashes what can be hashed before the lock is taken, and gathers small records.
     fn new(body: &'s Body<'s>, small: &'s mut [u8]) -> Source<'s> {
         let len = usize::try_from(body.len()).unwrap_or(usize::MAX);
         if let Some(bytes) = small.get_mut(..fragment::HEADER.saturating_add(len)) {
@@ -277,9 +277,9 @@ struct Pen<'t, M> {
     geometry: Geometry,
     durable: Lsn,
     kind: Kind,
-    /// Where the next fragment begins.
+    /// Position of the next fragment.
     at: Lsn,
-    /// Bytes of the body that no finished fragment has.
+    /// Bytes of the body that are in no finished fragment.
     left: u64,
     /// Whether a fragment is finished.
     begun: bool,
@@ -308,7 +308,7 @@ impl<M: Mapping> Pen<'_, M> {
         }
     }
 
-    /// Stores a body in pieces as one fragment.
+    /// Stores a body, given in pieces, as one fragment.
     fn whole(&mut self, body: &Body<'_>, hash: u64) -> Result<(), Error> {
         let header = self.header(self.left, hash);
         let offset = self.geometry.offset(self.at);
@@ -322,7 +322,7 @@ impl<M: Mapping> Pen<'_, M> {
         Ok(())
     }
 
-    /// Stores a body, which `pieces` hands over in order, as one fragment in each of several segments.
+    /// Stores a body, which `pieces` passes on in order, as one fragment in each of several segments.
     fn divide(&mut self, pieces: impl FnOnce(&mut dyn FnMut(&[u8]))) -> Result<(), Error> {
         let (mut filled, mut hasher, mut result) = (0, Xxh3::new(), Ok(()));
         pieces(&mut |mut piece: &[u8]| {
@@ -345,7 +345,7 @@ impl<M: Mapping> Pen<'_, M> {
         result
     }
 
-    /// Stores the header of a fragment whose body is there, and goes on behind it.
+    /// Stores the header of a fragment whose body is stored, and advances behind it.
     fn finish(&mut self, len: u64, hash: u64) -> Result<(), Error> {
         let header = self.header(len, hash);
         let offset = self.geometry.offset(self.at);
@@ -375,7 +375,7 @@ impl<M: Mapping> Pen<'_, M> {
 
     fn mapping(&mut self) -> Result<&mut M, Error> {
         let segment = self.geometry.segment(self.at);
-        // A2: it is there.
+        // A2: the segment is ready.
         self.tail
             .enter(segment)
             .ok_or_else(|| Error::Failed("a segment is not ready".into()))

@@ -2,7 +2,8 @@
 
 use crate::Error;
 
-/// What a key or a map shall be from now on. A record is one or more changes, which count together or not at all.
+/// The new state of a key or a map. A record consists of one or more changes, which take effect together or not at
+/// all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change<'a> {
@@ -22,13 +23,13 @@ pub enum Change<'a> {
         /// The key.
         key: &'a [u8],
     },
-    /// The map is there, empty.
+    /// The map exists, empty.
     MapMade {
         /// The map's name.
         map: &'a str,
         /// The name of the index that holds it, up to 65,535 bytes.
         index: &'a str,
-        /// What else its maker wants to know of it, up to 2^32 - 1 bytes.
+        /// Further settings of its creator, up to 2^32 - 1 bytes.
         settings: &'a [u8],
     },
     /// The map is gone, with all its keys.
@@ -41,7 +42,7 @@ pub enum Change<'a> {
 /// Bytes of a change before its map's name.
 const CHANGE_HEADER: usize = 8;
 
-/// Bytes up to which a record is gathered before it is copied.
+/// Maximum bytes of a record to gather before it is copied.
 pub(crate) const SMALL: usize = 512;
 
 const PUT: u8 = 1;
@@ -59,7 +60,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// The change in bytes, in pieces that follow each other.
+    /// Encodes the change, in pieces that follow each other.
     fn encode(&self) -> Result<Encoded<'a>, Error> {
         let (kind, map, key, value) = self.parts();
         let map_len = u8::try_from(map.len()).map_err(|_| too_long("a map's name", map.len(), 0xff))?;
@@ -77,7 +78,8 @@ impl<'a> Change<'a> {
         })
     }
 
-    /// The change at the beginning of a record's bytes, and the bytes behind it; `None` if they are no change.
+    /// Decodes the change at the beginning of a record's bytes, and returns the bytes behind it; `None` if they are
+    /// no valid change.
     fn decode(bytes: &'a [u8]) -> Option<(Change<'a>, &'a [u8])> {
         let (header, rest) = bytes.split_first_chunk::<CHANGE_HEADER>()?;
         let [kind, map_len, k0, k1, v0, v1, v2, v3] = *header;
@@ -104,7 +106,7 @@ fn too_long(what: &'static str, bytes: usize, max: usize) -> Error {
     Error::TooLong { what, bytes, max }
 }
 
-/// A change in bytes.
+/// An encoded change.
 struct Encoded<'a> {
     header: [u8; CHANGE_HEADER],
     map: &'a [u8],
@@ -128,14 +130,14 @@ impl<'a> Body<'a> {
         Ok(Body { changes, len })
     }
 
-    /// In bytes.
+    /// Length in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// The body's bytes, in pieces that follow each other.
+    /// Passes the body's bytes to `put`, in pieces that follow each other.
     pub(crate) fn each_piece(&self, mut put: impl FnMut(&[u8])) {
-        // `new` has encoded each of them.
+        // `new` has checked that each can be encoded.
         for encoded in self.changes.iter().filter_map(|change| change.encode().ok()) {
             for piece in [&encoded.header, encoded.map, encoded.key, encoded.value] {
                 put(piece);
@@ -151,7 +153,7 @@ pub struct Changes<'a> {
 }
 
 impl<'a> Changes<'a> {
-    /// The changes in a record's bytes; `None` if they are anything else.
+    /// Parses the changes in a record's bytes; `None` if they are anything else.
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<Changes<'a>> {
         let mut rest = bytes;
         while !rest.is_empty() {

@@ -1,17 +1,18 @@
 //! The files of one directory, as the log and everything beside it use them.
 //!
-//! [`Disk`] and [`DiskFile`] are all that reaches the file system, so that a test can put a disk in their place that
-//! remembers, loses and fails. [`Directory`] is the real one.
+//! [`Disk`] and [`DiskFile`] are the only way to the file system, so that a test can substitute a disk that records,
+//! loses and fails. [`Directory`] is the real one.
 //!
-//! What a file system promises, and what users of the trait may rely on:
+//! Guarantees of a file system that users of the trait may rely on:
 //!
-//! D1 What was written survives the end of the process, however it comes. Reads see it at once.
-//! D2 After a power cut each 512-byte sector of a file holds what it held at the file's last [`sync`](DiskFile::sync),
-//!    or something that was written since; sectors are independent of each other.
-//! D3 A name that was created, renamed or removed since the last [`sync_dir`](Disk::sync_dir) may be as it was before,
-//!    independently of other names and of all files' contents. A file is durable by its name only after both syncs.
-//! D4 After a failed `sync` nothing is known of what was written since the last one that succeeded, and another `sync`
-//!    proves nothing about it; bytes that are written again afterwards are as any others.
+//! D1 Written bytes survive the end of the process, however it comes. Reads see them at once.
+//! D2 After a power cut each 512-byte sector of a file holds its content at the file's last [`sync`](DiskFile::sync),
+//!    or something written since; sectors are independent of each other.
+//! D3 A name that was created, renamed or removed since the last [`sync_dir`](Disk::sync_dir) may be in its earlier
+//!    state, independently of other names and of all files' contents. A file is durable under its name only after
+//!    both syncs.
+//! D4 After a failed `sync` the state of everything written since the last successful one is unknown, and another
+//!    `sync` proves nothing about it; bytes that are written again afterwards are like any others.
 
 mod directory;
 mod mapping;
@@ -26,17 +27,17 @@ pub trait Disk: Send + Sync + 'static {
     /// An open file.
     type File: DiskFile;
 
-    /// Creates an empty file, open for reading and writing; an error if the name is taken. Not durable before
+    /// Creates an empty file, open for reading and writing; fails if the name is taken. Not durable before
     /// [`sync_dir`](Disk::sync_dir).
     fn create(&self, name: &str) -> Result<Self::File, DiskError>;
 
     /// Opens a file for reading and writing.
     fn open(&self, name: &str) -> Result<Self::File, DiskError>;
 
-    /// The names of all files, in no order.
+    /// The names of all files, in no particular order.
     fn list(&self) -> Result<Vec<String>, DiskError>;
 
-    /// Gives a file another name, in one step; a file that had that name is gone.
+    /// Renames a file, in one step; replaces a file that has the new name.
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError>;
 
     /// Removes a file. A program that has it open may go on using it.
@@ -47,10 +48,10 @@ pub trait Disk: Send + Sync + 'static {
     fn sync_dir(&self) -> Result<(), DiskError>;
 }
 
-/// An open file of a [`Disk`]. It stays open across renames; errors name it as it was called when it was opened.
+/// An open file of a [`Disk`]. It stays open across renames; errors give the name under which it was opened.
 #[expect(
     clippy::len_without_is_empty,
-    reason = "a file's length is asked of the system, and may be an error"
+    reason = "a file's length needs a system call, which may fail"
 )]
 pub trait DiskFile: Send + Sync + 'static {
     /// A mapping of the file's beginning.
@@ -59,7 +60,7 @@ pub trait DiskFile: Send + Sync + 'static {
     /// Length in bytes.
     fn len(&self) -> Result<u64, DiskError>;
 
-    /// Fills `bytes` from position `at` on; an error of kind `UnexpectedEof` if the file ends before.
+    /// Fills `bytes` from position `at` on; fails with kind `UnexpectedEof` if the file ends before.
     fn read_at(&self, at: u64, bytes: &mut [u8]) -> Result<(), DiskError>;
 
     /// Writes all of `bytes` at position `at`, lengthening the file if need be. After an error any part of it may have
@@ -67,26 +68,27 @@ pub trait DiskFile: Send + Sync + 'static {
     fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), DiskError>;
 
     /// Makes the file `len` bytes long, its bytes zeros with blocks of their own, so that later writes below `len`
-    /// need no room and `sync` no metadata. An error if there is no room ([`DiskError::is_full`]). For a file without
-    /// contents.
+    /// need no space and `sync` writes no metadata. Fails if there is no space ([`DiskError::is_full`]). For a file
+    /// without contents.
     fn preallocate(&self, len: u64) -> Result<(), DiskError>;
 
-    /// Maps the first `len` bytes, which the file has and which have blocks ([`preallocate`](DiskFile::preallocate)).
+    /// Maps the first `len` bytes, which must exist and have blocks ([`preallocate`](DiskFile::preallocate)).
     fn map(&self, len: u64) -> Result<Self::Mapping, DiskError>;
 
-    /// Maps the first `len` bytes of a file that this process has just read: they need not be read again for the
-    /// mapping.
+    /// Maps the first `len` bytes of a file that this process has just read, so that the mapping need not read them
+    /// again.
     fn map_read(&self, len: u64) -> Result<Self::Mapping, DiskError> {
         self.map(len)
     }
 
-    /// Makes the contents and the length durable (`fdatasync`): what was written by any handle or mapping before.
+    /// Makes the contents and the length durable (`fdatasync`): everything written before by any handle or mapping.
     #[track_caller]
     fn sync(&self) -> Result<(), DiskError>;
 }
 
 /// The beginning of a file as memory that can be stored to without a system call. A store is a write as in D1 and D2,
-/// but not in one step: when a process is killed, any of the store's bytes may be there. Outlives its file's handle.
+/// but not in one step: when a process is killed, any subset of the store's bytes may be there. Outlives its file's
+/// handle.
 pub trait Mapping: Send + 'static {
     /// Stores bytes from position `at` on.
     ///
@@ -95,36 +97,37 @@ pub trait Mapping: Send + 'static {
     /// If they reach beyond the mapping.
     fn store(&mut self, at: u64, bytes: &[u8]);
 
-    /// Prepares for stores into all of the `len` bytes from `at` on, which follow soon. It makes these cheaper, and has
-    /// no other effect.
+    /// Prepares for imminent stores into all of the `len` bytes from `at` on. It makes these cheaper, and has no
+    /// other effect.
     fn expect(&mut self, at: u64, len: u64) {
         let _ = (at, len);
     }
 
-    /// Prepares for a sync of many stores. It makes this cheaper and the next stores dearer, and has no other effect.
+    /// Prepares for a sync of many stores. It makes the sync cheaper and the next stores more expensive, and has no
+    /// other effect.
     fn let_go(&mut self) {}
 }
 
-/// An operation on a file that failed.
+/// A failed operation on a file.
 #[derive(Debug, thiserror::Error)]
 #[error("file '{file}': {operation}: {source}")]
 pub struct DiskError {
-    /// The file's name, with the directory's path where there is one.
+    /// The file's name, with the directory's path if it has one.
     pub file: String,
-    /// What was tried: "create", "fdatasync" and the like.
+    /// The operation: "create", "fdatasync" and the like.
     pub operation: &'static str,
-    /// What the system said.
+    /// The system's error.
     pub source: io::Error,
 }
 
 impl DiskError {
-    /// Whether there is no room: a full disk, a quota, a limit on the file's size.
+    /// Whether there was no space: a full disk, a quota, a limit on the file's size.
     pub fn is_full(&self) -> bool {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         matches!(self.source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
     }
 
-    /// Whether the system had too little of something, so that the same may work later: room on the disk, memory, file
+    /// Whether the system was short of something, so that the operation may succeed later: disk space, memory, file
     /// descriptors.
     pub fn is_shortage(&self) -> bool {
         use rustix::io::Errno;
@@ -132,7 +135,7 @@ impl DiskError {
         self.is_full() || matches!(errno, Some(Errno::NOMEM | Errno::MFILE | Errno::NFILE))
     }
 
-    /// Whether there is no such file.
+    /// Whether the file does not exist.
     pub fn is_missing(&self) -> bool {
         self.source.kind() == io::ErrorKind::NotFound
     }

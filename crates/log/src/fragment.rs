@@ -1,22 +1,23 @@
-//! Fragments: what a record is made of. A record is one, unless it reaches the end of a segment and goes on in the next.
+//! Fragments: the parts of a record. A record is one fragment, unless it reaches the end of a segment and continues
+//! in the next.
 //!
 //! A fragment, little-endian, at a multiple of eight:
 //!
 //! ```text
-//!  0  check         u64  of all that follows but the padding, and of the position
+//!  0  check         u64  checksum of all that follows except the padding, and of the position
 //!  8  word          u32  bits 0 to 27: bytes of the body; 28, 29: part; 30, 31: kind
 //! 12  tag           u32  of the position
-//! 16  behind        u32  how far the position was ahead of what was durable, in units of eight bytes
-//! 20  incarnation   u32  how often the log has been opened
+//! 16  behind        u32  distance from the durable end to the position, in units of eight bytes
+//! 20  incarnation   u32  number of times that the log has been opened
 //! 24  body; then padding up to a multiple of eight, of any bytes
 //! ```
 //!
-//! F1 Check and tag depend on the position and on the log's id. So bytes that an earlier use of the file has left, of
-//!    another log, or inside of a value, are no fragment.
-//! F2 The header is stored after the body, so that a process that is killed leaves at most one fragment that does not
-//!    check, at the end.
-//! F3 What `behind` says was durable before the fragment was stored: the *claim*. A record below a claim that does not
-//!    check is damaged; one above all claims may be what a crash has left.
+//! F1 Checksum and tag depend on the position and on the log's id. So bytes of an earlier use of the file, of another
+//!    log, or inside a value, never pass for a fragment.
+//! F2 The header is stored after the body, so that a killed process leaves at most one fragment with a bad checksum,
+//!    at the end.
+//! F3 `behind` states up to where the log was durable before the fragment was stored: the *claim*. A record with a
+//!    bad checksum below a claim is damaged; one above all claims may be left by a crash.
 
 use crate::Lsn;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -24,18 +25,18 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 /// Bytes before the body.
 pub(crate) const HEADER: usize = 24;
 
-/// The least room in which a fragment is begun.
+/// Minimum space in which a fragment is started.
 pub(crate) const MIN: u64 = HEADER as u64 + 8;
 
-/// Most bytes of a body, by the width of its field.
+/// Maximum bytes of a body, by the width of its field.
 pub(crate) const MAX_BODY: u64 = (1 << 28) - 1;
 
-/// Bytes that a fragment takes with a body of `len` bytes.
+/// Bytes of a fragment with a body of `len` bytes.
 pub(crate) fn footprint(len: u64) -> u64 {
     HEADER as u64 + len.next_multiple_of(8)
 }
 
-/// Which part of its record a fragment is.
+/// The position of a fragment within its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Whole = 0,
@@ -45,27 +46,28 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// Whether a record begins with it.
+    /// Whether a record begins with this fragment.
     pub(crate) fn begins(self) -> bool {
         matches!(self, Part::Whole | Part::First)
     }
 
-    /// Whether a record ends with it.
+    /// Whether a record ends with this fragment.
     pub(crate) fn ends(self) -> bool {
         matches!(self, Part::Whole | Part::Last)
     }
 }
 
-/// What a record is about.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Changes.
     Changes = 0,
-    /// The log was opened: the records that follow are of the next incarnation. Durable before any of them is stored.
+    /// The log was opened: the records that follow belong to the next incarnation. Durable before any of them is
+    /// stored.
     Opened = 1,
 }
 
-/// What a fragment's header says.
+/// The contents of a fragment's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) len: u32,
@@ -76,7 +78,7 @@ pub(crate) struct Header {
     pub(crate) incarnation: u32,
 }
 
-/// What checks and tags of a log's fragments are keyed with.
+/// The key of the checksums and tags of a log's fragments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key(u64);
 
@@ -85,7 +87,7 @@ impl Key {
         Key(xxh3_64(&id.to_le_bytes()))
     }
 
-    /// Two positions of the same place in different segments differ in it, up to 32 GiB of log apart.
+    /// The tag of a position. It differs for the same offset in different segments, up to 32 GiB of log apart.
     fn tag(self, lsn: Lsn) -> u32 {
         ((lsn.0 >> 3) as u32).wrapping_mul(0x9e37_79b1) ^ (self.0 >> 32) as u32
     }
@@ -97,9 +99,9 @@ impl Key {
         xxh3_64_with_seed(&bytes, self.0 ^ lsn.0)
     }
 
-    /// The header of a fragment at `lsn`, in bytes.
+    /// Encodes the header of a fragment at `lsn`.
     pub(crate) fn encode(self, lsn: Lsn, header: Header, body_hash: u64) -> [u8; HEADER] {
-        debug_assert!(u64::from(header.len) <= MAX_BODY, "a body's length fits");
+        debug_assert!(u64::from(header.len) <= MAX_BODY, "the body is too long");
         let word = header.len | (header.part as u32) << 28 | (header.kind as u32) << 30;
         let mut checked = [0; 16];
         checked[0..4].copy_from_slice(&word.to_le_bytes());
@@ -112,14 +114,15 @@ impl Key {
         bytes
     }
 
-    /// The fragment at the beginning of `bytes`, which are those from `lsn` to the end of its segment; `None` if they
-    /// are none.
+    /// Decodes the fragment at the beginning of `bytes`, which extend from `lsn` to the end of its segment; `None` if
+    /// there is none.
     pub(crate) fn decode(self, lsn: Lsn, bytes: &[u8]) -> Option<Fragment<'_>> {
         self.decode_unchecked(lsn, bytes)
             .filter(|fragment| fragment.check == self.check(lsn, &fragment.checked, xxh3_64(fragment.body)))
     }
 
-    /// The fragment at the beginning of `bytes`, without its checksum compared: for fragments that are passed by.
+    /// Decodes the fragment at the beginning of `bytes`, without comparing its checksum: for fragments that are
+    /// skipped.
     pub(crate) fn decode_unchecked(self, lsn: Lsn, bytes: &[u8]) -> Option<Fragment<'_>> {
         let (header, rest) = bytes.split_first_chunk::<HEADER>()?;
         let (check, checked) = header.split_first_chunk::<8>()?;
@@ -172,7 +175,7 @@ impl Fragment<'_> {
         Lsn(self.lsn.0 + footprint(self.header.len.into()))
     }
 
-    /// Up to where all was durable before the fragment was stored (F3).
+    /// Position below which everything was durable before the fragment was stored (F3).
     pub(crate) fn claim(&self) -> Lsn {
         Lsn(self.lsn.0.saturating_sub(u64::from(self.header.behind) * 8))
     }
@@ -196,7 +199,7 @@ mod tests {
         bytes
     }
 
-    /// A fragment decodes to what was encoded, at its own position and in its own log only.
+    /// A fragment decodes to what was encoded, only at its own position and in its own log.
     #[test]
     fn fragments_know_their_place() {
         let (key, lsn) = (Key::new(7), Lsn(4096));
@@ -212,7 +215,7 @@ mod tests {
         assert!(Key::new(8).decode(lsn, &bytes).is_none());
     }
 
-    /// A bit that is flipped anywhere but in the padding, or a byte that is missing, makes it no fragment.
+    /// A flipped bit anywhere but in the padding, or a missing byte, makes it invalid.
     #[test]
     fn each_bit_counts() {
         let (key, lsn) = (Key::new(7), Lsn(4096));
@@ -227,7 +230,7 @@ mod tests {
         }
     }
 
-    /// The bytes are a part of the format and may never change.
+    /// The bytes are part of the format and may never change.
     #[test]
     fn bytes_are_stable() {
         let bytes = sample(Key::new(7), Lsn(4096));

@@ -1,9 +1,10 @@
-//! Group commit: the first thread that waits syncs for all.
+//! Group commit: the first waiting thread syncs for all.
 //!
-//! G1 One thread syncs at a time, the leader. It notes where the log ends, syncs, and only then moves `durable` there.
-//! G2 What is appended while it syncs belongs to the next group, whose threads wait on the other condition variable.
-//!    When the leader is done it wakes all of its own group, and one of the next to lead.
-//! G3 A sync that fails is not tried again: the log has failed, and `durable` stays.
+//! G1 One thread syncs at a time, the leader. It reads the end of the log, syncs, and only then moves `durable`
+//! there.
+//! G2 Records appended while it syncs belong to the next group, whose threads wait on the other condition variable.
+//!    When the leader is done, it wakes all of its own group, and one of the next group to lead it.
+//! G3 A failed sync is not repeated: the log has failed, and `durable` stays.
 
 use crate::log::lock;
 use crate::{Disk, DiskError, DiskFile, Error, Histogram, Log, Lsn, Stats};
@@ -11,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The threads that wait, and what was counted of them.
+/// The waiting threads, and their counts.
 #[derive(Default)]
 pub(crate) struct Group {
     state: Mutex<State>,
@@ -20,11 +21,11 @@ pub(crate) struct Group {
 
 #[derive(Default)]
 struct State {
-    /// Up to where the leader syncs, if there is one.
+    /// The position up to which the leader syncs, if there is one.
     syncing: Option<Lsn>,
-    /// Which of the condition variables the leader's group waits on.
+    /// The index of the condition variable on which the leader's group waits.
     turn: usize,
-    /// Records that had been appended when the last leader began whose sync has succeeded.
+    /// Records appended before the last successful leader began.
     records: u64,
     waits: u64,
     syncs: u64,
@@ -52,11 +53,12 @@ impl Group {
 }
 
 impl<D: Disk> Log<D> {
-    /// Returns when everything below `lsn` is durable. The first thread that waits syncs for all that wait.
+    /// Returns when everything below `lsn` is durable. The first waiting thread syncs for all that wait.
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] if the sync failed, or one before it; [`Error::Position`] if the log is not that long.
+    /// [`Error::Failed`] if the sync failed, or one before it; [`Error::Position`] if `lsn` is beyond the end of the
+    /// log.
     pub fn wait_durable(&self, lsn: Lsn) -> Result<(), Error> {
         if self.durable() >= lsn {
             return Ok(());
@@ -69,22 +71,22 @@ impl<D: Disk> Log<D> {
         if lsn > self.appended() {
             return Err(Error::Position {
                 lsn,
-                what: "the log is not that long",
+                what: "beyond the end of the log",
             });
         }
         if self.wait_in_group(lsn)? {
-            // A thread whose record is durable prepares the segment that the next append may need. A disk that is full
-            // shows when there is no other way.
+            // A thread whose record is durable prepares the segment that the next append may need. An error is
+            // ignored here: the append that needs the segment reports it.
             let _ = self.prepare();
         }
         Ok(())
     }
 
-    /// Makes all that has been appended durable, and returns its end.
+    /// Makes everything appended durable, and returns its end.
     ///
     /// # Errors
     ///
-    /// As [`wait_durable`](Log::wait_durable).
+    /// As for [`wait_durable`](Log::wait_durable).
     pub fn sync(&self) -> Result<Lsn, Error> {
         let end = self.appended();
         if self.durable() < end {
@@ -93,13 +95,13 @@ impl<D: Disk> Log<D> {
         Ok(end)
     }
 
-    /// Number of calls of [`wait_durable`](Log::wait_durable) that had to wait. Calls of [`sync`](Log::sync) do not
+    /// Number of calls of [`wait_durable`](Log::wait_durable) that had to wait; calls of [`sync`](Log::sync) do not
     /// count.
     pub fn waits(&self) -> u64 {
         self.counters.own_waits.load(Ordering::Relaxed)
     }
 
-    /// Waits, and says whether this thread has led a group.
+    /// Waits, and returns whether this thread has led a group.
     fn wait_in_group(&self, lsn: Lsn) -> Result<bool, Error> {
         let mut led = false;
         let mut state = lock(&self.group.state);
@@ -124,7 +126,7 @@ impl<D: Disk> Log<D> {
         Ok(led)
     }
 
-    /// Syncs for all that wait.
+    /// Syncs for all waiting threads.
     fn lead<'g>(&'g self, mut state: MutexGuard<'g, State>) -> MutexGuard<'g, State> {
         let (from, to) = (self.durable(), self.appended());
         let records = self.counters.records.load(Ordering::Relaxed);
@@ -132,9 +134,9 @@ impl<D: Disk> Log<D> {
         state.turn = 1 - state.turn;
         drop(state);
 
-        if to.0 - from.0 >= crate::append::MUCH {
+        if to.0 - from.0 >= crate::append::BULK {
             let mut tail = lock(&self.tail);
-            tail.let_go();
+            tail.prepare_sync();
             let full = tail.take_full();
             drop(tail);
             drop(full);
@@ -183,7 +185,7 @@ impl<D: Disk> Log<D> {
         touched?.iter().try_for_each(|file| file.sync())
     }
 
-    /// Closes the segments that hold `from..to` and nothing behind (S3).
+    /// Closes the segments that hold only `from..to` (S3).
     fn close_segments(&self, from: Lsn, to: Lsn) {
         let [first, next] = [from, to].map(|lsn| self.geometry.segment(self.geometry.place(lsn)));
         if first == next {

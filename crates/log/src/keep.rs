@@ -1,14 +1,15 @@
-//! The part of the log that is kept: its beginning, scans that hold it, and its limit.
+//! The part of the log that is kept: its beginning, the scans that pin it, and its limit.
 //!
-//! What is given up is given up in memory first, and its files follow. They hold nothing that is needed, so a call that
-//! they fail in loses nothing:
+//! Segments are dropped in memory first, and their files follow. They hold nothing that is needed, so a call that
+//! fails on them loses nothing:
 //!
-//! R1 A rename or a removal for which the system had too little (a full disk, say) has changed nothing. The file keeps its
-//!    name and is tried again later. An opening takes it for what a crash has left (O3).
-//! R2 A sync of the directory is not tried again: another one would prove nothing about these names. Files whose new names
-//!    it left open are never used again, but removed.
-//! R3 Any other error says that the disk fails, and the log with it, though no record is lost: an opening finds out what
-//!    is there.
+//! R1 A rename or removal that failed because the system was short of something (a full disk, say) has changed
+//!    nothing. The file keeps its name, and the next call tries again. An opening takes it for one left by a crash
+//!    (O3).
+//! R2 A failed sync of the directory is not repeated: another one would prove nothing about these names. Files whose
+//!    new names may not be durable are never reused, but removed.
+//! R3 Any other error means that the disk fails, and the log with it, though no record is lost: an opening finds out
+//!    what is there.
 
 use crate::log::lock;
 use crate::lsn::Geometry;
@@ -20,12 +21,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Where the log begins.
+/// The beginning of the log.
 pub(crate) struct Kept {
     begin: AtomicU64,
-    /// How many scans need what is behind a position.
+    /// The number of scans that need the log from a position on.
     pins: Mutex<BTreeMap<Lsn, usize>>,
-    /// Waits with `pins` for the beginning to move.
+    /// Notified when the beginning moves; waits with `pins`.
     moved: Condvar,
 }
 
@@ -38,7 +39,7 @@ impl Kept {
         }
     }
 
-    /// Where the segment begins that the oldest record is in: what counts toward the limit begins here.
+    /// The start of the segment of the oldest record: the log counts toward the limit from here on.
     pub(crate) fn start(&self, geometry: Geometry) -> Lsn {
         let begin = Lsn(self.begin.load(Ordering::Acquire));
         geometry.start(geometry.segment(begin))
@@ -51,7 +52,7 @@ impl Kept {
     }
 }
 
-/// Keeps what is behind a position while it lives.
+/// Keeps the log from a position on while it lives.
 pub(crate) struct Pin<'k> {
     kept: &'k Kept,
     lsn: Lsn,
@@ -70,18 +71,18 @@ impl Drop for Pin<'_> {
 }
 
 impl<D: Disk> Log<D> {
-    /// Where the oldest record begins that is kept.
+    /// The beginning of the oldest record that is kept.
     pub fn begin(&self) -> Lsn {
         Lsn(self.kept.begin.load(Ordering::Acquire))
     }
 
-    /// Keeps what is behind `lsn`.
+    /// Keeps the log from `lsn` on.
     pub(crate) fn pin(&self, lsn: Lsn) -> Result<Pin<'_>, Error> {
         let mut pins = lock(&self.kept.pins);
         if lsn < self.begin() {
             return Err(Error::Position {
                 lsn,
-                what: "the log begins behind it",
+                what: "the log begins after it",
             });
         }
         *pins.entry(lsn).or_default() += 1;
@@ -91,13 +92,13 @@ impl<D: Disk> Log<D> {
         })
     }
 
-    /// Gives up all records below `lsn`, which is the beginning of a record or the end of one; files that hold none of
-    /// the others are used again, on a full disk later, when there is room. The caller has made durable what replaces
-    /// the records. Segments that a live [`Scan`] needs are kept, until a later call.
+    /// Drops all records below `lsn`, which is the beginning or the end of a record. Files that hold no other records
+    /// are reused; on a full disk later, when there is space. The caller has made durable whatever replaces the
+    /// records. Segments that a live [`Scan`] needs are kept, until a later call.
     ///
     /// # Errors
     ///
-    /// [`Error::Position`] if what is given up is not durable; or what the disk said.
+    /// [`Error::Position`] if dropped records would not be durable; and errors of the disk.
     ///
     /// [`Scan`]: crate::Scan
     pub fn drop_below(&self, lsn: Lsn) -> Result<(), Error> {
@@ -105,7 +106,7 @@ impl<D: Disk> Log<D> {
         if lsn > self.durable() {
             return Err(Error::Position {
                 lsn,
-                what: "the log is not durable up to there",
+                what: "the log is not durable up to it",
             });
         }
         let mut maker = lock(&self.maker);
@@ -115,13 +116,13 @@ impl<D: Disk> Log<D> {
         self.kept.begin.store(begin.0, Ordering::Release);
         self.kept.moved.notify_all();
         drop(pins);
-        // The segment in which the log ends stays, whatever is needed of it: the next opening begins there.
+        // The segment of the log's end always stays: the next opening starts there.
         let last = self.geometry.segment(Lsn(self.durable().0 - 1));
         let first = self.geometry.segment(self.geometry.place(begin)).min(last);
         self.recycle(&mut maker, first)
     }
 
-    /// Makes spares of the segments below `first`.
+    /// Turns the segments below `first` into spares.
     fn recycle(&self, maker: &mut Maker, first: u64) -> Result<(), Error> {
         let mut segments = lock(&self.segments);
         while segments.front().is_some_and(|segment| segment.number < first) {
@@ -133,8 +134,8 @@ impl<D: Disk> Log<D> {
         self.recycle_given_up(maker)
     }
 
-    /// Makes spares of the segments that were given up, and removes those beyond the number that is kept. Those that the
-    /// system has too little for stay for the next call.
+    /// Turns dropped segments into spares, and removes those beyond the maximum number. If the system is short of
+    /// something, they stay for the next call.
     pub(crate) fn recycle_given_up(&self, maker: &mut Maker) -> Result<(), Error> {
         if maker.given_up.is_empty() {
             return Ok(());
@@ -153,11 +154,11 @@ impl<D: Disk> Log<D> {
             maker.given_up.pop_first();
             spares.extend(is_kept.then_some(number));
         }
-        // S2: spares count only when their names are durable.
+        // S2: a spare may be used only once its name is durable.
         let synced = self.sync_names(names);
         match &synced {
             Ok(()) => maker.spares.extend(spares),
-            // R2. What cannot be removed either is found by the next opening.
+            // R2. The next opening finds those that cannot be removed either.
             Err(_) => spares.iter().for_each(|&number| {
                 let _ = self.disk.remove(&spare_name(number));
             }),
@@ -171,20 +172,20 @@ impl<D: Disk> Log<D> {
         }
     }
 
-    /// Maximum length of the log that is kept, in bytes.
+    /// Maximum length of the log in bytes.
     pub fn limit(&self) -> u64 {
         self.options.limit
     }
 
     /// Bytes that can still be appended below the limit, headers included.
     pub fn room(&self) -> u64 {
-        // Another thread may append, and move the beginning, between the two.
+        // Another thread may append, and move the beginning, between the two loads.
         let used = self.appended().0.saturating_sub(self.kept.start(self.geometry).0);
         self.options.limit.saturating_sub(used)
     }
 
-    /// Waits until [`room`](Log::room) is at least `bytes`, at most for `timeout`; whether it is. Hold no lock that a
-    /// checkpoint needs: [`append`](Log::append) itself refuses and never waits for room.
+    /// Waits until [`room`](Log::room) is at least `bytes`, at most for `timeout`; returns whether it is. The caller
+    /// must hold no lock that a checkpoint needs. [`append`](Log::append) itself fails and never waits for room.
     ///
     /// # Errors
     ///
@@ -194,7 +195,7 @@ impl<D: Disk> Log<D> {
             return Ok(true);
         }
         if timeout.is_zero() {
-            // A look, and no wait that the statistics count.
+            // Only a check, not a wait to be counted.
             return self.check_failed().map(|()| false);
         }
         let started = Instant::now();

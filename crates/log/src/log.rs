@@ -1,4 +1,4 @@
-//! The log itself: what its parts share. Each part has a file, see the crate's chapter.
+//! The log itself: the state that its parts share. Each part has a file, see the crate's chapter.
 
 use crate::append::Tail;
 use crate::fragment::Key;
@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// A write-ahead log over the files of a [`Disk`]. All calls may be made by many threads.
+/// A write-ahead log over the files of a [`Disk`]. Any number of threads may call it.
 pub struct Log<D: Disk> {
     pub(crate) disk: Arc<D>,
     pub(crate) id: u128,
@@ -32,7 +32,7 @@ pub struct Log<D: Disk> {
     pub(crate) counters: Counters,
     /// The failed syncs of the directory. A thread holds the lock while it syncs.
     pub(crate) failed_name_syncs: Mutex<FailedSyncs>,
-    /// The end of the last record that was there when the log was opened.
+    /// The end of the last record found when the log was opened.
     found_end: Lsn,
     failure: OnceLock<Arc<str>>,
 }
@@ -43,7 +43,8 @@ pub(crate) type MappingOf<D> = <<D as Disk>::File as crate::DiskFile>::Mapping;
 /// A segment on a disk.
 pub(crate) type SegmentOf<D> = Segment<<D as Disk>::File>;
 
-/// Where the log ends, and up to where it is durable: readers compare them after each read, so they share a line.
+/// The end of the log, and the position up to which it is durable: readers compare them after each read, so they
+/// share a line.
 #[repr(align(64))]
 pub(crate) struct Ends {
     appended: AtomicU64,
@@ -68,10 +69,10 @@ impl Ends {
     }
 }
 
-/// Where a log begins to be used: what its opening has found.
+/// The state in which a log is first used, as found by its opening.
 pub(crate) struct Start<D: Disk> {
     pub(crate) geometry: Geometry,
-    /// The end of the last record; all below is durable.
+    /// The end of the last record; everything below is durable.
     pub(crate) end: Lsn,
     /// Records below are not needed.
     pub(crate) begin: Lsn,
@@ -84,7 +85,7 @@ pub(crate) struct Start<D: Disk> {
     pub(crate) spares: std::collections::BTreeSet<u64>,
 }
 
-/// Locks; a thread that panicked while it held the lock has left nothing half done that counts.
+/// Locks; a thread that panicked while it held the lock has left no inconsistent state.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -100,12 +101,12 @@ impl<D: Disk> fmt::Debug for Log<D> {
 }
 
 impl<D: Disk> Log<D> {
-    /// Creates a log, durable when this returns. `id` tells it from logs of other databases.
+    /// Creates a log, durable when this returns. `id` distinguishes it from logs of other databases.
     ///
     /// # Errors
     ///
-    /// [`Error::Exists`] where files of a log are, even if a crash interrupted its creation ([`open`](Log::open) or
-    /// [`remove`](Log::remove) it); settings that cannot be; or what the disk said.
+    /// [`Error::Exists`] if the directory has files of a log, even of one whose creation a crash interrupted
+    /// ([`open`](Log::open) or [`remove`](Log::remove) it); invalid settings; and errors of the disk.
     pub fn create(disk: Arc<D>, id: u128, options: Options) -> Result<Log<D>, Error> {
         let size = options.segment_size;
         if !size.is_power_of_two() || !SIZES.contains(&size) {
@@ -139,11 +140,12 @@ impl<D: Disk> Log<D> {
     }
 
     /// Removes all files of a log. Durable when the directory is synced, as the creation of another log does. A crash
-    /// amid it leaves a segment, as long as it leaves anything: the spares are gone for good before the first one goes.
+    /// in the middle leaves at least one segment, unless it leaves nothing: the removal of the spares is durable
+    /// before the first segment is removed.
     ///
     /// # Errors
     ///
-    /// What the disk said.
+    /// Errors of the disk.
     pub fn remove(disk: &D) -> Result<(), Error> {
         let files = Files::list(disk)?;
         let logs = files.logs.iter().rev().map(|&number| segment::log_name(number));
@@ -160,7 +162,7 @@ impl<D: Disk> Log<D> {
         Ok(())
     }
 
-    /// Makes the log usable: the next incarnation's mark is durable before anything is appended.
+    /// Makes the log usable: the mark of the next incarnation is durable before anything is appended.
     pub(crate) fn begin_incarnation(
         disk: Arc<D>,
         id: u128,
@@ -217,25 +219,25 @@ impl<D: Disk> Log<D> {
         self.ends.appended()
     }
 
-    /// The end of the last record that was there when the log was opened.
+    /// The end of the last record found when the log was opened.
     pub fn found_end(&self) -> Lsn {
         self.found_end
     }
 
-    /// Up to where all records are durable.
+    /// The position below which all records are durable.
     #[inline]
     pub fn durable(&self) -> Lsn {
         self.ends.durable()
     }
 
-    /// Whether all that had been appended when this was called is durable: two loads from one cache line.
+    /// Whether everything appended before this call is durable: two loads from one cache line.
     #[inline]
     pub fn is_settled(&self) -> bool {
         let appended = self.ends.appended();
         self.ends.durable() >= appended
     }
 
-    /// Why the log takes no more records, if it does not.
+    /// Why the log accepts no more records, if it has failed.
     pub fn failure(&self) -> Option<Arc<str>> {
         self.failure.get().cloned()
     }
@@ -248,16 +250,16 @@ impl<D: Disk> Log<D> {
         }
     }
 
-    /// Ends the use of the log: nothing is known of what was not durable, and it is not tried again.
+    /// Fails the log: the state of records that were not durable is unknown, and their sync is not repeated.
     pub(crate) fn fail(&self, error: &DiskError) -> Error {
         let why = self.failure.get_or_init(|| error.to_string().into());
         self.kept.wake();
         Error::Failed(why.clone())
     }
 
-    /// What the log has done.
+    /// The log's statistics.
     pub fn stats(&self) -> Stats {
-        // Looked up before what was appended, which is then not below it.
+        // Loaded before `appended`, which is then not below it.
         let durable = self.durable();
         let mut stats = Stats {
             begin: self.begin(),
@@ -273,5 +275,5 @@ impl<D: Disk> Log<D> {
     }
 }
 
-/// The highest limit: a fragment's distance to what is durable must fit its field.
+/// The maximum limit: a fragment's distance from the durable end must fit its field.
 const LIMIT_MAX: u64 = 16 << 30;

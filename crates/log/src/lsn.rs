@@ -4,9 +4,9 @@ use crate::fragment;
 use crate::segment;
 use std::fmt;
 
-/// A position in the log: a number of bytes since its beginning, headers of segments included. It only grows, and
-/// never names two records: `lsn / segment size` is the number of its segment, `lsn % segment size` the place in that
-/// segment's file.
+/// A position in the log: the number of bytes since its beginning, headers of segments included. It only grows, and
+/// never identifies two records: `lsn / segment size` is the number of its segment, `lsn % segment size` the offset
+/// in that segment's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lsn(pub u64);
 
@@ -16,19 +16,19 @@ impl fmt::Display for Lsn {
     }
 }
 
-/// How positions are divided into segments.
+/// The division of positions into segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
     /// Bytes of a segment: a power of two.
     pub(crate) segment_size: u32,
 }
 
-/// Where a record's fragments go.
+/// The places of a record's fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Where the first fragment begins.
+    /// The start of the first fragment.
     pub(crate) start: Lsn,
-    /// Where the last one ends.
+    /// The end of the last one.
     pub(crate) end: Lsn,
     /// The segment of the last one.
     pub(crate) last_segment: u64,
@@ -47,13 +47,13 @@ impl Geometry {
         lsn.0 & (self.size() - 1)
     }
 
-    /// Where a segment's header is.
+    /// The position of a segment's header.
     pub(crate) fn start(self, segment: u64) -> Lsn {
         Lsn(segment * self.size())
     }
 
-    /// Where the fragment begins that follows the end `lsn` of another: there, or in the next segment if what is left
-    /// of this one is too short, and never in a header.
+    /// The start of the fragment that follows the end `lsn` of another: there, or in the next segment if the rest of
+    /// this one is too short, and never in a header.
     pub(crate) fn place(self, lsn: Lsn) -> Lsn {
         let offset = self.offset(lsn);
         if offset < segment::HEADER {
@@ -70,7 +70,7 @@ impl Geometry {
         self.size() - self.offset(place) - fragment::HEADER as u64
     }
 
-    /// Lays out a record of `len` bytes behind `end`.
+    /// Lays out a record of `len` bytes after `end`.
     pub(crate) fn plan(self, end: Lsn, len: u64) -> Plan {
         let start = self.place(end);
         let (mut at, mut left) = (start, len);
@@ -95,7 +95,7 @@ mod tests {
 
     const SMALL: Geometry = Geometry { segment_size: 8192 };
 
-    /// A fragment begins neither in a header nor where its own header and eight bytes do not fit.
+    /// A fragment never starts in a header, nor where its own header and eight bytes do not fit.
     #[test]
     fn places_leave_room() {
         for end in (0..5 * 8192).step_by(8) {

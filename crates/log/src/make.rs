@@ -1,9 +1,9 @@
-//! Making segments ready, out of spares or anew, ahead of the appends that need them.
+//! Making segments ready, from spares or as new files, ahead of the appends that need them.
 //!
 //! M1 A segment's header and length are durable before it gets its name, and the name before anything is appended to
 //!    it (S1).
-//! M2 What fails while a segment is made touches no segment in use. If there was too little room, it may work later, by
-//!    another file; if the disk failed, the log has failed.
+//! M2 A failure while a segment is made affects no segment in use. If the system was short of something, another
+//!    attempt with another file may succeed; if the disk failed, the log has failed.
 
 use crate::log::{MappingOf, SegmentOf, lock};
 use crate::segment::{self, Segment, log_name, spare_name};
@@ -12,21 +12,21 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, TryLockError};
 
-/// What segments are made of. Its lock is taken before the tail's.
+/// Makes segments, from spares if there are any. Its lock is taken before the tail's.
 pub(crate) struct Maker {
     /// Files that wait for reuse; their names are durable.
     pub(crate) spares: BTreeSet<u64>,
-    /// Segments that were given up and still have the names of segments (R1).
+    /// Segments that were dropped but still have the names of segments (R1).
     pub(crate) given_up: BTreeSet<u64>,
 }
 
 impl<D: Disk> Log<D> {
-    /// Makes the next segment ready, if the present one is half full and it is not ready yet, so that no append has to
-    /// do it. Threads that wait and the [`Syncer`](crate::Syncer) call this themselves.
+    /// Makes the next segment ready, if the current one is half full and the next is not ready yet, so that no append
+    /// has to do it. Waiting threads and the [`Syncer`](crate::Syncer) call this themselves.
     ///
     /// # Errors
     ///
-    /// What the disk said.
+    /// Errors of the disk.
     pub fn prepare(&self) -> Result<(), Error> {
         let mut tail = lock(&self.tail);
         let full = tail.take_full();
@@ -78,7 +78,7 @@ impl<D: Disk> Log<D> {
         let name = spare_name(spare.unwrap_or(number));
         let made = self.try_make(&name, spare.is_some(), number, incarnation);
         made.map_err(|error| {
-            // M2: the next attempt takes another file. What stays is found by the next opening.
+            // M2: the next attempt uses another file. The next opening finds whatever stays.
             let _ = self.disk.remove(&name);
             let _ = self.disk.remove(&log_name(number));
             if error.is_full() {

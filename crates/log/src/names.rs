@@ -1,8 +1,8 @@
-//! Syncs of the log's directory by several threads. Checkpoints have their files there, too.
+//! Syncs of the log's directory by several threads. Checkpoints have their files there too.
 //!
-//! A sync that fails says nothing of the names that were changed before it, and no later one makes them durable. The
-//! system tells only one caller of the failure. So a thread that has changed names must hear of every sync that has
-//! failed since.
+//! A failed sync leaves the state of all earlier name changes unknown, and no later sync makes them durable. The
+//! system reports the failure to only one caller. So a thread that has changed names must learn of every sync that
+//! has failed since.
 
 use crate::log::lock;
 use crate::{Disk, DiskError, Log};
@@ -12,15 +12,15 @@ use std::io;
 #[derive(Debug)]
 #[must_use = "they are durable after `Log::sync_names`"]
 pub struct NameChanges {
-    /// Syncs that had failed when they began.
+    /// Number of failed syncs when they began.
     failed: u64,
 }
 
-/// Syncs of the directory that have failed.
+/// The failed syncs of the directory.
 #[derive(Debug, Default)]
 pub(crate) struct FailedSyncs {
     count: u64,
-    /// What the system said of the last one.
+    /// The system's error of the last one.
     errno: Option<i32>,
 }
 
@@ -36,8 +36,8 @@ impl<D: Disk> Log<D> {
     ///
     /// # Errors
     ///
-    /// What the disk said, to this caller or, since the changes began, to another. Nothing is known of the changes then,
-    /// and another sync proves nothing about them.
+    /// The disk's error, reported to this caller or, since the changes began, to another. The state of the changes is
+    /// unknown then, and another sync proves nothing about them.
     #[track_caller]
     pub fn sync_names(&self, changes: NameChanges) -> Result<(), DiskError> {
         let mut failed = lock(&self.failed_name_syncs);
@@ -51,7 +51,7 @@ impl<D: Disk> Log<D> {
         }
         let source = match failed.errno {
             Some(errno) => io::Error::from_raw_os_error(errno),
-            None => io::Error::other("it has failed for another thread"),
+            None => io::Error::other("the sync failed in another thread"),
         };
         Err(DiskError {
             file: "the directory".into(),

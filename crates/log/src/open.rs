@@ -1,11 +1,11 @@
-//! Opening a log: where it ends, whether anything is missing, and making all of it durable.
+//! Opening a log: finds its end, checks that nothing is missing, and makes all of it durable.
 //!
-//! O1 The log ends before the first record that is not whole. That is an end that a crash has left if nothing behind it
-//!    claims that it was durable (F3), and damage otherwise.
-//! O2 What is not claimed to be durable is written again before it is synced: a process before may have had a sync that
-//!    failed, after which the page cache holds what the medium does not, and calls it clean.
+//! O1 The log ends before the first incomplete record. A crash has left this end if no later fragment claims that the
+//!    record was durable (F3); otherwise it is damage.
+//! O2 Records not claimed to be durable are rewritten before they are synced: a sync of an earlier process may have
+//!    failed, and then the page cache holds pages as clean that the medium does not have.
 //! O3 Segments behind the end become spares, and the mark of the next incarnation is durable, before anything is
-//!    appended: what lies behind the end can never follow a record that is appended later.
+//!    appended: nothing behind the end can ever follow a record that is appended later.
 
 use crate::fragment::Key;
 use crate::log::{SegmentOf, Start};
@@ -16,28 +16,28 @@ use crate::{Disk, DiskFile, Error, Log, Lsn, Options};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What an opening needs of a log. All are beginnings of records, or ends.
+/// The requirements of an opening. All positions are beginnings or ends of records.
 #[derive(Clone, Copy, Debug)]
 pub struct Needs {
-    /// Records from here on are kept; segments below are given up.
+    /// Records from here on are kept; segments below are dropped.
     pub keep: Lsn,
     /// Records from here on are checked now. Those between `keep` and this are checked when they are scanned.
     pub check: Lsn,
-    /// The log must not end before; it need not be durable up to there.
+    /// The log must reach this position; it need not be durable up to there.
     pub reach: Lsn,
-    /// The log is known to be durable up to there, since a sync has returned. Records below are not written again. At
+    /// The log is known to be durable up to here, since a sync has returned. Records below are not rewritten. At
     /// least `keep`, and perhaps less than `reach`: a kill leaves records that were never synced.
     pub durable: Lsn,
 }
 
 impl<D: Disk> Log<D> {
-    /// Opens a log, which is whole and durable from `needs.check` on when this returns: what a crash has left
-    /// incomplete at the end is cut, and what was not known to be durable is written and synced again. A replay follows
-    /// by [`scan`](Log::scan).
+    /// Opens a log, which is complete and durable from `needs.check` on when this returns: an incomplete record at
+    /// the end, left by a crash, is cut off, and records not known to be durable are rewritten and synced. A replay
+    /// follows by [`scan`](Log::scan).
     ///
     /// # Errors
     ///
-    /// The log of another database, a missing segment, damage, an end before `needs.reach`, or what the disk said. No
+    /// A log of another database, a missing segment, damage, an end before `needs.reach`, or an error of the disk. No
     /// record has changed then.
     pub fn open(disk: Arc<D>, id: u128, needs: Needs, options: Options) -> Result<Log<D>, Error> {
         let files = Files::list(&*disk)?;
@@ -72,11 +72,12 @@ impl<D: Disk> Log<D> {
 }
 
 impl<D: Disk> Log<D> {
-    /// Whether an opening of the log that keeps what is behind a position gives up segments, which hold what is below.
+    /// Whether an opening of the log that keeps the records from a position on would drop segments, with the records
+    /// below.
     ///
     /// # Errors
     ///
-    /// As of [`open`](Log::open), where a segment's header is not what it should be.
+    /// As for [`open`](Log::open), if a segment's header is invalid.
     pub fn gives_up(disk: &D, id: u128, keep: Lsn) -> Result<bool, Error> {
         let files = Files::list(disk)?;
         let geometry = find_geometry(disk, id, &files)?;
@@ -85,7 +86,7 @@ impl<D: Disk> Log<D> {
     }
 }
 
-/// The size of segments, as the oldest says that belongs to the log.
+/// The size of segments, as stated by the oldest one that belongs to the log.
 fn find_geometry<D: Disk>(disk: &D, id: u128, files: &Files) -> Result<Geometry, Error> {
     let mut first_error = None;
     for &number in &files.logs {
@@ -111,11 +112,11 @@ struct Recovery<'r, D> {
     needs: Needs,
 }
 
-/// Where a log ends.
+/// The end of a log.
 struct Found {
     end: Lsn,
     incarnation: u32,
-    /// Up to where it is known to have been durable.
+    /// Position up to which it is known to have been durable.
     claimed: Lsn,
 }
 
@@ -125,13 +126,13 @@ impl<D: Disk> Recovery<'_, D> {
         let check = self.geometry.place(self.needs.check);
         let mut first = self.geometry.segment(check);
         if !self.files.logs.contains(&first) {
-            // It ends with the segment before, perhaps.
+            // It may end with the segment before.
             first = self.geometry.segment(Lsn(self.needs.check.0.saturating_sub(1)));
         }
         self.check_kept(first)?;
         loop {
             let found = self.walk(first)?;
-            // Records not known to be durable are checked too, wherever they begin, since they are written again.
+            // Records not known to be durable are checked too, wherever they begin, since they are rewritten.
             let durable = found.claimed.max(self.needs.durable);
             let durable = self.geometry.segment(self.geometry.place(durable));
             if durable >= first || first == 0 || !self.files.logs.contains(&(first - 1)) {
@@ -141,7 +142,7 @@ impl<D: Disk> Recovery<'_, D> {
         }
     }
 
-    /// All segments from the first that is kept to the first that is checked must be there.
+    /// Checks that all segments exist from the first that is kept to the first that is checked.
     fn check_kept(&self, first: u64) -> Result<(), Error> {
         let keep = self
             .geometry
@@ -164,23 +165,19 @@ impl<D: Disk> Recovery<'_, D> {
         let file = self.disk.open(&name)?;
         let header = Header::read(&file, &name)?.check(&name, self.id, number)?;
         if header.geometry != self.geometry {
-            return Err(damaged(
-                &name,
-                12,
-                "the size of segments differs from the others'",
-            ));
+            return Err(damaged(&name, 12, "its segment size differs from the others'"));
         }
         Ok((file, header))
     }
 
-    /// Goes through all fragments from a segment on.
+    /// Walks through all fragments from a segment on.
     fn walk(&self, first: u64) -> Result<Found, Error> {
         let check = self.geometry.place(self.needs.check);
         let mut bytes = vec![0; self.geometry.size() as usize];
         let mut number = first;
         let (file, header) = self.header(first)?;
         file.read_at(0, &mut bytes)?;
-        // Records that may be written again are checked, wherever they begin.
+        // Records that may be rewritten are checked, wherever they begin.
         let checked = check.min(self.geometry.place(self.needs.durable));
         let mut walk = Walk::begin(self.key, self.geometry, first, header.incarnation, checked);
         let mut claimed = header.durable;
@@ -222,7 +219,7 @@ impl<D: Disk> Recovery<'_, D> {
         Ok(found)
     }
 
-    /// The highest claim of anything behind the place where the chain ends. `bytes` are those of segment `number`.
+    /// The highest claim of any fragment behind the end of the chain. `bytes` are those of segment `number`.
     fn claims_behind(&self, walk: &Walk, number: u64, bytes: &mut [u8]) -> Result<Lsn, Error> {
         let offset = match self.geometry.segment(walk.at) == number {
             true => self.geometry.offset(walk.at),
@@ -238,7 +235,7 @@ impl<D: Disk> Recovery<'_, D> {
         Ok(highest.unwrap_or(Lsn(0)))
     }
 
-    /// Whether the end is one that a crash may have left, and late enough.
+    /// Checks that a crash may have left this end, and that it is late enough.
     fn judge(&self, walk: &Walk, found: &Found) -> Result<(), Error> {
         let number = self.geometry.segment(walk.at);
         let Needs {
@@ -259,7 +256,7 @@ impl<D: Disk> Recovery<'_, D> {
             });
         }
         if found.claimed > found.end {
-            let what = "what was durable there is no record";
+            let what = "a record that was durable is invalid";
             return Err(damaged(&file, self.geometry.offset(walk.at), what));
         }
         Err(Error::Ends {
@@ -269,7 +266,7 @@ impl<D: Disk> Recovery<'_, D> {
         })
     }
 
-    /// Goes through the segments that are kept, and makes the log durable up to its end (O2).
+    /// Reads the segments that are kept, and makes the log durable up to its end (O2).
     fn make_durable(&self, found: &Found) -> Result<VecDeque<SegmentOf<D>>, Error> {
         let keep = self.geometry.segment(self.geometry.place(self.needs.keep));
         let last = self.geometry.segment(Lsn(found.end.0 - 1));
@@ -294,7 +291,7 @@ impl<D: Disk> Recovery<'_, D> {
         Ok(segments)
     }
 
-    /// Makes spares of all other segments (O3), and removes what cannot be one.
+    /// Turns all other segments into spares (O3), and removes those that cannot become one.
     fn clear(
         &self,
         segments: &VecDeque<SegmentOf<D>>,

@@ -15,12 +15,12 @@ pub struct Scan<'l, D: Disk> {
     log: &'l Log<D>,
     /// Keeps the segments.
     _pin: Pin<'l>,
-    /// Records that begin below are passed by.
+    /// Records that begin below are skipped.
     from: Lsn,
     to: Lsn,
-    /// The segment that is read, and where in it.
+    /// The current segment, and the position in it.
     at: Option<(u64, Walk)>,
-    /// Its bytes, as far as they are needed.
+    /// The segment's bytes, as far as they are needed.
     bytes: Vec<u8>,
     /// The body of a record of several fragments.
     gathered: Vec<u8>,
@@ -29,15 +29,15 @@ pub struct Scan<'l, D: Disk> {
 /// A record of a log.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// Where it begins.
+    /// Its beginning.
     pub start: Lsn,
-    /// Where it ends: what [`Log::append`] returned.
+    /// Its end, as returned by [`Log::append`].
     pub end: Lsn,
-    /// What it says.
+    /// Its changes.
     pub changes: Changes<'a>,
 }
 
-/// Where a record's body is.
+/// The place of a record's body.
 enum Place {
     InSegment(Range<usize>),
     Gathered,
@@ -45,8 +45,8 @@ enum Place {
 
 impl<D: Disk> Log<D> {
     /// The records of `range`, in order; `range.start` is the beginning of a record or an end of one, `range.end` at
-    /// most [`appended`](Log::appended). Other threads may append meanwhile. Takes memory for one segment, and for the
-    /// largest record that reaches from one segment into another.
+    /// most [`appended`](Log::appended). Other threads may append meanwhile. Uses memory for one segment, and for the
+    /// largest record that spans segments.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl<D: Disk> Log<D> {
         if range.end > self.appended() {
             return Err(Error::Position {
                 lsn: range.end,
-                what: "the log is not that long",
+                what: "beyond the end of the log",
             });
         }
         Ok(Scan {
@@ -75,7 +75,7 @@ impl<D: Disk> Scan<'_, D> {
     ///
     /// # Errors
     ///
-    /// Damage, or what the disk said. There is nothing to be had from the scan then.
+    /// Damage, or an error of the disk. The scan yields nothing more then.
     #[expect(clippy::should_implement_trait, reason = "the record borrows from the scan")]
     pub fn next(&mut self) -> Result<Option<Record<'_>>, Error> {
         let Some((whole, place)) = self.find()? else {
@@ -88,7 +88,11 @@ impl<D: Disk> Scan<'_, D> {
         let Some(changes) = Changes::parse(body) else {
             let geometry = self.log.geometry;
             let file = log_name(geometry.segment(whole.start));
-            return Err(damaged(&file, geometry.offset(whole.start), "a record's changes"));
+            return Err(damaged(
+                &file,
+                geometry.offset(whole.start),
+                "invalid changes in a record",
+            ));
         };
         Ok(Some(Record {
             start: whole.start,
@@ -122,7 +126,7 @@ impl<D: Disk> Scan<'_, D> {
                     return Err(damaged(
                         &log_name(*number),
                         offset,
-                        "no record, where one was appended",
+                        "a record that was appended is missing",
                     ));
                 }
             };
@@ -149,7 +153,7 @@ impl<D: Disk> Scan<'_, D> {
         }
     }
 
-    /// Begins with the segment of the first record.
+    /// Starts with the segment of the first record.
     fn begin(&mut self) -> Result<(), Error> {
         let geometry = self.log.geometry;
         let number = geometry.segment(geometry.place(self.from));
@@ -159,7 +163,7 @@ impl<D: Disk> Scan<'_, D> {
         Ok(())
     }
 
-    /// Reads a segment, as far as the scan goes.
+    /// Reads a segment, as far as the scan needs it.
     fn read(&mut self, number: u64) -> Result<Header, Error> {
         let file = self.file(number)?;
         let start = self.log.geometry.start(number);

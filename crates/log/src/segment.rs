@@ -1,4 +1,4 @@
-//! Segments: files of one size, in which the log's bytes follow each other.
+//! Segments: files of one size that hold the log's bytes in order.
 //!
 //! The header, little-endian, in the first 4096 bytes of the file:
 //!
@@ -14,11 +14,11 @@
 //! 56  check         u64      of the 56 bytes before
 //! ```
 //!
-//! S1 A file is called `log-NUMBER` only after its header and its length are durable.
-//! S2 What waits for reuse is called `spare-NUMBER`, and its bytes mean nothing. The name was durable before the header
-//!    is overwritten: no crash shows a new header under an old name.
-//! S3 A segment is open from before the first store into it until all of it is durable, so that the sync hears of every
-//!    error of writing it back. Older ones are opened when they are read: a long log has thousands.
+//! S1 A file is named `log-NUMBER` only after its header and its length are durable.
+//! S2 A file that waits for reuse is named `spare-NUMBER`, and its bytes mean nothing. The name is durable before the
+//!    header is overwritten: no crash shows a new header under an old name.
+//! S3 A segment's file stays open from before the first store into it until all of it is durable, so that the sync
+//!    reports every write-back error. Older ones are opened when they are read: a long log has thousands.
 
 use crate::fragment;
 use crate::lsn::Geometry;
@@ -26,10 +26,10 @@ use crate::{Disk, DiskError, DiskFile, Error, Lsn};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The version of the format that this program writes, and the latest that it reads.
+/// The format version that this program writes, and the latest that it reads.
 pub(crate) const VERSION: u32 = 1;
 
-/// Bytes of the header with what is unused behind it. Appends never make its page dirty.
+/// Bytes of the header and the unused space behind it. Appends never dirty its page.
 pub(crate) const HEADER: u64 = 4096;
 
 const MAGIC: &[u8; 8] = b"WOLLEMIL";
@@ -37,14 +37,14 @@ const MAGIC: &[u8; 8] = b"WOLLEMIL";
 /// Bytes of the header that are used.
 const USED: usize = 64;
 
-/// The sizes that a segment may have.
+/// The allowed sizes of a segment.
 pub(crate) const SIZES: std::ops::RangeInclusive<u32> = 8 << 10..=128 << 20;
 const _: () = assert!(
     *SIZES.end() as u64 <= fragment::MAX_BODY,
     "a fragment's length fits its field"
 );
 
-/// What a segment's header says.
+/// The contents of a segment's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) geometry: Geometry,
@@ -69,7 +69,7 @@ impl Header {
         bytes
     }
 
-    /// The header, if it is the one that segment `number` of the log `id` has.
+    /// Returns the header, if it is that of segment `number` of the log `id`.
     pub(crate) fn check(self, name: &str, id: u128, number: u64) -> Result<Header, Error> {
         if self.id != id {
             return Err(Error::Foreign {
@@ -97,7 +97,7 @@ impl Header {
         let mut bytes = [0; USED];
         file.read_at(0, &mut bytes)?;
         if bytes[..8] != *MAGIC {
-            return Err(not_a_log("it begins with other bytes"));
+            return Err(not_a_log("it does not begin like one"));
         }
         let version = u32::from_le_bytes(field(&bytes, 8));
         if version > VERSION {
@@ -129,8 +129,8 @@ impl Header {
     }
 }
 
-/// Refuses a file that has the name of a spare and does not begin as one. A spare begins with the header of a segment, or
-/// with zeros where a crash came before one was written.
+/// Refuses a file that has the name of a spare but does not begin like one. A spare begins with the header of a
+/// segment, or with zeros if a crash came before one was written.
 pub(crate) fn check_spare<F: DiskFile>(file: &F, name: &str) -> Result<(), Error> {
     let mut first = [0; MAGIC.len()];
     let len = file.len()?.min(MAGIC.len() as u64) as usize;
@@ -139,7 +139,7 @@ pub(crate) fn check_spare<F: DiskFile>(file: &F, name: &str) -> Result<(), Error
         true => Ok(()),
         false => Err(Error::NotALog {
             file: name.into(),
-            what: "it begins with other bytes",
+            what: "it does not begin like one",
         }),
     }
 }
@@ -160,12 +160,12 @@ pub(crate) fn damaged(file: &str, at: u64, what: &'static str) -> Error {
 #[derive(Debug)]
 pub(crate) struct Segment<F> {
     pub(crate) number: u64,
-    /// Open, or `None` where all of it is durable (S3).
+    /// The open file; `None` once all of it is durable (S3).
     pub(crate) file: Option<Arc<F>>,
 }
 
 impl<F: DiskFile> Segment<F> {
-    /// Its file, which is opened if it is not open.
+    /// Its file, opened if it is not open.
     pub(crate) fn file<D: Disk<File = F>>(&self, disk: &D) -> Result<Arc<F>, DiskError> {
         match &self.file {
             Some(file) => Ok(file.clone()),
@@ -189,7 +189,7 @@ pub fn is_segment(file: &str) -> bool {
     number_of(file, log_name).is_some()
 }
 
-/// The number of a file that is named so.
+/// The number of a file with such a name.
 fn number_of(file: &str, named: impl Fn(u64) -> String) -> Option<u64> {
     let (_, digits) = file.split_once('-')?;
     let number = u64::from_str_radix(digits, 16).ok()?;
@@ -204,7 +204,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Looks through a directory. Names of any other form are of no concern.
+    /// Lists a directory. Names of any other form are ignored.
     pub(crate) fn list<D: Disk>(disk: &D) -> Result<Files, DiskError> {
         let mut files = Files::default();
         for name in disk.list()? {

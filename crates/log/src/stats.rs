@@ -8,11 +8,11 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Where the oldest record begins that is kept.
+    /// The beginning of the oldest record that is kept.
     pub begin: Lsn,
     /// The end of the last record.
     pub appended: Lsn,
-    /// Up to where all records are durable.
+    /// The position below which all records are durable.
     pub durable: Lsn,
     /// Records appended.
     pub records: u64,
@@ -24,27 +24,27 @@ pub struct Stats {
     pub syncs: u64,
     /// Time spent in them.
     pub sync_time: Duration,
-    /// How many syncs took how long, in microseconds.
+    /// Histogram of sync times, in microseconds.
     pub sync_micros: Histogram,
-    /// How many records the groups had.
+    /// Histogram of records per group.
     pub group_sizes: Histogram,
     /// Calls that had to wait until a record was durable.
     pub waits: u64,
-    /// Segments made ready, anew or out of others.
+    /// Segments made ready, new or recycled.
     pub segments_prepared: u64,
-    /// Of these, the segments that are older ones, used again.
+    /// Those of them that were recycled.
     pub segments_recycled: u64,
-    /// Segments that an append had to make ready itself, since none was ready.
+    /// Segments that an append had to make ready itself, because none was ready.
     pub segments_late: u64,
-    /// Appends refused since the log had reached its limit.
+    /// Appends refused because the log had reached its limit.
     pub refused_at_limit: u64,
-    /// Appends refused since the disk was full.
+    /// Appends refused because the disk was full.
     pub refused_disk_full: u64,
-    /// Times that a thread waited for room below the limit.
+    /// Number of times that a thread waited for room below the limit.
     pub room_waits: u64,
-    /// Time spent so.
+    /// Time spent in these waits.
     pub room_wait_time: Duration,
-    /// Why the log takes no more records, if it does not.
+    /// Why the log accepts no more records, if it has failed.
     pub failure: Option<String>,
 }
 
@@ -72,7 +72,7 @@ impl Histogram {
     }
 }
 
-/// Counts by threads that hold no lock.
+/// Counters that are changed without a lock.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     /// Records appended, written under the tail's lock.

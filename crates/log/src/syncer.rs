@@ -1,4 +1,4 @@
-//! The thread that syncs the records that no append waits for.
+//! The thread that syncs records that no thread waits for.
 
 use crate::log::lock;
 use crate::{Disk, Log};
@@ -6,11 +6,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The shortest bound: a shorter one would keep a processor busy with looking for records.
+/// The minimum bound: a shorter one would keep a processor busy with polling.
 const LEAST: Duration = Duration::from_millis(1);
 
-/// The thread that syncs, within a bounded time, the records that no append waits for. In a forked child there is no
-/// such thread: [forget](std::mem::forget) the value there, whose drop waits for it.
+/// The thread that syncs, within a bounded time, records that no thread waits for. A forked child does not have this
+/// thread, and dropping the value would wait for it there: [forget](std::mem::forget) it.
 #[derive(Debug)]
 pub struct Syncer {
     shared: Arc<SyncerState>,
@@ -26,18 +26,18 @@ struct SyncerState {
 #[derive(Debug)]
 struct State {
     is_stopped: bool,
-    /// `None`: nothing is synced.
+    /// `None`: the thread syncs nothing.
     bound: Option<Duration>,
 }
 
 impl Syncer {
-    /// Starts the thread. When a record was appended, a sync that covers it begins `bound` later at the latest, or when
-    /// the one is done that takes longer than that. A bound below 1 ms counts as 1 ms. Dropping the value ends the
-    /// thread, after a last sync.
+    /// Starts the thread. A sync that covers a record begins at most `bound` after its append, or when the previous
+    /// sync is done if that takes longer. A bound below 1 ms counts as 1 ms. Dropping the value ends the thread,
+    /// after a last sync.
     ///
     /// # Errors
     ///
-    /// If the system starts no thread.
+    /// If the system cannot start the thread.
     pub fn start<D: Disk>(log: Arc<Log<D>>, bound: Duration) -> std::io::Result<Syncer> {
         let state = State {
             is_stopped: false,
@@ -54,7 +54,7 @@ impl Syncer {
             while !own.sleep_after(last) {
                 last = Instant::now();
                 if log.sync().is_err() {
-                    // The log has failed, and says so to all that use it.
+                    // The log has failed, which all its users learn.
                     return;
                 }
             }
@@ -66,7 +66,7 @@ impl Syncer {
         })
     }
 
-    /// Changes the bound, also for what has been appended already; `None`: nothing is synced by this thread before it ends.
+    /// Changes the bound, also for records appended already; with `None` this thread syncs nothing before it ends.
     pub fn set_bound(&self, bound: Option<Duration>) {
         lock(&self.shared.state).bound = bound;
         self.shared.changed.notify_all();
@@ -74,7 +74,8 @@ impl Syncer {
 }
 
 impl SyncerState {
-    /// Sleeps until a sync is due, the last of which has begun then; whether the thread shall end instead.
+    /// Sleeps until a sync is due; `last` is when the previous one began. Returns whether the thread should end
+    /// instead.
     fn sleep_after(&self, last: Instant) -> bool {
         let mut state = lock(&self.state);
         loop {

@@ -1,27 +1,27 @@
-//! Whose the files of a log are, and whether they are what an interrupted creation has left: found by reading alone.
+//! Which log files belong to, and whether an interrupted creation has left them: determined by reading alone.
 
 use crate::fragment::{Key, Kind};
 use crate::segment::{self, Files, Header, log_name, spare_name};
 use crate::walk::each_fragment;
 use crate::{Disk, DiskFile, Error, Log};
 
-/// What a directory holds of a log, as far as it can be told without opening it.
+/// The traces of a log in a directory, as far as they can be determined without opening it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trace {
     /// No file of a log.
     Nothing,
-    /// Files of a log to which no record of changes was ever appended.
+    /// Files of a log to which no changes were ever appended.
     Unused,
-    /// Files of a log with such records, which this one has.
+    /// Files of a log with changes; the name of a file that has some.
     Used(String),
 }
 
 impl<D: Disk> Log<D> {
-    /// Whether there is a segment of the log that has this id. One that cannot be read is not taken for one.
+    /// Whether there is a segment of the log with this id. An unreadable one does not count.
     ///
     /// # Errors
     ///
-    /// What the disk said of its names.
+    /// The disk's error in listing the names.
     pub fn has_segment_of(disk: &D, id: u128) -> Result<bool, Error> {
         let files = Files::list(disk)?;
         let is_its = |name: String| match disk.open(&name) {
@@ -31,13 +31,13 @@ impl<D: Disk> Log<D> {
         Ok(files.logs.iter().any(|&number| is_its(log_name(number))))
     }
 
-    /// Looks for the files of a log, and for records of changes in them: a creation that a crash interrupted leaves none.
-    /// Changes no file.
+    /// Looks for the files of a log, and for records of changes in them: a creation that a crash interrupted leaves
+    /// none. Changes no file.
     ///
     /// # Errors
     ///
-    /// [`Error::NotALog`] and the like where a file has the name of a segment and is none, so that it is not to be
-    /// removed; or what the disk said.
+    /// [`Error::NotALog`] and the like if a file has the name of a segment but is not one, so that it must not be
+    /// removed; and errors of the disk.
     pub fn trace(disk: &D) -> Result<Trace, Error> {
         let files = Files::list(disk)?;
         for &number in &files.spares {
@@ -48,12 +48,12 @@ impl<D: Disk> Log<D> {
         for &number in &files.logs {
             let name = log_name(number);
             let file = disk.open(&name)?;
-            // S1: the header is whole under this name, whatever crash came.
+            // S1: a file with this name has a complete header, whatever crash came.
             let header = Header::read(&file, &name)?;
             let header = header.check(&name, *id.get_or_insert(header.id), number)?;
             let mut bytes = vec![0; header.geometry.size() as usize];
             file.read_at(0, &mut bytes)?;
-            // All places of the segment, and not only the chain of records: one that is damaged hides none behind it.
+            // All places of the segment, and not only the chain of records: a damaged record hides none behind it.
             let mut is_used = false;
             each_fragment(
                 Key::new(header.id),

@@ -1,29 +1,29 @@
-//! Going through fragments in order: what openings and scans share.
+//! Walking through fragments in order: shared by openings and scans.
 
 use crate::fragment::{Fragment, Key, Kind};
 use crate::lsn::Geometry;
 use crate::{Lsn, segment};
 
-/// A position in the chain of fragments, and what was found on the way there.
+/// A position in the chain of fragments, and the state found on the way there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Walk {
     key: Key,
     geometry: Geometry,
     /// The incarnation of the fragments at this place.
     pub(crate) incarnation: u32,
-    /// Where the next fragment is looked for.
+    /// The position of the next fragment.
     pub(crate) at: Lsn,
-    /// The end of the last record that is whole.
+    /// The end of the last complete record.
     pub(crate) end: Lsn,
-    /// Where the record began that is not whole yet.
+    /// The beginning of the record that is not complete yet.
     begun: Option<Lsn>,
-    /// Where the first fragment is whose checksum is compared: those before are passed by.
+    /// Position of the first fragment whose checksum is compared; those before are skipped.
     from: Lsn,
-    /// At the beginning of a segment, what remains of a record that began in one before is passed by.
+    /// Whether fragments are skipped: at the start of a segment, the rest of a record that began earlier.
     passing: bool,
 }
 
-/// What is at a place.
+/// What is at a position.
 pub(crate) enum Step<'b> {
     /// The fragment that follows.
     Fragment(Fragment<'b>),
@@ -33,7 +33,7 @@ pub(crate) enum Step<'b> {
     SegmentEnd,
 }
 
-/// A record that is whole, of one or several fragments.
+/// A complete record, of one or several fragments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Whole {
     pub(crate) start: Lsn,
@@ -42,7 +42,7 @@ pub(crate) struct Whole {
 }
 
 impl Walk {
-    /// Begins at the beginning of a segment. Fragments are checked from `from` on; those before only lead there.
+    /// Starts at the beginning of a segment. Fragments are checked from `from` on; those before only lead there.
     pub(crate) fn begin(key: Key, geometry: Geometry, number: u64, incarnation: u32, from: Lsn) -> Walk {
         let at = geometry.place(geometry.start(number));
         Walk {
@@ -57,7 +57,7 @@ impl Walk {
         }
     }
 
-    /// The fragment at the present place. `bytes` are the segment's, from its start.
+    /// The fragment at the current position. `bytes` are the segment's, from its start.
     pub(crate) fn look<'b>(&self, number: u64, bytes: &'b [u8]) -> Step<'b> {
         if self.geometry.segment(self.at) != number {
             return Step::SegmentEnd;
@@ -75,7 +75,7 @@ impl Walk {
         }
     }
 
-    /// Whether a fragment is of the chain, and no leftover of an earlier incarnation behind its end.
+    /// Whether a fragment belongs to the chain, and is not a leftover of an earlier incarnation behind its end.
     fn follows(&self, fragment: &Fragment<'_>) -> bool {
         let header = &fragment.header;
         let in_order = match self.begun {
@@ -86,7 +86,7 @@ impl Walk {
         in_order && (opens || header.incarnation == self.incarnation)
     }
 
-    /// Goes behind a fragment that was looked at; the record that ends with it, except for one that was passed by.
+    /// Advances behind a fragment that was looked at; returns the record that ends with it, unless it was skipped.
     pub(crate) fn pass(&mut self, fragment: &Fragment<'_>) -> Option<Whole> {
         self.incarnation = fragment.header.incarnation;
         let part = fragment.header.part;
@@ -110,8 +110,8 @@ impl Walk {
     }
 }
 
-/// The highest claim of any fragment at or behind `offset` of a segment, whatever chain it is of; `None` if there is no
-/// fragment.
+/// The highest claim of any fragment at or behind `offset` of a segment, whatever chain it belongs to; `None` if
+/// there is no fragment.
 pub(crate) fn highest_claim(
     key: Key,
     geometry: Geometry,
@@ -126,7 +126,7 @@ pub(crate) fn highest_claim(
     highest
 }
 
-/// Visits all fragments at or behind `offset` of a segment, whatever chain they are of.
+/// Visits all fragments at or behind `offset` of a segment, whatever chain they belong to.
 pub(crate) fn each_fragment(
     key: Key,
     geometry: Geometry,

@@ -1,4 +1,4 @@
-//! The log on a real directory: what was appended is found again, and what cannot be is refused.
+//! The log on a real directory: appended records are found again, and invalid requests are refused.
 
 use rustix::io::Errno;
 use std::path::Path;
@@ -115,7 +115,7 @@ fn records_come_back_in_order() {
     assert_eq!(records(&log, begin), expected);
 }
 
-/// Dropping records makes room below the limit, and their files are used again; a scan that lives keeps its own.
+/// Dropping records makes room below the limit, and their files are reused; a live scan keeps its own.
 #[test]
 fn segments_are_recycled() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -161,7 +161,7 @@ fn segments_are_recycled() {
     ));
 }
 
-/// A record larger than the limit leaves room for, or with a name too long, is refused and changes nothing.
+/// A record larger than the limit allows, or with a name that is too long, is refused and changes nothing.
 #[test]
 fn what_does_not_fit_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -189,7 +189,7 @@ fn what_does_not_fit_is_refused() {
     ));
 }
 
-/// Directories that hold no log, another log, or a part of one are refused with the reason.
+/// A directory with no log, with another log, or with only a part of one is refused, with the reason.
 #[test]
 fn what_is_wrong_with_a_directory_is_told() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -223,7 +223,8 @@ fn what_is_wrong_with_a_directory_is_told() {
     for name in names(path).iter().filter(|name| name.starts_with("log-")) {
         std::fs::rename(path.join(name), &aside).expect("a rename");
         if *name < format!("log-{:08x}", (end.0 - 1) / 8192 + 1) {
-            // Without the last one, only its caller can know that the log went on. What is not checked now must be there.
+            // Without the last one, only the caller can know that the log went on. Segments that are not checked now
+            // must still exist.
             for check in [begin, end] {
                 let refusal = open(Needs {
                     keep: begin,
@@ -260,8 +261,8 @@ fn what_is_wrong_with_a_directory_is_told() {
     assert_eq!(names(path), [""; 0]);
 }
 
-/// A record that was durable and whose checksum is wrong is damage, also where no position says how far the log went:
-/// those behind it say that it was durable.
+/// A record that was durable and has a wrong checksum is damaged, even if no position states the length of the log:
+/// later records prove that it was durable.
 #[test]
 fn damage_is_no_end() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -276,7 +277,7 @@ fn damage_is_no_end() {
         })
         .collect();
     drop(log);
-    // The last one may be what a crash has left.
+    // The last one may have been left by a crash.
     for end in &ends[..19] {
         let (file, at) = (
             path.join(format!("log-{:08x}", (end.0 - 1) / 8192)),
@@ -294,8 +295,8 @@ fn damage_is_no_end() {
     assert_eq!(records(&log, begin).len(), 20);
 }
 
-/// Threads that append and wait each find their records durable, in groups; what no append waits for is durable within
-/// the bound.
+/// Threads that append and wait each find their records durable, in groups; records that no thread waits for are
+/// durable within the bound.
 #[test]
 fn groups_share_syncs() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -347,7 +348,7 @@ fn groups_share_syncs() {
     while log.durable() < end {
         std::thread::yield_now();
     }
-    // Records that were appended without a bound are synced once there is one, or when the thread ends.
+    // Records appended without a bound are synced once there is one, or when the thread ends.
     syncer.set_bound(None);
     let end = log.append(&[put(b"key", b"later")]).expect("an append");
     syncer.set_bound(Some(Duration::ZERO));
@@ -360,7 +361,7 @@ fn groups_share_syncs() {
     assert!(log.durable() >= end);
 }
 
-/// A directory in which calls of one operation fail while they are told to.
+/// A directory in which calls of one operation fail on request.
 struct Failing {
     directory: Directory,
     fails: Mutex<Option<(&'static str, Errno)>>,
@@ -422,7 +423,7 @@ impl Disk for Failing {
     }
 }
 
-/// A sync of the directory that fails has failed for all threads that had changed names before it.
+/// A failed sync of the directory has failed for all threads that had changed names before it.
 #[test]
 fn a_failed_sync_fails_all_earlier_changes_of_names() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -438,8 +439,8 @@ fn a_failed_sync_fails_all_earlier_changes_of_names() {
     log.sync_names(after).expect("it begins behind the failure");
 }
 
-/// Where the disk is full when segments are given up, the log goes on in what it has, refuses what needs more, and goes
-/// on when there is room again: nothing was lost. A disk that fails ends its use.
+/// If the disk is full when segments are dropped, the log goes on in its space, refuses records that need more, and
+/// goes on when there is space again: nothing was lost. A failing disk ends its use.
 #[test]
 fn a_full_disk_takes_no_log_with_it() {
     for (operation, spares) in [("rename", 3), ("remove", 0), ("fsync of the directory", 3)] {
@@ -469,7 +470,7 @@ fn a_full_disk_takes_no_log_with_it() {
             }
             dropped.unwrap_or_else(|error| panic!("{operation}, {errno}: {error}"));
             assert_eq!(log.begin(), end);
-            // There is room below the limit; a new segment is another matter.
+            // There is room below the limit, but perhaps none for a new segment.
             match fill() {
                 Ok(_) => assert_eq!(operation, "remove"),
                 Err(error) => assert!(matches!(error, Error::DiskFull(_)), "{error}"),
@@ -479,7 +480,7 @@ fn a_full_disk_takes_no_log_with_it() {
             let end = fill().expect("room again");
             log.drop_below(end).expect("room again");
             let end = fill().expect("more room");
-            // What could not be given up was given up later.
+            // Segments that could not be recycled were recycled later.
             let logs = names(directory.path());
             let logs = logs.iter().filter(|name| name.starts_with("log-"));
             assert!(logs.count() <= 8, "{:?}", names(directory.path()));
@@ -496,7 +497,7 @@ fn a_full_disk_takes_no_log_with_it() {
     }
 }
 
-/// However long a log is, few of its files are open: those that a sync may concern.
+/// However long a log is, few of its files are open: those that a sync may need.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_long_log_has_few_files_open() {
@@ -531,7 +532,8 @@ fn a_long_log_has_few_files_open() {
     assert_eq!(records(&log, begin).len(), 1000);
 }
 
-/// What an interrupted creation leaves is told from a log that has records, and both from files of others.
+/// The leftovers of an interrupted creation are distinguished from a log that has records, and both from files of
+/// other programs.
 #[test]
 fn an_unused_log_is_recognised() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -546,7 +548,7 @@ fn an_unused_log_is_recognised() {
     let first = log.append(&[put(b"key", b"value")]).expect("room");
     log.append(&[put(b"key", b"value")]).expect("room");
     assert_eq!(trace().expect("a log"), Trace::Used("log-00000000".into()));
-    // Damage in front hides no record behind it.
+    // Earlier damage hides no later record.
     let path = directory.path().join("log-00000000");
     let mut bytes = std::fs::read(&path).expect("there");
     bytes[4096..first.0 as usize].fill(0x55);
@@ -555,7 +557,7 @@ fn an_unused_log_is_recognised() {
     assert_eq!(names(directory.path()), before);
 }
 
-/// A file that has the name of a segment or of a spare, and is neither, is an error, so that it is not removed.
+/// A file that has the name of a segment or of a spare, but is neither, is an error, so that it is not removed.
 #[test]
 fn files_of_others_are_no_trace() {
     for name in ["log-00000000", "log-00000001", "spare-00000001"] {

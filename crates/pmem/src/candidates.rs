@@ -1,15 +1,14 @@
-//! Which of many slots a caller has to load, found out for eight at a time.
+//! Narrows a search over many slots to those that the caller has to load, eight slots at a time.
 //!
-//! The caller loads what the search names, slot by slot, and judges that. A slot that the search leaves out is not
-//! looked at again, so it leaves one out only by a value that one load of it has returned:
+//! The caller loads each slot that the search names, and judges the loaded value. It does not look again at a slot
+//! that the search leaves out, so leaving one out must rest on a value that a single load of it returned:
 //!
-//! I1 The load is of the whole word. `vmovdqa` loads two words that lie on 16 bytes by one access on each processor
+//! I1 The load covers the whole word. `vmovdqa` loads two words aligned to 16 bytes by one access on each processor
 //!    that has AVX (Intel 64 and IA-32 SDM, volume 3, "Guaranteed Atomic Operations"; AMD64 APM, volume 2, "Access
 //!    Atomicity"). Elsewhere the search names all slots.
-//! I2 The load acquires: x86-64 keeps loads in their order, and an `asm!` that may touch any memory keeps the compiler
-//!    from moving others across it.
-//! I3 A marked slot is never left out, so that the reader that meets it persists it
-//!    ([`PSlot::load`](crate::PSlot::load)).
+//! I2 The load acquires: x86-64 keeps loads in order, and an `asm!` that may touch any memory keeps the compiler from
+//!    moving others across it.
+//! I3 A marked slot is never left out, so a reader that meets it persists it ([`PSlot::load`](crate::PSlot::load)).
 
 #[cfg(target_arch = "x86_64")]
 use crate::PSlot;
@@ -25,7 +24,7 @@ pub(crate) const fn all(len: usize) -> u64 {
     if len >= MAX { u64::MAX } else { (1 << len) - 1 }
 }
 
-/// Whether this processor loads two words by one access.
+/// Whether one instruction loads two words atomically on this processor.
 pub(crate) fn are_found() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
@@ -37,12 +36,12 @@ pub(crate) fn are_found() -> bool {
     }
 }
 
-/// Slots of a step.
+/// Slots per step.
 #[cfg(target_arch = "x86_64")]
 const STEP: usize = 8;
 
-/// A bit for each of the first [`MAX`] of `slots` whose highest 16 bits are `top`; for all of them, if one is marked,
-/// if there are few, or if they do not lie on 16 bytes.
+/// Returns a bit for each of the first [`MAX`] of `slots` whose highest 16 bits are `top`. Returns the bits of all of
+/// them if one is marked, if there are few, or if they are not aligned to 16 bytes.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx")]
@@ -67,8 +66,8 @@ pub(crate) fn find(slots: &[PSlot], top: u16) -> u64 {
         let equal = _mm_packs_epi16(look_at(first), look_at(second));
         u64::from(_mm_movemask_epi8(equal).cast_unsigned())
     };
-    // If the length is no whole number of steps, the last step overlaps the one before: it names what either load has
-    // named.
+    // If the length is not a whole number of steps, the last step overlaps the one before: a slot in both is named if
+    // either load named it.
     let mut found = 0;
     if let Some(pair) = slots.last_chunk() {
         let pairs = slots.as_chunks().0.iter().enumerate();
@@ -86,7 +85,7 @@ pub(crate) fn find(slots: &[PSlot], top: u16) -> u64 {
     if marks == 0 { found } else { all(len) }
 }
 
-/// Two steps that lie side by side.
+/// Two adjacent steps.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn steps_of(pair: &[PSlot; 2 * STEP]) -> [&[PSlot; STEP]; 2] {
@@ -94,7 +93,7 @@ fn steps_of(pair: &[PSlot; 2 * STEP]) -> [&[PSlot; STEP]; 2] {
     [&steps[0], &steps[1]]
 }
 
-/// The highest 16 bits of four words, each in 32 bits, with their sign.
+/// The highest 16 bits of four words, each sign-extended to 32 bits.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx")]
@@ -103,13 +102,13 @@ fn upper_halves(a: __m128i, b: __m128i) -> __m128i {
     _mm_srai_epi32::<16>(_mm_castps_si128(halves))
 }
 
-/// The words of a step, which lies on 16 bytes, two by two.
+/// The words of a step, which is aligned to 16 bytes, two by two.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx")]
 fn load(step: &[PSlot; STEP]) -> [__m128i; STEP / 2] {
     let (a, b, c, d);
-    // SAFETY: it reads the step's 64 bytes, whose alignment the caller has compared.
+    // SAFETY: it reads the step's 64 bytes, whose alignment the caller has checked.
     unsafe {
         std::arch::asm!(
             "vmovdqa {a}, xmmword ptr [{step}]",
@@ -136,8 +135,8 @@ mod tests {
     #[repr(align(16))]
     struct Aligned([PSlot; MAX + 2]);
 
-    /// The search names those slots alone that have the highest bits, or all: so where one is marked, however many
-    /// slots there are and wherever they lie.
+    /// The search names exactly the slots that have the highest bits, or all slots: wherever a marked one is, however
+    /// many slots there are and wherever they lie.
     #[test]
     fn what_is_left_out_is_nothing_to_a_caller() {
         if !are_found() {
@@ -183,7 +182,8 @@ mod tests {
         assert!(narrowed > 1_000);
     }
 
-    /// A search beside writers leaves out no slot that has the highest bits throughout, whatever the rest does.
+    /// A search beside writers leaves out no slot that keeps the highest bits throughout, whatever the other slots
+    /// do.
     #[test]
     fn what_stays_is_named_beside_writers() {
         if !are_found() {

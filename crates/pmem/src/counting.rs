@@ -1,11 +1,11 @@
-//! A media that counts what passes.
+//! A media that counts persists.
 //!
-//! The counts of the papers are about write-backs and fences, split by what they are for. Two more tell what the
-//! memory gets to do: *lines* counts a line once however often it is written back before one fence, and *blocks* does
-//! so for blocks of 256 bytes. A non-temporal store is no write-back, but its line is counted.
+//! The papers count write-backs and fences, split by purpose. Two more counts show the memory's work: *lines* counts
+//! a line once however often it is written back before one fence, and *blocks* does so for blocks of 256 bytes. A
+//! non-temporal store does not count as a write-back, but its line does.
 //!
-//! Counters are relaxed and spread over the threads: a count is exact once the threads counted have been joined or
-//! are otherwise known to be idle.
+//! Counters are relaxed and sharded by thread: a count is exact once the counted threads have been joined or are
+//! otherwise known to be idle.
 
 use crate::recent::Recent;
 use crate::watched::{Step, Watch, Watched, What};
@@ -15,23 +15,23 @@ use std::ops::{Add, Sub};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// What was done for one [`Purpose`].
+/// The counts of one [`Purpose`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Persists {
     /// Write-backs.
     pub write_backs: u64,
     /// Fences.
     pub fences: u64,
-    /// Lines of 64 bytes that the fences waited for, each once a fence.
+    /// Lines of 64 bytes that the fences waited for, each counted once per fence.
     pub lines: u64,
-    /// Blocks of 256 bytes that the fences waited for, each once a fence.
+    /// Blocks of 256 bytes that the fences waited for, each counted once per fence.
     pub blocks: u64,
-    /// Bytes stored into lines that their thread wrote back for it by its next fence, or, if it did not write them
-    /// back, before a fence for it. Hints that recovery ignores are a node's.
+    /// Bytes stored into lines that the thread wrote back for this purpose by its next fence; or, if it did not write
+    /// them back, before a fence for this purpose. Hints that recovery ignores count as [`Purpose::Node`].
     pub bytes: u64,
 }
 
-/// What passed through a [`Counting`] media.
+/// The counts of a [`Counting`] media.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// For nodes, leaves and values.
@@ -42,13 +42,13 @@ pub struct Counts {
     pub log: Persists,
     /// Stores past the cache.
     pub non_temporal: u64,
-    /// Bytes stored into persistent words and drafts, also those that no fence has followed; words of the current
-    /// generation only are not counted.
+    /// Bytes stored into persistent words and drafts, including those that no fence has followed. Words of the
+    /// current generation only are not counted.
     pub bytes: u64,
 }
 
 impl Counts {
-    /// What was done for all purposes.
+    /// The sum over all purposes.
     pub fn total(&self) -> Persists {
         self.node + self.alloc + self.log
     }
@@ -67,7 +67,7 @@ impl Add for Persists {
     }
 }
 
-/// What was done between two counts; the later one comes first.
+/// The difference between two counts, the later one first.
 impl Sub for Persists {
     type Output = Persists;
     fn sub(self, earlier: Persists) -> Persists {
@@ -81,7 +81,7 @@ impl Sub for Persists {
     }
 }
 
-/// What passed between two counts; the later one comes first.
+/// The difference between two counts, the later one first.
 impl Sub for Counts {
     type Output = Counts;
     fn sub(self, earlier: Counts) -> Counts {
@@ -95,7 +95,7 @@ impl Sub for Counts {
     }
 }
 
-/// Counts what passes on to `M`. Clones count together.
+/// Counts the calls that it passes on to `M`. Clones share their counters.
 pub type Counting<M = Hardware> = Watched<Counter, M>;
 
 /// The counters of a [`Counting`] media.
@@ -108,12 +108,12 @@ struct Counters {
     recent: Recent,
 }
 
-/// More threads than this share counters.
+/// Number of shards; threads beyond it share counters.
 const SHARDS: usize = 64;
 
 const PURPOSES: usize = 3;
 
-/// The counters of one thread, on lines of their own.
+/// The counters of one thread, on cache lines of their own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Shard {
@@ -142,7 +142,7 @@ impl Counters {
 }
 
 impl<M: Media> Counting<M> {
-    /// Counts from zero.
+    /// Wraps `inner`, with counters at zero.
     pub fn new(inner: M) -> Counting<M> {
         let counters = Counters {
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
@@ -151,7 +151,7 @@ impl<M: Media> Counting<M> {
         Watched::around(inner, Counter(Arc::new(counters)))
     }
 
-    /// What has passed so far. Take it before and after, and [subtract](Sub) to know what passed between.
+    /// The counts so far. [Subtract](Sub) two of them to count what happened in between.
     pub fn counts(&self) -> Counts {
         let Counter(counters) = self.watch();
         let sum = |counter: &dyn Fn(&Shard) -> &AtomicU64| {
@@ -231,7 +231,7 @@ mod tests {
         block.0[word].as_ptr().cast()
     }
 
-    /// Write-backs, fences and bytes are counted for what they are for; a line and a block are counted once a fence.
+    /// Write-backs, fences and bytes are counted by purpose; a line and a block are counted once per fence.
     #[test]
     fn counts_are_split() {
         let media = Counting::new(Hardware::detect());
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(memory.0[0].load(Ordering::Relaxed), 2);
     }
 
-    /// Differences count what passed between; a failed exchange and volatile words store nothing persistent.
+    /// Differences count the calls in between; a failed exchange and volatile words store nothing persistent.
     #[test]
     fn differences_count_what_passed_between() {
         let media = Counting::new(Hardware::detect());
@@ -288,7 +288,7 @@ mod tests {
         );
     }
 
-    /// The counts of threads add up, clones count together, and a media within a media keeps its own lines.
+    /// The counts of threads add up, clones share their counters, and a nested media keeps its own lines.
     #[test]
     fn threads_and_clones_add_up() {
         let inner = Counting::new(Hardware::detect());

@@ -1,9 +1,9 @@
-//! A media that takes as long as persistent memory.
+//! A media whose fences take as long as on persistent memory.
 //!
-//! What DRAM hides is the time a fence takes until its lines are where they are safe. After each fence this media
-//! spins for what the memory that it stands for would have needed longer: an amount for each distinct line, one for
-//! each distinct block of 256 bytes (Optane writes nothing smaller, so scattered lines cost up to four times as
-//! much), and one for any wait at all. Reads are not delayed.
+//! On DRAM a fence does not take the time that persistent memory needs to make its lines safe. After each fence this
+//! media spins for the difference: an amount for each distinct line, one for each distinct block of 256 bytes (Optane
+//! writes nothing smaller, so scattered lines cost up to four times as much), and one for each fence that waits at
+//! all. Reads are not delayed.
 
 use crate::recent::Recent;
 use crate::watched::{Step, Watch, Watched, What};
@@ -30,7 +30,7 @@ impl Latency {
         block_ns: 111,
     };
 
-    /// Battery-backed memory behind CXL: some 90 ns more a round trip than local memory (Li et al., ASPLOS 2023,
+    /// Battery-backed memory behind CXL: some 90 ns more per round trip than local memory (Li et al., ASPLOS 2023,
     /// small pools), which write-backs share, and 64 bytes at 32 GB/s.
     pub const CXL: Latency = Latency {
         fence_ns: 90,
@@ -49,10 +49,10 @@ impl Latency {
     }
 }
 
-/// Passes everything on to `M`, and lets each fence take longer.
+/// Passes all calls on to `M`, and prolongs each fence.
 pub type Delaying<M = Hardware> = Watched<Delay, M>;
 
-/// What lets the fences of a [`Delaying`] media take longer.
+/// The watch that prolongs the fences of a [`Delaying`] media.
 #[derive(Debug)]
 pub struct Delay {
     latency: Latency,
@@ -60,20 +60,20 @@ pub struct Delay {
 }
 
 impl<M: Media> Delaying<M> {
-    /// Adds `latency` to what `inner` takes.
+    /// Adds `latency` to the fences of `inner`.
     pub fn new(inner: M, latency: Latency) -> Delaying<M> {
         let recent = Recent::new();
         Watched::around(inner, Delay { latency, recent })
     }
 
-    /// What is added.
+    /// The added latency.
     pub fn latency(&self) -> Latency {
         self.watch().latency
     }
 }
 
 impl Delay {
-    /// How long this thread's next fence must take longer; its lines are settled by that.
+    /// Returns how much longer this thread's next fence must take, and clears its list of lines.
     fn settle(&self) -> Duration {
         let (mut lines, mut blocks) = (0, 0);
         self.recent.fence(|_, new_block| {
@@ -125,8 +125,7 @@ mod tests {
         &LINES.0[8 * line]
     }
 
-    /// A fence owes for each line and each block once, and for the fence itself only if there was anything to wait
-    /// for.
+    /// A fence is charged once for each line and each block, and for itself only if there was anything to wait for.
     #[test]
     fn a_fence_owes_for_what_it_waits_for() {
         let media = Delaying::new(Hardware::detect(), ODD);
@@ -156,7 +155,7 @@ mod tests {
         );
     }
 
-    /// Everything reaches the media behind.
+    /// All calls reach the wrapped media.
     #[test]
     fn everything_is_passed_on() {
         let media = Delaying::new(Counting::new(Hardware::detect()), Latency::OPTANE);

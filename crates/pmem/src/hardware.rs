@@ -1,7 +1,7 @@
-//! The machine itself.
+//! The machine's memory as a media.
 //!
-//! A store is a plain atomic store, a write-back one instruction, a fence one instruction. Which instruction writes
-//! a line back is found out once, at run time, and kept in the value:
+//! A store is a plain atomic store, a write-back one instruction, a fence one instruction. The instruction that
+//! writes a line back is detected once, at run time, and kept in the value:
 //!
 //! | | instruction | keeps the line cached | ordered by `sfence` |
 //! |---|---|---|---|
@@ -10,27 +10,28 @@
 //! | | `clflush` | no | ordered already |
 //! | aarch64 | `dc cvap` (ARMv8.2), else `dc cvac` | yes | `dsb` |
 //!
-//! A line is 64 bytes. Where the processor's own are longer, one write-back covers more than it was asked for; shorter
-//! ones are not known of any processor that these instructions are for.
+//! A line is 64 bytes. Where the processor's own lines are longer, one write-back covers more than requested; no
+//! processor with these instructions is known to have shorter ones.
 //!
-//! On aarch64, too, every access to a shared word is at least as ordered as x86-64 orders all accesses: loads acquire
-//! and stores release, so that only a store and a later load can pass each other, and not even these as compiled today
+//! On aarch64 too, every access to a shared word is ordered at least as strongly as on x86-64: loads acquire and
+//! stores release, so that only a store and a later load can pass each other, and not even these as compiled today
 //! (`stlr`, `ldar`). A write-back follows earlier accesses of its thread to its line, stores and loads alike, in
 //! program order.
 //!
-//! A pool says how far stores must come to survive ([`PersistenceDomain`]), and what would bring them further is left
-//! out: the write-backs where the processor's caches survive; at level `process` the fences too, since a process ends
-//! between two instructions, and what those before have stored is in the page cache. The program order remains, which
-//! the compiler keeps.
+//! A pool says how far a store must travel to survive ([`PersistenceDomain`]), and this media omits what would take
+//! it further: write-backs where the processor's caches survive; at level `process` fences too, since a process ends
+//! between two instructions, and the page cache holds all that the earlier ones stored. Program order remains, and
+//! the compiler keeps it.
 //!
-//! Non-temporal stores are `movnti`, or ordinary ones where nothing has to reach memory. aarch64 has no store that
-//! bypasses the cache: there a non-temporal store is a store and a write-back, others see it before it is durable, and
-//! only the link-and-persist policy keeps readers from acting on it ([`LinkAndPersist`](crate::LinkAndPersist)).
+//! Non-temporal stores are `movnti`, or ordinary stores where nothing has to reach memory. aarch64 has no store that
+//! bypasses the cache: there a non-temporal store is a store and a write-back, other threads see it before it is
+//! durable, and only the link-and-persist policy keeps readers from acting on it
+//! ([`LinkAndPersist`](crate::LinkAndPersist)).
 
 use crate::{Media, PSlot, PersistenceDomain, Purpose, candidates};
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
-/// How a line is written back.
+/// The instruction that writes a line back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WriteBack {
@@ -49,7 +50,7 @@ pub enum WriteBack {
     /// `dc cvac`: to the point of coherency, which is memory.
     #[cfg(target_arch = "aarch64")]
     DcCvac,
-    /// Not at all: stores survive in the caches.
+    /// None: stores survive in the caches.
     Omitted,
 }
 
@@ -63,14 +64,14 @@ compile_error!("a pool's words are little-endian");
 pub struct Hardware {
     write_back: WriteBack,
     domain: PersistenceDomain,
-    /// Whether the domain stays what it is, whatever a pool says.
+    /// Whether the domain is fixed, whatever a pool asks for.
     fixed: bool,
-    /// Whether [`candidates`] are searched for.
+    /// Whether [`candidates`] can be searched for.
     searches: bool,
 }
 
 impl Hardware {
-    /// The best write-back instruction of this processor, where a pool needs one.
+    /// Detects the best write-back instruction of this processor, for pools that need one.
     pub fn detect() -> Hardware {
         Hardware {
             write_back: best_write_back(),
@@ -80,8 +81,8 @@ impl Hardware {
         }
     }
 
-    /// The same, with every write-back and fence issued though the pool's level needs none: ordinary memory treated as
-    /// persistent memory, to measure what that would be asked for.
+    /// The same, but issues every write-back and fence even where the pool's level needs none: treats ordinary memory
+    /// as persistent memory, to measure its cost there.
     pub fn as_persistent() -> Hardware {
         Hardware {
             fixed: true,
@@ -89,7 +90,7 @@ impl Hardware {
         }
     }
 
-    /// How lines are written back.
+    /// The instruction that writes lines back.
     #[inline]
     pub const fn write_back_by(&self) -> WriteBack {
         self.write_back
@@ -130,11 +131,11 @@ fn best_write_back() -> WriteBack {
     }
 }
 
-// SAFETY: every access is the atomic of the same name with the ordering asked for. A write-back instruction follows the
-// thread's earlier stores to its line in program order, `asm!` without `nomem` keeps the compiler from moving stores
-// across it, and the fence waits for the write-backs and non-temporal stores before it. Where stores survive wherever
-// they are (`Process`), none is non-temporal; they survive in program order, and others see them by release and
-// acquire.
+// SAFETY: every access is the atomic of the same name with the ordering asked for. A write-back instruction follows
+// the thread's earlier stores to its line in program order, `asm!` without `nomem` keeps the compiler from moving
+// stores across it, and the fence waits for the write-backs and non-temporal stores before it. Where stores survive
+// wherever they are (`Process`), none is non-temporal; they survive in program order, and other threads see them by
+// release and acquire.
 unsafe impl Media for Hardware {
     #[inline(always)]
     fn load(&self, word: &AtomicU64) -> u64 {
@@ -145,7 +146,7 @@ unsafe impl Media for Hardware {
     fn candidates(&self, slots: &[PSlot], top: u16) -> u64 {
         #[cfg(target_arch = "x86_64")]
         if self.searches {
-            // SAFETY: the processor has AVX: `are_found` has looked.
+            // SAFETY: the processor has AVX: `are_found` has checked.
             return unsafe { candidates::find(slots, top) };
         }
         let _ = (top, self.searches);
@@ -211,9 +212,9 @@ unsafe impl Media for Hardware {
     unsafe fn write_back_joined(&self, at: *const u8, _purpose: Purpose) {
         use std::arch::asm;
         match self.write_back {
-            // `sys #3, c7, c12, #1` is `dc cvap`, spelt so that assemblers for ARMv8.0 take it.
-            // SAFETY: the processor has the instruction (it was detected), which changes no memory's value. The caller
-            // promises that the line is mapped.
+            // `sys #3, c7, c12, #1` is `dc cvap`, spelt so that assemblers for ARMv8.0 accept it. SAFETY: the
+            // processor has the instruction (it was detected), which changes no memory's value. The caller promises
+            // that the line is mapped.
             WriteBack::DcCvap => unsafe {
                 asm!("sys #3, c7, c12, #1, {}", in(reg) at, options(nostack, preserves_flags));
             },
@@ -242,8 +243,8 @@ unsafe impl Media for Hardware {
             return compiler_fence(Ordering::SeqCst);
         }
         // SAFETY: every aarch64 processor has it, and it changes nothing. Cache maintenance is complete only after a
-        // `dsb`; a `dmb` does not wait for it. Of the whole system: persistent memory lies beyond what the processors
-        // share.
+        // `dsb`; a `dmb` does not wait for it. `sy`, the whole system: persistent memory lies beyond the domain that
+        // the processors share.
         unsafe { std::arch::asm!("dsb sy", options(nostack, preserves_flags)) };
     }
 
@@ -279,12 +280,12 @@ mod tests {
 
     use PersistenceDomain::{Caches, Memory, Process};
 
-    fn told(mut media: Hardware, domain: PersistenceDomain) -> Hardware {
+    fn set_domain(mut media: Hardware, domain: PersistenceDomain) -> Hardware {
         media.stores_survive_in(domain);
         media
     }
 
-    /// Lines are written back where they must reach memory, and where one asks for it whatever the pool says.
+    /// Lines are written back where they must reach memory, and where the caller asks for it whatever the pool says.
     #[test]
     fn write_backs_are_left_out_where_nothing_needs_them() {
         let best = Hardware::detect().write_back_by();
@@ -294,26 +295,26 @@ mod tests {
             (Caches, WriteBack::Omitted),
             (Process, WriteBack::Omitted),
         ] {
-            let media = told(Hardware::detect(), domain);
+            let media = set_domain(Hardware::detect(), domain);
             assert_eq!(media.write_back_by(), needed);
-            // Batches rely on this: otherwise they would lose lines that are needed.
+            // Batches rely on this: otherwise they would drop lines that need a write-back.
             assert_eq!(media.writes_back(), needed != WriteBack::Omitted);
-            let media = told(Hardware::as_persistent(), domain);
+            let media = set_domain(Hardware::as_persistent(), domain);
             assert_eq!((media.write_back_by(), media.writes_back()), (best, true));
         }
         assert_eq!(
-            told(told(Hardware::detect(), Process), Memory).write_back_by(),
+            set_domain(set_domain(Hardware::detect(), Process), Memory).write_back_by(),
             best
         );
     }
 
-    /// Stores of every kind arrive, and no way of writing back that this processor has changes them.
+    /// Stores of every kind arrive, and no write-back instruction of this processor changes them.
     #[test]
     fn memory_keeps_its_values() {
-        let obeying = [Memory, Caches, Process].map(|domain| told(Hardware::detect(), domain));
+        let obeying = [Memory, Caches, Process].map(|domain| set_domain(Hardware::detect(), domain));
         for media in obeying
             .into_iter()
-            .chain([told(Hardware::as_persistent(), Process)])
+            .chain([set_domain(Hardware::as_persistent(), Process)])
         {
             let word = AtomicU64::new(1);
             media.store(&word, 2);
@@ -331,10 +332,10 @@ mod tests {
         }
     }
 
-    /// The detected instruction is the best that the system says the processor has.
+    /// The detected instruction is the best one that the system reports for the processor.
     #[test]
     fn detection_agrees_with_the_system() {
-        // An emulator of programs shows the file of the machine below.
+        // A user-mode emulator shows the file of the host machine.
         let named = if cfg!(target_arch = "x86_64") {
             "flags"
         } else {

@@ -1,13 +1,13 @@
-//! Persistent memory: what durable means in Wollemi.
+//! Persistent memory: what durability means in Wollemi.
 //!
-//! * A [`Pool`] is a growing file, or memory, mapped at a base that differs from one opening to the next: everything
-//!   in it is found by its [`Offset`].
+//! * A [`Pool`] is a growing file, or memory, mapped at a base that may differ from one opening to the next:
+//!   everything in it is addressed by its [`Offset`].
 //! * A [`Media`] carries out stores, write-backs and fences: the machine ([`Hardware`]), or one that also
 //!   [counts](Counting) or [delays](Delaying) them; an observer implements [`Watch`](watched::Watch).
-//! * Words ([`PWord`], [`VWord`], [`PSlot`]) are the only way to shared persistent state, and a [`GenerationLock`]
+//! * Shared persistent state is accessed only through words ([`PWord`], [`VWord`], [`PSlot`]). A [`GenerationLock`]
 //!   held at a crash is free after it.
-//! * Structs of a pool are declared by [`persistent!`], which checks that any bytes are a value of them.
-//! * Tokens make publishing what is not durable a compile error: see [`persist_scope`].
+//! * [`persistent!`] declares the structs of a pool, and checks that any bytes are a valid value of them.
+//! * Tokens make it a compile error to publish an object that is not durable: see [`persist_scope`].
 //!
 //! Not here: the allocation of a pool's pages, and which objects in them are alive.
 

@@ -1,4 +1,4 @@
-//! Links: how persistent objects name each other.
+//! Links: how persistent objects refer to each other.
 //!
 //! I1 A [`Link`] names an object that was durable before the link could be read.
 //!
@@ -12,7 +12,7 @@
 //!                   a multiple of 16                     mark: stored, perhaps not yet durable
 //! ```
 
-/// A distance in bytes from the pool's base: below 2^48 and a multiple of 16. Zero is nowhere.
+/// A distance in bytes from the pool's base: below 2^48 and a multiple of 16. Never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Offset(u64);
 
@@ -20,7 +20,7 @@ impl Offset {
     /// The bits of a link that hold its offset.
     pub const MASK: u64 = 0x0000_ffff_ffff_fff0;
 
-    /// The offset `bytes` from the base, if it is one.
+    /// The offset `bytes` from the base, if that is a valid offset.
     #[inline]
     pub const fn new(bytes: u64) -> Option<Offset> {
         if bytes & !Self::MASK == 0 && bytes != 0 {
@@ -37,7 +37,7 @@ impl Offset {
     }
 }
 
-/// The bits of a link beside its offset and its mark: 1 to 3 and 48 to 63. What they mean is the index's affair.
+/// The bits of a link beside its offset and its mark: 1 to 3 and 48 to 63. The index defines their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Tag(u64);
 
@@ -57,15 +57,15 @@ impl Tag {
     }
 }
 
-/// A tagged offset as it stands in a slot, without its mark: null, or the place of an object that is durable.
+/// A tagged offset as stored in a slot, without its mark: null, or the place of a durable object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link(u64);
 
 impl Link {
-    /// Set in a slot from the store that publishes until that store is known to be durable (link-and-persist).
+    /// Set by the store that publishes, until that store is known to be durable (link-and-persist).
     pub(crate) const MARK: u64 = 1;
 
-    /// Names nothing.
+    /// Refers to nothing.
     pub const NULL: Link = Link(0);
 
     #[inline]
@@ -73,7 +73,7 @@ impl Link {
         Link(word & !Self::MARK)
     }
 
-    /// Whether the link names nothing.
+    /// Whether the link is null.
     #[inline]
     pub const fn is_null(self) -> bool {
         self.0 == 0
@@ -113,7 +113,7 @@ impl Link {
 mod tests {
     use super::*;
 
-    /// An offset is a multiple of 16 below 2^48 and not zero; nothing else is one.
+    /// An offset is a non-zero multiple of 16 below 2^48; no other number is one.
     #[test]
     fn offsets_are_checked() {
         for bytes in [16, 32, 4096, (1 << 48) - 16] {

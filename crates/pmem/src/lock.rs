@@ -1,9 +1,9 @@
 //! A lock whose word carries the generation in which it was taken.
 //!
-//! A word of another generation than the pool's is free, whatever its flags say, so a lock held at a crash is
-//! free after it without a pass over the pool. The first thread that takes such a lock learns that the node's
-//! volatile metadata is stale, and repairs it while it holds the lock (ROART §3.3.1: NGN, GGN and the latch for
-//! recovery are this one word).
+//! A lock whose word is of another generation than the pool's is free, whatever its flags say. So a lock held at a
+//! crash is free after it, without a pass over the pool. The first thread that takes such a lock learns that the
+//! node's volatile metadata is stale, and repairs it while it holds the lock (ROART §3.3.1: NGN, GGN and the latch
+//! for recovery are this one word).
 //!
 //! ```text
 //!  63              32 31              3   2          1         0
@@ -13,11 +13,11 @@
 //! ```
 //!
 //! I1 A word's generation is never above the pool's: it is stored only by its own generation.
-//! I2 An obsolete object is never changed again in this generation; after a crash the flag means nothing, because
-//!    the object is then either unreachable or was never replaced.
-//! I3 A process that was killed while it held a lock leaves the word of its generation with *locked* set, until the
-//!    lock is taken in a later one: what it had stored is seen, and perhaps not durable. After a loss of power the flag
-//!    means nothing, for then what is seen is durable.
+//! I2 An obsolete object never changes again in this generation. After a crash the flag means nothing, because the
+//!    object is then either unreachable or was never replaced.
+//! I3 A process killed while it held a lock leaves the word of its generation with *locked* set, until a later
+//!    generation takes the lock: the stores made under it are visible and perhaps not durable. After a power loss the
+//!    flag means nothing, because all that is visible then is durable.
 
 use crate::{Media, Persistent, VWord};
 
@@ -46,7 +46,7 @@ impl GenerationLock {
         GenerationLock(VWord::new((generation as u64) << 32))
     }
 
-    /// Whether the object's volatile metadata belongs to `generation` and is whole.
+    /// Whether the object's volatile metadata belongs to `generation` and is complete.
     #[inline]
     #[track_caller]
     pub fn is_current<M: Media>(&self, media: &M, generation: u32) -> bool {
@@ -54,13 +54,13 @@ impl GenerationLock {
         (word >> 32) as u32 == generation && word & REPAIRING == 0
     }
 
-    /// In a damaged pool a word may be anything, and one of another generation is a free lock: so the object is looked at
-    /// by `check`, which only reads, before the lock of one is taken. While another thread repairs it, nothing else in it
-    /// changes; after that it is current, and what the check has read may have changed under it.
+    /// Runs `check`, which only reads, on an object whose lock word is of another generation: in a damaged pool that
+    /// word may be anything, and would count as a free lock. If another thread repairs the object meanwhile, it
+    /// changes nothing else in it, and the check's result is dropped, since what it read may have changed.
     ///
     /// # Errors
     ///
-    /// That of the check.
+    /// The error of `check`.
     #[inline(always)]
     #[track_caller]
     pub fn check_stale<M: Media, E>(
@@ -94,7 +94,7 @@ impl GenerationLock {
         (word >> 32) as u32 == generation && word & LOCKED != 0
     }
 
-    /// Takes the lock, waiting for it; refused once the object is obsolete.
+    /// Takes the lock, waiting for it; fails once the object is obsolete.
     #[inline]
     #[track_caller]
     pub fn lock<'a, M: Media>(&'a self, media: &'a M, generation: u32) -> Result<Locked<'a, M>, Obsolete> {
@@ -109,7 +109,7 @@ impl GenerationLock {
         }
     }
 
-    /// Takes the lock if it is free; `None` if it is not.
+    /// Takes the lock if it is free; returns `None` if not.
     #[inline]
     #[track_caller]
     pub fn try_lock<'a, M: Media>(
@@ -142,7 +142,7 @@ impl GenerationLock {
     }
 }
 
-/// A lock taken; dropping it releases the lock.
+/// A held lock; dropping it releases the lock.
 #[derive(Debug)]
 #[must_use]
 pub struct Locked<'a, M: Media> {
@@ -154,7 +154,7 @@ pub struct Locked<'a, M: Media> {
 }
 
 impl<M: Media> Locked<'_, M> {
-    /// Whether this is the lock that is held.
+    /// Whether `lock` is the one held.
     #[inline]
     pub fn is_of(&self, lock: &GenerationLock) -> bool {
         std::ptr::eq(self.lock, lock)
@@ -166,14 +166,14 @@ impl<M: Media> Locked<'_, M> {
         self.stale
     }
 
-    /// Whether an earlier generation may have been killed with the lock held: what it stored under it may not be
+    /// Whether an earlier process may have been killed while it held the lock: what it stored under it may not be
     /// durable.
     #[inline]
     pub fn was_left(&self) -> bool {
         self.left
     }
 
-    /// Says that the volatile metadata was rebuilt: others may rely on it from now on.
+    /// Marks the volatile metadata as rebuilt: other threads rely on it from now on.
     #[track_caller]
     pub fn repaired(&mut self) {
         self.stale = false;
@@ -188,7 +188,7 @@ impl<M: Media> Locked<'_, M> {
         self.lock.0.store(self.free | LOCKED, self.media);
     }
 
-    /// Releases the lock of an object that was replaced: no thread takes it again.
+    /// Releases the lock of a replaced object: no thread takes it again.
     #[inline]
     #[track_caller]
     pub fn retire(self) {

@@ -1,12 +1,12 @@
 //! The interface to persistent memory: stores, write-backs and fences.
 //!
-//! Every persistent store, compare-and-swap, non-temporal store, write-back and fence goes through a
-//! [`Media`], with its call site known through `#[track_caller]`. The machine itself ([`Hardware`]) compiles to
-//! plain atomics and one instruction each; other media count, delay or remember what passes.
+//! Every persistent store, compare-and-swap, non-temporal store, write-back and fence goes through a [`Media`], which
+//! learns the call site through `#[track_caller]`. The machine itself ([`Hardware`]) compiles to plain atomics and
+//! one instruction each; other media count, delay or record the calls.
 //!
-//! Stores into a private draft are the exception: they are plain stores, reported to the media in one piece by
-//! [`Media::drafted`] before the draft's lines are written back. Constant fields are read by plain loads, announced by
-//! [`Media::touched`].
+//! Stores into a private draft are the exception: they are plain stores, and one call reports them to the media,
+//! [`Media::drafted`], before the draft's lines are written back. Constant fields are read by plain loads, announced
+//! by [`Media::touched`].
 //!
 //! [`Hardware`]: crate::Hardware
 
@@ -28,14 +28,14 @@ pub enum Purpose {
     Log,
 }
 
-/// How far a store must have come to survive the crash that a pool's level is about.
+/// How far a store must travel to survive the crash that a pool's level is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PersistenceDomain {
     /// To memory: its line must be written back, and the write-back fenced.
     Memory,
     /// To the processor's caches: it must be fenced.
     Caches,
-    /// Nowhere: what a process has stored is there when the process has ended, in the order of the program.
+    /// Nowhere: all that a process has stored survives its end, in program order.
     Process,
 }
 
@@ -47,42 +47,43 @@ pub enum PersistenceDomain {
 ///
 /// # Safety
 ///
-/// `load`, `store`, `compare_exchange` and the volatile calls must act on the given word with at least the
-/// ordering stated, as must their `unpersisted` forms; `store_nt` must make the word visible to other threads no
-/// later than the next `fence` of this thread; `candidates` must name the slots that it says; after a write-back of a
-/// line and then `fence()` on one thread every store of that thread to the line before the write-back is durable as far
-/// as the media promises durability at all.
+/// `load`, `store`, `compare_exchange` and the volatile calls must act on the given word with at least the ordering
+/// stated, as must their `unpersisted` forms; `store_nt` must make the word visible to other threads no later than
+/// the next `fence` of this thread; `candidates` must name the slots that it documents; after a write-back of a line
+/// and then `fence()` on one thread every store of that thread to the line before the write-back is durable as far as
+/// the media promises durability at all.
 pub unsafe trait Media: Send + Sync + 'static {
-    /// Whether threads take turns at the calls of the media, so that one that blocks in the system blocks them all:
-    /// locks held across such calls are then waited for by [`wait`](Media::wait).
+    /// Whether threads take turns at the calls of the media, so that a thread that blocks in the system blocks them
+    /// all. Locks held across such calls are then awaited through [`wait`](Media::wait).
     const TAKES_TURNS: bool = false;
 
-    /// Whether memory that was given back serves again as soon as it can: an allocator then hands out one chunk at a
-    /// time, the one freed last first, so that a run meets what was freed too early within a few operations.
+    /// Whether freed memory is reused as soon as possible: an allocator then hands out one chunk at a time, the one
+    /// freed last first, so that a run hits a premature free within a few operations.
     const REUSES_AT_ONCE: bool = false;
 
     /// Loads a persistent word (acquire).
     #[track_caller]
     fn load(&self, word: &AtomicU64) -> u64;
 
-    /// Loads a persistent word for a hint on which nothing depends (acquire).
+    /// Loads a persistent word for a hint that correctness does not depend on (acquire).
     #[inline(always)]
     #[track_caller]
     fn peek(&self, word: &AtomicU64) -> u64 {
         self.load(word)
     }
 
-    /// Which of the first 64 slots a caller has to [load](PSlot::load) that looks for links with these highest 16 bits:
-    /// a bit for each such slot, for each marked one, and perhaps for others. Slots left out were loaded (acquire) and
-    /// were neither. A media that has to see each load keeps this default, which names all slots.
+    /// Narrows a search for links with the highest 16 bits `top` among the first 64 slots: returns a bit for each
+    /// slot that the caller has to [load](PSlot::load). That is each slot with such a link, each marked one, and
+    /// perhaps others. Slots left out were loaded (acquire) and were neither. A media that has to see each load keeps
+    /// this default, which names all slots.
     #[inline(always)]
     fn candidates(&self, slots: &[PSlot], top: u16) -> u64 {
         let _ = top;
         candidates::all(slots.len())
     }
 
-    /// Says that nothing depends on what the caller has loaded from a persistent word: it has looked again, and what it
-    /// had loaded does not count.
+    /// Declares that nothing depends on the value that the caller has loaded from a persistent word: it has loaded
+    /// the word again, and discards the earlier value.
     #[inline(always)]
     fn disregard(&self, word: &AtomicU64) {
         let _ = word;
@@ -100,8 +101,8 @@ pub unsafe trait Media: Send + Sync + 'static {
     #[track_caller]
     fn store_nt(&self, word: &AtomicU64, value: u64);
 
-    /// Stores a persistent word whose old and new value differ only in bits that recovery ignores, so that neither the
-    /// store nor a later reader need persist it (release).
+    /// Stores a persistent word whose old and new value differ only in bits that recovery ignores, so that neither
+    /// this store nor a later reader needs to persist it (release).
     #[inline]
     #[track_caller]
     fn store_unpersisted(&self, word: &AtomicU64, value: u64) {
@@ -116,40 +117,40 @@ pub unsafe trait Media: Send + Sync + 'static {
         self.compare_exchange(word, old, new)
     }
 
-    /// Says that bytes in these `len` from `start` are about to be read by plain loads.
+    /// Announces that bytes among the `len` from `start` are about to be read by plain loads.
     #[inline]
     #[track_caller]
     fn touched(&self, start: *const u8, len: usize) {
         let _ = (start, len);
     }
 
-    /// Says that the `len` bytes from `start`, taken out of use by the caller at `site`, were freed: nothing may read
-    /// or store them before the next draft there. Told where [`REUSES_AT_ONCE`](Media::REUSES_AT_ONCE) only.
+    /// Reports that the `len` bytes from `start`, taken out of use by the caller at `site`, were freed: nothing may
+    /// read or store them before the next draft there. Called only where [`REUSES_AT_ONCE`](Media::REUSES_AT_ONCE).
     #[inline]
     fn freed(&self, start: *const u8, len: usize, site: &'static Location<'static>) {
         let _ = (start, len, site);
     }
 
-    /// Whether an allocator may take the next chunk or pages. The pool is full for this one time if not.
-    /// Asked where [`REUSES_AT_ONCE`](Media::REUSES_AT_ONCE) only.
+    /// Whether an allocator may take the next chunk or pages. If not, the pool counts as full this one time. Called
+    /// only where [`REUSES_AT_ONCE`](Media::REUSES_AT_ONCE).
     #[inline]
     fn has_room(&self) -> bool {
         true
     }
 
-    /// Says that a draft of `len` bytes from `start` begins: plain stores into them follow.
+    /// Announces that a draft of `len` bytes from `start` begins: plain stores into them follow.
     #[inline]
     fn drafting(&self, start: *const u8, len: usize) {
         let _ = (start, len);
     }
 
-    /// Says that `len` bytes from `start`, private until now, hold what a draft means to persist.
+    /// Reports that the `len` bytes from `start`, private until now, hold a finished draft that will be persisted.
     #[track_caller]
     fn drafted(&self, start: *const u8, len: usize) {
         let _ = (start, len);
     }
 
-    /// Whether a write-back does anything. Where it does not, batches hold no lines for it.
+    /// Whether a write-back has any effect. Where it has none, batches hold back no lines.
     #[inline]
     fn writes_back(&self) -> bool {
         true
@@ -159,11 +160,11 @@ pub unsafe trait Media: Send + Sync + 'static {
     #[inline(always)]
     #[track_caller]
     fn write_back(&self, word: &AtomicU64, purpose: Purpose) {
-        // SAFETY: a word that is borrowed is mapped.
+        // SAFETY: a borrowed word is mapped.
         unsafe { self.write_back_joined(word.as_ptr().cast_const().cast(), purpose) };
     }
 
-    /// Says that the lines of `len` bytes from `at` join a batch: `#[track_caller]` names the code that needs them
+    /// Reports that the lines of `len` bytes from `at` join a batch: `#[track_caller]` names the code that needs them
     /// durable.
     #[inline]
     #[track_caller]
@@ -175,7 +176,7 @@ pub unsafe trait Media: Send + Sync + 'static {
     ///
     /// # Safety
     ///
-    /// The line that holds `at` is mapped: the instruction faults where nothing is.
+    /// The line that holds `at` is mapped: the instruction faults on unmapped memory.
     #[track_caller]
     unsafe fn write_back_joined(&self, at: *const u8, purpose: Purpose);
 
@@ -195,19 +196,20 @@ pub unsafe trait Media: Send + Sync + 'static {
     #[track_caller]
     fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64>;
 
-    /// Told by a pool, before any use, how far its stores must come: what would bring them further may be left out.
+    /// A pool calls this, before any other use, with how far its stores must travel; the media may omit what would
+    /// take them further.
     fn stores_survive_in(&mut self, domain: PersistenceDomain) {
         let _ = domain;
     }
 
-    /// Says that a larger change has come to a step of this name, for media that tell what a run has reached.
+    /// Reports that a larger change has reached the step of this name, for media that record the steps of a run.
     #[inline(always)]
     fn comes_to(&self, step: &'static str) {
         let _ = step;
     }
 
-    /// Names the persists that this source file asks for from here up to its next fence on this thread (not the
-    /// write-backs that it has asked for before), for media that tell what a run has persisted.
+    /// Names the persists that this source file requests from here up to its next fence on this thread (not the
+    /// write-backs requested before), for media that report what a run has persisted.
     #[inline(always)]
     #[track_caller]
     fn site(&self, name: &'static str) {

@@ -1,7 +1,7 @@
 //! Misuses of the tokens, none of which compiles.
 //!
-//! Each stands below a right use that does compile and differs from it in the misuse only, so that it cannot fail
-//! for another reason. (The compiler checks the error codes when its unstable features are on.)
+//! Each stands below a correct use that compiles, and differs from it in the misuse only, so that it cannot fail for
+//! another reason. (The compiler checks the error codes when its unstable features are on.)
 
 macro_rules! misuse {
     ($(#[doc = $what:literal])* $name:ident $code:literal { $right:literal } not { $wrong:literal }) => {
@@ -39,7 +39,7 @@ misuse! {
 }
 
 misuse! {
-    /// Nor is what was flushed and not fenced.
+    /// Nor is a flushed object before its fence.
     publish_without_a_fence ",E0308" {
         "persist_scope(toy.media(), Purpose::Node, |batch| {
             let node = toy.draft(1, &batch).flush(&batch);
@@ -57,7 +57,7 @@ misuse! {
 }
 
 misuse! {
-    /// A link that has joined a batch is not durable by the fence of another.
+    /// The fence of another batch does not make a link durable.
     take_another_fence_for_a_link ",E0521" {
         "persist_scope(toy.media(), Purpose::Node, |batch| {
             let node = toy.draft(1, &batch).flush(&batch);
@@ -82,7 +82,7 @@ misuse! {
 }
 
 misuse! {
-    /// A flushed object is not written any more.
+    /// A flushed object can no longer be written.
     write_after_flush ",E0382" {
         "persist_scope(toy.media(), Purpose::Node, |batch| {
             let mut node = toy.draft(1, &batch);
@@ -101,7 +101,7 @@ misuse! {
 }
 
 misuse! {
-    /// Nor is it written under its new name.
+    /// Nor can it be written under its new name.
     write_what_was_flushed ",E0609" {
         "persist_scope(toy.media(), Purpose::Node, |batch| {
             let mut node = toy.draft(1, &batch);
@@ -118,7 +118,7 @@ misuse! {
 }
 
 misuse! {
-    /// A fence speaks for its own batch.
+    /// A fence proves durability for its own batch only.
     another_batch_s_fence ",E0521" {
         "persist_scope(toy.media(), Purpose::Node, |one| {
             persist_scope(toy.media(), Purpose::Node, |_other| {
@@ -156,7 +156,7 @@ misuse! {
 }
 
 misuse! {
-    /// A draft adopts what its own batch will have made durable.
+    /// A draft adopts only what its own batch will have made durable.
     adopt_from_another_batch ",E0521" {
         "persist_scope(toy.media(), Purpose::Node, |one| {
             persist_scope(toy.media(), Purpose::Node, |_other| {
@@ -194,7 +194,7 @@ misuse! {
 }
 
 misuse! {
-    /// After its fence a batch takes nothing more.
+    /// A batch accepts nothing after its fence.
     flush_after_the_fence ",E0382" {
         "persist_scope(toy.media(), Purpose::Node, |batch| {
             let node = toy.draft(1, &batch);
@@ -213,7 +213,7 @@ misuse! {
 }
 
 misuse! {
-    /// Nor does it take a word.
+    /// Nor does it accept a word.
     store_after_the_fence ",E0382" {
         "let word = PWord::new(0);
         persist_scope(toy.media(), Purpose::Node, |batch| {
@@ -231,7 +231,7 @@ misuse! {
 }
 
 misuse! {
-    /// A word that has joined is there until the fence, which writes its line back.
+    /// A word that has joined a batch must live until the fence, which writes its line back.
     word_gone_before_the_fence ",E0505" {
         "let word = Box::new(PWord::new(0));
         persist_scope(toy.media(), Purpose::Node, |batch| {
@@ -250,7 +250,7 @@ misuse! {
 }
 
 misuse! {
-    /// So is a slot.
+    /// So must a slot.
     slot_gone_before_the_fence ",E0505" {
         "let slot = Box::new(PSlot::null());
         persist_scope(toy.media(), Purpose::Node, |links| {
@@ -269,7 +269,7 @@ misuse! {
 }
 
 misuse! {
-    /// So is the pool of a draft, which need not be the pool of the batch's media.
+    /// So must the pool of a draft, which need not be the pool of the batch's media.
     pool_of_a_draft_gone_before_the_fence ",E0505" {
         "let other = Toy::new();
         persist_scope(toy.media(), Purpose::Node, |batch| {
@@ -288,7 +288,7 @@ misuse! {
 }
 
 misuse! {
-    /// A line is written back by the word that is in it, or by a promise that it is mapped.
+    /// A line is written back through a word in it, or by a promise that it is mapped.
     write_back_without_a_promise ",E0133" {
         "let word = std::sync::atomic::AtomicU64::new(0);
         toy.media().write_back(&word, Purpose::Node);
@@ -323,7 +323,7 @@ misuse! {
 }
 
 misuse! {
-    /// And the witness of a fence stays on the thread that has seen it.
+    /// The witness of a fence stays on the thread that issued it.
     witness_on_another_thread ",E0277" {
         "persist_scope(toy.media(), Purpose::Node, |batch| {
             let fenced = batch.fence();
@@ -345,7 +345,7 @@ misuse! {
 }
 
 misuse! {
-    /// What is not fenced does not leave its scope.
+    /// A flushed object does not leave its scope before the fence.
     flushed_leaves_its_scope "" {
         "let _persisted = persist_scope(toy.media(), Purpose::Node, |batch| {
             let node = toy.draft(1, &batch).flush(&batch);
@@ -380,7 +380,7 @@ misuse! {
 }
 
 misuse! {
-    /// What was placed counts once it is fenced.
+    /// A placed link counts only after its fence.
     count_before_the_fence ",E0308" {
         "let word = CommitWord::new(0);
         persist_scope(toy.media(), Purpose::Node, |batch| {
@@ -409,7 +409,7 @@ misuse! {
 }
 
 misuse! {
-    /// A slot that others can reach changes by a publication only.
+    /// A slot that other threads can reach changes only by a publication.
     store_into_a_slot ",E0616" {
         "let _durable = slot.publish_link::<Policy, _>(toy.media(), Link::NULL).commit();"
     } not {
@@ -418,7 +418,7 @@ misuse! {
 }
 
 misuse! {
-    /// A look at bytes that may be reused, or be written, is its caller's promise.
+    /// Reading bytes that may be reused or written requires the caller's promise.
     look_without_a_promise ",E0133" {
         "persist_scope(toy.media(), Purpose::Node, |batch| {
             let node = toy.draft(1, &batch).flush(&batch).persisted(&batch.fence());
@@ -434,7 +434,7 @@ misuse! {
 }
 
 misuse! {
-    /// So is the end of the blocks below an object.
+    /// So does giving back the blocks below an object.
     give_back_without_a_promise ",E0133" {
         "// SAFETY: nothing is there.
         unsafe { toy.pool.give_back(0..0) }.unwrap();"
@@ -444,7 +444,7 @@ misuse! {
 }
 
 misuse! {
-    /// And where the objects end.
+    /// So does setting where the objects end.
     end_of_pages_without_a_promise ",E0133" {
         "persist_scope(toy.media(), Purpose::Alloc, |batch| {
             // SAFETY: it stays where it is.
@@ -499,7 +499,7 @@ misuse! {
 }
 
 misuse! {
-    /// Nor has it one of which some bytes are no value.
+    /// Nor has it a field of which some bytes are not a valid value.
     field_that_is_not_any_bytes ",E0277" {
         "persistent! {
             struct Leaf [size: 8] { key: u32, there: u32 }
@@ -512,7 +512,7 @@ misuse! {
 }
 
 misuse! {
-    /// Nor one that changes otherwise than a word does.
+    /// Nor one that changes otherwise than through a word.
     field_that_is_a_cell ",E0277" {
         "persistent! {
             struct Leaf [size: 16] { key: PWord, value: PWord }
@@ -538,7 +538,7 @@ misuse! {
 }
 
 misuse! {
-    /// Nor behind them.
+    /// Nor at its end.
     padding_at_the_end ",E0080" {
         "persistent! {
             struct Leaf [size: 64, align: 64] { key: PWord, value: [PWord; 7] }
@@ -551,7 +551,7 @@ misuse! {
 }
 
 misuse! {
-    /// It has the size that it states.
+    /// It has the size that its declaration states.
     another_size ",E0080" {
         "persistent! {
             struct Leaf [size: 24] { key: PWord, value: [PWord; 2] }
@@ -564,7 +564,7 @@ misuse! {
 }
 
 misuse! {
-    /// It is aligned to a line at most: pools promise no more.
+    /// It is aligned to a line at most: pools guarantee no more.
     alignment_above_a_line ",E0080" {
         "persistent! {
             struct Leaf [size: 64, align: 64] { words: [PWord; 8] }
@@ -577,7 +577,7 @@ misuse! {
 }
 
 misuse! {
-    /// And to no less than its words are.
+    /// And to no less than its words.
     packed ",E0080" {
         "persistent! {
             struct Leaf [size: 16] { key: PWord, value: PWord }
@@ -591,7 +591,7 @@ misuse! {
 }
 
 misuse! {
-    /// A struct with parameters is checked where one of its types is drafted.
+    /// A struct with parameters is checked where one of its instances is drafted.
     padding_of_a_parameter "" {
         "persistent! {
             struct Table<const N: usize> [size: 8 + 8 * N, align: 16] { count: PWord, slots: [PSlot; N] }

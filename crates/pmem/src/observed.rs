@@ -1,17 +1,17 @@
-//! The media that observe or slow what passes, as one type: code that is generic over media is compiled once for all of
-//! them. The price is a branch at each call; measurements of the machine itself use `Hardware` and do not pay it.
+//! The media that observe or delay calls, as one type: code that is generic over media is compiled once for all of
+//! them, at the price of a branch per call. Measurements of the machine itself use `Hardware` and do not pay it.
 
 use crate::{Counting, Delaying, Media, PersistenceDomain, Purpose, Tracing};
 use std::sync::atomic::AtomicU64;
 
-/// The machine, observed or slowed.
+/// The machine, observed or delayed.
 #[derive(Debug)]
 pub enum Observed {
-    /// Counts what passes.
+    /// Counts persists.
     Counting(Counting),
-    /// Lets fences take longer.
+    /// Prolongs fences.
     Delaying(Delaying),
-    /// Notes the lines touched.
+    /// Records the lines touched.
     Tracing(Tracing),
 }
 
@@ -25,7 +25,7 @@ macro_rules! to_each {
     };
 }
 
-// SAFETY: everything is passed on.
+// SAFETY: all calls are passed on.
 unsafe impl Media for Observed {
     #[inline]
     fn load(&self, word: &AtomicU64) -> u64 {

@@ -1,8 +1,8 @@
 //! Types that may live in a pool.
 //!
-//! Words are [`Persistent`], arrays of what is persistent are, and so are structs that
-//! [`persistent!`](crate::persistent!) declares. The macro checks what the trait promises, so that nothing above the
-//! heap has to promise it itself.
+//! Words are [`Persistent`], and so are arrays of persistent types and structs that
+//! [`persistent!`](crate::persistent!) declares. The macro checks the trait's contract, so that no code above the
+//! heap needs an unsafe impl of it.
 
 /// A marker for types that may live in a pool.
 ///
@@ -14,8 +14,8 @@
 /// valid value of it (a file may hold anything), every field that is written after publication is a word, and its
 /// alignment is at most 64.
 pub unsafe trait Persistent: 'static {
-    /// Whether all of it is words. Anything else is read by plain loads, which must be reported to the media
-    /// ([`Media::touched`](crate::Media::touched)).
+    /// Whether the type consists of words only. Anything else is read by plain loads, which must be reported to the
+    /// media ([`Media::touched`](crate::Media::touched)).
     const WORDS_ONLY: bool = false;
 }
 
@@ -24,7 +24,7 @@ unsafe impl<T: Persistent, const N: usize> Persistent for [T; N] {
     const WORDS_ONLY: bool = T::WORDS_ONLY;
 }
 
-// SAFETY: any bytes are a number; a shared reference cannot change it.
+// SAFETY: any bytes are a valid number; a shared reference cannot change it.
 unsafe impl Persistent for u64 {}
 // SAFETY: as above.
 unsafe impl Persistent for u32 {}
@@ -58,10 +58,10 @@ pub fn zeroed<T: Persistent>() -> T {
 /// # let _ = Table { count: PWord::new(0), slots: [const { PSlot::null() }; 2] };
 /// ```
 ///
-/// The struct is `repr(C)`, aligned as its fields are or as `align` says, which is at most 64. A struct that is unfit
-/// for a pool does not compile: a field whose type is not `Persistent`, padding between fields or at the end, and
-/// another size than the one stated. (Of a struct with parameters, sizes are checked where one of its types is drafted
-/// or read.)
+/// The struct is `repr(C)`, aligned as its fields or as `align` states, which is at most 64. A struct that is unfit
+/// for a pool does not compile: one with a field whose type is not `Persistent`, with padding between fields or at
+/// the end, or with another size than stated. (A struct with parameters is checked where one of its instances is
+/// drafted or read.)
 #[macro_export]
 macro_rules! persistent {
     ($(
@@ -78,8 +78,8 @@ macro_rules! persistent {
             $($(#[$field_meta])* $field_vis $field: $type),*
         }
 
-        // SAFETY: it is `repr(C)` of fields that are `Persistent`, without padding and aligned as they must be: each of
-        // this is checked here.
+        // SAFETY: it is `repr(C)`, its fields are `Persistent`, and it has neither padding nor another alignment than
+        // required: all checked here.
         unsafe impl $(<$(const $param: usize),+>)? $crate::Persistent for $name $(<$($param),+>)? {
             const WORDS_ONLY: bool = {
                 assert!(size_of::<Self>() == $size, "a persistent struct has another size than it states");

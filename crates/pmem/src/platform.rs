@@ -1,15 +1,15 @@
-//! The differences between operating systems: a file for each, with the same items.
+//! The differences between operating systems: one file for each, with the same items.
 //!
 //! | | Linux | macOS |
 //! |---|---|---|
-//! | level `power` | `MAP_SYNC` on DAX file systems | not to be had |
-//! | the id of the boot, by which a killed process is told from a stopped machine | `random/boot_id` | `kern.bootsessionuuid` |
-//! | blocks are allocated | by `fallocate` | by writing zeros |
-//! | blocks of free pages go back | by punching holes | not before the pool is compacted |
-//! | who has a pool's lock | `/proc/locks` | not told |
-//! | huge pages | `MADV_HUGEPAGE` | not asked for |
+//! | level `power` | `MAP_SYNC` on DAX file systems | unsupported |
+//! | boot id, which distinguishes a killed process from a stopped machine | `random/boot_id` | `kern.bootsessionuuid` |
+//! | block allocation | by `fallocate` | by writing zeros |
+//! | blocks of free pages are given back | by punching holes | only by compacting the pool |
+//! | holder of a pool's lock | `/proc/locks` | unknown |
+//! | huge pages | `MADV_HUGEPAGE` | not requested |
 //!
-//! Locks (`flock`), mappings, attributes and renames without replacing are the same, by `rustix`.
+//! Locks (`flock`), mappings, attributes and exclusive renames are the same, through `rustix`.
 
 #[cfg(target_os = "linux")]
 mod linux;

@@ -2,7 +2,7 @@
 
 use crate::LINE;
 
-/// Asks for the line at `at`; never faults.
+/// Prefetches the line at `at`; never faults.
 #[inline(always)]
 pub fn prefetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -14,7 +14,7 @@ pub fn prefetch<T>(at: *const T) {
     let _ = at;
 }
 
-/// Asks for the lines of `len` bytes at `at`; never faults.
+/// Prefetches the lines of `len` bytes at `at`; never faults.
 #[inline(always)]
 pub fn prefetch_range<T>(at: *const T, len: usize) {
     let start = at.cast::<u8>();

@@ -1,8 +1,8 @@
-//! Each thread's write-backs and stores since its last fence, for media that look at distinct lines.
+//! Each thread's write-backs and stores since its last fence, for media that count distinct lines.
 //!
 //! A line written back twice before one fence reaches the memory once at best, and lines of one block of 256 bytes,
-//! the unit of Optane's medium, are written together. Each media that wants to know keeps a [`Recent`]; the lists
-//! themselves belong to the threads, so noting a line touches nothing shared.
+//! the unit of Optane's medium, are written together. Each such media keeps a [`Recent`]; the lists themselves are
+//! thread-local, so noting a line touches no shared data.
 
 use crate::{LINE, Purpose};
 use std::cell::RefCell;
@@ -11,15 +11,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The unit in which Optane writes its medium, in bytes.
 const BLOCK: usize = 256;
 
-/// Lists that a thread keeps at most; older ones belong to media that are gone.
+/// Maximum number of lists per thread; older ones belong to media that are gone.
 const KEPT: usize = 16;
 
-/// Since a thread's last fence.
+/// What a thread did since its last fence.
 #[derive(Debug, Default)]
 struct List {
-    /// Lines written back, and what for.
+    /// Lines written back, and their purpose.
     lines: Vec<(usize, Purpose)>,
-    /// Lines stored into, and bytes.
+    /// Lines stored into, and number of bytes.
     stored: Vec<(usize, u64)>,
 }
 
@@ -37,12 +37,12 @@ impl Recent {
         Recent(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The line that holds `at` is on its way.
+    /// Notes a write-back of the line that holds `at`.
     pub(crate) fn note(&self, at: *const u8, purpose: Purpose) {
         self.with(|list| list.lines.push((at.addr() / LINE, purpose)));
     }
 
-    /// These bytes have been stored.
+    /// Notes a store into these bytes.
     pub(crate) fn note_stored(&self, start: *const u8, len: usize) {
         self.with(|list| {
             let (mut at, end) = (start.addr(), start.addr() + len);
@@ -54,11 +54,11 @@ impl Recent {
         });
     }
 
-    /// Before [`fence`](Recent::fence): tells of all bytes stored what their line was first noted for, or, if it was
-    /// not, what the fence is for.
+    /// Called before [`fence`](Recent::fence): passes the stored bytes to `bytes`, each with the purpose for which
+    /// its line was first written back, or with the purpose of the fence if it was not.
     pub(crate) fn stored(&self, fence: Purpose, mut bytes: impl FnMut(Purpose, u64)) {
         self.with(|list| {
-            // It keeps the order of equals.
+            // The sort is stable.
             list.lines.sort_by_key(|&(line, _)| line);
             for (line, count) in list.stored.drain(..) {
                 let first = list.lines.partition_point(|&(other, _)| other < line);
@@ -68,7 +68,8 @@ impl Recent {
         });
     }
 
-    /// The thread's fence: tells each distinct line noted before it, and whether it is the first of its block.
+    /// Called at the thread's fence: passes each distinct line noted before it to `line`, and whether it is the first
+    /// of its block.
     pub(crate) fn fence(&self, mut line: impl FnMut(Purpose, bool)) {
         self.with(|List { lines, .. }| {
             lines.sort_by_key(|&(line, _)| line);
@@ -82,7 +83,7 @@ impl Recent {
     }
 
     fn with(&self, f: impl FnOnce(&mut List)) {
-        // A thread that is ending has lost its lists, and what it writes now is not looked at.
+        // An ending thread has lost its lists; its last writes are not counted.
         let _ = LISTS.try_with(|lists| {
             let mut lists = lists.borrow_mut();
             let place = lists

@@ -1,5 +1,5 @@
-// The smallest heap there is, for the tests of tokens and for their documentation: it hands out the bytes of an
-// anonymous pool one after the other, and remembers what was given back.
+// A minimal heap for the tests of tokens and for their documentation: it hands out the bytes of an anonymous pool in
+// order, and records what was given back.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,7 +49,7 @@ impl<M: Media> Toy<M> {
 
     /// The object at `offset`.
     pub fn at<T: Persistent>(&self, offset: Offset) -> &T {
-        // SAFETY: the toy uses no byte twice, and a test looks at no object of which it holds a draft.
+        // SAFETY: the toy uses no byte twice, and a test reads no object of which it holds a draft.
         unsafe { self.pool.at(offset) }.expect("inside")
     }
 
@@ -59,7 +59,7 @@ impl<M: Media> Toy<M> {
             .fetch_add(len.next_multiple_of(64) as u64, Ordering::Relaxed);
         let offset = Offset::new(offset).expect("a multiple of 64");
         let start = self.pool.chunk_start(offset, len).expect("room");
-        // SAFETY: these bytes of the pool are handed out once.
+        // SAFETY: these bytes of the pool are handed out only once.
         unsafe { Chunk::new(start, offset, len, self) }
     }
 

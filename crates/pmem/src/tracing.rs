@@ -1,17 +1,17 @@
-//! A media that notes which lines are read and stored into, in order: the path of an operation through the memory.
+//! A media that records which lines are read and stored into, in order: the path of an operation through memory.
 //!
-//! It notes what passes the media: words, and bytes that are reported as read by plain loads ([`Media::touched`]). It
-//! is meant for one thread at a time.
+//! It sees the accesses that go through the media: words, and bytes that are reported as read by plain loads
+//! ([`Media::touched`]). Meant for one thread at a time.
 
 use crate::watched::{Step, Watch, Watched, What};
 use crate::{Hardware, LINE, Media};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Notes the lines that are touched on the way to `M`, between [`begin`](Tracing::begin) and [`take`](Tracing::take).
+/// Records the lines touched on the way to `M`, between [`begin`](Tracing::begin) and [`take`](Tracing::take).
 pub type Tracing<M = Hardware> = Watched<LineTrace, M>;
 
-/// The notes of a [`Tracing`] media.
+/// The record of a [`Tracing`] media.
 #[derive(Debug, Default)]
 pub struct LineTrace {
     noting: AtomicBool,
@@ -19,18 +19,18 @@ pub struct LineTrace {
 }
 
 impl<M: Media> Tracing<M> {
-    /// Notes nothing yet.
+    /// Wraps `inner`, recording nothing yet.
     pub fn new(inner: M) -> Tracing<M> {
         Watched::around(inner, LineTrace::default())
     }
 
-    /// Notes what is touched from now on.
+    /// Starts recording.
     pub fn begin(&self) {
         self.watch().noting.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the notes and returns the numbers of the lines (address / 64) touched since they began, in order; a line
-    /// touched several times in a row is there once.
+    /// Stops recording and returns the numbers of the lines (address / 64) touched since the start, in order; a line
+    /// touched several times in a row appears once.
     pub fn take(&self) -> Vec<usize> {
         let LineTrace { noting, lines } = self.watch();
         noting.store(false, Ordering::Relaxed);
@@ -66,7 +66,7 @@ mod tests {
     #[repr(align(64))]
     struct Lines([AtomicU64; 24]);
 
-    /// Lines are noted in the order of their use, words and bytes alike, one after the other once.
+    /// Lines are recorded in the order of their use, words and bytes alike; repeated touches in a row appear once.
     #[test]
     fn lines_are_noted_in_order() {
         let media = Tracing::new(Hardware::detect());

@@ -1,17 +1,17 @@
-//! A media with an observer: it forwards everything to another media, and calls a [`Watch`] before and after each step.
-//! The media that count, delay and trace are watches; so are those that stop a thread at a step, or end the process
-//! there.
+//! A media with an observer: it forwards each call to another media, and calls a [`Watch`] before and after each
+//! step. The media that count, delay and trace are watches; so are those that stop a thread at a step, or end the
+//! process there.
 
 use crate::{Hardware, Media, PersistenceDomain, Purpose};
 use std::panic::Location;
 use std::sync::atomic::AtomicU64;
 
-/// What a step does. The words and bytes in [`Step::start`] are what it does it to.
+/// The action of a step, on the words or bytes from [`Step::start`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// Loads a persistent word.
     Load,
-    /// Loads one for a hint.
+    /// Loads a persistent word for a hint.
     Peek,
     /// Stores a persistent word.
     Store,
@@ -21,7 +21,7 @@ pub enum What {
     StoreUnpersisted,
     /// Compares a persistent word and swaps it.
     Exchange,
-    /// Compares a persistent word and swaps it, which need not be persisted.
+    /// Compares a persistent word and swaps it, without need to persist it.
     ExchangeUnpersisted,
     /// Is about to read bytes by plain loads.
     Touch,
@@ -35,7 +35,7 @@ pub enum What {
     WriteBack(Purpose),
     /// Writes back a line that has joined a batch.
     WriteBackJoined(Purpose),
-    /// Waits for what was written back.
+    /// Waits for the write-backs before it.
     Fence(Purpose),
     /// Loads a word of the current generation only.
     LoadVolatile,
@@ -48,13 +48,13 @@ pub enum What {
 /// A step of a thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
-    /// What it does.
+    /// The action.
     pub what: What,
-    /// To the bytes from here on; null for a fence.
+    /// Where the affected bytes start; null for a fence.
     pub start: *const u8,
     /// Number of bytes.
     pub len: usize,
-    /// The call site that asks for it.
+    /// The call site.
     pub site: &'static Location<'static>,
 }
 
@@ -76,7 +76,7 @@ impl Step {
         Step::of(what, word.as_ptr().cast_const().cast(), size_of::<AtomicU64>())
     }
 
-    /// Whether it changes a persistent word, or may.
+    /// Whether it changes a persistent word, or may change one.
     #[inline]
     pub fn stores(&self) -> bool {
         use What::{Exchange, ExchangeUnpersisted, Store, StoreNt, StoreUnpersisted};
@@ -87,32 +87,32 @@ impl Step {
     }
 }
 
-/// The observer.
+/// The observer of a [`Watched`] media.
 pub trait Watch: Send + Sync + 'static {
-    /// A thread is about to take a step.
+    /// Called when a thread is about to take a step.
     #[inline(always)]
     fn before(&self, step: &Step) {
         let _ = step;
     }
 
-    /// A thread has taken a step. Not called for an exchange that found another value.
+    /// Called when a thread has taken a step. Not called for an exchange that found another value.
     #[inline(always)]
     fn after(&self, step: &Step) {
         let _ = step;
     }
 
-    /// A thread is about to wait for another one.
+    /// Called when a thread is about to wait for another one.
     #[inline(always)]
     fn waits(&self) {}
 
-    /// A larger change has come to this step ([`Media::comes_to`]).
+    /// Called when a larger change has reached this step ([`Media::comes_to`]).
     #[inline(always)]
     fn comes_to(&self, step: &'static str) {
         let _ = step;
     }
 }
 
-/// Passes everything on to `M`, under the eyes of `W`.
+/// Passes all calls on to `M`, observed by `W`.
 #[derive(Clone, Debug)]
 pub struct Watched<W: Watch, M: Media = Hardware> {
     pub(crate) watch: W,
@@ -120,14 +120,14 @@ pub struct Watched<W: Watch, M: Media = Hardware> {
 }
 
 impl<W: Watch> Watched<W> {
-    /// The machine itself, watched.
+    /// Wraps the machine itself.
     pub fn machine(watch: W) -> Watched<W> {
         Watched::around(Hardware::detect(), watch)
     }
 }
 
 impl<W: Watch, M: Media> Watched<W, M> {
-    /// `inner`, watched.
+    /// Wraps `inner`.
     pub fn around(inner: M, watch: W) -> Watched<W, M> {
         Watched { watch, inner }
     }
@@ -137,7 +137,7 @@ impl<W: Watch, M: Media> Watched<W, M> {
         &self.watch
     }
 
-    /// What is behind.
+    /// The wrapped media.
     pub fn inner(&self) -> &M {
         &self.inner
     }
@@ -161,7 +161,7 @@ impl<W: Watch, M: Media> Watched<W, M> {
     }
 }
 
-// SAFETY: everything is passed on.
+// SAFETY: all calls are passed on.
 unsafe impl<W: Watch, M: Media> Media for Watched<W, M> {
     const TAKES_TURNS: bool = M::TAKES_TURNS;
     const REUSES_AT_ONCE: bool = M::REUSES_AT_ONCE;

@@ -1,11 +1,11 @@
-//! Words: the only way to shared persistent state.
+//! Words: the only way to access shared persistent state.
 //!
 //! I1 A persistent word is 8 bytes, aligned, and changes by one store.
 //! I2 A [`VWord`] means something only while its node's generation is the pool's: after a crash it may hold
 //!    anything.
 //!
-//! Not here: what a word holds that leads to an object (`link`), and the words through which objects are published
-//! (`token`).
+//! Not here: the contents of a word that leads to an object (`link`), and the words through which objects are
+//! published (`token`).
 
 use crate::{Link, Media, PSlot, PersistBatch, Persistent};
 use std::sync::atomic::AtomicU64;
@@ -21,7 +21,7 @@ unsafe impl Persistent for PWord {
 }
 
 impl PWord {
-    /// A word of a draft.
+    /// A word for a draft.
     #[inline]
     pub const fn new(value: u64) -> PWord {
         PWord(AtomicU64::new(value))
@@ -40,22 +40,23 @@ impl PWord {
         media.load(&self.0)
     }
 
-    /// The value (acquire), of which readers use only the part that a commit word says counts. That part was durable
-    /// before the commit word said so; the rest may not be durable, and nothing depends on it.
+    /// The value (acquire), of which readers use only the part that a commit word makes count. That part was durable
+    /// before the commit word was stored; the rest may not be durable, and nothing depends on it.
     #[inline]
     #[track_caller]
     pub fn peek<M: Media>(&self, media: &M) -> u64 {
         media.peek(&self.0)
     }
 
-    /// Says that nothing depends on what the caller has [loaded](PWord::load) from here, as its next look at another
-    /// word has shown: a media that looks for dirty reads may ignore that the value is perhaps not durable.
+    /// Declares that nothing depends on the value that the caller has [loaded](PWord::load) from here, because its
+    /// next load of another word made it invalid: a media that detects dirty reads may ignore that the value may not
+    /// be durable.
     #[inline]
     pub fn disregard<M: Media>(&self, media: &M) {
         media.disregard(&self.0);
     }
 
-    /// Stores `value` in place (release); it is durable once the batch is fenced.
+    /// Stores `value` in place (release); durable once the batch is fenced.
     #[inline]
     #[track_caller]
     pub fn store<'m, M: Media>(&'m self, value: u64, batch: &PersistBatch<'_, 'm, M>) {
@@ -63,23 +64,23 @@ impl PWord {
         batch.join(&self.0);
     }
 
-    /// Stores `value` past the cache, so that it is seen only when durable (ROART §3.4.1); it is durable once the
-    /// batch is fenced.
+    /// Stores `value` past the cache, so that other threads see it only when it is durable (ROART §3.4.1); durable
+    /// once the batch is fenced.
     #[inline]
     #[track_caller]
     pub fn store_nt<M: Media>(&self, value: u64, batch: &PersistBatch<'_, '_, M>) {
         batch.media().store_nt(&self.0, value);
     }
 
-    /// Stores `value` without persisting it: it differs from what is there only in bits that recovery ignores, or
-    /// recovery does with either.
+    /// Stores `value` without persisting it: it differs from the present value only in bits that recovery ignores, or
+    /// recovery works with either.
     #[inline]
     #[track_caller]
     pub fn store_unpersisted<M: Media>(&self, value: u64, media: &M) {
         media.store_unpersisted(&self.0, value);
     }
 
-    /// Replaces `seen`, if it is still there, by `settled`, which differs only in bits that recovery ignores, without
+    /// Replaces `seen`, if still present, by `settled`, which differs only in bits that recovery ignores, without
     /// persisting it.
     #[inline]
     #[track_caller]
@@ -87,7 +88,7 @@ impl PWord {
         let _ = media.compare_exchange_unpersisted(&self.0, seen, settled);
     }
 
-    /// Writes back a value that another thread stored and may not have persisted yet.
+    /// Writes back a value that another thread stored and may not have persisted.
     #[inline]
     #[track_caller]
     pub fn persist_seen<'m, M: Media>(&'m self, batch: &PersistBatch<'_, 'm, M>) {
@@ -95,11 +96,11 @@ impl PWord {
     }
 }
 
-/// Eight persistent bytes that hold a value or a link; which of the two, its owner knows by other means, and asks for
-/// nothing else.
+/// Eight persistent bytes that hold either a value or a link; the owner knows by other means which of the two, and
+/// accesses it accordingly.
 ///
-/// For arrays of pairs where short values stand in place and longer ones behind a link. A link read where a value
-/// stands names an arbitrary place: its use is bounds-checked, as of any link.
+/// For arrays of pairs where short values are stored in place and longer ones behind a link. A link read from a word
+/// that holds a value points to an arbitrary place: its use is bounds-checked, as for any link.
 #[repr(transparent)]
 #[derive(Debug, Default)]
 pub struct PEither(PSlot);
@@ -110,13 +111,13 @@ unsafe impl Persistent for PEither {
 }
 
 impl PEither {
-    /// A word of a draft that holds a value.
+    /// A word for a draft, holding a value.
     #[inline]
     pub const fn value(value: u64) -> PEither {
         PEither(PSlot(AtomicU64::new(value)))
     }
 
-    /// A word of a draft that holds a link to something that is durable.
+    /// A word for a draft, holding a link to a durable object.
     #[inline]
     pub const fn link(link: Link) -> PEither {
         PEither(PSlot(AtomicU64::new(link.bits())))
@@ -129,20 +130,20 @@ impl PEither {
         media.load(&self.0.0)
     }
 
-    /// Says that nothing depends on what the caller has loaded from here, as [`PWord::disregard`] does.
+    /// Declares that nothing depends on the value that the caller has loaded from here, as [`PWord::disregard`] does.
     #[inline]
     pub fn disregard<M: Media>(&self, media: &M) {
         media.disregard(&self.0.0);
     }
 
-    /// The link (acquire), where it holds one.
+    /// The link (acquire), if it holds one.
     #[inline]
     #[track_caller]
     pub fn load_link<M: Media>(&self, media: &M) -> Link {
         Link::from_word(media.load(&self.0.0))
     }
 
-    /// Stores a value in place (release); it is durable once the batch is fenced.
+    /// Stores a value in place (release); durable once the batch is fenced.
     #[inline]
     #[track_caller]
     pub fn store<'m, M: Media>(&'m self, value: u64, batch: &PersistBatch<'_, 'm, M>) {
@@ -150,7 +151,7 @@ impl PEither {
         batch.join(&self.0.0);
     }
 
-    /// Stores a link in place (release); it is durable once the batch is fenced. No reader acts on it before that: see
+    /// Stores a link in place (release); durable once the batch is fenced. No reader acts on it before that: see
     /// [`PSlot::store`](crate::PSlot::store).
     #[inline]
     #[track_caller]
@@ -158,7 +159,7 @@ impl PEither {
         self.store(link.bits(), batch);
     }
 
-    /// The slot, where it holds a link or is to hold one: for publishing into it.
+    /// The slot, if it holds a link or is about to hold one: for publishing into it.
     #[inline]
     pub const fn slot(&self) -> &PSlot {
         &self.0
@@ -170,7 +171,7 @@ impl PEither {
         &mut self.0
     }
 
-    /// Writes back a value that another thread stored and may not have persisted yet.
+    /// Writes back a value that another thread stored and may not have persisted.
     #[inline]
     #[track_caller]
     pub fn persist_seen<'m, M: Media>(&'m self, batch: &PersistBatch<'_, 'm, M>) {
@@ -189,7 +190,7 @@ unsafe impl Persistent for VWord {
 }
 
 impl VWord {
-    /// A word of a draft.
+    /// A word for a draft.
     #[inline]
     pub const fn new(value: u64) -> VWord {
         VWord(AtomicU64::new(value))
@@ -215,7 +216,7 @@ impl VWord {
         media.store_volatile(&self.0, value);
     }
 
-    /// Stores `value` as a persistent word's and writes it back with the batch: for designs that do persist such
+    /// Stores `value` like a persistent word's and writes it back with the batch: for designs that persist such
     /// metadata (the ablation of selective metadata persistence, ROART §3.3.1).
     #[inline]
     #[track_caller]

@@ -1,4 +1,4 @@
-//! Inserts and gets of random pairs: what `docs/performance.md` counts the instructions of.
+//! Inserts and gets of random pairs: the program whose instructions `docs/performance.md` counts.
 //!
 //! ```text
 //! cargo build --profile profiling -p wollemi-roart --example steps
@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Instead of `get_all`, `multi_get_all`, `insert_all`, `load_all` (inserts of 32 at once), `update_all`,
-//! `update_many_all` and `remove_all` can be counted; instead of `str` (keys of 4 to 128 printable bytes), `u64`, or
-//! `dense` (numbers of eight bytes that ascend). With `durable` behind that, write-backs and fences are issued; with
-//! `counted`, how many there are is printed instead of times. A number behind that is how many keys are there before.
+//! `update_many_all` and `remove_all` can be counted; the keys can be `u64` or `dense` (ascending numbers of eight
+//! bytes) instead of `str` (keys of 4 to 128 printable bytes). With `durable` after that, write-backs and fences are
+//! issued; with `counted`, their number is printed instead of times. A final number sets how many keys exist before.
 //! Inserts, loads and updates take turns, several rounds of them.
 
 use heap::Heap;
@@ -27,13 +27,13 @@ const OPERATIONS: u64 = 100_000;
 const ROUNDS: u64 = 3;
 const GROUP: usize = 32;
 
-/// Numbers without order, none twice.
+/// Distinct pseudo-random numbers.
 fn scrambled(number: u64) -> u64 {
     let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
 
-/// What the keys are.
+/// The kind of keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keys {
     Str,
@@ -91,7 +91,7 @@ fn insert_all(index: &dyn Index, keys: &[Vec<u8>]) -> Outcome {
     Ok(())
 }
 
-/// The same value for each key of a group.
+/// Puts the same value for each key of a group.
 struct Puts {
     put: Upsert<'static>,
     done: usize,
@@ -149,8 +149,8 @@ fn remove_all(index: &dyn Index, keys: &[Vec<u8>]) -> Outcome {
     Ok(())
 }
 
-/// What this thread has had of a processor so far: other programs take turns with it. Where the system does not say, the
-/// time.
+/// Processor time of this thread, since other programs compete for the processor; elapsed time if the system does not
+/// report it.
 fn nanoseconds() -> u64 {
     static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
     let scheduled = std::fs::read_to_string("/proc/thread-self/schedstat");
@@ -160,7 +160,7 @@ fn nanoseconds() -> u64 {
     had.unwrap_or_else(|| BEGIN.elapsed().as_nanos() as u64)
 }
 
-/// Says what operations took: nanoseconds, or write-backs and fences, of each.
+/// Prints the cost per operation: nanoseconds, or write-backs and fences.
 struct Meter<'m> {
     counts: Option<&'m Counting>,
 }
@@ -225,7 +225,7 @@ fn main() -> Outcome {
     let how = arguments.next_if(|word| word.parse::<u64>().is_err());
     let there = arguments.next().map_or(Ok(KEYS), |word| word.parse())?;
     if there < OPERATIONS {
-        return Err(format!("{there} keys: at least {OPERATIONS} are looked for").into());
+        return Err(format!("{there} keys: at least {OPERATIONS} are needed").into());
     }
     let meter = Meter { counts: None };
     match how.as_deref() {

@@ -5,11 +5,10 @@
 //! ```
 //!
 //! I1 An entry changes by one store, under the array's lock.
-//! I2 All keys of an array begin with the bytes that lead to its slot. The array may move down, when a node
-//!    comes between (under the array's lock), but never up: a scan that holds its link may rely on what it
-//!    leads to.
+//! I2 All keys of an array begin with the bytes that lead to its slot. The array may move down, when a node is put
+//!    above it (under the array's lock), but never up: a scan that holds its link may rely on its contents.
 //! I3 A published array has at least two leaves, a full one at most [`CAPACITIES`]'s last.
-//! I4 There is no volatile metadata but the lock: the entries tell which are in use.
+//! I4 The lock is the only volatile metadata: the entries show which of them are in use.
 //!
 //! The smallest class fills half a line, so that it can share its line with the leaf that made it necessary.
 
@@ -28,8 +27,8 @@ pub(crate) const CAPACITIES: [usize; 6] = [2, 6, 14, 30, 46, 64];
 /// Maximum number of leaves of an array: the paper's m.
 pub(crate) const MAX_LEAVES: usize = CAPACITIES[CAPACITIES.len() - 1];
 
-/// Maximum number of leaves of an array where splits follow one another, so that many inserts pass until the next: of a
-/// chain, in which each key is a prefix of the next, one key at a time parts from all others.
+/// Maximum number of leaves of an array in repeated splits, so that it has room for many inserts before the next
+/// split: in a chain, where each key is a prefix of the next, one key at a time parts from all others.
 pub(crate) const ROOM: usize = CAPACITIES[CAPACITIES.len() - 2];
 
 persistent! {
@@ -45,10 +44,10 @@ persistent! {
     }
 }
 
-/// An entry with the link there, and the leaf to which it leads.
+/// An entry, its link, and the leaf that the link leads to.
 pub(crate) type Found<'g> = (&'g PSlot, Link, LeafRef<'g>);
 
-/// An array being used.
+/// A reference to an array.
 #[derive(Clone, Copy)]
 pub(crate) struct ArrayRef<'g> {
     head: &'g Head,
@@ -61,7 +60,7 @@ fn class_for<V: Variant>(count: usize) -> Option<usize> {
     (smallest..CAPACITIES.len()).find(|&class| count <= CAPACITIES[class])
 }
 
-/// Entries of the array that a link leads to.
+/// Number of entries of the array that a link leads to.
 #[inline(always)]
 pub(crate) fn capacity_of(link: Link) -> usize {
     CAPACITIES
@@ -91,8 +90,8 @@ impl<'g> ArrayRef<'g> {
         })
     }
 
-    /// Takes the lock of the array at `link`, whose keys all begin with `path`. After a restart only marks that a crash
-    /// has left are repaired (I4).
+    /// Takes the lock of the array at `link`, whose keys all begin with `path`. After a restart only marks left by a
+    /// crash are repaired (I4).
     #[inline(always)]
     pub(crate) fn lock<M: Media>(
         &self,
@@ -108,7 +107,7 @@ impl<'g> ArrayRef<'g> {
         }))
     }
 
-    /// As [`lock`](ArrayRef::lock), if the lock is free.
+    /// Like [`lock`](ArrayRef::lock), if the lock is free.
     pub(crate) fn try_lock<M: Media>(
         &self,
         heap: &'g Access<M>,
@@ -130,7 +129,7 @@ impl<'g> ArrayRef<'g> {
         lock.check_stale(media, heap.generation(), || self.check_entries(heap, link, path))
     }
 
-    /// Whether the entries can be those of an array where `path` leads.
+    /// Checks that the entries can be those of an array to which `path` leads.
     #[cold]
     #[inline(never)]
     fn check_entries<M: Media>(&self, heap: &Access<M>, link: Link, path: &[u8]) -> Result<(), Fault> {
@@ -165,8 +164,8 @@ impl<'g> ArrayRef<'g> {
         &self.head.lock
     }
 
-    /// The array's own class is the one of the link to it. Looked at before the lock is taken: of a damaged link the lock
-    /// is something else.
+    /// Checks that the array's class is that of the link to it. Called before the lock is taken: behind a damaged
+    /// link the lock may be something else.
     pub(crate) fn check_class<M: Media>(&self, link: Link, media: &M) -> Result<(), Fault> {
         if self.head.class.load(media) == u64::from(link.aux()) {
             Ok(())
@@ -193,7 +192,7 @@ impl<'g> ArrayRef<'g> {
             .filter(|link| !link.is_null())
     }
 
-    /// Entries not in use.
+    /// An unused entry.
     pub(crate) fn vacant<M: Media>(&self, media: &M) -> Option<&'g PSlot> {
         PSlot::candidates(self.slots, leaf_tag(0), media).find(|slot| slot.load(media).is_null())
     }
@@ -214,7 +213,7 @@ impl<'g> ArrayRef<'g> {
         Ok(None)
     }
 
-    /// The leaf of `key`, if the fingerprints leave exactly one to look at.
+    /// The leaf of `key`, if the fingerprints leave exactly one candidate.
     pub(crate) fn candidate<M: Media>(&self, heap: &Access<M>, key: &[u8]) -> Option<Link> {
         let wanted = leaf_tag(fingerprint(key));
         let mut matching = PSlot::candidates(self.slots, wanted, heap.media())
@@ -224,7 +223,7 @@ impl<'g> ArrayRef<'g> {
         matching.next().is_none().then_some(only)
     }
 
-    /// The first leaf that `key`'s fingerprint leaves to look at, for prefetching.
+    /// The first candidate by `key`'s fingerprint, for prefetching.
     pub(crate) fn likely<M: Media>(&self, heap: &Access<M>, key: &[u8]) -> Option<Link> {
         let wanted = leaf_tag(fingerprint(key));
         let slots = PSlot::candidates(self.slots, wanted, heap.media());
@@ -232,11 +231,11 @@ impl<'g> ArrayRef<'g> {
         links.find(|link| link.tag() == wanted)
     }
 
-    /// Asks for all leaves' first lines.
+    /// Prefetches the first lines of all leaves.
     pub(crate) fn prefetch_leaves<M: Media>(&self, heap: &Access<M>) {
         let base = heap.pool().base().as_ptr();
         for slot in self.slots {
-            // An empty entry, which cannot be foreseen, passes for a place.
+            // An empty entry is treated as a place like any other: a branch on it would be unpredictable.
             let offset = slot.peek(heap.media()).bits() & Offset::MASK;
             prefetch(base.wrapping_add(offset as usize));
         }
@@ -245,13 +244,13 @@ impl<'g> ArrayRef<'g> {
 
 /// An entry of an array under construction.
 pub(crate) enum DraftEntry<'e, 'h> {
-    /// Reachable already; tagged with its fingerprint.
+    /// A reachable leaf, tagged with its fingerprint.
     Reachable(Link),
-    /// New, with its fingerprint.
+    /// A new leaf, and its fingerprint.
     New(Flushed<'e, 'h, Leaf>, u16),
 }
 
-/// Where a new object is, and its length: the caller gives it back if it does not link it.
+/// The place of a new object, and its length: the caller gives it back if it does not link it.
 pub(crate) type Extent = (Offset, usize);
 
 /// Builds the smallest array that holds `entries`.
@@ -309,7 +308,7 @@ fn put<'e, 'h, const N: usize>(draft: &mut Draft<'e, 'h, Array<N>>, i: usize, en
     }
 }
 
-/// Builds a new leaf and the smallest array that holds it beside `old`, both in one line where they fit.
+/// Builds a new leaf and the smallest array that holds it beside `old`, both in one line if they fit.
 pub(crate) fn draft_pair<'e, 'h, M: Media, V: Variant>(
     heap: &'h Heap<M>,
     batch: &PersistBatch<'e, 'h, M>,
@@ -337,14 +336,14 @@ pub(crate) fn draft_pair<'e, 'h, M: Media, V: Variant>(
     Ok((array.flush(batch).erased(), 0))
 }
 
-/// What does not make sense in the array itself.
+/// The fault of the array itself, if there is one.
 pub(crate) fn fault<M: Media, V: Variant>(
     array: &ArrayRef<'_>,
     link: Link,
     heap: &Access<M>,
 ) -> Option<&'static str> {
     if array.check_class(link, heap.media()).is_err() {
-        return Some("the leaf array's class is not its link's");
+        return Some("the leaf array's class does not match its link");
     }
     if !V::LC {
         return Some("a leaf array in an index without leaf compaction");
@@ -352,7 +351,7 @@ pub(crate) fn fault<M: Media, V: Variant>(
     let mut count = 0;
     for leaf in array.leaves(heap.media()) {
         if leaf.kind() != Kind::Leaf {
-            return Some("an entry of a leaf array that is not a leaf");
+            return Some("an entry of a leaf array is not a leaf");
         }
         count += 1;
     }

@@ -1,7 +1,8 @@
-//! A ROART built of sorted pairs ([`index::Bulk`]): as ordinary inserts leave it, but packed as densely as it can be.
+//! A ROART built from sorted pairs ([`index::Bulk`]): the same structure as after ordinary inserts, but packed as
+//! densely as possible.
 //!
-//! Where pairs hang from a slot, they become what `subtree` makes of them: leaf arrays as large as they may be, inline
-//! ones as full as they can be, and nodes over these only where they are needed.
+//! The objects for the pairs of a slot come from `subtree`: leaf arrays and inline ones as full as possible, and
+//! nodes over these only where needed.
 
 use crate::array::MAX_LEAVES;
 use crate::inline::LARGEST_CAPACITY;
@@ -15,7 +16,7 @@ use index::{Bulk, Parts};
 use pmem::{Erased, Flushed, Link, Media, PersistBatch, Tag};
 use std::marker::PhantomData;
 
-/// What a ROART of a variant looks like.
+/// The layout of a ROART of a variant.
 struct Leaves<V>(PhantomData<V>);
 
 impl<V: Variant> Layout for Leaves<V> {

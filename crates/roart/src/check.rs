@@ -1,4 +1,4 @@
-//! The validator: walks everything and says what does not make sense.
+//! The validator: walks everything and reports faults.
 
 use crate::array::{self, ArrayRef};
 use crate::fingerprint::{fingerprint, fingerprint_of};
@@ -10,11 +10,11 @@ use art::{Kind, LONG_SKIP, LeafRef, Tagged, child_tag, report};
 use index::Faults;
 use pmem::{Fault, Link, Media};
 
-/// Something still to check.
+/// An object still to check.
 struct Item {
     link: Link,
-    /// The level of the node that it hangs in, that node's prefix, and the byte by which it hangs there
-    /// (`None`: a key that ends there); `None` for the root.
+    /// The level and the prefix of its parent, and its byte there (`None`: a key that ends there); `None` for the
+    /// root.
     parent: Option<(usize, Prefix, Option<u8>)>,
     in_array: bool,
 }
@@ -22,7 +22,7 @@ struct Item {
 impl<M: Media, V: Variant> Roart<M, V> {
     /// Every fault of the structure.
     pub(crate) fn check_structure(&self) -> Faults {
-        // Beside writers what it reports may be wrong, but nothing that it reads is reused.
+        // Beside writers its reports may be wrong, but the guard keeps the objects that it reads from being reused.
         let _guard = heap::pin();
         let mut faults = Faults::default();
         let mut stack = vec![Item {
@@ -53,12 +53,16 @@ impl<M: Media, V: Variant> Roart<M, V> {
             report(faults, item.link, fault);
         }
         if item.in_array && fingerprint_of(item.link) != fingerprint(leaf.key()) {
-            report(faults, item.link, "the leaf array's fingerprint is not the key's");
+            report(
+                faults,
+                item.link,
+                "the fingerprint in the leaf array does not match the key",
+            );
         }
         if let Some((level, prefix, byte)) = item.parent {
             let tag = child_tag(Kind::Leaf, byte.unwrap_or_default(), 0);
             if !item.in_array && item.link.tag() != tag {
-                report(faults, item.link, "the link to a leaf has bits that mean nothing");
+                report(faults, item.link, "the link to a leaf has unused bits set");
             }
             let path = leaf.key().get(..level).unwrap_or_default();
             if path.len() < level
@@ -112,13 +116,17 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let prefix = node.header().prefix(media);
         if let Some((above, _, byte)) = item.parent {
             if level <= above || usize::from(item.link.aux()) != (level - above - 1).min(LONG_SKIP.into()) {
-                report(faults, item.link, "the node's level is not what its link says");
-                return Ok(()); // what hangs below could lead back up
+                report(faults, item.link, "the node's level does not match its link");
+                return Ok(()); // its children could lead back up
             }
             let kept = prefix.as_bytes();
             let branch = (level - above <= kept.len()).then(|| kept[kept.len() - (level - above)]);
             if branch.is_some() && branch != byte {
-                report(faults, item.link, "the node's prefix is not what leads to it");
+                report(
+                    faults,
+                    item.link,
+                    "the node's prefix does not match the path to it",
+                );
             }
         }
         let mut seen = [false; 256];
@@ -135,7 +143,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 report(
                     faults,
                     item.link,
-                    "two children for one byte, or a child under another's",
+                    "two children for one byte, or a child under another byte",
                 );
             }
             stack.push(Item {
@@ -148,7 +156,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         if !ends.is_null() {
             count += 1;
             if ends.kind() != Kind::Leaf {
-                report(faults, item.link, "what ends at the node is not a leaf");
+                report(faults, item.link, "the child that ends at the node is not a leaf");
             }
             stack.push(Item {
                 link: ends,
@@ -156,7 +164,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 in_array: false,
             });
         }
-        // The prefix is that of all keys below; those that hang here compare it themselves.
+        // The prefix is that of all keys below; leaves and arrays compare it themselves.
         let below = self.any_leaf(node)?;
         if let Some(path) = below.as_ref().and_then(|leaf| leaf.key().get(..level))
             && !path.ends_with(prefix.as_bytes())
@@ -164,10 +172,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
             report(
                 faults,
                 item.link,
-                "the node's prefix is not that of the keys below",
+                "the node's prefix does not match the keys below",
             );
         }
-        // One is what a crash during a removal, or a full pool, may leave.
+        // A crash during a removal, or a full pool, may leave one.
         if item.parent.is_some() && count == 0 {
             report(faults, item.link, "an inner node without children");
         }

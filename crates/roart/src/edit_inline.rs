@@ -12,7 +12,7 @@ use heap::Error;
 use index::{Action, Edit, Value};
 use pmem::{Locked, Media, Purpose, persist_scope};
 
-/// At most this many keys, one of which is not short, go from an inline leaf array into a leaf array.
+/// Maximum number of keys, one of which is not short, that move from an inline leaf array into a leaf array.
 const CONVERT: usize = MAX_LEAVES / 2;
 
 /// The array to write to, locked, and the first byte of all its keys.
@@ -24,7 +24,7 @@ struct Target<'p, 'g, M: Media> {
 }
 
 impl<M: Media, V: Variant> Writer<'_, M, V> {
-    /// The key's slot holds an inline leaf array.
+    /// Edits a key whose slot holds an inline leaf array.
     pub(crate) fn edit_inline(
         &self,
         place: &Place<'_>,
@@ -93,9 +93,9 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         Ok(Some(action))
     }
 
-    /// Replaces the array, without the key `replaced`, by what holds the new key too: a larger one, or a
-    /// smaller one if many entries are of removed keys; a node above it, if the key parts from all the
-    /// others; else leaf arrays or smaller ones below a node. 2 fences.
+    /// Replaces the array, without the key `replaced`, by objects that hold the new key too: a larger array, or a
+    /// smaller one if many entries are of removed keys; a node above it, if the key parts from all the others;
+    /// otherwise leaf arrays, or smaller inline ones, below a node. Costs 2 fences.
     fn rebuild_inline(
         &self,
         target: Target<'_, '_, M>,
@@ -135,7 +135,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             let least = if !array.takes(new.0, place.level + 1, media) {
                 0
             } else if (used - others) * 8 < shape.capacity() {
-                // Otherwise the next key would find no room either.
+                // Otherwise the next key would not find room either.
                 shape.class + 1
             } else {
                 shape.class
@@ -190,7 +190,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         done
     }
 
-    /// Swings the slot of the place's array, which is locked, to another one.
+    /// Swings the slot of the place's array, which is locked, to a new one.
     fn publish_image(&self, place: &Place<'_>, image: &Image) -> Result<(), Error> {
         let parent = self.lock_parent(place.link)?;
         persist_scope(self.heap.media(), Purpose::Node, |batch| {
@@ -202,8 +202,8 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         })
     }
 
-    /// Removes a key that is present. 1 write-back, 1 fence; a smaller array, if few keys are left, costs its
-    /// lines, the slot's, and 2 fences.
+    /// Removes a present key. Costs 1 write-back and 1 fence; if few keys are left, a smaller array costs its lines,
+    /// the slot's, and 2 fences.
     fn remove_inline(
         &self,
         target: Target<'_, '_, M>,
@@ -229,7 +229,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             locked.retire();
             return Ok(());
         }
-        // Not every time that few are left, since keys may lie too close together for a smaller array.
+        // Only at some of these counts, since keys may lie too close together for a smaller array.
         if left * 8 <= shape.capacity() && left.is_power_of_two() {
             let others = array.pairs(media).filter(|(other, _)| *other != word);
             let pairs: Vec<_> = others.collect();

@@ -1,8 +1,8 @@
 //! Structure modifications of inserts: larger nodes and leaf arrays, and splits.
 //!
-//! Each builds its new objects, fences once, and swings one slot (fence 2). A replaced object is retired under its own
-//! lock, its slots untouched: readers and the post-crash collection may still walk it. A node whose children live on
-//! below its copy is obsolete before the copy can be reached: a writer that came to a child by way of the node sees
+//! Each builds its new objects, fences once, and swings one slot (fence 2). A replaced object is retired under its
+//! own lock, its slots untouched: readers and the post-crash collection may still walk it. A node whose children live
+//! on below its copy is obsolete before the copy can be reached: a writer that reached a child through the node sees
 //! from the node's flag whether the child may have moved down since.
 
 use crate::Variant;
@@ -26,7 +26,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             .commit();
     }
 
-    /// Replaces a full node by a larger copy with the new leaf in it.
+    /// Replaces a full node by a larger copy that contains the new leaf.
     pub(crate) fn grow(
         &self,
         place: &Place<'_>,
@@ -45,8 +45,8 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
                 Child::New(leaf, Kind::Leaf, 0),
             );
             let (node, kind, _) = draft_node(self.heap, &batch, &self.key[..place.level], &mut children)?;
-            // In front of the fence: a publication past the cache is ordered with no other store (see `streaming` in the
-            // tests), and another thread could come by the copy while it saw the node in use.
+            // Before the fence: no other store is ordered with a publication past the cache (see `streaming` in the
+            // tests), and another thread could reach the copy while it saw the node in use.
             locked.condemn();
             let fenced = batch.fence();
             self.replace(&parent, node.persisted(&fenced), kind, parent.link.aux());
@@ -58,9 +58,9 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         Ok(())
     }
 
-    /// Internal split (§3.3.2, minimally ordered): the key parts from the string of the inner node at `link`
-    /// above its level. A new N4 above that node holds both; the node itself is not written, since its prefix
-    /// is kept from its level backwards. 3 write-backs, 2 fences.
+    /// Internal split (§3.3.2, minimally ordered): the key parts from the string of the inner node at `link` above
+    /// its level. A new N4 above that node holds both; the node itself is not written, since its prefix is stored
+    /// from its level backwards. Costs 3 write-backs and 2 fences.
     pub(crate) fn split_prefix(
         &self,
         slot: &PSlot,
@@ -91,8 +91,8 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         })
     }
 
-    /// Ends the batch: `slot`, which holds `link`, gets a new N4 at `level`, over `lower`, whose byte there
-    /// is in its tag, and the new leaf.
+    /// Completes the batch: `slot`, which holds `link`, gets a new N4 at `level`, over `lower`, whose byte there is
+    /// in its tag, and the new leaf.
     fn hang_over<'e>(
         &self,
         batch: PersistBatch<'e, 'g, M>,
@@ -152,9 +152,9 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         Ok(())
     }
 
-    /// Splits a full leaf array (§3.2, Fig. 8(e) and 9) at the first byte where its keys, the new one
-    /// included, diverge; where nearly all go on together there, again below (`ROOM`). 2 fences, and as many write-backs as the
-    /// new objects have lines, and the slot's.
+    /// Splits a full leaf array (§3.2, Fig. 8(e) and 9) at the first byte where its keys, the new one included,
+    /// diverge; if nearly all continue together there, once more below (`ROOM`). Costs 2 fences, and one write-back
+    /// for each line of the new objects and for the slot's.
     fn split_array(
         &self,
         parent: Parent<'_, M>,
@@ -165,7 +165,8 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
     ) -> Result<(), Error> {
         let media = self.heap.media();
         array.prefetch_leaves(self.heap);
-        // Below a small node, which such a split may have made, nearly all keys may go on together again and again.
+        // Below a small node, which such a split may have made, nearly all keys may continue together again and
+        // again.
         let max = match parent.at.kind() {
             Kind::N4 | Kind::N16 => ROOM,
             _ => MAX_LEAVES - 1,
@@ -178,7 +179,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         let among = shared_by(&members, 0);
         members.push(Member::New(self.key, value));
         let level = shared_by(&members, 0);
-        // All old keys go on together: their array stays as it is.
+        // All old keys continue together: their array stays as it is.
         let stays = level < among;
         let depth = parent.level + 1;
         if level < depth {

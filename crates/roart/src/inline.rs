@@ -7,25 +7,25 @@
 //!                     +----------+-------+-------+
 //! ```
 //!
-//! They hold keys of up to eight bytes below one slot of the root, which tells the first byte (`word` says
-//! how the others are kept); an array has 2^c lines (`shape`). A key has a home line and is in the first line
-//! from there on that had an entry for it, so that nearly all reads see one line of the array.
+//! They hold keys of up to eight bytes below one slot of the root, which determines the first byte (`word` explains
+//! the storage of the others); an array has 2^c lines (`shape`). A key has a home line and is in the first line from
+//! there on that had an entry for it, so that nearly all reads touch one line of the array.
 //!
-//! I1 An entry that was once used is its key's until the array is replaced, present or removed. So what a
-//!    reader finds under a key word is that key's, and a line with an entry that was never used ends every
-//!    search.
-//! I2 Under the array's lock entries change: a value first, then the key word that makes it count, marked;
-//!    both are in one line, and stores to a line become durable in their order. When they are, the mark goes, and
-//!    then the lock; several pairs may become durable together (`together`), but a pair that takes the last free entry
-//!    of a line does before a pair of a search that passes the line: a crash in between would break I1.
-//! I3 A thread that meets a mark makes the line durable before it acts on the entry, whichever generation has left the
-//!    mark: after a kill the mark may be the only sign. The first holder of the lock in a generation settles the marks
-//!    that a crash left.
+//! I1 An entry once used belongs to its key until the array is replaced, present or removed. So a value that a reader
+//!    finds under a key word is that key's, and a line with a never-used entry ends every search.
+//! I2 Entries change under the array's lock: first the value, then the key word that makes it count, marked; both are
+//!    in one line, and stores to a line become durable in order. When they are durable, the mark is cleared, and then
+//!    the lock is released. Several pairs may become durable together (`together`), but a pair that takes the last
+//!    free entry of a line becomes durable before any pair whose search passes the line: a crash in between would
+//!    break I1.
+//! I3 A thread that meets a mark persists the line before it acts on the entry, whichever generation has left the
+//!    mark: after a kill the mark may be the only sign. The first holder of the lock in a generation settles the
+//!    marks that a crash left.
 //! I4 All keys of an array, removed ones included, share their bytes before its `from`. Like a leaf array, it
 //!    may move down, but never up.
-//! I5 A published array has at least one key. How many are present is volatile.
+//! I5 A published array has at least one key. The count of present keys is volatile.
 //!
-//! Here is the object; `build` makes new ones, `edit` writes, `scan` reads in order.
+//! This file has the object; `build` makes new ones, `edit` writes, `scan` reads in order.
 
 mod build;
 mod check;
@@ -69,12 +69,12 @@ persistent! {
     }
 }
 
-/// An inline leaf array being used.
+/// A reference to an inline leaf array.
 #[derive(Clone, Copy)]
 pub(crate) struct InlineRef<'g> {
     pub(crate) shape: Shape,
     offset: Offset,
-    /// Lines of entries; the very first is the head.
+    /// Lines of entries; the first entry's place holds the head.
     slots: &'g [InlineEntry],
 }
 
@@ -83,21 +83,21 @@ pub(crate) fn inline_size(link: Link) -> Result<usize, Fault> {
     Ok(Shape::of(link)?.size())
 }
 
-/// Where a key is, as the lock's holder sees it.
+/// The place of a key, as the lock's holder sees it.
 pub(crate) enum Spot<'g> {
     /// In this entry, present or removed.
     Taken(&'g InlineEntry),
-    /// Nowhere; this entry is free for it.
+    /// Absent; this entry is free for it.
     Free(Free<'g>),
-    /// Nowhere, and all entries that it may have are taken.
+    /// Absent, and all entries that it may use are taken.
     None,
 }
 
 /// An entry that is free for a key.
 pub(crate) struct Free<'g> {
     pub(crate) entry: &'g InlineEntry,
-    /// Whether a pair in a line that the search for the key passes on its way is marked. Such a pair may have taken the
-    /// last free entry of its line: the key must not be durable before it (I1).
+    /// Whether a pair is marked in a line that the search for the key passes. Such a pair may have taken the last
+    /// free entry of its line: the key must not be durable before it (I1).
     pub(crate) is_behind_mark: bool,
 }
 
@@ -124,7 +124,7 @@ impl InlineEntry {
             return None;
         }
         let value = self.value.load(media);
-        // The word again: a writer that has stored another value meanwhile marked it before.
+        // The word is read again: a writer that has stored another value meanwhile marked it before.
         let word = self.key.load(media);
         if word & MARK != 0 {
             self.persist(media);
@@ -146,8 +146,8 @@ impl InlineEntry {
         });
     }
 
-    /// Makes the key present with this value. The caller holds the lock; the entry is the key's or free. 1
-    /// write-back, 1 fence; a fence more without marks.
+    /// Makes the key present with this value. The caller holds the lock; the entry is the key's or free. Costs 1
+    /// write-back and 1 fence, and another fence without marks.
     pub(crate) fn insert<P: Publication, M: Media>(&self, key: KeyWord, value: u64, media: &M) {
         let word = key.to_store(true);
         if !P::MARKS {
@@ -164,7 +164,8 @@ impl InlineEntry {
         self.key.store_unpersisted(word, media);
     }
 
-    /// As [`insert`](InlineEntry::insert), but durable, and to be [settled](InlineEntry::settle), once the batch is fenced.
+    /// Like [`insert`](InlineEntry::insert), but durable, and to be [settled](InlineEntry::settle), once the batch is
+    /// fenced.
     pub(crate) fn insert_marked<'m, M: Media>(
         &'m self,
         key: KeyWord,
@@ -175,7 +176,7 @@ impl InlineEntry {
         self.key.store(key.to_store(true) | MARK, batch);
     }
 
-    /// Gives the key, which is present, another value. The caller holds the lock. 1 write-back, 1 fence.
+    /// Replaces the value of the key, which is present. The caller holds the lock. Costs 1 write-back and 1 fence.
     pub(crate) fn update<P: Publication, M: Media>(&self, key: KeyWord, value: u64, media: &M) {
         if !P::MARKS {
             return persist_scope(media, Purpose::Node, |batch| {
@@ -190,26 +191,27 @@ impl InlineEntry {
         self.key.store_unpersisted(key.to_store(true), media);
     }
 
-    /// As [`update`](InlineEntry::update), but durable, and to be [settled](InlineEntry::settle), once the batch is fenced.
+    /// Like [`update`](InlineEntry::update), but durable, and to be [settled](InlineEntry::settle), once the batch is
+    /// fenced.
     pub(crate) fn update_marked<'m, M: Media>(
         &'m self,
         key: KeyWord,
         value: u64,
         batch: &PersistBatch<'_, 'm, M>,
     ) {
-        // The mark goes where the value goes, and means nothing without it.
+        // The mark lies in the value's line, and means nothing without the value.
         self.key
             .store_unpersisted(key.to_store(true) | MARK, batch.media());
         self.value.store(value, batch);
     }
 
-    /// Takes the mark away, now that what it stands for is durable. The caller has held the lock since it stored that.
+    /// Clears the mark, now that the marked store is durable. The caller has held the lock since that store.
     pub(crate) fn settle<M: Media>(&self, media: &M) {
         let word = self.key.load(media);
         self.key.store_unpersisted(word & !MARK, media);
     }
 
-    /// Removes the key. The caller holds the lock. 1 write-back, 1 fence.
+    /// Removes the key. The caller holds the lock. Costs 1 write-back and 1 fence.
     pub(crate) fn remove<P: Publication, M: Media>(&self, key: KeyWord, media: &M) {
         let word = key.to_store(false);
         if !P::MARKS {
@@ -254,8 +256,8 @@ impl<'g> InlineRef<'g> {
         heap.at(self.offset)
     }
 
-    /// Takes the lock of the array at `link`, whose keys all begin with `path`. After a restart only marks that a crash
-    /// has left are settled (I3), and the count is taken (I5).
+    /// Takes the lock of the array at `link`, whose keys all begin with `path`. After a restart only marks left by a
+    /// crash are settled (I3), and the present keys are counted (I5).
     #[inline(always)]
     pub(crate) fn lock<M: Media>(
         &self,
@@ -270,7 +272,7 @@ impl<'g> InlineRef<'g> {
         }))
     }
 
-    /// As [`lock`](InlineRef::lock), if the lock is free.
+    /// Like [`lock`](InlineRef::lock), if the lock is free.
     pub(crate) fn try_lock<M: Media>(
         &self,
         heap: &'g Access<M>,
@@ -320,7 +322,7 @@ impl<'g> InlineRef<'g> {
         locked.repaired();
     }
 
-    /// Whether the entries can be those of an array of this shape where `path` leads.
+    /// Checks that the entries can be those of an array of this shape to which `path` leads.
     #[cold]
     #[inline(never)]
     fn check_entries<M: Media>(&self, heap: &Access<M>, link: Link, path: &[u8]) -> Result<(), Fault> {
@@ -345,8 +347,8 @@ impl<'g> InlineRef<'g> {
         }
     }
 
-    /// The array's own shape is the one of the link to it. Looked at before the lock is taken: of a damaged link the lock
-    /// is something else.
+    /// Checks that the array's shape is that of the link to it. Called before the lock is taken: behind a damaged
+    /// link the lock may be something else.
     pub(crate) fn check_shape<M: Media>(&self, link: Link, heap: &Access<M>) -> Result<(), Fault> {
         if self.head(heap)?.shape.load(heap.media()) as u32 == u32::from(self.shape.aux()) {
             Ok(())
@@ -355,12 +357,12 @@ impl<'g> InlineRef<'g> {
         }
     }
 
-    /// How many keys are present. The caller holds the lock.
+    /// The number of present keys. The caller holds the lock.
     pub(crate) fn present<M: Media>(&self, heap: &Access<M>) -> Result<usize, Fault> {
         Ok((self.head(heap)?.shape.load(heap.media()) >> PRESENT_SHIFT) as usize)
     }
 
-    /// Counts a key more or less. The caller holds the lock.
+    /// Adds `change` to the number of present keys. The caller holds the lock.
     pub(crate) fn note<M: Media>(&self, change: i64, heap: &Access<M>) {
         // The lock is in the head, so there is one.
         let Ok(Head { shape, .. }) = self.head(heap) else {
@@ -390,7 +392,7 @@ impl<'g> InlineRef<'g> {
         for line in self.shape.window(key) {
             let mut ends = false;
             for entry in self.line(line) {
-                // Of other keys' words nothing is believed.
+                // The words of other keys may not be durable, and nothing depends on them.
                 let word = entry.key.peek(media);
                 if key.is_in(word) {
                     return Some(entry);
@@ -404,7 +406,7 @@ impl<'g> InlineRef<'g> {
         None
     }
 
-    /// Where `key` is or should be. The caller holds the lock.
+    /// The place where `key` is or should be. The caller holds the lock.
     pub(crate) fn spot<M: Media>(&self, key: KeyWord, media: &M) -> Spot<'g> {
         let mut passed = 0;
         for line in self.shape.window(key) {
@@ -431,7 +433,7 @@ impl<'g> InlineRef<'g> {
         Spot::None
     }
 
-    /// The pairs present. The caller holds the lock.
+    /// The present pairs. The caller holds the lock.
     pub(crate) fn pairs<M: Media>(&self, media: &'g M) -> impl Iterator<Item = (KeyWord, u64)> + use<'g, M> {
         self.entries().iter().filter_map(|entry| {
             let (key, present) = entry.stored(media)?;
@@ -449,13 +451,13 @@ impl<'g> InlineRef<'g> {
         used.next().is_none_or(|(other, _)| key.shared(other) >= from)
     }
 
-    /// Asks for the line where `key` should be.
+    /// Prefetches the line where `key` should be.
     #[inline(always)]
     pub(crate) fn prefetch_home(&self, key: KeyWord) {
         prefetch(&self.slots[self.shape.home(key) * PER_LINE]);
     }
 
-    /// Asks for a line, if there is such a line.
+    /// Prefetches a line, if it exists.
     #[inline(always)]
     pub(crate) fn prefetch_line(&self, line: usize) {
         prefetch(self.slots.as_ptr().wrapping_add(line * PER_LINE));

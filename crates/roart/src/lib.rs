@@ -1,15 +1,15 @@
 //! ROART: a range-query optimized persistent adaptive radix tree (FAST'21).
 //!
-//! Inner nodes of 4, 16, 48 and 256 entries (`node`), leaf arrays (`array`), leaf arrays that hold short
-//! pairs themselves (`inline`); reads without locks (`read`, `scan`), writes under one lock (`locate`,
-//! `write`) or several at once (`together`), structure modifications (`grow`, `shrink`, `subtree`), an index
-//! built of sorted pairs (`bulk`); the paper's switches as types (`variant`). `docs/papers.md` maps the paper's sections to these files, and `docs/deviations.md`
-//! says where and why this differs.
+//! Inner nodes of 4, 16, 48 and 256 entries (`node`), leaf arrays (`array`), leaf arrays that hold short pairs
+//! themselves (`inline`); reads without locks (`read`, `scan`), writes under one lock (`locate`, `write`) or several
+//! at once (`together`), structure modifications (`grow`, `shrink`, `subtree`), building from sorted pairs (`bulk`);
+//! the paper's switches as types (`variant`). `docs/papers.md` maps the paper's sections to these files, and
+//! `docs/deviations.md` lists deviations and their reasons.
 //!
-//! It is no `art::Radix`, whose walks come to one leaf a slot: here a slot may hold an array of leaves, or pairs with
-//! no leaf, which reads, scans, traces and checks each treat in their own way, and each between the steps that the
-//! others share. The parts below a walk come from `art`: leaves, links, bounds, groups of reads, building and
-//! publishing.
+//! It is not an `art::Radix`, whose walks reach one leaf per slot: here a slot may hold an array of leaves, or pairs
+//! without a leaf, which reads, scans, traces and checks each handle in their own way, interleaved with the steps
+//! that the others share. The parts below a walk come from `art`: leaves, links, bounds, groups of reads, building
+//! and publishing.
 
 mod array;
 mod bulk;
@@ -48,7 +48,7 @@ pub use variant::{
 };
 use writer::{Above, Writer};
 
-/// What the heap's root directory calls a ROART.
+/// The kind of a ROART in the heap's root directory.
 pub const KIND: u32 = 1;
 
 /// A ROART in a heap, under a root of its own.
@@ -59,17 +59,17 @@ pub struct Roart<M: Media = Hardware, V: Variant = Full> {
     variant: PhantomData<V>,
 }
 
-/// The tracer: tells the heap which chunks a ROART's root keeps alive.
+/// The tracer, which shows the heap the chunks that a ROART's root keeps alive.
 pub fn tracer<M: Media>() -> Arc<dyn Trace<M>> {
     Arc::new(trace::Tracer)
 }
 
 impl<M: Media, V: Variant> Roart<M, V> {
-    /// Makes an empty index under the root `name`.
+    /// Creates an empty index under the root `name`.
     ///
     /// # Errors
     ///
-    /// If the name is taken or not a name, or the pool is full.
+    /// If the name is taken or invalid, or the pool is full.
     pub fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, heap::Error> {
         // SAFETY: it is the root of an empty ROART.
         let root = unsafe {
@@ -81,12 +81,12 @@ impl<M: Media, V: Variant> Roart<M, V> {
         Ok(Self::at(access(heap), root))
     }
 
-    /// The index under the root `name`; `None` if there is no such root.
+    /// Opens the index under the root `name`; returns `None` if there is no such root.
     ///
     /// # Errors
     ///
-    /// If the root is of another kind, or damaged, or of a variant that keeps its key bytes elsewhere (with
-    /// and without entry compression) or its short pairs (with and without inline leaf arrays).
+    /// If the root is of another kind, or damaged, or of a variant with another place for its key bytes (with or
+    /// without entry compression) or its short pairs (with or without inline leaf arrays).
     pub fn open(heap: &Heap<M>, name: &[u8]) -> Result<Option<Self>, heap::Error> {
         let Some(root) = heap.root(name)? else {
             return Ok(None);
@@ -114,7 +114,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         &self.heap
     }
 
-    /// A writer of `key`, which may begin where a walk has been under the guard.
+    /// A writer of `key`, which may start where a walk under this guard has ended.
     fn writer<'g>(&'g self, key: &'g [u8], guard: &'g Guard, above: Option<Above>) -> Writer<'g, M, V> {
         Writer {
             index: self,
@@ -132,12 +132,12 @@ impl<M: Media, V: Variant> Roart<M, V> {
 
 /// The heap, for a ROART.
 fn access<M: Media>(heap: &Heap<M>) -> &Access<M> {
-    // SAFETY: what reads here holds a guard, that of the caller or, of a check, its own; it goes where the root and
-    // slots lead. Writers retire what they have unlinked under their locks and their guard.
+    // SAFETY: readers here hold a guard, that of the caller or, in a check, their own; they follow only the root and
+    // slots. Writers retire what they have unlinked under their locks and their guard.
     unsafe { heap.access() }
 }
 
-/// The tag of a root: its byte tells the variants apart that cannot read each other's nodes.
+/// The tag of a root, which differs between variants that cannot read each other's nodes.
 fn root_tag<V: Variant>() -> pmem::Tag {
     art::child_tag(art::Kind::N256, u8::from(!V::EC) | u8::from(!V::INLINE) << 1, 0)
 }

@@ -1,16 +1,16 @@
 //! Finding the place of a write: the descent that compares the key with every node's string.
 //!
-//! A node stands for one string for good: all keys of its subtree begin with the same `level` bytes. A writer
-//! that has compared them all may therefore lock the node later and still be right; what may have changed
-//! meanwhile is only what the node's slots hold, and whether the node is obsolete.
+//! A node stands for one string for good: all keys of its subtree begin with the same `level` bytes. A writer that
+//! has compared them all may therefore lock the node later and still be right; only the contents of the node's slots
+//! may have changed meanwhile, and whether the node is obsolete.
 //!
-//! Bytes that a node's prefix has no room for stand in a leaf below it only. A writer that then finds its key has
-//! compared them with that. So the walk passes them, and only a writer that does not find its key looks at such a leaf
-//! ([`Writer::has_passed_rightly`]).
+//! Bytes that do not fit a node's prefix are found only in a leaf below it. A writer that then finds its key has
+//! compared them with that leaf. So the walk skips them, and only a writer that does not find its key looks at such a
+//! leaf ([`Writer::has_passed_rightly`]).
 //!
-//! For the same reason a walk may begin at any node that a read for the key has come to under the same guard, and so
-//! has come to without comparing: a writer that finds its key there is right. One that does not begins anew at the
-//! root, unless the read has passed no byte.
+//! For the same reason a walk may start at any node that a read for the key has reached under the same guard, without
+//! comparing: a writer that finds its key there is right. One that does not restarts at the root, unless the read has
+//! skipped no byte.
 
 use crate::array::ArrayRef;
 use crate::node::Node;
@@ -24,7 +24,7 @@ pub(crate) type Place<'g> = art::Place<Node<'g>>;
 pub(crate) type Parent<'g, M> = art::Parent<'g, Node<'g>, M>;
 
 impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
-    /// The place of the key; `None` if a concurrent change was met and the walk must start over.
+    /// The place of the key; `None` if the walk met a concurrent change and must start over.
     pub(crate) fn locate(&self) -> Result<Option<Place<'g>>, Fault> {
         self.passed.set(None);
         let (mut at, mut node, mut level) = self.top()?;
@@ -70,7 +70,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         }
     }
 
-    /// A node to be locked is the one whose string the walk has compared: its kind, its level and its prefix tell.
+    /// Checks that a node to be locked is the one whose string the walk has compared, by its kind, level and prefix.
     fn check_node(&self, node: &Node<'_>, at: Link, level: usize) -> Result<(), Fault> {
         let media = self.heap.media();
         check_level(node, at, level, media)?;
@@ -81,7 +81,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         Ok(())
     }
 
-    /// The key's first `len` bytes, if the walk has compared all bytes on its way; else none.
+    /// The key's first `len` bytes, if the walk has compared all bytes on its way; otherwise empty.
     pub(crate) fn compared(&self, len: usize) -> &'g [u8] {
         if self.passed.get().is_some() || self.begun_below.get() {
             return &[];
@@ -89,7 +89,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         self.key.get(..len).unwrap_or(self.key)
     }
 
-    /// Where the walk begins.
+    /// The start of the walk.
     fn top(&self) -> Result<(Link, Node<'g>, usize), Fault> {
         if let Some(Above {
             link,
@@ -108,7 +108,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         Ok((self.index.root, Node::at(self.heap, self.index.root)?, 0))
     }
 
-    /// Compares `key` with the string of `node` from byte `from` to the node's level, unless that is to be done later.
+    /// Compares `key` with the string of `node` from byte `from` to the node's level, unless that is postponed.
     fn shared(
         &self,
         (link, node): (Link, Node<'g>),
@@ -134,8 +134,8 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         }))
     }
 
-    /// Whether the key has the bytes that the walk has passed, if it has passed any. If not, or if that cannot be said,
-    /// the next walk will look at all; after one that has begun below the root it will begin there.
+    /// Whether the key has the bytes that the walk has skipped, if it has skipped any. If not, or if that is unknown,
+    /// the next walk compares all of them; after a walk that started below the root, it starts at the root.
     pub(crate) fn has_passed_rightly(&self) -> Result<bool, Fault> {
         if self.begun_below.get() {
             return Ok(false);
@@ -151,9 +151,9 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         Ok(rightly)
     }
 
-    /// Locks the slot by which `child` hangs. The caller holds the child's lock and the child is not
-    /// obsolete, so it hangs somewhere on the key's path and stays there until the caller changes that. Locks
-    /// are taken from the child upward only, here and everywhere, so that waiting cannot end in a circle.
+    /// Locks the slot by which `child` hangs. The caller holds the child's lock and the child is not obsolete, so it
+    /// hangs somewhere on the key's path and stays there until the caller changes that. Locks are taken only from the
+    /// child upward, here and everywhere, so that waits cannot form a cycle.
     pub(crate) fn lock_parent(&self, child: Link) -> Result<Parent<'g, M>, Fault> {
         let mut tries = Tries::default();
         loop {
@@ -165,8 +165,8 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         }
     }
 
-    /// Why something was missed at this node: between condemning the node and publishing its successor, the thread that
-    /// replaces it holds its lock.
+    /// Why something was missed at this node: between condemning the node and publishing its successor, the thread
+    /// that replaces it holds its lock.
     pub(crate) fn missed_beside(&self, node: Node<'_>) -> Missed {
         Missed::beside(&node.header().lock, self.heap.media(), self.heap.generation())
     }
@@ -210,7 +210,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
 }
 
 impl<M: Media, V: Variant> Roart<M, V> {
-    /// The way of `key` from the node at `link`, to which `depth` bytes lead, on; `None` where there is no leaf, as in
+    /// The way of `key` from the node at `link`, to which `depth` bytes lead, on; `None` if there is no leaf, as in
     /// [`any_leaf`](Self::any_leaf).
     pub(crate) fn way_along(
         &self,
@@ -237,9 +237,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         way.transpose()
     }
 
-    /// Some leaf below `node`; `None` if a concurrent change emptied what was looked at, or pairs stand there. The leaf
-    /// is there for the bytes that all keys below the node share: no caller depends on its being reachable, so no link
-    /// is persisted.
+    /// A leaf below `node`; `None` if a concurrent change emptied the nodes on the way, or only pairs without leaves
+    /// are there. The leaf is there for the bytes that all keys below the node share: no caller depends on its being
+    /// reachable, so no link is persisted.
     pub(crate) fn any_leaf(&self, node: Node<'_>) -> Result<Option<LeafRef<'_>>, Fault> {
         let media = self.heap.media();
         let first = |node: &Node<'_>| -> Link {
@@ -257,8 +257,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let mut level = node.header().level(media);
         loop {
             match link.kind() {
-                // Inline leaf arrays have none, and no caller needs one there: all bytes in front of such an array are
-                // in the prefix of the node above it.
+                // Inline leaf arrays have none, and no caller needs one there: all bytes before such an array are in
+                // the prefix of the node above it.
                 Kind::Null | Kind::Inline => return Ok(None),
                 Kind::Leaf => return LeafRef::at(&self.heap, link).map(Some),
                 Kind::Array => {
@@ -280,7 +280,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
     }
 }
 
-/// A node whose own level is below what the link to it says.
+/// A node whose own level is below that in its link.
 pub(crate) const UNFIT_PREFIX: Fault = Fault {
     what: "node's prefix",
     offset: 0,
@@ -292,7 +292,7 @@ const UNFIT_LEAF: Fault = Fault {
     offset: 0,
 };
 
-/// A node's kind and level are what the links that lead to it say.
+/// Checks that a node's kind and level match the links to it.
 #[inline]
 pub(crate) fn check_level<M: Media>(node: &Node<'_>, at: Link, level: usize, media: &M) -> Result<(), Fault> {
     match node.header().fault(node.kind(), level, media) {

@@ -1,4 +1,4 @@
-//! Misuses of what an index returns, none of which compiles. Each stands below a right use that differs from it in the
+//! Misuses of an index's results, none of which compiles. Each stands below a correct use that differs from it in the
 //! misuse only.
 
 macro_rules! misuse {
@@ -60,7 +60,7 @@ misuse! {
 }
 
 misuse! {
-    /// What a scan visits goes with its guard as well.
+    /// Entries visited by a scan do not outlive its guard either.
     visited_after_the_guard "E0505" {
         "let mut seen = Vec::new();
         index

@@ -9,7 +9,7 @@ use index::Value;
 use pmem::{Fault, Link, Media};
 
 impl<M: Media, V: Variant> Roart<M, V> {
-    /// Reads all `keys`, of any length, and reports what was found for each.
+    /// Reads all `keys`, of any length, and reports the result for each.
     #[inline]
     pub(crate) fn read_many<'g>(
         &'g self,
@@ -25,8 +25,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         Ok(())
     }
 
-    /// Takes the walks of at most [`GROUP`] keys to their slots, and asks for what is there. To be read, a link to an array
-    /// is taken to the leaf that it must be, if there is but one; else it becomes null where none can be the key's.
+    /// Takes the walks of at most [`GROUP`] keys to their slots, and prefetches the objects there. For reads, a link
+    /// to an array is replaced by the only candidate leaf, if there is just one, and by null if no leaf can be the
+    /// key's.
     #[inline(always)]
     pub(crate) fn walk_group<const READS: bool>(&self, keys: &[&[u8]]) -> Result<Walks, Fault> {
         let step = |link, key: &[u8], depth: &mut usize| self.step(link, key, depth);
@@ -41,7 +42,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
                         None => *link = Link::NULL,
                     }
                 } else if let Some(only) = array.candidate(&self.heap, key) {
-                    // It goes on as if it hung directly; more than one is rare and looked up later.
+                    // From here on it is treated like a direct child; several candidates are rare and looked up
+                    // later.
                     *link = only;
                     prefetch_leaf(&self.heap, only, key);
                 }
@@ -50,7 +52,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         Ok(walks)
     }
 
-    /// Asks for the lines that the next step from `link` reads.
+    /// Prefetches the lines that the next step from `link` reads.
     #[inline(always)]
     fn prefetch_next<const READS: bool>(&self, link: Link, key: &[u8], depth: usize) {
         if link.is_plain(Kind::Leaf) {

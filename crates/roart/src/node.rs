@@ -2,16 +2,16 @@
 //!
 //! I1 An entry is one 8-byte word, key byte and link together; zero is empty; it changes by one store.
 //! I2 A non-zero entry names an object that was durable before that store.
-//! I3 A node's level and prefix never change. Its prefix is kept from the level backwards (`prefix`).
+//! I3 A node's level and prefix never change. Its prefix is stored from the level backwards (`prefix`).
 //! I4 Key bytes, child index and count mean something only while the lock's generation is the pool's. Even then the
-//!    key bytes of an N16 and the index of an N48 are only hints: the entry that they name says itself for which byte it
-//!    is. They name an entry before the entry is published, so a key that a scan finds is found by a get too.
-//! I5 Under the lock entries change; an obsolete node's entries stay as they are.
-//! I6 In a damaged pool a link may lead to anything. Before a lock is taken here, or anything else stored, the header has
-//!    been found to be that of a node of the link's kind and level (`locate::check_level`), and if the lock's generation
-//!    is not the pool's, the slots to be those of such a node ([`Node::check_slots`]).
+//!    key bytes of an N16 and the index of an N48 are only hints: the entry itself states its byte. A hint is set
+//!    before its entry is published, so a key that a scan finds is found by a get too.
+//! I5 Entries change under the lock; an obsolete node's entries stay as they are.
+//! I6 In a damaged pool a link may lead to anything. Before a lock is taken here, or anything else stored, the header
+//!    was checked to be that of a node of the link's kind and level (`locate::check_level`), and if the lock's
+//!    generation is not the pool's, the slots to be those of such a node ([`Node::check_slots`]).
 //!
-//! Not here: locks' meaning (`pmem::GenerationLock`), when nodes change kind (`grow`, `shrink`).
+//! Not here: the meaning of locks (`pmem::GenerationLock`), and when nodes change kind (`grow`, `shrink`).
 
 mod build;
 
@@ -30,7 +30,7 @@ use pmem::{
 };
 
 persistent! {
-    /// What every node begins with: half a line.
+    /// The common beginning of all nodes: half a line.
     #[derive(Debug)]
     pub(crate) struct Header [size: 32] {
         pub(crate) lock: GenerationLock,
@@ -50,13 +50,13 @@ impl Header {
         }
     }
 
-    /// The level was durable before the link that led here; of the key bytes beside it nothing is believed.
+    /// The level was durable before the link that led here; the key bytes beside it may not be.
     pub(crate) fn level<M: Media>(&self, media: &M) -> usize {
         self.meta.peek(media) as u32 as usize
     }
 
-    /// What the header says that is not so of a node of this kind and level. An upper half of zero is that of a node
-    /// made before kinds were noted.
+    /// The fault of the header, for a node of this kind and level. An upper half of zero is that of a node made
+    /// before kinds were stored.
     #[inline]
     pub(crate) fn fault<M: Media>(&self, kind: Kind, level: usize, media: &M) -> Option<&'static str> {
         let meta = self.meta.peek(media);
@@ -71,15 +71,15 @@ impl Header {
         Prefix::from_word(self.prefix_word(media), self.level(media))
     }
 
-    /// The prefix as it is stored.
+    /// The prefix as stored.
     #[inline]
     pub(crate) fn prefix_word<M: Media>(&self, media: &M) -> u64 {
         self.prefix.load(media)
     }
 }
 
-/// How a header notes the kind of its node: one flipped bit in a link makes an N16 an N48 or an N256. An N4 has its key
-/// bytes there, and no kind of node is one flipped bit away.
+/// The stored form of the node's kind: one flipped bit in a link turns an N16 into an N48 or an N256. An N4 has its
+/// key bytes there instead; its kind differs from every other by more than one bit.
 fn kind_word(kind: Kind) -> u64 {
     match kind {
         Kind::N4 => 0,
@@ -121,11 +121,11 @@ persistent! {
     }
 }
 
-/// A node being used.
+/// A reference to a node.
 #[derive(Clone, Copy)]
 pub(crate) struct Node<'g>(pub(crate) InnerRef<'g, Layouts>);
 
-/// Where the object of a link is.
+/// The place of a link's object.
 #[inline(always)]
 pub(crate) fn offset_of(link: Link) -> Result<Offset, Fault> {
     link.offset().ok_or(Fault {
@@ -134,7 +134,7 @@ pub(crate) fn offset_of(link: Link) -> Result<Offset, Fault> {
     })
 }
 
-/// Where an N256 has the slot of a byte, in bytes from its start.
+/// The offset of a byte's slot in an N256.
 #[inline(always)]
 pub(crate) fn slot_in_n256(byte: u8) -> usize {
     std::mem::offset_of!(N256, slots) + usize::from(byte) * size_of::<PSlot>()
@@ -153,7 +153,7 @@ impl N256 {
 }
 
 impl N16 {
-    /// Asks for the entries' lines beside the key bytes', which tell the entry.
+    /// Prefetches the entries' lines beside that of the key bytes, which select the entry.
     #[inline(always)]
     fn hinted<M: Media>(&self, media: &M, byte: u8) -> Option<(&PSlot, Link)> {
         prefetch(&self.slots[0]);
@@ -183,7 +183,7 @@ impl N48 {
         usize::from(byte_at(word, byte.into()))
     }
 
-    /// Names an entry by its number plus one; 0: none.
+    /// Sets the hint for a byte: an entry's number plus one; 0: none.
     fn set_hint<M: Media>(&self, media: &M, byte: u8, hint: u8) {
         let word = &self.index[index_word(byte)];
         word.store(with_byte(word.load(media), byte.into(), hint), media);
@@ -215,7 +215,7 @@ impl<'g> Node<'g> {
         Layouts::size(self.kind())
     }
 
-    /// All slots but `ends`. The n-th slot of an N256 is for byte n; elsewhere the links tell their bytes.
+    /// All slots except `ends`. The n-th slot of an N256 is for byte n; elsewhere the links have their bytes.
     pub(crate) fn slots(&self) -> &'g [PSlot] {
         each_kind!(self.0, node => &node.slots)
     }
@@ -255,7 +255,7 @@ impl<'g> Node<'g> {
         })
     }
 
-    /// The child for `byte`, for which no hint was found: there may have been none yet, after a restart.
+    /// The child for `byte`, for which no hint was found: after a restart the hints may have been missing.
     #[inline(never)]
     fn find_anew<M: Media>(
         &self,
@@ -266,15 +266,15 @@ impl<'g> Node<'g> {
     ) -> Result<Option<(&'g PSlot, Link)>, Fault> {
         let media = heap.media();
         if self.header().lock.is_current(media, heap.generation()) {
-            // The hint may have been read before a repair that had ended by now.
+            // The hint may have been read before a repair that has ended by now.
             return Ok(hinted(media));
         }
         self.repair_at_first_touch(heap, level)?;
         Ok(self.slots().iter().find_map(|slot| matching(media, slot, byte)))
     }
 
-    /// The slot of `key` in this node of level `level`, and what it holds; the slot is missing where no entry is in use
-    /// for the key's byte yet.
+    /// The slot of `key` in this node of level `level`, and its link; no slot if no entry is used for the key's byte
+    /// yet.
     #[inline]
     pub(crate) fn slot<V: Variant, M: Media>(
         &self,
@@ -294,7 +294,7 @@ impl<'g> Node<'g> {
         })
     }
 
-    /// The children in use, in no order, without `ends`.
+    /// The children in use, in no particular order, without `ends`.
     pub(crate) fn children<M: Media>(&self, media: &'g M) -> impl Iterator<Item = Link> + use<'g, M> {
         self.slots()
             .iter()
@@ -302,7 +302,7 @@ impl<'g> Node<'g> {
             .filter(|link| !link.is_null())
     }
 
-    /// How many children are in use, without `ends`. The caller holds the lock.
+    /// The number of children in use, without `ends`. The caller holds the lock.
     pub(crate) fn count<M: Media>(&self, media: &'g M) -> usize {
         match self.0 {
             InnerRef::N48(node) => node.count.load(media) as usize,
@@ -311,7 +311,8 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// Takes the lock, and rebuilds what a restart has made stale. The caller has checked the node's kind and level (I6).
+    /// Takes the lock, and rebuilds stale metadata after a restart. The caller has checked the node's kind and level
+    /// (I6).
     #[inline(always)]
     pub(crate) fn lock<M: Media>(
         &self,
@@ -325,7 +326,7 @@ impl<'g> Node<'g> {
         }))
     }
 
-    /// As [`lock`](Node::lock), if the lock is free.
+    /// Like [`lock`](Node::lock), if the lock is free.
     pub(crate) fn try_lock<M: Media>(&self, heap: &'g Access<M>) -> Result<Option<Locked<'g, M>>, Fault> {
         self.check_stale(heap)?;
         let taken = self.header().lock.try_lock(heap.media(), heap.generation());
@@ -341,7 +342,8 @@ impl<'g> Node<'g> {
         lock.check_stale(heap.media(), heap.generation(), || self.check_slots(heap))
     }
 
-    /// Whether the slots can be those of a node of this kind. What a crash or a full pool leaves is sound, too.
+    /// Checks that the slots can be those of a node of this kind. The leftovers of a crash or a full pool are sound
+    /// too.
     #[cold]
     #[inline(never)]
     fn check_slots<M: Media>(&self, heap: &Access<M>) -> Result<(), Fault> {
@@ -391,7 +393,7 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// Repairs a node at which a reader has come to stand; the reader has not looked at the node's level.
+    /// Repairs a node that a reader has reached; the reader has not checked the node's level.
     #[cold]
     fn repair_at_first_touch<M: Media>(&self, heap: &'g Access<M>, level: usize) -> Result<(), Fault> {
         match self.header().fault(self.kind(), level, heap.media()) {
@@ -400,8 +402,8 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// Computes the volatile metadata from the entries (§3.3.1), and takes away the marks that a crash has
-    /// left. The caller holds the lock.
+    /// Computes the volatile metadata from the entries (§3.3.1), and clears the marks that a crash has left. The
+    /// caller holds the lock.
     fn rebuild<M: Media>(&self, media: &M) {
         self.header().ends.settle(media);
         match self.0 {
@@ -440,7 +442,7 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// An entry that is not in use, for `byte`; `None` if the node is full. The caller holds the lock.
+    /// An unused entry, for `byte`; `None` if the node is full. The caller holds the lock.
     pub(crate) fn vacant<M: Media>(&self, media: &M, byte: u8) -> Option<Vacant<'g>> {
         let entry = match self.0 {
             InnerRef::N256(_) => usize::from(byte),
@@ -453,7 +455,7 @@ impl<'g> Node<'g> {
         })
     }
 
-    /// Empties a slot in use. The caller holds the lock. 1 write-back, 1 fence.
+    /// Empties a used slot. The caller holds the lock. Costs 1 write-back and 1 fence.
     pub(crate) fn clear<V: Variant, M: Media>(&self, media: &M, slot: &PSlot, byte: Option<u8>) {
         let _durable = slot.publish_link::<V::Publish, M>(media, Link::NULL).commit();
         if let Some(byte) = byte {
@@ -461,7 +463,7 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// Changes count and child index by one entry; persists them where selective metadata persistence is off.
+    /// Changes count and child index by one entry; persists them if selective metadata persistence is off.
     fn note<V: Variant, M: Media>(&self, media: &M, byte: u8, hint: u8, change: i64) {
         let counted = |count: &VWord| count.load(media).wrapping_add_signed(change);
         if V::SMP {
@@ -502,9 +504,9 @@ pub(crate) struct Vacant<'g> {
 }
 
 impl Vacant<'_> {
-    /// Has key bytes or child index name the entry (I4), in front of the fence that makes the leaf durable: a publication
-    /// past the cache is ordered with no other store, and a scan could find a key that a get does not. Until then the
-    /// entry says that it is for no byte.
+    /// Sets the hint for the entry (I4), before the fence that makes the leaf durable: no other store is ordered with
+    /// a publication past the cache, so otherwise a scan could find a key that a get does not. Until then the entry
+    /// is for no byte.
     pub(crate) fn name<V: Variant, M: Media>(&self, media: &M) {
         match self.node.0 {
             InnerRef::N16(inner) if V::EC => inner.set_key(media, self.entry, self.byte),
@@ -513,7 +515,8 @@ impl Vacant<'_> {
         }
     }
 
-    /// Publishes a leaf in the entry, which is [named](Vacant::name): with all techniques on 1 write-back, 1 fence.
+    /// Publishes a leaf in the entry, which is [named](Vacant::name): with all techniques on, this costs 1 write-back
+    /// and 1 fence.
     pub(crate) fn publish<V: Variant, M: Media, T: Persistent>(
         self,
         media: &M,

@@ -1,9 +1,9 @@
-//! The bytes in front of a node's level (ROART §3.1).
+//! The bytes before a node's level (ROART §3.1).
 
 /// Up to eight bytes that precede a node's level, the nearest last.
 ///
-/// A node keeps the bytes before its own level, not those after its parent's. Neither changes while the node
-/// lives, so a split above it writes nothing into it (compare ROART §3.3.2, step iv).
+/// A node stores the bytes before its own level, not those after its parent's level. Neither level nor bytes change
+/// while the node lives, so a split above it writes nothing into it (compare ROART §3.3.2, step iv).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prefix {
     bytes: [u8; 8],
@@ -11,7 +11,7 @@ pub(crate) struct Prefix {
 }
 
 impl Prefix {
-    /// Maximum number of bytes that are kept.
+    /// Maximum number of bytes stored.
     pub(crate) const MAX: usize = 8;
 
     /// The last bytes of `path`, which is a key up to the node's level.
@@ -23,7 +23,7 @@ impl Prefix {
         Prefix { bytes, len }
     }
 
-    /// The word that is stored in a node to which `path` leads.
+    /// The word to store in a node to which `path` leads.
     #[inline]
     pub(crate) fn word_of(path: &[u8]) -> u64 {
         match path.last_chunk() {
@@ -35,7 +35,7 @@ impl Prefix {
         }
     }
 
-    /// From the stored word, of which `level.min(8)` bytes count.
+    /// The prefix in a stored word, of which `level.min(8)` bytes count.
     #[inline]
     pub(crate) fn from_word(word: u64, level: usize) -> Prefix {
         Prefix {
@@ -44,13 +44,13 @@ impl Prefix {
         }
     }
 
-    /// As it is stored.
+    /// The word to store.
     #[inline]
     pub(crate) fn to_word(self) -> u64 {
         u64::from_le_bytes(self.bytes)
     }
 
-    /// The last `count` bytes, if that many are kept.
+    /// The last `count` bytes, if that many are stored.
     #[inline]
     pub(crate) fn last(&self, count: usize) -> Option<&[u8]> {
         self.len

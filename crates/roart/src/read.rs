@@ -1,9 +1,8 @@
-//! Point reads: without locks and without looking at prefixes.
+//! Point reads: without locks and without reading prefixes.
 //!
-//! A reader skips the bytes between levels and compares the whole key at the leaf (optimistic path
-//! compression). Skips stand in the links, and a level never changes, so a reader that comes through an old
-//! link still arrives at the right byte. Every slot on the way is durable before it is acted upon
-//! (`PSlot::load`).
+//! A reader skips the bytes between levels and compares the whole key at the leaf (optimistic path compression).
+//! Skips are stored in the links, and a level never changes, so a reader that follows an old link still arrives at
+//! the right byte. Every slot on the way is durable before the reader acts on it (`PSlot::load`).
 
 use crate::array::ArrayRef;
 use crate::inline::InlineRef;
@@ -37,7 +36,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         }
     }
 
-    /// The value of `key`, whose slot holds `link`, which does not lead to an inner node.
+    /// The value of `key`, whose slot holds `link` to an object other than an inner node.
     #[inline(always)]
     pub(crate) fn read_at(&self, link: Link, key: &[u8]) -> Result<Option<Value<'_>>, Fault> {
         match link.kind() {
@@ -63,8 +62,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         }
     }
 
-    /// From the inner node at `link`, reached after `depth` bytes of the key, to what its slot for the key
-    /// holds.
+    /// Steps from the inner node at `link`, reached after `depth` bytes of the key, to its child for the key.
     #[inline(always)]
     pub(crate) fn step(&self, link: Link, key: &[u8], depth: &mut usize) -> Result<Link, Fault> {
         // In a large index nearly all steps are of this kind.

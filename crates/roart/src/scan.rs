@@ -1,16 +1,15 @@
 //! Range reads in both directions.
 //!
-//! A depth-first walk over an explicit stack (keys that are prefixes of each other make trees thousands of
-//! levels deep). Between the walk and the visitor stands a short queue (`queue`): what enters it is
-//! prefetched, and the leaves of an array when it has come half way, so that the misses of a scan overlap. The
-//! walk stops at an inner node until the queue has come to it. The leaves of several arrays are read together
-//! (`leaves`), and sorted array by array (`sort`, §3.2).
+//! A depth-first walk over an explicit stack (keys that are prefixes of each other make trees thousands of levels
+//! deep). A short queue (`queue`) lies between the walk and the visitor: objects that enter it are prefetched, and
+//! the leaves of an array half way through, so that the misses of a scan overlap. The walk stops at an inner node
+//! until the queue has reached it. The leaves of several arrays are read together (`leaves`), and sorted array by
+//! array (`sort`, §3.2).
 //!
-//! An inline leaf array (`inline`) is read line by line when the walk comes to it; of those in the queue the
-//! next have been asked for.
+//! An inline leaf array (`inline`) is read line by line when the walk reaches it; the next ones in the queue have
+//! been prefetched.
 //!
-//! Along a bound the walk compares strings and leaves out what lies outside; everywhere else it compares
-//! nothing.
+//! Along a bound the walk compares strings and omits what lies outside; everywhere else it compares nothing.
 
 mod bounds;
 mod leaves;
@@ -33,19 +32,19 @@ use queue::{Item, Queue};
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
 
-/// A node on the walk's path: what of it is still to come.
+/// A node on the walk's path, and the part of it still to be visited.
 struct Frame<'g> {
-    /// The slots of an N256. Other nodes' links are gathered and sorted when the walk comes to them.
+    /// The slots of an N256. Other nodes' links are gathered and sorted when the walk reaches them.
     slots: Option<&'g [PSlot; 256]>,
     ends: Link,
     level: u32,
-    /// Positions: in an N256 the key that ends there and then the bytes upward, or the bytes downward and
-    /// then that key; in other nodes places in `Walk::gathered`.
+    /// Positions: in an N256, going forward, the key that ends there and then the ascending bytes; in reverse, the
+    /// descending bytes and then that key. In other nodes, places in `Walk::gathered`.
     start: usize,
     next: usize,
     end: usize,
     edges: Edges,
-    /// The first byte of all keys, but in the root.
+    /// The first byte of all keys; not used in the root.
     first: u8,
 }
 
@@ -53,7 +52,7 @@ struct Frame<'g> {
 struct Walk<'a, 'g> {
     bounds: Bounds<'a>,
     direction: Direction,
-    /// The ways of the lower and the upper bound, once they were needed.
+    /// The ways of the lower and the upper bound, once needed.
     ways: [Option<Way>; 2],
     path: Vec<Frame<'g>>,
     /// Links of the nodes on the path that are not N256s, those of the deepest last.
@@ -94,7 +93,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         self.visit_all(&mut walk, None, &mut scratch, visit)
     }
 
-    /// Visits what is left of a walk.
+    /// Visits the rest of a walk.
     fn visit_all<'g>(
         &'g self,
         walk: &mut Walk<'_, 'g>,
@@ -114,7 +113,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             let flow = match item.link.kind() {
                 Kind::Leaf | Kind::Array => {
                     let Some(leaves) = leaves.as_deref_mut() else {
-                        // The room for them is large: made where it stays, and where there are leaves.
+                        // The buffer is large: it is made in its final place, and only if there are leaves.
                         return self.visit_all(walk, Some(&mut Leaves::new()), scratch, visit);
                     };
                     self.stage(&mut walk.queue, leaves)?;
@@ -141,26 +140,26 @@ impl<M: Media, V: Variant> Roart<M, V> {
         }
     }
 
-    /// Puts the node at `item` on the path, unless it lies outside the bounds.
+    /// Pushes the node at `item` onto the path, unless it lies outside the bounds.
     fn enter<'g>(&'g self, mut item: Item, walk: &mut Walk<'_, 'g>) -> Result<(), Fault> {
         let media = self.heap.media();
         let node = Node::at(&self.heap, item.link)?;
         let level = self.level_after(item.link, &node, item.depth as usize);
-        // Levels ascend on every way down, so no damage makes the walk endless.
+        // Levels ascend on every path down, so no damage makes the walk endless.
         check_level(&node, item.link, level, media)?;
         if !self.narrow_to_node(&mut item, &node, level, walk)? {
             return Ok(());
         }
         let Edges { low, high } = item.edges;
         let (lower, upper) = (key_of(walk.bounds.lower), key_of(walk.bounds.upper));
-        // A key that ends here is below a lower bound that goes on.
+        // A key that ends here lies below a lower bound that goes on.
         let with_ends = low != Edge::Along || lower.len() <= level;
         let first = if low == Edge::Along {
             lower.get(level).map_or(0, |&byte| usize::from(byte))
         } else {
             0
         };
-        // One past the last byte; none, if the upper bound ends here.
+        // One past the last byte; zero if the upper bound ends here.
         let last = if high == Edge::Along {
             upper.get(level).map_or(0, |&byte| usize::from(byte) + 1)
         } else {
@@ -189,7 +188,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             walk.gathered.extend(node.children(media).filter(inside));
             let children = &mut walk.gathered[next..];
             children.sort_unstable_by_key(|link| if reverse { 255 - link.byte() } else { link.byte() });
-            // A byte twice: its last key was removed and another inserted, into another entry, meanwhile.
+            // A duplicate byte: meanwhile its last key was removed and another inserted into another entry.
             let mut last = None;
             children.iter_mut().for_each(|link| {
                 if last.replace(link.byte()) == Some(link.byte()) {
@@ -215,7 +214,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         Ok(())
     }
 
-    /// Compares the bytes that a node's links skip with the bounds; `false` if the node lies outside.
+    /// Compares the bytes that a node's links skip with the bounds; returns `false` if the node lies outside.
     fn narrow_to_node(
         &self,
         item: &mut Item,
@@ -245,8 +244,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         Ok(true)
     }
 
-    /// Where the node of this level at `item` lies to a bound; `outside` is the side of the bound that the scan leaves out.
-    /// `None`: outside as a whole.
+    /// The position of the node of this level at `item`, relative to a bound; `outside` is the side of the bound that
+    /// the scan omits. `None`: entirely outside.
     fn narrow(
         &self,
         edge: Edge,
@@ -270,14 +269,14 @@ impl<M: Media, V: Variant> Roart<M, V> {
         }
         Ok(match way {
             Some(way) => Edge::at_node(way, level, outside),
-            // Emptied meanwhile: what is left is compared key by key.
+            // Emptied meanwhile: the rest is compared key by key.
             None => Some(Edge::Unknown),
         })
     }
 }
 
 impl Walk<'_, '_> {
-    /// Takes the deepest node off the path.
+    /// Pops the deepest node off the path.
     fn leave(&mut self) {
         if let Some(frame) = self.path.pop()
             && frame.slots.is_none()

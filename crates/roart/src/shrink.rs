@@ -1,9 +1,9 @@
-//! Structure modifications of removes: space comes back.
+//! Structure modifications of removes, which give space back.
 //!
-//! A remove either empties the key's slot, or, where that would leave too little behind, builds the smaller object
-//! without the key and swings the parent's slot to it. Thresholds lie well below those at which inserts grow things, so
-//! that no key toggles a structure. Work that needs memory is optional: in a full pool the slot is just emptied. Work
-//! after the commit is optional, too: its failure is no error of the remove.
+//! A remove either empties the key's slot, or, if too few keys would remain, builds a smaller object without the key
+//! and swings the parent's slot to it. Thresholds lie well below those at which inserts grow objects, so that no
+//! single key toggles a structure. Work that needs memory is optional: in a full pool the slot is just emptied. Work
+//! after the commit is optional too: its failure is not an error of the remove.
 
 use crate::Variant;
 use crate::array::{ArrayRef, CAPACITIES, DraftEntry, MAX_LEAVES, draft_array};
@@ -16,14 +16,14 @@ use art::{Child, Kind, Kinds, LeafRef, Tagged, child_tag, damaged, no_memory, sa
 use heap::Error;
 use pmem::{Link, Locked, Media, PSlot, Purpose, persist_scope};
 
-/// How often a node with one child tries to collapse while its child is locked by others.
+/// Number of attempts of a node with one child to collapse while its child is locked by others.
 const MAX_TURNS: u32 = 1000;
 
-/// Subtrees of at most this many leaves become one leaf array again: half of what an array holds.
+/// Maximum number of leaves of a subtree that becomes one leaf array again: half of an array's capacity.
 const MERGE: usize = 32;
 
 impl<M: Media, V: Variant> Writer<'_, M, V> {
-    /// Takes the leaf, or inline leaf array with one key, at `link` out of its slot in the place's node.
+    /// Removes the leaf, or inline leaf array with one key, at `link` from its slot in the place's node.
     pub(crate) fn remove_child(
         &self,
         place: &Place<'_>,
@@ -62,8 +62,8 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         Ok(())
     }
 
-    /// The last key below a node goes: the slot of the nearest ancestor that has more is emptied, so that no
-    /// node is ever without a child. (A node with one child is what a crash or a full pool may leave.)
+    /// Removes the last key below a node: the slot of the nearest ancestor with more children is emptied, so that no
+    /// node is ever without a child. (A crash or a full pool may leave a node with one child.)
     fn cut(
         &self,
         place: &Place<'_>,
@@ -94,13 +94,13 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         Ok(())
     }
 
-    /// As [`tidy`](Self::tidy), behind the commit of a remove. The remove has succeeded whatever the writer meets here:
-    /// damage is reported to the operations whose way leads there, and to checks.
+    /// Like [`tidy`](Self::tidy), after the commit of a remove. The remove has succeeded whatever the writer meets
+    /// here: damage is reported by operations that reach it, and by checks.
     fn tidy_if_possible(&self, node: Node<'_>, at: Link) {
         let _ = self.tidy(node, at);
     }
 
-    /// Gives a node that may have been left with one child a chance to collapse.
+    /// Collapses a node that may have been left with one child.
     fn tidy(&self, node: Node<'_>, at: Link) -> Result<(), Error> {
         let media = self.heap.media();
         if same_object(at, self.index.root) {
@@ -120,7 +120,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             if remaining(&node, media, Link::NULL).nth(1).is_some() {
                 return Ok(());
             }
-            // A lock is waited for, memory is not.
+            // Waits for a lock, but not for memory.
             if self.collapse(&place, locked, Link::NULL)?.is_none() || self.is_full.get() {
                 return Ok(());
             }
@@ -129,9 +129,9 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         Ok(())
     }
 
-    /// One child is left: it takes the node's place. An array does so as a copy: the array itself would take
-    /// keys that do not belong where a scan has found it. Gives the lock back if the array's lock is taken
-    /// (locks are waited for from the child upward only) or there is no memory.
+    /// The one remaining child takes the node's place. An array does so as a copy: the array itself would accept keys
+    /// that do not belong where a scan has found it. Returns the lock if the array's lock is taken (locks are only
+    /// waited for from the child upward) or there is no memory.
     fn collapse<'g>(
         &self,
         place: &Place<'g>,
@@ -163,7 +163,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         Ok(None)
     }
 
-    /// Replaces the node by a copy of a leaf array, its only child. One leaf is looked at. Gives the lock back if the array's
+    /// Replaces the node by a copy of a leaf array, its only child. Checks one leaf. Returns the lock if the array's
     /// is taken or there is no memory.
     fn replace_by_copy<'g>(
         &self,
@@ -205,7 +205,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         Ok(None)
     }
 
-    /// Hangs something reachable into the parent's slot.
+    /// Hangs a reachable object into the parent's slot.
     pub(crate) fn hang(&self, parent: &Parent<'_, M>, child: Link, aux: u8) {
         let tag = child_tag(child.kind(), parent.link.byte(), aux);
         let media = self.heap.media();
@@ -215,7 +215,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             .commit();
     }
 
-    /// Replaces the node by a smaller one without the child. Gives the lock back if there is no memory.
+    /// Replaces the node by a smaller one without the child. Returns the lock if there is no memory.
     fn shrink<'g>(
         &self,
         place: &Place<'g>,
@@ -233,7 +233,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
                 .ends
                 .take_if(|child| matches!(child, Child::Reachable(link) if same_object(*link, without)));
             let (node, kind, _) = draft_node(self.heap, &batch, &self.key[..place.level], &mut children)?;
-            // In front of the fence, as where a node grows.
+            // Before the fence, as when a node grows.
             locked.condemn();
             let fenced = batch.fence();
             self.replace(&parent, node.persisted(&fenced), kind, parent.link.aux());
@@ -248,8 +248,8 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         Ok(None)
     }
 
-    /// Replaces a node with few leaves below it by one leaf array (the reverse of a split). Gives the lock
-    /// back if there are too many, or something else, or a child's lock is taken, or there is no memory.
+    /// Replaces a node with few leaves below it by one leaf array (the reverse of a split). Returns the lock if there
+    /// are too many leaves, or other objects, or a child's lock is taken, or there is no memory.
     fn merge<'g>(
         &self,
         place: &Place<'g>,
@@ -276,9 +276,9 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         self.replace_by_array(place, locked, Some(MERGE), without)
     }
 
-    /// Replaces a node that has only leaves and arrays by one array, unless it would have more than `max`
-    /// keys; `None`: there is one child, an array, of which this is a copy, or where a copy would have to be split at the
-    /// next insert, what a split would make of it.
+    /// Replaces a node that has only leaves and arrays by one array, unless it would have more than `max` keys; with
+    /// `None` there is one child, an array, and the node is replaced by a copy of it, or, if the next insert would
+    /// have to split the copy, by the result of that split.
     fn replace_by_array<'g>(
         &self,
         place: &Place<'g>,
@@ -370,7 +370,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         Ok(None)
     }
 
-    /// Takes the leaf at `link` out of its slot in a leaf array.
+    /// Removes the leaf at `link` from its slot in a leaf array.
     pub(crate) fn remove_from_array(
         &self,
         place: &Place<'_>,
@@ -419,7 +419,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
     }
 }
 
-/// What hangs in a node, except for one object.
+/// The children of a node, except for one object.
 fn remaining<'g, M: Media>(
     node: &Node<'g>,
     media: &'g M,

@@ -1,11 +1,11 @@
-//! Subtrees built anew from keys: what splits, merges and conversions of leaf arrays have in common.
+//! Subtrees rebuilt from keys: the common part of splits, merges and conversions of leaf arrays.
 //!
-//! One key hangs as a leaf. Short pairs go into an inline leaf array; other keys, with pairs among them, into
-//! a leaf array; where neither will do, a node at the first byte that not all share is put over the groups
-//! that it makes.
+//! A single key becomes a leaf. Short pairs go into an inline leaf array; other keys, with pairs among them, into a
+//! leaf array; if neither is possible, a node at the first byte that not all share is put over the groups by that
+//! byte.
 //!
-//! A build that fails for want of memory leaves nothing behind: drafts go with their tokens, and objects that had
-//! become part of something larger are retired.
+//! A build that fails for lack of memory leaves nothing behind: drafts are dropped with their tokens, and objects
+//! that had become part of something larger are retired.
 
 use crate::Variant;
 use crate::array::{DraftEntry, Extent, ROOM, draft_array};
@@ -24,13 +24,13 @@ use std::marker::PhantomData;
 pub(crate) enum Member<'a> {
     /// A pair of an inline leaf array, and its key's first byte.
     Pair(u8, KeyWord, u64),
-    /// A leaf that is reachable, by a link tagged as in a leaf array; the pair that it holds, if it is a short one.
+    /// A reachable leaf, by a link tagged as in a leaf array; and its pair, if it is a short one.
     Leaf(LeafRef<'a>, Link, Option<(KeyWord, u64)>),
-    /// What a write adds.
+    /// The key and value that a write adds.
     New(&'a [u8], &'a [u8]),
 }
 
-/// The pair that short key and value make.
+/// The pair of a short key and value.
 pub(crate) fn pair_of(key: &[u8], value: &[u8]) -> Option<(KeyWord, u64)> {
     Some((KeyWord::of(key)?, u64::from_le_bytes(value.try_into().ok()?)))
 }
@@ -60,7 +60,7 @@ impl Member<'_> {
         self.with_key(|key| key.get(level).copied())
     }
 
-    /// How many bytes they share; that they share `known` is known.
+    /// Length of the members' common prefix, which is at least `known`.
     fn shared(&self, other: &Member<'_>, known: usize) -> usize {
         self.with_key(|a| {
             other.with_key(|b| match (a.get(known..), b.get(known..)) {
@@ -71,7 +71,7 @@ impl Member<'_> {
     }
 }
 
-/// How many bytes all members share; that they share `known` is known.
+/// Length of the common prefix of all members, which is at least `known`.
 pub(crate) fn shared_by(members: &[Member<'_>], known: usize) -> usize {
     let Some((first, others)) = members.split_first() else {
         return 0;
@@ -80,23 +80,23 @@ pub(crate) fn shared_by(members: &[Member<'_>], known: usize) -> usize {
     least.unwrap_or_else(|| first.with_key(<[u8]>::len))
 }
 
-/// A subtree's top, under construction, and where it is if it is new.
+/// The top of a subtree under construction, and its extent if it is new.
 pub(crate) struct Top<'e, 'h> {
     pub(crate) child: Child<'e, 'h>,
     place: Option<Extent>,
 }
 
-/// What building subtrees has done beside them.
+/// Side effects of building subtrees.
 #[derive(Default)]
 pub(crate) struct Built {
-    /// New objects that belong to others by now: place and length.
+    /// New objects that are part of others by now: place and length.
     adopted: Vec<Extent>,
     /// Leaves that have become pairs, or part of nothing new.
     replaced: Vec<(Link, usize)>,
 }
 
 impl Built {
-    /// Gives back what has become of no use: on success leaves that were replaced, else what was built.
+    /// Retires objects that are no longer needed: on success the replaced leaves, otherwise the built objects.
     pub(crate) fn settle<M: Media>(self, heap: &Access<M>, guard: &Guard, done: bool) {
         if done {
             for (link, len) in self.replaced {
@@ -111,7 +111,7 @@ impl Built {
     }
 }
 
-/// What builds subtrees.
+/// Builds subtrees.
 pub(crate) struct Subtrees<'h, M: Media, V> {
     heap: &'h Access<M>,
     /// Maximum number of leaves of an array.
@@ -120,20 +120,20 @@ pub(crate) struct Subtrees<'h, M: Media, V> {
 }
 
 impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
-    /// Arrays get at most `max` leaves.
+    /// A builder whose arrays get at most `max` leaves.
     pub(crate) fn new(heap: &'h Access<M>, max: usize) -> Self {
         let variant = PhantomData;
         Subtrees { heap, max, variant }
     }
 
-    /// The member that a leaf of a node is. The caller holds the lock on it.
+    /// The member for a leaf of a node. The caller holds the lock on it.
     pub(crate) fn leaf_member(&self, link: Link) -> Result<Member<'h>, Fault> {
         let leaf = LeafRef::at(self.heap, link)?;
         let print = fingerprint(leaf.key());
         Ok(Self::member(self.heap, leaf, link.with_tag(leaf_tag(print))))
     }
 
-    /// The member that a leaf of an array is, whose fingerprint stands in the link. The caller holds the lock on it.
+    /// The member for a leaf of an array, whose fingerprint is in the link. The caller holds the lock on it.
     pub(crate) fn entry_member(&self, link: Link) -> Result<Member<'h>, Fault> {
         Ok(Self::member(self.heap, LeafRef::at(self.heap, link)?, link))
     }
@@ -147,7 +147,7 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
         Member::Leaf(leaf, link, pair)
     }
 
-    /// The pairs of the members, ascending, if all are pairs and there may be inline leaf arrays.
+    /// The pairs of the members, ascending, if all are pairs and inline leaf arrays are allowed.
     pub(crate) fn pairs_of(members: &[Member<'_>]) -> Option<Vec<(KeyWord, u64)>> {
         if !V::INLINE {
             return None;
@@ -157,7 +157,7 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
         Some(pairs)
     }
 
-    /// Builds what hangs where `depth` bytes, which all members share, have led.
+    /// Builds the object for the members at `depth` bytes, which all members share.
     pub(crate) fn draft_subtree<'e>(
         &self,
         batch: &PersistBatch<'e, 'h, M>,
@@ -200,7 +200,7 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
         })
     }
 
-    /// A leaf for a member that has none.
+    /// Drafts a leaf for a member that has none.
     fn draft_member<'e>(
         &self,
         batch: &PersistBatch<'e, 'h, M>,
@@ -219,7 +219,7 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
         Ok((leaf.flush(batch), place))
     }
 
-    /// An inline leaf array for the members, whose pairs it has.
+    /// Drafts an inline leaf array for the members, whose pairs it contains.
     pub(crate) fn draft_image<'e>(
         &self,
         batch: &PersistBatch<'e, 'h, M>,
@@ -240,7 +240,7 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
         })
     }
 
-    /// A leaf array.
+    /// Drafts a leaf array.
     pub(crate) fn draft_leaves<'e>(
         &self,
         batch: &PersistBatch<'e, 'h, M>,
@@ -268,8 +268,7 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
         })
     }
 
-    /// A node at `level`, for which `depth` bytes lead to its link, over the groups that the members' bytes
-    /// there make.
+    /// Drafts a node at `level`, to whose link `depth` bytes lead, over the groups by the members' bytes there.
     pub(crate) fn draft_over<'e>(
         &self,
         batch: &PersistBatch<'e, 'h, M>,
@@ -301,7 +300,7 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
             } else {
                 let Some(ends) = group.pop().filter(|_| group.is_empty()) else {
                     return Err(Fault {
-                        what: "a key twice",
+                        what: "a duplicate key",
                         offset: 0,
                     }
                     .into());
@@ -316,8 +315,8 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
         Ok(top)
     }
 
-    /// A node at the end of `path` over an array that stays as it is, and the last member, which parts from
-    /// its keys.
+    /// Drafts a node at the end of `path` over an array that stays as it is, and the last member, which parts from
+    /// the array's keys.
     pub(crate) fn draft_beside<'e>(
         &self,
         batch: &PersistBatch<'e, 'h, M>,
@@ -340,7 +339,7 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
         Ok(top)
     }
 
-    /// A node at the end of `path`, hung where `depth` bytes have led.
+    /// Drafts a node at the end of `path`, which hangs below `depth` bytes.
     pub(crate) fn draft_top<'e>(
         &self,
         batch: &PersistBatch<'e, 'h, M>,
@@ -359,12 +358,12 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
 }
 
 impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
-    /// What builds subtrees.
+    /// The builder of subtrees.
     pub(crate) fn subtrees(&self) -> Subtrees<'g, M, V> {
         Subtrees::new(self.heap, ROOM)
     }
 
-    /// Swings the parent's slot to a subtree, whose batch this ends: the commit point.
+    /// Swings the parent's slot to a subtree, whose batch this completes: the commit point.
     pub(crate) fn publish_top<'e>(
         &self,
         parent: &Parent<'_, M>,

@@ -1,21 +1,24 @@
-//! Several writes at once: their walks go side by side, and most of them become durable together (group commit).
+//! Several writes in one group: their walks go side by side, and most of them become durable together (group commit).
 //!
 //! Most puts change one link, that of the key's leaf or a vacant entry of a leaf array, or one pair of an inline leaf
-//! array. Those of a group are decided, their leaves are written and their pairs are stored, marked, each under its lock,
-//! which stays taken. Then
+//! array. In a group of such puts, each is decided, its leaf is written or its pair is stored, marked, under its
+//! lock, which stays held. Then
 //!
-//! 1. one fence makes all leaves and pairs durable; the pairs' marks go, then the locks on their arrays;
+//! 1. one fence makes all leaves and pairs durable; the pairs' marks are cleared, then the locks on their arrays are
+//!   released;
 //! 2. the links to the leaves are stored;
-//! 3. one fence makes all links durable, and only then do the marks, the locks and the leaves that were replaced go.
+//! 3. one fence makes all links durable, and only then are the marks cleared, the locks released and the replaced
+//!   leaves retired.
 //!
-//! A pair that goes to a line behind one in which the group has filled the last entry needs a fence before it, since a
-//! crash must not leave it without the pair there; the group goes on.
+//! If the group has filled the last entry of a line, a pair in a later line needs a fence first, since a crash must
+//! not keep it without the pairs there; the group goes on afterwards.
 //!
-//! To other threads each looks like a single write. A write that does anything else, or meets the unexpected, ends the
-//! group and is carried out alone after it.
+//! To other threads each looks like a single write. A write of any other kind, or with an unexpected state, ends the
+//! group and is applied alone after it.
 //!
-//! I1 The holder of a group's locks waits for no lock.
-//! I2 A group stores into a slot once, and has the key of a leaf once. It may have the key of a pair several times.
+//! I1 A thread that holds a group's locks waits for no lock.
+//! I2 A group stores into a slot only once, and contains the key of a leaf only once. It may contain the key of a
+//! pair several times.
 
 use crate::array::ArrayRef;
 use crate::fingerprint::{fingerprint, leaf_tag};
@@ -35,22 +38,23 @@ use pmem::{
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
-/// Bytes of values that end a group; a larger value is written alone. Bounds how long other writers wait for the locks.
+/// Bytes of values that end a group; a larger value is written alone. Bounds how long other writers wait for the
+/// locks.
 const BYTES: usize = 32 << 10;
 
 impl<M: Media, V: Variant> Roart<M, V> {
-    /// Has edits of at most [`GROUP`](art::GROUP) keys carried out in their order, until `each` breaks. All that was
-    /// carried out is durable when this returns: with 2 fences for those that go together, 1 if all of them are pairs, and
-    /// as many write-backs as each has alone, or fewer, where links or pairs share a line.
+    /// Applies edits to at most [`GROUP`](art::GROUP) keys in order, until `each` breaks. All applied edits are
+    /// durable when this returns: with 2 fences for those that go together, 1 if all of them are pairs, and as many
+    /// write-backs as each has alone, or fewer if links or pairs share a line.
     pub(crate) fn edit_group(
         &self,
         keys: &[&[u8]],
         guard: &Guard,
         each: &mut EachEdit<'_>,
     ) -> ControlFlow<()> {
-        // The edit will meet what is wrong.
+        // The edit itself reports any fault.
         let walks = self.walk_group::<false>(keys).ok();
-        // A writer that does not find the key there has to begin anew where bytes were passed.
+        // If bytes were skipped, a writer that does not find the key there has to restart.
         let above = |i: usize| {
             let likely = |walks: &&Walks| walks.is_whole[i] || has_home(walks.links[i]);
             walks.as_ref().filter(likely).map(|walks| Above {
@@ -64,7 +68,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         while next < keys.len() && flow.is_continue() {
             persist_scope(self.heap.media(), Purpose::Node, |batch| {
                 batch.hold_back();
-                let mut group = Together::<_, V::Publish> {
+                let mut group = GroupCommit::<_, V::Publish> {
                     heap: &self.heap,
                     guard,
                     batch: Some(batch),
@@ -80,7 +84,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                     next += 1;
                     flow = each(i, &mut |edit| {
                         let writer = self.writer(key, guard, above(i));
-                        // What is wrong will be met again.
+                        // A fault will be reported by the edit.
                         let place = writer.locate().ok().flatten();
                         let Some(to_join) = place.filter(|place| has_place(place.link)) else {
                             group.commit();
@@ -90,8 +94,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                             return Ok(action);
                         }
                         group.commit();
-                        // From the beginning: whether the key has come the right way was asked for the walk that is
-                        // over.
+                        // From the root: the walk that could check the skipped bytes is over.
                         writer.edit(None, edit)
                     });
                 }
@@ -101,30 +104,30 @@ impl<M: Media, V: Variant> Roart<M, V> {
     }
 }
 
-/// Whether a link leads to where a put may join a group.
+/// Whether a link leads to a place where a put may join a group.
 fn has_place(link: Link) -> bool {
     has_home(link) || link.kind() == Kind::Inline
 }
 
-/// Whether a link leads to where a put may hang its leaf.
+/// Whether a link leads to a place where a put may hang its leaf.
 fn has_home(link: Link) -> bool {
     matches!(link.kind(), Kind::Leaf | Kind::Array)
 }
 
-/// Puts that become durable together, at the latest when this is dropped: also where an edit panics, since the edits
+/// Puts that become durable together, at the latest when this is dropped: even if an edit panics, since the edits
 /// before it were reported as done.
-struct Together<'e, 'g, M: Media, P: Publication> {
+struct GroupCommit<'e, 'g, M: Media, P: Publication> {
     heap: &'g Access<M>,
     guard: &'g Guard,
-    /// The leaves'; `None` once the group is committed.
+    /// The batch of the leaves; `None` once the group is committed.
     batch: Option<PersistBatch<'e, 'g, M>>,
     puts: Vec<Put<'e, 'g, M>>,
     pairs: Vec<Pair<'g, M>>,
-    /// How many of the pairs are durable and have no mark.
+    /// Number of pairs that are durable and have no mark.
     settled: usize,
     /// Maximum number of writes that can join.
     max: usize,
-    /// What their values take.
+    /// Bytes of their values.
     bytes: usize,
     publish: PhantomData<P>,
 }
@@ -132,34 +135,34 @@ struct Together<'e, 'g, M: Media, P: Publication> {
 /// A pair in an inline leaf array, stored and marked.
 struct Pair<'g, M: Media> {
     entry: &'g InlineEntry,
-    /// The array's lock, unless a pair in front of this one has it.
+    /// The array's lock, unless an earlier pair has it.
     locked: Option<Locked<'g, M>>,
 }
 
-/// A leaf, and where it will hang.
+/// A leaf, and its future place.
 struct Put<'e, 'g, M: Media> {
     leaf: Flushed<'e, 'g, Leaf>,
     slot: &'g PSlot,
     tag: Tag,
-    /// What hangs there now, and how long it is.
+    /// The object there now, and its length.
     replaced: Option<(Link, usize)>,
-    /// The lock on the slot, unless a put in front of this one has it.
+    /// The lock on the slot, unless an earlier put has it.
     locked: Option<Locked<'g, M>>,
 }
 
-impl<'e, 'g, M: Media, P: Publication> Together<'e, 'g, M, P> {
+impl<'e, 'g, M: Media, P: Publication> GroupCommit<'e, 'g, M, P> {
     /// Whether more may join.
     fn is_open(&self) -> bool {
         self.batch.is_some() && self.bytes < BYTES
     }
 
-    /// Whether a value of this many bytes may.
+    /// Whether a value of this many bytes may join.
     fn has_room(&self, len: usize) -> bool {
         self.puts.is_empty() || len <= BYTES
     }
 
-    /// Takes a lock, by `try_lock`, which fails where the group has it: that is `Some(None)`. `None` if it cannot be
-    /// had now.
+    /// Takes a lock, through `try_lock`, which fails if the group has it: then returns `Some(None)`. Returns `None`
+    /// if another thread has it.
     fn lock(
         &self,
         lock: &GenerationLock,
@@ -171,26 +174,26 @@ impl<'e, 'g, M: Media, P: Publication> Together<'e, 'g, M, P> {
         })
     }
 
-    /// Whether the group has taken this lock.
+    /// Whether the group holds this lock.
     fn holds(&self, lock: &GenerationLock) -> bool {
         let puts = self.puts.iter().map(|put| &put.locked);
         let mut all = puts.chain(self.pairs.iter().map(|pair| &pair.locked)).flatten();
         all.any(|locked| locked.is_of(lock))
     }
 
-    /// Whether something will be stored into the slot.
+    /// Whether the group will store into the slot.
     fn has(&self, slot: &PSlot) -> bool {
         self.puts.iter().any(|put| std::ptr::eq(put.slot, slot))
     }
 
-    /// Whether a new leaf will hang somewhere with this tag.
+    /// Whether the group adds a new leaf with this tag.
     fn adds(&self, tag: Tag) -> bool {
         self.puts
             .iter()
             .any(|put| put.replaced.is_none() && put.tag == tag)
     }
 
-    /// Makes the pairs durable that have joined so far, and keeps their locks.
+    /// Makes the pairs that have joined so far durable, and keeps their locks.
     fn settle_pairs(&mut self) {
         if let Some(batch) = &self.batch {
             batch.fence_early();
@@ -198,7 +201,7 @@ impl<'e, 'g, M: Media, P: Publication> Together<'e, 'g, M, P> {
         }
     }
 
-    /// Takes the marks of pairs away that have become durable.
+    /// Clears the marks of pairs that have become durable.
     fn take_marks(&mut self) {
         let media = self.heap.media();
         for pair in &self.pairs[self.settled..] {
@@ -207,7 +210,7 @@ impl<'e, 'g, M: Media, P: Publication> Together<'e, 'g, M, P> {
         self.settled = self.pairs.len();
     }
 
-    /// Makes what has joined durable, and lets go of it. Nothing joins afterwards.
+    /// Makes everything that has joined durable, and releases it. Nothing joins afterwards.
     fn commit(&mut self) {
         let is_empty = self.puts.is_empty() && self.pairs.is_empty();
         let Some(batch) = self.batch.take().filter(|_| !is_empty) else {
@@ -218,7 +221,7 @@ impl<'e, 'g, M: Media, P: Publication> Together<'e, 'g, M, P> {
             media.comes_to("several pairs together");
         }
         self.take_marks();
-        // Their locks go.
+        // Releases their locks.
         self.pairs.clear();
         if self.puts.is_empty() {
             return;
@@ -237,7 +240,7 @@ impl<'e, 'g, M: Media, P: Publication> Together<'e, 'g, M, P> {
             for (link, ..) in &mut stored {
                 let _durable = link.take().map(|link| link.durable(&links));
             }
-            // All marks have gone before the first lock does, on which others may hang.
+            // All marks are cleared before the first lock is released, which others may share.
             for (_, locked, _) in &mut stored {
                 drop(locked.take());
             }
@@ -248,30 +251,30 @@ impl<'e, 'g, M: Media, P: Publication> Together<'e, 'g, M, P> {
     }
 }
 
-impl<M: Media, P: Publication> Drop for Together<'_, '_, M, P> {
+impl<M: Media, P: Publication> Drop for GroupCommit<'_, '_, M, P> {
     fn drop(&mut self) {
         self.commit();
     }
 }
 
-/// Where a put may hang its leaf.
+/// A place where a put may hang its leaf.
 struct Home<'g, M: Media> {
     slot: &'g PSlot,
     tag: Tag,
     /// The key's leaf, and the link to it.
     old: Option<(Link, LeafRef<'g>)>,
-    /// The lock on the slot, unless the group had it: where it had not, it stores into nothing beneath it.
+    /// The lock on the slot, unless the group holds it: then the group stores into nothing below.
     locked: Option<Locked<'g, M>>,
 }
 
 impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
-    /// Decides the edit and has it join the group, if it keeps things as they are or puts a leaf where a slot is for
-    /// it; `None` if not, and then nothing was done.
+    /// Decides the edit and adds it to the group, if it keeps the key unchanged or puts a leaf into an available
+    /// slot; otherwise returns `None` and has done nothing.
     fn join<'e>(
         &self,
         place: &Place<'g>,
         edit: &mut dyn Edit,
-        group: &mut Together<'e, 'g, M, V::Publish>,
+        group: &mut GroupCommit<'e, 'g, M, V::Publish>,
     ) -> Result<Option<Action>, Error> {
         let home = match place.link.kind() {
             Kind::Inline => return self.join_inline(place, edit, group),
@@ -313,12 +316,12 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         Ok(Some(action))
     }
 
-    /// As [`join`](Writer::join), where the key's slot holds an inline leaf array: a pair is stored into the array.
+    /// Like [`join`](Writer::join), if the key's slot holds an inline leaf array: stores a pair into the array.
     fn join_inline<'e>(
         &self,
         place: &Place<'g>,
         edit: &mut dyn Edit,
-        group: &mut Together<'e, 'g, M, V::Publish>,
+        group: &mut GroupCommit<'e, 'g, M, V::Publish>,
     ) -> Result<Option<Action>, Error> {
         let (heap, media) = (self.heap, self.heap.media());
         let Some(word) = KeyWord::of(self.key).filter(|_| V::INLINE && V::Publish::MARKS) else {
@@ -378,7 +381,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
     fn home_in_array<'e>(
         &self,
         place: &Place<'g>,
-        group: &Together<'e, 'g, M, V::Publish>,
+        group: &GroupCommit<'e, 'g, M, V::Publish>,
     ) -> Result<Option<Home<'g, M>>, Fault> {
         let (heap, media) = (self.heap, self.heap.media());
         let array = ArrayRef::at(heap, place.link)?;
@@ -399,7 +402,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             }));
         }
         let tag = leaf_tag(fingerprint(self.key));
-        // A leaf of this tag that the group adds may be one of this key.
+        // A leaf with this tag that the group adds may have this key.
         let is_shared = locked.is_none();
         if is_shared && group.adds(tag) {
             return Ok(None);
@@ -418,7 +421,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
     fn home_in_node<'e>(
         &self,
         place: &Place<'g>,
-        group: &Together<'e, 'g, M, V::Publish>,
+        group: &GroupCommit<'e, 'g, M, V::Publish>,
     ) -> Result<Option<Home<'g, M>>, Fault> {
         let node = place.node;
         let Some(locked) = group.lock(&node.header().lock, || node.try_lock(self.heap))? else {

@@ -1,8 +1,8 @@
 //! The tracer: reports live objects to the heap (post-crash collection, audit).
 //!
-//! While a trace runs beside writers it relies on this: an SMO never moves a live link out of an object that
-//! stays in use. It builds a new object, swings one slot, and leaves the replaced object as it was; so an
-//! object that was alive at the restart and still is can be reached through whichever version a tracer reads.
+//! A trace beside writers relies on this rule: an SMO never moves a live link out of an object that stays in use. It
+//! builds a new object, swings one slot, and leaves the replaced object unchanged; so an object that was alive at the
+//! restart and still is can be reached through whichever version a tracer reads.
 
 use crate::array::ArrayRef;
 use crate::inline::inline_size;
@@ -11,11 +11,11 @@ use art::{Kind, LeafRef, Tagged};
 use heap::{Access, Error, Trace};
 use pmem::{Link, Media};
 
-/// Tells the heap what hangs from a link of a ROART, whatever its variant.
+/// Traces the objects of a ROART, whatever its variant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tracer;
 
-// SAFETY: it reports every slot of nodes and arrays, which is all that readers follow.
+// SAFETY: it reports every slot of nodes and arrays, which are all that readers follow.
 unsafe impl<M: Media> Trace<M> for Tracer {
     fn kind(&self) -> u32 {
         crate::KIND

@@ -3,10 +3,10 @@
 use pmem::{LinkAndPersist, NonTemporal, Publication};
 use std::marker::PhantomData;
 
-/// Which of ROART's techniques are on.
+/// Selects ROART's techniques.
 pub trait Variant: Send + Sync + 'static {
-    /// Entry compression (§3.3): key byte and pointer change by one store. Off: the key byte is persisted
-    /// apart, ahead of the pointer.
+    /// Entry compression (§3.3): key byte and pointer change by one store. Off: the key byte is persisted separately,
+    /// ahead of the pointer.
     const EC: bool;
     /// Selective metadata persistence (§3.3.1). Off: counts and child indexes are persisted with every
     /// change.
@@ -15,17 +15,16 @@ pub trait Variant: Send + Sync + 'static {
     const MO: bool;
     /// Leaf compaction (§3.2). Off: two keys that diverge below a node get an N4.
     const LC: bool;
-    /// Inline leaf arrays, which are not the paper's: pairs of a short key and an eight-byte value stand in
-    /// the array itself. They need leaf compaction.
+    /// Inline leaf arrays, which are not in the paper: pairs of a short key and an eight-byte value are stored in the
+    /// array itself. They need leaf compaction.
     const INLINE: bool;
-    /// Leaf arrays come in size classes (§3.2). Off: all are of 64 entries, as those that the paper measured.
+    /// Leaf arrays come in size classes (§3.2). Off: all have 64 entries, like those that the paper measured.
     const SIZES: bool;
-    /// How a publication keeps readers from what is not yet durable (§3.4.1).
+    /// The policy by which a publication keeps readers from data that is not durable yet (§3.4.1).
     type Publish: Publication;
 }
 
-/// A choice of the paper's switches, and inline leaf arrays or not. Without leaf compaction there are none of
-/// these.
+/// A choice of the paper's switches, with or without inline leaf arrays, which need leaf compaction.
 #[derive(Debug)]
 pub struct Switches<
     const EC: bool,
@@ -60,8 +59,7 @@ impl<
 pub type Full = Switches<true, true, true, true, true>;
 /// All techniques on, published by non-temporal stores, as in the paper.
 pub type Streaming = Switches<true, true, true, true, true, true, NonTemporal>;
-/// Without inline leaf arrays: all of the paper's techniques, and nothing else. The ablations below leave out
-/// one of these.
+/// Without inline leaf arrays: exactly the paper's techniques. Each ablation below leaves out one of these.
 pub type WithoutInline = Switches<true, true, true, true>;
 /// Without entry compression.
 pub type WithoutEc = Switches<false, true, true, true>;
@@ -71,7 +69,7 @@ pub type WithoutSmp = Switches<true, false, true, true>;
 pub type WithoutMo = Switches<true, true, false, true>;
 /// Without leaf compaction.
 pub type WithoutLc = Switches<true, true, true, false>;
-/// With leaf arrays of 64 entries, however few they hold.
+/// With leaf arrays of 64 entries, however few leaves they hold.
 pub type WithoutSizes = Switches<true, true, true, true, false, false>;
 /// The paper's raw version.
 pub type Raw = Switches<false, false, false, false>;

@@ -1,18 +1,17 @@
-//! Writes: every one is an edit of one key (`index::Edit`) under one lock.
+//! Writes: each is an edit of one key (`index::Edit`) under one lock.
 //!
 //! 1. Find the place (`locate`), without locks.
-//! 2. Lock the object that holds the key's slot: the leaf array, or the node. If it is obsolete, or the slot by now
-//!    leads elsewhere, start over; so, too, if the key is not there and has come a wrong way (`locate`).
+//! 2. Lock the object that holds the key's slot: the leaf array, or the node. If it is obsolete, or the slot leads
+//!    elsewhere by now, start over; also if the key is not there and the walk went wrong at skipped bytes (`locate`).
 //! 3. Let the edit decide.
-//! 4. New objects are written, written back and fenced (fence 1); one store to one slot publishes them, and
-//!    is made durable (fence 2: the commit point is the store). A structure modification also locks the
-//!    parent of what it replaces, from the child upward, and retires the replaced object, whose own slots it
-//!    leaves as they were.
+//! 4. New objects are written, written back and fenced (fence 1); one store to one slot publishes them, and is made
+//!    durable (fence 2: the commit point is the store). A structure modification also locks the parent of the
+//!    replaced object, from the child upward, and retires the replaced object, whose own slots it leaves unchanged.
 //!
 //! Writes of several keys may hold several locks (`together`).
 //!
-//! With every technique on an insert costs 2 write-backs and 2 fences for a leaf of up to a line, where nothing grows
-//! or is split.
+//! With all techniques on, an insert costs 2 write-backs and 2 fences for a leaf of up to a line, if nothing grows or
+//! is split.
 
 use crate::Variant;
 use crate::array::{ArrayRef, Found, draft_pair};
@@ -31,7 +30,7 @@ use index::{Action, Edit};
 use pmem::{Erased, Fault, Link, Locked, Media, PSlot, Persisted, Purpose, persist_scope};
 
 impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
-    /// Carries out `edit` on the key, whose place may be known already.
+    /// Applies `edit` to the key, whose place may be known already.
     pub(crate) fn edit(&self, mut place: Option<Place<'g>>, edit: &mut dyn Edit) -> Result<Action, Error> {
         let mut tries = Tries::default();
         loop {
@@ -56,7 +55,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         }
     }
 
-    /// The key's slot is empty, or holds a leaf, or an inner node from which the key parts.
+    /// Edits a key whose slot is empty, or holds a leaf, or an inner node from which the key parts.
     fn edit_in_node(&self, place: &Place<'_>, edit: &mut dyn Edit) -> Result<Option<Action>, Error> {
         let Ok(locked) = place.node.lock(self.heap)? else {
             return Ok(None);
@@ -130,7 +129,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         }
     }
 
-    /// The key's slot holds a leaf array.
+    /// Edits a key whose slot holds a leaf array.
     fn edit_in_array(&self, place: &Place<'g>, edit: &mut dyn Edit) -> Result<Option<Action>, Error> {
         let array = ArrayRef::at(self.heap, place.link)?;
         let path = self.compared(place.level + 1);
@@ -168,8 +167,8 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         Ok(Some(action))
     }
 
-    /// The key's entry in an array, whose lock the caller holds, and its leaf; `None` within if it has none there.
-    /// `None` if the array is not where it was, or the key has come a wrong way.
+    /// The key's entry in an array, whose lock the caller holds, and its leaf; the inner option is `None` if the key
+    /// has none there. The outer one is `None` if the array has moved, or the walk went wrong at skipped bytes.
     pub(crate) fn find_in_array(
         &self,
         place: &Place<'g>,
@@ -182,24 +181,24 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         Ok((found.is_some() || self.has_passed_rightly()?).then_some(found))
     }
 
-    /// Gives an object's chunk back once no reader can hold it.
+    /// Frees an object's chunk once no reader can hold it.
     #[track_caller]
     pub(crate) fn retire(&self, link: Link, len: usize) {
         art::retire(self.heap, self.guard, link, len);
     }
 
-    /// Whether an array, whose lock the caller has taken, is where it was, unless a node was put above it:
-    /// the slot tells, while its node is in use.
+    /// Whether an array, whose lock the caller has taken, is still in its place, unless a node was put above it: the
+    /// slot shows that, while its node is in use.
     pub(crate) fn is_in_place(&self, place: &Place<'_>) -> Result<bool, Fault> {
-        // The slot first: a node in use afterwards was in use then.
+        // The slot is read first: a node in use afterwards was in use then.
         let (_, link) = place.node.slot::<V, M>(self.heap, place.level, self.key)?;
         let lock = &place.node.header().lock;
         Ok(same_object(link, place.link) && !lock.is_obsolete(self.heap.media(), self.heap.generation()))
     }
 
-    /// Whether a key may stand where the `level` bytes that it should share with the writer's, and then this byte, lead
-    /// (`None`: it should end there). Where not, the link that has led there is damaged: what it leads to is another's,
-    /// and is not to be retired.
+    /// Whether a key may be at a place to which the `level` bytes that it should share with the writer's key, and
+    /// then this byte, lead (`None`: it should end there). If not, the link that has led there is damaged: its object
+    /// belongs to another place, and must not be retired.
     pub(crate) fn belongs(&self, key: &[u8], level: usize, byte: Option<u8>) -> bool {
         let path = self.key.get(..level);
         path.is_some_and(|path| key.starts_with(path)) && key.get(level).copied() == byte
@@ -221,9 +220,9 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         })
     }
 
-    /// Two keys diverge below a node. Short pairs get an inline leaf array of a line; else the new leaf joins
-    /// the old one in a leaf array (§3.2), 3 write-backs and 2 fences, or 2 and 2 where leaf and array fit one line;
-    /// without leaf compaction both hang from an N4 at the level where they part (ART's leaf split).
+    /// Handles two keys that diverge below a node. Short pairs get an inline leaf array of a line; otherwise the new
+    /// leaf joins the old one in a leaf array (§3.2), for 3 write-backs and 2 fences, or 2 and 2 if leaf and array
+    /// fit one line; without leaf compaction both hang from an N4 at the level where they part (ART's leaf split).
     fn split_leaf(
         &self,
         slot: &PSlot,

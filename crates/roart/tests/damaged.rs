@@ -1,5 +1,5 @@
-//! Pools whose bytes were changed behind our back: `check`, with the heap's audit, finds every bit of it.
-//! That every operation ends whatever a pool holds is the conformance suite's, and so are the seed and the
+//! Pools whose bytes were changed behind the program's back: `check`, with the heap's audit, finds every flipped bit.
+//! The conformance suite tests that every operation ends whatever a pool contains, and provides the seed and the
 //! scale.
 
 use art::{Kind, Tagged};
@@ -30,7 +30,7 @@ fn entries() -> Entries {
     model
 }
 
-/// A closed pool, and where things are in it.
+/// A closed pool, and the places of its contents.
 struct Original {
     bytes: Vec<u8>,
     model: Entries,
@@ -106,7 +106,7 @@ impl Original {
         u64::from_le_bytes(self.bytes[at..at + 8].try_into().expect("eight bytes"))
     }
 
-    /// What the link at this place leads to.
+    /// The kind of the link at this place.
     fn link_kind(&self, at: usize) -> Kind {
         match self.word(at) >> 1 & 7 {
             1 => Kind::Leaf,
@@ -128,7 +128,7 @@ impl Original {
     }
 }
 
-/// Where an object has bytes that mean something within one generation only: locks, counts, key bytes, child indexes.
+/// The parts of an object that mean something within one generation only: locks, counts, key bytes, child indexes.
 fn volatile(kind: Kind) -> &'static [(usize, usize)] {
     match kind {
         Kind::Leaf | Kind::Null => &[],
@@ -140,7 +140,7 @@ fn volatile(kind: Kind) -> &'static [(usize, usize)] {
     }
 }
 
-/// A file for one image after another.
+/// A file that holds one image after another.
 struct Image {
     folder: TempDir,
 }
@@ -172,10 +172,10 @@ fn open(path: &Path) -> Option<Roart<Hardware, Full>> {
     Some(index)
 }
 
-/// Each bit of what an index consists of is covered by a check: links (except for the mark, which readers settle),
-/// leaves' headers (except for the pending mark), keys and values, short pairs' key words (except for the mark),
-/// levels, prefixes. A leaf whose value is updated in place has no check of that value, and eight bits for its key: one
-/// flip in 256 there may stay unseen.
+/// A check covers each bit of an index: links (except for the mark, which readers settle), leaves' headers (except
+/// for the pending mark), keys and values, short pairs' key words (except for the mark), levels, prefixes. A leaf
+/// whose value is updated in place has no check of that value, and eight bits for its key: one flip in 256 there may
+/// stay undetected.
 #[test]
 fn checks_find_every_flipped_bit() {
     let plan = Plan::from_env();
@@ -238,13 +238,13 @@ fn checks_find_every_flipped_bit() {
     }
     assert_eq!(missed, [""; 0]);
     assert!(
-        // One in 256 may be; so that no seed is unlucky, ten more.
+        // One in 256 may be missed; ten more, so that no seed fails by chance.
         missed_by_chance <= by_chance / 20 + 10,
         "{missed_by_chance} of {by_chance} flips in leaves updated in place are not found"
     );
 }
 
-/// Keys that are not read where the word at `at` is null: those to which it leads.
+/// Keys that become unreadable when the word at `at` is null: those to which it leads.
 fn keys_below(original: &Original, image: &Image, at: usize) -> Vec<Vec<u8>> {
     image.make(original, &[(at, 0)]);
     let index = open(&image.path()).expect("opens");
@@ -269,7 +269,7 @@ impl Flip {
                 break at;
             }
         };
-        // Offsets within the pool, and the bits of kinds, more often than those that lead outside.
+        // More often within the pool, and in the bits of kinds, than outside.
         let bit = match random.below(4) {
             0 => random.below(64),
             1 => 1 + random.below(3),
@@ -282,7 +282,7 @@ impl Flip {
         }
     }
 
-    /// Which of the other keys have lost their values.
+    /// The other keys that have lost their values.
     fn lost(&self, original: &Original, index: &Roart<Hardware, Full>) -> Vec<String> {
         let guard = heap::pin();
         let others = original.model.iter();
@@ -298,7 +298,7 @@ impl Flip {
     }
 }
 
-/// Reads all keys, by gets and by scans, whatever comes of it.
+/// Reads all keys, by gets and by scans, ignoring the results.
 fn read_all(index: &Roart<Hardware, Full>, original: &Original) {
     let guard = heap::pin();
     for key in original.model.keys() {
@@ -315,8 +315,8 @@ fn read_all(index: &Roart<Hardware, Full>, original: &Original) {
     }
 }
 
-/// A reader that a flipped bit of a link leads astray changes no byte of any object: it repairs only what is what the
-/// link says.
+/// A reader led astray by a flipped bit of a link changes no byte of any object: it repairs only an object that
+/// matches the link.
 #[test]
 fn reads_by_flipped_links_change_nothing() {
     let plan = Plan::from_env();
@@ -353,8 +353,8 @@ fn reads_by_flipped_links_change_nothing() {
     assert_eq!(changed, [""; 0]);
 }
 
-/// However writers use keys to which a link with a flipped bit led, all other keys keep their values: beside the damage
-/// (unless the link has another's key byte now, and hides it), and after it is mended.
+/// However writers use keys to which a link with a flipped bit led, all other keys keep their values: beside the
+/// damage (unless the link has another key byte now, and hides it), and after it is repaired.
 #[test]
 fn writes_by_flipped_links_harm_no_other_key() {
     let plan = Plan::from_env();
@@ -414,7 +414,7 @@ fn writes_by_flipped_links_harm_no_other_key() {
     assert_eq!(harmed, [""; 0]);
 }
 
-/// Without damage everything is sound: what the tests above find is the damage.
+/// Without damage everything is sound: the tests above find nothing but the damage.
 #[test]
 fn the_original_is_sound() {
     let original = Original::new();

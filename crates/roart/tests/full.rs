@@ -6,7 +6,7 @@ use index::conformance::settled;
 use pmem::{Hardware, PWord, Pool, PoolOptions, Purpose, persist_scope};
 use wollemi_roart::{Full, Roart};
 
-/// Takes all pages that are left, for good.
+/// Takes all remaining pages, for good.
 fn fill(heap: &Heap) {
     let full = persist_scope(heap.media(), Purpose::Node, |batch| {
         loop {
@@ -19,8 +19,8 @@ fn fill(heap: &Heap) {
     assert!(matches!(full, heap::Error::Full { .. }), "{full}");
 }
 
-/// A full leaf array is split into `groups` arrays below one node, for which there is no memory, nor perhaps
-/// for all of the arrays: what was drafted comes back, however often it is tried.
+/// A full leaf array is split into `groups` arrays below one node, for which there is no memory, nor perhaps for all
+/// of the arrays: the drafts are given back, however often it is tried.
 #[test]
 fn a_split_without_memory_leaves_nothing_behind() {
     for groups in [2, 6, 12, 20] {
@@ -50,7 +50,7 @@ fn a_split_without_memory_leaves_nothing_behind() {
         let faults = index.check().unwrap();
         assert!(faults.found.is_empty(), "{:#?}", faults.found);
         assert_eq!(faults.keys, 74 - failed);
-        // Nothing is left locked.
+        // No lock is left held.
         for i in 0..64 {
             assert!(index.remove(&key(i)).unwrap());
         }

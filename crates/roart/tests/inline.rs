@@ -1,4 +1,4 @@
-//! Inline leaf arrays: what they cost, what becomes of them, and what a crash leaves in them.
+//! Inline leaf arrays: their costs, their conversions, and their state after a crash.
 
 use art::{Kind, Tagged};
 use heap::Heap;
@@ -44,8 +44,8 @@ impl<V: Variant> Rig<V> {
     }
 }
 
-/// A pair that finds room costs one line and one fence; the first two of an array, and an array that grows,
-/// its lines, the slot's, and two fences.
+/// A pair with room costs one line and one fence; the first two of an array, and an array that grows, cost its lines,
+/// the slot's, and two fences.
 #[test]
 fn pairs_cost_a_line_and_a_fence() {
     let rig = Rig::<Full>::new();
@@ -79,7 +79,7 @@ fn pairs_cost_a_line_and_a_fence() {
     assert_eq!(rig.media.counts(), before);
 }
 
-/// Without marks nothing may be seen before it is durable: the value first, then the key.
+/// Without marks nothing may be visible before it is durable: the value is stored first, then the key.
 #[test]
 fn without_marks_the_value_has_a_fence_of_its_own() {
     let rig = Rig::<Streaming>::new();
@@ -90,7 +90,7 @@ fn without_marks_the_value_has_a_fence_of_its_own() {
     assert_eq!(rig.cost(|index| index.remove(b"ka")), (0, 1, 1));
 }
 
-/// Random keys: nearly every insert is one line and one fence, and a key takes far less than a line.
+/// Random keys: nearly every insert costs one line and one fence, and a key takes far less space than a line.
 #[test]
 fn random_keys_are_cheap_and_small() {
     for text in [false, true] {
@@ -116,8 +116,7 @@ fn random_keys_are_cheap_and_small() {
     }
 }
 
-/// Keys in ascending order, which come to one end of an array, stay pairs: not many more fences, and no
-/// leaves.
+/// Ascending keys, which are inserted at one end of an array, stay pairs: not many more fences, and no leaves.
 #[test]
 fn ascending_keys_are_cheap_and_small() {
     for bytes in [4, 8] {
@@ -148,15 +147,15 @@ fn keys_of(shape: &str, random: &mut Random) -> Vec<u8> {
             .map(|byte| b'a' + byte % 3)
             .collect(),
         _ => {
-            // Some longer than a pair's may be.
+            // Some longer than a pair's maximum.
             let len = *random.pick(&[3, 7, 8, 8, 8, 9, 12]);
             [&[b'm'][..], &bytes, &bytes].concat()[..len].to_vec()
         }
     }
 }
 
-/// Whatever the keys are like: inserts, updates, removes and re-inserts, with values of eight bytes and
-/// sometimes others, down to nothing again, with restarts.
+/// For keys of every shape: inserts, updates, removes and re-inserts, with values of eight bytes and sometimes
+/// others, down to nothing again, with restarts.
 #[test]
 fn all_shapes_of_keys_agree_with_the_model() {
     let mut random = Random::new(11);
@@ -201,7 +200,7 @@ fn all_shapes_of_keys_agree_with_the_model() {
     }
 }
 
-/// Scans between any bounds, also such as are too long for a pair, and both ways, see what the model has.
+/// Scans between any bounds, including those too long for a pair, in both directions, return the model's entries.
 #[test]
 fn scans_keep_to_their_bounds() {
     let mut random = Random::new(13);
@@ -254,7 +253,7 @@ fn scans_keep_to_their_bounds() {
     }
 }
 
-/// Keys that are no text come into an array of text, and bounds that are no text go through one.
+/// Keys that are not text go into an array of text, and bounds that are not text work on one.
 #[test]
 fn text_and_what_is_none_share_an_array() {
     let mut random = Random::new(7);
@@ -306,7 +305,7 @@ fn text_and_what_is_none_share_an_array() {
     }
 }
 
-/// Keys that come and go leave no room taken: entries of removed keys go when the array is next replaced.
+/// Keys that come and go take no room for long: entries of removed keys are dropped when the array is next replaced.
 #[test]
 fn removed_keys_give_their_room_back() {
     let store = Store::<InFile>::create();
@@ -348,8 +347,7 @@ fn arrays<M: Media>(heap: &Heap<M>) -> Vec<(u64, u64)> {
     found
 }
 
-/// Changes the key words in the index's file by `change`, which gets each one's number, and opens what comes
-/// of it.
+/// Changes the key words in the index's file by `change`, which receives each one's number, and opens the result.
 fn with_words(
     store: Store<InFile>,
     media: Counting,
@@ -370,8 +368,7 @@ fn with_words(
     Store::open_in(folder, media)
 }
 
-/// A mark that a crash has left: every reader persists the line until the first write, in whatever
-/// generation.
+/// A mark left by a crash: every reader persists the line until the first write, in whatever generation.
 #[test]
 fn marks_of_a_crash_are_heeded_until_they_are_settled() {
     let store = Store::<InFile>::create();
@@ -399,7 +396,7 @@ fn marks_of_a_crash_are_heeded_until_they_are_settled() {
         store = Store::open_in(store.close(), media.clone());
     }
     store.compare(&model);
-    // The first to take the lock settles them all.
+    // The first holder of the lock settles them all.
     store.put(&mut model, &[b'k', 0], b"another!");
     let before = media.counts();
     store.compare(&model);
@@ -438,7 +435,7 @@ fn wrong_entries_are_found() {
             "{what}: {found:?}"
         );
     };
-    all("bits that mean nothing", &|_, word| word | 1 << 4);
+    all("unused bits set", &|_, word| word | 1 << 4);
     let flipped = std::cell::Cell::new(false);
     all("parity", &|_, word| {
         if word != 0 && !flipped.replace(true) {
@@ -452,7 +449,7 @@ fn wrong_entries_are_found() {
     });
     // A key word in an entry too far from home.
     let first = std::cell::Cell::new(0);
-    all("where no reader finds it", &|i, word| {
+    all("outside the lines where readers look", &|i, word| {
         if first.get() == 0 {
             first.set(word);
         }

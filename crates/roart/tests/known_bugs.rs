@@ -1,5 +1,5 @@
-//! What published implementations of this design got wrong: here, what the conformance suite
-//! (`index::conformance`, run by `conformance.rs` for each variant) cannot ask of every index.
+//! Bugs of published implementations of this design: here, those that the conformance suite (`index::conformance`,
+//! run by `conformance.rs` for each variant) cannot test for every index.
 //!
 //! | The bug | The property |
 //! |---|---|
@@ -15,12 +15,13 @@
 //! | every update leaks the old leaf | `overwrites_leak_nothing` |
 //! | a count rebuilt wrongly after a restart | `nodes_fill_up_and_empty_after_a_restart` |
 //! | a hang or a loss that takes two crashes | `restarts_follow_restarts` |
-//! | a lock that a crash has left taken | `locks_held_at_a_crash_are_free_after_it`, `flags_of_locks_mean_nothing_after_a_crash` |
+//! | a lock held at a crash | `locks_held_at_a_crash_are_free_after_it` |
+//! | lock flags left by a crash | `flags_of_locks_mean_nothing_after_a_crash` |
 //! | memory of ended threads is lost | `memory_of_ended_threads_is_reused` |
 //! | ablation variants tested less than the default | the suite runs for each of them |
 //!
-//! That the lines of a new object, its header's too, are written back before it is published is counted in
-//! `persist_counts.rs`, and does not compile otherwise (`pmem`).
+//! `persist_counts.rs` counts that the lines of a new object, its header's too, are written back before it is
+//! published; code that omits this does not compile (`pmem`).
 
 use index::conformance::{Entries, Store};
 use pmem::watched::{Step, Watch, What};
@@ -31,8 +32,7 @@ use wollemi_roart::{Full, Raw, Roart, Streaming, WithoutEc, WithoutInline};
 
 const VALUE: &[u8] = b"8 bytes!";
 
-/// Sixteen-byte keys that lead to a node with `children` children below `first`; further ones have room to
-/// join.
+/// Sixteen-byte keys that lead to a node with `children` children below `first`; it has room for further ones.
 fn fan(first: u8, children: u8) -> impl Iterator<Item = Vec<u8>> {
     let each = 65usize.div_ceil(children.into()) as u8;
     (0..children).rev().flat_map(move |child| {
@@ -40,7 +40,7 @@ fn fan(first: u8, children: u8) -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-/// Counts stores that mean something within this generation only.
+/// Counts stores of words that mean something within this generation only.
 #[derive(Clone, Default)]
 struct Volatile(Arc<AtomicU64>);
 
@@ -52,8 +52,8 @@ impl Watch for Volatile {
     }
 }
 
-/// A node is repaired at its first touch after a restart, once; one made after the restart never is, since
-/// its generation is set.
+/// A node is repaired at its first touch after a restart, once; one made after the restart never is, since its
+/// generation is current.
 #[test]
 fn nodes_are_repaired_once_and_new_ones_never() {
     let stores = Arc::new(AtomicU64::new(0));
@@ -84,8 +84,8 @@ fn nodes_are_repaired_once_and_new_ones_never() {
     store.compare(&model);
 }
 
-/// Nodes with and without entry compression keep their key bytes in different places, as do indexes with and
-/// without inline leaf arrays their pairs: neither opens the other's.
+/// Nodes with and without entry compression have their key bytes in different places, and indexes with and without
+/// inline leaf arrays their pairs: neither opens the other's.
 #[test]
 fn variants_do_not_misread_each_other() {
     let store = Store::<Roart<Hardware, Full>>::create();

@@ -1,10 +1,10 @@
 //! The paper's Table 4: write-backs and fences of each write operation, exactly.
 //!
-//! An operation's cost depends on the structure alone, so each test builds one, and asserts both numbers. The heap's
-//! own persists (one write-back and one fence for each page taken) are counted apart, and so are the further lines of a
+//! An operation's cost depends only on the structure, so each test builds one, and asserts both numbers. The heap's
+//! own persists (one write-back and one fence per new page) are counted separately, and so are the further lines of a
 //! leaf longer than one line. A non-temporal store counts as the write-back it replaces, as in the paper.
 //!
-//! Inline leaf arrays, which are not the paper's, are off here; what they cost is counted in `inline.rs`.
+//! Inline leaf arrays, which are not in the paper, are off here; `inline.rs` counts their costs.
 
 use index::Index;
 use index::conformance::{Cost, Costs};
@@ -77,7 +77,7 @@ impl<V: Variant> Rig<V> {
     }
 
     /// Inserts keys that continue `path` by one of as many bytes as there are sizes, each as often as its size says;
-    /// all of the first byte come last. Returns what the 65th cost.
+    /// all keys of the first byte come last. Returns the cost of the 65th.
     fn groups(&self, path: &[u8], sizes: &[usize]) -> Option<Cost> {
         let mut inserted = 0;
         let mut split = None;
@@ -96,7 +96,7 @@ impl<V: Variant> Rig<V> {
     }
 }
 
-/// Inserts into a node of each kind that has room, the root being an N256 too.
+/// Inserts into a node of each kind that has room; the root is another N256.
 fn into_nodes<V: Variant>() -> [Cost; 5] {
     let rig = Rig::<V>::new();
     let below = [3, 10, 30, 60].map(|children| {
@@ -107,7 +107,7 @@ fn into_nodes<V: Variant>() -> [Cost; 5] {
     [below[0], below[1], below[2], below[3], root]
 }
 
-/// The first two keys that diverge below a node, and a further one that diverges there too and finds room.
+/// The first two keys that diverge below a node, and a third one that diverges there too and finds room.
 fn divergence<V: Variant>() -> [Cost; 2] {
     let rig = Rig::<V>::new();
     rig.insert(&[7, 1]);
@@ -116,7 +116,7 @@ fn divergence<V: Variant>() -> [Cost; 2] {
     [first, rig.insert(&[7, 4])]
 }
 
-/// A key that parts from the string of an inner node, whether the node keeps all of the bytes skipped or not.
+/// A key that parts from the string of an inner node, whether the node stores all of the skipped bytes or not.
 fn internal_splits<V: Variant>() -> [Cost; 2] {
     let rig = Rig::<V>::new();
     rig.fan(&[7, 9, 9, 9], 60);
@@ -178,7 +178,7 @@ fn internal_splits_cost_3_2() {
     assert_eq!(internal_splits::<WithoutInline>(), [(3, 2); 2]);
 }
 
-/// A node that grows costs as many write-backs as the new one has lines, the leaf's and the slot's.
+/// A node that grows costs as many write-backs as the new one has lines, plus the leaf's and the slot's.
 #[test]
 fn growth_costs_its_lines() {
     assert_growth::<WithoutInline>();
@@ -186,7 +186,7 @@ fn growth_costs_its_lines() {
     assert_growth::<Raw>();
 }
 
-/// A leaf array that grows costs the new one's lines, the leaf's and the slot's.
+/// A leaf array that grows costs the new one's lines, plus the leaf's and the slot's.
 #[test]
 fn larger_arrays_cost_their_lines() {
     let rig = Rig::<WithoutInline>::new();
@@ -266,8 +266,8 @@ fn updates_cost_1_1_in_place_and_2_2_otherwise() {
     }
 }
 
-/// A remove empties one entry. Where too little would be left, it costs the lines of what is built instead
-/// and the slot's; an array of two leaves its last leaf in the slot.
+/// A remove empties one entry. If too little would be left, it costs the lines of the new object and the slot's; an
+/// array of two leaves its last leaf in the slot.
 #[test]
 fn removes_cost_1_1() {
     let rig = Rig::<WithoutInline>::new();
@@ -288,7 +288,7 @@ fn removes_cost_1_1() {
     assert_eq!(rig.remove(&[100, 0]), (1, 1), "the last of the root's slot");
 }
 
-/// What changes nothing, and what only reads, persists nothing.
+/// Operations that change nothing, and reads, persist nothing.
 #[test]
 fn reads_and_refusals_cost_nothing() {
     let rig = Rig::<WithoutInline>::new();
@@ -317,7 +317,7 @@ fn further_lines_of_long_leaves_are_counted_apart() {
         let cost = rig.cost(|index| index.update(&key(&[7, 0]), &value));
         assert_eq!((cost.0 - (lines as u64 - 1), cost.1), (2, 2), "{lines} lines");
     }
-    // However the chunk lies to the lines, none is written back twice, which `cost` asserts.
+    // However the chunk is aligned to lines, none is written back twice, which `cost` asserts.
     for len in 0..600 {
         let key = [&[9][..], &u64::to_be_bytes(len)].concat();
         let value = vec![b'v'; len as usize];
@@ -325,7 +325,7 @@ fn further_lines_of_long_leaves_are_counted_apart() {
     }
 }
 
-/// The heap persists one word for each page it takes, and nothing else, and it counts as allocation.
+/// The heap persists one word for each new page, and nothing else, and this counts as allocation.
 #[test]
 fn allocation_is_counted_apart() {
     let rig = Rig::<WithoutInline>::new();
@@ -403,8 +403,8 @@ fn without_leaf_compaction() {
     assert_eq!(internal_splits::<WithoutLc>(), [(3, 2); 2]);
 }
 
-/// With one size of leaf arrays the first pair's takes nine lines beside the leaf's and the slot's; the next
-/// finds room in it.
+/// With one size of leaf arrays the first pair's takes nine lines, plus the leaf's and the slot's; the next finds
+/// room in it.
 #[test]
 fn with_leaf_arrays_of_one_size() {
     assert_eq!(into_nodes::<WithoutSizes>(), [(2, 2); 5]);
@@ -412,7 +412,7 @@ fn with_leaf_arrays_of_one_size() {
     assert_eq!(internal_splits::<WithoutSizes>(), [(3, 2); 2]);
 }
 
-/// With everything off: what each technique saves, together.
+/// With everything off: the savings of all techniques together.
 #[test]
 fn the_raw_version() {
     assert_eq!(into_nodes::<Raw>(), [(3, 3), (4, 4), (5, 4), (3, 3), (3, 3)]);

@@ -1,9 +1,9 @@
 //! A store past the cache is ordered with no other store, before it or after it, until the next fence (or locked
-//! instruction). So with `roart-streaming` one of these stands between a publication and each plain store whose order
-//! with it matters to other threads: that a node is obsolete, that a key byte names an entry, that a lock is free.
+//! instruction). So with `roart-streaming` one of these lies between a publication and each plain store whose order
+//! with it matters to other threads: of the obsolete flag, of a key byte's hint, of a free lock.
 //!
-//! On a pool of level `process` no store passes the cache, and no machine reorders here what it could at level `power`.
-//! The order of the steps shows it.
+//! On a pool of level `process` no store bypasses the cache, so the reorderings possible at level `power` do not
+//! occur here. The test checks the order of the steps instead.
 
 use heap::Heap;
 use index::{Index, OnHeap};
@@ -12,7 +12,7 @@ use pmem::{Pool, PoolOptions, Watched};
 use std::sync::{Arc, Mutex};
 use wollemi_roart::{Roart, Streaming};
 
-/// Stores of the one thread since its last fence, and what followed without one.
+/// Stores of the one thread since its last fence, and errors found.
 #[derive(Default)]
 struct Seen {
     plain: Option<String>,
@@ -50,7 +50,7 @@ impl Watch for Order {
     }
 }
 
-/// While nodes and arrays of all kinds grow and shrink, a fence stands between each publication and all plain stores
+/// While nodes and arrays of all kinds grow and shrink, a fence lies between each publication and all plain stores
 /// before and after it.
 #[test]
 fn publications_are_fenced_from_plain_stores() {

@@ -1,4 +1,4 @@
-//! Writes of several keys at once: what they cost, and what others see during them.
+//! Writes of several keys at once: their costs, and what other threads see meanwhile.
 
 use heap::Heap;
 use index::{Action, Edit, Edits, Error, Index, Upsert};
@@ -15,7 +15,7 @@ use wollemi_roart::{Full, Roart, Streaming, Variant, WithoutEc, WithoutInline, W
 const OLD: &[u8] = b"a value of 24 bytes, old";
 const NEW: &[u8] = b"a value of 24 bytes, new";
 
-/// Upserts of as many keys.
+/// Upserts, as many as there are keys.
 struct Upserts(Vec<Upsert<'static>>);
 
 impl Edits for Upserts {
@@ -44,7 +44,7 @@ fn roart<M: Media, V: Variant>(media: M) -> Roart<M, V> {
     Roart::create(&heap, b"together").expect("an index")
 }
 
-/// Sixteen keys: leaves in nodes, and, where there are leaf arrays, several in one.
+/// Sixteen keys: leaves in nodes, and, if there are leaf arrays, several in one.
 fn keys() -> Vec<String> {
     let alone = (b'a'..b'h').map(|byte| format!("{} alone", char::from(byte)));
     let beside = (0..9).map(|i| format!("p beside {i}"));
@@ -67,8 +67,8 @@ fn cost<V: Variant>(keys: &[String]) -> (Persists, u64) {
     (counts.node, counts.non_temporal)
 }
 
-/// Puts that replace leaves, or join a leaf array with room, have one fence for their leaves and one for the links to them;
-/// each leaf is a line, and links that stand in a line are written back as one.
+/// Puts that replace leaves, or join a leaf array with room, share one fence for their leaves and one for the links
+/// to them; each leaf is a line, and links in one line are written back together.
 #[test]
 fn puts_share_two_fences() {
     fn assert_shared<V: Variant>() {
@@ -97,7 +97,7 @@ fn pairs() -> Vec<String> {
     (b'a'..b'e').flat_map(of).collect()
 }
 
-/// An index with these pairs, and the cost of the write of others to them, in groups.
+/// Builds an index with these pairs, and returns the cost of writing others to them, in groups.
 fn cost_of_pairs<V: Variant>(keys: &[String], values: &[&'static [u8]]) -> Persists {
     let media = Counting::new(Hardware::detect());
     let index = roart::<_, V>(media.clone());
@@ -118,8 +118,8 @@ fn cost_of_pairs<V: Variant>(keys: &[String], values: &[&'static [u8]]) -> Persi
     counts.node
 }
 
-/// Pairs in inline leaf arrays have one fence for all of them, and one write-back for each line, new pairs as well as new
-/// values; leaves in between have theirs along, and then one for the links.
+/// Pairs in inline leaf arrays share one fence, with one write-back for each line, for new pairs as well as new
+/// values; leaves among them share that fence, and another for the links.
 #[test]
 fn pairs_share_a_fence() {
     const OTHER: &[u8] = b"8 others";
@@ -156,14 +156,14 @@ fn pairs_share_a_fence() {
     assert_eq!((media.counts() - before).node.fences, 2);
 }
 
-/// A pair that goes to a line behind one that the group has filled has a fence in front of it: a crash that left it
-/// without the pairs there would have it where no search comes. The group goes on behind that fence.
+/// A pair in a line behind one that the group has filled has a fence before it: a crash that kept it without the
+/// pairs there would leave it where no search finds it. The group goes on after that fence.
 #[test]
 fn pairs_behind_a_line_that_was_filled_wait_for_it() {
     const WORD: &[u8] = b"8 others";
     let media = Counting::new(Hardware::detect());
     let index = roart::<_, Full>(media.clone());
-    // Four lines: the first two are full, the third has one entry in use, of a key from the first.
+    // Four lines: the first two are full, the third has one used entry, of a key from the first.
     for i in 0..8 {
         index
             .upsert(format!("a{i}").as_bytes(), WORD)
@@ -175,16 +175,17 @@ fn pairs_behind_a_line_that_was_filled_wait_for_it() {
         upsert(&index, &keys, WORD);
         (media.counts() - before).node
     };
-    // Three fill the third line, at which they are at home; the others go to the fourth.
+    // Three fill the third line, their home; the others go to the fourth.
     let beyond = cost(&["ax", "aw", "ay", "az", "av"]);
     assert_eq!((beyond.write_backs, beyond.fences), (2, 2));
-    // Behind full lines whose pairs are durable nothing is waited for.
+    // Behind full lines with durable pairs no fence is needed.
     let behind = cost(&["au"]);
     assert_eq!((behind.write_backs, behind.fences), (1, 1));
     assert!(index.check().expect("no error").found.is_empty());
 }
 
-/// A pair that needs a larger array, or is none any more, goes by itself, and the others together before and after it.
+/// A pair that needs a larger array, or is no longer a pair, is written alone, and the others together before and
+/// after it.
 #[test]
 fn pairs_that_change_their_array_go_alone() {
     let fences = |keys: &[&str], values: &[&'static [u8]]| {
@@ -199,8 +200,8 @@ fn pairs_that_change_their_array_go_alone() {
     );
 }
 
-/// A write of another kind (a key that comes twice, a value of eight bytes in place, a key that makes a leaf array) is
-/// carried out alone, and the others go together before and after it.
+/// A write of another kind (a duplicate key, a value of eight bytes in place, a key that makes a leaf array) is
+/// applied alone, and the others together before and after it.
 #[test]
 fn what_goes_alone_divides_the_others() {
     let fences = |keys: &[&str]| {
@@ -235,7 +236,8 @@ fn large_values_end_a_group() {
     assert_eq!((media.counts() - before).node.fences, 2 + 2);
 }
 
-/// A break leaves out what follows, and what was done is durable; a panic leaves out its own key too, and no lock taken.
+/// A break skips the remaining writes, and the completed ones are durable; a panic skips its own key too, and leaves
+/// no lock taken.
 #[test]
 fn what_was_done_stays_done() {
     for panics in [false, true] {
@@ -260,7 +262,7 @@ fn what_was_done_stays_done() {
     }
 }
 
-/// Upserts up to this one, which breaks off or panics.
+/// Upserts up to this key, which breaks off or panics.
 struct Until {
     last: usize,
     panics: bool,
@@ -324,12 +326,12 @@ fn who_waits_holds_no_lock() {
             index.write(b"a alone", &mut edit).expect("there is room");
         });
         has_decided.recv().expect("the writer sends");
-        // The lock of the root is taken.
+        // The root's lock is taken.
         let group = threads.spawn(|| {
             let keys = ["p beside 0", "p beside 1", "a alone"].map(str::to_owned);
             upsert(index, &keys, NEW);
         });
-        // Writes in front of the key are done while the group waits, and their keys can be written.
+        // Writes before the key are done while the group waits, and their keys can be written.
         let is_new = || {
             let guard = heap::pin();
             index.get(b"p beside 1", &guard).expect("no error").as_deref() == Some(NEW)
@@ -355,14 +357,15 @@ fn who_waits_holds_no_lock() {
 type Hook = Box<dyn FnMut(&'static str)>;
 
 thread_local! {
-    /// What this thread calls at its steps.
+    /// The hook of this thread.
     static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
 }
 
-/// Calls the thread's hook after each fence for an index's own objects, and after each store of a link, a pair or a mark.
-struct Looks;
+/// Calls the thread's hook after each fence for an index's own objects, and after each store of a link, a pair or a
+/// mark.
+struct HookWatch;
 
-impl Watch for Looks {
+impl Watch for HookWatch {
     fn after(&self, step: &watched::Step) {
         let name = match step.what {
             What::Fence(Purpose::Node) => "fence",
@@ -370,7 +373,7 @@ impl Watch for Looks {
             What::StoreUnpersisted => "mark",
             _ => return,
         };
-        // The observing reader takes steps, too; these are not observed.
+        // The observing reader takes steps too; these are not observed.
         if let Some(mut hook) = HOOK.take() {
             hook(name);
             HOOK.set(Some(hook));
@@ -378,14 +381,14 @@ impl Watch for Looks {
     }
 }
 
-/// At every step of a group others find each key with its old value or its new one, and with the new one for good.
-/// Returns for each step its name and which keys had the new value.
+/// At every step of a group, other threads find each key with its old value or its new one, and with the new one for
+/// good. Returns each step's name, and which keys had the new value.
 fn looks_amid(keys: Vec<String>, old: &'static [u8], new: &'static [u8]) -> Vec<(&'static str, Vec<bool>)> {
-    let index = Arc::new(roart::<_, Full>(Watched::machine(Looks)));
+    let index = Arc::new(roart::<_, Full>(Watched::machine(HookWatch)));
     for key in &keys {
         index.upsert(key.as_bytes(), old).expect("there is room");
     }
-    let (tell, steps) = std::sync::mpsc::channel();
+    let (sender, steps) = std::sync::mpsc::channel();
     let looking = Arc::clone(&index);
     let all = keys.clone();
     HOOK.set(Some(Box::new(move |step| {
@@ -397,7 +400,7 @@ fn looks_amid(keys: Vec<String>, old: &'static [u8], new: &'static [u8]) -> Vec<
             held == new
         };
         let seen: Vec<bool> = all.iter().map(is_new).collect();
-        tell.send((step, seen)).expect("the other thread waits");
+        sender.send((step, seen)).expect("the other thread waits");
     })));
     upsert(&*index, &keys, new);
     HOOK.set(None);
@@ -415,7 +418,7 @@ fn looks_amid(keys: Vec<String>, old: &'static [u8], new: &'static [u8]) -> Vec<
     steps
 }
 
-/// Where the first link is stored all leaves are behind the first fence.
+/// When the first link is stored, all leaves are already fenced.
 #[test]
 fn others_see_old_or_new() {
     let steps = looks_amid(keys(), OLD, NEW);
@@ -424,8 +427,8 @@ fn others_see_old_or_new() {
     assert!(keys().iter().all(|key| key.len() + OLD.len() + 16 <= LINE));
 }
 
-/// Pairs are seen, and persisted by those who see them, before the fence that all of them have; the marks by which they
-/// know stay until that fence.
+/// Pairs are visible, and persisted by their readers, before their common fence; the marks by which readers know stay
+/// until that fence.
 #[test]
 fn others_see_old_or_new_pairs() {
     let steps = looks_amid(pairs(), b"8 bytes!", b"8 others");
@@ -444,7 +447,7 @@ fn others_see_old_or_new_pairs() {
     );
 }
 
-/// The locks of others do not wait for a large value: it goes by itself.
+/// The locks of other writers do not wait for a large value: it is written alone.
 #[test]
 fn a_large_value_goes_by_itself() {
     static LARGE: [u8; 64 << 10] = [7; 64 << 10];

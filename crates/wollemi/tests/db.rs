@@ -171,7 +171,7 @@ fn a_second_opener_waits_two_seconds_by_default() -> Outcome {
         format!("process {}", std::process::id()),
         "another process".into(),
     ];
-    let told = holders.map(|holder| format!("opened by {holder}, which was waited for 2s"));
+    let told = holders.map(|holder| format!("opened by {holder} (waited 2s)"));
     assert!(told.iter().any(|told| text.ends_with(told)), "{text}");
     Ok(())
 }

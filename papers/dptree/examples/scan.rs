@@ -1,4 +1,4 @@
-//! Scans of 100 pairs, and gets, among random integers, whose instructions `docs/performance.md` counts.
+//! Scans of 100 pairs, and gets, among random integers: the program whose instructions `docs/performance.md` counts.
 //!
 //! ```text
 //! cargo build --release -p wollemi-dptree --example scan
@@ -19,7 +19,7 @@ const SCANS: u64 = 1_000;
 const GETS: u64 = 100_000;
 const PAIRS: usize = 100;
 
-/// Numbers without order, none twice.
+/// Distinct pseudo-random keys.
 fn key(number: u64) -> [u8; 8] {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_be_bytes()
 }

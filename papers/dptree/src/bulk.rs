@@ -1,8 +1,8 @@
-//! A DPTree built of sorted pairs ([`index::Bulk`]): the base tree's leaves, filled in order. Nothing is in the log.
+//! A DPTree built from sorted pairs ([`index::Bulk`]): the base tree's leaves, filled in order. The log stays empty.
 //!
-//! Leaves are written some at a time, from the last to the first, each in front of the one behind it: their records are
-//! durable by one fence, and they by another. What is written at a time is a *run*; at the end the runs are joined, by
-//! one fence more.
+//! Leaves are written some at a time, from the last to the first, each before its successor: one fence makes their
+//! records durable, another the leaves. The leaves written at a time are a *run*; at the end the runs are joined, by
+//! one more fence.
 
 use crate::base::leaf::LeafRef;
 use crate::base::new_leaf;
@@ -15,13 +15,13 @@ use index::codec::{self, PairWords, prefix};
 use index::{Bulk, Parts, Reading};
 use pmem::{Link, Media, Purpose, persist_scope};
 
-/// How far leaves are filled, in sixteenths: later writes find room.
+/// The fill of leaves, in sixteenths: later writes find room.
 const FILLED: usize = 15;
 
-/// What a build persists, except for the root.
+/// The site name of a build's persists, except for those of the root.
 const SITE: &str = "dptree: built of pairs";
 
-/// Leaves of a run: one where histories are short, so that there are runs to join.
+/// Number of leaves in a run: one under media with short histories, so that there are runs to join.
 const fn leaves_of_run<M: Media>() -> usize {
     if M::TAKES_TURNS { 1 } else { 16 }
 }
@@ -29,20 +29,20 @@ const fn leaves_of_run<M: Media>() -> usize {
 /// The version that counts in a new tree.
 const VERSION: usize = 0;
 
-/// Leaves that follow each other.
+/// A run of consecutive leaves.
 struct Run {
     first: Link,
     last: Link,
 }
 
-/// What a failed build must give back.
+/// The error of a failed build, and the objects to give back.
 type Failed = (index::Error, Vec<Link>);
 
 impl<M: Media, C: Choice> Bulk for DpTree<M, C> {
     fn build(heap: &Heap<M>, name: &[u8], parts: Parts<'_>) -> Result<Self, index::Error> {
         let options = Options::on::<M, C>().sane();
-        // SAFETY: only what this thread, or one that it waits for, has made is read, and none of it can be retired
-        // meanwhile.
+        // SAFETY: this reads only objects made by this thread, or by one that it waits for, and none of them can be
+        // retired meanwhile.
         let access = unsafe { heap.access() };
         let made = parts.read(|reading| write_runs(access, reading, options.leaf_capacity))?;
         let (mut runs, mut failed, mut rest) = (Vec::new(), None, Vec::new());
@@ -63,7 +63,7 @@ impl<M: Media, C: Choice> Bulk for DpTree<M, C> {
         match named {
             Ok(root) => Ok(Self::attach(heap, root, options)?),
             Err((error, links)) => {
-                // SAFETY: nothing of it was published, or drafted by an earlier opening.
+                // SAFETY: none of them was published, or drafted in an earlier opening.
                 unsafe { heap.retire_unpublished(links, &*tracer()) }?;
                 Err(error)
             }
@@ -71,7 +71,7 @@ impl<M: Media, C: Choice> Bulk for DpTree<M, C> {
     }
 }
 
-/// Writes a part's leaves; what was written, and why not more.
+/// Writes a part's leaves; returns the runs written, and the error if it stopped early.
 fn write_runs<M: Media>(
     heap: &Access<M>,
     mut reading: Reading<'_>,
@@ -92,7 +92,7 @@ fn write_runs<M: Media>(
     }
 }
 
-/// The next pairs as entries; those that do not stand in place have durable records. One fence.
+/// The next pairs as entries; those that are not stored in place have durable records. Costs one fence.
 fn read_entries<M: Media>(
     heap: &Access<M>,
     reading: &mut Reading<'_>,
@@ -126,7 +126,7 @@ fn read_entries<M: Media>(
     })
 }
 
-/// Writes the leaves of some entries. One fence.
+/// Writes the leaves of some entries. Costs one fence.
 fn write_run<M: Media>(
     heap: &Access<M>,
     entries: &[MarkedPair],
@@ -177,7 +177,7 @@ fn write_run<M: Media>(
     })
 }
 
-/// Joins the runs; the first leaf of all, or null. One fence.
+/// Joins the runs; returns the very first leaf, or null. Costs one fence.
 fn join<M: Media>(heap: &Access<M>, runs: &[Run]) -> Result<Link, Failed> {
     let joined = persist_scope(heap.media(), Purpose::Node, |batch| {
         for pair in runs.windows(2) {
@@ -188,11 +188,11 @@ fn join<M: Media>(heap: &Access<M>, runs: &[Run]) -> Result<Link, Failed> {
         let _durable = batch.fence().durable();
         Ok::<_, Error>(runs.first().map_or(Link::NULL, |run| run.first))
     });
-    // One that cannot be read was damaged since it was written.
+    // A run that cannot be read was damaged since it was written.
     joined.map_err(|error| (error.into(), Vec::new()))
 }
 
-/// Makes the root of a tree with these leaves.
+/// Creates the root of a tree with these leaves.
 fn publish<M: Media>(heap: &Heap<M>, name: &[u8], options: &Options, first: Link) -> Result<Link, Failed> {
     heap.media().comes_to("bulk: publication");
     let make = || {

@@ -1,11 +1,11 @@
-//! The validator: walks everything and says what does not make sense.
+//! The validator: walks everything and reports faults.
 
 use crate::base::Base;
 use crate::base::leaf::LeafRef;
 use crate::base::slots::has;
 use crate::buffer::Buffer;
 use crate::key::MarkedPair;
-use crate::log::lock_patiently;
+use crate::log::lock_via_media;
 use crate::merge::expected;
 use crate::tree::TreeState;
 use heap::Error;
@@ -15,18 +15,18 @@ use pmem::{Link, Media, Offset};
 use std::ops::{Bound, ControlFlow};
 
 impl<M: Media> TreeState<M> {
-    /// Every fault that can be found.
+    /// Every detectable fault.
     pub(crate) fn find_faults(&self) -> Faults {
         let mut faults = Faults::default();
-        // No merge rewrites what is looked at, nor takes it out of use.
-        let _alone = lock_patiently(&self.merging, self.heap.media());
+        // No merge rewrites or retires the checked objects meanwhile.
+        let _alone = lock_via_media(&self.merging, self.heap.media());
         let guard = heap::pin();
         let trees = self.current.load(&guard);
         self.noting(&mut faults, |faults| self.check_base(&trees.base, faults));
         for buffer in [Some(&trees.front), trees.middle.as_ref()].into_iter().flatten() {
             self.noting(&mut faults, |faults| self.check_buffer(buffer, faults));
         }
-        // That a scan in the other direction meets as many, and in order, is checked for all indexes alike.
+        // The check of all indexes tests that a scan in the other direction meets as many keys, in order.
         let mut keys = 0;
         let visit = &mut |_: &[u8], _: index::Value<'_>| {
             keys += 1;
@@ -74,10 +74,14 @@ impl<M: Media> TreeState<M> {
             report(faults, place, "key and value do not match their checksum");
         }
         if codec::prefix(record.key) != entry.prefix {
-            report(faults, place, "the prefix beside a link is not its record's");
+            report(
+                faults,
+                place,
+                "the prefix beside a link does not match its record",
+            );
         }
         if record.key.len() > index::MAX_KEY || record.value.len() > index::MAX_VALUE {
-            report(faults, place, "a record too long");
+            report(faults, place, "a record is too long");
         }
         Ok(())
     }

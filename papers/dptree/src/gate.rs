@@ -1,16 +1,16 @@
-//! The gate between writers and changes of the trees: while a writer is inside, front, middle and base stay what they
-//! are (DPTree §3.2: registered writers, `SpinUntilNoRef`).
+//! The gate between writers and changes of the trees: while a writer is inside, front, middle and base are not
+//! replaced (DPTree §3.2: registered writers, `SpinUntilNoRef`).
 //!
 //! I1 The gate is closed only when no writer is inside, and no writer enters while it is closed.
 //!
-//! Readers do not come here: they read the trees as one value, under a guard.
+//! Readers do not use the gate: they load the trees as one value, under a guard.
 
 use crossbeam_utils::CachePadded;
 use pmem::Media;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
-/// Writers are counted apart, so that they share no line.
+/// Number of shards of the writer count, so that writers share no line.
 const SHARDS: usize = 16;
 
 /// The gate.
@@ -30,7 +30,7 @@ impl Drop for Inside<'_> {
     }
 }
 
-/// A closed gate: it opens when this is dropped.
+/// A closed gate: dropping it opens the gate.
 #[derive(Debug)]
 pub(crate) struct Closed<'g>(&'g Gate);
 
@@ -41,7 +41,7 @@ impl Drop for Closed<'_> {
 }
 
 impl Gate {
-    /// Enters, once the gate is open.
+    /// Enters once the gate is open.
     pub(crate) fn enter<M: Media>(&self, media: &M) -> Inside<'_> {
         let shard = &self.inside[shard()];
         let mut turn = 0;
@@ -59,7 +59,7 @@ impl Gate {
         }
     }
 
-    /// Closes the gate and waits until all are out. One at a time; not from inside.
+    /// Closes the gate and waits until all writers are out. One caller at a time, and not from inside.
     pub(crate) fn close<M: Media>(&self, media: &M) -> Closed<'_> {
         self.closed.store(true, SeqCst);
         let closed = Closed(self);

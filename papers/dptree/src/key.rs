@@ -1,4 +1,4 @@
-//! Entries, as all components hold them: pairs, or the mark that a key was removed.
+//! Entries, in the form that all components use: pairs, or marks of removed keys.
 
 pub(crate) use index::codec::{Key, in_place};
 
@@ -7,11 +7,11 @@ use index::codec::PairWords;
 use std::cmp::Ordering;
 use std::ops::Deref;
 
-/// A key with its value, or with the mark that it was removed.
+/// A key with its value, or with a mark that it was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MarkedPair {
     pub(crate) pair: PairWords,
-    /// There is no such key any more.
+    /// Whether the key was removed.
     pub(crate) removed: bool,
 }
 

@@ -12,33 +12,34 @@
 //!        +-------------+         +-------------+                      +---------------------------+
 //! ```
 //!
-//! **Front.** A write goes to a B+-tree in DRAM, after a record of it is durable in the log: one write-back and one
-//! fence. **Merge.** When the front has a tenth of the base's keys it becomes the middle, a new front takes its place,
-//! and the middle is merged into the base's leaves, in place: each leaf has metadata twice, and a merge changes only
-//! the half that does not count, and slots that the other half does not hold. One store then makes the new half count,
-//! and at once ends the middle's log. **Base.** Leaves of 256 pairs in a persistent list; the radix tree above them is
-//! made anew by each merge and each opening.
+//! **Front.** A write goes to a B+-tree in DRAM, once its record is durable in the log: one write-back and one fence.
+//! **Merge.** When the front has a tenth of the base's keys it becomes the middle, a new front takes its place, and
+//! the middle is merged into the base's leaves, in place: each leaf has its metadata twice, and a merge changes only
+//! the half that does not count, and slots that the other half does not use. One store then makes the new half count,
+//! and at the same time ends the middle's log. **Base.** Leaves of 256 pairs in a persistent list; each merge and
+//! each opening rebuilds the radix tree above them.
 //!
-//! **Recovery** reads two lines of each leaf and replays the logs. Whatever a crash has left of a merge that had not
-//! come to its one store is reached by nothing, and the heap's post-crash collection finds it; so there is no list of
-//! pending leaves, and no flag that a merge is under way.
+//! **Recovery** reads two lines of each leaf and replays the logs. Nothing leads to the leftovers of a merge that was
+//! interrupted before its one store, and the heap's post-crash collection reclaims them; so there is no list of
+//! pending leaves, and no flag for a running merge.
 //!
 //! **Order of locks:** the right to merge; the gate; a leaf of the front; a log partition, or a leaf of the base. A
 //! writer is inside the gate and holds its leaf of the front while the edit decides. A reader holds nothing.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `root`, `key` | the persistent root; entries. Keys, and pairs that do not stand in place, are `index::codec` |
-//! | `log` | partitions, pages, replay, pages that serve again |
+//! | `root`, `key` | the persistent root; entries. Keys, and pairs not stored in place, are in `index::codec` |
+//! | `log` | partitions, pages, replay, reuse of pages |
 //! | `buffer` | the tree in DRAM, its filter, its log |
 //! | `base` | leaves, and the radix tree above them |
 //! | `merge` | planning, writing, commit, collection |
-//! | `tree`, `gate`, `worker` | front, middle and base together; writers against changes of the three; who merges |
+//! | `tree`, `gate`, `worker` | front, middle and base together; excluding writers while these change; merging |
 //! | `read`, `write`, `scan` | the operations |
-//! | `bulk` | building a tree of sorted pairs |
-//! | `trace`, `check`, `stats` | what is alive; what is wrong; what goes on |
+//! | `bulk` | building a tree from sorted pairs |
+//! | `trace`, `check`, `stats` | live objects; faults; statistics |
 //!
-//! `docs/papers.md` maps the paper's sections to these files, and `docs/deviations.md` says where and why this differs.
+//! `docs/papers.md` maps the paper's sections to these files, and `docs/deviations.md` lists deviations and their
+//! reasons.
 
 mod base;
 mod buffer;
@@ -71,12 +72,12 @@ use std::sync::Arc;
 use tree::TreeState;
 use worker::Owner;
 
-/// What the heap's root directory calls a DPTree.
+/// The kind of a DPTree in the heap's root directory.
 pub const KIND: u32 = 20;
 
 /// A DPTree in a heap, under a root of its own. Clones are handles of the same one.
 ///
-/// Opening a tree that is open already gives another handle of it, whatever the options.
+/// Opening a tree that is already open returns another handle of it, whatever the options.
 #[derive(Debug)]
 pub struct DpTree<M: Media = Hardware, C: Choice = Defaults> {
     owner: Arc<Owner<M>>,
@@ -92,22 +93,22 @@ impl<M: Media, C: Choice> Clone for DpTree<M, C> {
     }
 }
 
-/// The tracer: tells the heap which chunks a DPTree's root keeps alive.
+/// The tracer, which shows the heap the chunks that a DPTree's root keeps alive.
 pub fn tracer<M: Media>() -> Arc<dyn Trace<M>> {
     Arc::new(trace::Tracer)
 }
 
 impl<M: Media> DpTree<M> {
-    /// Makes an empty index under the root `name`, with the default options.
+    /// Creates an empty index under the root `name`, with the default options.
     ///
     /// # Errors
     ///
-    /// If the name is taken or not a name, or the pool is full.
+    /// If the name is taken or invalid, or the pool is full.
     pub fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, heap::Error> {
         OnHeap::create(heap, name)
     }
 
-    /// Makes an empty index under the root `name`. Options that cannot be are replaced by the nearest that can.
+    /// Creates an empty index under the root `name`. Invalid options are replaced by the nearest valid ones.
     ///
     /// # Errors
     ///
@@ -116,7 +117,7 @@ impl<M: Media> DpTree<M> {
         Self::make(heap, name, options)
     }
 
-    /// The index under the root `name`, with the default options; `None` if there is no such root.
+    /// Opens the index under the root `name`, with the default options; returns `None` if there is no such root.
     ///
     /// # Errors
     ///
@@ -125,8 +126,8 @@ impl<M: Media> DpTree<M> {
         OnHeap::open(heap, name)
     }
 
-    /// The index under the root `name`; `None` if there is no such root. Its logs are replayed: takes time in
-    /// proportion to them, and to the leaves.
+    /// Opens the index under the root `name`; returns `None` if there is no such root. Replays its logs, which takes
+    /// time in proportion to them, and to the leaves.
     ///
     /// # Errors
     ///
@@ -164,15 +165,15 @@ impl<M: Media, C: Choice> DpTree<M, C> {
         Ok(Some(root.link))
     }
 
-    /// The tree of this root: the one that is open, or else from the pool.
+    /// The tree of this root: the open one, or otherwise from the pool.
     fn attach(heap: &Heap<M>, root: Link, options: Options) -> Result<Self, heap::Error> {
         let fault = Fault {
             what: "root of a DPTree",
             offset: root.bits(),
         };
         let at = root.offset().ok_or(fault)?;
-        // SAFETY: readers hold the guard that they are given. Merges, of which one runs at a time, replace the base's
-        // leaves and retire them, and nothing else does; so they and checks, which keep them out, need none.
+        // SAFETY: readers hold their caller's guard. Only merges, of which one runs at a time, replace and retire the
+        // base's leaves; so merges, and checks, which exclude them, need no guard.
         let heap = unsafe { heap.access() };
         let owner = heap.attach(at, || Owner::start(TreeState::open(heap, root, options)?))?;
         Ok(DpTree {
@@ -191,12 +192,12 @@ impl<M: Media, C: Choice> DpTree<M, C> {
         &self.shared().heap
     }
 
-    /// Merges all that was written, in this thread, and gives back the log pages that wait to serve again. If recovery
-    /// traces, waits until it does not.
+    /// Merges everything written, in this thread, and gives back the log pages kept for reuse. If recovery traces,
+    /// waits until it has ended.
     ///
     /// # Errors
     ///
-    /// If the pool is full or damaged: what was written stays in the buffer trees then.
+    /// If the pool is full or damaged: the writes then stay in the buffer trees.
     pub fn settle(&self) -> Result<(), heap::Error> {
         let shared = self.shared();
         let turn = shared.turn();
@@ -205,7 +206,7 @@ impl<M: Media, C: Choice> DpTree<M, C> {
         Ok(())
     }
 
-    /// Where the keys are, and how far a merge is.
+    /// The tree's statistics.
     pub fn stats(&self) -> Stats {
         Stats {
             merging: self.owner.is_merging(),
@@ -214,7 +215,7 @@ impl<M: Media, C: Choice> DpTree<M, C> {
     }
 }
 
-/// Writes the root of an empty tree.
+/// Drafts the root of an empty tree.
 fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     options: &Options,
@@ -225,13 +226,13 @@ fn draft_root<'e, 'h, M: Media>(
     Ok((draft.flush(batch).erased(), tag::ROOT))
 }
 
-/// What a read fails with: reads need no memory, so nothing but damage.
+/// The error of a read: reads need no memory, so it can only be damage.
 #[cold]
 fn fault(error: heap::Error) -> Fault {
     match error {
         heap::Error::Damaged { what, offset } => Fault { what, offset },
         _ => Fault {
-            what: "a read that cannot be",
+            what: "an impossible error of a read",
             offset: 0,
         },
     }

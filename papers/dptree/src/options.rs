@@ -5,35 +5,36 @@ use pmem::Media;
 /// Maximum number of partitions of a log.
 pub(crate) const MAX_PARTITIONS: usize = 64;
 
-/// How a DPTree is made and merged. The defaults are the paper's (§4.2, §4.4), except for the smaller log pages.
+/// The options of a DPTree. The defaults are the paper's (§4.2, §4.4), except for the smaller log pages.
 ///
-/// What shapes persistent objects is fixed when the tree is created; `open` takes it from the pool and the rest from
-/// the options given to it.
+/// Options that shape persistent objects are fixed when the tree is created; `open` takes them from the pool and the
+/// rest from its argument.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// R: a merge begins when the buffer tree has this share of the base tree's keys.
     pub merge_threshold: f64,
-    /// But not before it has this many log records.
+    /// Minimum number of log records before a merge begins.
     pub merge_floor: usize,
     /// Entries of a base tree's leaf: a multiple of 64, at most 256. Fixed at creation.
     pub leaf_capacity: usize,
     /// CT: leaves filled less than this are merged with a neighbour.
     pub consolidation_threshold: f64,
-    /// FR: how far new leaves are filled.
+    /// FR: the share to which new leaves are filled.
     pub fill_rate: f64,
     /// Partitions of the log: 1 to 64. Fixed at creation.
     pub partitions: usize,
     /// Bytes of a log page: a multiple of 64 from 256 to 64 KiB. Fixed at creation.
     pub log_page: usize,
-    /// Threads that merge. 0: there is no thread but the callers', and the writer that fills the buffer tree merges.
-    /// An opening replays the log with as many, or with as many as [recover](heap::Heap::recovery_threads) the heap, if
-    /// those are more (§4.5).
+    /// Threads that merge. With 0 there are only the callers' threads, and the writer that fills the buffer tree
+    /// merges. An opening replays the log with as many threads, or with as many as
+    /// [recover](heap::Heap::recovery_threads) the heap, if those are more (§4.5).
     pub workers: usize,
-    /// Leaves of a merge's partition (the paper's PSize).
+    /// Leaves per partition of a merge (the paper's PSize).
     pub merge_partition: usize,
-    /// How a key's pair is looked for in a leaf.
+    /// How a leaf is searched for a key.
     pub probing: Probing,
-    /// Writers wait while the buffer tree is this many times as large as what begins a merge, and one is under way.
+    /// Writers wait while a merge runs and the buffer tree is this many times as large as the size that starts a
+    /// merge.
     pub backlog: usize,
 }
 
@@ -55,8 +56,8 @@ impl Default for Options {
     }
 }
 
-/// What narrows the search for a key in a base tree's leaf, to measure what each is worth (§4.1, Fig. 10). Leaves are
-/// the same.
+/// How the search in a base tree's leaf is narrowed, to measure the benefit of each means (§4.1, Fig. 10). The leaves
+/// are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probing {
     /// Groups from the key's own on, and in them the pairs with its fingerprint: the default.
@@ -67,7 +68,7 @@ pub enum Probing {
     Fingerprints,
 }
 
-/// Options as a type, for indexes that differ in nothing else: what a tree gets that is made or opened without any.
+/// Options as a type, for indexes that differ only in these: the options of a tree created or opened without any.
 pub trait Choice: Send + Sync + 'static {
     /// Changes the default options.
     fn choose(options: &mut Options);
@@ -101,7 +102,7 @@ impl Choice for Linear {
     }
 }
 
-/// Leaves probed by fingerprints alone.
+/// Leaves probed only by fingerprints.
 #[derive(Debug)]
 pub struct Fingerprints;
 
@@ -112,8 +113,8 @@ impl Choice for Fingerprints {
 }
 
 impl Options {
-    /// The options where none are given: the default ones, or the [smallest](Options::SMALL) on a media whose threads
-    /// take turns, since these would wait for ever for the tree's own thread, and whose histories are short; with the
+    /// The options if none are given: the default ones, or the [smallest](Options::SMALL) on a media whose threads
+    /// take turns, since these would wait for ever for the tree's own thread, and with short histories; with the
     /// choices of `C`.
     pub(crate) fn on<M: Media, C: Choice>() -> Options {
         let mut options = if M::TAKES_TURNS {
@@ -125,7 +126,7 @@ impl Options {
         options
     }
 
-    /// Trees of a few dozen keys are merged every few writes, by the writer, and their leaves split and are
+    /// Trees of a few dozen keys are merged every few writes, by the writer, and their leaves are split and
     /// consolidated: for tests that must meet every phase of a merge.
     pub const SMALL: Options = Options {
         merge_threshold: 0.1,
@@ -141,7 +142,7 @@ impl Options {
         backlog: 4,
     };
 
-    /// The nearest options that can be.
+    /// The nearest valid options.
     pub(crate) fn sane(self) -> Options {
         let share = |value: f64, low, high, default| {
             if value.is_finite() {

@@ -1,4 +1,4 @@
-//! Point reads (DPTree §3.2, Algorithm 6): front, middle, base; nothing is waited for.
+//! Point reads (DPTree §3.2, Algorithm 6): front, middle, base, without waiting.
 
 use crate::key::Key;
 use crate::tree::TreeState;
@@ -31,7 +31,7 @@ impl<M: Media> TreeState<M> {
                     Some(found) => Ok(Some(found.entry.value(heap)?)),
                     None => Ok(None),
                 });
-            // Two merges have begun since: what was read may be the second one's.
+            // Two merges have begun since: the read pair may belong to the second one.
             if self.is_valid(&trees.base) {
                 return read;
             }

@@ -1,4 +1,4 @@
-//! The root: what is persistent of a DPTree beside its leaves, records and log pages.
+//! The root: the persistent state of a DPTree besides its leaves, records and log pages.
 //!
 //! ```text
 //!    0   state     number of the last buffer tree that was merged:63 | version:1     the commit point of a merge
@@ -9,20 +9,20 @@
 //!  128   logs      for even and odd numbers: 64 links to the newest page of each partition
 //! ```
 //!
-//! I1 Buffer trees are numbered from 1. Those above `state`'s number are alive, and there are at most two: n + 1, which
-//!    may be under way into the base tree, and n + 2.
-//! I2 The version tells which half of all leaves' metadata counts, and which head. The other half may hold anything
-//!    while a merge is under way, and after a crash.
-//! I3 A thread that acts on what another process has left here [persists](Root::persist_seen) it first: that process
+//! I1 Buffer trees are numbered from 1. Those above `state`'s number are alive, and there are at most two: n + 1,
+//!    which may be being merged, and n + 2.
+//! I2 The version selects the valid half of all leaves' metadata, and the valid head. The other half may hold
+//!    anything during a merge, and after a crash.
+//! I3 A thread that acts on state left here by another process [persists](Root::persist_seen) it first: that process
 //!    may have been killed between a store and its fence.
-//! I4 The links of a log that is not alive are null, or lead to pages with its number, or an older one; they are made
-//!    null before these pages serve again.
+//! I4 The links of a merged log are null, or lead to pages with its number or an older one; they are made null before
+//!    these pages are reused.
 
 use crate::options::{MAX_PARTITIONS, Options};
 use heap::{Access, Error};
 use pmem::{Fault, Link, Media, PSlot, PWord, Purpose, Tag, persist_scope, persistent};
 
-/// What links lead to, in their tags. A link to a leaf also says by which version's metadata it is to be read.
+/// The kinds of objects, in the tags of links. A link to a leaf also states the version of its metadata.
 pub(crate) mod tag {
     use super::Tag;
 
@@ -46,7 +46,7 @@ persistent! {
     }
 }
 
-/// What the root's first word says.
+/// The decoded first word of the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct State {
     /// The last buffer tree that was merged; 0 at first.
@@ -68,7 +68,7 @@ impl State {
     }
 }
 
-/// What shapes persistent objects.
+/// The options that shape persistent objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// Entries of a leaf.
@@ -108,7 +108,7 @@ impl Root {
         State::from_word(self.state.load(media))
     }
 
-    /// The shape, if it makes sense.
+    /// The shape, if it is valid.
     pub(crate) fn shape<M: Media>(&self, media: &M) -> Result<Shape, Fault> {
         let word = self.shape.load(media);
         let shape = Shape {
@@ -127,7 +127,7 @@ impl Root {
         })
     }
 
-    /// Makes durable what is seen here: before it is acted upon in a process that has not stored it. One fence.
+    /// Persists the state seen here, before a process that has not stored it acts on it. Costs one fence.
     pub(crate) fn persist_seen<M: Media>(&self, media: &M) -> Result<(), Fault> {
         let partitions = self.shape(media)?.partitions;
         persist_scope(media, Purpose::Log, |batch| {

@@ -1,14 +1,14 @@
 //! Scans: the three trees' entries merged in order, in either direction (the paper's range queries, §2).
 //!
-//! A scan takes the trees as they are when it begins, and a cursor of each. It reads a few entries at a time, looks
-//! whether what it read of the base tree was what that held, and visits them. Merges go on beside it; only when the
-//! second one since begins, and reuses what the base tree holds, does the scan take the trees anew, behind the last key
-//! that it has come to.
+//! A scan takes the trees as they are when it begins, and a cursor of each. It reads a few entries at a time, checks
+//! that the base tree was still valid, and visits them. Merges go on meanwhile; only when the second one since
+//! begins, and reuses the base tree's version, does the scan take the trees again, from behind the last key that it
+//! has reached.
 //!
 //! I1 A key that is present throughout is in at least one of the trees taken, and their entries of it were put there
-//!    before or during the scan. The cursors of the front and the middle read after the scan has begun, so a removal
-//!    before it is seen.
-//! I2 What is visited was read while the base tree was valid, and is durable.
+//!    before or during the scan. The cursors of the front and the middle read after the scan has begun, so they see
+//!    any removal before it.
+//! I2 All visited entries were read while the base tree was valid, and are durable.
 
 use crate::base::Cursor as BaseCursor;
 use crate::buffer::Cursor as BufferCursor;
@@ -20,18 +20,18 @@ use pmem::{Fault, Media};
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
 
-/// Number of entries that are read before they are visited.
+/// Number of entries to read before they are visited.
 const STEP: usize = 32;
 
-/// How a scan of some trees ended.
+/// The end of a scan of some trees.
 enum Ended {
     /// The scan is complete, or the visitor broke.
     Done,
-    /// The base tree is not valid any more; the last entry of those visited, and removals between them.
+    /// The base tree is not valid any more; with the last entry visited, or a removal after it.
     Stale(Option<MarkedPair>),
 }
 
-/// Where a scan ends.
+/// The far end of a scan.
 #[derive(Clone, Copy)]
 struct Far<'k> {
     key: Option<Key<'k>>,
@@ -39,12 +39,12 @@ struct Far<'k> {
     direction: Direction,
 }
 
-/// Entries of the trees in order, of each key the newest one.
+/// The entries of the trees in order, for each key the newest one.
 struct Merged<'t, 'g> {
     base: BaseCursor<'t, 'g>,
     front: BufferCursor<'t>,
     middle: Option<BufferCursor<'t>>,
-    /// The next one of front and middle, once it was looked for; `Some(None)` if there is none.
+    /// The next entry of front and middle, once it was read; `Some(None)` if there is none.
     buffered: Option<Option<MarkedPair>>,
     direction: Direction,
 }
@@ -75,7 +75,7 @@ impl<M: Media> TreeState<M> {
         }
     }
 
-    /// Visits what these trees hold behind `from`, as long as they can be read.
+    /// Visits the entries of these trees behind `from`, as long as they are valid.
     fn visit_trees<'g>(
         &'g self,
         trees: &Trees,
@@ -107,7 +107,7 @@ impl<M: Media> TreeState<M> {
         }
     }
 
-    /// Visits entries. Keys that stand in place are copied, since a later merge may use their slots.
+    /// Visits entries. Keys stored in place are copied, since a later merge may reuse their slots.
     fn visit_step<'g>(
         &'g self,
         entries: &[MarkedPair],
@@ -157,7 +157,7 @@ impl<'t, 'g> Merged<'t, 'g> {
         })
     }
 
-    /// The next entries, removals included; `false` if no more come.
+    /// Reads the next entries, removals included; returns `false` if no more come.
     fn read<M: Media>(
         &mut self,
         heap: &'g Access<M>,
@@ -165,7 +165,7 @@ impl<'t, 'g> Merged<'t, 'g> {
         entries: &mut Vec<MarkedPair>,
     ) -> Result<bool, Error> {
         while entries.len() < STEP {
-            // Pairs of the base tree alone, which is what most are.
+            // Pairs of the base tree only, which most are.
             let buffered = self.buffered(heap)?.map(|entry| entry.prefix);
             let limit = nearer(buffered, far.key.map(|key| key.prefix), self.direction);
             self.base.take_before(limit, STEP - entries.len(), entries);
@@ -214,7 +214,7 @@ impl<'t, 'g> Merged<'t, 'g> {
         Ok(found)
     }
 
-    /// Takes the next entry of front and middle out of them; of those with one key, the front's.
+    /// Takes the next entry of front and middle; of two with the same key, the front's, and drops the other.
     fn next_buffered<M: Media>(&mut self, heap: &Access<M>) -> Result<Option<MarkedPair>, Fault> {
         let front = self.front.peek(heap)?;
         let Some(middle) = &mut self.middle else {
@@ -234,7 +234,7 @@ impl<'t, 'g> Merged<'t, 'g> {
     }
 }
 
-/// The first of two prefixes, as a scan in this direction comes to them.
+/// The first of two prefixes in a scan's direction.
 fn nearer(a: Option<u64>, b: Option<u64>, direction: Direction) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(match direction {

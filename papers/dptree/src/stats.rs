@@ -4,42 +4,42 @@ use index::Merges;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 
-/// Where the keys are, and how far a merge is.
+/// The sizes of the trees, and the progress of a merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Log records of the front tree, about.
+    /// Approximate number of log records of the front tree.
     pub front: usize,
-    /// Log records that begin a merge.
+    /// Number of log records that starts a merge.
     pub threshold: usize,
-    /// Log records of the tree being merged, about; 0 if there is none.
+    /// Approximate number of log records of the tree being merged; 0 if there is none.
     pub middle: usize,
-    /// Keys of the base tree when it was made.
+    /// Number of keys of the base tree when it was made.
     pub base: usize,
-    /// Leaves of the base tree.
+    /// Number of leaves of the base tree.
     pub leaves: usize,
     /// Bytes of the logs' pages.
     pub log_bytes: usize,
-    /// Log pages that wait to serve again.
+    /// Log pages kept for reuse.
     pub ready_pages: usize,
     /// Whether the background thread merges, or is about to.
     pub merging: bool,
-    /// What the merge under way does.
+    /// The phase of the running merge.
     pub phase: Phase,
     /// Merges since the opening.
     pub merges: usize,
-    /// Partitions of the merge under way; 0 if there is none.
+    /// Number of partitions of the running merge; 0 if there is none.
     pub merge_partitions: usize,
-    /// How many of these have their new pairs.
+    /// Number of these whose new pairs are written.
     pub merge_done: usize,
-    /// Why the last merge failed, if it did: it will be tried again.
+    /// Why the last merge failed, if it did: it will be retried.
     pub failed: Option<String>,
 }
 
-/// What a merge does (`merge` tells what each is).
+/// The phase of a merge (`merge` explains each).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Phase {
-    /// There is none.
+    /// No merge runs.
     #[default]
     Idle,
     /// Plans leaves and writes their pairs.
@@ -50,14 +50,14 @@ pub enum Phase {
     Rebuild,
     /// Commits.
     Flip,
-    /// Shows readers the new base tree.
+    /// Makes the new base tree visible to readers.
     Publish,
-    /// Gives back what only the old version led to.
+    /// Retires objects that only the old version led to.
     Collect,
 }
 
 impl Phase {
-    /// All of them, in their order.
+    /// All of them, in order.
     pub const ALL: [Phase; 7] = [
         Phase::Idle,
         Phase::Pairs,
@@ -68,7 +68,7 @@ impl Phase {
         Phase::Collect,
     ];
 
-    /// In a word.
+    /// The name of the phase.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Idle => "idle",
@@ -82,17 +82,17 @@ impl Phase {
     }
 }
 
-/// What has come of the merges so far.
+/// The progress of merges.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
-    /// What the one under way does: its place in [`Phase::ALL`].
+    /// The phase of the running one: its place in [`Phase::ALL`].
     phase: AtomicU8,
-    /// Merges that have ended.
+    /// Number of merges that have ended.
     pub(crate) merges: AtomicUsize,
-    /// Of the one under way: partitions, and those that have their pairs. Zero if there is none.
+    /// Numbers of partitions of the running one, and of those whose pairs are written. Zero if there is none.
     pub(crate) partitions: AtomicUsize,
     pub(crate) done: AtomicUsize,
-    /// Why the last attempt failed, if it did, and how large the front was then.
+    /// Why the last attempt failed, if it did, and the size of the front then.
     pub(crate) failed: Mutex<Option<(String, usize)>>,
 }
 
@@ -108,7 +108,7 @@ impl Progress {
 }
 
 impl Stats {
-    /// As the contract reports merges, without DPTree's own terms.
+    /// The contract's form of the statistics, without DPTree's own terms.
     pub(crate) fn merges(self) -> Merges {
         Merges {
             gathered: self.front as u64,

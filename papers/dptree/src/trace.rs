@@ -1,9 +1,9 @@
-//! The tracer: tells the heap which objects a DPTree keeps alive (Algorithm 4's reclamation: leaves of a merge that did
-//! not end are simply not reached).
+//! The tracer, which shows the heap the objects that a DPTree keeps alive (Algorithm 4's reclamation: leaves of an
+//! interrupted merge are simply not reached).
 //!
-//! From the root: the pages of the logs that are alive, with their records; and the leaves of the version that counts.
-//! No merge runs meanwhile (`Heap::pause_trace`), so the list stands still; what goes on beside it is appending to
-//! logs, and in-place changes of words that are no links.
+//! From the root: the pages of the logs that are alive, with their records; and the leaves of the version that
+//! counts. No merge runs meanwhile (`Heap::pause_trace`), so the list does not change; only appends to logs, and
+//! in-place changes of words other than links, go on meanwhile.
 
 use crate::base::leaf::LeafRef;
 use crate::base::slots::{has, slots_of};
@@ -17,8 +17,8 @@ use pmem::{Fault, Link, Media};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tracer;
 
-// SAFETY: it reports what an opening and readers follow: the logs that are alive, and the leaves of the version that
-// counts.
+// SAFETY: it reports all links that an opening and readers follow: the logs that are alive, and the leaves of the
+// valid version.
 unsafe impl<M: Media> Trace<M> for Tracer {
     fn kind(&self) -> u32 {
         crate::KIND
@@ -70,14 +70,14 @@ unsafe impl<M: Media> Trace<M> for Tracer {
 fn trace_root<M: Media>(heap: &Access<M>, link: Link, children: &mut Vec<Link>) -> Result<(), Error> {
     let media = heap.media();
     let root = Root::at(heap, link)?;
-    // What it does not lead to is about to serve again.
+    // Pages that it does not lead to are about to be reused.
     root.persist_seen(media)?;
     let state = root.state(media);
     for slot in root.logs() {
         let page = slot.peek(media);
         if !page.is_null() {
             let alive = PageHead::at(heap, page)?.number.load(media) > state.merged;
-            // The link to a page that is not alive stays until the tree is opened, so the page does too.
+            // The link to a page that is not alive stays until the tree is opened, so the page must stay too.
             children.push(if alive {
                 page
             } else {

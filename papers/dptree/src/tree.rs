@@ -1,10 +1,10 @@
 //! The trees together: front, middle and base, and which thread may change them when (DPTree §3.2, Fig. 6).
 //!
-//! Readers load the three as one value under a guard and ask front, middle and base in turn; writers do so inside the
-//! [`Gate`], so that the three stay what they are until the write has ended.
+//! Readers load the three as one value under a guard and search front, middle and base in turn; writers do so inside
+//! the [`Gate`], so that the three are not replaced until the write has ended.
 //!
-//! I1 The front takes writes; the middle, if there is one, takes none and is being merged; the base changes by a merge,
-//!    or, where there is no middle, in place.
+//! I1 The front accepts writes; the middle, if there is one, accepts none and is being merged; the base is changed by
+//!    a merge, or, if there is no middle, in place.
 //! I2 At any moment the newest entry of a key is in the first of the three that has one.
 
 use crate::Options;
@@ -28,7 +28,7 @@ pub(crate) struct Trees {
     pub(crate) base: Arc<Base>,
 }
 
-/// What all handles of one DPTree share.
+/// The state that all handles of one DPTree share.
 #[derive(Debug)]
 pub(crate) struct TreeState<M: Media> {
     pub(crate) heap: Access<M>,
@@ -40,13 +40,13 @@ pub(crate) struct TreeState<M: Media> {
     pub(crate) cache: Cache,
     /// Held by the thread that merges.
     pub(crate) merging: Mutex<()>,
-    /// The serial of the base tree that the last merge to begin is making.
+    /// The serial of the base tree that the most recently begun merge makes.
     pub(crate) started: AtomicU64,
     pub(crate) progress: Progress,
 }
 
 impl<M: Media> TreeState<M> {
-    /// The trees that the root leads to; logs are replayed.
+    /// Opens the trees of a root, replaying the logs.
     pub(crate) fn open(heap: &Access<M>, root: Link, options: Options) -> Result<TreeState<M>, Error> {
         let options = options.sane();
         let persistent = Root::at(heap, root)?;
@@ -99,7 +99,7 @@ impl<M: Media> TreeState<M> {
         self.current.load(&heap::pin()).clone()
     }
 
-    /// Whether the front is to be merged.
+    /// Whether the front should be merged.
     pub(crate) fn is_full(&self) -> bool {
         self.current.load(&heap::pin()).front.is_full()
     }
@@ -109,7 +109,7 @@ impl<M: Media> TreeState<M> {
         Buffer::new(number, self.shape, threshold(&self.options, keys))
     }
 
-    /// Where the keys are, and how far a merge is.
+    /// The tree's statistics.
     pub(crate) fn stats(&self) -> Stats {
         let trees = self.trees();
         let middle = trees.middle.as_deref();
@@ -130,14 +130,14 @@ impl<M: Media> TreeState<M> {
         }
     }
 
-    /// Whether what was read of the base tree, up to now, was what it held.
+    /// Whether everything read of the base tree, up to now, belonged to it.
     #[inline]
     pub(crate) fn is_valid(&self, base: &Base) -> bool {
         self.started.load(SeqCst) <= base.serial + 1
     }
 }
 
-/// Log records that begin a merge into this many keys.
+/// Number of log records that starts a merge into this many keys.
 fn threshold(options: &Options, keys: usize) -> usize {
     ((keys as f64 * options.merge_threshold) as usize).max(options.merge_floor)
 }
@@ -165,7 +165,7 @@ fn replay_all<M: Media>(heap: &Access<M>, root: &Root, buffer: &Buffer, threads:
     } else {
         std::thread::scope(|scope| {
             for _ in 1..threads.min(partitions) {
-                // With fewer threads than asked for it only takes longer.
+                // With fewer threads than requested, it only takes longer.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, work);
             }
             work();
@@ -181,7 +181,7 @@ fn replay_all<M: Media>(heap: &Access<M>, root: &Root, buffer: &Buffer, threads:
 }
 
 impl Log {
-    /// Partitions that have a page.
+    /// Number of partitions that have a page.
     fn number_of_pages<M: Media>(&self, root: &Root, media: &M) -> usize {
         root.log(self.number)
             .iter()

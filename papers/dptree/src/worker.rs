@@ -1,8 +1,8 @@
 //! When a merge runs, and in which thread: the background thread, or the writer that has filled the front; and how
-//! writers that outrun it are slowed.
+//! writers that outrun it are throttled.
 //!
-//! I1 A write that was acknowledged is not undone by a merge that fails: writers go on, and it is tried again later.
-//! I2 Writers wait while a merge runs that the front has outrun, or recovery's trace keeps one from beginning; but only
+//! I1 A failed merge does not undo acknowledged writes: writers go on, and the merge is retried later.
+//! I2 Writers wait while the front has outrun a running merge, or recovery's trace keeps one from beginning; but only
 //!    if they hold no guard, which recovery might wait for. So the buffer trees are bounded.
 
 use crate::log::lock;
@@ -12,17 +12,17 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often the worker looks whether it may begin, while recovery traces.
+/// How often the worker checks whether it may begin, while recovery traces.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// After a failure, it is tried again when the front has grown by this share of what begins a merge.
+/// After a failure, a merge is retried when the front has grown by this share of the size that starts a merge.
 const RETRY_SHARE: usize = 8;
 
 #[derive(Debug, Default)]
 struct Wishes {
     wanted: bool,
     stop: bool,
-    /// A merge is under way.
+    /// Whether a merge is running.
     merging: bool,
 }
 
@@ -32,8 +32,8 @@ struct Signal {
     changed: Condvar,
 }
 
-/// What handles of a DPTree share, and the thread that merges for them; both end with the last handle. In a forked
-/// child, its drop only frees memory.
+/// The state that handles of a DPTree share, and the thread that merges for them; both end with the last handle. In a
+/// forked child, its drop only frees memory.
 #[derive(Debug)]
 pub(crate) struct Owner<M: Media> {
     pub(crate) shared: Arc<TreeState<M>>,
@@ -43,7 +43,7 @@ pub(crate) struct Owner<M: Media> {
 }
 
 impl<M: Media> Owner<M> {
-    /// Starts the thread, if there is to be one.
+    /// Starts the thread, if the options ask for one.
     pub(crate) fn start(shared: TreeState<M>) -> Result<Owner<M>, heap::Error> {
         let (shared, signal) = (Arc::new(shared), Arc::<Signal>::default());
         let thread = match shared.options.workers {
@@ -78,7 +78,7 @@ impl<M: Media> Owner<M> {
         wishes.wanted || wishes.merging
     }
 
-    /// The front is full: sees to it that it is merged.
+    /// Makes sure that the front, which is full, is merged.
     #[cold]
     pub(crate) fn make_room(&self) {
         if self.failed_lately() {
@@ -92,7 +92,7 @@ impl<M: Media> Owner<M> {
         let mut turn = 0;
         while self.shared.trees().front.is_full() {
             if let Some(right) = self.shared.try_turn() {
-                // Why it failed stands in the statistics; the write that came here is durable.
+                // The statistics have the reason of a failure; the write that came here is durable.
                 let _ = self.shared.merge(&right, false);
                 return;
             }
@@ -118,7 +118,7 @@ impl<M: Media> Owner<M> {
         front.size() >= front.threshold.saturating_mul(self.shared.options.backlog)
     }
 
-    /// Waits while a merge is under way, or wanted, that the front has outrun.
+    /// Waits while the front has outrun a merge that is running or due.
     fn hold_back(&self) {
         if !self.is_outrun() || heap::is_pinned() {
             return;
@@ -152,14 +152,14 @@ fn work<M: Media>(shared: &TreeState<M>, signal: &Signal) {
             Some(turn) => {
                 (wishes.wanted, wishes.merging) = (false, true);
                 drop(wishes);
-                // A panic would leave writers waiting; what a merge leaves half done does not count.
+                // A panic would leave writers waiting; the leftovers of a merge do not count.
                 let merge = std::panic::AssertUnwindSafe(|| shared.merge(&turn, false));
                 if std::panic::catch_unwind(merge).is_err() {
                     let size = shared.trees().front.size();
                     *lock(&shared.progress.failed) = Some(("a merge panicked".into(), size));
                 }
                 drop(turn);
-                // What it has retired must not wait for its next merge.
+                // Objects that it has retired must not wait for its next merge.
                 heap::pin().flush();
                 wishes = lock(&signal.wishes);
                 wishes.merging = false;
@@ -179,7 +179,7 @@ impl<M: Media> Drop for Owner<M> {
         lock(&self.signal.wishes).stop = true;
         self.signal.changed.notify_all();
         if let Some(thread) = self.thread.take() {
-            // It catches its panics.
+            // The thread catches its panics.
             let _ = thread.join();
         }
         let shared = &self.shared;

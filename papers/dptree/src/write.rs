@@ -1,11 +1,11 @@
 //! Writes (DPTree §3.1, §3.4, Algorithm 7).
 //!
-//! A write locks the leaf of the front tree in which its key belongs, finds the key's value, asks the edit, appends the
-//! log record, durably, and then puts the entry into the leaf. So a key's log records are in the order of its updates,
-//! and readers find only what is durable.
+//! A write locks the leaf of the front tree in which its key belongs, finds the key's value, asks the edit, appends
+//! the log record, durably, and then puts the entry into the leaf. So a key's log records are in the order of its
+//! updates, and readers find only durable entries.
 //!
-//! Where there is no middle tree, a pair that stands in the base tree alone, in place, is updated or removed there, by
-//! one word, without a log record.
+//! If there is no middle tree, a pair that is only in the base tree, in place, is updated or removed there, by one
+//! word, without a log record.
 
 use crate::base::Found;
 use crate::key::{Key, MarkedPair, in_place};
@@ -17,13 +17,13 @@ use index::{Action, Edit};
 use pmem::{Link, Media, Purpose, persist_scope};
 
 impl<M: Media> TreeState<M> {
-    /// Carries the edit out.
+    /// Applies the edit.
     pub(crate) fn edit(&self, key: &Key<'_>, edit: &mut dyn Edit, guard: &Guard) -> Result<Action, Error> {
         let heap = &self.heap;
         let hash = key.hash();
         let _inside = self.gate.enter(heap.media());
         let trees = self.current.load(guard);
-        // What the base tree has of the key comes while the buffer trees are searched.
+        // The base tree's lines for the key arrive while the buffer trees are searched.
         let place = trees.base.approach(heap, self.shape.leaf, key, hash);
         let leaf = trees.front.tree.lock(heap, key)?;
         let buffered = match (leaf.entry(), &trees.middle) {
@@ -68,7 +68,7 @@ impl<M: Media> TreeState<M> {
             }
             Err(error) => {
                 if !entry.removed {
-                    // SAFETY: the log has not taken it, so nothing leads to it.
+                    // SAFETY: the entry is not in the log, so nothing leads to its record.
                     unsafe { codec::retire(heap, guard, entry.link) }?;
                 }
                 Err(error)
@@ -76,7 +76,8 @@ impl<M: Media> TreeState<M> {
         }
     }
 
-    /// Changes a pair of the base tree by one word, if that can be; one write-back, one fence. `None` removes it.
+    /// Changes a pair of the base tree by one word, if possible; costs one write-back and one fence. `None` removes
+    /// it.
     fn write_in_place(&self, trees: &Trees, found: &Found<'_>, new: Option<&[u8]>) -> Result<bool, Error> {
         let Found { leaf, slot, entry } = found;
         let version = trees.base.state.version;
@@ -101,7 +102,7 @@ impl<M: Media> TreeState<M> {
         }
     }
 
-    /// The entry of a key and its new value. What does not stand in place is durable.
+    /// The entry of a key and its new value. If they are not stored in place, their record is durable.
     fn pair(&self, key: &Key<'_>, value: &[u8]) -> Result<MarkedPair, Error> {
         let word = in_place(key.bytes, value);
         let link = match word {
@@ -122,8 +123,8 @@ impl<M: Media> TreeState<M> {
     }
 }
 
-/// The removal of a key that is present. It is not copied: the record of the pair that goes has it, and lives until the
-/// merge that takes this entry in, since a leaf, or a log that is not merged earlier, leads to it.
+/// The removal of a present key. The key is not copied: the record of the removed pair contains it, and lives until
+/// the merge of this entry, since a leaf, or a log that is merged no earlier, leads to it.
 fn removal(key: &Key<'_>, present: Option<&MarkedPair>) -> MarkedPair {
     let link = match (key.bytes.len(), present) {
         (8, _) | (_, None) => Link::NULL,

@@ -1,4 +1,4 @@
-//! Scans and changes, at each of whose steps another thread does the other.
+//! Scans and changes, with another thread's change or scan at each of their steps.
 
 use heap::{Guard, Heap};
 use index::{Direction, Index};
@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::mpsc::channel;
 use wollemi_dptree::{DpTree, Options};
 
-/// What happens before a load of this thread, or after a store or a fence, and how many of the kind come before it.
+/// The hook before a load of this thread, or after a store or a fence, and the number of such steps before it.
 type Amid = (Kind, usize, Box<dyn FnOnce()>);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ enum Kind {
 
 thread_local! {
     static AMID: RefCell<Option<Amid>> = const { RefCell::new(None) };
-    /// Fences of this thread.
+    /// Number of this thread's fences.
     static FENCES: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -40,11 +40,11 @@ fn happens(kind: Kind) {
     }
 }
 
-/// Does what is to happen.
+/// Calls the hook at its step.
 #[derive(Debug)]
-struct Loads;
+struct HookWatch;
 
-impl Watch for Loads {
+impl Watch for HookWatch {
     fn before(&self, step: &Step) {
         if let What::Load = step.what {
             happens(Kind::Load);
@@ -63,7 +63,7 @@ impl Watch for Loads {
     }
 }
 
-type Tree = DpTree<Watched<Loads>>;
+type Tree = DpTree<Watched<HookWatch>>;
 
 fn key(i: u64) -> [u8; 8] {
     i.to_be_bytes()
@@ -76,7 +76,7 @@ fn tree(keys: u64) -> Tree {
         page_size: 64 << 10,
         ..PoolOptions::default()
     };
-    let pool = Pool::anonymous(&options, Watched::machine(Loads)).expect("memory");
+    let pool = Pool::anonymous(&options, Watched::machine(HookWatch)).expect("memory");
     let heap = Heap::new(pool).expect("a heap");
     let options = Options {
         merge_floor: 1000,
@@ -104,7 +104,7 @@ fn scan(tree: &Tree, direction: Direction, guard: &Guard) -> Vec<u64> {
 }
 
 /// A key is removed in place, and a merge gives its slot to another key, before any load of a scan: the scan visits
-/// each key that is there throughout, once and in order.
+/// each key that is present throughout, once and in order.
 #[test]
 fn a_slot_serves_again_amid_a_scan() {
     const KEYS: u64 = 40;
@@ -120,7 +120,7 @@ fn a_slot_serves_again_amid_a_scan() {
             let then = move || {
                 let change = move || {
                     assert!(others.remove(&key(removed)).expect("room"));
-                    // One more than there are free slots beside that of the removed key.
+                    // One more than there are free slots besides that of the removed key.
                     for i in 0..25 {
                         others.insert(&key(1000 + i), &[2; 8]).expect("room");
                     }
@@ -153,15 +153,15 @@ fn a_slot_serves_again_amid_a_scan() {
     }
 }
 
-/// A scan that begins below all that is left in a leaf reads nothing of it: still a removal that it shows is durable by
-/// then.
+/// A scan that begins below everything left in a leaf reads nothing of it: even so, a removal that it shows is
+/// durable by then.
 #[test]
 fn what_a_scan_shows_as_removed_is_durable() {
     let mut stores = 0;
     loop {
         let tree = tree(40);
         let others = tree.clone();
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         let then = move || {
             let before = FENCES.get();
             let look = move || {
@@ -179,7 +179,7 @@ fn what_a_scan_shows_as_removed_is_durable() {
                 found || FENCES.get() > 0
             };
             let is_right = std::thread::spawn(look).join().expect("no panic");
-            tell.send((before, is_right)).expect("it is heard");
+            sender.send((before, is_right)).expect("it is heard");
         };
         FENCES.set(0);
         AMID.set(Some((Kind::Store, stores, Box::new(then))));
@@ -187,14 +187,14 @@ fn what_a_scan_shows_as_removed_is_durable() {
         if AMID.take().is_some() {
             break;
         }
-        let (fences, is_right) = told.recv().expect("it was sent");
+        let (fences, is_right) = receiver.recv().expect("it was sent");
         assert!(is_right || fences == FENCES.get(), "after store {stores}");
         stores += 1;
     }
     assert!(stores > 0);
 }
 
-/// A reader stays at a base tree while one merge gives its key another slot, and the next one is giving the old slot to
+/// A reader stays in a base tree while one merge gives its key another slot, and the next one gives the old slot to
 /// another key: it finds a value that its key had, at whichever load that happens.
 #[test]
 fn a_reader_that_two_merges_pass_finds_its_key() {
@@ -211,7 +211,7 @@ fn a_reader_that_two_merges_pass_finds_its_key() {
             let change = move || {
                 changing.upsert(&key(7), &after).expect("room");
                 changing.settle().expect("room");
-                // As many as there are free slots, that of the key among them.
+                // As many as there are free slots, including the key's.
                 for i in 0..64 - KEYS {
                     changing.insert(&key(1000 + i), &[2; 8]).expect("room");
                 }

@@ -1,4 +1,4 @@
-//! The buffer trees are bounded, also while recovery's trace keeps merges from beginning.
+//! The buffer trees are bounded, even while recovery's trace keeps merges from beginning.
 
 use heap::{Access, Error, Heap, State, Trace, footprint};
 use index::Index;
@@ -70,7 +70,7 @@ fn writers_wait_for_the_trace() {
                     assert!(stats.front <= max, "after {i} writes: {stats:?}");
                 }
             });
-            // The trace ends only once the writer has come as far as it may.
+            // The trace ends only once the writer has gone as far as it may.
             while index.stats().front < bound {
                 std::thread::yield_now();
             }
@@ -84,7 +84,7 @@ fn writers_wait_for_the_trace() {
 }
 
 /// While the index is quiescent nothing is merged, though a merge is due; afterwards it is. An audit in between finds
-/// nothing that a merge is about to link.
+/// no object that a merge is about to link.
 #[test]
 fn an_index_that_is_held_still_does_not_merge() {
     let options = Options {

@@ -1,9 +1,9 @@
-//! No operation costs more than its key's length and the way to it, on hostile keys either.
+//! Even on hostile keys, no operation costs more than its key's length and the path to it.
 
 use index::conformance::there_are_no_cliffs;
 use wollemi_dptree::{DpTree, Options};
 
-/// Writers merge themselves, so that what a merge costs is counted.
+/// Writers merge themselves, so that the costs of merges are counted.
 #[test]
 fn merging() {
     let options = Options {

@@ -1,5 +1,5 @@
-//! The conformance suite over pools in files, which are closed or left as by a crash, opened again and recovered while
-//! the suite goes on; with the heap's accounts.
+//! The conformance suite over pools in files, which are closed or abandoned as by a crash, reopened and recovered
+//! while the suite goes on; with the heap's accounts.
 
 use heap::{Heap, State};
 use index::Index;
@@ -9,12 +9,12 @@ use std::marker::PhantomData;
 use tempfile::TempDir;
 use wollemi_dptree::{DpTree, Options, Probing, tracer};
 
-/// Which options.
+/// The options of a tree under test.
 trait Choice {
     fn options() -> Options;
 }
 
-/// The default ones: few merges, except for the suite's own.
+/// The default options: few merges, except for the suite's own.
 struct Default;
 
 /// Small trees that are merged all the time, by the writers.
@@ -60,7 +60,7 @@ impl Choice for Background {
 /// Small trees whose leaves are probed without fingerprints.
 struct Linear;
 
-/// Small trees whose leaves are probed by fingerprints alone.
+/// Small trees whose leaves are probed only by fingerprints.
 struct Fingerprints;
 
 impl Choice for Linear {
@@ -118,8 +118,8 @@ impl<C: Choice> Subject for InFile<C> {
             index, mut folder, ..
         } = self;
         if how == Reopen::Crash {
-            // What a killed process leaves: the file as it is, not closed. A merge in the background must not come
-            // between the parts of the copy.
+            // The state that a killed process leaves: the file as it is, not closed. A merge in the background must
+            // not change the file during the copy.
             while index.stats().merging {
                 std::thread::yield_now();
             }
@@ -130,7 +130,7 @@ impl<C: Choice> Subject for InFile<C> {
         drop(index);
         let pool = Pool::open(folder.path().join("pool"), &options(), Hardware::detect()).expect("the pool");
         let heap = Heap::new(pool).expect("the heap");
-        // Before the log is replayed, which is then done by as many threads.
+        // Before the log is replayed, which then uses as many threads.
         heap.recover(vec![tracer()], 2).expect("recovery");
         let index = DpTree::open_with(&heap, b"test", C::options());
         let index = index.expect("the index").expect("the root");
@@ -147,7 +147,7 @@ impl<C: Choice> Subject for InFile<C> {
         assert!(matches!(state, State::Done | State::Idle), "{state:?}");
         self.index.settle().expect("room");
         assert_eq!(self.index.stats().failed, None);
-        // Not bytes: those include page ends, which depend on the pages that threads hold.
+        // Objects rather than bytes: those include page ends, which depend on the pages that threads hold.
         Some(heap.stats().objects)
     }
 }

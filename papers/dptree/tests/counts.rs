@@ -1,8 +1,8 @@
-//! The paper's Table 1: write-backs and fences of an insert, split into log, allocation and nodes, merges included; and
-//! the bytes that a key takes (§4.2).
+//! The paper's Table 1: write-backs and fences per insert, split into log, allocation and nodes, merges included; and
+//! bytes per key (§4.2).
 //!
-//! Inserts are of random pairs of 16 bytes, from one thread that merges itself, so the counts are the same each time.
-//! `DPTREE_KEYS` makes the run as long as the paper's.
+//! The test inserts random pairs of 16 bytes, from one thread that merges itself, so the counts are the same each
+//! time. `DPTREE_KEYS` makes the run as long as the paper's.
 
 use heap::Heap;
 use index::Index;
@@ -47,7 +47,8 @@ fn random_pairs(index: &DpTree<Counting>, seed: u64, count: usize) {
     }
 }
 
-/// Write-backs an insert: log 1.1, allocation 0.06, nodes 1.1; fences 1.06; 34 bytes a key. At or below the paper's.
+/// Write-backs per insert: log 1.1, allocation 0.06, nodes 1.1; fences 1.06; 34 bytes per key. At or below the
+/// paper's.
 #[test]
 fn inserts_cost_what_the_paper_says() {
     let count = std::env::var("DPTREE_KEYS").map_or(400_000, |keys| keys.parse().expect("a number"));
@@ -74,8 +75,8 @@ fn inserts_cost_what_the_paper_says() {
     assert!(bytes <= 34.0);
 }
 
-/// A pair that stands in place costs one write-back and one fence to insert or remove through the log, and to update or
-/// remove in the base tree; one that does not costs its record's lines and a fence besides to insert, and no more to
+/// A pair stored in place costs one write-back and one fence to insert or remove through the log, and to update or
+/// remove in the base tree; any other costs its record's lines and a fence in addition to insert, and no more to
 /// remove.
 #[test]
 fn a_write_costs_one_persist() {
@@ -85,7 +86,7 @@ fn a_write_costs_one_persist() {
     });
     let cost = |rig: &Rig, operation: &dyn Fn(&DpTree<Counting>) -> bool| {
         let counts = rig.counts(|index| assert!(operation(index), "nothing was changed"));
-        // Pages that the heap takes are not the operation's.
+        // Pages taken by the heap are not part of the operation's cost.
         let counts = [counts.log, counts.node];
         (
             counts.iter().map(|part| part.write_backs).sum::<u64>(),
@@ -113,7 +114,7 @@ fn a_write_costs_one_persist() {
     assert_eq!(cost(&rig, &insert(b"short2", &[7; 100])), (3, 2));
     rig.index.settle().expect("room");
     assert_eq!(rig.index.stats().middle, 0);
-    // In the base tree now: without the log, except for what must stay to say where a leaf ends.
+    // In the base tree now: without the log, except for a pair that must stay to mark the end of a leaf.
     let before = rig.media.counts().log.write_backs;
     assert_eq!(cost(&rig, &update(b"8 bytes1", b"bytes: 8")), (1, 1));
     assert_eq!(cost(&rig, &remove(b"8 bytes2")), (1, 1));

@@ -1,5 +1,5 @@
-//! Pools whose bytes were changed behind our back: whatever they hold, they are refused, or every operation ends, with
-//! a result or with an error that says where the damage is.
+//! Pools whose bytes were changed behind the program's back: whatever they contain, they are refused, or every
+//! operation ends, with a result or with an error that says where the damage is.
 //!
 //! Images are made from a closed pool in memory, by a seed that is printed. `DAMAGE_SEED` replays one, and
 //! `DAMAGE_IMAGES` makes more of them.
@@ -14,7 +14,7 @@ use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 use wollemi_dptree::{DpTree, Options, tracer};
 
-/// The header of a pool says itself when it is damaged (`pmem`).
+/// Bytes of the pool's header, which detects its own damage (`pmem`).
 const HEADER: usize = 4096;
 
 fn variable(name: &str) -> Option<u64> {
@@ -76,7 +76,7 @@ fn open(path: &Path) -> Option<DpTree> {
     Some(index)
 }
 
-/// Uses an index in every way. Results may be anything.
+/// Calls every operation of an index. Results may be anything.
 fn exercise(index: &DpTree, keys: &[&[u8]], random: &mut Random) {
     {
         let guard = heap::pin();
@@ -122,7 +122,7 @@ fn damaged_pools_are_survived() {
         .step_by(8)
         .filter(|&at| word(at) != 0)
         .collect();
-    // What may be a link: an offset inside the pool, under some tag.
+    // Words that may be links: an offset inside the pool, under some tag.
     let is_link = |&&at: &&usize| {
         let offset = word(at) & 0xffff_ffff_fff0;
         (HEADER as u64..bytes.len() as u64).contains(&offset)
@@ -172,8 +172,8 @@ fn the_original_is_sound() {
     assert_eq!(entries.count(), model.len());
 }
 
-/// A merge that has switched to the new leaves has succeeded: a record that nothing leads to any more is merely not
-/// given back where it is damaged, and the others are.
+/// A merge that has switched to the new leaves has succeeded: of the records to which nothing leads any more, a
+/// damaged one is merely not freed, and the others are.
 #[test]
 fn a_merge_succeeds_beside_a_damaged_record_that_it_replaces() {
     let pool = Pool::anonymous(&pool_options(), Hardware::detect()).expect("memory");
@@ -191,7 +191,7 @@ fn a_merge_succeeds_beside_a_damaged_record_that_it_replaces() {
     let len = heap.pool().len() as usize;
     let start = Offset::new(HEADER as u64).expect("not null");
     let text = [keys[0], "superseded value"].concat();
-    // SAFETY: no thread writes, and what the test damages is a word.
+    // SAFETY: no thread writes, and the test damages only a word.
     let access = unsafe { heap.access() };
     let bytes = access.bytes(start, len - HEADER).expect("inside");
     let at = bytes
@@ -209,6 +209,6 @@ fn a_merge_succeeds_beside_a_damaged_record_that_it_replaces() {
         let value = index.get(key.as_bytes(), &guard).expect("no error");
         assert_eq!(value.as_deref(), Some(&b"the value that stays"[..]));
     }
-    // The other record, and the log's pages, are free; a leaf has come.
+    // The other record, and the log's pages, are free; one leaf was added.
     assert!(index::conformance::settled(&heap).objects < before);
 }

@@ -1,4 +1,4 @@
-//! A forked child that drops an index: it does not have the thread that merges, and must not wait for it.
+//! A forked child that drops an index: it does not have the merging thread, and must not wait for it.
 
 use heap::{Heap, State};
 use index::Index;
@@ -14,7 +14,7 @@ unsafe extern "C" {
     safe fn _exit(code: i32) -> !;
 }
 
-/// The child ends, the parent's thread goes on merging, and the pool is whole.
+/// The child ends, the parent's thread goes on merging, and the pool is intact.
 #[test]
 fn a_forked_child_drops_the_index_without_its_thread() {
     let folder = tempfile::tempdir().expect("a folder");

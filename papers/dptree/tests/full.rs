@@ -1,5 +1,5 @@
-//! A pool that is full: writes fail, with a clear error and no other effect; merges fail and leave everything as it
-//! was; and when there is room again, they go on.
+//! A full pool: writes fail, with a clear error and no other effect; merges fail and leave everything as it was; and
+//! when there is room again, they go on.
 
 use heap::Heap;
 use index::Index;
@@ -33,7 +33,7 @@ fn key(i: u64) -> [u8; 8] {
     i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
-/// Inserts until the pool is full; how many went in.
+/// Inserts until the pool is full; returns the number of inserts.
 fn fill(index: &DpTree, value: &[u8]) -> u64 {
     for i in 0.. {
         match index.insert(&key(i), value) {
@@ -57,8 +57,8 @@ fn assert_holds(index: &DpTree, keys: std::ops::Range<u64>, value: &[u8]) {
     assert_eq!(faults.keys, keys.end - keys.start);
 }
 
-/// A pool is filled to its last page: all that was acknowledged stays, reads go on, updates in place too, and what
-/// fails has no effect.
+/// A pool is filled to its last page: all acknowledged writes stay, reads go on, and so do updates in place, and
+/// failed writes have no effect.
 #[test]
 fn a_full_pool_keeps_what_it_has() {
     for value in [&b"8 bytes!"[..], b"a value of some other length"] {

@@ -1,4 +1,4 @@
-//! What published implementations of this design got wrong, each as a property.
+//! Bugs of published implementations of this design, each as a property.
 //!
 //! Here: merges beside writers, recycled log pages, locks found after a crash. Elsewhere:
 //!
@@ -6,8 +6,8 @@
 //! |---|---|
 //! | a leaf flush loop leaves most of the leaf volatile | `persists_are_needed` (`lab/torture/tests/dptree.rs`) |
 //! | the log is dropped before what it could repair is durable | `merges_survive_crashes` (there) |
-//! | a reader returns a value that is not yet durable | by construction: log first, then the tree; in place: I4 of `base::leaf` |
-//! | two writers of one key log in one order and change the tree in another | `hot_keys_are_linearizable`, with crashes between rounds (`conformance`) |
+//! | a reader returns a value that is not yet durable | by construction: log first; in place: I4 of `base::leaf` |
+//! | two writers of one key log and change the tree in different orders | `hot_keys_are_linearizable`, with crashes |
 //! | an update of a removed key; lost updates | `counters_add_up`, `tokens_are_conserved` |
 //! | fingerprints of signed bytes; any of the 256 bytes at any position | `every_byte_everywhere` |
 //! | every update leaks the old record | `overwrites_leak_nothing` |
@@ -54,8 +54,8 @@ fn key(i: u64) -> [u8; 8] {
     i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
-/// Updates in place, of keys in the base tree, while inserts of others make one merge begin after the other: each key
-/// has its last value at any time after, whether one thread writes or several.
+/// Keys in the base tree are updated in place, while inserts of others make one merge begin after the other: each key
+/// has its last value at any later time, whether one thread writes or several.
 #[test]
 fn updates_in_place_do_not_race_with_merges() {
     const KEYS: u64 = 600;
@@ -68,7 +68,7 @@ fn updates_in_place_do_not_race_with_merges() {
             for writer in 0..writers {
                 threads.spawn(move || {
                     for round in 1..=40_u64 {
-                        // Merges begin by themselves; so that there are some whatever the scheduler does, here too.
+                        // Merges begin by themselves; here too, so that there are some whatever the scheduler does.
                         if writer == 0 && round % 3 == 0 {
                             index.settle().expect("room");
                         }
@@ -101,7 +101,7 @@ fn updates_in_place_do_not_race_with_merges() {
     }
 }
 
-/// Everything can be done while the first merge of all has not ended, and before any has begun.
+/// All operations work while the very first merge has not ended, and before any has begun.
 #[test]
 fn the_first_merge_is_like_any_other() {
     for workers in [0, 1] {
@@ -125,8 +125,8 @@ fn the_first_merge_is_like_any_other() {
     }
 }
 
-/// A check that finds the background thread merging, as it may be long after the last write, finds no faults. (It once
-/// walked leaves that two merges had gone over meanwhile.)
+/// A check that finds the background thread merging, which may be long after the last write, finds no faults. (It
+/// once walked leaves that two merges had rewritten meanwhile.)
 #[test]
 fn checks_do_not_mind_merges() {
     let index = in_memory(
@@ -147,7 +147,7 @@ fn checks_do_not_mind_merges() {
     assert!(index.stats().merges > 4);
 }
 
-/// A tree that is opened while it is open is the same one, so that no two buffer trees share a log.
+/// Opening an open tree again returns the same one, so that no two buffer trees share a log.
 #[test]
 fn opening_twice_gives_one_tree() {
     let first = in_memory(Hardware::detect(), options(1));
@@ -173,7 +173,7 @@ fn opening_twice_gives_one_tree() {
     assert_eq!(again.check().expect("sound").keys, 801);
 }
 
-/// Write-backs that no fence has followed yet, of each thread.
+/// Write-backs of each thread that no fence has followed yet.
 #[derive(Clone, Default)]
 struct Unfenced {
     pending: Arc<Mutex<HashMap<ThreadId, usize>>>,
@@ -204,7 +204,7 @@ impl Watch for Unfenced {
     }
 }
 
-/// When a merge commits, each of its threads has fenced what it wrote back; none relies on another's fence.
+/// When a merge commits, each of its threads has fenced its own write-backs; none relies on another's fence.
 #[test]
 fn each_worker_fences_what_it_wrote() {
     let media = Unfenced::default();
@@ -254,7 +254,7 @@ impl InFile {
         self.folder.path().join("pool")
     }
 
-    /// What opens from a copy of the file, changed by `change`: what a killed process leaves.
+    /// Opens a copy of the file, changed by `change`: the state that a killed process leaves.
     fn crashed(&self, change: impl FnOnce(&Path)) -> InFile {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("pool");
@@ -289,14 +289,14 @@ impl InFile {
     }
 }
 
-/// Pages of the log serve again and again, filled and filled in part: after a crash none of what they held before comes
-/// back, however little was written since.
+/// Pages of the log are reused again and again, both filled and partly filled: after a crash none of their former
+/// contents comes back, however little was written since.
 #[test]
 fn recycled_pages_hold_nothing_of_their_past() {
     let mut model = BTreeMap::new();
     let mut store = InFile::create(options(0));
     for round in 0..30_u64 {
-        // What is gone before the pages serve again, in their every record.
+        // Removed before the pages are reused, from every record of theirs.
         for i in 0..190 {
             store.index.upsert(&key(i), &round.to_le_bytes()).expect("room");
         }
@@ -321,14 +321,14 @@ fn recycled_pages_hold_nothing_of_their_past() {
     }
 }
 
-/// Whatever flags a crash leaves in the locks of leaves (any line with a lock may have been written back at any
-/// moment), and whatever it leaves of fingerprints and orders, means nothing after it.
+/// Whatever a crash leaves of flags in the locks of leaves (any line with a lock may have been written back at any
+/// moment), and of fingerprints and orders, means nothing after it.
 #[test]
 fn volatile_words_mean_nothing_after_a_crash() {
     volatile_words_mean_nothing(options(0), 700);
 }
 
-/// The same of full leaves of several groups, in which many keys stand behind a group that was full.
+/// The same for full leaves of several groups, in which many keys are behind a group that was full.
 #[test]
 fn volatile_words_of_full_leaves_mean_nothing_after_a_crash() {
     let options = Options {
@@ -362,7 +362,7 @@ fn volatile_words_mean_nothing(options: Options, keys: u64) {
                 if word(0) >> 32 == generation && word(1) == capacity as u64 {
                     let lock = word(0) | 7;
                     bytes[at..at + 8].copy_from_slice(&lock.to_le_bytes());
-                    // What was passed, the lengths; fingerprints and both orders.
+                    // The passed groups and the lengths; fingerprints and both orders.
                     bytes[at + 16..at + 32].fill(0xa5);
                     bytes[at + 192..at + 192 + 3 * capacity].fill(0x5a);
                     set += 1;
@@ -383,7 +383,7 @@ fn volatile_words_mean_nothing(options: Options, keys: u64) {
     }
 }
 
-/// An edit that looks, while it decides, at how many fences a reader makes.
+/// An edit that counts a reader's fences while it decides.
 struct Stopped<'m> {
     index: &'m DpTree<Counting>,
     media: &'m Counting,
@@ -410,7 +410,7 @@ impl Edit for Stopped<'_> {
     }
 }
 
-/// Readers do not wait for an edit under way, whether its key is in the front, or in the base tree alone.
+/// Readers do not wait for an edit in progress, whether its key is in the front or only in the base tree.
 #[test]
 fn readers_do_not_wait_for_edits() {
     for settled in [false, true] {

@@ -1,5 +1,5 @@
-//! Readers beside merges, by threads of the machine: what a point read looks at one after the other is in no pool, so
-//! no media can stop it there.
+//! Readers beside merges, with threads of the machine: the trees that a point read loads one after the other are in
+//! no pool, so no media can stop it there.
 
 use heap::Heap;
 use index::Index;
@@ -7,15 +7,16 @@ use pmem::{Hardware, Pool, PoolOptions};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use wollemi_dptree::{DpTree, Options};
 
-/// Keys that are there at a time, in a few leaves.
+/// Number of keys present at a time, in a few leaves.
 const KEPT: u64 = 300;
 
-/// The `n`-th key. They come all over the tree, so that leaves split, and slots that this has freed serve again.
+/// The `n`-th key. Keys are spread over the whole tree, so that leaves split, and slots that this has freed are
+/// reused.
 fn key(n: u64) -> [u8; 8] {
     n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
-/// A read finds a key that was put before it began, whichever merges end meanwhile.
+/// A read finds a key that was put before the read began, whichever merges end meanwhile.
 #[test]
 fn keys_are_found_while_they_are_merged() {
     let options = PoolOptions {
@@ -29,7 +30,7 @@ fn keys_are_found_while_they_are_merged() {
         ..Options::SMALL
     };
     let tree = DpTree::<Hardware>::create_with(&heap, b"tree", options).expect("room");
-    // Keys below it were put, and those that are by more than `KEPT` below it may be gone.
+    // Keys below it were put, and those more than `KEPT` below it may be removed.
     let (put, done) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let read = || {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wollemi_dptree::{DpTree, Options, tracer};
 
-/// A wait for another thread that takes longer counts as a hang.
+/// Upper bound on any wait for another thread; beyond it the test counts as hung.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn options(workers: usize) -> Options {
@@ -42,7 +42,7 @@ fn key(i: u64) -> [u8; 8] {
     i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
-/// Copies the pool when a merge has committed and its log is not emptied yet.
+/// Copies the pool when a merge has committed but its log is not emptied yet.
 struct CopyBetween(PathBuf, PathBuf);
 
 impl Watch for CopyBetween {
@@ -55,7 +55,7 @@ impl Watch for CopyBetween {
 
 type AtFence = Box<dyn FnOnce() + Send>;
 
-/// Does something after the fence that makes durable that an opening has emptied a merged log.
+/// Calls a hook after the fence by which an opening makes the emptying of a merged log durable.
 #[derive(Clone, Default)]
 struct Emptied {
     comes: Arc<AtomicBool>,
@@ -108,7 +108,7 @@ fn an_opening_that_empties_a_merged_log_frees_its_pages_once() {
     *watch.then.lock().expect("no panic") = Some(Box::new(move || {
         tells.store(true, SeqCst);
         recovering.recover(tracers(), 1).expect("a thread");
-        // Recovery waits for the guard of this thread, if it holds one.
+        // Recovery waits for this thread's guard, if it holds one.
         while !heap::is_pinned() && recovering.recovery().state == State::Running {
             std::thread::yield_now();
         }
@@ -123,7 +123,7 @@ fn an_opening_that_empties_a_merged_log_frees_its_pages_once() {
     assert!(audit.is_clean(), "{audit:?}");
 }
 
-/// Begins recovery when a merge has begun.
+/// Starts recovery when a merge has begun.
 #[derive(Clone, Default)]
 struct Merging(Arc<Mutex<Option<AtFence>>>);
 
@@ -138,8 +138,8 @@ impl Watch for Merging {
     }
 }
 
-/// Recovery begins while a merge is under way that is about to meet a full pool: neither waits for the other. The merge
-/// fails and changes nothing, recovery ends, and when there is room, the next merge succeeds.
+/// Recovery begins during a merge that is about to find the pool full: neither waits for the other. The merge fails
+/// and changes nothing, recovery ends, and when there is room, the next merge succeeds.
 #[test]
 fn a_merge_in_a_full_pool_does_not_wait_for_the_recovery_that_waits_for_it() {
     const ROOM: u64 = 1 << 20;
@@ -185,8 +185,8 @@ fn a_merge_in_a_full_pool_does_not_wait_for_the_recovery_that_waits_for_it() {
     assert!(audit.is_clean(), "{audit:?}");
 }
 
-/// The log record of a removal leads to the record of the pair that goes, which a leaf or an earlier log record leads
-/// to as well. It is given back once: by a merge, or by the removal of the root while the log is not merged.
+/// The log record of a removal leads to the record of the removed pair, to which a leaf or an earlier log record
+/// leads as well. It is freed once: by a merge, or by the removal of the root while the log is not merged.
 #[test]
 fn the_record_of_a_removed_pair_is_given_back_once() {
     let long = |i: u64| [&b"not of eight bytes"[..], &key(i)].concat();

@@ -1,6 +1,6 @@
 //! P-BwTree's rows of RECIPE's Fig. 4c, 4d: write-backs and fences of each write operation, exactly, and on average.
 //!
-//! The heap's own persists (one write-back and one fence for each page taken) are counted apart.
+//! The heap's own persists (one write-back and one fence per new page) are counted separately.
 
 use index::Index;
 use index::conformance::{Cost, Costs, Random};
@@ -31,7 +31,8 @@ fn rig(numbers: impl IntoIterator<Item = u64>) -> Rig {
     rig
 }
 
-/// The cost of replacing a chain by a base of this many pairs, in a leaf that takes all keys: its lines, and the head.
+/// The cost of replacing a chain by a base of this many pairs, in a leaf that covers all keys: its lines, and the
+/// head.
 fn consolidation(pairs: u64) -> Cost {
     let bytes = 32 + 16 * pairs.div_ceil(64) + 16 * pairs;
     (bytes.div_ceil(64) + 1, 2)
@@ -41,7 +42,7 @@ fn add(a: Cost, b: Cost) -> Cost {
     (a.0 + b.0, a.1 + b.1)
 }
 
-/// Delta, then head: 2, 2. Each eighth finds the chain long, and replaces it.
+/// Delta, then head: 2, 2. Every eighth write finds the chain long, and replaces it.
 #[test]
 fn integers() {
     let rig = Rig::create();
@@ -56,7 +57,7 @@ fn integers() {
     assert_eq!(update, DELTA);
 }
 
-/// A removal is the head alone: 1, 1; and a flag where the head names another pair already.
+/// A removal changes only the head: 1, 1; and sets a flag if the head names another pair already.
 #[test]
 fn removals() {
     let rig = rig(0..64);
@@ -66,7 +67,7 @@ fn removals() {
     assert_eq!(remove(&rig, 7), (1, 1), "a delta's pair");
     assert_eq!(insert(&rig, 9), (3, 3));
     assert_eq!(insert(&rig, 7), DELTA);
-    // The last key of all: the base without it.
+    // The very last key: the base without it.
     let rig = rig_of_one();
     assert_eq!(
         remove(&rig, 1),
@@ -112,14 +113,14 @@ fn average(bytes: usize) -> (f64, f64) {
     (write_backs, fences)
 }
 
-/// RECIPE Fig. 4c: at most 7 write-backs and 4 fences an insert of random integers.
+/// RECIPE Fig. 4c: at most 7 write-backs and 4 fences per insert of random integers.
 #[test]
 fn random_integers_on_average() {
     let (write_backs, fences) = average(8);
     assert!(write_backs <= 5.0 && fences <= 2.5);
 }
 
-/// RECIPE Fig. 4d: at most 8 write-backs and 6 fences an insert of strings of 24 bytes.
+/// RECIPE Fig. 4d: at most 8 write-backs and 6 fences per insert of strings of 24 bytes.
 #[test]
 fn random_strings_on_average() {
     let (write_backs, fences) = average(24);

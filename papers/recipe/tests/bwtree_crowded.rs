@@ -1,4 +1,4 @@
-//! P-BwTree in a pool that is full, where no other test of the process keeps back what is retired.
+//! P-BwTree in a full pool, where no other test of the process delays the reclamation of retired objects.
 
 use heap::{Heap, MayBeFull};
 use index::{Index, OnHeap};
@@ -6,7 +6,7 @@ use pmem::{Hardware, PWord, Pool, PoolOptions, Purpose, persist_scope};
 use std::collections::BTreeMap;
 use wollemi_recipe::BwTree;
 
-/// All is as in the model, and the structure is sound.
+/// The contents are as in the model, and the structure is sound.
 fn compare(index: &BwTree, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
     let guard = heap::pin();
     for (key, value) in model {
@@ -17,8 +17,8 @@ fn compare(index: &BwTree, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
     assert_eq!((faults.found, faults.keys), (Vec::new(), model.len() as u64));
 }
 
-/// A leaf that cannot split for want of room for the new node's cell takes a bounded number of keys, although there is
-/// room for these and for longer bases: then it is full, and when there is room it splits.
+/// A leaf that cannot split for lack of room for the new node's cell accepts a bounded number of keys, although there
+/// is room for these and for longer bases: then it is full, and when there is room it splits.
 #[test]
 fn a_leaf_that_cannot_split_is_full_in_time() {
     let options = PoolOptions {
@@ -35,7 +35,7 @@ fn a_leaf_that_cannot_split_is_full_in_time() {
         let draft = |len| heap.draft(PWord::new(0), len, &batch);
         let (mut taken, mut free) = (Vec::new(), Vec::new());
         let longer = (1..32).flat_map(|thousands| [1000 * thousands; 8]);
-        // A part stays taken, so that no page becomes one of shorter objects.
+        // A part stays in use, so that no page becomes one of shorter objects.
         for (i, len) in longer.chain([24; 6000]).enumerate() {
             let drafts = if i % 2 == 0 { &mut taken } else { &mut free };
             drafts.push(draft(len).expect("room"));
@@ -48,7 +48,7 @@ fn a_leaf_that_cannot_split_is_full_in_time() {
         }
         drop(free);
         let is_full = |number: &u64| {
-            // What other bases have left comes back.
+            // Chunks of replaced bases become free.
             let refused = (0..2).all(|_| match index.upsert(&key(*number), b"8 bytes!") {
                 Ok(()) => false,
                 Err(error) => {

@@ -1,4 +1,4 @@
-//! P-BwTree in a pool that is full.
+//! P-BwTree in a full pool.
 
 use heap::Heap;
 use index::conformance::Entries;
@@ -7,7 +7,8 @@ use pmem::{Hardware, Media, PWord, Pool, PoolOptions, Purpose, persist_scope};
 use std::ops::Bound;
 use wollemi_recipe::BwTree;
 
-/// One test at a time: the guards of one would keep back what the other lets go of, in a heap with little room.
+/// One test at a time: in a heap with little room, the guards of one would delay the reclamation of the other's
+/// retired objects.
 fn alone() -> std::sync::MutexGuard<'static, ()> {
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -24,7 +25,7 @@ fn heap_of<M: Media>(media: M, pages: u64) -> Heap<M> {
     Heap::new(Pool::anonymous(&options, media).expect("memory")).expect("a heap")
 }
 
-/// Runs `f` while nothing can be allocated.
+/// Runs `f` while no allocation succeeds.
 fn while_full<M: Media>(heap: &Heap<M>, f: impl FnOnce()) {
     persist_scope(heap.media(), Purpose::Node, |batch| {
         let mut taken = Vec::new();
@@ -40,7 +41,7 @@ fn while_full<M: Media>(heap: &Heap<M>, f: impl FnOnce()) {
     });
 }
 
-/// Reads and scans find what the model has, from each of these keys; and the structure is sound.
+/// Reads, and scans from each of these keys, find the model's entries; and the structure is sound.
 fn compare<I: Index>(index: &I, model: &Entries, keys: &[Vec<u8>]) {
     let guard = heap::pin();
     for key in keys {
@@ -59,7 +60,7 @@ fn compare<I: Index>(index: &I, model: &Entries, keys: &[Vec<u8>]) {
     assert_eq!(index.check().expect("no error").found, [""; 0]);
 }
 
-/// Keys of 8 bytes, and longer ones that share their beginnings.
+/// Keys of 8 bytes, and longer ones with common prefixes.
 fn key(number: u64) -> Vec<u8> {
     match number % 3 {
         0 => number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec(),
@@ -68,8 +69,8 @@ fn key(number: u64) -> Vec<u8> {
     }
 }
 
-/// A leaf that lets go of its pairs while nothing can be allocated, the mark of its split below them or not, has none
-/// for any reader; keys come there when there is room, and nothing is left over at the end.
+/// A leaf that drops its removed pairs while no allocation succeeds, with or without the mark of its split below
+/// them, has no pair for any reader; keys can be inserted when there is room, and nothing is left over at the end.
 #[test]
 fn a_leaf_that_lets_go_has_nothing() {
     let _alone = alone();
@@ -109,13 +110,13 @@ fn a_leaf_that_lets_go_has_nothing() {
     assert_eq!(index::conformance::settled(&heap).objects, empty);
 }
 
-/// Runs `f` while objects of more than `longest` bytes cannot be allocated, and small ones can, of any length.
+/// Runs `f` while objects of more than `longest` bytes cannot be allocated, but small ones of any length can.
 fn while_short<M: Media>(heap: &Heap<M>, longest: usize, f: impl FnOnce()) {
     persist_scope(heap.media(), Purpose::Node, |batch| {
         let mut taken = Vec::new();
         let mut free = Vec::new();
         for len in (0..longest).step_by(32) {
-            // A part stays taken, so that no page becomes one of longer objects.
+            // A part stays in use, so that no page becomes one of longer objects.
             for i in 0..400 {
                 let draft = heap.draft(PWord::new(0), len, &batch).expect("room");
                 if i % 8 == 0 { &mut taken } else { &mut free }.push(draft);
@@ -134,8 +135,8 @@ fn while_short<M: Media>(heap: &Heap<M>, longest: usize, f: impl FnOnce()) {
     });
 }
 
-/// Leaves that split while their parent finds no room for a longer base do not use up what removals need: when all keys
-/// are gone, keys come again wherever they were, and when there is room nothing is left over.
+/// Leaves that split while their parent finds no room for a longer base do not use up the room for removals: when all
+/// keys are removed, keys can be inserted wherever they were, and when there is room nothing is left over.
 #[test]
 fn a_parent_without_room_keeps_no_leaf_from_taking_keys() {
     let _alone = alone();

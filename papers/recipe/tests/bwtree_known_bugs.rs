@@ -1,4 +1,4 @@
-//! What published P-BwTrees got wrong, each as a property.
+//! Bugs of published P-BwTrees, each as a property.
 
 mod amid;
 
@@ -18,7 +18,7 @@ type Small<M> = BwTree<M, 8>;
 /// Objects in use by an index of this kind without keys: the root, the cell of its leaf, and the base.
 const EMPTY: u64 = 3;
 
-/// Removes all keys; what is in use then is what an empty index has.
+/// Removes all keys; then exactly the objects of an empty index are in use.
 fn empty<M: Media>(store: &Store<Small<M>>, model: &mut Entries) {
     for key in model.keys().cloned().collect::<Vec<_>>() {
         store.remove(model, &key);
@@ -26,9 +26,9 @@ fn empty<M: Media>(store: &Store<Small<M>>, model: &mut Entries) {
     store.compare(model);
 }
 
-/// A half split that a later writer completes keeps what was acknowledged in both halves since: wherever the crash
-/// came, values change on both sides first, then keys come on both sides, and after another crash all of it is there.
-/// So with a new root, and where inner nodes split.
+/// A half split that a later writer completes keeps writes acknowledged in both halves since: wherever the crash
+/// came, values change on both sides first, then keys are inserted on both sides, and after another crash all of it
+/// is there. The same holds with a new root, and when inner nodes split.
 #[test]
 fn a_split_that_is_completed_later_keeps_what_both_halves_were_told() {
     let mut crashes = 0;
@@ -62,8 +62,8 @@ fn a_split_that_is_completed_later_keeps_what_both_halves_were_told() {
     assert!(crashes > 100, "{crashes} crashes");
 }
 
-/// Crashes at any step of a removal of a node, on any level: no key of a sibling is lost, keys come where the node was,
-/// and when all are gone nothing is left of it.
+/// Crashes at any step of a removal of a node, on any level: no key of a sibling is lost, keys can be inserted where
+/// the node was, and when all are removed nothing is left of it.
 #[test]
 fn a_crash_in_a_removal_loses_no_sibling() {
     let mut crashes = 0;
@@ -96,8 +96,9 @@ fn a_crash_in_a_removal_loses_no_sibling() {
     assert_eq!(settled(store.index().heap()).objects, EMPTY);
 }
 
-/// Nothing is inserted into a node that is being removed, and a compare-and-swap that fails gives back what it was to
-/// publish, once: threads empty leaves again and again, others put keys where they were, and each finds its own.
+/// Nothing is inserted into a node that is being removed, and a failed compare-and-swap gives back the object that it
+/// was to publish, once: threads empty leaves again and again, others insert keys where they were, and each finds its
+/// own.
 #[test]
 fn threads_that_split_and_merge_the_same_nodes_lose_and_leak_nothing() {
     let store = Store::<Small<Hardware>>::create();
@@ -122,8 +123,8 @@ fn threads_that_split_and_merge_the_same_nodes_lose_and_leak_nothing() {
     assert_eq!(settled(store.index().heap()).objects, EMPTY);
 }
 
-/// A key is its bytes: it is removed, and found removed, by any copy of them, in place or in a record, and comes again
-/// with a value of another form.
+/// A key is identified by its bytes: it is removed, and found removed, by any copy of them, in place or in a record,
+/// and can be inserted again with a value of another form.
 #[test]
 fn a_key_is_removed_by_another_copy_of_its_bytes() {
     let store = Store::<BwTree>::create();
@@ -145,7 +146,7 @@ fn a_key_is_removed_by_another_copy_of_its_bytes() {
     }
 }
 
-/// Keys that share all but their last bytes, as long as keys may be, are parted by separators as long.
+/// Keys of the maximum length that share all but their last bytes are separated by equally long separators.
 #[test]
 fn the_longest_keys_are_parted() {
     let mut store = Store::<Small<Hardware>>::create();
@@ -176,7 +177,7 @@ fn lowers_root() -> u64 {
     (0..KEYS).rev().find(lowers).expect("at last")
 }
 
-/// An index whose root goes with the removal of this key.
+/// An index whose root is removed with this key.
 fn about_to_lower(last: u64) -> (amid::Stepped<Small<Stepping>>, Entries) {
     let (store, mut model) = filled::<Small<Stepping>>(0..KEYS);
     for number in (last + 1..KEYS).rev() {
@@ -185,7 +186,7 @@ fn about_to_lower(last: u64) -> (amid::Stepped<Small<Stepping>>, Entries) {
     (store, model)
 }
 
-/// All is as in the model, and everything in use is reached, once.
+/// The contents are as in the model, and everything in use is reachable, once.
 fn is_sound(store: &Store<Small<Stepping>>, model: &Entries, at: &str) {
     let guard = heap::pin();
     for (key, value) in model {
@@ -208,8 +209,8 @@ fn is_sound(store: &Store<Small<Stepping>>, model: &Entries, at: &str) {
     assert_eq!(audit.reachable, used, "{at}");
 }
 
-/// What others do to the only leaf below a root that goes counts, at whichever load of the lowering they come: the leaf
-/// is not changed any more once its new cell has been written.
+/// Changes by other threads to the only leaf below a root that is being removed count, at whichever load of the
+/// lowering they come: the leaf no longer changes once its new cell has been written.
 #[test]
 fn writes_beside_the_lowering_of_a_root_count() {
     let last = lowers_root();
@@ -249,11 +250,11 @@ fn writes_beside_the_lowering_of_a_root_count() {
     }
 }
 
-/// A leaf is about to split, and at some load of that another writer removes keys of it, from which on it has fewer pairs
-/// than its base: the split begins anew.
+/// A leaf is about to split, and at some load of that, another writer removes keys of it, after which it has fewer
+/// pairs than its base: the split starts over.
 #[test]
 fn removals_beside_a_split_count() {
-    // One more key makes the leaf a base of twice as many pairs as it may have.
+    // One more key gives the leaf a base with twice as many pairs as allowed.
     const BEFORE: u64 = 15;
     let mut loads = 1;
     loop {
@@ -282,7 +283,7 @@ fn removals_beside_a_split_count() {
     assert!(loads > 100, "{loads} loads");
 }
 
-/// Runs `change`, and tells how many loads it had made at each of its stores, and in all.
+/// Runs `change`, and returns how many loads it had made at each of its stores, and in all.
 fn loads_at_stores(change: impl FnOnce()) -> (Vec<usize>, usize) {
     let seen = Rc::new(RefCell::new((Vec::new(), 0)));
     let counts = seen.clone();
@@ -310,10 +311,10 @@ fn stopped_at(kind: Step, nth: usize, then: impl Fn() + 'static, change: impl Fn
     with_hook(hook, change);
 }
 
-/// Keys that come behind all others, so that the only leaf splits.
+/// Keys behind all others, so that the only leaf splits.
 const MORE: std::ops::Range<u64> = 100..109;
 
-/// Puts more keys and removes them, but for the last removals, from the one on that takes the new leaf away.
+/// Inserts more keys and removes them, except for the last removals, from the one on that removes the new leaf.
 fn grow_and_shrink(index: &Small<Stepping>, removals: usize) {
     for number in MORE {
         assert!(index.insert(&key(number), b"8 bytes!").expect("room"));
@@ -323,9 +324,9 @@ fn grow_and_shrink(index: &Small<Stepping>, removals: usize) {
     }
 }
 
-/// A root that has one child left is lowered only if it is still what it was when the child was looked at. A thread is
-/// about to look; another lets the child split, removes the new leaf, and stops before it looks after the root.
-/// Whichever thread goes on first, nothing of the root is given back twice.
+/// A root with one child left is lowered only if it is unchanged since the child was loaded. A thread is about to
+/// load it; another lets the child split, removes the new leaf, and stops before it loads the root. Whichever thread
+/// goes on first, nothing of the root is freed twice.
 #[test]
 fn a_root_that_has_changed_is_not_lowered() {
     let last = lowers_root();
@@ -334,7 +335,7 @@ fn a_root_that_has_changed_is_not_lowered() {
     let (at_stores, loads) = loads_at_stores(|| assert!(index.remove(&key(last)).expect("no error")));
     // The last stores are those of the lowering.
     let first = at_stores[at_stores.len() - 5];
-    // The removal that takes the new leaf away is the longest one.
+    // The removal that removes the new leaf is the longest one.
     grow_and_shrink(index, 0);
     let removals = MORE
         .rev()
@@ -361,7 +362,7 @@ fn a_root_that_has_changed_is_not_lowered() {
                 stopped_at(Step::Load, load, then, || {
                     assert!(index.remove(&key(last)).expect("no error"))
                 });
-                // The other may have made fewer stores.
+                // The other thread may have made fewer stores.
                 let _ = ends.send(());
             });
             if stopped.recv().is_err() {
@@ -389,8 +390,8 @@ fn a_root_that_has_changed_is_not_lowered() {
     assert!(met > 100, "{met} pairs of steps");
 }
 
-/// A writer that others overtake whenever it is about to publish begins anew each time, and is told neither of damage
-/// nor of a full pool: it makes the record of its pair once.
+/// A writer that others overtake whenever it is about to publish starts over each time, and reports neither damage
+/// nor a full pool: it makes the record of its pair once.
 #[test]
 fn a_writer_that_is_overtaken_again_and_again_gets_through() {
     const TIMES: u64 = 25_000;
@@ -413,7 +414,7 @@ fn a_writer_that_is_overtaken_again_and_again_gets_through() {
     assert!(grown < TIMES / 10 * long.len() as u64, "{grown} bytes");
 }
 
-/// A record that was made for a try serves no more if the edit decides otherwise at the next one: it is given back.
+/// A record that was made for one attempt is given back if the edit decides otherwise at the next.
 #[test]
 fn a_record_that_serves_no_more_is_given_back() {
     let (store, mut model) = filled::<Small<Stepping>>(0..4);

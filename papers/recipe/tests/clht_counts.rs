@@ -1,6 +1,6 @@
 //! P-CLHT's write-backs and fences: each bucket case exactly, and the averages of a load (RECIPE Table 4).
 //!
-//! The heap's own persists are counted apart.
+//! The heap's own persists are counted separately.
 
 use index::conformance::{Cost, Costs, Random, settled};
 use index::{Index, OnHeap};
@@ -11,7 +11,7 @@ type Rig = Costs<Clht<Counting>>;
 
 const VALUE: &[u8] = b"12345678";
 
-/// Keys of the first bucket, in small tables: with the smallest hashes of many.
+/// Keys of the first bucket, in small tables: those with the smallest hashes of many.
 fn keys_of_one_bucket(count: usize) -> Vec<[u8; 8]> {
     let wollemi = |key: &[u8; 8]| index::codec::checksum(key);
     let all = (0_u64..).map(u64::to_le_bytes);
@@ -32,9 +32,9 @@ fn remove(rig: &Rig, key: &[u8]) -> Cost {
     rig.cost(|index| index.remove(key))
 }
 
-/// The first key of all: a table of two lines, and the slot that leads to it. Then a pair in place takes its bucket's
-/// line alone, until the bucket is full; an overflow bucket is written itself, and the word that leads to it. With that
-/// one the smallest table grows: the overflow bucket of the new one, its eight lines, and the slot.
+/// The very first key: a table of two lines, and the slot that leads to it. Then a pair in place costs only its
+/// bucket's line, until the bucket is full; an overflow bucket costs its own line and that of the word that leads to
+/// it. With that one the smallest table grows: the overflow bucket of the new one, its eight lines, and the slot.
 #[test]
 fn inserts() {
     let rig = Rig::create();
@@ -55,15 +55,15 @@ fn updates() {
     for key in &keys {
         assert_eq!(update(&rig, key, b"87654321"), (1, 1));
     }
-    // A record of 8 + 13 bytes: its line, and the bucket's. It takes another slot, where there is one.
+    // A record of 8 + 13 bytes: its line, and the bucket's. The pair moves to another slot, if there is one.
     assert_eq!(update(&rig, &keys[3], b"another value"), (2, 2));
     assert_eq!(update(&rig, &keys[3], b"a third value"), (2, 2));
-    // A full bucket: an overflow bucket takes the pair over, by the store that takes it out of its slot.
+    // A full bucket: an overflow bucket takes the pair over, by the store that removes it from its slot.
     assert_eq!(update(&rig, &keys[0], b"another value"), (3, 3));
     assert_eq!(update(&rig, &keys[1], VALUE), (1, 1));
 }
 
-/// A removal is one store: of the bucket's word, or, with the last pair of an overflow bucket, of the word before it.
+/// A removal is one store: of the bucket's word, or, for the last pair of an overflow bucket, of the word before it.
 #[test]
 fn removals() {
     let rig = Rig::create();
@@ -72,11 +72,11 @@ fn removals() {
     assert_eq!(remove(&rig, &keys[3]), (1, 1));
     assert_eq!(remove(&rig, &keys[0]), (1, 1));
     assert_eq!(remove(&rig, &keys[1]), (1, 1));
-    // With the last key of all the table goes: the slot that led to it.
+    // With the very last key the table is removed: the slot that led to it.
     assert_eq!(remove(&rig, &keys[2]), (2, 2));
 }
 
-/// Keys and values of any other length cost a record more: its lines, and a fence.
+/// Keys and values of any other length cost a record in addition: its lines, and a fence.
 #[test]
 fn records_cost_their_lines_and_a_fence() {
     let rig = Rig::create();
@@ -96,7 +96,7 @@ fn records_cost_their_lines_and_a_fence() {
     }
 }
 
-/// A load from nothing, with all its rehashing.
+/// A load from an empty index, with all its rehashing.
 fn load(count: u64) -> (f64, f64) {
     let rig = Rig::create();
     let mut random = Random::new(7);
@@ -110,7 +110,7 @@ fn load(count: u64) -> (f64, f64) {
     (of(counts.node.write_backs), of(counts.node.fences))
 }
 
-/// The averages of a load with rehashing, wherever it ends in the growth of tables.
+/// The averages of a load with rehashing, at various points in the growth of tables.
 #[test]
 fn averages() {
     for count in [20_000, 50_000, 100_000, 200_000, 400_000] {
@@ -120,7 +120,7 @@ fn averages() {
     }
 }
 
-/// What a pair in place takes of the pool is below 38 bytes a key on average.
+/// A pair in place takes on average less than 38 bytes of the pool per key.
 #[test]
 fn bytes_of_a_key() {
     let rig = Rig::create();

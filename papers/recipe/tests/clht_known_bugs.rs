@@ -1,6 +1,6 @@
-//! What published hash tables for persistent memory got wrong, and what this one could.
+//! Bugs of published hash tables for persistent memory, and possible ones of this table.
 //!
-//! Crashes during operations are the crash kit's and `clht_steps`'s.
+//! The crash kit and `clht_steps` test crashes during operations.
 
 use heap::Heap;
 use index::codec::checksum;
@@ -22,7 +22,7 @@ fn in_memory(max_size: u64) -> Clht {
     Clht::create(&Heap::new(pool).expect("a heap"), b"table").expect("room")
 }
 
-/// Different keys of 16 bytes with one hash: the second word takes back what the first has made of it.
+/// Different keys of 16 bytes with one hash: the second word reverts what the first has made of it.
 fn colliding(count: u64) -> Vec<[u8; 16]> {
     let mix = |word: u64| {
         let product = u128::from(word) * u128::from(MULTIPLIER);
@@ -53,7 +53,8 @@ fn walked(table: &Clht, direction: Direction) -> Vec<(Vec<u8>, Vec<u8>)> {
     found
 }
 
-/// "Key value 0 used as empty": zeros are keys and values like any others, whatever their length, and so is no byte.
+/// "Key value 0 used as empty": zeros are keys and values like any others, whatever their length, and so is the empty
+/// string.
 #[test]
 fn zeros_are_keys() {
     let table = in_memory(1 << 26);
@@ -75,7 +76,7 @@ fn zeros_are_keys() {
     assert_eq!(table.check().expect("sound").keys, 0);
 }
 
-/// "An update path without unlock": whatever an edit makes of a pair, the next one of its bucket is carried out; and no
+/// "An update path without unlock": whatever an edit does to a pair, the next one in its bucket succeeds; and no
 /// "snapshot read is broken by an upsert", from one form of a pair to the other and back.
 #[test]
 fn pairs_change_their_form() {
@@ -106,8 +107,8 @@ fn pairs_change_their_form() {
     assert!(found.into_iter().eq(model));
 }
 
-/// Keys of one hash stay distinct, however many there are: their chain is walked in the order of keys, directories end,
-/// and all of it goes with the keys.
+/// Keys of one hash stay distinct, however many there are: their chain is walked in the order of keys, directories
+/// end, and all of it is removed with the keys.
 #[test]
 fn keys_of_one_hash() {
     let store = Store::<Clht>::create();
@@ -133,7 +134,8 @@ fn keys_of_one_hash() {
     assert_eq!(settled(table.heap()).objects, before);
 }
 
-/// A slot that is emptied and filled for ever: the word's versions are used up again and again, and the bucket goes on.
+/// A slot that is emptied and filled repeatedly: the word's versions are used up again and again, and the bucket
+/// remains usable.
 #[test]
 fn versions_are_renewed() {
     let table = in_memory(1 << 26);
@@ -148,12 +150,12 @@ fn versions_are_renewed() {
     }
     let faults = table.check().expect("sound");
     assert_eq!((faults.found, faults.keys), (Vec::<String>::new(), 1));
-    // Not a chain of used up buckets.
+    // Not a chain of used-up buckets.
     assert!(faults.objects < 6, "{} objects", faults.objects);
 }
 
-/// A pair alone in an overflow bucket changes its form until the versions of that bucket are used up, once or twice: no
-/// empty bucket stays in the chain, and nothing is left when the keys are gone.
+/// A pair alone in an overflow bucket changes its form until the versions of that bucket are used up, once or twice:
+/// no empty bucket stays in the chain, and nothing is left when the keys are removed.
 #[test]
 fn changes_of_form_leave_no_empty_bucket() {
     for turns in [10_000, 20_000] {
@@ -181,8 +183,8 @@ fn changes_of_form_leave_no_empty_bucket() {
     }
 }
 
-/// A full pool refuses inserts, and nothing else: what was acknowledged is found, in chains where no larger table was
-/// to be had; it is updated and removed; and the room serves again.
+/// A full pool refuses inserts, and nothing else: acknowledged pairs are found, in chains for which no larger table
+/// could be allocated; they can be updated and removed; and the room can be reused.
 #[test]
 fn a_full_pool_leaves_chains() {
     let table = in_memory(16 << 20);
@@ -220,8 +222,8 @@ fn a_full_pool_leaves_chains() {
     );
 }
 
-/// A walk that stops anywhere goes on behind its last key, while tables grow, shrink and go between two of its steps:
-/// each key that stays is met once.
+/// A walk that stops anywhere continues behind its last key, while tables grow, shrink and disappear between two of
+/// its steps: each key that stays is met once.
 #[test]
 fn walks_go_on_while_tables_change() {
     let table = in_memory(1 << 28);

@@ -16,15 +16,15 @@ index::conformance_step_by_step! {
 
 type Pair = ([u8; 8], [u8; 8]);
 
-/// Pairs that stand in place, of the first bucket of small tables: with the smallest hashes of many.
+/// Pairs stored in place, of the first bucket of small tables: those with the smallest hashes of many.
 fn pairs_of_one_bucket() -> impl Iterator<Item = Pair> {
     let keys = (0_u64..).map(u64::to_le_bytes);
     let keys = keys.filter(|key| index::codec::checksum(key) < u64::MAX / 64);
     keys.zip((100_u64..).map(u64::to_le_bytes))
 }
 
-/// Reads a table that holds `stays` and `first`, whose slot serves the pairs of `next`, one after the other, after the
-/// `nth` load of the read. `false` if there are fewer loads.
+/// Reads a table that holds `stays` and `first`, whose slot is reused for the pairs of `next`, one after the other,
+/// after the `nth` load of the read. Returns `false` if there are fewer loads.
 fn amid(
     (stays, first): (Pair, Pair),
     next: Vec<Pair>,
@@ -56,7 +56,8 @@ fn amid(
     left.get() == 0
 }
 
-/// A get finds a value that its key had, or none, and a walk finds whole pairs, while the slot serves other keys.
+/// A get finds a value that its key had, or none, and a walk finds whole pairs, while the slot is reused for other
+/// keys.
 #[test]
 fn a_slot_that_serves_another_key_misleads_no_reader() {
     let pairs: Vec<_> = pairs_of_one_bucket().take(4).collect();
@@ -99,8 +100,8 @@ fn a_slot_that_serves_another_key_misleads_no_reader() {
     }
 }
 
-/// A pair that changes its form moves to another slot, or to an overflow bucket, and its slot serves another key at once:
-/// a get that is amid this finds the old value or the new one.
+/// A pair that changes its form moves to another slot, or to an overflow bucket, and its slot is reused for another
+/// key at once: a concurrent get finds the old value or the new one.
 #[test]
 fn a_pair_that_moves_is_found() {
     let pairs: Vec<_> = pairs_of_one_bucket().take(3).collect();
@@ -151,8 +152,8 @@ fn a_pair_that_moves_is_found() {
     }
 }
 
-/// A process is killed during any step of a write. Once a writer of the next process has had the bucket, even if it has
-/// changed nothing, reads persist nothing there.
+/// A process is killed during any step of a write. Once a writer of the next process has locked the bucket, even
+/// without changing anything, reads persist nothing there.
 #[test]
 fn marks_that_a_kill_has_left_are_settled() {
     let pairs: Vec<_> = pairs_of_one_bucket().take(2).collect();

@@ -1,7 +1,7 @@
-//! What P-HOT's operations cost in write-backs and fences (RECIPE Fig. 4c, 4d): each case exactly, averages as bounds;
-//! and how high the tree is and how much it takes.
+//! The costs of P-HOT's operations in write-backs and fences (RECIPE Fig. 4c, 4d): each case exactly, averages as
+//! bounds; and the tree's height and size.
 //!
-//! The heap's own persists (one write-back and one fence for each page taken) are counted apart.
+//! The heap's own persists (one write-back and one fence per new page) are counted separately.
 
 use index::conformance::{Cost, Costs, Random};
 use index::{Index, OnHeap};
@@ -35,7 +35,7 @@ fn form(rig: &Rig) -> Form {
     rig.index().form().expect("sound")
 }
 
-/// The first key hangs from the root; the second makes a node.
+/// The first key hangs from the root; the second creates a node.
 #[test]
 fn the_first_keys() {
     let rig = Rig::create();
@@ -44,7 +44,7 @@ fn the_first_keys() {
     assert_eq!((form(&rig).nodes, form(&rig).height), (1, 1));
 }
 
-/// A normal insert costs the leaf, the lines of the copy, and the slot above; the two fences are the same for all.
+/// A normal insert costs the leaf, the lines of the copy, and the slot above; the two fences are shared.
 #[test]
 fn normal_inserts() {
     let rig = Rig::create();
@@ -57,7 +57,7 @@ fn normal_inserts() {
     assert_eq!((form(&rig).nodes, form(&rig).entries), (1, 32));
 }
 
-/// A full root is split below an intermediate node. A full node below is split into the node above.
+/// A full root is split below an intermediate node. A full node below it is split into the node above.
 #[test]
 fn splits() {
     let rig = Rig::create();
@@ -130,7 +130,7 @@ fn removes() {
     assert_eq!(form(&rig), Form::default());
 }
 
-/// Nodes of few entries are drawn into the one above.
+/// Nodes of few entries are merged into the one above.
 #[test]
 fn few_entries_are_drawn_in() {
     let rig = Rig::create();
@@ -164,7 +164,7 @@ fn reads_and_refusals_cost_nothing() {
     assert_eq!((counts.node.write_backs, counts.node.fences), (0, 0));
 }
 
-/// Loads keys; write-backs and fences of an insert on average, and the tree's form.
+/// Loads keys; returns write-backs and fences per insert on average, and the tree's form.
 fn load(keys: usize, mut key: impl FnMut(&mut Random) -> Vec<u8>) -> (f64, f64, Form) {
     let rig = Rig::create();
     let mut random = Random::new(1);
@@ -183,7 +183,7 @@ fn load(keys: usize, mut key: impl FnMut(&mut Random) -> Vec<u8>) -> (f64, f64, 
     (each(counts.node.write_backs), each(counts.node.fences), form)
 }
 
-/// Of random integers: the paper's 7, 5 are kept, and every insert has two fences. The tree is low, and a key takes at
+/// For random integers: the paper's 7, 5 hold, and every insert has two fences. The tree is low, and a key takes at
 /// most this many bytes, of which its leaf is 24.
 #[test]
 fn averages_of_integers() {
@@ -194,7 +194,7 @@ fn averages_of_integers() {
     assert!(bytes < 24.0 + 16.0, "{bytes} bytes a key");
 }
 
-/// Of strings of 24 bytes: likewise.
+/// For strings of 24 bytes: likewise.
 #[test]
 fn averages_of_strings() {
     let printable = |random: &mut Random| (0..24).map(|_| b'!' + random.below(90) as u8).collect();
@@ -205,7 +205,7 @@ fn averages_of_strings() {
     assert!(bytes < 40.0 + 16.0, "{bytes} bytes a key");
 }
 
-/// Keys that part one after the other make a tree as high as it must be, and no insert copies all of it.
+/// Keys that part one after the other make a tree only as high as necessary, and no insert copies all of it.
 #[test]
 fn chains_do_not_make_inserts_dear() {
     let rig = Rig::create();

@@ -1,4 +1,4 @@
-//! Keys that were removed in a full pool leave empty slots: reads, scans and later writes pass them.
+//! Keys that were removed in a full pool leave empty slots: reads, scans and later writes get past them.
 
 use heap::Heap;
 use index::conformance::Entries;
@@ -61,8 +61,8 @@ fn compare(index: &Hot, model: &Entries, keys: &[Vec<u8>]) {
     assert_eq!(index.check().expect("no error").found, [""; 0]);
 }
 
-/// Removes go through and leave empty slots; what is there is found, from every key that was; absent keys are kept out
-/// without room; and when there is room again keys come back, and no empty slot stays in their way.
+/// Removes succeed and leave empty slots; present keys are found, starting from every former key; absent keys are
+/// refused without room; and when there is room again keys can be inserted, and no empty slot stays in their way.
 #[test]
 fn empty_slots_are_passed() {
     let options = PoolOptions {
@@ -85,7 +85,7 @@ fn empty_slots_are_passed() {
         model.insert(key.clone(), b"8 bytes!".to_vec());
     }
     while_full(&heap, || {
-        // A guard keeps what is removed from making room.
+        // A guard keeps removed objects from making room.
         let _guard = heap::pin();
         for key in keys.iter().step_by(2) {
             assert_eq!(
@@ -104,7 +104,7 @@ fn empty_slots_are_passed() {
             assert!(!index.remove(key).expect("no memory needed"));
         }
     });
-    // Keys whose ways end at the empty slots, and which belong elsewhere.
+    // Keys whose ways end at the empty slots, but which belong elsewhere.
     for key in keys.iter().step_by(2) {
         for (byte, bit) in [(0, 0x01), (0, 0x10), (1, 0x02), (1, 0x40)] {
             let mut other = key.clone();

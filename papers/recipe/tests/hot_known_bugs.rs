@@ -1,16 +1,16 @@
-//! What published implementations of HOT on persistent memory got wrong.
+//! Bugs of published implementations of HOT on persistent memory.
 //!
 //! | The bug | The property |
 //! |---|---|
 //! | a node written back and not fenced before it is published | `objects_are_durable_before_links` |
 //! | the swap of the root, or of any link, not made durable | `links_are_durable_at_return` |
 //! | a dirty bit that is one of the bits of the node's type | `marks_do_not_change_what_a_link_leads_to` |
-//! | keys that are prefixes of each other, zero bytes, the empty key | `chains_of_prefixes`, `zeros_and_ones` (conformance) |
+//! | prefixes as keys, zero bytes, the empty key | `chains_of_prefixes`, `zeros_and_ones` (conformance) |
 //! | only the branching bits compared at the leaf | `keys_that_branch_alike_are_told_apart` |
 //! | a lock that the thread holds is waited for | `a_parent_that_moved_up_is_locked_once` |
 //! | a parent is not looked at again under its lock | `a_node_put_above_meanwhile_stays` |
 //!
-//! That a reader acts on a link that is not durable is what `lab/torture` looks for.
+//! `lab/torture` looks for readers that act on a link that is not durable.
 
 use index::{Action, Edit, Index, OnHeap};
 use pmem::watched::{Step, Watch, What};
@@ -21,12 +21,12 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 use wollemi_recipe::Hot;
 
-/// How far lines have come that are not durable.
+/// The progress of lines that are not durable yet.
 #[derive(Default)]
 struct Lines {
-    /// Of drafts, and whether they are written back.
+    /// Lines of drafts, and whether they are written back.
     drafted: BTreeMap<usize, bool>,
-    /// Of words stored in place.
+    /// Lines of words stored in place.
     stored: BTreeMap<usize, bool>,
     /// Stores made while a draft was not durable.
     early: Vec<String>,
@@ -72,7 +72,7 @@ impl Watch for Order {
     }
 }
 
-/// Writes of every kind, after each of which `look` is called.
+/// Makes writes of every kind, calling `look` after each.
 fn write_everything(look: impl Fn(&str, &Order)) {
     let order = Order::default();
     let media = Watched::machine(order.clone());
@@ -101,7 +101,8 @@ fn write_everything(look: impl Fn(&str, &Order)) {
     assert_eq!(reached.len(), 2);
 }
 
-/// Whatever a link is stored to, all lines of it, and of what is new below it, were written back and fenced before.
+/// Before a link is stored anywhere, all lines of its object, and of new objects below it, were written back and
+/// fenced.
 #[test]
 fn objects_are_durable_before_links() {
     write_everything(|what, order| {
@@ -132,7 +133,7 @@ fn links_are_durable_at_return() {
     });
 }
 
-/// Keys that have all branching bits alike differ in bytes that no node looks at.
+/// Keys whose branching bits are all equal differ in bytes that no node tests.
 #[test]
 fn keys_that_branch_alike_are_told_apart() {
     let pool = Pool::anonymous(&PoolOptions::default(), pmem::Hardware::detect()).expect("a pool");
@@ -171,8 +172,8 @@ impl<F: Fn() + Sync> Edit for RemoveAfter<F> {
     }
 }
 
-/// A node hangs below one of two entries, whose other one goes while the node's lock is held: so the node hangs from the
-/// one above, which takes in what is left of the node. That one is locked once.
+/// A node hangs below one of two entries, and the other one is removed while the node's lock is held: so the node
+/// moves to the one above, which takes over the rest of the node. That one is locked once.
 #[test]
 fn a_parent_that_moved_up_is_locked_once() {
     let pool = Pool::anonymous(&PoolOptions::default(), pmem::Hardware::detect()).expect("a pool");
@@ -211,8 +212,8 @@ fn a_parent_that_moved_up_is_locked_once() {
     assert_eq!(index.check().expect("sound").found, Vec::<String>::new());
 }
 
-/// A node is put between a full one and the root, under the root's lock alone, while a writer holds the full one's lock
-/// and has passed the root. What that writer then puts in the full node's place hangs from the new node.
+/// A node is put between a full one and the root, under only the root's lock, while a writer holds the full one's
+/// lock and has passed the root. The writer's replacement of the full node hangs from the new node.
 #[test]
 fn a_node_put_above_meanwhile_stays() {
     let pool = Pool::anonymous(&PoolOptions::default(), pmem::Hardware::detect()).expect("a pool");

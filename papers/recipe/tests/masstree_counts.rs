@@ -1,6 +1,6 @@
 //! P-Masstree's rows of RECIPE's Fig. 4c, 4d: write-backs and fences of each write operation, exactly, and on average.
 //!
-//! The heap's own persists (one write-back and one fence for each page taken) are counted apart.
+//! The heap's own persists (one write-back and one fence per new page) are counted separately.
 
 use index::Index;
 use index::conformance::{Cost, Costs, Random};
@@ -41,8 +41,8 @@ fn integers() {
     assert_eq!(insert(&rig, 7), (2, 2));
 }
 
-/// A split: the sibling's lines, its link, the permutation, each with a fence; then a new root (two lines, and the link
-/// to it) or a separator; then the key as ever.
+/// A split: the sibling's lines, its link, the permutation, each with a fence; then a new root (two lines, and the
+/// link to it) or a separator; then the key as usual.
 #[test]
 fn splits() {
     let rig = rig((0..13).map(|number| 2 * number));
@@ -73,8 +73,8 @@ fn rig_of_ascending(count: u64) -> Rig {
     rig(0..count)
 }
 
-/// The removal of a border's last key: the permutation, the parent's, and the left sibling's link. That of the last
-/// border but one also makes it the root.
+/// The removal of a border's last key: the permutation, the parent's, and the left sibling's link. The removal of the
+/// last border but one also makes the last one the root.
 #[test]
 fn removals_of_nodes() {
     let rig = rig_of_ascending(27);
@@ -87,7 +87,8 @@ fn removals_of_nodes() {
     assert_eq!(remove(&rig, 12), (4, 4));
 }
 
-/// A leaf adds its line to the entry's first fence. The kind of an entry that held a value costs a line more.
+/// A leaf adds its line to the entry's first fence. Changing the kind of an entry that held a value costs one more
+/// line.
 #[test]
 fn strings() {
     let rig = Rig::create();
@@ -102,7 +103,7 @@ fn strings() {
     );
 }
 
-/// RECIPE Fig. 4c: at most 3 write-backs and 5 fences an insert of random integers; we take 3 at most.
+/// RECIPE Fig. 4c: at most 3 write-backs and 5 fences per insert of random integers; here at most 3 of each.
 #[test]
 fn random_integers_on_average() {
     let mut random = Random::new(7);
@@ -118,7 +119,7 @@ fn random_integers_on_average() {
     assert!(write_backs <= 3 * count && fences <= 3 * count);
 }
 
-/// RECIPE Fig. 4d: at most 4 write-backs and 7 fences an insert of strings of 24 bytes; we take 3 at most.
+/// RECIPE Fig. 4d: at most 4 write-backs and 7 fences per insert of strings of 24 bytes; here at most 3 of each.
 #[test]
 fn random_strings_on_average() {
     let mut random = Random::new(7);

@@ -9,15 +9,15 @@ use wollemi_recipe::Masstree;
 
 const LAYERS: usize = 12;
 
-/// What a link to a node has in its tag.
+/// The tag of a link to a node.
 const NODE: u64 = 2;
 
-/// An index whose keys are in `LAYERS` layers, each below the one before it; and the links to the layers, the outermost
+/// An index whose keys are in `LAYERS` layers, each below the one before it; and the links to the layers, outermost
 /// first.
 fn layered() -> (Store<Masstree>, Vec<Link>) {
     let store = Store::<Masstree>::create();
     let mut model = Entries::new();
-    // The last key needs no layer of its own: its leaf says how it goes on.
+    // The last key needs no layer of its own: its leaf contains the rest.
     for layer in 1..=LAYERS + 1 {
         store.put(&mut model, &vec![7; 8 * layer], b"8 bytes!");
     }
@@ -39,7 +39,7 @@ fn layered() -> (Store<Masstree>, Vec<Link>) {
     (store, layers)
 }
 
-/// What opens from a copy of the pool in which the link to layer `to` leads to layer `instead`.
+/// Opens a copy of the pool in which the link to layer `to` leads to layer `instead`.
 fn led_astray(store: &Store<Masstree>, layers: &[Link], to: usize, instead: usize) -> Store<Masstree> {
     let image = store.image();
     let file = std::fs::File::options()
@@ -59,7 +59,7 @@ fn led_astray(store: &Store<Masstree>, layers: &[Link], to: usize, instead: usiz
     Store::open_in(image, Hardware::detect())
 }
 
-/// Whichever layer leads to itself or one above, in either direction: an error, after going round a few times at most.
+/// Whichever layer leads to itself or one above, in either direction: an error, after a few rounds at most.
 #[test]
 fn scans_end_where_a_layer_is_below_itself() {
     let (store, layers) = layered();

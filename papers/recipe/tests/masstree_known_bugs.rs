@@ -1,4 +1,4 @@
-//! What published P-Masstrees got wrong, each as a property.
+//! Bugs of published P-Masstrees, each as a property.
 
 mod amid;
 
@@ -17,10 +17,10 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use wollemi_recipe::Masstree;
 
-/// A half split that is ended after a crash keeps what was acknowledged in the sibling since: wherever the crash came,
-/// values change on both sides first, then keys come on both sides, and after another crash all of it is there. (To
-/// replay the split by copying would take the values of the first crash.) So with a new root, which is there or not;
-/// and where a key that is above all others comes before anything else, whose writer has no business in the node
+/// A half split that is completed after a crash keeps writes acknowledged in the sibling since: wherever the crash
+/// came, values change on both sides first, then keys are inserted on both sides, and after another crash all of it
+/// is there. (Replaying the split by copying would restore the values of the first crash.) The same holds with a new
+/// root, which exists or not; and if a key above all others is inserted first, whose writer does not change the node
 /// itself.
 #[test]
 fn a_split_that_is_ended_later_keeps_what_the_sibling_was_told() {
@@ -47,8 +47,9 @@ fn a_split_that_is_ended_later_keeps_what_the_sibling_was_told() {
     }
 }
 
-/// A writer that has no business in a node that a crash has left half split ends the split all the same, before it goes
-/// to the sibling: from then on others come to the sibling without the node, and scans read what the node has.
+/// A writer that does not change a node left half split by a crash completes the split all the same, before it goes
+/// to the sibling: from then on other threads reach the sibling without the node, while scans read the node's
+/// entries.
 #[test]
 fn a_half_split_is_ended_before_it_is_passed() {
     for count in [13, 37] {
@@ -60,7 +61,7 @@ fn a_half_split_is_ended_before_it_is_passed() {
         for image in images {
             let store = open::<Masstree<Hardware>>(image);
             let mut model = decided(&store, &model, &between, b"between!");
-            // Above all that the node and its sibling have.
+            // Above all entries of the node and its sibling.
             store.put(&mut model, &key(4 * count), b"new key!");
             for number in (count - 5..count).rev() {
                 store.put(&mut model, &key(4 * number), b"changed.");
@@ -126,8 +127,8 @@ fn a_split_amid_the_trace_takes_nothing_from_it() {
     assert!(loads > 100, "{loads}");
 }
 
-/// A crash in a split, and then another in the removal of what it has made or of what is left of that: no key of the
-/// right sibling is lost, at any pair of steps.
+/// A crash in a split, and then another in the removal of its results or leftovers: no key of the right sibling is
+/// lost, at any pair of steps.
 #[test]
 fn a_crash_in_a_split_and_then_in_a_removal_loses_no_sibling() {
     let (store, model) = filled::<Masstree<Stepping>>(0..37);
@@ -138,7 +139,7 @@ fn a_crash_in_a_split_and_then_in_a_removal_loses_no_sibling() {
     for image in split.into_iter().step_by(2) {
         let path = image.path().join("pool");
         let bytes = std::fs::read(&path).expect("read");
-        // All of the border that was split goes, of the one before it, or of the one that it has made.
+        // Removes the whole border that was split, the one before it, or the one that it has created.
         for range in [24..36, 12..24, 36..38] {
             std::fs::write(&path, &bytes).expect("written");
             let folder = index::conformance::folder();
@@ -181,8 +182,8 @@ fn a_crash_in_a_split_and_then_in_a_removal_loses_no_sibling() {
     assert!(crashes > 100, "{crashes} pairs of crashes");
 }
 
-/// Nothing is inserted into a node that is being removed: one thread empties borders again and again, another puts keys
-/// where they were, and each finds its own.
+/// Nothing is inserted into a node that is being removed: one thread empties borders again and again, another inserts
+/// keys where they were, and each finds its own.
 #[test]
 fn no_key_goes_into_a_node_that_is_removed() {
     let store = Store::<Masstree>::create();
@@ -206,8 +207,9 @@ fn no_key_goes_into_a_node_that_is_removed() {
     store.compare(&Entries::new());
 }
 
-/// Kind and length of a key, and what its entry holds, are of one key: while an entry serves keys of the same slice and
-/// other lengths in turn, in place, as leaves and as layers, a reader finds each key's own value or none.
+/// Kind and length of a key, and the contents of its entry, belong to one key: while an entry is reused for keys of
+/// the same slice and other lengths in turn, in place, as leaves and as layers, a reader finds each key's own value
+/// or none.
 #[test]
 fn lengths_and_suffixes_are_not_read_apart() {
     let store = Store::<Masstree>::create();
@@ -247,8 +249,8 @@ fn lengths_and_suffixes_are_not_read_apart() {
     });
 }
 
-/// Where each key shares all but its last bytes with the others, layers as deep as the longest key are made, walked,
-/// checked and given back on a stack of the usual size.
+/// If each key shares all but its last bytes with the others, layers as deep as the longest key are built, walked,
+/// checked and removed on a stack of the usual size.
 #[test]
 fn the_longest_keys_need_no_long_stack() {
     let mut store = Store::<Masstree>::create();
@@ -281,14 +283,14 @@ struct Waits;
 impl Watch for Waits {
     fn waits(&self) {
         WAITS.set(WAITS.get() + 1);
-        // A try that was lost waits, too, and there are 20,000 of them at most.
+        // A failed try waits too, and there are at most 20,000 of them.
         assert!(WAITS.get() < 5_000_000, "it waits for itself");
     }
 }
 
 type Waiting = Watched<Waits>;
 
-/// The words of a pool that hold links to nodes, and what they hold.
+/// The words of a pool that hold links to nodes, with their values.
 fn node_links(index: &Masstree<Hardware>) -> Vec<(usize, u64)> {
     // SAFETY: no thread writes.
     let heap = unsafe { index.heap().access() };
@@ -310,8 +312,8 @@ fn node_links(index: &Masstree<Hardware>) -> Vec<(usize, u64)> {
     links
 }
 
-/// No writer waits for a lock that it holds itself, wherever a link to a node leads: to the border that it is in, say,
-/// as if that were the root of a layer below it.
+/// No writer waits for a lock that it holds itself, wherever a link to a node leads: to the border that it is in,
+/// say, as if that were the root of a layer below it.
 #[test]
 fn no_writer_waits_for_itself() {
     // Three borders and their root; then a layer below one of them.
@@ -370,8 +372,8 @@ fn at_fence<R>(nth: usize, then: impl FnOnce() + 'static, change: impl FnOnce() 
     with_hook(hook, change)
 }
 
-/// A writer that splits a layer's root, so that the layer gets another one, finds what leads to the layer gone, and looks
-/// for it anew: from above. It waits for no border of the layer, whose holder may wait for the writer.
+/// A writer splits a layer's root, so that the layer gets another one, finds the entry that leads to the layer gone,
+/// and looks for it again from above. It waits for no border of the layer, whose holder may wait for the writer.
 #[test]
 fn a_place_of_a_layer_is_found_again_from_above() {
     let store = Arc::new(Store::<Masstree<Stepping>>::create_on(Stepping::machine(Steps)));
@@ -387,7 +389,7 @@ fn a_place_of_a_layer_is_found_again_from_above() {
     let (go_on, may_go_on) = mpsc::channel::<()>();
     let (ended, has_ended) = mpsc::channel();
     let amid = move || {
-        // What leads to the layer goes into a new border, and its old one goes.
+        // The entry that leads to the layer moves into a new border, and its old one is removed.
         let index = others.index();
         (1..20).for_each(|number| assert!(index.insert(&key(1_900 + number), b"8 bytes!").expect("room")));
         for number in (1_000..2_000).filter(|number| *number % 100 == 0 || *number > 1_900) {

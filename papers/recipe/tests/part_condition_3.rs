@@ -1,8 +1,8 @@
-//! RECIPE's Condition #3 in P-ART: reads tolerate what a crash between the two steps of an SMO leaves; writes
-//! distinguish it from a change in flight, and the first one that passes finishes it.
+//! RECIPE's Condition #3 in P-ART: reads tolerate the state left by a crash between the two steps of an SMO; writes
+//! distinguish it from a change in flight, and the first one that meets it completes it.
 //!
-//! A media stops a thread at a step of its own choice. There the test copies the pool's file, which is what a
-//! killed process would leave, or lets another write go by.
+//! A media stops a thread at a step of the test's choice. There the test copies the pool's file, which is the state
+//! left by a kill, or lets another write run.
 
 use index::Index;
 use index::conformance::{Entries, Store, folder};
@@ -16,25 +16,24 @@ use wollemi_recipe::Part;
 /// The steps at which a thread can be stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// Before a load, while the thread has not come to a lock.
+    /// Before a load, while the thread has not reached a lock.
     Load,
-    /// Before a look at a lock, while the thread has not come to one that it takes.
-    Look,
-    /// Before a store to a word that others can see.
+    /// Before a load of a lock, while the thread has not reached one that it takes.
+    LoadLock,
+    /// Before a store to a word that other threads can see.
     Store,
 }
 
 type Hook = Box<dyn FnOnce()>;
 
 thread_local! {
-    /// At which step of which kind, counted from 1, this thread calls what.
+    /// The kind of step, the step's number counted from 1, and the hook to call there, for this thread.
     static HOOK: RefCell<Option<(Step, usize, Hook)>> = const { RefCell::new(None) };
 }
 
 static STORES: AtomicU64 = AtomicU64::new(0);
 
-/// Lets this thread call `hook` when it comes to the `nth` such step of `work`; `false` if it does not come
-/// so far.
+/// Runs `work`, and calls `hook` in this thread at the `nth` such step; returns `false` if there are fewer.
 fn at(step: Step, nth: usize, hook: impl FnOnce() + 'static, work: impl FnOnce()) -> bool {
     let called = Rc::new(Cell::new(false));
     let calls = Rc::clone(&called);
@@ -68,7 +67,7 @@ impl Watch for Stops {
     fn before(&self, step: &watched::Step) {
         match step.what {
             What::Load | What::Peek => pass(Step::Load),
-            What::LoadVolatile => pass(Step::Look),
+            What::LoadVolatile => pass(Step::LoadLock),
             What::Store | What::StoreUnpersisted => {
                 pass(Step::Store);
                 STORES.fetch_add(1, Relaxed);
@@ -87,21 +86,21 @@ type Tree = Store<Part<Stopping>>;
 
 const VALUE: &[u8] = b"8 bytes!";
 
-/// One test at a time: they share what is counted.
+/// One test at a time: they share the counters.
 static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 fn alone() -> std::sync::MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Stores that an operation makes to words that others can see.
+/// The number of stores of an operation to words that other threads can see.
 fn stores(operation: impl FnOnce()) -> u64 {
     let before = STORES.load(Relaxed);
     operation();
     STORES.load(Relaxed) - before
 }
 
-/// What opens from the file as it is before the `nth` store of an operation.
+/// Opens the file as it is before the `nth` store of an operation.
 fn crash_before_store(store: &Tree, nth: usize, operation: impl FnOnce()) -> Tree {
     let image = Rc::new(RefCell::new(None));
     let (taken, pool) = (Rc::clone(&image), store.path());
@@ -117,12 +116,12 @@ fn crash_before_store(store: &Tree, nth: usize, operation: impl FnOnce()) -> Tre
     Tree::open_in(image.take().expect("taken"), Watched::machine(Stops))
 }
 
-/// A key that shares `len` bytes with those of [`pair`], and then has this one.
+/// A key that shares `len` bytes with those of [`pair`], followed by this one.
 fn aside(len: usize, last: u8) -> Vec<u8> {
     [&b"p"[..], &vec![b'-'; len], &[last]].concat()
 }
 
-/// An index that holds two keys that share `len` bytes after their first.
+/// An index with two keys that share `len` bytes after their first.
 fn pair(len: usize) -> (Tree, Entries) {
     let store = Tree::create_on(Watched::machine(Stops));
     let mut model = Entries::new();
@@ -132,7 +131,7 @@ fn pair(len: usize) -> (Tree, Entries) {
     (store, model)
 }
 
-/// Sees to it that the heap has chunks at hand, and stores nothing when they are taken.
+/// Makes sure that the heap has chunks at hand, so that taking them stores nothing.
 fn warm_up(store: &Tree) {
     for len in 0..50 {
         let keys = [0, 1].map(|last| [&b"warm"[..], &vec![b'x'; len], &[last]].concat());
@@ -145,23 +144,23 @@ fn warm_up(store: &Tree) {
     }
 }
 
-/// Stores of a write that changes nothing, all the way down to where the pair parts: those of repairs.
+/// The number of stores of a write that changes nothing, all the way down to where the pair parts: those of repairs.
 fn repairs(store: &Tree, len: usize) -> u64 {
     stores(|| assert!(!store.index().remove(&aside(len, b'z')).expect("no error")))
 }
 
-/// What holds is found before any write; the first write repairs one prefix (and takes its mark away), and
-/// only the first.
+/// All keys are found before any write; the first write repairs one prefix (and clears its mark), and only the first.
 fn assert_repaired_once(store: &Tree, model: &Entries, len: usize) {
     store.compare(model);
     assert_eq!([repairs(store, len), repairs(store, len)], [2, 0]);
     store.compare(model);
 }
 
-/// The prefix lengths to try: kept whole in a node, and not.
+/// The prefix lengths to try: stored whole in a node, and not.
 const LENGTHS: [usize; 4] = [1, 5, 7, 40];
 
-/// What is stored first by either SMO: the pointer, and the pointer without its mark. Then comes the prefix.
+/// The stores after the first step of either SMO, which stores the pointer, clears its mark, and then stores the
+/// prefix.
 const AMID: [usize; 2] = [2, 3];
 
 /// A crash after the first step of a split leaves a prefix that is too long.
@@ -199,8 +198,8 @@ fn an_interrupted_merge_is_finished() {
     }
 }
 
-/// A pointer that a crash has left in an N4 behind the counter is emptied by the first writer there. Where the words of a
-/// line can be torn apart, a later crash could leave a counter that counts it: its leaf is gone by then.
+/// A pointer that a crash has left in an N4 beyond the counter is emptied by the first writer there. If the words of
+/// a line can be torn apart, a later crash could leave a counter that counts it: its leaf is freed by then.
 #[test]
 fn an_uncounted_pointer_is_emptied() {
     let _alone = alone();
@@ -215,7 +214,7 @@ fn an_uncounted_pointer_is_emptied() {
     image.compare(&model);
 }
 
-/// Each split is interrupted, and the next, having repaired what the one before has left, is too.
+/// Each split is interrupted, and so is the next one, after it has repaired the leftovers of the one before.
 #[test]
 fn crashes_follow_crashes() {
     let _alone = alone();
@@ -224,7 +223,7 @@ fn crashes_follow_crashes() {
     for parting in 0..len {
         let new = aside(parting, b'!');
         warm_up(&store);
-        // The repair stores a prefix first, and takes its mark away.
+        // The repair stores a prefix first, and clears its mark.
         let nth = if parting == 0 { 3 } else { 5 };
         let image = crash_before_store(&store, nth, || {
             store.index().upsert(&new, VALUE).expect("no error");
@@ -240,7 +239,7 @@ fn crashes_follow_crashes() {
     assert_repaired_once(&store, &model, len);
 }
 
-/// Many writers at once meet what a crash has left.
+/// Many writers at once meet the leftovers of a crash.
 #[test]
 fn writers_race_to_finish() {
     let _alone = alone();
@@ -270,8 +269,8 @@ fn writers_race_to_finish() {
     }
 }
 
-/// A writer meets what a crash has left, and before it has the lock another finishes that, and changes the same prefix
-/// again: where the node begins now counts, not where it began before.
+/// A writer meets the leftovers of a crash, and before it has the lock another thread completes the change, and
+/// changes the same prefix again: the writer must use the node's present depth, not the earlier one.
 #[test]
 fn who_comes_too_late_to_finish_changes_nothing() {
     let _alone = alone();
@@ -291,7 +290,7 @@ fn who_comes_too_late_to_finish_changes_nothing() {
             let put = || {
                 image.index().upsert(&new, VALUE).expect("no error");
             };
-            if !at(Step::Look, nth, hook, put) {
+            if !at(Step::LoadLock, nth, hook, put) {
                 break;
             }
             model.extend([between, other, new].map(|key| (key, VALUE.to_vec())));
@@ -303,9 +302,9 @@ fn who_comes_too_late_to_finish_changes_nothing() {
     assert!(tried >= 4, "{tried} interleavings");
 }
 
-/// A writer has read where it is, or a prefix, when another write goes by and changes it. Then its own lock
-/// can be had though no crash has happened, and nothing may be "repaired". Tried at each load that a write
-/// makes before it takes a lock, for writes above and below each other, in all pairs.
+/// A writer has read its position, or a prefix, when another write runs and changes it. Then the writer gets the lock
+/// though no crash has happened, and must "repair" nothing. Tried at each load of a write before it takes a lock, for
+/// writes above and below each other, in all pairs.
 #[test]
 fn a_lock_that_can_be_had_does_not_mean_a_crash() {
     let _alone = alone();

@@ -1,8 +1,8 @@
 //! P-ART's row of ROART's Table 4: write-backs and fences of each write operation, exactly.
 //!
-//! What an operation costs depends on its structure alone, so each test builds one, and asserts both numbers.
-//! The heap's own persists (one write-back and one fence for each page taken) are counted apart, and so are
-//! the further lines of a leaf longer than one line.
+//! An operation's cost depends only on the structure, so each test builds one, and asserts both numbers. The heap's
+//! own persists (one write-back and one fence per new page) are counted separately, and so are the further lines of a
+//! leaf longer than one line.
 
 use art::Tagged;
 use index::conformance::{Cost, Costs, Random};
@@ -83,8 +83,8 @@ fn leaf_splits() {
     assert_eq!(insert(&rig, &[8, 1, 1, 1, 1, 1, 1, 2]), (3, 3));
 }
 
-/// Table 4, "internal": a key that parts from the prefix of a node costs 4, 4, whether the node keeps all of
-/// the prefix or not.
+/// Table 4, "internal": a key that parts from the prefix of a node costs 4, 4, whether the node stores all of the
+/// prefix or not.
 #[test]
 fn internal_splits() {
     let rig = Rig::create();
@@ -105,8 +105,8 @@ fn internal_splits() {
     assert_eq!(rig.cost(|index| index.insert(&long(1, 0), VALUE)), (4, 4));
 }
 
-/// A node that grows costs as many write-backs as the new one has lines, the leaf's and the slot's; each of
-/// the three has its fence.
+/// A node that grows costs as many write-backs as the new one has lines, plus the leaf's and the slot's; each of the
+/// three has its own fence.
 #[test]
 fn growth_costs_its_lines() {
     let rig = Rig::create();
@@ -121,7 +121,7 @@ fn growth_costs_its_lines() {
     }
 }
 
-/// Emptied entries are not used again: a node full of them is copied into one that has just what counts.
+/// Emptied entries are not reused: a node full of them is copied into one with just the entries that count.
 #[test]
 fn nodes_without_room_are_copied() {
     let rig = Rig::create();
@@ -159,9 +159,8 @@ fn removes() {
     assert_eq!(remove(&rig, &[1]), (1, 1), "from the root");
 }
 
-/// Removes that give space back: a smaller copy costs its lines and the slot; what takes its parent's place
-/// costs the slot, and for a node the prefix that gets longer; the last key below a node takes the node
-/// along.
+/// Removes that give space back: a smaller copy costs its lines and the slot; a child that takes its parent's place
+/// costs the slot, and for a node its longer prefix too; the last key below a node removes the node with it.
 #[test]
 fn removes_that_shrink() {
     let rig = Rig::create();
@@ -206,7 +205,7 @@ fn reads_and_refusals_cost_nothing() {
     assert_eq!(counts, pmem::Counts::default());
 }
 
-/// Write-backs and fences of an insert, on average over these keys, in hundredths.
+/// Write-backs and fences per insert, on average over these keys, in hundredths.
 fn averages(keys: impl Iterator<Item = Vec<u8>>) -> (u64, u64) {
     let rig = Rig::create();
     let (counts, inserted) = rig.counts(|index| {
@@ -217,8 +216,8 @@ fn averages(keys: impl Iterator<Item = Vec<u8>>) -> (u64, u64) {
     (average(counts.node.write_backs), average(counts.node.fences))
 }
 
-/// RECIPE's Fig. 4c says 3, 3 for random integers of eight bytes, 4d 3, 4 for strings of 24. The paper loads
-/// 64 M keys, some four to each lowest node, as it is with the 2^18 of here.
+/// RECIPE's Fig. 4c says 3, 3 for random integers of eight bytes, 4d 3, 4 for strings of 24. The paper loads 64 M
+/// keys, some four per lowest node, as with the 2^18 keys here.
 #[test]
 fn averages_of_random_inserts() {
     let numbers = || {
@@ -231,7 +230,7 @@ fn averages_of_random_inserts() {
     assert_eq!(strings, (290, 274));
 }
 
-/// The cases of which the integers' average is made. An insert into an N4 costs 2, 2, since pointer and counter lie in
+/// The cases that make up the integers' average. An insert into an N4 costs 2, 2, since pointer and counter lie in
 /// one line; by RECIPE's rule, a write-back and a fence after each store, it would cost 3, 3. With that the averages
 /// are, as whole numbers, the 3, 3 of RECIPE's Fig. 4c; without it the fences are 2.
 #[test]
@@ -246,7 +245,8 @@ fn cases_of_random_integers() {
             .entry(rig.cost(|index| index.insert(&key, VALUE)))
             .or_default() += 1;
     }
-    // Nodes begin with two children, except for the root, and only grow: their children tell what inserts there were.
+    // Nodes begin with two children, except for the root, and only grow: their numbers of children show which inserts
+    // there were.
     let (mut n4, mut n16, mut n48, mut n256) = (0, 0, 0, 0);
     let (mut made, mut grown) = (0, 0);
     let root = rig.index().root();

@@ -1,5 +1,4 @@
-//! Key bytes of an N16 that are not what they should be: which of them are damage, and which a crash may
-//! leave.
+//! Wrong key bytes of an N16: which of them are damage, and which a crash may leave.
 
 use art::{Kind, Tagged};
 use index::conformance::{Entries, Store};
@@ -8,14 +7,13 @@ use pmem::{Hardware, Link};
 use std::os::unix::fs::FileExt;
 use wollemi_recipe::Part;
 
-/// Where a node has its counter, whose lowest bit is the mark, and an N16 its key bytes.
+/// The offset of a node's counter, whose lowest bit is the mark, and of an N16's key bytes.
 const COUNTER: u64 = 8;
 const KEYS: u64 = 32;
 
 const CHILDREN: u8 = 10;
 
-/// A tree with an N16, whose entries are in the order of their key bytes, from 0; what is in it; and where
-/// the node is.
+/// A tree with an N16, whose entries are in the order of their key bytes, from 0; its contents; and the node's place.
 fn tree() -> (Store<Part>, Entries, u64) {
     let store = Store::<Part>::create();
     let mut model = Entries::new();
@@ -37,7 +35,7 @@ fn tree() -> (Store<Part>, Entries, u64) {
     (store, model, at)
 }
 
-/// What opens from a copy of the pool in which bits of these bytes are flipped.
+/// Opens a copy of the pool in which bits of these bytes are flipped.
 fn flipped(store: &Store<Part>, flips: &[(u64, u8)]) -> Store<Part> {
     let image = store.image();
     let path = image.path().join("pool");
@@ -58,7 +56,7 @@ fn is_sound(store: &Store<Part>) -> bool {
     store.index().check().expect("no error").found.is_empty()
 }
 
-/// Every bit of every key byte, and that all of one are zero.
+/// Every bit of every key byte is checked, and a key byte of zero.
 #[test]
 fn checks_find_every_damaged_key_byte() {
     let (store, _, node) = tree();
@@ -75,9 +73,9 @@ fn checks_find_every_damaged_key_byte() {
     }
 }
 
-/// Where the words of a line become durable in any order, the last entry's key byte may be missing, while the
-/// counter has its mark: then the key is absent, and the first lock empties the entry. In no other entry, and
-/// not without the mark.
+/// If the words of a line become durable in any order, the last entry's key byte may be missing, while the counter
+/// has its mark: then the key is absent, and the first holder of the lock empties the entry. This applies to no other
+/// entry, and not without the mark.
 #[test]
 fn a_key_byte_that_a_crash_has_left_out_is_no_damage() {
     let (store, mut model, node) = tree();

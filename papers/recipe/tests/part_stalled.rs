@@ -1,5 +1,5 @@
-//! A writer that the system stops between the two steps of an SMO holds the others up, and no more: none of them takes
-//! the wait for damage. And where no crash came, no writer leaves a step to the others.
+//! A writer that the system stops between the two steps of an SMO delays the others, but does no more: none of them
+//! mistakes the wait for damage. And without a crash, no writer leaves a step to the others.
 
 use index::conformance::Store;
 use index::{Index, OnHeap};
@@ -10,18 +10,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use wollemi_recipe::Part;
 
-/// Looks at locks for which each of the other writers is kept waiting: three in each of 20,000 tries, by which a writer
-/// would give up.
-const LOOKS: u64 = 60_000;
+/// Number of loads of locks for which each of the other writers is kept waiting: three in each of the 20,000 tries
+/// after which a writer would give up.
+const MIN_LOADS: u64 = 60_000;
 
 type Hook = Box<dyn FnOnce()>;
 
 thread_local! {
-    /// After which of its fences, counted from 1, this thread calls what.
+    /// The number of the fence, counted from 1, and the hook to call after it, for this thread.
     static HOOK: RefCell<Option<(usize, Hook)>> = const { RefCell::new(None) };
 }
 
-/// Stops a thread after a fence, and counts the looks at locks, and the stores to words that others can see.
+/// Stops a thread after a fence, and counts loads of locks, and stores to words that other threads can see.
 #[derive(Default)]
 struct Stops {
     looks: AtomicU64,
@@ -51,7 +51,7 @@ impl Watch for Stops {
 #[derive(Default)]
 struct Course {
     stopped: AtomicBool,
-    /// The other writers have ended.
+    /// Whether the other writers have ended.
     ended: AtomicBool,
 }
 
@@ -72,7 +72,7 @@ fn writers_wait_for_the_second_step_of_a_split() {
             // Fences: the leaf, the node, the pointer to the node.
             let hook = move || {
                 let looks = &stopped.index().heap().media().watch().looks;
-                let until = looks.load(Relaxed) + 3 * LOOKS;
+                let until = looks.load(Relaxed) + 3 * MIN_LOADS;
                 course.stopped.store(true, SeqCst);
                 while looks.load(Relaxed) < until && !course.ended.load(SeqCst) {
                     std::thread::yield_now();
@@ -106,8 +106,9 @@ fn writers_wait_for_the_second_step_of_a_split() {
     store.compare(&model.into());
 }
 
-/// A writer has made a copy of the node whose prefix another one is to cut, and not locked the parent yet. Whoever comes
-/// first: the node in use has the prefix that fits, so that no later writer finds anything to finish.
+/// A writer has made a copy of a node whose prefix another one is about to shorten, and has not locked the parent
+/// yet. Whichever comes first: the node in use has the prefix that fits, so that no later writer finds anything to
+/// complete.
 #[test]
 fn a_split_beside_a_copy_leaves_nothing_to_finish() {
     let store = Arc::new(Store::<Part<Watched<Stops>>>::create_on(Watched::machine(
@@ -124,7 +125,7 @@ fn a_split_beside_a_copy_leaves_nothing_to_finish() {
             // Fences: the leaf, the copy, the pointer to the copy.
             let hook = move || {
                 let looks = &stopped.index().heap().media().watch().looks;
-                let until = looks.load(Relaxed) + LOOKS;
+                let until = looks.load(Relaxed) + MIN_LOADS;
                 course.stopped.store(true, SeqCst);
                 while looks.load(Relaxed) < until && !course.ended.load(SeqCst) {
                     std::thread::yield_now();

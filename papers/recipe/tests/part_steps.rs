@@ -1,5 +1,4 @@
-//! P-ART's changes, step by step: a crash, a reader at each, and the order in which the paper has them
-//! (RECIPE §6.4).
+//! P-ART's changes, step by step: a crash, a reader at each, and the paper's order of steps (RECIPE §6.4).
 
 use index::conformance::Store;
 use index::conformance::steps::Stepping;
@@ -14,11 +13,11 @@ index::conformance_step_by_step! {
 }
 
 thread_local! {
-    /// What this thread has done to the index's objects, and at which address.
+    /// The steps of this thread on the index's objects, with their addresses.
     static STEPS: RefCell<Vec<(What, usize)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Notes each step that changes something that others can see, or makes it durable.
+/// Records each step that changes something that other threads can see, or makes it durable.
 struct Notes;
 
 impl Watch for Notes {
@@ -37,14 +36,14 @@ impl Watch for Notes {
 
 type Media = Watched<Notes>;
 
-/// An object that was there before a change.
+/// An object that existed before a change.
 struct Object {
     name: &'static str,
     start: usize,
     len: usize,
 }
 
-/// What is none of these.
+/// The name of any other object.
 const NEW: &str = "new";
 
 /// A tree whose root has one child.
@@ -53,7 +52,7 @@ struct Rig(Store<Part<Media>>);
 const VALUE: &[u8] = b"8 bytes!";
 
 impl Rig {
-    /// The node has this many children, under the bytes from 0, and `prefix` in front of them.
+    /// A rig whose node has this many children, under the bytes from 0, and is preceded by `prefix`.
     fn with(prefix: &[u8], children: u8) -> Rig {
         let rig = Rig(Store::create_on(Watched::machine(Notes)));
         for byte in 0..children {
@@ -70,7 +69,7 @@ impl Rig {
         assert!(self.0.index().remove(key).expect("no error"));
     }
 
-    /// The object at a link, with this name; and what hangs there last.
+    /// The object at a link, with this name; and its last child.
     fn object(&self, name: &'static str, link: Link) -> (Object, Option<Link>) {
         // SAFETY: no thread writes.
         let heap = unsafe { self.0.index().heap().access() };
@@ -94,9 +93,8 @@ impl Rig {
         self.steps_to(&self.objects(), change)
     }
 
-    /// The steps of a change, to these objects and new ones. Stores, by object and distance from its start,
-    /// those that need not be durable as notes; and what a fence makes durable, by lines, those of new
-    /// objects as one.
+    /// The steps of a change on these objects and new ones: stores, by object and offset, marked if they need not be
+    /// durable; and the lines that a fence makes durable, those of new objects as one.
     fn steps_to(&self, objects: &[Object], change: impl FnOnce(&Rig)) -> Vec<String> {
         let name = |address: usize| {
             let place = |object: &Object| {
@@ -116,7 +114,7 @@ impl Rig {
                     stored.push(address);
                     steps.push(format!("store {}", name(address)));
                 }
-                // No thread waits for it to be durable: the earlier store only loses its mark.
+                // No thread waits for it to be durable: it only clears the mark of the earlier store.
                 What::StoreUnpersisted if stored.contains(&address) => {}
                 What::StoreUnpersisted => steps.push(format!("note {}", name(address))),
                 What::Fence(_) => {
@@ -170,7 +168,7 @@ fn a_removal_is_one_store() {
     assert_eq!(steps, ["store node+40", "persist node+0"]);
 }
 
-/// The pointer under byte 7 of the root, which has its key byte's place behind a line of header.
+/// The pointer under byte 7 of the root, which is in its key byte's place after half a line of header.
 const SWING: [&str; 2] = ["store root+120", "persist root+64"];
 
 /// The prefix in the node's header.
@@ -208,7 +206,7 @@ fn a_split_installs_the_node_and_then_cuts_the_prefix() {
     }
 }
 
-/// A merge likewise: the child hangs in the parent of the node that goes, then it gets the prefix that fits.
+/// Likewise a merge: the child is hung in the parent of the node being removed, then gets the prefix that fits.
 #[test]
 fn a_merge_swings_the_pointer_and_then_mends_the_prefix() {
     for children in [2, 10, 30, 60] {
@@ -220,7 +218,7 @@ fn a_merge_swings_the_pointer_and_then_mends_the_prefix() {
     }
 }
 
-/// Two keys that part at a leaf: nothing that is there has a prefix to change.
+/// Two keys that part at a leaf: no existing object has a prefix to change.
 #[test]
 fn a_leaf_split_is_one_step() {
     let rig = Rig::with(&[7], 1);

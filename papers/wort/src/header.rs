@@ -2,39 +2,38 @@
 //!
 //! ```text
 //!            half-bytes   bytes
-//! depth         17          16     digits that lead to the node, that of its parent's child included
+//! depth         17          16     digits that lead to the node, including its digit in the parent
 //! length        17          16     digits that the node's keys share from there on
-//! prefix        7 x 4       4 x 8  the first of these, as many as there is room for
+//! prefix        7 x 4       4 x 8  the first of these, as many as fit
 //! unused        2           0
 //! ```
 //!
-//! I1 The header changes by one failure-atomic store, so depth and prefix always fit each other (§3.4).
-//! I2 Depth + length is the node's *level*, the digit it branches on, and never changes while the node lives: a reader
-//!    that comes to a node, by an old link or a new one, finds the right child.
-//! I3 A depth other than the one at which a walk arrives says that the prefix is not the one between the node
-//!    and its parent: a split is under way or was cut short by a crash, or the node has taken its parent's
-//!    place. The keys below the node, any one of them, tell the right prefix (Algorithm 2).
-//! I4 A node's first header is durable before the node can be reached. Whichever of its headers a crash
-//!    leaves after that is right for the depth that it tells, and has the same level. So none of the later
-//!    ones needs a write-back.
+//! I1 The header changes by one failure-atomic store, so depth and prefix always match (§3.4).
+//! I2 Depth + length is the node's *level*, the digit it branches on, and never changes while the node lives: a
+//!    reader that reaches a node, by an old link or a new one, finds the right child.
+//! I3 A depth other than the one at which a walk arrives means that the prefix is not the one between the node and
+//!    its parent: a split is in progress or was interrupted by a crash, or the node has taken its parent's place. Any
+//!    key below the node gives the right prefix (Algorithm 2).
+//! I4 A node's first header is durable before the node can be reached. Whichever of its headers a crash leaves after
+//!    that is right for the depth that it states, and has the same level. So later headers need no write-back.
 
 use art::Digit;
 use std::marker::PhantomData;
 
-/// A header, as it was at one moment.
+/// A header, as of one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header<D: Digit>(u64, PhantomData<D>);
 
 impl<D: Digit> Header<D> {
-    /// Bits that count the digits of the longest key.
+    /// Number of bits that count the digits of the longest key.
     const COUNT_BITS: u32 = (index::MAX_KEY * (8 / D::BITS as usize)).ilog2() + 1;
     const COUNT: u64 = (1 << Self::COUNT_BITS) - 1;
     const PREFIX_SHIFT: u32 = 2 * Self::COUNT_BITS;
 
-    /// Maximum number of digits of the prefix that are kept.
+    /// Maximum number of digits of the prefix that are stored.
     pub(crate) const KEPT: usize = ((64 - Self::PREFIX_SHIFT) / D::BITS) as usize;
 
-    /// The header of a node at `level`, whose keys begin as `key` does, reached after `depth` digits.
+    /// The header of a node at `level`, whose keys begin like `key`, reached after `depth` digits.
     pub(crate) fn of(key: &[u8], depth: usize, level: usize) -> Header<D> {
         debug_assert!(depth <= level && level as u64 <= Self::COUNT);
         let mut word = depth as u64 | ((level - depth) as u64) << Self::COUNT_BITS;
@@ -45,25 +44,25 @@ impl<D: Digit> Header<D> {
         Header::from_word(word)
     }
 
-    /// As it is stored.
+    /// The header in a stored word.
     #[inline(always)]
     pub(crate) const fn from_word(word: u64) -> Header<D> {
         Header(word, PhantomData)
     }
 
-    /// As it is stored.
+    /// The word to store.
     #[inline(always)]
     pub(crate) const fn to_word(self) -> u64 {
         self.0
     }
 
-    /// Digits that lead to the node.
+    /// Number of digits that lead to the node.
     #[inline(always)]
     pub(crate) const fn depth(self) -> usize {
         (self.0 & Self::COUNT) as usize
     }
 
-    /// Digits of the prefix, kept or not.
+    /// Number of digits of the prefix, stored or not.
     #[inline(always)]
     pub(crate) const fn len(self) -> usize {
         (self.0 >> Self::COUNT_BITS & Self::COUNT) as usize
@@ -75,7 +74,7 @@ impl<D: Digit> Header<D> {
         self.depth() + self.len()
     }
 
-    /// The digits of the prefix that are kept.
+    /// The stored digits of the prefix.
     #[inline]
     pub(crate) fn prefix(self) -> impl ExactSizeIterator<Item = u8> {
         let digits = self.0 >> Self::PREFIX_SHIFT;
@@ -83,7 +82,7 @@ impl<D: Digit> Header<D> {
         (0..self.len().min(Self::KEPT)).map(move |i| (digits >> (i as u32 * D::BITS) & one) as u8)
     }
 
-    /// Whether the whole prefix is kept.
+    /// Whether the whole prefix is stored.
     #[inline]
     pub(crate) const fn is_whole(self) -> bool {
         self.len() <= Self::KEPT
@@ -95,8 +94,8 @@ impl<D: Digit> Header<D> {
         used >= u64::BITS || self.0 >> used == 0
     }
 
-    /// The right header for a node reached after `depth` digits, from the digits that this one keeps; `None` if they do
-    /// not suffice.
+    /// The right header for a node reached after `depth` digits, from the digits that this one stores; `None` if they
+    /// do not suffice.
     pub(crate) fn after(self, depth: usize) -> Option<Header<D>> {
         let (own, level) = (self.depth(), self.level());
         if depth == own {
@@ -149,7 +148,7 @@ mod tests {
         }
     }
 
-    /// Any bits can be taken apart.
+    /// Any bits can be decoded.
     #[test]
     fn damaged_headers_do_no_harm() {
         for word in [u64::MAX, u64::MAX >> 1, 0x5555_5555_5555_5555, 1 << 63] {

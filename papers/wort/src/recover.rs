@@ -1,20 +1,19 @@
-//! Recovery of headers (Algorithm 2, RecoverHeader), at the moment a writer needs one.
+//! Recovery of headers (Algorithm 2, RecoverHeader), when a writer needs one.
 //!
-//! A depth that is not the one at which the node is reached says that a crash came between the two steps of a
-//! split, or that the node has taken its parent's place. The paper takes two leaves below the node and makes
-//! what they share its prefix. Here one leaf suffices, since the header itself says at which level the node
-//! branches (`header`, I2); so it does not matter how many leaves there are, nor that the first two may share
-//! more than all.
+//! A depth that is not the one at which the node is reached means that a crash came between the two steps of a split,
+//! or that the node has taken its parent's place. The paper takes two leaves below the node and uses their common
+//! prefix. Here one leaf suffices, since the header itself states the level at which the node branches (`header`,
+//! I2); so the number of leaves does not matter, nor that the first two may share more than all of them.
 //!
-//! Readers need no prefix, and store nothing: only the writer does, under its lock.
+//! Readers need no prefix, and store nothing: only the writer recovers headers, under its lock.
 
 use crate::header::Header;
 use art::{Design, Digit, Way, any_leaf, damaged};
 use heap::Access;
 use pmem::{Fault, Link, Media};
 
-/// The header that is right for a node where `depth` digits lead to it, given the one that it has: lines 3 to
-/// 8. `arrival` digits lead to it now, by this link.
+/// The right header for a node to which `depth` digits lead, given its present one: lines 3 to 8. `arrival` digits
+/// lead to it now, by this link.
 pub(crate) fn right_header<D: Design, M: Media>(
     heap: &Access<M>,
     (link, arrival): (Link, usize),
@@ -35,8 +34,8 @@ pub(crate) fn right_header<D: Design, M: Media>(
     }
 }
 
-/// Some key below the node at `link`, of this level, to which `arrival` digits lead. The writer is alone, so
-/// there is one.
+/// A key below the node at `link`, of this level, to which `arrival` digits lead. There is only one writer, so a key
+/// exists.
 fn key_below<D: Design, M: Media>(
     heap: &Access<M>,
     (link, arrival): (Link, usize),
@@ -48,8 +47,8 @@ fn key_below<D: Design, M: Media>(
         .ok_or_else(|| damaged("leaf below a node", link))
 }
 
-/// The way of a key on which the node at `link` is, of this level, to which `depth` digits lead: `way`, if that leads
-/// there, else a new one. The writer is alone, so there is a leaf below.
+/// The way of a key through the node at `link`, of this level, to which `depth` digits lead: `way`, if it leads
+/// there, otherwise a new one. There is only one writer, so a leaf below exists.
 pub(crate) fn way_through<'w, D: Design, M: Media>(
     heap: &Access<M>,
     (link, depth): (Link, usize),

@@ -1,8 +1,8 @@
 //! The root object of a tree: the writers' lock, and the slot of the topmost node or leaf.
 //!
 //! One thread at a time writes into a tree (the paper's "global tree locking", WORT §5.4). Readers take no lock and
-//! never wait: every change becomes visible by one store, and what it replaces stays readable while a guard of that
-//! time is held.
+//! never wait: every change becomes visible by one store, and replaced objects stay readable while a guard from
+//! before the change is held.
 //!
 //! I1 The lock's word carries the generation in which it was taken, so a lock held at a crash is free after
 //!    it.
@@ -16,11 +16,11 @@ use pmem::{
 };
 
 persistent! {
-    /// What a root of the heap leads to.
+    /// The object that a root of the heap leads to.
     #[derive(Debug)]
     pub struct Root [size: 16] {
         lock: GenerationLock,
-        /// What all keys hang from: null, a leaf, or a node.
+        /// The top of the tree: null, a leaf, or a node.
         pub(crate) top: PSlot,
     }
 }
@@ -67,14 +67,13 @@ impl Root {
         }
     }
 
-    /// Makes the caller the only writer, waiting for the one there is.
+    /// Makes the caller the only writer, waiting for the present one.
     pub(crate) fn lock<'g, M: Media>(&'g self, heap: &'g Access<M>) -> Result<Locked<'g, M>, Fault> {
         let locked = self.lock.lock(heap.media(), heap.generation());
         // A tree never becomes obsolete.
         let mut locked = locked.map_err(|Obsolete| damaged("lock of a tree", Link::NULL))?;
         if locked.is_stale() {
-            // Nothing here is rebuilt after a crash: marks that it has left are settled by the writers that
-            // meet them.
+            // Nothing is rebuilt here after a crash: writers settle the marks that they meet.
             locked.repaired();
         }
         Ok(locked)

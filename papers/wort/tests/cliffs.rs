@@ -1,4 +1,4 @@
-//! No operation costs more than its key's length and the way to it, on hostile keys either.
+//! Even on hostile keys, no operation costs more than its key's length and the path to it.
 
 use index::OnHeap;
 use index::conformance::there_are_no_cliffs;

@@ -1,12 +1,12 @@
-//! A radix tree built bottom-up from keys in ascending order: one path is kept open, and what the keys leave is closed.
+//! A radix tree built bottom-up from keys in ascending order: one path is kept open, and nodes that the keys have
+//! passed are closed.
 //!
-//! I1 `open` are the nodes on the way of the last key, from the top down; each has the children that are complete.
-//! I2 Behind the last of them, in the *open slot* (the one of the last key's digit), are either pairs that nothing has
-//!    been built of yet (`bunch`, no more than [may](Layout::most) hang there), or one object that is complete
-//!    (`built`), or nothing.
-//! I3 A node whose string begins a *border*, the first key that may be in this or in the next part of a build, may get
-//!    children from the part beside it. So neither the node nor what hangs from it is finished here: they are returned
-//!    as [`Item`]s, of which a builder without borders makes the top of the tree.
+//! I1 `open` are the nodes on the path of the last key, from the top down; each has its complete children.
+//! I2 Behind the last of them, in the *open slot* (of the last key's digit), is one of: pairs that are not built yet
+//!    (`bunch`, at most as many as [allowed](Layout::max) there), one complete object (`built`), or nothing.
+//! I3 A node whose string begins a *border*, the first key that may be in this or in the next part of a build, may
+//!    get children from the adjacent part. So neither the node nor what hangs from it is finished here: they are
+//!    returned as [`Item`]s, from which a builder without borders makes the top of the tree.
 
 use super::bunch::Bunch;
 use super::{Layout, Spot};
@@ -15,7 +15,7 @@ use heap::{Access, Error};
 use index::Reading;
 use pmem::{Fenced, Link, Media, PersistBatch};
 
-/// Values longer than this are written at once, instead of being copied until it is known what they hang from.
+/// Values longer than this are written at once, instead of being copied until their parent is known.
 const LONG: usize = 1 << 10;
 
 /// A node on the open path.
@@ -24,10 +24,10 @@ struct Open<'e, 'h> {
     children: Children<'e, 'h>,
 }
 
-/// What a part leaves for the top of the tree, in the order of its keys.
+/// An object that a part leaves for the top of the tree, in the order of its keys.
 #[derive(Debug)]
 pub(super) enum Item<C> {
-    /// A pair of which nothing was built.
+    /// A pair that was not built.
     Pair(Vec<u8>, Vec<u8>),
     /// The leaf of a key.
     Leaf(Vec<u8>, C),
@@ -35,7 +35,7 @@ pub(super) enum Item<C> {
     Node(Vec<u8>, usize, Vec<(Option<u8>, C)>),
 }
 
-/// Keys beside which other parts have theirs.
+/// Keys near which other parts may have theirs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Borders<'p> {
     pub(super) from: Option<&'p [u8]>,
@@ -57,7 +57,7 @@ pub(super) struct Builder<'b, 'e, 'h, L: Layout, M: Media> {
     borders: Borders<'b>,
     open: Vec<Open<'e, 'h>>,
     bunch: Bunch,
-    /// How many pairs the bunch may have, or more where it is empty.
+    /// Maximum number of pairs in the bunch; an empty one accepts more.
     max: usize,
     built: Option<Child<'e, 'h>>,
     /// The last key.
@@ -94,7 +94,7 @@ impl<'b, 'e, 'h, L: Layout, M: Media> Builder<'b, 'e, 'h, L, M> {
         Ok(())
     }
 
-    /// Adds a pair, whose key is above all before.
+    /// Adds a pair, whose key is above all earlier ones.
     pub(super) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         if value.len() > LONG {
             self.vacate(key)?;
@@ -117,7 +117,7 @@ impl<'b, 'e, 'h, L: Layout, M: Media> Builder<'b, 'e, 'h, L, M> {
         Ok(())
     }
 
-    /// Adds what a part has left.
+    /// Adds an item that a part has left.
     pub(super) fn push_item(&mut self, item: Item<Link>) -> Result<(), Error> {
         let (key, level, list) = match item {
             Item::Pair(key, value) => return self.push(&key, &value),
@@ -151,7 +151,8 @@ impl<'b, 'e, 'h, L: Layout, M: Media> Builder<'b, 'e, 'h, L, M> {
         self.key.as_ref().and_then(|key| L::Digit::at(key, level))
     }
 
-    /// Turns from the last key to the next: closes what that leaves. The open slot is the next one's.
+    /// Advances from the last key to the next: closes the nodes that this leaves. The open slot is then the next
+    /// key's.
     fn turn(&mut self, next: &[u8]) -> Result<(), Error> {
         let Some(key) = &self.key else {
             return Ok(());
@@ -168,7 +169,7 @@ impl<'b, 'e, 'h, L: Layout, M: Media> Builder<'b, 'e, 'h, L, M> {
         self.close_above(shared)
     }
 
-    /// Turns to the next key, and leaves no pairs in its slot.
+    /// Advances to the next key, and leaves no pairs in its slot.
     fn vacate(&mut self, next: &[u8]) -> Result<(), Error> {
         self.turn(next)?;
         while !self.bunch.is_empty() {
@@ -197,7 +198,7 @@ impl<'b, 'e, 'h, L: Layout, M: Media> Builder<'b, 'e, 'h, L, M> {
         });
     }
 
-    /// Builds a node that is complete, and hangs it in the last open one, whose level is `above`.
+    /// Builds a complete node, and hangs it in the last open one, whose level is `above`.
     fn close(&mut self, mut node: Open<'e, 'h>, above: Option<usize>) -> Result<(), Error> {
         let key = self.key.as_deref().unwrap_or_default();
         if self.borders.reach::<L::Digit>(key, above.unwrap_or(0)) {
@@ -231,7 +232,7 @@ impl<'b, 'e, 'h, L: Layout, M: Media> Builder<'b, 'e, 'h, L, M> {
         }
     }
 
-    /// Hangs a child under the last key's digit in the last open node; without one, it is the top.
+    /// Hangs a child under the last key's digit in the last open node; without an open node, it becomes the top.
     fn hang(&mut self, child: Child<'e, 'h>) {
         let digit = self
             .open
@@ -240,13 +241,13 @@ impl<'b, 'e, 'h, L: Layout, M: Media> Builder<'b, 'e, 'h, L, M> {
             .and_then(|level| self.digit(level));
         match (self.open.last_mut(), child) {
             (None, child) => self.built = Some(child),
-            // It has hung nowhere yet.
+            // It has no parent yet.
             (Some(top), Child::Reachable(link)) => top.children.add_reachable(digit, link, link.aux()),
             (Some(top), child) => top.children.add(digit, child),
         }
     }
 
-    /// Completes what is in the open slot.
+    /// Completes the object in the open slot.
     fn hang_open_slot(&mut self) -> Result<(), Error> {
         let len = self.bunch.len();
         if len > 0 {
@@ -264,7 +265,7 @@ impl<'b, 'e, 'h, L: Layout, M: Media> Builder<'b, 'e, 'h, L, M> {
         Ok(())
     }
 
-    /// Builds what these pairs of the bunch, which share their digit in the last open node, hang from.
+    /// Builds the object for these pairs of the bunch, which share their digit in the last open node.
     fn hang_pairs(&mut self, from: usize, to: usize) -> Result<(), Error> {
         let top = self.open.last().map(|top| top.level);
         let group = self.bunch.group(from..to);
@@ -289,8 +290,8 @@ impl<'b, 'e, 'h, L: Layout, M: Media> Builder<'b, 'e, 'h, L, M> {
         Ok(())
     }
 
-    /// Puts a node where the pairs in the open slot, and the next key, part, and completes what that leaves; the rest
-    /// stays in the open slot.
+    /// Puts a node where the pairs in the open slot, and the next key, part, and completes the nodes that this
+    /// leaves; the rest stays in the open slot.
     fn part(&mut self, next: Option<&[u8]>) -> Result<(), Error> {
         let len = self.bunch.len();
         let level = L::Digit::shared(self.bunch.key(0), next.unwrap_or(self.bunch.key(len - 1)));
@@ -311,7 +312,7 @@ impl<'b, 'e, 'h, L: Layout, M: Media> Builder<'b, 'e, 'h, L, M> {
         Ok(())
     }
 
-    /// Completes the tree: what hangs from its root.
+    /// Completes the tree, and returns the children of its root.
     pub(super) fn finish(&mut self) -> Result<Children<'e, 'h>, Error> {
         if L::ROOT_IS_NODE {
             self.close_above(0)?;
@@ -324,12 +325,12 @@ impl<'b, 'e, 'h, L: Layout, M: Media> Builder<'b, 'e, 'h, L, M> {
         })
     }
 
-    /// Takes back what could not be hung anywhere, for [`abandon`](Builder::abandon).
+    /// Takes back children that could not be hung anywhere, for [`abandon`](Builder::abandon).
     pub(super) fn resume(&mut self, children: Children<'e, 'h>) {
         self.open.push(Open { level: 0, children });
     }
 
-    /// Completes the part: what it leaves for the top of the tree.
+    /// Completes the part, and returns its items for the top of the tree.
     pub(super) fn finish_part(&mut self) -> Result<Vec<Item<Child<'e, 'h>>>, Error> {
         self.complete()?;
         Ok(std::mem::take(&mut self.items))
@@ -344,7 +345,7 @@ impl<'b, 'e, 'h, L: Layout, M: Media> Builder<'b, 'e, 'h, L, M> {
         Ok(())
     }
 
-    /// Everything that was built and is not part of something larger. The caller gives it back.
+    /// Everything that was built and has no parent. The caller gives it back.
     pub(super) fn abandon(&mut self) -> Vec<Child<'e, 'h>> {
         let mut all: Vec<_> = self.built.take().into_iter().collect();
         for node in self.open.drain(..) {
@@ -363,7 +364,7 @@ impl<'b, 'e, 'h, L: Layout, M: Media> Builder<'b, 'e, 'h, L, M> {
 }
 
 impl<'e> Child<'e, '_> {
-    /// The link to it, once it is durable; from now on the caller's.
+    /// The link to it, once it is durable; the caller owns it from now on.
     pub(super) fn into_link(self, fenced: &Fenced<'e>) -> Link {
         match self {
             Child::Reachable(link) => link,
@@ -374,7 +375,7 @@ impl<'e> Child<'e, '_> {
 }
 
 impl<'e> Item<Child<'e, '_>> {
-    /// The same, for other threads.
+    /// The same with links, for other threads.
     pub(super) fn into_links(self, fenced: &Fenced<'e>) -> Item<Link> {
         match self {
             Item::Pair(key, value) => Item::Pair(key, value),
@@ -389,7 +390,7 @@ impl<'e> Item<Child<'e, '_>> {
 }
 
 impl Item<Link> {
-    /// The objects of which it tells.
+    /// The links in the item.
     pub(super) fn links(&self) -> Vec<Link> {
         match self {
             Item::Pair(..) => Vec::new(),

@@ -1,4 +1,4 @@
-//! Pairs that are kept until it is known what they hang from.
+//! Pairs that are kept until their parent is known.
 
 use std::ops::Range;
 
@@ -7,11 +7,11 @@ use std::ops::Range;
 pub(super) struct Bunch {
     bytes: Vec<u8>,
     pairs: Vec<Place>,
-    /// Pairs at the beginning that are dropped already.
+    /// Number of dropped pairs at the beginning.
     dropped: usize,
 }
 
-/// Where a pair's bytes are.
+/// The place of a pair's bytes.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     start: usize,
@@ -52,12 +52,12 @@ impl Bunch {
         self.pair(i).0
     }
 
-    /// Some of the pairs.
+    /// A range of the pairs.
     pub(super) fn group(&self, range: Range<usize>) -> Group<'_> {
         Group { bunch: self, range }
     }
 
-    /// Drops the pairs in front of the `i`-th. The rest is moved once at least as much has been dropped.
+    /// Drops the pairs before the `i`-th. The rest is moved only once at least as much has been dropped.
     pub(super) fn keep_from(&mut self, i: usize) {
         self.dropped += i;
         let Some(start) = self.pairs.get(self.dropped).map(|place| place.start) else {
@@ -101,7 +101,7 @@ impl<'b> Group<'b> {
 mod tests {
     use super::*;
 
-    /// It keeps the pairs that were pushed and not dropped, however many are dropped at a time.
+    /// A bunch keeps the pairs that were pushed and not dropped, however many are dropped at a time.
     #[test]
     fn a_bunch_keeps_its_pairs() {
         for step in 1..5 {

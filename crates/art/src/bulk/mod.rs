@@ -1,8 +1,8 @@
-//! Bulk building: a radix tree of pairs that are sorted already, bottom-up ([`index::Bulk`]).
+//! Bulk building: a radix tree from sorted pairs, bottom-up ([`index::Bulk`]).
 //!
-//! Nothing is reachable until the root has its name, so the order of persists within is free: all lines are written
-//! back once, and each thread fences once, when its part is complete. The mechanism (`builder`) is one for all radix
-//! indexes; an index tells with a [`Layout`] what its leaves, nodes and root look like.
+//! Nothing is reachable until the root has its name, so the order of persists before that is free: all lines are
+//! written back once, and each thread fences once, when its part is complete. All radix indexes share the mechanism
+//! (`builder`); an index defines its leaves, nodes and root by a [`Layout`].
 //!
 //! Several threads build parts of one tree. Subtrees of nodes whose strings begin a part's border are assembled at the
 //! end, by one thread (`builder`, I3): some thousands of links at most, however many keys there are.
@@ -17,29 +17,30 @@ use heap::{Access, Error, Heap, Trace};
 use index::{Bulk, OnHeap, Parts, Reading};
 use pmem::{Erased, Flushed, Link, Media, PersistBatch, Purpose, Tag, persist_scope};
 
-/// Where a node under construction hangs.
+/// The place of an object under construction.
 #[derive(Clone, Copy, Debug)]
 pub struct Spot<'k> {
     /// A key below it.
     pub key: &'k [u8],
-    /// Digits that lead to it.
+    /// Number of digits that lead to it.
     pub depth: usize,
-    /// Its level: how many digits of the key are its string.
+    /// Its level: the number of digits of the key that form its string.
     pub level: usize,
 }
 
-/// What the objects of a radix index look like when they are built in bulk. All that is made is flushed into the batch.
+/// The layout of a radix index's objects for bulk building. All new objects are flushed into the batch.
 pub trait Layout {
-    /// What a node branches on.
+    /// The digit that nodes branch on.
     type Digit: Digit;
 
-    /// Whether the root is a node of level 0, rather than an object from which one thing hangs.
+    /// Whether the root is a node of level 0, rather than an object with one child.
     const ROOT_IS_NODE: bool;
 
-    /// How many pairs may hang from one slot without a node, if this is one of them. The smallest of several counts.
+    /// Maximum number of pairs in one slot without a node, if this is one of them. With several pairs the smallest
+    /// maximum counts.
     fn max(key: &[u8], value: &[u8]) -> usize;
 
-    /// A leaf for a pair.
+    /// Drafts a leaf for a pair.
     ///
     /// # Errors
     ///
@@ -54,11 +55,11 @@ pub trait Layout {
         Ok(Child::New(leaf.erased(), crate::Kind::Leaf, 0))
     }
 
-    /// What hangs from one slot, to which `depth` digits lead, for these pairs; a leaf for a single one.
+    /// Drafts the object for these pairs, which share a slot to which `depth` digits lead; a leaf for a single one.
     ///
     /// # Errors
     ///
-    /// If the heap has no room. Nothing of it stays then.
+    /// If the heap has no room. None of it remains then.
     fn group<'e, 'h, M: Media>(
         heap: &'h Access<M>,
         batch: &PersistBatch<'e, 'h, M>,
@@ -66,7 +67,7 @@ pub trait Layout {
         pairs: Group<'_>,
     ) -> Result<Child<'e, 'h>, Error>;
 
-    /// A node with these children, in ascending order of their digits; they are left there where it fails.
+    /// Drafts a node with these children, in ascending order of their digits; on failure they stay in `children`.
     ///
     /// # Errors
     ///
@@ -78,8 +79,8 @@ pub trait Layout {
         children: &mut Children<'e, 'h>,
     ) -> Result<Child<'e, 'h>, Error>;
 
-    /// A root, and the tag of its link. An item that is no node is the child that `ends` there. The children are left
-    /// there where it fails.
+    /// Drafts a root, and returns the tag of its link. An item that is not a node becomes the child that `ends`
+    /// there. On failure the children stay in `children`.
     ///
     /// # Errors
     ///
@@ -91,7 +92,7 @@ pub trait Layout {
     ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error>;
 }
 
-/// Builds an index of this layout under the root `name`, of the kind that the tracer knows.
+/// Builds an index of this layout under the root `name`, of the tracer's kind.
 ///
 /// # Errors
 ///
@@ -99,8 +100,8 @@ pub trait Layout {
 ///
 /// # Safety
 ///
-/// The access is one for an index of this kind, and the tracer and the readers of this kind take the objects of the
-/// layout for what they are.
+/// The access is for an index of this kind, and the objects of the layout are what the tracer and the readers of this
+/// kind expect.
 pub unsafe fn build<L: Layout, M: Media>(
     heap: &Access<M>,
     name: &[u8],
@@ -126,13 +127,13 @@ pub unsafe fn build<L: Layout, M: Media>(
     unsafe { build_top::<L, M>(heap, name, tracer, |_| Ok(()), left) }
 }
 
-/// Gives back what was not published.
+/// Gives back objects that were not published.
 fn give_back<M: Media>(heap: &Heap<M>, tracer: &dyn Trace<M>, links: Vec<Link>) -> Result<(), Error> {
-    // SAFETY: a build has drafted it, and nothing of it was published.
+    // SAFETY: a build has drafted them, and published none.
     unsafe { heap.retire_unpublished(links, tracer) }
 }
 
-/// Builds a tree of what `fill` adds, or of what parts have left, and gives it a name.
+/// Builds a tree from what `fill` adds, or from the items of the parts, and names it.
 ///
 /// # Safety
 ///
@@ -178,7 +179,7 @@ unsafe fn build_top<L: Layout, M: Media>(
     })
 }
 
-/// Builds the parts side by side; what they leave for the top of the tree, durable.
+/// Builds the parts side by side; returns their items for the top of the tree, durable.
 fn build_parts<L: Layout, M: Media>(
     heap: &Access<M>,
     tracer: &dyn Trace<M>,
@@ -232,7 +233,7 @@ fn build_parts<L: Layout, M: Media>(
 
 /// A design whose trees can be built in bulk.
 pub trait Grown: Design {
-    /// A node with these children, as [`Layout::node`] makes it.
+    /// Drafts a node with these children, as [`Layout::node`] does.
     ///
     /// # Errors
     ///
@@ -245,7 +246,7 @@ pub trait Grown: Design {
     ) -> Result<Child<'e, 'h>, Error>;
 }
 
-/// The layout of a design: each slot has a leaf or a node.
+/// The layout of a design: each slot holds a leaf or a node.
 impl<D: Grown> Layout for D {
     type Digit = D::Digit;
 
@@ -288,7 +289,7 @@ impl<D: Grown, M: Media> Bulk for Radix<D, M> {
     fn build(heap: &Heap<M>, name: &[u8], parts: Parts<'_>) -> Result<Self, index::Error> {
         let access = Self::access_of(heap);
         let tracer = <Self as OnHeap>::tracer();
-        // SAFETY: design, nodes and root are one design's.
+        // SAFETY: design, nodes and root belong to one design.
         let root = unsafe { build::<D, M>(access, name, &*tracer, parts) }?;
         Ok(Self::at(access, root))
     }

@@ -2,7 +2,7 @@
 
 use super::Width;
 
-/// The bits that `mask` selects, by runs of them.
+/// The bits that `mask` selects, run by run.
 #[inline]
 pub(super) fn extract(word: u64, mask: u64) -> u64 {
     let (mut left, mut taken, mut place) = (mask, 0, 0);

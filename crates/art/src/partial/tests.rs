@@ -1,6 +1,6 @@
 use super::*;
 
-/// Numbers that look random.
+/// Pseudo-random numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -18,7 +18,7 @@ fn available() -> impl Iterator<Item = Level> {
     Level::ALL.into_iter().filter(|level| level.is_available())
 }
 
-/// What is being searched for, one bit and one partial key at a time.
+/// The reference: one bit and one partial key at a time.
 fn plainly(dense: u64, partials: &[u8], width: Width, count: usize) -> Option<usize> {
     let bits = 8 * width.bytes();
     (0..count).rev().find(|&i| {
@@ -29,7 +29,8 @@ fn plainly(dense: u64, partials: &[u8], width: Width, count: usize) -> Option<us
     })
 }
 
-/// Each level finds what a search bit by bit finds: any count, any width, partial keys with few bits and with many.
+/// Each level returns the same as the bit-by-bit search: for any count, any width, partial keys with few bits and
+/// with many.
 #[test]
 fn all_levels_find_the_same() {
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
@@ -75,7 +76,7 @@ fn every_byte_at_every_place() {
     }
 }
 
-/// Bytes behind the partial keys do not count, whatever they are.
+/// Bytes behind the partial keys do not matter.
 #[test]
 fn nothing_behind_the_partial_keys_counts() {
     for width in WIDTHS {
@@ -92,7 +93,7 @@ fn nothing_behind_the_partial_keys_counts() {
     assert_eq!(last_subset(&[7], &[7], &[], Width::One, 32), None);
 }
 
-/// Bits are taken out and put back in their order.
+/// Bits are extracted and deposited in order.
 #[test]
 fn bits_are_taken_out_and_put_back() {
     assert_eq!(extract(0b1010_1100, 0b1111_0000), 0b1010);

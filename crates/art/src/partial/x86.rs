@@ -3,10 +3,10 @@
 use super::{Width, portable};
 use std::arch::x86_64::*;
 
-/// Which 32-bit lanes of a vector of eight a masked load takes: eight words from `8 - lanes` on.
+/// Masks for loads of 32-bit lanes, of a vector of eight: eight words from `8 - lanes` on.
 static LANES: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// The part of `partials` from byte `from` on that fits into 32 bytes, and zeros.
+/// Up to 32 bytes of `partials` from byte `from` on, padded with zeros.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load(partials: &[u8], from: usize) -> __m256i {
@@ -35,7 +35,7 @@ pub(super) fn subsets_avx2(words: &[u64], masks: &[u64], partials: &[u8], width:
                 let lacks = _mm256_andnot_si256(dense, load(partials, from));
                 _mm256_cmpeq_epi16(lacks, zero)
             };
-            // Packing takes turns between the halves of both vectors.
+            // Packing interleaves the halves of both vectors.
             let packed = _mm256_packs_epi16(equal(0), equal(32));
             let ordered = _mm256_permute4x64_epi64::<0b11_01_10_00>(packed);
             u64::from(_mm256_movemask_epi8(ordered) as u32)
@@ -66,13 +66,13 @@ pub(super) fn subsets_avx512(words: &[u64], masks: &[u64], partials: &[u8], widt
     match width {
         Width::One => {
             let inside = lowest(partials.len()) as u32;
-            // SAFETY: only the bytes of the mask are read, which are inside.
+            // SAFETY: only the bytes of the mask are read, which lie inside.
             let partials = unsafe { _mm256_maskz_loadu_epi8(inside, at.cast()) };
             u64::from(_mm256_testn_epi8_mask(partials, _mm256_set1_epi8(lacking as i8)))
         }
         Width::Two => {
             let inside = lowest(partials.len() / 2) as u32;
-            // SAFETY: only the words of the mask are read, which are inside.
+            // SAFETY: only the words of the mask are read, which lie inside.
             let partials = unsafe { _mm512_maskz_loadu_epi16(inside, at.cast()) };
             u64::from(_mm512_testn_epi16_mask(
                 partials,
@@ -84,7 +84,7 @@ pub(super) fn subsets_avx512(words: &[u64], masks: &[u64], partials: &[u8], widt
             let mut found = 0;
             for (i, half) in partials.chunks(64).take(2).enumerate() {
                 let inside = lowest(half.len() / 4) as u16;
-                // SAFETY: only the words of the mask are read, which are inside.
+                // SAFETY: only the words of the mask are read, which lie inside.
                 let half = unsafe { _mm512_maskz_loadu_epi32(inside, half.as_ptr().cast()) };
                 found |= u64::from(_mm512_testn_epi32_mask(half, lacking)) << (i * 16);
             }

@@ -14,7 +14,7 @@ use wollemi_heap::{Access, Error, Guard, Heap, Trace, Tracers, footprint, pin};
 /// Upper bound on any wait for other threads, on a busy machine; beyond it the test counts as hung.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Lets everything retired come back: guards of other tests in this process may hold it up for a while.
+/// Waits until all retired objects are freed: guards of other tests in this process may delay that.
 #[track_caller]
 pub fn settle<M: Media>(heap: &Heap<M>) {
     let begin = Instant::now();
@@ -36,7 +36,7 @@ persistent! {
         slots: [PSlot; 16],
     }
 
-    /// A node, for damage.
+    /// A node as plain words, to damage it.
     struct Words [size: 128] {
         words: [PWord; 16],
     }
@@ -98,7 +98,7 @@ fn digit(key: u64, depth: u32) -> usize {
     (hash(key) >> (4 * depth)) as usize & 15
 }
 
-/// What the tail of a leaf holds.
+/// Fills the tail of a leaf.
 fn fill(tail: &mut [u8], key: u64) {
     for (i, byte) in tail.iter_mut().enumerate() {
         *byte = (key as usize + i) as u8;
@@ -111,7 +111,7 @@ pub fn tracers<M: Media>() -> Tracers<M> {
 
 pub struct ToyTrace;
 
-// SAFETY: it reports all slots of a node, which is all that readers follow; leaves have none.
+// SAFETY: it reports all slots of a node, which are all that readers follow; leaves have none.
 unsafe impl<M: Media> Trace<M> for ToyTrace {
     fn kind(&self) -> u32 {
         KIND
@@ -188,7 +188,7 @@ impl<M: Media> Toy<M> {
         }
     }
 
-    /// The length of the key's tail; checks that the leaf is whole.
+    /// The length of the key's tail; checks that the leaf is intact.
     pub fn get(&self, key: u64, _guard: &Guard) -> Option<usize> {
         let link = self.find(key).0.load(self.heap.media());
         if link.is_null() || self.key_of(link) != key {
@@ -242,7 +242,7 @@ impl<M: Media> Toy<M> {
                 }
                 return Ok(());
             }
-            // Nodes until the two keys part.
+            // Adds nodes until the two keys part.
             let other = self.key_of(there);
             let mut parted = depth;
             while digit(key, parted) == digit(other, parted) {
@@ -269,7 +269,7 @@ impl<M: Media> Toy<M> {
         })
     }
 
-    /// Removes the key; `false` if it is not there.
+    /// Removes the key; returns `false` if it is absent.
     pub fn remove(&self, key: u64) -> bool {
         let guard = pin();
         let _held = self.locks[digit(key, 0)].lock().unwrap();
@@ -366,7 +366,7 @@ impl<M: Media> Toy<M> {
 
     /// Asserts that the accounts add up and that all and only what the root leads to is in use.
     pub fn assert_exact(&self, why: &str) {
-        // Guards of other tests keep back what was retired, and their threads free it at any time.
+        // Guards of other tests delay reclamation, and their threads free retired objects at any time.
         settle(&self.heap);
         let audit = self.heap.audit(&tracers(), 2).unwrap();
         assert!(audit.is_clean(), "{why}: {audit:?}");
@@ -385,7 +385,7 @@ impl<M: Media> Toy<M> {
     }
 }
 
-/// A seed for a random test, and its announcement.
+/// Chooses a seed for a random test, and prints it.
 pub fn seed() -> u64 {
     let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| {
@@ -399,7 +399,7 @@ pub fn seed() -> u64 {
 }
 
 impl<M: Media> Toy<M> {
-    /// The tail of a key that is there.
+    /// The tail of a present key.
     pub fn bytes_of(&self, key: u64) -> &[u8] {
         let link = self.find(key).0.load(self.heap.media());
         let len = self.leaf(link).len.load(self.heap.media()) as usize;
@@ -428,7 +428,7 @@ impl<M: Media> Toy<M> {
         self.mislead(node, slot, place | LEAF.get());
     }
 
-    /// Damages the slot for a key: it leads to the node that it is in.
+    /// Damages the slot for a key: it leads to the node that contains it.
     pub fn mislead_to_itself(&self, key: u64) {
         let (node, slot) = self.node_above(key);
         self.mislead(node, slot, node.get() | NODE.get());
@@ -439,7 +439,7 @@ impl<M: Media> Toy<M> {
         words.words[slot].store_unpersisted(bits, self.heap.media());
     }
 
-    /// The node that has the slot for a key, and which of its slots that is.
+    /// The node that has the slot for a key, and the slot's number.
     fn node_above(&self, key: u64) -> (Offset, usize) {
         let (mut node, mut depth) = (self.root, 0);
         loop {
@@ -457,7 +457,7 @@ impl<M: Media> Toy<M> {
         self.find(key).0.load(self.heap.media())
     }
 
-    /// Lets the key's leaf claim a length that cannot be.
+    /// Damages the key's leaf: it states an impossible length.
     pub fn damage(&self, key: u64) {
         let link = self.find(key).0.load(self.heap.media());
         persist_scope(self.heap.media(), Purpose::Node, |batch| {

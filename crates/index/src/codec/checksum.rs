@@ -1,4 +1,4 @@
-//! Hashes that are stored, and so never change.
+//! Hashes that are stored, and so must never change.
 
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -13,7 +13,7 @@ pub fn checksum(bytes: &[u8]) -> u64 {
     mix(hash ^ last_word(bytes, rest))
 }
 
-/// The `rest` of `bytes` behind their whole words, and zeros: by loads whose length is known, without a call.
+/// The `rest` of `bytes` behind their whole words, padded with zeros: uses loads of known length, without a call.
 #[inline(always)]
 fn last_word(bytes: &[u8], rest: &[u8]) -> u64 {
     if let Some(last) = bytes.last_chunk::<8>() {
@@ -51,7 +51,7 @@ mod tests {
         assert_eq!(sums.map(|sum| sum >> 48), [48780, 21977, 16491, 3983, 11563]);
     }
 
-    /// The last word is the rest, filled up with zeros.
+    /// The last word is the rest, padded with zeros.
     #[test]
     fn the_last_word_is_padded() {
         let bytes: Vec<u8> = (0..40_u8).map(|i| 0x91 ^ i.wrapping_mul(7)).collect();
@@ -64,7 +64,7 @@ mod tests {
         }
     }
 
-    /// Every byte value at every position of an 8-byte key tells keys apart, signed or not.
+    /// Every byte value at every position of an 8-byte key distinguishes keys, signed or not.
     #[test]
     fn each_byte_counts() {
         for position in 0..9 {

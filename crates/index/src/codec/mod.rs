@@ -1,9 +1,9 @@
-//! The codec by which indexes for keys and values of eight bytes hold any others.
+//! The codec by which indexes for keys and values of eight bytes hold keys and values of any length.
 //!
-//! A key of eight bytes with a value of eight bytes stands in place, as two words (the papers' entries). Any other pair
-//! is a [record](RecordRef) of its own, to which the index has a link.
+//! A key of eight bytes with a value of eight bytes is stored in place, as two words (the papers' entries). Any other
+//! pair is a [record](RecordRef) of its own, to which the index has a link.
 //!
-//! I1 A pair's prefix is the key's first eight bytes, zeros after its end, as a big-endian number: prefixes order keys,
+//! I1 A pair's prefix is the key's first eight bytes, padded with zeros, as a big-endian number: prefixes order keys,
 //!    except for those that share one.
 
 mod checksum;
@@ -17,10 +17,10 @@ use heap::Access;
 use pmem::{Fault, Link, Media, Offset};
 use std::cmp::Ordering;
 
-/// A key that is looked for.
+/// A key to search for.
 #[derive(Clone, Copy, Debug)]
 pub struct Key<'k> {
-    /// All of it.
+    /// The whole key.
     pub bytes: &'k [u8],
     /// Its first eight bytes.
     pub prefix: u64,
@@ -36,17 +36,17 @@ impl<'k> Key<'k> {
         }
     }
 
-    /// What partitions, filters and fingerprints are chosen by.
+    /// The hash by which partitions, filters and fingerprints are chosen.
     #[inline]
     pub fn hash(&self) -> u64 {
         checksum(self.bytes)
     }
 
-    /// Compares with the key of which `prefix` and `link` stand in a pair.
+    /// Compares with the key of a pair with this `prefix` and `link`.
     ///
     /// # Errors
     ///
-    /// Where the link leads to no record.
+    /// If the link leads to no record.
     #[inline]
     pub fn compare<M: Media>(&self, heap: &Access<M>, prefix: u64, link: Link) -> Result<Ordering, Fault> {
         match self.prefix.cmp(&prefix) {
@@ -68,7 +68,7 @@ pub fn prefix(key: &[u8]) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// A key with its value, as two words stand for them.
+/// A key with its value, as the two words that represent them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairWords {
     /// The key's first eight bytes.
@@ -84,7 +84,7 @@ impl PairWords {
     ///
     /// # Errors
     ///
-    /// Where the link leads to no record, or to one of another prefix.
+    /// If the link leads to no record, or to one with another prefix.
     pub fn key<'b, 'g: 'b, M: Media>(
         &self,
         heap: &'g Access<M>,
@@ -95,10 +95,10 @@ impl PairWords {
             &buffer[..]
         } else {
             let key = RecordRef::at(heap, self.link)?.key;
-            // Algorithms that rely on the order of keys end, whatever a damaged pool holds.
+            // So algorithms that rely on the order of keys terminate even in a damaged pool.
             if prefix(key) != self.prefix {
                 return Err(Fault {
-                    what: "the prefix beside a link is not its record's",
+                    what: "a prefix does not match its record",
                     offset: self.link.offset().map_or(0, Offset::get),
                 });
             }
@@ -123,7 +123,7 @@ impl PairWords {
     ///
     /// # Errors
     ///
-    /// Where the link leads to no record.
+    /// If the link leads to no record.
     pub fn value<'g, M: Media>(&self, heap: &'g Access<M>) -> Result<Value<'g>, Fault> {
         if self.link.is_null() {
             return Ok(Value::Word(self.word.to_le_bytes()));
@@ -131,7 +131,7 @@ impl PairWords {
         Ok(value_of(RecordRef::at(heap, self.link)?.value))
     }
 
-    /// The key's bytes, to keep.
+    /// A copy of the key's bytes.
     ///
     /// # Errors
     ///
@@ -160,7 +160,7 @@ pub fn value_of(bytes: &[u8]) -> Value<'_> {
     bytes.try_into().map_or(Value::Bytes(bytes), Value::Word)
 }
 
-/// A value of eight bytes as a word, if the pair stands in place.
+/// A value of eight bytes as a word, if the pair is stored in place.
 #[inline]
 pub fn in_place(key: &[u8], value: &[u8]) -> Option<u64> {
     if key.len() != 8 {

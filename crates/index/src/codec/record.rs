@@ -1,4 +1,4 @@
-//! Records: pairs that do not stand in place (the indirect codec).
+//! Records: pairs that are not stored in place (the indirect codec).
 //!
 //! ```text
 //!  0   header   key length:16 | value length:27 | 0
@@ -42,7 +42,7 @@ impl<'g> RecordRef<'g> {
     ///
     /// # Errors
     ///
-    /// Where there can be none.
+    /// If no record can be there.
     #[inline]
     pub fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<RecordRef<'g>, Fault> {
         let fault = |offset| Fault {
@@ -68,12 +68,12 @@ impl<'g> RecordRef<'g> {
         })
     }
 
-    /// Bytes of the whole record.
+    /// Length of the whole record in bytes.
     pub fn extent(&self) -> usize {
         (SIZE + self.tail.len()).next_multiple_of(align_of::<Record>())
     }
 
-    /// Whether the bytes are those that were written.
+    /// Whether the checksum is right.
     pub fn is_whole<M: Media>(&self, heap: &Access<M>) -> bool {
         self.record.check.load(heap.media()) == check(self.key.len(), self.tail)
     }
@@ -107,11 +107,11 @@ pub fn draft<'e, 'h, M: Media>(
     Ok(draft.flush(batch))
 }
 
-/// Takes a record out of use; a null link leads to none. A damaged record stays, since it may not be a record at all.
+/// Retires a record; a null link leads to none. A damaged record is not freed, since it may not be a record at all.
 ///
 /// # Errors
 ///
-/// Where there can be no record.
+/// If no record can be there.
 ///
 /// # Safety
 ///

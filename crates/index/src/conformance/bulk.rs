@@ -1,4 +1,4 @@
-//! Building of sorted pairs.
+//! Building from sorted pairs.
 
 use super::keys::{self, Family};
 use super::store::{Entries, ROOT, Store, options};
@@ -22,7 +22,7 @@ const FAMILIES: [Family; 11] = [
     keys::mixed,
 ];
 
-/// A family, and about how many keys of it make a test of some milliseconds.
+/// A family, and the number of keys of it that make a test of some milliseconds.
 fn family(seed: u64, max: usize) -> (Family, usize) {
     let family = FAMILIES[seed as usize % FAMILIES.len()];
     match std::ptr::fn_addr_eq(family, keys::long as Family) {
@@ -47,7 +47,7 @@ fn entries(random: &mut Random, family: Family, count: usize, round: usize) -> E
     entries.collect()
 }
 
-/// Builds an index of some entries, in parts that begin at these keys.
+/// Builds an index from some entries, in parts that begin at these keys.
 fn build<I: Bulk>(
     heap: &Heap<I::Media>,
     name: &[u8],
@@ -74,7 +74,7 @@ fn build<I: Bulk>(
     I::build(heap, name, parts)
 }
 
-/// Keys of the model, beginnings of them, and others: where parts begin.
+/// Where parts begin: at keys of the model, at prefixes of them, and at other keys.
 fn some_borders(random: &mut Random, entries: &Entries) -> Vec<Vec<u8>> {
     let keys: Vec<_> = entries.keys().collect();
     let count = random.below(5);
@@ -91,8 +91,8 @@ fn some_borders(random: &mut Random, entries: &Entries) -> Vec<Vec<u8>> {
     (0..count).map(border).collect()
 }
 
-/// An index built of sorted pairs, by one thread or several, holds these and no other, is sound, and has no leaks; it
-/// stays so when it is opened again, and under ordinary writes.
+/// An index built from sorted pairs, by one thread or several, holds exactly these, is sound, and has no leaks; it
+/// stays so when it is reopened, and under ordinary writes.
 pub fn an_index_is_built_of_sorted_pairs<I: Bulk<Media = Hardware>>() {
     for seed in 0..44 {
         println!("seed {seed}");
@@ -128,7 +128,7 @@ pub fn an_index_is_built_of_sorted_pairs<I: Bulk<Media = Hardware>>() {
     }
 }
 
-/// An index of no pairs is an empty one, and takes writes.
+/// An index built from no pairs is empty, and accepts writes.
 pub fn an_index_is_built_of_nothing<I: Bulk<Media = Hardware>>() {
     for borders in [vec![], vec![b"k".to_vec()]] {
         let store = Store::make_on(Hardware::as_persistent(), |heap: &Heap| {
@@ -141,7 +141,7 @@ pub fn an_index_is_built_of_nothing<I: Bulk<Media = Hardware>>() {
     }
 }
 
-/// Pairs that are not as they should be from the `at`-th on.
+/// A source whose pairs are invalid from the `at`-th on.
 struct Faulty {
     pairs: Vec<(Vec<u8>, Vec<u8>)>,
     next: usize,
@@ -219,7 +219,7 @@ pub fn a_build_that_fails_leaves_nothing_behind<I: Bulk<Media = Hardware>>() {
     assert!(heap.root(ROOT).expect("sound").is_none());
 }
 
-/// A build of which one part has a key that belongs to another ends, whatever the others have come to.
+/// A build fails if a part has a key that belongs to another, whatever state the others have reached.
 fn fail_beside_others<I: Bulk<Media = Hardware>>(heap: &Heap, model: &Entries) {
     let mut ends = [b"k".to_vec(), b"".to_vec()].map(|key| Sorted::new(std::iter::once((key, b"value"))));
     let [first, second] = &mut ends;
@@ -227,14 +227,14 @@ fn fail_beside_others<I: Bulk<Media = Hardware>>(heap: &Heap, model: &Entries) {
     let parts = Parts::new(&mut all).and(b"k", first).and(b"l", second);
     let failed = I::build(heap, ROOT, parts).map(drop);
     assert!(matches!(failed, Err(Error::OutOfOrder)), "{failed:?}");
-    // The key at which a part begins is not the last one of the part before.
+    // The key at which a part begins must not be the last one of the part before.
     let mut both = [(); 2].map(|()| Sorted::new(std::iter::once((b"k", b"value"))));
     let [first, second] = &mut both;
     let failed = I::build(heap, ROOT, Parts::new(first).and(b"k", second)).map(drop);
     assert!(matches!(failed, Err(Error::OutOfOrder)), "{failed:?}");
 }
 
-/// A build for which the pool has no room, whatever it has come to, leaves nothing behind; where there is room, it is
+/// A build for which the pool has no room, at whatever point, leaves nothing behind; if there is room, the index is
 /// sound.
 pub fn a_build_without_memory_leaves_nothing_behind<I: Bulk<Media = Hardware>>() {
     const PAGE: u64 = 64 << 10;
@@ -271,7 +271,7 @@ pub fn a_build_without_memory_leaves_nothing_behind<I: Bulk<Media = Hardware>>()
             }
             assert_eq!(settled(&heap).objects, before, "seed {seed}, {pages} pages");
             assert!(heap.root(ROOT).expect("sound").is_none());
-            // Each of the small sizes, and of the larger ones some.
+            // All of the small sizes, and some of the larger ones.
             pages += 1 + random.below(1 + pages as usize / 6) as u64;
         }
         assert!(failures > 0, "seed {seed}: there was always room");

@@ -1,4 +1,4 @@
-//! Reads while others write.
+//! Reads beside writers.
 
 use super::crew::{Working, crew, decode, encode};
 use super::{Brief, Family, Plan, Reopen, Subject, assert_emptied, done, keys};
@@ -12,7 +12,7 @@ const THREADS: usize = 4;
 const UNSTABLE: u64 = 1 << 32;
 
 /// Scans, in both directions, while keys between the stable ones come and go and the stable ones get new values: each
-/// stable key is seen once, in order, with a value of its own, and nothing is seen that was never there.
+/// stable key is seen once, in order, with a value of its own, and no scan sees anything that was never there.
 pub fn scans_see_stable_keys<S: Subject>(plan: &Plan) {
     let families: [Family; 5] = [keys::fans, keys::few_bytes, keys::dense, keys::paths, keys::chain];
     let mut random = plan.random("scans_see_stable_keys");
@@ -48,7 +48,7 @@ pub fn scans_see_stable_keys<S: Subject>(plan: &Plan) {
             } else {
                 let mut round = 0_u64;
                 while scanners.on() {
-                    // Sweeps remove and bring back whole neighbourhoods; single steps do so here and there.
+                    // Sweeps remove and reinsert whole neighbourhoods; single steps do so here and there.
                     round += 1;
                     let first = random.below(unstable.len());
                     let count = *random.pick(&[1, 1, 1, 30, 200]);
@@ -72,7 +72,7 @@ pub fn scans_see_stable_keys<S: Subject>(plan: &Plan) {
     }
 }
 
-/// One scan; with `slow`, other threads get to run in the middle of it.
+/// One scan; if `slow`, other threads get to run in the middle of it.
 fn scan(
     index: &dyn Index,
     stable: &BTreeMap<&[u8], u64>,
@@ -131,7 +131,7 @@ fn scan(
     assert!(seen.next().is_none(), "a scan visits a stable key twice");
 }
 
-/// Keys and values that were read stay as they were until the guard is dropped, whatever is overwritten and removed
+/// Keys and values that were read do not change until the guard is dropped, whatever is overwritten and removed
 /// meanwhile.
 pub fn borrowed_values_stay<S: Subject>(plan: &Plan) {
     let mut random = plan.random("borrowed_values_stay");

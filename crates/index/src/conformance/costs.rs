@@ -1,7 +1,7 @@
 //! The cost of one operation: its write-backs and fences, exactly.
 //!
-//! An operation's cost depends on the structure alone, so a test builds one and asserts both numbers. The heap's own
-//! persists (one write-back and one fence for each page taken) are counted apart. A non-temporal store counts as the
+//! An operation's cost depends only on the structure, so a test builds one and asserts both numbers. The heap's own
+//! persists (one write-back and one fence per new page) are counted separately. A non-temporal store counts as the
 //! write-back it replaces, as in the papers.
 
 use crate::{Error, OnHeap};
@@ -11,7 +11,7 @@ use pmem::{Counting, Counts, Hardware, Pool, PoolOptions};
 /// Write-backs (or non-temporal stores) and fences.
 pub type Cost = (u64, u64);
 
-/// An index in memory, on a media that counts.
+/// An index in memory, on a counting media.
 #[derive(Debug)]
 pub struct Costs<I> {
     media: Counting,
@@ -37,18 +37,18 @@ impl<I: OnHeap<Media = Counting>> Costs<I> {
         &self.index
     }
 
-    /// What passes while `operation` runs.
+    /// The counts while `operation` runs, and its result.
     pub fn counts<R>(&self, operation: impl FnOnce(&I) -> R) -> (Counts, R) {
         let before = self.media.counts();
         let result = operation(&self.index);
         (self.media.counts() - before, result)
     }
 
-    /// The cost of an operation, which must return that it changed something, without the heap's part.
+    /// The cost of an operation, without the heap's part. The operation must return that it changed something.
     ///
     /// # Panics
     ///
-    /// If it writes a line back twice before one fence: a correct index may do so, but gains nothing.
+    /// If it writes a line back twice before one fence: a correct index may do so, but gains nothing by it.
     pub fn cost(&self, operation: impl FnOnce(&I) -> Result<bool, Error>) -> Cost {
         let (counts, done) = self.counts(operation);
         assert!(done.expect("no error"), "nothing was changed");

@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Says when the threads that matter have ended, be it in a panic.
+/// Counts the threads still at work; a panic counts as an end.
 #[derive(Debug)]
 pub(super) struct Working(AtomicUsize);
 
@@ -15,12 +15,12 @@ impl Working {
         Working(AtomicUsize::new(threads))
     }
 
-    /// Whether some are still at work.
+    /// Whether any is still at work.
     pub(super) fn on(&self) -> bool {
         self.0.load(Ordering::Acquire) > 0
     }
 
-    /// Counts this thread off when what is returned is dropped.
+    /// Counts this thread as ended when the returned value is dropped.
     pub(super) fn until_dropped(&self) -> impl Drop + '_ {
         struct Done<'w>(&'w AtomicUsize);
         impl Drop for Done<'_> {
@@ -32,7 +32,7 @@ impl Working {
     }
 }
 
-/// Runs `work` on this many threads, which start at once; returns what each returned.
+/// Runs `work` on this many threads, which start together; returns what each returned.
 pub(super) fn crew<T: Send>(
     threads: usize,
     random: &mut Random,
@@ -57,7 +57,7 @@ pub(super) fn crew<T: Send>(
     })
 }
 
-/// An edit that now and then lets other threads run while its key is locked.
+/// An edit that sometimes lets other threads run while its key is locked.
 pub(super) struct Dawdling<'r, E>(pub(super) E, pub(super) &'r mut Random);
 
 impl<E: Edit> Edit for Dawdling<'_, E> {
@@ -72,7 +72,7 @@ impl<E: Edit> Edit for Dawdling<'_, E> {
     }
 }
 
-/// A value that no one else writes: begins with `id`, and the rest, length included, follows from it.
+/// A value unique to `id`: begins with it, and the rest, length included, follows from it.
 pub(super) fn encode(id: u64) -> Vec<u8> {
     let mixed = mix(id);
     let len = [8, 8, 8, 8, 9, 12, 40, 300][(mixed % 8) as usize];
@@ -81,7 +81,7 @@ pub(super) fn encode(id: u64) -> Vec<u8> {
     value
 }
 
-/// The number a value carries; panics if the value is not whole.
+/// The number in a value; panics if the value is torn.
 #[track_caller]
 pub(super) fn decode(value: &[u8]) -> u64 {
     let id = value.first_chunk().map(|id| u64::from_le_bytes(*id));

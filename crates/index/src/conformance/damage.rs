@@ -1,7 +1,7 @@
-//! Pools whose bytes were changed behind our back: whatever they hold, every operation ends, with a result or with an
-//! error that says what is wrong.
+//! Pools whose bytes were changed behind the program's back: whatever they contain, every operation ends, with a
+//! result or with an error that says what is wrong.
 //!
-//! Images are made from a closed pool, by the plan's seed.
+//! Images are made from a closed pool, with random damage from the plan's seed.
 
 use super::store::{Entries, ROOT, Store, folder, options};
 use super::{Plan, Random};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// The header of a pool says itself when it is damaged (`pmem`).
+/// Bytes of the pool's header, which detects its own damage (`pmem`).
 const HEADER: usize = 4096;
 
 /// Objects of every kind: nodes of all sizes, leaves in place and long, deep and skipping prefixes.
@@ -45,13 +45,13 @@ pub fn every_kind_of_object() -> Entries {
     model
 }
 
-/// A closed pool, and where things are in it.
+/// A closed pool, and the places of its contents.
 struct Original {
     bytes: Vec<u8>,
     model: Entries,
     /// Places of words that hold links.
     links: Vec<usize>,
-    /// Objects from which others hang.
+    /// Objects with children.
     nodes: Vec<usize>,
     /// Places of words that are not zero.
     words: Vec<usize>,
@@ -108,7 +108,7 @@ impl Original {
         u64::from_le_bytes(self.bytes[at..at + 8].try_into().expect("eight bytes"))
     }
 
-    /// Changes something somewhere, once or a few times.
+    /// Makes one or a few random changes.
     fn damage(&self, random: &mut Random) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
         for _ in 0..*random.pick(&[1, 1, 1, 2, 5, 20]) {
@@ -132,7 +132,7 @@ impl Original {
     }
 }
 
-/// Ends the process if nothing has moved on for very long: a test that hangs says nothing.
+/// Ends the process if there is no progress for very long: a hanging test reports nothing.
 struct Watchdog(Arc<AtomicU64>);
 
 impl Watchdog {
@@ -156,7 +156,7 @@ impl Watchdog {
     }
 }
 
-/// An error says something, in one line.
+/// Checks that an error has a one-line message.
 pub fn clear<T>(result: Result<T, impl std::fmt::Display>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
@@ -177,7 +177,7 @@ fn open<I: OnHeap<Media = Hardware>>(path: &Path) -> Option<I> {
     Some(index)
 }
 
-/// Uses an index in every way. Results may be anything.
+/// Calls every operation of an index. Results may be anything.
 fn exercise<I: OnHeap>(index: &I, model: &Entries, random: &mut Random) {
     use crate::Index;
     let keys: Vec<&[u8]> = model.keys().map(Vec::as_slice).collect();
@@ -217,7 +217,7 @@ fn exercise<I: OnHeap>(index: &I, model: &Entries, random: &mut Random) {
     }
 }
 
-/// Checks everything; `true` if there is something wrong.
+/// Checks everything; returns `true` if it finds a fault.
 pub fn finds_damage<I: OnHeap>(index: &I) -> bool {
     let mut found = clear(crate::Index::check(index)).is_none_or(|faults| !faults.found.is_empty());
     let state = index.heap().wait_recovered();
@@ -255,8 +255,8 @@ pub fn damaged_pools_are_survived<I: OnHeap<Media = Hardware>>() {
     assert!(opened > images / 2, "{opened} images were opened");
 }
 
-/// A flipped bit of a link is found by the check, unless the link then leads to a former copy of the object, or past
-/// nodes whose absence looks like a write that a crash has interrupted: one flip in a hundred does.
+/// The check finds a flipped bit of a link, unless the link then leads to a former copy of the object, or past nodes
+/// whose absence looks like a write interrupted by a crash: one flip in a hundred does.
 pub fn checks_find_damage<I: OnHeap<Media = Hardware>>() {
     let mut random = Plan::from_env().random("checks_find_damage");
     let original = Original::new::<I>();

@@ -1,4 +1,4 @@
-//! Pools that are full.
+//! Full pools.
 
 use super::settled;
 use super::store::{Entries, Store, folder};
@@ -6,7 +6,7 @@ use crate::{Error, Index, OnHeap};
 use heap::Heap;
 use pmem::{Hardware, PWord, Pool, PoolOptions, Purpose, persist_scope};
 
-/// Takes all pages that are left, and what is left in those that serve smaller objects, for good.
+/// Takes all remaining pages, and the free space in those of smaller objects, for good.
 fn fill(heap: &Heap) {
     for len in [30_000, 15_000, 8_000, 4_000]
         .into_iter()
@@ -24,7 +24,7 @@ fn fill(heap: &Heap) {
     }
 }
 
-/// In a full pool an insert fails, whatever it would have built, and nothing else changes; removes go through.
+/// In a full pool an insert fails, whatever it would have built, and changes nothing else; removes succeed.
 pub fn inserts_without_memory_leave_nothing_behind<I: OnHeap<Media = Hardware>>() {
     for children in [1, 2, 4, 15, 16, 17, 47, 48, 49, 100] {
         insert_without_memory::<I>(children, b"value", b"a value of its own");
@@ -49,7 +49,7 @@ fn insert_without_memory<I: OnHeap<Media = Hardware>>(children: u8, old: &[u8], 
     }
     fill(&heap);
     let mut failed = 0;
-    // Chunks of the pages that are open are still to be had.
+    // Chunks in the open pages are still available.
     for i in 0..5000u16 {
         if failed == 60 {
             break;
@@ -64,7 +64,7 @@ fn insert_without_memory<I: OnHeap<Media = Hardware>>(children: u8, old: &[u8], 
         let key = key[usize::from(i % 3)].to_vec();
         match index.insert(&key, new) {
             Err(Error::Heap(heap::Error::Full { .. })) => {
-                // Again, between two counts: what was retired before has come back.
+                // Repeated between two counts: what was retired before is free by now.
                 let before = settled(&heap).objects;
                 match index.insert(&key, new) {
                     Err(Error::Heap(heap::Error::Full { .. })) => {
@@ -83,15 +83,15 @@ fn insert_without_memory<I: OnHeap<Media = Hardware>>(children: u8, old: &[u8], 
     let faults = index.check().expect("no error");
     assert_eq!(faults.found, [""; 0]);
     assert_eq!(faults.keys, model.len() as u64);
-    // Nothing is left locked.
+    // No lock is left held.
     for key in model.keys() {
         assert!(index.remove(key).expect("no memory needed"));
     }
     assert_eq!(index.check().expect("no error").found, [""; 0]);
 }
 
-/// A pool that was filled to its last page and emptied takes writes as soon as it is open again: they wait for the
-/// recovery that finds the room.
+/// A pool that was filled to its last page and emptied accepts writes as soon as it is reopened: they wait for
+/// recovery to find the room.
 pub fn a_write_waits_for_the_room_that_recovery_makes<I: OnHeap<Media = Hardware>>() {
     let folder = folder();
     let path = folder.path().join("pool");

@@ -1,9 +1,9 @@
-//! Growing and emptying again: every size of node and leaf array, up and down.
+//! Growing and shrinking: every size of node and leaf array, in both directions.
 
 use super::oracle::{Oracle, value};
 use super::{Family, Plan, Random, Reopen, Subject, assert_emptied, keys};
 
-/// Sizes about every capacity of a node or a leaf array.
+/// Sizes around every capacity of a node or a leaf array.
 const SIZES: [usize; 22] = [
     1, 2, 3, 4, 5, 6, 8, 9, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 130, 256,
 ];
@@ -28,9 +28,9 @@ impl Order {
     }
 }
 
-/// Nodes of each size, looked at whole after each key that comes or goes near a size where they change.
+/// Nodes of each size, checked as a whole after each insert or remove near a size at which they change.
 pub fn grows_and_empties_key_by_key<S: Subject>(plan: &Plan) {
-    // All keys below one node; the same with more below each; the same with a key at the node itself.
+    // All keys below one node; the same with more keys below each child; the same with a key at the node itself.
     const TAILS: [&[&[u8]]; 3] = [&[b""], &[b"", b"tail"], &[b"1", b"2", b"3"]];
     let mut random = plan.random("grows_and_empties_key_by_key");
     let mut subject = S::create();
@@ -106,7 +106,7 @@ pub fn grows_and_empties_all_at_once<S: Subject>(plan: &Plan) {
     }
 }
 
-/// Values are overwritten and keys removed and inserted again many times over; what they took is given back.
+/// Values are overwritten, and keys removed and reinserted, many times over; their space is given back.
 pub fn overwrites_leak_nothing<S: Subject>(plan: &Plan) {
     let mut random = plan.random("overwrites_leak_nothing");
     let subject = S::create();

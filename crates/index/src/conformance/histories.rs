@@ -6,7 +6,7 @@ use crate::Direction;
 
 const ROUNDS: usize = 3;
 
-/// Lets the index grow, stay about level, and shrink, several times to nothing, and compares it with a `BTreeMap` at
+/// Makes the index grow, stay about level, and shrink, several times to nothing, and compares it with a `BTreeMap` at
 /// every step; closes and reopens it in between.
 fn history<S: Subject>(plan: &Plan, name: &str, family: Family, count: usize) {
     let mut random = plan.random(name);
@@ -14,7 +14,7 @@ fn history<S: Subject>(plan: &Plan, name: &str, family: Family, count: usize) {
     let start = subject.used();
     let mut oracle = Oracle::default();
     for round in 0..ROUNDS {
-        // Other keys each round, so that empty places are filled by something else.
+        // Other keys each round, so that other keys fill the emptied places.
         let keys = family(&mut random, plan.sized(count));
         for removing in [2, 8, 13] {
             for _ in 0..keys.len() * 3 {
@@ -79,6 +79,6 @@ histories! {
     few_distinct_bytes: 5000 of few_bytes;
     /// Nodes of 256 children.
     wide_nodes: 5000 of fans;
-    /// All of these together.
+    /// Keys of all these families.
     mixed_keys: 6000 of mixed;
 }

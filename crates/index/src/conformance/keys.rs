@@ -38,7 +38,7 @@ pub(super) fn every_byte(random: &mut Random, _count: usize) -> Vec<Vec<u8>> {
     distinct(keys, random)
 }
 
-/// Nothing but bytes 0 and 0xff, and the empty key.
+/// Only bytes 0 and 0xff, and the empty key.
 pub(super) fn zeros_and_ones(random: &mut Random, count: usize) -> Vec<Vec<u8>> {
     let mut keys = Vec::new();
     for len in 0..(count / 8).min(300) {
@@ -119,7 +119,7 @@ pub(super) fn numbers(random: &mut Random, count: usize) -> Vec<Vec<u8>> {
     )
 }
 
-/// Up to 12 bytes of an alphabet of three: subtrees and leaf arrays fill early and unevenly.
+/// Up to 12 bytes from an alphabet of three: subtrees and leaf arrays fill early and unevenly.
 pub(super) fn few_bytes(random: &mut Random, count: usize) -> Vec<Vec<u8>> {
     let keys = (0..count).map(|_| {
         let len = random.below(13);

@@ -14,7 +14,7 @@ fn assert_key_too_long<T: std::fmt::Debug>(result: Result<T, Error>, operation: 
     );
 }
 
-/// A key of [`MAX_KEY`] bytes is served, one byte more is refused by every operation and changes nothing.
+/// A key of [`MAX_KEY`] bytes works; every operation refuses one byte more and changes nothing.
 pub fn longest_keys<S: Subject>(plan: &Plan) {
     let mut random = plan.random("longest_keys");
     let mut subject = S::create();
@@ -61,7 +61,7 @@ fn refuses_key(index: &dyn Index, long: &[u8]) {
     }
 }
 
-/// A value of [`MAX_VALUE`] bytes is kept and survives reopening; one byte more is refused and changes nothing.
+/// A value of [`MAX_VALUE`] bytes is stored and survives reopening; one byte more is refused and changes nothing.
 pub fn longest_value<S: Subject>(plan: &Plan) {
     let mut random = plan.random("longest_value");
     let mut subject = S::create();
@@ -96,7 +96,7 @@ pub fn longest_value<S: Subject>(plan: &Plan) {
     assert_emptied(&subject, start);
 }
 
-/// Values about 1 MiB, next to small ones, replaced and removed. Every length is met, however short the run.
+/// Values around 1 MiB, next to small ones, are replaced and removed. Every length occurs, however short the run.
 pub fn large_values<S: Subject>(plan: &Plan) {
     const LENGTHS: [usize; 7] = [8, 60_000, 65_536, 250_000, 262_144, 1 << 20, (1 << 20) + 1];
     let mut random = plan.random("large_values");
@@ -123,7 +123,7 @@ pub fn large_values<S: Subject>(plan: &Plan) {
     assert_emptied(&subject, start);
 }
 
-/// A value of any length is replaced by one of any other, by every operation that can.
+/// A value of any length is replaced by one of any other length, by every operation that can.
 pub fn value_lengths<S: Subject>(plan: &Plan) {
     const LENGTHS: [usize; 14] = [0, 1, 7, 8, 9, 15, 16, 24, 40, 63, 64, 65, 1000, 5000];
     let mut random = plan.random("value_lengths");

@@ -1,17 +1,17 @@
-//! Whether a recorded history of one key can be explained by some order of its operations.
+//! Checks whether some order of its operations explains a recorded history of one key.
 //!
-//! The search is Wing and Gong's with memoisation (Wing & Gong 1993; Lowe 2017): pick, again and again, an operation
-//! that began before every other one left had ended, and see whether a register that may be absent would have
-//! answered so. Operations of one thread follow each other; therefore a set of operations already ordered is one
-//! position a thread, and together with the register's content it is all there is to remember.
+//! The search is Wing and Gong's with memoisation (Wing & Gong 1993; Lowe 2017): repeatedly pick an operation that
+//! began before any other remaining one had ended, and check that a register, which may be absent, would have given
+//! its answer. Operations of one thread are sequential; therefore a set of ordered operations is one position per
+//! thread, and together with the register's content it is the whole state of the search.
 //!
 //! Keys are independent of each other (linearizability is local), so each key's history is searched alone. A scan
 //! enters as one read of every key between its bounds, each sometime during the scan.
 //!
-//! An operation that a crash has cut off is *pending*: it happened at one moment up to the crash, or never. With the
-//! crash as its end it is ordered like any other, and its effect may be left out. So a history that goes through several
-//! crashes is judged by durable linearizability: what was acknowledged stays, and what was in flight happened at most
-//! once, before the crash.
+//! An operation interrupted by a crash is *pending*: it happened at one moment up to the crash, or never. With the
+//! crash as its end it is ordered like any other, and its effect may be left out. So a history across several crashes
+//! is checked for durable linearizability: acknowledged operations stay, and one in flight happened at most once,
+//! before the crash.
 
 use std::collections::HashSet;
 
@@ -32,38 +32,38 @@ pub enum Operation {
     Remove,
     /// Remove the key and return its value.
     Take,
-    /// If the key holds the first, make it the second.
+    /// If the key holds the first, replace it by the second.
     CompareAndSwap(Option<u64>, Option<u64>),
 }
 
-/// What an operation answered.
+/// The answer of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Whether it did something.
+    /// Whether it changed something.
     Did(bool),
     /// The value it read.
     Saw(Option<u64>),
-    /// It has happened, and its answer was not noted.
+    /// It has happened, but its answer was not recorded.
     Untold,
-    /// Nothing: it was in flight when its process ended. It happened, once, or it did not.
+    /// None: it was in flight when its process ended. It happened once or not at all.
     Pending,
 }
 
 /// An operation as a thread saw it.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
-    /// What was asked.
+    /// The operation.
     pub operation: Operation,
-    /// What was answered.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// When it was asked, on a clock that all threads share.
+    /// When it was called, on a clock that all threads share.
     pub start: u64,
-    /// When it had been answered; of a pending one, when its process had ended.
+    /// When it returned; for a pending one, when its process ended.
     pub end: u64,
 }
 
 impl Event {
-    /// The contents that the event may make of this one.
+    /// The contents that the event may turn this one into.
     fn contents_after(&self, content: Option<u64>) -> impl Iterator<Item = Option<u64>> {
         let (after, answer) = apply(content, self.operation);
         let is_pending = self.outcome == Outcome::Pending;
@@ -73,7 +73,7 @@ impl Event {
     }
 }
 
-/// What a register does: its content afterwards, and the answer.
+/// Applies an operation to a register: its content afterwards, and the answer.
 fn apply(content: Option<u64>, operation: Operation) -> (Option<u64>, Outcome) {
     use Operation::*;
     use Outcome::*;
@@ -92,17 +92,17 @@ fn apply(content: Option<u64>, operation: Operation) -> (Option<u64>, Outcome) {
     }
 }
 
-/// Whether the threads' events are the operations of a key that was absent at first, each at one moment between its
-/// start and its end. Each thread's events are in order and do not overlap.
+/// Checks that the threads' events are the operations of a key that was absent at first, each at one moment between
+/// its start and its end. Each thread's events are in order and do not overlap.
 ///
 /// # Errors
 ///
-/// The events around the place where every attempt to order them ends.
+/// The events around the point that no attempt to order them gets past.
 pub fn linearizable(threads: &[Vec<Event>]) -> Result<(), String> {
     linearizable_from(&[None], threads)
 }
 
-/// As [`linearizable`], of a key that held one of `contents` at first.
+/// Like [`linearizable`], for a key that held one of `contents` at first.
 ///
 /// # Errors
 ///
@@ -254,7 +254,7 @@ mod tests {
         assert!(linearizable(&history(true)).is_err());
     }
 
-    /// What was in flight at a crash happened before it or not at all, and what follows shows one of the two.
+    /// An operation in flight at a crash happened before it or not at all, and later operations show which.
     #[test]
     fn a_pending_operation_happens_once_or_never() {
         let pending = event(2, 10, Upsert(2), Pending);
@@ -271,7 +271,7 @@ mod tests {
         assert!(linearizable(&history(&[None])).is_err());
     }
 
-    /// An operation whose answer was not noted has happened all the same.
+    /// An operation whose answer was not recorded has happened all the same.
     #[test]
     fn an_untold_operation_has_happened() {
         let history = |seen| {

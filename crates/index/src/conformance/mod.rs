@@ -1,6 +1,7 @@
-//! The conformance suite: what every index must show before it is believed.
+//! The conformance suite: properties that every index must have.
 //!
-//! An index crate says how to make, reopen and measure its index (a [`Subject`]) and gets one test for each property:
+//! An index crate defines how to create, reopen and measure its index (a [`Subject`]) and gets one test for each
+//! property:
 //!
 //! ```
 //! # extern crate wollemi_index as index;
@@ -31,11 +32,11 @@
 //! `CONFORMANCE_SEED` replays it (for threads: the same operations, not the same interleaving), and
 //! `CONFORMANCE_SCALE` makes the work larger or smaller than 1.
 //!
-//! Tests of the order of keys run for ordered indexes alone. Unordered indexes are tested for the same in their own
-//! order, in which they are walked, and must refuse ranges of keys.
+//! Tests of the order of keys run only for ordered indexes. Unordered indexes are tested in their own order, in which
+//! they are walked, and must refuse ranges of keys.
 //!
-//! The properties are functions that panic where the index breaks the contract. The suite is itself tested on
-//! indexes that are broken on purpose (`tests/doubles`). Crashes in the middle of an operation are not made here.
+//! The properties are functions that panic if the index breaks the contract. The suite itself is tested on indexes
+//! that are broken on purpose (`tests/doubles`). It does not cover crashes in the middle of an operation.
 
 mod bulk;
 mod churn;
@@ -100,7 +101,7 @@ use std::time::{Duration, Instant};
 /// How a subject is closed before it is opened again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reopen {
-    /// In good order.
+    /// Orderly.
     Clean,
     /// As after a crash between two operations: nothing that runs on closing has run.
     Crash,
@@ -117,14 +118,14 @@ pub trait Subject: Sized {
     /// Closes and opens the pool. A subject whose pool cannot be reopened returns itself.
     fn reopen(self, how: Reopen) -> Self;
 
-    /// The bytes, or the objects, in use in the pool, all recovery done; `None` if they are not counted. They must
-    /// return to what they were at first when the index has been emptied and all epochs have passed.
+    /// The bytes or the objects in use in the pool, after recovery; `None` if they are not counted. They must return
+    /// to their initial number when the index has been emptied and all epochs have passed.
     fn used(&self) -> Option<u64>;
 
     /// Upper bound on that wait: guards of other tests in the process may delay it.
     const PATIENCE: Duration = PATIENCE;
 
-    /// As [`OnHeap::IS_LOCK_FREE`](crate::OnHeap::IS_LOCK_FREE).
+    /// Like [`OnHeap::IS_LOCK_FREE`](crate::OnHeap::IS_LOCK_FREE).
     const IS_LOCK_FREE: bool = false;
 }
 
@@ -158,7 +159,7 @@ macro_rules! conformance {
 }
 
 /// Makes a module of tests for each `name: Index`, an index on a heap ([`OnHeap`](crate::OnHeap)) on the machine
-/// itself: the [`conformance!`](crate::conformance!) suite over pools in files, and what goes wrong with restarts,
+/// itself: the [`conformance!`](crate::conformance!) suite over pools in files, and known mistakes about restarts,
 /// locks, memory and damaged pools.
 #[macro_export]
 macro_rules! conformance_on_heap {
@@ -185,7 +186,8 @@ macro_rules! conformance_on_heap {
     )+};
 }
 
-/// Visits what lies between two bounds in the index's order: by a scan where it has that of keys, else by a walk.
+/// Visits the entries between two bounds in the index's order: by a scan if that is the order of keys, otherwise by a
+/// walk.
 fn visit<'g>(
     index: &'g dyn Index,
     (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
@@ -199,10 +201,10 @@ fn visit<'g>(
     }
 }
 
-/// Everything.
+/// The bounds that include everything.
 const ALL: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 
-/// Makes a module of tests for each `name: Index`, an index that can be [built](crate::Bulk) of sorted pairs.
+/// Makes a module of tests for each `name: Index`, an index that can be [built](crate::Bulk) from sorted pairs.
 #[macro_export]
 macro_rules! conformance_of_builds {
     ($($name:ident: $index:ty),+ $(,)?) => {$(
@@ -217,11 +219,11 @@ macro_rules! conformance_of_builds {
     )+};
 }
 
-/// The subject is sound, empty, and uses what it used at `start`.
+/// The subject is sound, empty, and uses as much as it did at `start`.
 #[track_caller]
 fn assert_emptied<S: Subject>(subject: &S, start: Option<u64>) {
     assert_sound(subject.index(), 0);
-    // Memory returns when the epoch has moved on twice. Tests beside this one may hold it up for a while.
+    // Memory is freed when the epoch has advanced twice. Concurrent tests may delay that for a while.
     let begin = Instant::now();
     loop {
         heap::pin().flush();
@@ -243,7 +245,7 @@ fn assert_sound(index: &dyn Index, keys: usize) {
     assert_eq!(faults.keys, keys as u64, "keys that check met");
 }
 
-/// What an operation returned that must not fail.
+/// The result of an operation that must not fail.
 #[track_caller]
 fn done<T>(result: Result<T, Error>, what: &str) -> T {
     match result {

@@ -1,4 +1,4 @@
-//! A `BTreeMap` beside the index: every operation is done on both, and both must answer alike.
+//! A `BTreeMap` beside the index: every operation is applied to both, and both must answer alike.
 
 use super::{ALL, Brief, Random, assert_sound, done};
 use crate::{Action, Direction, Edit, Edits, Error, Index, Order, Range, Value};
@@ -8,15 +8,15 @@ use std::ops::{Bound, ControlFlow};
 
 type Bounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 
-/// What the index must hold.
+/// The expected contents of the index.
 #[derive(Debug, Default)]
 pub(super) struct Oracle {
     pub(super) map: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// Whether other writers may have an edit asked again.
+    /// Whether other writers may cause an edit to be asked again.
     pub(super) asks_again: bool,
 }
 
-/// An edit that notes what it is asked, and whether in the right order.
+/// An edit that records its calls, and checks their order.
 struct Spy<'v> {
     action: Action,
     value: &'v [u8],
@@ -39,13 +39,13 @@ impl Edit for Spy<'_> {
     }
 }
 
-/// Edits of several keys that are checked as they are done.
+/// Edits of several keys that are checked as they are applied.
 struct Spies<'o> {
     oracle: &'o mut Oracle,
     keys: &'o [&'o [u8]],
     edits: Vec<Spy<'o>>,
     done: usize,
-    /// After which to break off.
+    /// The edit after which to break off.
     last: usize,
 }
 
@@ -147,7 +147,7 @@ impl Oracle {
         self.check_edit(key, &spy, 1, took);
     }
 
-    /// Whether an edit was carried out as it should be; then it is so here, too.
+    /// Checks that an edit was applied correctly, and applies it to the map.
     fn check_edit(&mut self, key: &[u8], spy: &Spy<'_>, asks: usize, took: Action) {
         let current = self.map.get(key).cloned();
         let expected = match (spy.action, &current) {
@@ -178,7 +178,7 @@ impl Oracle {
         }
     }
 
-    /// Edits of several keys, of which the last may be left out.
+    /// Edits several keys, and may break off before the last ones.
     fn edit_many(&mut self, index: &dyn Index, keys: &[Vec<u8>], removing: usize, random: &mut Random) {
         let count = random.below(80);
         let some: Vec<_> = (0..count).map(|_| near(keys, random)).collect();
@@ -207,7 +207,10 @@ impl Oracle {
         };
         index.write_many(&some, &mut spies);
         let expected = count.min(last + 1);
-        assert_eq!(spies.done, expected, "a write of several ends where it shall");
+        assert_eq!(
+            spies.done, expected,
+            "a write of several keys ends at the wrong one"
+        );
     }
 
     fn multi_get(&self, index: &dyn Index, keys: &[&[u8]]) {
@@ -228,7 +231,7 @@ impl Oracle {
         }
     }
 
-    /// What lies between two bounds, in the index's order.
+    /// The entries between two bounds, in the index's order.
     fn between(&self, order: Order, (lower, upper): Bounds<'_>) -> Vec<(&[u8], &[u8])> {
         if !order.has_between(lower, upper) {
             return Vec::new();
@@ -307,7 +310,7 @@ impl Oracle {
         }
     }
 
-    /// Reads ranges in every way there is, with bounds at, near and far from keys.
+    /// Reads ranges by every operation, with bounds at, near and far from keys.
     pub(super) fn read_ranges(&self, index: &dyn Index, keys: &[Vec<u8>], random: &mut Random) {
         let (low, high) = (near(keys, random), near(keys, random));
         let bounds = (bound(&low, random), bound(&high, random));
@@ -381,7 +384,7 @@ impl Oracle {
         }
     }
 
-    /// Removes every key from within a scan, as it comes by.
+    /// Removes every key from within a scan, as the scan visits it.
     pub(super) fn empty_by_scan(&mut self, index: &dyn Index, direction: Direction) {
         let guard = heap::pin();
         let left = self.between(index.order(), ALL).into_iter();
@@ -407,7 +410,7 @@ impl Oracle {
         );
     }
 
-    /// The whole of the index, from both ends and by its own check.
+    /// Compares the whole index, from both ends, and runs its own check.
     pub(super) fn compare(&self, index: &dyn Index) {
         self.scan(index, ALL, Direction::Forward, usize::MAX);
         self.scan(index, ALL, Direction::Reverse, usize::MAX);
@@ -418,7 +421,7 @@ impl Oracle {
     }
 }
 
-/// A key, or something close to one.
+/// A key, or one close to a key.
 fn near(keys: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let mut key = random.pick(keys).clone();
     match random.below(6) {
@@ -445,7 +448,7 @@ fn bound<'k>(key: &'k [u8], random: &mut Random) -> Bound<&'k [u8]> {
     }
 }
 
-/// A value: mostly small, half of them of eight bytes, which are stored in another way.
+/// A value: mostly small, half of them of eight bytes, which indexes store differently.
 pub(super) fn value(random: &mut Random) -> Vec<u8> {
     let len = match random.below(32) {
         0..16 => 8,

@@ -5,19 +5,19 @@ use std::hash::{BuildHasher, RandomState};
 /// The seed and the size of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Where everything random comes from.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// The amount of work, as a multiple of the ordinary.
+    /// The amount of work, as a multiple of the default.
     pub scale: f64,
 }
 
 impl Plan {
-    /// The ordinary amount of work.
+    /// A plan with the default amount of work.
     pub fn new(seed: u64) -> Plan {
         Plan { seed, scale: 1.0 }
     }
 
-    /// A seed from `CONFORMANCE_SEED`, else a new one; the scale from `CONFORMANCE_SCALE`, else 1.
+    /// A plan with the seed in `CONFORMANCE_SEED`, or a new one, and the scale in `CONFORMANCE_SCALE`, or 1.
     pub fn from_env() -> Plan {
         Plan {
             seed: variable("CONFORMANCE_SEED").unwrap_or_else(|| RandomState::new().hash_one(0)),
@@ -33,12 +33,12 @@ impl Plan {
         }
     }
 
-    /// This many, scaled; at least one.
+    /// The given amount, scaled; at least one.
     pub fn sized(&self, ordinary: usize) -> usize {
         ((ordinary as f64 * self.scale) as usize).max(1)
     }
 
-    /// The random numbers of one property; prints how to have them again.
+    /// The random numbers of one property; prints how to reproduce them.
     pub fn random(&self, property: &str) -> Random {
         eprintln!(
             "{property}: CONFORMANCE_SEED={} (scale {})",
@@ -48,7 +48,7 @@ impl Plan {
     }
 }
 
-/// A variable that is set must make sense: a seed misspelt would replay something else.
+/// Panics on an invalid variable: a misspelt seed would replay something else.
 fn variable<T: std::str::FromStr>(name: &str) -> Option<T> {
     let text = std::env::var(name).ok()?;
     match text.parse() {
@@ -62,7 +62,7 @@ fn variable<T: std::str::FromStr>(name: &str) -> Option<T> {
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers that follow from this seed.
+    /// The sequence of this seed.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
@@ -83,7 +83,7 @@ impl Random {
         self.below(times) == 0
     }
 
-    /// One of these.
+    /// One of these at random.
     pub fn pick<'t, T>(&mut self, from: &'t [T]) -> &'t T {
         &from[self.below(from.len())]
     }
@@ -101,13 +101,13 @@ impl Random {
         }
     }
 
-    /// Random numbers of their own, for another thread.
+    /// An independent sequence, for another thread.
     pub fn split(&mut self) -> Random {
         Random(self.number())
     }
 }
 
-/// A number's bits, well mixed.
+/// Mixes the bits of a number.
 pub(super) fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

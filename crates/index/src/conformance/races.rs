@@ -1,4 +1,4 @@
-//! Races whose outcome is visible at their end, so that they can run long and unrecorded.
+//! Races whose outcome is visible at their end, so that they can run long without being recorded.
 
 use super::crew::{Dawdling, crew, decode, encode};
 use super::oracle::Oracle;
@@ -40,7 +40,7 @@ impl Edits for Each {
     }
 }
 
-/// Counters that all threads increment hold the sum in the end, and no two increments give one number.
+/// Counters that all threads increment hold the sum in the end, and no two increments return the same number.
 pub fn counters_add_up<S: Subject>(plan: &Plan) {
     const COUNTERS: usize = 6;
     let mut random = plan.random("counters_add_up");
@@ -108,7 +108,7 @@ pub fn counters_add_up<S: Subject>(plan: &Plan) {
     assert_emptied(&subject, start);
 }
 
-/// Removes the key and keeps what it held.
+/// Removes the key and keeps its value.
 #[derive(Default)]
 struct Take(Option<u64>);
 
@@ -122,7 +122,7 @@ impl Edit for Take {
     }
 }
 
-/// Threads take tokens out of slots and put them into others: none is lost, none is there twice.
+/// Threads move tokens between slots: none is lost, none exists twice.
 pub fn tokens_are_conserved<S: Subject>(plan: &Plan) {
     const TOKENS: u64 = 150;
     let families: [Family; 3] = [keys::fans, keys::few_bytes, keys::dense];
@@ -262,7 +262,7 @@ pub fn own_keys_keep_their_values<S: Subject>(plan: &Plan) {
                 ..Oracle::default()
             };
             all.compare(subject.index());
-            // The threads are the first to touch what is reopened, all at once.
+            // The threads are the first to touch the reopened index, all at once.
             subject = subject.reopen(Reopen::Crash);
         }
         let held: usize = oracles.iter().map(|oracle| oracle.map.len()).sum();

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const THREADS: usize = 4;
 const ROUNDS: usize = 4;
 
-/// One thread's events, by the place of the key in `Recorder::keys`.
+/// One thread's events, by the key's position in `Recorder::keys`.
 type Log = BTreeMap<usize, Vec<Event>>;
 
-/// What the threads of a history share.
+/// The state that the threads of a history share.
 struct Recorder<'k> {
     /// In the index's order.
     keys: &'k [Vec<u8>],
@@ -47,7 +47,7 @@ impl Recorder<'_> {
     fn write(&self, index: &dyn Index, log: &mut Log, at: usize, operation: Operation, random: &mut Random) {
         let key = &self.keys[at][..];
         let start = self.now();
-        // The edits dawdle by the same random numbers.
+        // The edits' delays use the same random numbers.
         let mut own = Random::new(random.number());
         let mut put = |edit: &mut dyn Edit| {
             let written = write_somehow(index, self.keys, key, edit, &mut own);
@@ -105,7 +105,7 @@ impl Recorder<'_> {
         });
     }
 
-    /// Notes a read of many keys: each is one read of its own, sometime between start and end.
+    /// Records a read of many keys: each counts as one read of its own, sometime between start and end.
     fn note_reads(&self, log: &mut Log, start: u64, reads: impl Iterator<Item = (usize, Option<u64>)>) {
         let end = self.now();
         for (at, value) in reads {
@@ -191,7 +191,7 @@ impl Recorder<'_> {
     fn work(&self, index: &dyn Index, log: &mut Log, operations: usize, ids: &mut u64, random: &mut Random) {
         let mut last = vec![None; self.keys.len()];
         for i in 0..operations {
-            // Waves of growing and of shrinking, for nodes and leaf arrays to come and go.
+            // Waves of growth and shrinkage, so that nodes and leaf arrays come and go.
             let removing = if (i * 6 / operations).is_multiple_of(2) {
                 3
             } else {
@@ -249,7 +249,7 @@ fn history<S: Subject>(plan: &Plan, random: &mut Random, keys: &[Vec<u8>], opera
         clock: AtomicU64::new(0),
     };
     let threads = 2 + random.below(THREADS - 1);
-    // A thread's number goes on from round to round, so its values differ from all others.
+    // A thread's ids continue from round to round, so its values differ from all others.
     let mut logs: Vec<(Log, u64)> = (0..threads)
         .map(|thread| (Log::new(), (thread as u64) << 32))
         .collect();
@@ -293,7 +293,7 @@ fn history<S: Subject>(plan: &Plan, random: &mut Random, keys: &[Vec<u8>], opera
     assert_emptied(&subject, start);
 }
 
-/// Threads fight over a few keys.
+/// Threads contend for a few keys.
 pub fn hot_keys_are_linearizable<S: Subject>(plan: &Plan) {
     let mut random = plan.random("hot_keys_are_linearizable");
     let sets: [&[&[u8]]; 4] = [

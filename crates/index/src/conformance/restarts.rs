@@ -31,8 +31,9 @@ fn fans<I: OnHeap<Media = Hardware>>(store: &Store<I>) -> Entries {
     model
 }
 
-/// A count rebuilt wrongly at the first touch after a restart makes the next insert overwrite the last child. A node
-/// of each size is filled up after a restart, to its capacity and past it, or emptied; nothing old or new is lost.
+/// Checks that counts are rebuilt correctly after a restart: a wrong one makes the next insert overwrite the last
+/// child. A node of each size is filled up after a restart, to its capacity and past it, or emptied; no old or new
+/// key is lost.
 pub fn nodes_fill_up_and_empty_after_a_restart<I: OnHeap<Media = Hardware>>() {
     for (i, children) in [2, 3, 4, 5, 15, 16, 17, 40, 47, 48, 49, 60]
         .into_iter()
@@ -66,7 +67,7 @@ pub fn nodes_fill_up_and_empty_after_a_restart<I: OnHeap<Media = Hardware>>() {
     }
 }
 
-/// A large index, restarted, takes a third more keys and loses none.
+/// A large index, restarted, accepts a third more keys and loses none.
 pub fn old_keys_stay_when_new_ones_come_after_a_restart<I: OnHeap<Media = Hardware>>() {
     let mut model = Entries::new();
     let number = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
@@ -81,7 +82,7 @@ pub fn old_keys_stay_when_new_ones_come_after_a_restart<I: OnHeap<Media = Hardwa
     store.compare(&model);
 }
 
-/// Some hangs and losses need two crashes to show: one restart after another, with nothing, little, or much done
+/// Some hangs and losses take two crashes to show: one restart after another, with nothing, little, or much done
 /// between.
 pub fn restarts_follow_restarts<I: OnHeap<Media = Hardware>>() {
     let mut model = Entries::new();
@@ -106,7 +107,7 @@ pub fn restarts_follow_restarts<I: OnHeap<Media = Hardware>>() {
     store.compare(&model);
 }
 
-/// An edit that stops in its middle, with its key's lock held, until it is let go.
+/// An edit that stops in its middle, with its key's lock held, until it is released.
 struct Blocking {
     reached: SyncSender<()>,
     go: Receiver<()>,
@@ -116,7 +117,7 @@ struct Blocking {
 impl Edit for Blocking {
     fn decide(&mut self, _current: Option<&[u8]>) -> Action {
         self.reached.send(()).expect("the test waits");
-        self.go.recv().expect("the test lets go");
+        self.go.recv().expect("the test releases it");
         self.action
     }
     fn value(&self) -> &[u8] {
@@ -124,8 +125,8 @@ impl Edit for Blocking {
     }
 }
 
-/// A crash during an edit leaves its lock taken in the file: the lock is free after the crash, whatever it guards, and
-/// the edit has not happened. So again after a second crash during the same edit.
+/// A crash during an edit leaves its lock taken in the file: the lock is free after the crash, whatever it guards,
+/// and the edit has not happened. The same holds after a second crash during the same edit.
 pub fn locks_held_at_a_crash_are_free_after_it<I: OnHeap<Media = Hardware>>() {
     let mut store = Store::<I>::create();
     let mut model = fans(&store);
@@ -144,7 +145,7 @@ pub fn locks_held_at_a_crash_are_free_after_it<I: OnHeap<Media = Hardware>>() {
     for (i, key) in keys.iter().enumerate() {
         let action = if i % 2 == 0 { Action::Put } else { Action::Remove };
         for _ in 0..2 {
-            // The edit of the original is carried out in the end; the image is from before.
+            // The original's edit is completed in the end; the image is from before.
             let image = crash_amid_edit(&store, key, action);
             store = image;
         }
@@ -160,25 +161,25 @@ pub fn locks_held_at_a_crash_are_free_after_it<I: OnHeap<Media = Hardware>>() {
     store.compare(&model);
 }
 
-/// What opens from a copy of the file made while an edit of `key` is under way.
+/// Opens a copy of the file made during an edit of `key`.
 fn crash_amid_edit<I: OnHeap<Media = Hardware>>(store: &Store<I>, key: &[u8], action: Action) -> Store<I> {
     let (reached, is_reached) = sync_channel(0);
-    let (let_go, go) = sync_channel(0);
+    let (release, go) = sync_channel(0);
     let mut edit = Blocking { reached, go, action };
     std::thread::scope(|threads| {
         let editor = threads.spawn(move || store.index().write(key, &mut edit).expect("no error"));
         is_reached.recv().expect("the edit gets there");
         let image = store.crashed();
-        let_go.send(()).expect("the edit waits");
+        release.send(()).expect("the edit waits");
         editor.join().expect("no panic");
         image
     })
 }
 
-/// Whatever flags a crash leaves in locks (taken, obsolete, in repair: any line with a lock may have been written back
-/// at any moment), they mean nothing after it.
+/// Whatever flags a crash leaves in locks (taken, obsolete, in repair: any line with a lock may have been written
+/// back at any moment), they mean nothing after it.
 pub fn flags_of_locks_mean_nothing_after_a_crash<I: OnHeap<Media = Hardware>>() {
-    // Other words may look like locks in objects without locks.
+    // In objects without locks, other words may look like locks.
     if I::IS_LOCK_FREE {
         return;
     }
@@ -202,7 +203,7 @@ pub fn flags_of_locks_mean_nothing_after_a_crash<I: OnHeap<Media = Hardware>>() 
     }
 }
 
-/// Sets all flags in everything that looks like a lock word of the generation; keys and values do not.
+/// Sets all flags in every word that looks like a lock word of the generation; keys and values do not.
 fn set_all_flags(path: &std::path::Path, generation: u64) -> usize {
     let mut bytes = std::fs::read(path).expect("read");
     let file = std::fs::OpenOptions::new()
@@ -222,7 +223,7 @@ fn set_all_flags(path: &std::path::Path, generation: u64) -> usize {
     set
 }
 
-/// Chunks that threads have freed serve again when they have ended, and so do those that they had claimed.
+/// Chunks freed by threads can be reused when the threads have ended, and so can those that they had claimed.
 pub fn memory_of_ended_threads_is_reused<I: OnHeap<Media = Hardware>>() {
     let store = Store::<I>::create();
     let round = |round: u64| {
@@ -250,7 +251,7 @@ pub fn memory_of_ended_threads_is_reused<I: OnHeap<Media = Hardware>>() {
     };
     let early = (0..5).map(round).max();
     let late = (5..30).map(round).max();
-    // Without reuse each round would take a megabyte more; during a round some more waits at one time than at another.
+    // Without reuse each round would take a megabyte more; within a round the amount that waits varies.
     assert!(
         late <= early.map(|len| len + (8 << 20)),
         "{early:?} bytes became {late:?}"

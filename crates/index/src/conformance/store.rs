@@ -1,4 +1,5 @@
-//! An index in a file of its own that can be closed, or left as by a crash, and opened again; with a model beside it.
+//! An index in a file of its own that can be closed, or abandoned as by a crash, and reopened; with a model beside
+//! it.
 
 use super::{Reopen, Subject};
 use crate::{Index, OnHeap, Value};
@@ -10,7 +11,7 @@ use std::ops::Bound;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// What an index should hold.
+/// The expected contents of an index.
 pub type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// An index in a file of its own.
@@ -24,7 +25,7 @@ pub struct Store<I> {
 /// The name of the root.
 pub(super) const ROOT: &[u8] = b"test";
 
-/// What a store's pool is made with.
+/// The options of a store's pool.
 pub fn options() -> PoolOptions {
     PoolOptions {
         max_size: 1 << 32,
@@ -33,7 +34,7 @@ pub fn options() -> PoolOptions {
     }
 }
 
-/// A folder for a pool, in memory where there is room for files: containers often have little there.
+/// A folder for a pool, in `/dev/shm` if there is enough room: containers often have little there.
 pub fn folder() -> TempDir {
     let memory = "/dev/shm";
     let has_room = |at: StatVfs| at.f_bavail.saturating_mul(at.f_frsize) >= 1 << 30;
@@ -47,18 +48,18 @@ pub fn folder() -> TempDir {
 
 /// With every write-back, fence and non-temporal store, as on persistent memory.
 impl<I: OnHeap<Media = Hardware>> Store<I> {
-    /// An empty index.
+    /// Creates an empty index.
     pub fn create() -> Self {
         Store::create_on(Hardware::as_persistent())
     }
 
-    /// Closes and opens again.
+    /// Closes and reopens the index.
     #[must_use]
     pub fn reopen(self) -> Self {
         Store::open_in(self.close(), Hardware::as_persistent())
     }
 
-    /// What opens from a copy of the file as it is now: what a killed process leaves.
+    /// Opens a copy of the file as it is now: the state that a killed process leaves.
     #[must_use]
     pub fn crashed(&self) -> Self {
         Store::open_in(self.image(), Hardware::as_persistent())
@@ -66,7 +67,7 @@ impl<I: OnHeap<Media = Hardware>> Store<I> {
 }
 
 impl<I: OnHeap> Store<I> {
-    /// An empty index.
+    /// Creates an empty index.
     pub fn create_on(media: I::Media) -> Self {
         Store::make_on(media, |heap| I::create(heap, ROOT).expect("an index"))
     }
@@ -80,7 +81,7 @@ impl<I: OnHeap> Store<I> {
         Store { index, folder }
     }
 
-    /// Opens what is in the folder.
+    /// Opens the index in the folder.
     pub fn open_in(folder: TempDir, media: I::Media) -> Self {
         let pool = Pool::open(folder.path().join("pool"), &options(), media).expect("the pool");
         let heap = Heap::new(pool).expect("the heap");
@@ -89,7 +90,7 @@ impl<I: OnHeap> Store<I> {
         Store { index, folder }
     }
 
-    /// Closes, and leaves the folder.
+    /// Closes the index, and returns its folder.
     pub fn close(self) -> TempDir {
         let Store { index, folder } = self;
         drop(index);
@@ -108,7 +109,7 @@ impl<I: OnHeap> Store<I> {
         &self.index
     }
 
-    /// The pool's file.
+    /// The path of the pool's file.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("pool")
     }
@@ -130,7 +131,7 @@ impl<I: OnHeap> Store<I> {
         );
     }
 
-    /// Index and model hold the same, by gets and by scans both ways, and every check is clean.
+    /// Index and model have the same contents, by gets and by scans both ways, and every check is clean.
     pub fn compare(&self, model: &Entries) {
         {
             let guard = heap::pin();
@@ -175,7 +176,7 @@ fn assert_same<'a>(
     }
 }
 
-/// The conformance suite over a pool in a file, which is closed or left as by a crash, opened again and recovered
+/// The conformance suite over a pool in a file, which is closed or abandoned as by a crash, reopened and recovered
 /// while the suite goes on; with the heap's accounts.
 impl<I: OnHeap<Media = Hardware>> Subject for Store<I> {
     const IS_LOCK_FREE: bool = I::IS_LOCK_FREE;
@@ -199,7 +200,7 @@ impl<I: OnHeap<Media = Hardware>> Subject for Store<I> {
         let heap = self.index.heap();
         let state = heap.wait_recovered();
         assert!(matches!(state, State::Done | State::Idle), "{state:?}");
-        // Not bytes: those include page ends, which depend on the pages that threads hold.
+        // Objects rather than bytes: those include page ends, which depend on the pages that threads hold.
         Some(heap.stats().objects)
     }
 }

@@ -1,10 +1,10 @@
-//! Several edits at once.
+//! Several edits in one call.
 
 use super::{Random, done};
 use crate::{Action, Edit, Edits, Error, Index};
 use std::ops::ControlFlow;
 
-/// An edit that leaves things as they are.
+/// An edit that changes nothing.
 struct Keep;
 
 impl Edit for Keep {
@@ -16,7 +16,7 @@ impl Edit for Keep {
     }
 }
 
-/// One edit among others that leave things as they are.
+/// One edit among others that change nothing.
 struct Among<'e> {
     edit: &'e mut dyn Edit,
     at: usize,
@@ -40,7 +40,7 @@ impl Edits for Among<'_> {
     }
 }
 
-/// Writes a key, by itself or among others of `keys`.
+/// Writes a key, alone or among others of `keys`.
 pub(super) fn write_somehow(
     index: &dyn Index,
     keys: &[Vec<u8>],

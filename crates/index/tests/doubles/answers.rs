@@ -1,4 +1,4 @@
-//! Flaws that show with one thread.
+//! Flaws that one thread can expose.
 
 use crate::{Flaw, peek};
 use index::model::Model;
@@ -19,7 +19,7 @@ impl Flaw for SignedFingerprint {
     }
 }
 
-/// Does not take a key that is a prefix of one that is there.
+/// Does not accept a key that is a prefix of a present one.
 #[derive(Default)]
 pub(crate) struct NoPrefixes;
 impl Flaw for NoPrefixes {
@@ -43,7 +43,7 @@ impl Flaw for NoPrefixes {
     }
 }
 
-/// Takes the empty key for no key.
+/// Treats the empty key as absent.
 #[derive(Default)]
 pub(crate) struct NoEmptyKey;
 impl Flaw for NoEmptyKey {
@@ -68,7 +68,7 @@ impl Flaw for CutKeys {
     }
 }
 
-/// Leaves out the included end of a scan backward.
+/// Omits the included end of a backward scan.
 #[derive(Default)]
 pub(crate) struct ExclusiveEnd;
 impl Flaw for ExclusiveEnd {
@@ -89,7 +89,7 @@ impl Flaw for ExclusiveEnd {
     }
 }
 
-/// Goes on with a scan that was broken off.
+/// Continues a scan that the visitor has broken off.
 #[derive(Default)]
 pub(crate) struct Unstoppable;
 impl Flaw for Unstoppable {
@@ -109,7 +109,7 @@ impl Flaw for Unstoppable {
     }
 }
 
-/// Cuts what is too long instead of refusing it.
+/// Truncates keys and values that are too long instead of refusing them.
 #[derive(Default)]
 pub(crate) struct NoLimits;
 impl Flaw for NoLimits {
@@ -149,7 +149,7 @@ impl Flaw for NoPlaceForFortyNine {
     }
 }
 
-/// A value of eight bytes stays one.
+/// A value of eight bytes keeps its length.
 #[derive(Default)]
 pub(crate) struct SticksToEight;
 impl Flaw for SticksToEight {
@@ -188,7 +188,7 @@ impl Flaw for AsksTwice {
     }
 }
 
-/// Leaves out the last of many keys.
+/// Omits the last of many keys.
 #[derive(Default)]
 pub(crate) struct MultiGetForgets;
 impl Flaw for MultiGetForgets {
@@ -239,7 +239,7 @@ impl Flaw for ForgetsOnReopening {
     }
 }
 
-/// Never gives back what a removed key took.
+/// Never gives back the space of a removed key.
 #[derive(Default)]
 pub(crate) struct Leaks(AtomicU64);
 impl Flaw for Leaks {
@@ -264,7 +264,7 @@ impl Flaw for Miscounts {
     }
 }
 
-/// Has a fault, and says so.
+/// Has a fault, and reports it.
 #[derive(Default)]
 pub(crate) struct Faulty;
 impl Flaw for Faulty {

@@ -1,4 +1,4 @@
-//! The suite finds what is broken: indexes with one flaw each, and the properties that must notice it.
+//! The suite detects broken indexes: indexes with one flaw each, and the properties that must detect it.
 
 extern crate wollemi_index as index;
 
@@ -15,7 +15,7 @@ use std::ops::Bound;
 use std::panic::catch_unwind;
 use std::time::{Duration, Instant};
 
-/// What is wrong with an index: any of its operations, done over a model.
+/// The flaw of an index: overrides any of its operations, over a model.
 trait Flaw: Default + Send + Sync {
     fn get<'g>(&self, model: &'g Model, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
         model.get(key, guard)
@@ -103,17 +103,17 @@ impl<F: Flaw> Subject for Double<F> {
         self.flaw.used(&self.model)
     }
 
-    /// Nothing of theirs waits for an epoch.
+    /// None of their memory waits for an epoch.
     const PATIENCE: Duration = Duration::from_secs(1);
 }
 
-/// Each property notices the flaw.
+/// Each property detects the flaw.
 macro_rules! caught {
     ($($flaw:ident as $test:ident: $($property:ident)+;)+) => {$(
         #[test]
         fn $test() {
-            // A flaw shows early; and the doubles yield often, which takes long on a busy machine. One of races shows
-            // when threads meet, which takes as many turns as the scheduler lets it.
+            // A flaw shows early; and the doubles yield often, which takes long on a busy machine. A race shows only
+            // when threads meet, which takes as many turns as the scheduler needs.
             $({
                 let begin = Instant::now();
                 let passes = || {
@@ -159,14 +159,14 @@ caught! {
     Faulty as faulty: dense_numbers hot_keys_are_linearizable;
 }
 
-/// The double without a flaw passes, so what the others are caught by is their flaw.
+/// The double without a flaw passes, so the others fail because of their flaws.
 #[derive(Default)]
 struct Flawless;
 impl Flaw for Flawless {}
 index::conformance!(flawless: Double<Flawless>; scale = 0.5);
 index::conformance!(without_order: unordered::Unordered; scale = 0.1);
 
-/// What the key holds, read apart from what follows.
+/// Reads the key's value, separately from what follows.
 fn peek(model: &Model, key: &[u8]) -> Option<Vec<u8>> {
     let guard = heap::pin();
     model.get(key, &guard).ok().flatten().map(|value| value.to_vec())

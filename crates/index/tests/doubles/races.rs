@@ -7,7 +7,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::yield_now;
 
-/// Decides on what it read before it took the lock.
+/// Decides by a value that it read before it took the lock.
 #[derive(Default)]
 pub(crate) struct LostUpdate;
 impl Flaw for LostUpdate {
@@ -38,7 +38,7 @@ impl Flaw for BothInsert {
     }
 }
 
-/// Of two removals at once, both say they did it.
+/// Of two concurrent removals, both report success.
 #[derive(Default)]
 pub(crate) struct DirtyRemove;
 impl Flaw for DirtyRemove {
@@ -88,7 +88,7 @@ impl Flaw for GoneForAMoment {
     }
 }
 
-/// An update that a removal overtakes brings the key back.
+/// An update overtaken by a removal brings the key back.
 #[derive(Default)]
 pub(crate) struct Resurrected;
 impl Flaw for Resurrected {
@@ -96,7 +96,7 @@ impl Flaw for Resurrected {
         let action = model.write(key, edit)?;
         if action == Action::Put {
             yield_now();
-            // The second half of the update, unaware of what has happened meanwhile.
+            // The second half of the update, unaware of changes made meanwhile.
             if peek(model, key).is_none() {
                 model.upsert(key, edit.value())?;
             }
@@ -105,7 +105,7 @@ impl Flaw for Resurrected {
     }
 }
 
-/// Rewrites a neighbour as it was a moment ago, as a copied node does that was not locked.
+/// Rewrites a neighbour with its earlier value, like a node that was copied without its lock.
 #[derive(Default)]
 pub(crate) struct WrongNeighbour(AtomicU64);
 impl Flaw for WrongNeighbour {
@@ -135,7 +135,7 @@ impl Flaw for WrongNeighbour {
     }
 }
 
-/// Leaves out a key when the number of keys has changed since the scan began.
+/// Omits a key if the number of keys has changed since the scan began.
 #[derive(Default)]
 pub(crate) struct SkippingScan;
 impl Flaw for SkippingScan {
@@ -160,7 +160,7 @@ impl Flaw for SkippingScan {
     }
 }
 
-/// Visits a key again when the number of keys has changed since the scan began.
+/// Visits a key again if the number of keys has changed since the scan began.
 #[derive(Default)]
 pub(crate) struct RepeatingScan;
 impl Flaw for RepeatingScan {

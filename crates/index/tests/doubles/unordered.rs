@@ -5,7 +5,7 @@ use index::model::Model;
 use index::{Direction, Error, Guard, Index, Order, Visit};
 use std::ops::{Bound, ControlFlow};
 
-/// What a hash would be, with many keys of one rank.
+/// A stand-in for a hash, with many keys of the same rank.
 fn rank(key: &[u8]) -> u64 {
     match key {
         [] => 0,

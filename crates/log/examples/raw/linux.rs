@@ -1,4 +1,4 @@
-//! The measurement, by calls that Linux has.
+//! The measurement, which uses system calls of Linux.
 
 use rustix::fs::{Mode, OFlags, fdatasync, open};
 use rustix::io::{IoSlice, ReadWriteFlags, pwrite, pwritev2};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 use wollemi_log::{Change, Directory, Log, Options};
 
-/// Bytes of the file; appends begin again at its start when it is full.
+/// Bytes of the file; appends wrap around to its start when it is full.
 const FILE: usize = 64 << 20;
 
 /// Bytes of a record.
@@ -20,14 +20,14 @@ const RECORD: usize = 120;
 /// Unit of direct writes in bytes.
 const BLOCK: usize = 4096;
 
-/// How records reach the medium.
+/// How records are written and made durable.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     /// `pwrite` for each record, `fdatasync` for each group.
     Write,
     /// A copy into a shared mapping for each record, `fdatasync` for each group.
     Map,
-    /// The same, where the zeros were written in large pieces, so that the page cache may keep them in large folios.
+    /// The same, with the zeros written in large pieces, so that the page cache may keep them in large folios.
     MapLarge,
     /// A copy into memory for each record, one `pwritev2` with `RWF_DSYNC` for each group.
     Dsync,
@@ -36,7 +36,7 @@ enum Way {
 }
 
 impl Way {
-    /// Bytes of one write while the file is filled with zeros.
+    /// Bytes per write while the file is filled with zeros.
     fn zeros(self) -> usize {
         match self {
             Way::Map => BLOCK,
@@ -52,7 +52,7 @@ struct Target {
     bytes: *mut u8,
 }
 
-// SAFETY: `bytes` is a range of `FILE` bytes that lives to the end; threads write disjoint parts of it.
+// SAFETY: `bytes` points to `FILE` bytes that live to the end; threads write disjoint parts of them.
 unsafe impl Send for Target {}
 // SAFETY: as above.
 unsafe impl Sync for Target {}
@@ -84,7 +84,7 @@ impl Target {
         Target { way, file, bytes }
     }
 
-    /// Puts a record at `at`, which counts on across the file's end.
+    /// Puts a record at `at`, a position that keeps counting across the file's end.
     fn append(&self, at: u64, record: &[u8]) {
         let at = at as usize % FILE;
         match self.way {
@@ -92,7 +92,7 @@ impl Target {
                 pwrite(&self.file, record, at as u64).expect("a write");
             }
             Way::Map | Way::MapLarge | Way::Dsync | Way::Direct => {
-                // SAFETY: `at + RECORD <= FILE`, as the caller skips what is left of the file.
+                // SAFETY: `at + RECORD <= FILE`, as the caller skips the rest of the file.
                 let place = unsafe { self.bytes.add(at) };
                 // SAFETY: the caller has this place to itself.
                 unsafe { place.copy_from_nonoverlapping(record.as_ptr(), record.len()) };
@@ -133,12 +133,12 @@ impl Target {
     }
 }
 
-/// Group commit in its plainest form: the first that waits syncs for all.
+/// Group commit in its plainest form: the first waiting thread syncs for all.
 struct Group<'t> {
     target: &'t Target,
-    /// Where the next record goes.
+    /// Position of the next record.
     end: Mutex<u64>,
-    /// Up to where records are durable, and whether a thread is syncing.
+    /// Position up to which records are durable, and whether a thread is syncing.
     durable: Mutex<(u64, bool)>,
     woken: Condvar,
     syncs: AtomicU64,
@@ -175,7 +175,7 @@ impl Group<'_> {
     }
 }
 
-/// Bytes that the file's device has written, for whomever.
+/// Bytes written by the file's device, for any process.
 fn device_bytes(file: impl std::os::fd::AsFd) -> u64 {
     let device = rustix::fs::fstat(file).expect("the file's status").st_dev;
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
@@ -187,18 +187,19 @@ fn device_bytes(file: impl std::os::fd::AsFd) -> u64 {
     sectors.unwrap_or(0) * 512
 }
 
-/// What a loop reached.
+/// The results of a loop.
 #[derive(Clone, Copy, Default)]
 struct Seen {
-    /// Thousands of records a second.
+    /// Thousands of records per second.
     rate: f64,
-    /// Records of a group.
+    /// Records per group.
     group: f64,
-    /// KiB that the device wrote for a group.
+    /// KiB that the device wrote per group.
     written: f64,
 }
 
-/// Has threads append, and wait after `each` records, for a while. `append` returns what to wait for.
+/// Runs threads that append, and wait after every `each` records, for a while. `append` returns the position to wait
+/// for.
 fn measure(
     threads: usize,
     each: usize,
@@ -257,7 +258,7 @@ fn append_to(log: &Log<Directory>, record: &[u8; RECORD]) -> u64 {
     let change = Change::Put {
         map: "map",
         key: &record[..16],
-        // The record's header, the change's and the map's name are a part of the record here.
+        // The headers of the record and of the change, and the map's name, count as part of the record here.
         value: &record[16..RECORD - 35],
     };
     loop {
@@ -289,7 +290,7 @@ fn durable_log(log: &Log<Directory>, device: &File, threads: usize, each: usize,
     }
 }
 
-/// Nanoseconds of an append to the log without a sync; syncs take place between the measured passes.
+/// Nanoseconds per append to the log without a sync; syncs take place between the measured passes.
 fn unsynced_log(log: &Log<Directory>, time: Duration) -> f64 {
     let record = [7; RECORD];
     let (started, mut spent, mut records) = (Instant::now(), Duration::ZERO, 0u64);
@@ -306,7 +307,7 @@ fn unsynced_log(log: &Log<Directory>, time: Duration) -> f64 {
     spent.as_nanos() as f64 / records as f64
 }
 
-/// Nanoseconds of an append without a sync of its own, with one sync at the end of each pass over the file.
+/// Nanoseconds per append without a sync of its own, with one sync at the end of each pass over the file.
 fn unsynced(target: &Target, time: Duration) -> f64 {
     let record = [7; RECORD];
     let (started, mut spent, mut records) = (Instant::now(), Duration::ZERO, 0u64);
@@ -326,11 +327,11 @@ fn unsynced(target: &Target, time: Duration) -> f64 {
     spent.as_nanos() as f64 / records as f64
 }
 
-/// Measures, as the program's arguments say.
+/// Runs the measurements given by the program's arguments.
 pub fn measure_all() {
     let mut arguments = std::env::args().skip(1);
     let (Some(directory), seconds) = (arguments.next(), arguments.next()) else {
-        eprintln!("usage: raw DIRECTORY [SECONDS of each cell, 1 by default]");
+        eprintln!("usage: raw DIRECTORY [SECONDS per cell, 1 by default]");
         std::process::exit(2);
     };
     let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(1.0);
@@ -383,7 +384,7 @@ pub fn measure_all() {
         println!(" {:>9} ns", format!("{cost:.0}"));
     }
     println!(
-        "each: thousands of durable records a second, records of a group, KiB that the device wrote for a group"
+        "cells: thousands of durable records per second, records per group, KiB that the device wrote per group"
     );
     println!("{:?}", log.stats());
     drop(log);

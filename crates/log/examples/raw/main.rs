@@ -1,12 +1,12 @@
-//! What the file system gives: appends of small records to a preallocated file, and how fast they become durable.
+//! Measures how fast the file system makes small appends to a preallocated file durable.
 //!
 //! ```sh
 //! cargo run --release -p wollemi-log --example raw -- DIRECTORY [SECONDS]
 //! ```
 //!
-//! The last row is the log itself, over the same directory; its figures are judged against the rows above. Each way is
-//! measured with one thread that waits for each record, with 8 and 64 threads that wait in groups, and with one thread
-//! that waits for 64 records at a time; then without waiting at all. Rounds alternate between the ways, and the best round
+//! The last row is the log itself, over the same directory, to be compared with the rows above. Each way is measured
+//! with one thread that waits for each record, with 8 and 64 threads that wait in groups, and with one thread that
+//! waits for 64 records at a time; then without waiting at all. Rounds alternate between the ways, and the best round
 //! of each counts.
 
 #[cfg(target_os = "linux")]
@@ -19,6 +19,6 @@ fn main() {
 
 #[cfg(not(target_os = "linux"))]
 fn main() {
-    eprintln!("raw measures by calls that only Linux has");
+    eprintln!("the example `raw` runs on Linux only");
     std::process::exit(2);
 }

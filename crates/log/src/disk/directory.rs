@@ -6,11 +6,11 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// Bytes of one write of zeros. A page: a page cache with large folios keeps what was written at once together, and a
-/// store through a mapping then makes all of it dirty.
+/// Bytes per write of zeros: one page. A page cache with large folios keeps bytes written at once together, and a
+/// store through a mapping then dirties all of them.
 const ZEROS: usize = 4096;
 
-/// Bytes of one read before a mapping.
+/// Bytes per read before a mapping.
 const READ: usize = 1 << 20;
 
 /// A directory of the file system.
@@ -28,16 +28,17 @@ pub struct OpenFile {
 }
 
 impl Directory {
-    /// Opens the directory at `path`, and first creates it if it is missing; its own name is durable then.
+    /// Opens the directory at `path`, creating it if it is missing; its own name is durable then.
     ///
     /// # Errors
     ///
-    /// What the system said, of the path.
+    /// The system call's error, with the path.
     pub fn open(path: impl Into<PathBuf>) -> Result<Directory, DiskError> {
         let path = path.into();
         match fs::mkdir(&path, Mode::from_raw_mode(0o777)) {
             Ok(()) => sync_parent(&path).inspect_err(|_| {
-                // A refusal leaves nothing, and the next attempt makes a name that another sync can make durable.
+                // A failure leaves nothing, so the next attempt creates a new name, which another sync can make
+                // durable.
                 let _ = fs::unlinkat(fs::CWD, &path, fs::AtFlags::REMOVEDIR);
             })?,
             Err(Errno::EXIST) => {}
@@ -47,11 +48,11 @@ impl Directory {
         Ok(Directory { path, fd })
     }
 
-    /// Makes the directory's own name durable, as [`open`](Directory::open) does where it has created it.
+    /// Makes the directory's own name durable, as [`open`](Directory::open) does after it has created it.
     ///
     /// # Errors
     ///
-    /// What the system said, of the path.
+    /// The system call's error, with the path.
     pub fn sync_name(&self) -> Result<(), DiskError> {
         sync_parent(&self.path)
     }
@@ -81,7 +82,7 @@ impl Directory {
 impl Disk for Directory {
     type File = OpenFile;
 
-    /// Those who may use the directory may use the file.
+    /// The file gets the directory's owner, group and mode as far as the process may set them.
     fn create(&self, name: &str) -> Result<OpenFile, DiskError> {
         let file = self.open_file(name, "create", OFlags::CREATE | OFlags::EXCL)?;
         let failed = |errno| failed(&file.path, "fchmod", errno);
@@ -90,7 +91,7 @@ impl Disk for Directory {
         let mut mode = own.st_mode & 0o666;
         if (made.st_uid, made.st_gid) != (own.st_uid, own.st_gid) {
             let (owner, group) = (Uid::from_raw(own.st_uid), Gid::from_raw(own.st_gid));
-            // Of another owner, it holds the same: only root may change that. One of the group may give it the group.
+            // Only root can change the owner. A group member can still set the group.
             let given = fs::fchown(&file.fd, Some(owner), Some(group))
                 .or_else(|_| fs::fchown(&file.fd, None, Some(group)));
             if given.is_err() && made.st_gid != own.st_gid {
@@ -171,7 +172,7 @@ impl DiskFile for OpenFile {
     }
 
     fn preallocate(&self, len: u64) -> Result<(), DiskError> {
-        // Blocks first, in one piece where the file system can: a full disk shows before anything is written.
+        // Blocks first, in one piece if the file system can: a full disk is detected before anything is written.
         reserve(&self.fd, len).map_err(|errno| failed(&self.path, "allocate", errno))?;
         let zeros = [0; ZEROS];
         let mut at = 0;
@@ -184,7 +185,7 @@ impl DiskFile for OpenFile {
     }
 
     fn map(&self, len: u64) -> Result<FileMapping, DiskError> {
-        // Into the page cache, so that an error of the device shows here and not as a signal at a store.
+        // Into the page cache, so that a device error is reported here and not by a signal at a store.
         let mut bytes = vec![0; READ.min(len as usize)];
         let mut at = 0;
         while at < len {
@@ -219,7 +220,7 @@ fn ended(path: &Path) -> DiskError {
     DiskError {
         file: path.display().to_string(),
         operation: "read",
-        source: std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "the file ends before"),
+        source: std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "unexpected end of file"),
     }
 }
 
@@ -238,7 +239,7 @@ fn sync_parent(path: &Path) -> Result<(), DiskError> {
     sync(&fd).map_err(|errno| failed(parent, "fsync of the directory", errno))
 }
 
-/// Has the file system set blocks apart, where it can; what cannot be set apart is found by writing.
+/// Makes the file system allocate blocks, if it can; otherwise writing allocates them.
 #[cfg(target_os = "linux")]
 fn reserve(fd: impl AsFd, len: u64) -> Result<(), Errno> {
     match fs::fallocate(fd, fs::FallocateFlags::empty(), 0, len) {
@@ -247,8 +248,8 @@ fn reserve(fd: impl AsFd, len: u64) -> Result<(), Errno> {
     }
 }
 
-/// Has the page cache hold what is read of the file by single pages (see [`ZEROS`]); several are still read at once.
-/// A file system that has no use for the advice says so.
+/// Advises the kernel to cache this file page by page (see [`ZEROS`]); it may still read several pages at once. A
+/// file system that does not support the advice returns an error, which is ignored.
 #[cfg(target_os = "linux")]
 fn read_singly(fd: impl AsFd) {
     let _ = fs::fadvise(fd, 0, None, fs::Advice::Random);
@@ -272,7 +273,7 @@ fn sync_data(fd: impl AsFd) -> Result<(), Errno> {
     fs::fdatasync(fd)
 }
 
-/// `fsync` there leaves the drive's cache as it is.
+/// On macOS `fsync` does not flush the drive's cache; `F_FULLFSYNC` does.
 #[cfg(target_os = "macos")]
 fn sync(fd: impl AsFd) -> Result<(), Errno> {
     fs::fcntl_fullfsync(fd)

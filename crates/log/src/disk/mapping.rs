@@ -1,9 +1,9 @@
-//! A shared mapping of a file, for stores alone.
+//! A shared mapping of a file, used for stores only.
 //!
-//! The first store into a page that is not writable in the page table is a fault, of a microsecond or two. A sync makes
-//! the writable pages read-only, one by one, and for each interrupts the processors on which the process runs. That is
-//! dear for many pages, so these are made writable [many at a time](Mapping::expect), and [taken out](Mapping::let_go)
-//! of the page table at once before the sync.
+//! The first store into a page that is not writable in the page table costs a fault, of a microsecond or two. A sync
+//! makes the writable pages read-only, one by one, and for each interrupts the processors on which the process runs.
+//! That is expensive for many pages, so these are made writable [in bulk](Mapping::expect), and
+//! [removed](Mapping::let_go) from the page table in bulk before the sync.
 
 use super::Mapping;
 use rustix::io::Errno;
@@ -11,28 +11,28 @@ use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 
-/// The size of a page. Where pages are larger, the advice has no effect.
+/// The size of a page. On systems with larger pages the advice has no effect.
 const PAGE: usize = 4096;
 
-/// Makes pages writable. On a system that does not support this, the stores do.
+/// Makes pages writable. On a system that does not support this, the first stores do.
 ///
 /// # Safety
 ///
-/// The range is of one mapping.
+/// The range lies in one mapping.
 #[cfg(target_os = "linux")]
 unsafe fn populate(start: *mut u8, len: usize) {
     // SAFETY: by the caller; the advice changes no contents.
     let _ = unsafe { rustix::mm::madvise(start.cast(), len, Advice::LinuxPopulateWrite) };
 }
 
-/// Takes pages out of the page table. Where it fails, they stay there.
+/// Removes pages from the page table. If that fails, they stay there.
 ///
 /// # Safety
 ///
 /// The range is a shared mapping of a file.
 #[cfg(target_os = "linux")]
 unsafe fn unmap_pages(start: *mut u8, len: usize) {
-    // SAFETY: by the caller; the page cache keeps what was stored.
+    // SAFETY: by the caller; the page cache keeps the stored bytes.
     let _ = unsafe { rustix::mm::madvise(start.cast(), len, Advice::LinuxDontNeed) };
 }
 
@@ -42,18 +42,18 @@ unsafe fn populate(_: *mut u8, _: usize) {}
 #[cfg(not(target_os = "linux"))]
 unsafe fn unmap_pages(_: *mut u8, _: usize) {}
 
-/// The beginning of a file in memory. It is never read through, so no reference into it exists.
+/// The beginning of a file in memory. Nothing reads through it, so no reference into it exists.
 #[derive(Debug)]
 pub struct FileMapping {
     start: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: the mapping belongs to this value, and the memory may be stored to by any thread that has it exclusively.
+// SAFETY: the mapping belongs to this value, and any thread with exclusive access to it may store to the memory.
 unsafe impl Send for FileMapping {}
 
 impl FileMapping {
-    /// Maps the first `len` bytes, which the file has.
+    /// Maps the first `len` bytes, which must exist.
     pub(super) fn new(fd: impl AsFd, len: u64) -> Result<FileMapping, Errno> {
         let len = usize::try_from(len).map_err(|_| Errno::NOMEM)?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
@@ -62,7 +62,7 @@ impl FileMapping {
         let start = unsafe { rustix::mm::mmap(null, len, protection, MapFlags::SHARED, fd, 0) }?;
         let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
         let mapping = FileMapping { start, len };
-        // Pages that are not in memory are read one by one, since those that are read together become dirty together.
+        // Pages that are not in memory are read one by one, since pages that are read together become dirty together.
         // SAFETY: the range is this value's own; the advice changes no contents.
         unsafe { rustix::mm::madvise(mapping.start.as_ptr().cast(), len, Advice::Random) }?;
         Ok(mapping)
@@ -81,7 +81,7 @@ impl Mapping for FileMapping {
         // SAFETY: `at <= len`, asserted above.
         let place = unsafe { self.start.as_ptr().add(at) };
         // SAFETY: `at + bytes.len() <= len`, asserted above; the memory is mapped for writing while this value lives,
-        // and `&mut self` keeps other stores out; `bytes` is no part of it, since nothing borrows from a mapping.
+        // and `&mut self` excludes other stores; `bytes` does not overlap it, since nothing borrows from a mapping.
         unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 
@@ -100,7 +100,7 @@ impl Mapping for FileMapping {
     }
 
     fn let_go(&mut self) {
-        // SAFETY: the range is this value's own. The mapping is shared, so what was stored is in the page cache.
+        // SAFETY: the range is this value's own. The mapping is shared, so the stored bytes are in the page cache.
         unsafe { unmap_pages(self.start.as_ptr(), self.len) };
     }
 }
@@ -109,6 +109,6 @@ impl Drop for FileMapping {
     fn drop(&mut self) {
         // SAFETY: the range is this value's own, and nothing borrows from it.
         let unmapped = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.len) };
-        debug_assert!(unmapped.is_ok(), "a mapping can be unmapped");
+        debug_assert!(unmapped.is_ok(), "unmapping the whole range failed");
     }
 }

@@ -18,7 +18,7 @@ fn one_holder_at_a_time() {
                 for _ in 0..TURNS {
                     let locked = lock.lock(media, 3).expect("never obsolete");
                     assert!(!locked.is_stale());
-                    // Not one step, so that a second holder would lose counts.
+                    // Two steps instead of one, so that a second holder would lose counts.
                     count.store(count.load(media) + 1, media);
                 }
             });
@@ -27,7 +27,7 @@ fn one_holder_at_a_time() {
     assert_eq!(count.load(media), 2 * TURNS);
 }
 
-/// Once an object is condemned no other thread gets its lock, and it becomes obsolete however the lock is released.
+/// Once an object is condemned, no other thread gets its lock, and it becomes obsolete however the lock is released.
 #[test]
 fn a_condemned_object_is_obsolete() {
     let media = &media();

@@ -1,4 +1,4 @@
-//! What a media that only observes gets to see.
+//! What an observing media gets to see.
 
 use crate::toy::Toy;
 use crate::watched::{Step, Watch, What};
@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 
 /// Records each call, with the caller's line where there is one.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<(&'static str, u32)>>>);
+struct CallRecorder(Arc<Mutex<Vec<(&'static str, u32)>>>);
 
-impl Told {
-    fn media(&self) -> Watched<Told> {
+impl CallRecorder {
+    fn media(&self) -> Watched<CallRecorder> {
         Watched::around(Hardware::detect(), self.clone())
     }
 
@@ -27,7 +27,7 @@ impl Told {
     }
 }
 
-impl Watch for Told {
+impl Watch for CallRecorder {
     fn before(&self, step: &Step) {
         let what = match step.what {
             What::Store => "store",
@@ -51,14 +51,14 @@ impl Watch for Told {
     }
 }
 
-/// The media hears when a draft begins and ends. A line's write-back names the call that joined it, a fence its caller,
-/// and a publication, whose mark alone is not persisted, its own calls.
+/// The media learns when a draft begins and ends. A line's write-back names the call that joined it, a fence its
+/// caller, and a publication, whose mark alone is not persisted, its own calls.
 #[test]
 fn a_publication_is_told_step_by_step() {
-    let told = Told::default();
-    let toy = Toy::with(told.media());
+    let recorder = CallRecorder::default();
+    let toy = Toy::with(recorder.media());
     let slot = PSlot::null();
-    told.take();
+    recorder.take();
     let here = line!();
     let _durable = persist_scope(toy.media(), Purpose::Node, |batch| {
         let node = toy.draft(1, &batch).flush(&batch);
@@ -66,8 +66,8 @@ fn a_publication_is_told_step_by_step() {
         let link = slot.publish::<LinkAndPersist, _, _>(toy.media(), node.persisted(&fenced), Tag::default());
         link.commit()
     });
-    let told = told.take();
-    let names: Vec<_> = told.iter().map(|&(name, _)| name).collect();
+    let calls = recorder.take();
+    let names: Vec<_> = calls.iter().map(|&(name, _)| name).collect();
     assert_eq!(
         names,
         [
@@ -82,15 +82,15 @@ fn a_publication_is_told_step_by_step() {
             "store unpersisted"
         ]
     );
-    let lines: Vec<_> = told[1..].iter().map(|&(_, line)| line - here).collect();
+    let lines: Vec<_> = calls[1..].iter().map(|&(_, line)| line - here).collect();
     assert_eq!(lines, [2, 2, 3, 3, 4, 5, 5, 5]);
 }
 
-/// The media hears of each mark that is taken away, by any caller, and of metadata that is persisted after all.
+/// The media learns of each mark that is cleared, by any caller, and of metadata that is persisted after all.
 #[test]
 fn what_recovery_ignores_is_told_as_such() {
-    let told = Told::default();
-    let toy = Toy::with(told.media());
+    let recorder = CallRecorder::default();
+    let toy = Toy::with(recorder.media());
     let slot = PSlot::null();
     let persisted = || {
         persist_scope(toy.media(), Purpose::Node, |batch| {
@@ -100,17 +100,17 @@ fn what_recovery_ignores_is_told_as_such() {
         })
     };
     let _uncommitted = slot.publish::<LinkAndPersist, _, _>(toy.media(), persisted(), Tag::default());
-    told.take();
+    recorder.take();
     let link = slot.settle(toy.media());
-    assert_eq!(told.names(), ["write back", "fence", "exchange unpersisted"]);
+    assert_eq!(recorder.names(), ["write back", "fence", "exchange unpersisted"]);
     let node = persisted();
-    told.take();
+    recorder.take();
     let published = slot
         .publish_if(toy.media(), link, node, Tag::default())
         .expect("settled");
     let _durable = published.commit();
     assert_eq!(
-        told.names(),
+        recorder.names(),
         ["exchange", "write back", "fence", "exchange unpersisted"]
     );
     fn marks<P: crate::Publication>() -> bool {
@@ -125,7 +125,7 @@ fn what_recovery_ignores_is_told_as_such() {
         let _durable = batch.fence().durable();
     });
     assert_eq!(
-        told.names(),
+        recorder.names(),
         [
             "store",
             "joined",
@@ -137,26 +137,26 @@ fn what_recovery_ignores_is_told_as_such() {
     );
 }
 
-/// Bytes are announced before they are read; an object of words is not.
+/// Bytes are announced before they are read; an object made of words is not.
 #[test]
 fn plain_loads_are_announced() {
-    let told = Told::default();
-    let toy = Toy::with(told.media());
-    told.take();
+    let recorder = CallRecorder::default();
+    let toy = Toy::with(recorder.media());
+    recorder.take();
     let place = toy.pool.directory().0;
     toy.at::<PWord>(place);
-    assert_eq!(told.names(), [""; 0]);
+    assert_eq!(recorder.names(), [""; 0]);
     toy.at::<[u64; 8]>(place);
     // SAFETY: nothing was drafted yet.
     unsafe { toy.pool.bytes(place, 3) }.expect("backed");
-    assert_eq!(told.names(), ["touched", "touched"]);
+    assert_eq!(recorder.names(), ["touched", "touched"]);
 }
 
 /// Media around another media forward all calls.
 #[test]
 fn media_around_others_pass_everything_on() {
-    let told = Told::default();
-    let media = Delaying::new(Counting::new(told.media()), Latency::default());
+    let recorder = CallRecorder::default();
+    let media = Delaying::new(Counting::new(recorder.media()), Latency::default());
     let word = AtomicU64::new(1);
     let at = word.as_ptr().cast_const().cast::<u8>();
     media.store_unpersisted(&word, 2);
@@ -168,7 +168,7 @@ fn media_around_others_pass_everything_on() {
     // SAFETY: the word is there.
     unsafe { media.write_back_joined(at, Purpose::Log) };
     assert_eq!(
-        told.names(),
+        recorder.names(),
         [
             "store unpersisted",
             "exchange unpersisted",

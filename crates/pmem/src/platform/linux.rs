@@ -6,19 +6,19 @@ use rustix::mm::{Advice, MapFlags};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// How a file is mapped whose stores are durable without its file system, where that can be.
+/// Flags that map a file so that its stores are durable without its file system, where supported.
 pub(crate) const SYNC: Option<MapFlags> = Some(MapFlags::SHARED_VALIDATE.union(MapFlags::SYNC));
 
-/// How huge pages are asked for.
+/// The advice that requests huge pages.
 pub(crate) const HUGE_PAGES: Option<Advice> = Some(Advice::LinuxHugepage);
 
-/// Whether the system gives huge pages on request.
+/// Whether the system provides huge pages on request.
 pub(crate) fn gives_huge_pages() -> bool {
     std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
         .is_ok_and(|setting| !setting.contains("[never]"))
 }
 
-/// The id of the machine's present boot; 0 where it cannot be known.
+/// The id of the current boot; 0 if unknown.
 pub(crate) fn boot_id() -> u128 {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     u128::from_str_radix(&id.trim().replace('-', ""), 16).unwrap_or(0)
@@ -27,23 +27,23 @@ pub(crate) fn boot_id() -> u128 {
 /// Random bytes.
 pub(crate) fn random() -> Result<[u8; 16], Errno> {
     let mut bytes = [0; 16];
-    // Up to 256 bytes come whole.
+    // Requests of up to 256 bytes are never cut short.
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     Ok(bytes)
 }
 
-/// Allocates the blocks of `from..to`, lengthening the file if need be; what is there stays.
+/// Allocates the blocks of `from..to`, lengthening the file if need be; existing data stays.
 pub(crate) fn allocate(file: impl AsFd, from: u64, to: u64) -> Result<(), Errno> {
     rustix::fs::fallocate(file, FallocateFlags::empty(), from, to - from)
 }
 
-/// Gives the blocks of `from..to` back to the file system, which then reads as zeros.
+/// Gives the blocks of `from..to` back to the file system; the range then reads as zeros.
 pub(crate) fn punch(file: impl AsFd, from: u64, to: u64) -> Result<(), Errno> {
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     rustix::fs::fallocate(file, flags, from, to - from)
 }
 
-/// The process that holds a `flock` on the inode, where the system tells it.
+/// The process that holds a `flock` on the inode, if the system reports it.
 pub(crate) fn lock_holder(device: u64, inode: u64) -> Option<u32> {
     let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
     find_holder(&locks, device, inode)
@@ -69,14 +69,14 @@ pub(crate) fn caches_persist(device: u64) -> bool {
     find_domain(Path::new("/sys"), device)
 }
 
-/// Looks up the region of persistent memory that the device lies in, in the `sysfs` at `sys`.
+/// Looks up the device's region of persistent memory, in the `sysfs` at `sys`.
 fn find_domain(sys: &Path, device: u64) -> bool {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     let Ok(device) = sys.join(format!("dev/block/{major}:{minor}")).canonicalize() else {
         return false;
     };
-    // …/ndbus0/region0/namespace0.0/block/pmem0: the region above the device says. A device that is put together
-    // from others (LVM, RAID) has no region above it.
+    // …/ndbus0/region0/namespace0.0/block/pmem0: the region above the device has the answer. A device composed of
+    // others (LVM, RAID) has no region above it.
     device
         .ancestors()
         .find_map(|directory| std::fs::read_to_string(directory.join("persistence_domain")).ok())

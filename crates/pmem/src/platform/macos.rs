@@ -1,11 +1,11 @@
-//! macOS: what the level `process` takes. Nothing here has been run; it is compiled (docs/platforms.md).
+//! macOS: what level `process` needs. None of it has been run; it is only compiled (docs/platforms.md).
 
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags};
 use std::io::Read;
 use std::os::fd::AsFd;
 
-/// Files cannot be mapped so that their stores are durable without the file system.
+/// macOS cannot map files so that their stores are durable without the file system.
 pub(crate) const SYNC: Option<MapFlags> = None;
 
 /// There are no huge pages for files, and for other memory only at addresses of the system's choice.
@@ -16,12 +16,13 @@ pub(crate) fn gives_huge_pages() -> bool {
     false
 }
 
-/// The id of the machine's present boot; 0 where it cannot be known.
+/// The id of the current boot; 0 if unknown.
 pub(crate) fn boot_id() -> u128 {
     // A UUID as text, and a zero.
     let mut id = [0u8; 64];
     let mut len = id.len();
-    // SAFETY: the name ends with a zero; `id` has `len` bytes to be written; nothing is set, so there is no new value.
+    // SAFETY: the name ends with a zero; `id` has `len` writable bytes; the call sets nothing, so there is no new
+    // value.
     let failed = unsafe {
         libc::sysctlbyname(
             c"kern.bootsessionuuid".as_ptr(),
@@ -51,7 +52,8 @@ pub(crate) fn random() -> Result<[u8; 16], Errno> {
     Ok(bytes)
 }
 
-/// Blocks can only be set apart behind the file's end (`F_PREALLOCATE`), and not for holes: the caller writes zeros.
+/// macOS preallocates blocks only behind the file's end (`F_PREALLOCATE`), and not for holes: the caller writes
+/// zeros.
 pub(crate) fn allocate(_: impl AsFd, _: u64, _: u64) -> Result<(), Errno> {
     Err(Errno::OPNOTSUPP)
 }
@@ -66,7 +68,7 @@ pub(crate) fn lock_holder(_: u64, _: u64) -> Option<u32> {
     None
 }
 
-/// Matters to the level `power` only.
+/// Matters to level `power` only.
 pub(crate) fn caches_persist(_: u64) -> bool {
     false
 }

@@ -1,6 +1,6 @@
-//! A persistent word that carries its own check.
+//! A persistent word that carries its own checksum.
 //!
-//! The words of the header change one by one, each by one store, so a checksum over several of them could never be
+//! The words of the header change one by one, each by one store, so a checksum over several of them could not be
 //! right at every crash. Each carries its own instead:
 //!
 //! ```text
@@ -10,12 +10,12 @@
 //! +------------+-------------------------------------+
 //! ```
 //!
-//! The CRC (polynomial 0x1021, initial value 0xffff, most significant byte of the value first) finds every damage of
-//! up to three bits and every damage confined to 16 adjacent bits. A word of zeros is not valid.
+//! The CRC (polynomial 0x1021, initial value 0xffff, most significant byte of the value first) detects every damage
+//! of up to three bits and every damage confined to 16 adjacent bits. A word of zeros is not valid.
 
 use crate::{Media, PWord, PersistBatch, Persistent};
 
-/// Eight persistent bytes that hold a value below 2^48 and its check, and change by one store.
+/// Eight persistent bytes that hold a value below 2^48 and its checksum, and change by one store.
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct CheckedWord(PWord);
@@ -29,7 +29,7 @@ unsafe impl Persistent for CheckedWord {
 const VALUE: u64 = (1 << 48) - 1;
 
 impl CheckedWord {
-    /// The value, whose check was verified when the pool was opened (acquire).
+    /// The value, whose checksum was verified when the pool was opened (acquire).
     #[inline]
     #[track_caller]
     pub fn load<M: Media>(&self, media: &M) -> u64 {
@@ -57,7 +57,7 @@ pub(super) fn seal(value: u64) -> u64 {
     u64::from(crc16(&value.to_be_bytes()[2..])) << 48 | value
 }
 
-/// The value of `word`, if its check is right.
+/// The value of `word`, if its checksum is right.
 pub(super) fn unseal(word: u64) -> Option<u64> {
     (seal(word) == word).then_some(word & VALUE)
 }
@@ -78,7 +78,7 @@ fn crc16(bytes: &[u8]) -> u16 {
 mod tests {
     use super::*;
 
-    /// The CRC is the one the documentation names: its published check value is 0x29b1.
+    /// The CRC is the documented one: its published check value is 0x29b1.
     #[test]
     fn crc_is_the_documented_one() {
         assert_eq!(crc16(b"123456789"), 0x29b1);

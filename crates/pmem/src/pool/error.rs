@@ -19,12 +19,12 @@ pub struct Error {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The file is something else.
+    /// The file is not a pool.
     #[error("not a Wollemi pool (first bytes {})", hex(&first[..*shown]))]
     Foreign {
         /// The file's first bytes.
         first: [u8; 4],
-        /// How many of them there are.
+        /// How many of them are valid.
         shown: usize,
     },
     /// The file has no bytes.
@@ -46,54 +46,54 @@ pub enum ErrorKind {
         /// The file's format.
         version: u64,
     },
-    /// The header's bytes were changed by something else.
+    /// The header's bytes were changed by another program or by a fault.
     #[error("damaged header ({what}); restore the file from a copy")]
     Damaged {
-        /// The field that makes no sense.
+        /// The invalid field.
         what: &'static str,
     },
     /// Another process, or this one, has the pool open.
     #[error(
         "opened by {}{}",
         match pid { Some(pid) => format!("process {pid}"), None => "another process".into() },
-        if waited.is_zero() { String::new() } else { format!(", which was waited for {waited:?}") }
+        if waited.is_zero() { String::new() } else { format!(" (waited {waited:?})") }
     )]
     Busy {
-        /// Its id, where it can be known.
+        /// Its process id, if known.
         pid: Option<u32>,
-        /// How long the opening has waited for it.
+        /// How long the opening waited for it.
         waited: Duration,
     },
-    /// There is something at the path already.
+    /// The path exists already.
     #[error("exists already")]
     Exists,
-    /// There is nothing at the path.
+    /// Nothing exists at the path.
     #[error("no such file")]
     Missing,
     /// The path names a directory, a device or the like.
     #[error("not a regular file")]
     NotAFile,
-    /// The file may not be read, or not be written.
-    #[error("permission denied: a pool must be readable, and writable unless it is opened to be read only")]
+    /// The file cannot be read, or cannot be written.
+    #[error("permission denied: a pool must be readable, and writable unless it is opened read-only")]
     Denied,
-    /// Level `power` was asked for where it cannot be given.
+    /// Level `power` was requested where it is not available.
     #[error(
-        "cannot survive a power loss here (MAP_SYNC refused): put it on a DAX file system, or ask for level process"
+        "cannot survive a power loss here (MAP_SYNC refused): put it on a DAX file system, or use level process"
     )]
     NotPower,
     /// The machine stopped while the pool was open at level `process`.
     #[error(
-        "the machine stopped while it was open, and what its page cache held is lost: restore a copy, or look at what \
+        "the machine stopped while it was open, and data in its page cache was lost: restore a copy, or inspect what \
          is left and accept the loss"
     )]
     Lost,
-    /// The pool has a log position, and was to be opened without its log.
+    /// The pool has a log position, but was opened without its log.
     #[error("it has a log, and cannot be opened without it")]
     HasLog,
-    /// The pool may not grow further.
+    /// The pool has reached its size limit.
     #[error("full: {needed} bytes needed, and the size limit is {limit}")]
     Full {
-        /// Bytes that the pool would have had.
+        /// Bytes that the pool would have needed.
         needed: u64,
         /// Bytes that it may have.
         limit: u64,
@@ -101,23 +101,23 @@ pub enum ErrorKind {
     /// The device, a quota or this process's file size limit leaves no room to grow.
     #[error("full: {needed} bytes needed, and there is no space left for the file ({why})")]
     NoSpace {
-        /// Bytes that the pool would have had.
+        /// Bytes that the pool would have needed.
         needed: u64,
-        /// What the system said.
+        /// The system's error.
         why: io::Error,
     },
-    /// The options ask for something that cannot be.
-    #[error("page size of {0} bytes: it is a power of two from 64 KiB to 128 MiB")]
+    /// The page size in the options is invalid.
+    #[error("page size of {0} bytes: must be a power of two from 64 KiB to 128 MiB")]
     PageSize(u64),
-    /// It was opened 2^32 - 1 times, and the next generation would be taken for an old one.
-    #[error("it can be opened no more often: restore a backup into a new pool")]
+    /// It was opened 2^32 - 1 times; the next generation would be mistaken for an old one.
+    #[error("the open counter is exhausted: restore a backup into a new pool")]
     Generations,
-    /// The system refused.
+    /// A system call failed.
     #[error("{doing}: {source}")]
     Io {
-        /// What was tried.
+        /// What the program was doing.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -130,7 +130,7 @@ impl ErrorKind {
         }
     }
 
-    /// The error of the pool at `path`.
+    /// The error with the path of its pool.
     pub fn of(self, path: &std::path::Path) -> Error {
         Error {
             pool: path.into(),
@@ -144,11 +144,11 @@ fn hex(bytes: &[u8]) -> String {
     bytes.join(" ")
 }
 
-/// A place that cannot hold what a link says it holds: the pool is damaged.
+/// A place that cannot hold what a link to it says: the pool is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("damaged pool: {what} at offset {offset:#x}")]
 pub struct Fault {
-    /// What does not make sense.
+    /// What is invalid.
     pub what: &'static str,
     /// Where, in bytes from the base.
     pub offset: u64,

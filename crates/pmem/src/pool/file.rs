@@ -1,6 +1,6 @@
-//! The file below a pool: creating, naming and mapping it, and what the system knows about it.
+//! The file below a pool: creates, names and maps it, and queries the system about it.
 //!
-//! Not here: how it is opened and locked (`lock`), and which of its bytes have blocks (`blocks`).
+//! Not here: opening and locking it (`lock`), and which of its bytes have blocks (`blocks`).
 
 mod blocks;
 
@@ -24,7 +24,7 @@ pub(super) struct PoolFile {
     file: File,
     path: PathBuf,
     access: Access,
-    /// The process that opened it. One that it forks shares the open file, and so the lock, and may give up neither.
+    /// The process that opened it. A forked child shares the open file, and so the lock, and must release neither.
     owner: Process,
 }
 
@@ -34,7 +34,7 @@ impl PoolFile {
         Ok(Self::new(open_locked(path, access, wait)?, path, access))
     }
 
-    /// Makes an empty file at `path`, where nothing is, and locks it.
+    /// Makes an empty file at `path`, which must not exist, and locks it.
     pub(super) fn create(path: &Path) -> Result<PoolFile, ErrorKind> {
         let created = OpenOptions::new()
             .read(true)
@@ -45,7 +45,7 @@ impl PoolFile {
             Some(Errno::ACCESS | Errno::PERM | Errno::ROFS) => ErrorKind::Denied,
             _ => ErrorKind::io("creating the file", e),
         })?;
-        // Nothing else knows its name.
+        // Nothing else knows its name yet.
         let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
         locked.map_err(|e| ErrorKind::io("locking the file", e))?;
         Ok(Self::new(file, path, Access::Write))
@@ -65,16 +65,16 @@ impl PoolFile {
         self.access == Access::Write
     }
 
-    /// Whether this process opened it, and not one that this process was forked from.
+    /// Whether this process opened it, rather than a parent that it was forked from.
     pub(super) fn is_ours(&self) -> bool {
         self.owner.is_current()
     }
 
-    /// Gives the file the name `path`, where nothing may be, durably. On an error nothing has that name.
+    /// Renames the file to `path`, which must not exist, durably. On an error no file has that name.
     pub(super) fn rename(&mut self, path: &Path) -> Result<(), ErrorKind> {
         let failed = |e| ErrorKind::io("writing the directory", e);
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        // Opened first: where this fails, nothing has been done.
+        // Opened first: if this fails, nothing has been done.
         let directory = File::open(parent.unwrap_or(Path::new("."))).map_err(failed)?;
         rename_new(&self.path, path).map_err(|e| match Errno::from_io_error(&e) {
             Some(Errno::EXIST) => ErrorKind::Exists,
@@ -100,7 +100,7 @@ impl PoolFile {
             .map_err(|e| ErrorKind::io("examining the file", e))
     }
 
-    /// The first bytes of the file, at most as many as `bytes` has room for.
+    /// Reads the first bytes of the file, at most as many as fit into `bytes`.
     pub(super) fn read_start<'b>(&self, bytes: &'b mut [u8]) -> Result<&'b [u8], ErrorKind> {
         let mut read = 0;
         while read < bytes.len() {
@@ -121,14 +121,15 @@ impl PoolFile {
             .map_err(|e| ErrorKind::io("writing to the medium", e))
     }
 
-    /// Maps the first `len` bytes, at the highest level that the file system gives.
-    /// Where the file may only be read, stores into the mapping stay in this process's memory.
+    /// Maps the first `len` bytes, at the highest level that the file system supports. Where the file is opened
+    /// read-only, stores into the mapping stay in this process's memory.
     pub(super) fn map(&self, mapping: &Mapping, len: u64, least: Level) -> Result<Level, ErrorKind> {
         let failed = |e| ErrorKind::io("mapping the file", e);
-        // Found out apart: a refusal inside the reserved range would leave a hole there, for any thread's next mapping.
+        // Tried on a mapping of its own: a refusal inside the reserved range would leave a hole there, for any
+        // thread's next mapping.
         let level = match Mapping::takes_sync(self.file.as_fd()) {
             Ok(()) => Level::Power,
-            // What a file system without DAX says, and what a kernel without `MAP_SYNC` says.
+            // The errors of a file system without DAX, and of a kernel without `MAP_SYNC`.
             Err(Errno::OPNOTSUPP | Errno::INVAL) if least == Level::Power => return Err(ErrorKind::NotPower),
             Err(Errno::OPNOTSUPP | Errno::INVAL) => Level::Process,
             Err(e) => return Err(failed(e)),
@@ -140,7 +141,7 @@ impl PoolFile {
         mapping
             .back_with_file(self.file.as_fd(), backing, 0, len)
             .map_err(failed)?;
-        // The mapping's end would be a signal's cause if another program cut the file just now.
+        // Had another program truncated the file just now, an access past its end would raise a signal.
         match self.len()? {
             now if now < len => Err(ErrorKind::Truncated {
                 len: now,
@@ -150,7 +151,7 @@ impl PoolFile {
         }
     }
 
-    /// How far stores must come to survive what a pool of this level survives.
+    /// How far a store must travel to survive the crash that a pool of this level survives.
     pub(super) fn domain(&self, level: Level) -> PersistenceDomain {
         match level {
             Level::Process => PersistenceDomain::Process,
@@ -168,8 +169,8 @@ impl PoolFile {
 
 impl Drop for PoolFile {
     fn drop(&mut self) {
-        // Closing alone would leave the lock to a child process that another thread is just about to start. In such a
-        // child, unlocking would take the lock from its parent.
+        // Closing alone would leave the lock to a child process that another thread is just starting. In such a
+        // child, unlocking would take the lock away from its parent.
         if self.is_ours() {
             let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
         }
@@ -177,12 +178,11 @@ impl Drop for PoolFile {
 }
 
 /// Locks the file of this name, which the caller has opened, so that processes that write such a file under this name
-/// leave each other alone. Does not wait.
+/// exclude each other. Does not wait.
 ///
 /// # Errors
 ///
-/// Where another process has locked it, or has given the name to another file by now; and what the file system fails
-/// with.
+/// If another process has locked it or has given the name to another file by now, and on errors of the file system.
 pub fn lock_named(file: &File, path: &Path) -> io::Result<()> {
     let busy = || io::Error::other("another process is writing this file");
     file.try_lock().map_err(|error| match error {
@@ -196,15 +196,15 @@ pub fn lock_named(file: &File, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Renames a file to a name that nothing may have.
+/// Renames a file to a name that must not exist.
 ///
 /// # Errors
 ///
-/// [`AlreadyExists`](io::ErrorKind::AlreadyExists) where something has the name, and what the file system fails with.
-/// On an error the file has its old name.
+/// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if the new name exists, and errors of the file system. On an error
+/// the file keeps its old name.
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Not every file system can; but then it can link.
+        // Not every file system supports this; such a one can still link.
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
             rustix::fs::linkat(CWD, from, CWD, to, AtFlags::empty())?;
             rustix::fs::unlink(from).inspect_err(|_| {

@@ -21,25 +21,27 @@
 //! ```
 //!
 //! All words are little-endian. The generation goes up by one with each opening; `clean` is set by a close and
-//! cleared by an opening; `power` is the durability level of the last opening; the dirty count is how many openings
-//! found the pool not clean, and stays at its greatest value.
+//! cleared by an opening; `power` is the durability level of the last opening; the dirty count is the number of
+//! openings that found the pool not clean, and saturates.
 //!
-//! The log position belongs to a log outside of the pool, which a database may keep: all that the log says below this
-//! position is in the pool. Programs that know of no log refuse a pool that has one, since they take the word for
+//! The log position belongs to a log outside of the pool, which a database may keep: the pool contains all of that
+//! log below this position. Programs that know of no log refuse a pool that has one, since they take the word for
 //! damage.
 //!
-//! I1 Every word in use carries its check ([`CheckedWord`]) and all other bytes are zero, so any damage is seen.
+//! I1 Every word in use carries its checksum ([`CheckedWord`]) and all other bytes are zero, so any damage is
+//! detected.
 //! I2 The state changes by one store. A pool whose state says clean was whole, and on its medium, at that store.
-//! I3 A generation is durable before anything else is stored in it, and so is what it takes for the end of the pages.
+//! I3 A generation is durable before anything else is stored in it, and so is the end of the pages that it starts
+//! from.
 
 use super::checked::{CheckedWord, seal, unseal};
 use super::{ErrorKind, LastShutdown, Level, PoolOptions, Uuid};
 use crate::{Media, PWord, Persistent, Purpose, persist_scope, platform};
 
-/// The bytes that the header takes.
+/// Bytes of the header.
 pub(super) const HEADER: usize = 4096;
 
-/// The format that this program writes, and the newest it reads.
+/// The format that this program writes, and the newest that it reads.
 pub(super) const VERSION: u64 = 1;
 
 /// The first bytes of every pool.
@@ -69,7 +71,7 @@ const _: () = assert!(std::mem::offset_of!(Header, state) == 64);
 const _: () = assert!(std::mem::offset_of!(Header, allocated) == 128);
 const _: () = assert!(std::mem::offset_of!(Header, log) == 136);
 
-/// What the header says.
+/// The values of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Contents {
     pub(super) page_size: u64,
@@ -80,7 +82,7 @@ pub(super) struct Contents {
     pub(super) log_position: Option<u64>,
 }
 
-/// The word that says how the pool was left.
+/// The state word: how the pool was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) generation: u32,
@@ -117,7 +119,7 @@ impl State {
 }
 
 impl State {
-    /// The state once the pool has been opened again at this level.
+    /// The state after another opening at this level.
     pub(super) fn opened(self, last_shutdown: LastShutdown, level: Level) -> Result<State, ErrorKind> {
         let dirty = u16::from(last_shutdown != LastShutdown::Clean);
         Ok(State {
@@ -130,7 +132,7 @@ impl State {
 }
 
 impl Contents {
-    /// What the header of a new pool says.
+    /// The header of a new pool.
     pub(super) fn new(options: &PoolOptions, level: Level) -> Result<Contents, ErrorKind> {
         let page_size = options.page_size;
         Ok(Contents {
@@ -182,7 +184,7 @@ impl Header {
         });
     }
 
-    /// Persists which boot of the machine has the pool open.
+    /// Persists the id of the boot that has the pool open.
     pub(super) fn set_boot_id<M: Media>(&self, boot_id: u128, media: &M) {
         persist_scope(media, Purpose::Alloc, |batch| {
             for (word, part) in self.boot_id.iter().zip(parts(boot_id)) {
@@ -192,8 +194,8 @@ impl Header {
         });
     }
 
-    /// Persists the state of an opening, and with it where the pages end: a process that was killed may have stored
-    /// that and not made it durable, and what is in those pages soon depends on it.
+    /// Persists the state of an opening, and with it the end of the pages: a killed process may have stored that
+    /// without making it durable, and the contents of those pages soon depend on it.
     pub(super) fn set_opened<M: Media>(&self, state: State, media: &M) {
         media.site("pool: opening");
         persist_scope(media, Purpose::Alloc, |batch| {
@@ -205,7 +207,7 @@ impl Header {
         });
     }
 
-    /// The log position, whose check was verified when the pool was opened; `None`: the pool has no log.
+    /// The log position, whose checksum was verified when the pool was opened; `None` if the pool has no log.
     pub(super) fn log_position<M: Media>(&self, media: &M) -> Option<u64> {
         unseal(self.log.load(media))
     }
@@ -228,7 +230,7 @@ impl Header {
     }
 }
 
-/// Reads and validates the header of a file of `len` bytes, of which `bytes` are the first (up to 4096).
+/// Reads and validates the header of a file of `len` bytes; `bytes` are the first of them (up to 4096).
 pub(super) fn read(bytes: &[u8], len: u64) -> Result<Contents, ErrorKind> {
     let ours = bytes.len().min(MAGIC.len());
     if bytes[..ours] != MAGIC[..ours] {
@@ -298,7 +300,7 @@ pub(super) fn read(bytes: &[u8], len: u64) -> Result<Contents, ErrorKind> {
         .any(|range| bytes[range].iter().fold(0, |all, byte| all | byte) != 0)
     {
         return Err(ErrorKind::Damaged {
-            what: "bytes that are not in use are not zero",
+            what: "unused bytes are not zero",
         });
     }
     if contents.allocated > len {

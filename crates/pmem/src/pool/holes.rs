@@ -1,12 +1,12 @@
-//! Space that a pool's file has no blocks for.
+//! Space for which a pool's file has no blocks.
 //!
-//! Whole pages whose content is not needed are given back to the file system by punching holes into the file, and get
-//! blocks again before they are written: a store into a hole would be a signal where the file system is full. Nothing
-//! persistent says where holes are; an opening asks the file system.
+//! The heap gives whole unneeded pages back to the file system by punching holes into the file. They get blocks again
+//! before they are written: on a full file system a store into a hole would raise a signal. Nothing persistent
+//! records where holes are; an opening asks the file system.
 //!
-//! I1 Every page without blocks is noted here: before it loses them, and until after it has some again.
-//! I2 The pages of a call are its caller's alone, so that calls of the file system for one page have an order. No lock
-//!    is held across them: they may take long, and others ask meanwhile.
+//! I1 Every page without blocks is recorded here, from before it loses them until after it has some again.
+//! I2 The pages of a call belong to its caller alone, so that file system calls for one page are ordered. No lock is
+//!    held across them: they may take long, and other threads ask meanwhile.
 
 use super::ErrorKind;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The holes of a pool.
 #[derive(Debug, Default)]
 pub(super) struct Holes {
-    /// Where each begins, and where it ends. They neither overlap nor touch.
+    /// Start and end of each. They neither overlap nor touch.
     all: Mutex<BTreeMap<u64, u64>>,
     bytes: AtomicU64,
     /// The file system has failed to punch a hole.
@@ -25,7 +25,7 @@ pub(super) struct Holes {
 }
 
 impl Holes {
-    /// The holes of a file in these places, which are in order.
+    /// The holes of a file, given in order.
     pub(super) fn new(places: Vec<Range<u64>>) -> Holes {
         let holes = Holes::default();
         let mut all = holes.lock();
@@ -35,7 +35,7 @@ impl Holes {
         holes
     }
 
-    // A panic leaves at least the holes that there are.
+    // A panic leaves at least the existing holes.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -55,19 +55,20 @@ impl Holes {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Whether none of these bytes is without blocks.
+    /// Whether all of these bytes have blocks.
     pub(super) fn none_in(&self, place: &Range<u64>) -> bool {
         self.bytes() == 0 || overlapping(&self.lock(), place).next().is_none()
     }
 
-    /// Whether all of these bytes are without blocks.
+    /// Whether none of these bytes has blocks.
     pub(super) fn all_of(&self, place: &Range<u64>) -> bool {
         let all = self.lock();
         overlapping(&all, place).any(|hole| hole.start <= place.start && place.end <= hole.end)
     }
 
-    /// Gives the blocks of these bytes, which are the caller's alone, back by calling `punch`, which says whether the
-    /// file system can punch holes; how many bytes had any. Where it cannot, none.
+    /// Gives back the blocks of these bytes, which belong to the caller alone, by calling `punch`, which returns
+    /// whether the file system can punch holes. Returns how many of the bytes had blocks; zero if the file system
+    /// cannot.
     pub(super) fn punch(
         &self,
         place: Range<u64>,
@@ -100,7 +101,7 @@ impl Holes {
         done.map(|_| given)
     }
 
-    /// Gives blocks to those of these bytes, which are the caller's alone, that have none, by calling `fill`.
+    /// Gives blocks to those of these bytes, which belong to the caller alone, that have none, by calling `fill`.
     pub(super) fn fill(
         &self,
         place: Range<u64>,
@@ -117,12 +118,12 @@ impl Holes {
     }
 }
 
-/// The part of a hole that lies in a place which it overlaps.
+/// The part of a hole that lies in an overlapping place.
 fn within(hole: &Range<u64>, place: &Range<u64>) -> Range<u64> {
     hole.start.max(place.start)..hole.end.min(place.end)
 }
 
-/// Takes these bytes out of the holes.
+/// Removes these bytes from the holes.
 fn remove(all: &mut BTreeMap<u64, u64>, place: &Range<u64>) {
     let holes: Vec<_> = overlapping(all, place).collect();
     for hole in holes {
@@ -135,7 +136,7 @@ fn remove(all: &mut BTreeMap<u64, u64>, place: &Range<u64>) {
     }
 }
 
-/// The holes that these bytes are in, or touch a byte of.
+/// The holes that overlap these bytes or touch them.
 fn overlapping(all: &BTreeMap<u64, u64>, place: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
     let start = place.start;
     all.range(..place.end)
@@ -144,7 +145,7 @@ fn overlapping(all: &BTreeMap<u64, u64>, place: &Range<u64>) -> impl Iterator<It
         .map(|(&from, &to)| from..to)
 }
 
-/// Adds a hole, and makes it one with those that it overlaps or touches.
+/// Adds a hole, and merges it with those that it overlaps or touches.
 fn note(all: &mut BTreeMap<u64, u64>, mut place: Range<u64>) {
     if place.is_empty() {
         return;
@@ -163,23 +164,24 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// While the file system punches a hole, which may take long, others ask for pages, and fill and punch others.
+    /// While the file system punches a hole, which may take long, other threads request pages, and fill and punch
+    /// others.
     #[test]
     fn nobody_waits_for_a_punch() {
         let holes = &Holes::new(vec![0..5, 100..200]);
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
             let given = holes.punch(10..20, || {
                 scope.spawn(move || {
                     let answers = [holes.none_in(&(10..12)), holes.none_in(&(20..30))];
                     holes.fill(100..150, || Ok(())).expect("filled");
                     let punched = holes.punch(30..40, || Ok(true)).expect("punched");
-                    // The receiver has gone if it has waited in vain.
-                    let _ = tell.send((answers, punched));
+                    // The receiver is gone if its wait timed out.
+                    let _ = sender.send((answers, punched));
                 });
-                // A bound that means "hung".
-                let told = told.recv_timeout(std::time::Duration::from_secs(60));
-                assert_eq!(told, Ok(([false, true], 10)), "another thread waits");
+                // Upper bound on the wait; beyond it the test counts as hung.
+                let answer = receiver.recv_timeout(std::time::Duration::from_secs(60));
+                assert_eq!(answer, Ok(([false, true], 10)), "another thread waits");
                 Ok(true)
             });
             assert_eq!(given.expect("punched"), 10);
@@ -187,7 +189,7 @@ mod tests {
         assert_eq!(holes.bytes(), 5 + 10 + 10 + 50);
     }
 
-    /// Where the file system cannot punch, what was a hole stays one, and nothing else becomes one.
+    /// Where the file system cannot punch, a hole stays one, and nothing else becomes one.
     #[test]
     fn a_hole_that_cannot_be_punched_is_none() {
         let holes = Holes::new(vec![0..15, 18..30]);

@@ -1,7 +1,7 @@
 //! Opening a pool's file and locking it against other openers.
 //!
-//! A pool that is written has an exclusive `flock`, one that is only read a shared one. The lock belongs to the open
-//! file, so the kernel takes it back when the process dies, but only while it takes the process apart: an opening right
+//! A pool opened for writing has an exclusive `flock`, one opened read-only a shared one. The lock belongs to the
+//! open file. The kernel releases it when the process dies, but only while tearing the process down: an opening right
 //! after a `kill -9` waits for that.
 //!
 //! I1 A file is used only if its path led to it after it was locked. Programs that replace a pool's file (`compact`)
@@ -17,15 +17,15 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The pause between two attempts to get a lock.
+/// The pause between two attempts to take a lock.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// What a file is opened for.
+/// The access that a file is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     /// Reading, beside other readers.
     Read,
-    /// Reading and writing, alone.
+    /// Reading and writing, exclusively.
     Write,
 }
 
@@ -33,14 +33,14 @@ pub(super) enum Access {
 #[derive(Debug)]
 enum Attempt {
     Locked(File),
-    /// Another process has the file locked; its id, where the system tells it.
+    /// Another process has the file locked; its id, if the system reports it.
     Busy(Option<u32>),
-    /// The path no longer leads to the file, or a signal came: another attempt may tell more.
+    /// The path no longer leads to the file, or a signal came: try again.
     Again,
 }
 
-/// Opens and locks the file at `path`, waiting up to `wait` for processes that have it locked. The file is opened anew
-/// for each attempt, since the holder may be replacing it.
+/// Opens and locks the file at `path`, waiting up to `wait` for processes that have it locked. Each attempt opens the
+/// file anew, since the holder may be replacing it.
 pub(super) fn open_locked(path: &Path, access: Access, wait: Duration) -> Result<File, ErrorKind> {
     let started = Instant::now();
     loop {
@@ -62,7 +62,7 @@ fn open(path: &Path, access: Access) -> Result<File, ErrorKind> {
     let opened = OpenOptions::new()
         .read(true)
         .write(access == Access::Write)
-        // The opening of a FIFO for reading would wait for a writer. Regular files do not care.
+        // Opening a FIFO for reading would wait for a writer. Regular files ignore the flag.
         .custom_flags(OFlags::NONBLOCK.bits() as i32)
         .open(path);
     opened.map_err(|e| match Errno::from_io_error(&e) {
@@ -104,8 +104,8 @@ fn lock(file: File, path: &Path, access: Access) -> Result<Attempt, ErrorKind> {
 mod tests {
     use super::*;
 
-    /// A file that was replaced, or removed, between its opening and its locking is not used: what is acknowledged in
-    /// it would be lost.
+    /// A file that was replaced or removed between its opening and its locking is not used: writes acknowledged in it
+    /// would be lost.
     #[test]
     fn a_replaced_file_is_not_used() {
         let folder = tempfile::tempdir().expect("a directory");
@@ -127,7 +127,7 @@ mod tests {
         }
     }
 
-    /// An opener waits for a lock that is about to be given back, as that of a process that is being killed is.
+    /// An opener waits for a lock that is about to be released, such as that of a process that is being killed.
     #[test]
     fn a_lock_is_waited_for() {
         let folder = tempfile::tempdir().expect("a directory");
@@ -138,7 +138,7 @@ mod tests {
         let waited = matches!(refused, Err(ErrorKind::Busy { waited, .. }) if waited.as_millis() == 20);
         assert!(waited, "{refused:?}");
         std::thread::scope(|scope| {
-            // A bound that means "hung".
+            // Upper bound on the wait; beyond it the test counts as hung.
             let opener = scope.spawn(|| open_locked(&path, Access::Write, Duration::from_secs(120)));
             std::thread::sleep(Duration::from_millis(30));
             assert!(!opener.is_finished(), "the lock is held");
@@ -147,7 +147,7 @@ mod tests {
         });
     }
 
-    /// Readers share a file, and keep writers out.
+    /// Readers share a file and exclude writers.
     #[test]
     fn readers_share() {
         let folder = tempfile::tempdir().expect("a directory");

@@ -1,7 +1,7 @@
-//! A reserved range of addresses, of which a growing beginning is backed by memory.
+//! A reserved range of addresses, of which a growing prefix is backed by memory.
 //!
 //! I1 The base does not move and is a multiple of 2 MiB, so that huge pages of a DAX file or of anonymous memory fit.
-//! I2 Addresses past the backed beginning fault; nothing else of the process is ever put there.
+//! I2 Addresses past the backed prefix fault; nothing else of the process is ever mapped there.
 
 use super::{ErrorKind, Level};
 use crate::platform;
@@ -12,10 +12,10 @@ use std::ptr::NonNull;
 
 const HUGE: usize = 2 << 20;
 
-/// What is mapped to try `MAP_SYNC`: a page.
+/// Bytes mapped to try `MAP_SYNC`: a page.
 const PROBE: usize = 4096;
 
-/// As far as offsets reach.
+/// Bytes that offsets can address.
 const MAX: u64 = 1 << 48;
 
 /// How a part of the range is backed with a file.
@@ -23,11 +23,11 @@ const MAX: u64 = 1 << 48;
 pub(super) enum Backing {
     /// Stores reach the file, at this level.
     Shared(Level),
-    /// Stores stay in this process's memory, and are gone with the mapping.
+    /// Stores stay in this process's memory, and vanish with the mapping.
     Private,
 }
 
-/// The range. Dropping it unmaps everything.
+/// The reserved range. Dropping it unmaps everything.
 #[derive(Debug)]
 pub(super) struct Mapping {
     start: NonNull<u8>,
@@ -64,10 +64,10 @@ impl Mapping {
         let before = whole.align_offset(HUGE);
         let after = padded - before - size;
         let start = whole.wrapping_add(before);
-        // The excess of the alignment is unmapped, if there is any.
+        // Unmaps the excess of the alignment, if any.
         for (piece, len) in [(whole, before), (start.wrapping_add(size), after)] {
             if len > 0 {
-                // SAFETY: the piece is ours alone and lies outside what is kept.
+                // SAFETY: the piece is ours alone and lies outside the part that is kept.
                 unsafe { rustix::mm::munmap(piece.cast(), len) }?;
             }
         }
@@ -87,7 +87,7 @@ impl Mapping {
         self.reserved as u64
     }
 
-    /// The address of `from`, for a call of the system on `from..to`.
+    /// The address of `from` and the length, for a system call on `from..to`.
     fn part(&self, from: u64, to: u64) -> (*mut std::ffi::c_void, usize) {
         assert!(
             from <= to && to <= self.reserved(),
@@ -97,14 +97,14 @@ impl Mapping {
         (start.cast(), (to - from) as usize)
     }
 
-    /// Backs `from..to` with anonymous memory. Nothing was there before.
+    /// Backs `from..to` with anonymous memory. The range must not be backed yet.
     pub(super) fn back_with_memory(&self, from: u64, to: u64) -> Result<(), Errno> {
         let (start, len) = self.part(from, to);
         // SAFETY: the part is of our own reservation, and no thread can have a reference into it yet.
         unsafe { rustix::mm::mprotect(start, len, MprotectFlags::READ | MprotectFlags::WRITE) }
     }
 
-    /// Backs `from..to` with the same part of the file. Nothing was there before.
+    /// Backs `from..to` with the same part of the file. The range must not be backed yet.
     pub(super) fn back_with_file(
         &self,
         file: BorrowedFd<'_>,
@@ -116,7 +116,7 @@ impl Mapping {
         let how = match backing {
             Backing::Shared(Level::Process) => MapFlags::SHARED,
             Backing::Shared(Level::Power) => platform::SYNC.ok_or(Errno::OPNOTSUPP)?,
-            // Few pages are stored to, so no memory is set apart for all of them.
+            // Few pages are stored to, so the system need not reserve memory for all of them.
             Backing::Private => MapFlags::PRIVATE | MapFlags::NORESERVE,
         };
         let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, how | MapFlags::FIXED);
@@ -124,11 +124,11 @@ impl Mapping {
         unsafe { rustix::mm::mmap(start, len, prot, flags, file, from) }.map(drop)
     }
 
-    /// Whether the file can be mapped so that its stores are durable without its file system (`MAP_SYNC`): the error
-    /// says why not.
+    /// Checks that the file can be mapped so that its stores are durable without its file system (`MAP_SYNC`); the
+    /// error says why not.
     pub(super) fn takes_sync(file: BorrowedFd<'_>) -> Result<(), Errno> {
         let flags = platform::SYNC.ok_or(Errno::OPNOTSUPP)?;
-        // For reading alone, which a file that was opened to be read allows, too.
+        // For reading alone, which a file opened read-only allows too.
         let prot = ProtFlags::READ;
         // SAFETY: a new mapping at an address of the system's choice touches no other memory.
         let probe = unsafe { rustix::mm::mmap(std::ptr::null_mut(), PROBE, prot, flags, file, 0) }?;
@@ -136,7 +136,7 @@ impl Mapping {
         unsafe { rustix::mm::munmap(probe, PROBE) }
     }
 
-    /// Asks for huge pages in the whole range; whether the system will try to give them.
+    /// Requests huge pages for the whole range; returns whether the system will try to provide them.
     pub(super) fn advise_huge_pages(&self) -> bool {
         let Some(advice) = platform::HUGE_PAGES else {
             return false;
@@ -158,6 +158,6 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the range is ours, and each borrow from it borrows from the pool that owns this.
         let unmapped = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.reserved) };
-        debug_assert!(unmapped.is_ok(), "a mapping is unmapped whole");
+        debug_assert!(unmapped.is_ok(), "unmapping the whole range failed");
     }
 }

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What errors call it.
+/// The name in errors.
 pub(super) const NAME: &str = "memory";
 
-/// An anonymous mapping, zeros at first, in which [`Pool::create_in`](super::Pool::create_in) makes a pool and
-/// [`Pool::open_in`](super::Pool::open_in) finds it again, as a process finds a file that another has left. Clones are
-/// handles of the same memory.
+/// An anonymous mapping, zeros at first. [`Pool::create_in`](super::Pool::create_in) makes a pool in it, and
+/// [`Pool::open_in`](super::Pool::open_in) finds it again, as a process finds a file that another has left. Clones
+/// are handles of the same memory.
 #[derive(Clone, Debug)]
 pub struct Memory {
     place: Arc<Place>,
@@ -30,11 +30,11 @@ struct Place {
 }
 
 impl Memory {
-    /// Memory of `len` bytes, rounded up to 2 MiB. What is never touched costs addresses only.
+    /// Allocates `len` bytes, rounded up to 2 MiB. Pages that are never touched cost addresses only.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] where the system refuses memory.
+    /// [`ErrorKind::Io`] if the system refuses the memory.
     pub fn new(len: u64) -> Result<Memory, super::Error> {
         Self::map(len).map_err(|kind| kind.of(Path::new(NAME)))
     }
@@ -54,8 +54,8 @@ impl Memory {
         })
     }
 
-    /// The same memory, of which pools use at most the first `len` bytes. A pool that was made in it is opened in one
-    /// of as many bytes.
+    /// The same memory, limited to its first `len` bytes. A pool that was created in it must be opened with the same
+    /// `len`.
     #[must_use]
     pub fn first(&self, len: u64) -> Memory {
         Memory {
@@ -64,23 +64,23 @@ impl Memory {
         }
     }
 
-    /// Where it starts: a multiple of 2 MiB.
+    /// The start address: a multiple of 2 MiB.
     pub fn base(&self) -> NonNull<u8> {
         self.place.mapping.start()
     }
 
-    /// Its bytes.
+    /// Its length in bytes.
     #[expect(clippy::len_without_is_empty, reason = "it always has some")]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// All of it as words, for a media that changes behind a pool's back what a crash would have left there.
+    /// All of the memory as words, for a media that puts a crash's image there behind a pool's back.
     ///
     /// # Safety
     ///
-    /// No thread changes a word while a plain reference covers it (to those parts of an object that are not words), or
-    /// while a draft is being written there.
+    /// No thread changes a word while a plain reference covers it (to those parts of an object that are not words),
+    /// or while a draft is being written there.
     pub unsafe fn words(&self) -> &[AtomicU64] {
         let start = self.place.mapping.start().cast::<AtomicU64>();
         // SAFETY: all of the mapping is backed and lives as long as `self`; any bytes are a valid word; code that
@@ -92,7 +92,7 @@ impl Memory {
         Arc::clone(&self.place.mapping)
     }
 
-    /// Takes the memory for one pool.
+    /// Claims the memory for one pool.
     pub(super) fn take(&self) -> Result<Taken, ErrorKind> {
         if self.place.in_use.swap(true, Ordering::Acquire) {
             return Err(ErrorKind::Busy {
@@ -104,7 +104,7 @@ impl Memory {
     }
 }
 
-/// The right to have a pool open in a memory; dropping it gives it back.
+/// The right to have a pool open in a memory; dropping it releases the memory.
 #[derive(Debug)]
 pub(super) struct Taken(Memory);
 

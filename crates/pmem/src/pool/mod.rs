@@ -1,17 +1,18 @@
 //! Pools: one growing file, or memory, in a reserved range of addresses.
 //!
 //! A pool is a header (`header.rs` draws it), the heap's root directory up to the end of page 0, and pages. The heap
-//! decides what the pages hold; one persistent word says which of them exist, [`allocated`](Pool::allocated).
+//! decides what the pages hold; one persistent word, [`allocated`](Pool::allocated), records which of them exist.
 //!
-//! I1 The base never moves while the pool is open, and need not be the same the next time: nothing in a pool is an
+//! I1 The base never moves while the pool is open, and may differ at the next opening: nothing in a pool is an
 //!    address.
-//! I2 Every byte below [`len`](Pool::len) is backed: by blocks that the file system has allocated, or by memory; except
-//!    pages that the allocator has [given back](Pool::give_back), or that an opening has found without blocks. The
-//!    allocator has these [backed](Pool::back_again) before it hands them out.
-//! I3 One process has the pool open to write (an exclusive `flock`), or any number to read (a shared one).
-//! I4 A pool is clean from a close, or the drop of the pool, to the next opening to write, and at no other time; unless
-//!    its owner [wants it otherwise](Pool::leave_unclosed).
-//! I5 An opening to read, and a forked child of the process that has the pool open, change nothing of the file.
+//! I2 Every byte below [`len`](Pool::len) is backed: by blocks that the file system has allocated, or by memory;
+//!    except pages that the allocator has [given back](Pool::give_back), or that an opening has found without blocks.
+//!    The allocator [backs](Pool::back_again) these again before it hands them out.
+//! I3 Either one process has the pool open for writing (an exclusive `flock`), or any number for reading (a shared
+//! one).
+//! I4 A pool is clean from a close, or the drop of the pool, to the next opening for writing, and at no other time;
+//!    unless its owner [leaves it unclosed](Pool::leave_unclosed).
+//! I5 Neither an opening for reading nor a forked child of the process that has the pool open changes the file.
 
 mod checked;
 mod error;
@@ -47,19 +48,19 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// The size of the huge pages asked for.
+/// The size of the requested huge pages.
 const HUGE_PAGE: u64 = 2 << 20;
 
-/// What errors call a pool without a file.
+/// The name of a pool without a file in errors.
 const ANONYMOUS: &str = "anonymous";
 
 /// An open pool.
 ///
-/// Dropping it closes it, as [`close`](Pool::close) does, but drops errors. In a forked child of the process that
+/// Dropping it closes it, as [`close`](Pool::close) does, but ignores errors. In a forked child of the process that
 /// opened it, both leave the file and its lock alone.
 #[derive(Debug)]
 pub struct Pool<M: Media = Hardware> {
-    /// Where the mapping starts: a copy, so that [`at`](Pool::at) needs only this line.
+    /// Start of the mapping: a copy, so that [`at`](Pool::at) needs only this line.
     base: NonNull<u8>,
     /// Backed bytes; only grows.
     len: AtomicU64,
@@ -68,7 +69,7 @@ pub struct Pool<M: Media = Hardware> {
     /// `None` for memory.
     file: Option<PoolFile>,
     holes: Holes,
-    /// The memory that outlives the pool, if it is in one.
+    /// The memory that outlives the pool, if the pool is in one.
     memory: Option<Taken>,
     /// Held while the pool grows.
     growing: Mutex<()>,
@@ -79,24 +80,24 @@ pub struct Pool<M: Media = Hardware> {
     last_shutdown: LastShutdown,
     suspect: bool,
     huge_pages: bool,
-    /// Whether it was closed, or an attempt made; there is no second one, as it could not tell what the first left.
+    /// Whether a close was attempted; there is no second attempt, since it could not know what the first one left.
     closed: bool,
-    /// Whether it is not to be marked clean.
+    /// Whether a close must not mark it clean.
     stays_unclosed: AtomicBool,
 }
 
-// SAFETY: `base` is an address inside `mapping`; all that is shared behind it is reached through words.
+// SAFETY: `base` is an address inside `mapping`; shared data behind it is accessed through words only.
 unsafe impl<M: Media> Send for Pool<M> {}
 // SAFETY: as above.
 unsafe impl<M: Media> Sync for Pool<M> {}
 
 impl<M: Media> Pool<M> {
-    /// A pool in memory, which is gone when it is dropped.
+    /// Creates a pool in memory, which is gone when the pool is dropped.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::PageSize`], [`ErrorKind::NotPower`] where the options ask for more than level
-    /// [`Process`](Level::Process), and [`ErrorKind::Io`] where the system refuses memory.
+    /// [`ErrorKind::PageSize`], [`ErrorKind::NotPower`] if the options ask for more than level
+    /// [`Process`](Level::Process), and [`ErrorKind::Io`] if the system refuses the memory.
     pub fn anonymous(options: &PoolOptions, mut media: M) -> Result<Pool<M>, Error> {
         media.stores_survive_in(PersistenceDomain::Process);
         match Opened::anonymous(options, &media) {
@@ -105,12 +106,12 @@ impl<M: Media> Pool<M> {
         }
     }
 
-    /// A new pool in a file at `path`, where nothing may be. A creation that fails leaves nothing there.
+    /// Creates a pool in a file at `path`, which must not exist. A creation that fails leaves nothing there.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Exists`], [`ErrorKind::PageSize`], [`ErrorKind::NotPower`] where the file system cannot give the
-    /// level asked for, [`ErrorKind::NoSpace`], [`ErrorKind::Denied`], and [`ErrorKind::Io`].
+    /// [`ErrorKind::Exists`], [`ErrorKind::PageSize`], [`ErrorKind::NotPower`] if the file system does not support
+    /// the requested level, [`ErrorKind::NoSpace`], [`ErrorKind::Denied`], and [`ErrorKind::Io`].
     pub fn create(path: impl AsRef<Path>, options: &PoolOptions, mut media: M) -> Result<Pool<M>, Error> {
         match Opened::create(path.as_ref(), options, &mut media) {
             Ok(opened) => Ok(Self::new(opened, media)),
@@ -118,12 +119,12 @@ impl<M: Media> Pool<M> {
         }
     }
 
-    /// The pool in the file at `path`. Its page size is that of its creation. A file that is refused is left as it
-    /// was, and so is one that is opened [to be read](PoolOptions::read_only).
+    /// Opens the pool in the file at `path`. Its page size is that of its creation. A refused file is left unchanged,
+    /// and so is one that is opened [read-only](PoolOptions::read_only).
     ///
     /// # Errors
     ///
-    /// [`ErrorKind`] names all that can be wrong with a file.
+    /// See [`ErrorKind`] for all that can be wrong with a file.
     pub fn open(path: impl AsRef<Path>, options: &PoolOptions, mut media: M) -> Result<Pool<M>, Error> {
         match Opened::open(path.as_ref(), options, &mut media) {
             Ok(opened) => Ok(Self::new(opened, media)),
@@ -131,7 +132,7 @@ impl<M: Media> Pool<M> {
         }
     }
 
-    /// The pool in the file at `path`, which is created if there is none.
+    /// Opens the pool in the file at `path`, creating it if it does not exist.
     ///
     /// # Errors
     ///
@@ -156,12 +157,13 @@ impl<M: Media> Pool<M> {
         }
     }
 
-    /// A new pool in memory that outlives it: one as long as the memory, which must be zeros. It does not grow.
+    /// Creates a pool in memory that outlives it. The memory must be zeros; the pool takes all of it and does not
+    /// grow.
     ///
     /// # Errors
     ///
     /// As [`anonymous`](Pool::anonymous), [`ErrorKind::Busy`] while another pool is open there, and
-    /// [`ErrorKind::Exists`] where there is a pool already.
+    /// [`ErrorKind::Exists`] if there is a pool already.
     pub fn create_in(memory: &Memory, options: &PoolOptions, mut media: M) -> Result<Pool<M>, Error> {
         media.stores_survive_in(PersistenceDomain::Process);
         match Opened::create_in(memory, options, &media) {
@@ -170,13 +172,13 @@ impl<M: Media> Pool<M> {
         }
     }
 
-    /// The pool in the memory, as another one has left it there. A pool in memory survives its process, as it were,
-    /// and not its machine: [`LastShutdown`] is never [`MachineCrash`](LastShutdown::MachineCrash). Costs no system
+    /// Opens the pool that an earlier one has left in the memory. Such a pool models one that survives its process
+    /// but not its machine: [`LastShutdown`] is never [`MachineCrash`](LastShutdown::MachineCrash). Costs no system
     /// call.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind`] names all that can be wrong with a header, and [`ErrorKind::Busy`].
+    /// See [`ErrorKind`] for all that can be wrong with a header; and [`ErrorKind::Busy`].
     pub fn open_in(memory: &Memory, mut media: M) -> Result<Pool<M>, Error> {
         media.stores_survive_in(PersistenceDomain::Process);
         match Opened::open_in(memory, &media) {
@@ -207,13 +209,13 @@ impl<M: Media> Pool<M> {
         }
     }
 
-    /// Where the pool is mapped.
+    /// The address of the mapping.
     #[inline]
     pub fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// Bytes that are backed, from the base on: a multiple of the page size.
+    /// Number of backed bytes, from the base on: a multiple of the page size.
     #[inline]
     #[expect(clippy::len_without_is_empty, reason = "a pool always has its first page")]
     pub fn len(&self) -> u64 {
@@ -223,20 +225,20 @@ impl<M: Media> Pool<M> {
 
     /// The object at `offset`.
     ///
-    /// Only the place is checked: `offset` may come from a damaged file, and the object is then whatever these bytes
-    /// make of it, which [`Persistent`] says is some valid value.
+    /// Checks only the place: `offset` may come from a damaged file, and the object is then whatever value these
+    /// bytes form, which is valid by the contract of [`Persistent`].
     ///
     /// # Errors
     ///
-    /// A [`Fault`] where the object would lie outside the pool or be misaligned.
+    /// A [`Fault`] if the object would lie outside the pool or be misaligned.
     ///
     /// # Safety
     ///
     /// While the reference lives:
     ///
-    /// * No draft is made of these bytes: their object is not retired, or not reused since the caller holds off the
-    ///   allocator's epochs.
-    /// * No thread stores into them but through words, and words of `T` cover what is stored into.
+    /// * No draft is made of these bytes: their object is not retired, or the caller's guard keeps the allocator from
+    ///   reusing it.
+    /// * No thread stores into them but through words, and words of `T` cover all bytes that are stored into.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn at<T: Persistent>(&self, offset: Offset) -> Result<&T, Fault> {
@@ -253,11 +255,11 @@ impl<M: Media> Pool<M> {
         Ok(unsafe { start.cast::<T>().as_ref() })
     }
 
-    /// `len` objects, one after the other, from `offset` on. Only the place is checked, as by [`at`](Pool::at).
+    /// The `len` objects in a row from `offset` on. Checks only the place, as [`at`](Pool::at) does.
     ///
     /// # Errors
     ///
-    /// A [`Fault`] where they would lie outside the pool or be misaligned.
+    /// A [`Fault`] if they would lie outside the pool or be misaligned.
     ///
     /// # Safety
     ///
@@ -278,16 +280,16 @@ impl<M: Media> Pool<M> {
         Ok(unsafe { std::slice::from_raw_parts(start.cast::<T>().as_ptr(), len) })
     }
 
-    /// `len` bytes at `offset`, which do not change while something durable leads to them.
+    /// The `len` bytes at `offset`, which do not change while a durable link leads to them.
     ///
     /// # Errors
     ///
-    /// A [`Fault`] where they would lie outside the pool.
+    /// A [`Fault`] if they would lie outside the pool.
     ///
     /// # Safety
     ///
-    /// While the reference lives, nothing stores into these bytes: they are part of a published object, no word covers
-    /// them, and the object is not reused.
+    /// While the reference lives, no thread stores into these bytes: they are part of a published object, no word
+    /// covers them, and the object is not reused.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn bytes(&self, offset: Offset, len: usize) -> Result<&[u8], Fault> {
@@ -302,7 +304,7 @@ impl<M: Media> Pool<M> {
     ///
     /// # Errors
     ///
-    /// A [`Fault`] where they would lie outside the pool.
+    /// A [`Fault`] if they would lie outside the pool.
     #[inline]
     pub fn chunk_start(&self, offset: Offset, len: usize) -> Result<NonNull<u8>, Fault> {
         self.place(offset, offset.get().saturating_add(len as u64))
@@ -318,46 +320,46 @@ impl<M: Media> Pool<M> {
         Ok(unsafe { self.base.add(offset.get() as usize) })
     }
 
-    /// The unit in which the heap takes the pool's space, in bytes: a power of two.
+    /// The unit of the heap's space in the pool, in bytes: a power of two.
     #[inline]
     pub fn page_size(&self) -> u64 {
         self.page_size
     }
 
-    /// How often the pool has been opened to write: one more each time, never the same twice, never zero. An opening to
-    /// read has the next one, and leaves it to the next.
+    /// The number of times the pool has been opened for writing: one more each time, never the same twice, never
+    /// zero. An opening for reading uses the next number without consuming it.
     #[inline]
     pub fn generation(&self) -> u32 {
         self.state.generation
     }
 
-    /// What stores into the pool survive: at least what the options asked for.
+    /// The crash that stores into the pool survive: at least the level requested in the options.
     pub fn level(&self) -> Level {
         self.state.level
     }
 
-    /// The pool's own name, made at creation.
+    /// The pool's unique id, drawn at creation.
     pub fn uuid(&self) -> Uuid {
         self.uuid
     }
 
-    /// The file; `None` for anonymous memory.
+    /// The path of the file; `None` for memory.
     pub fn path(&self) -> Option<&Path> {
         self.file.as_ref().map(PoolFile::path)
     }
 
-    /// Whether the file is only read, and all that is stored goes with this process.
+    /// Whether the file is opened read-only: stores into the pool vanish with this process.
     pub fn is_read_only(&self) -> bool {
         self.file.as_ref().is_some_and(|file| !file.is_writable())
     }
 
-    /// The file, if it may be written.
+    /// The file, if it is writable.
     #[inline]
     fn writable_file(&self) -> Option<&PoolFile> {
         self.file.as_ref().filter(|file| file.is_writable())
     }
 
-    /// What errors call the pool.
+    /// The pool's name in errors.
     fn name(&self) -> &Path {
         self.path().unwrap_or(Path::new(ANONYMOUS))
     }
@@ -367,13 +369,13 @@ impl<M: Media> Pool<M> {
         self.last_shutdown
     }
 
-    /// Whether the pool lost its page cache in a [machine's crash](LastShutdown::MachineCrash), and the loss was not
-    /// [accepted](AfterPowerLoss::Accept): what it holds may not fit together.
+    /// Whether the pool lost its page cache in a [machine crash](LastShutdown::MachineCrash), and the loss was not
+    /// [accepted](AfterPowerLoss::Accept): its contents may be inconsistent.
     pub fn is_suspect(&self) -> bool {
         self.suspect
     }
 
-    /// How many openings, this one included, found the pool not closed; at most 16383.
+    /// The number of openings, this one included, that found the pool not closed; at most 16383.
     pub fn dirty_count(&self) -> u16 {
         self.state.dirty_count
     }
@@ -384,12 +386,12 @@ impl<M: Media> Pool<M> {
         &self.media
     }
 
-    /// Whether the pool is anonymous memory for which the system was asked for huge pages, and gives them at all.
+    /// Whether the pool is anonymous memory for which huge pages were requested, and the system provides them.
     pub fn huge_pages(&self) -> bool {
         self.huge_pages
     }
 
-    /// Maximum number of bytes that the pool may have.
+    /// The maximum size of the pool in bytes.
     pub fn max_size(&self) -> u64 {
         self.max_size
     }
@@ -401,11 +403,11 @@ impl<M: Media> Pool<M> {
         &self.header().allocated
     }
 
-    /// Stores where the last allocated page ends; durable once the batch is fenced.
+    /// Stores the end of the last allocated page; durable once the batch is fenced.
     ///
     /// # Safety
     ///
-    /// Every object lies below: the next opening hands out what lies above.
+    /// Every object lies below `end`: the next opening hands out the space above.
     #[inline]
     #[track_caller]
     pub unsafe fn set_allocated<'m>(&'m self, end: u64, batch: &PersistBatch<'_, 'm, M>) {
@@ -417,13 +419,13 @@ impl<M: Media> Pool<M> {
         self.header().log_position(&self.media)
     }
 
-    /// Persists the log position (below 2^48), or that the pool has no log: one write-back and one fence. The first and
-    /// the last such store are on the medium when this returns, so that a machine's crash leaves no doubt whether there
-    /// is a log.
+    /// Persists the log position (below 2^48), or that the pool has no log: one write-back and one fence. When the
+    /// pool gains or loses its log, the store is also on the medium when this returns, so that a machine crash leaves
+    /// no doubt whether there is a log.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] where the medium fails.
+    /// [`ErrorKind::Io`] if the medium fails.
     pub fn set_log_position(&self, position: Option<u64>) -> Result<(), Error> {
         let is_new = position.is_some() != self.log_position().is_some();
         self.header().set_log_position(position, &self.media);
@@ -434,7 +436,7 @@ impl<M: Media> Pool<M> {
         Ok(())
     }
 
-    /// Where the heap's root directory is, and how many bytes it has: page 0 after the header, zeros at first.
+    /// The place of the heap's root directory and its length in bytes: page 0 after the header, zeros at first.
     pub fn directory(&self) -> (Offset, usize) {
         const START: Offset = Offset::new(HEADER as u64).expect("a multiple of 16 above 0");
         (START, self.page_size as usize - HEADER)
@@ -445,27 +447,27 @@ impl<M: Media> Pool<M> {
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
-    /// Has the pool count as not closed when it is, as after a crash, or not: for an owner that has not yet written
-    /// what belongs to the pool elsewhere.
+    /// Sets whether a close leaves the pool marked as not closed, as after a crash: for an owner that has not yet
+    /// written data elsewhere that belongs to the pool.
     pub fn leave_unclosed(&self, wanted: bool) {
         self.stays_unclosed.store(wanted, Ordering::Release);
     }
 
-    /// Closes the pool: everything in it is written to its medium, and then it is marked clean.
+    /// Closes the pool: writes everything in it to its medium, then marks it clean.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] where the medium fails. The pool then counts as not closed, as after a crash.
+    /// [`ErrorKind::Io`] if the medium fails. The pool then counts as not closed, as after a crash.
     pub fn close(mut self) -> Result<(), Error> {
         self.mark_clean().map_err(|kind| kind.of(self.name()))
     }
 
-    /// Closes the pool, and then says that it has no log any more. A machine that stops in between leaves a pool that was
-    /// closed.
+    /// Closes the pool, and then records that it has no log any more. A machine that stops in between leaves a closed
+    /// pool.
     ///
     /// # Errors
     ///
-    /// As for [`close`](Pool::close); the pool then has its log, unless it was closed.
+    /// As for [`close`](Pool::close); the pool then keeps its log, unless it was closed.
     pub fn close_without_log(mut self) -> Result<(), Error> {
         self.leave_unclosed(false);
         self.mark_clean().map_err(|kind| kind.of(self.name()))?;
@@ -475,7 +477,7 @@ impl<M: Media> Pool<M> {
         Ok(())
     }
 
-    /// Whether what is stored outlives this process, and is this process's to store.
+    /// Whether stores into the pool outlive this process, and this process owns it.
     fn lives_on(&self) -> bool {
         self.writable_file().is_some_and(PoolFile::is_ours) || self.memory.is_some()
     }
@@ -502,7 +504,7 @@ impl<M: Media> Pool<M> {
 
 impl<M: Media> Drop for Pool<M> {
     fn drop(&mut self) {
-        // A panic may have left an operation half done, which is what a crash does.
+        // A panic may have left an operation half done, as a crash does.
         if !std::thread::panicking() {
             let _ = self.mark_clean();
         }

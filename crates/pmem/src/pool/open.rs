@@ -1,15 +1,15 @@
 //! Creating and opening.
 //!
-//! A file is created under a name of its own, and given the pool's name when all of its header is on the medium: at
-//! the pool's path there is nothing, or a whole pool.
+//! A file is created under a temporary name, and renamed to the pool's when its header is on the medium: at the
+//! pool's path there is either nothing or a whole pool.
 //!
 //! An opening writes in this order, and each step is durable before the next: the boot id; then, by one store, the
 //! new generation, with `clean` cleared. That page is also written to the medium, because at level
-//! [`Process`](Level::Process) other pages may reach it long before, and a pool that is half written must not say
-//! it is clean.
+//! [`Process`](Level::Process) other pages may reach it long before, and a half-written pool must not be marked
+//! clean.
 //!
-//! An opening to read does the same in memory alone: the file is mapped so that stores stay in this process, its blocks
-//! are left as they are, and the lock is shared with others that read.
+//! An opening for reading does the same in memory alone: it maps the file so that stores stay in this process, leaves
+//! its blocks as they are, and shares the lock with other readers.
 
 use super::file::PoolFile;
 use super::header::{self, Contents, HEADER, Header};
@@ -23,14 +23,14 @@ use crate::{Media, PersistenceDomain, platform};
 use std::path::Path;
 use std::sync::Arc;
 
-/// All there is to know of a pool that was opened.
+/// The state of a pool that was opened.
 pub(super) struct Opened {
     pub(super) mapping: Arc<Mapping>,
     /// `None` for memory.
     pub(super) file: Option<PoolFile>,
-    /// The memory that outlives the pool, if it is in one.
+    /// The memory that outlives the pool, if the pool is in one.
     pub(super) memory: Option<Taken>,
-    /// Bytes backed.
+    /// Backed bytes.
     pub(super) len: u64,
     pub(super) holes: Holes,
     pub(super) max_size: u64,
@@ -42,7 +42,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// A new pool in memory.
+    /// Creates a pool in memory.
     pub(super) fn anonymous<M: Media>(options: &PoolOptions, media: &M) -> Result<Opened, ErrorKind> {
         options.validate()?;
         if options.level == Level::Power {
@@ -58,7 +58,7 @@ impl Opened {
         Self::created(mapping, None, options, len, Level::Process, huge_pages, media)
     }
 
-    /// A new pool at `path`, where nothing may be.
+    /// Creates a pool at `path`, which must not exist.
     pub(super) fn create<M: Media>(
         path: &Path,
         options: &PoolOptions,
@@ -74,7 +74,7 @@ impl Opened {
         let file = PoolFile::create(&new_path)?;
         let created = Self::fill(file, path, options, media);
         if created.is_err() {
-            // If it was renamed already, nothing is left under this name.
+            // After the rename nothing is left under this name.
             let _ = std::fs::remove_file(&new_path);
         }
         created
@@ -130,7 +130,7 @@ impl Opened {
         Ok(opened)
     }
 
-    /// A new pool in a memory that outlives it.
+    /// Creates a pool in a memory that outlives it.
     pub(super) fn create_in<M: Media>(
         memory: &Memory,
         options: &PoolOptions,
@@ -168,7 +168,7 @@ impl Opened {
         Ok(opened)
     }
 
-    /// The pool in a memory.
+    /// Opens the pool in a memory.
     pub(super) fn open_in<M: Media>(memory: &Memory, media: &M) -> Result<Opened, ErrorKind> {
         let taken = memory.take()?;
         let mapping = memory.mapping();
@@ -196,7 +196,7 @@ impl Opened {
         Ok(opened)
     }
 
-    /// The pool at `path`.
+    /// Opens the pool at `path`.
     pub(super) fn open<M: Media>(
         path: &Path,
         options: &PoolOptions,
@@ -210,7 +210,7 @@ impl Opened {
         let file = PoolFile::open(path, access, options.lock_wait)?;
         let len = file.len()?;
         let contents = header::read(file.read_start(&mut [0; HEADER])?, len)?;
-        // Bytes behind the last whole page were left by a growth that did not complete.
+        // Bytes after the last whole page were left by an incomplete growth.
         let len = len - len % contents.page_size;
 
         let boot_id = platform::boot_id();
@@ -228,7 +228,7 @@ impl Opened {
             AfterPowerLoss::Look if lost && writable => return Err(ErrorKind::Lost),
             _ => {}
         }
-        // Before anything is touched: generations may have run out.
+        // Checked before anything is changed: the generations may be exhausted.
         contents.state.opened(last_shutdown, contents.state.level)?;
 
         let holes = match writable {

@@ -1,15 +1,15 @@
-//! A pool's options, and its properties.
+//! A pool's options and properties.
 
 use super::ErrorKind;
 use std::fmt;
 use std::time::Duration;
 
-/// What stores survive once they are durable.
+/// The crash that durable stores survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// The end of the process, however it comes: the page cache, or a tmpfs, holds the stores.
     Process,
-    /// The loss of power: a DAX file, mapped with `MAP_SYNC`.
+    /// A power loss: a DAX file, mapped with `MAP_SYNC`.
     Power,
 }
 
@@ -31,7 +31,7 @@ pub enum LastShutdown {
     Clean,
     /// Its process ended without closing it.
     ProcessCrash,
-    /// The machine stopped, or was started anew, without the pool being closed.
+    /// The machine stopped or was restarted before the pool was closed.
     MachineCrash,
 }
 
@@ -46,49 +46,48 @@ impl fmt::Display for LastShutdown {
     }
 }
 
-/// What to do with a pool of level [`Process`](Level::Process) that was open when the machine stopped: some of its
-/// pages reached the medium and some did not, in no order. Such a pool is *suspect*, and stays so until an opening to
-/// write accepts the loss.
+/// How to treat a pool of level [`Process`](Level::Process) that was open when the machine stopped: some of its pages
+/// reached the medium and some did not, in no order. Such a pool is *suspect*, until an opening for writing accepts
+/// the loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AfterPowerLoss {
-    /// Refuse to open it.
+    /// Refuses to open it.
     #[default]
     Refuse,
-    /// Open it to read, if that is what is [asked for](PoolOptions::read_only), and leave it suspect; refuse to open it
-    /// to write.
+    /// Opens it if the opening is [read-only](PoolOptions::read_only), and leaves it suspect; refuses to open it for
+    /// writing.
     Look,
-    /// Take what there is for the pool's content from now on: an opening to write ends the suspicion. Check the pool
-    /// before, by an opening to read.
+    /// Accepts the present content as the pool's: an opening for writing ends the suspicion. Check the pool first, by
+    /// a read-only opening.
     Accept,
 }
 
-/// How to create or open a pool.
+/// Options for creating or opening a pool.
 #[derive(Clone, Debug)]
 pub struct PoolOptions {
-    /// The unit in which the heap takes space, in bytes, for pools to be created: a power of two from 64 KiB to
-    /// 128 MiB.
+    /// The unit of the heap's space in bytes, for new pools: a power of two from 64 KiB to 128 MiB.
     pub page_size: u64,
-    /// Maximum number of bytes that the pool may have; as many addresses are reserved. Less if the system refuses them,
-    /// but never less than an existing pool has.
+    /// The maximum size of the pool in bytes; as many addresses are reserved. Less if the system refuses them, but
+    /// never less than an existing pool has.
     pub max_size: u64,
     /// The minimum durability level.
     pub level: Level,
-    /// The name of a pool to be created, where it is to take another pool's place. Otherwise a new one is drawn.
+    /// The id of a new pool that is to replace another one. Otherwise a random one is drawn.
     pub uuid: Option<Uuid>,
-    /// The log position of a pool to be created, which it has as soon as it has its name.
+    /// The log position of a new pool, set before the pool gets its name.
     pub log_position: Option<u64>,
-    /// Whether to ask for huge pages, for anonymous pools.
+    /// Whether to request huge pages for anonymous pools.
     pub huge_pages: bool,
-    /// What to do with a pool that lost its page cache.
+    /// How to treat a pool that lost its page cache.
     pub after_power_loss: AfterPowerLoss,
-    /// Whether the file is only read: what is stored into the pool stays in this process's memory, a page's copy for
-    /// each page, and no byte of the file changes. Others may open the pool to read at the same time.
+    /// Whether the file is opened read-only: stores into the pool stay in copies of the pages in this process's
+    /// memory, and no byte of the file changes. Other processes may open the pool for reading at the same time.
     pub read_only: bool,
-    /// Whether a pool with a log position is opened. If not, [`ErrorKind::HasLog`](crate::pool::ErrorKind::HasLog) is the
-    /// answer, and nothing of the pool has changed.
+    /// Whether to open a pool that has a log position. If not, the opening fails with
+    /// [`ErrorKind::HasLog`](crate::pool::ErrorKind::HasLog) and changes nothing of the pool.
     pub with_log: bool,
-    /// How long to wait for other processes that have the pool open. One that was killed has it until the kernel has
-    /// taken the process apart, which takes longer for larger pools.
+    /// How long to wait for other processes that have the pool open. A killed process holds it until the kernel has
+    /// torn the process down, which takes longer for larger pools.
     pub lock_wait: Duration,
 }
 
@@ -123,31 +122,31 @@ pub(super) fn page_size_is_valid(bytes: u64) -> bool {
     bytes.is_power_of_two() && (64 << 10..=128 << 20).contains(&bytes)
 }
 
-/// A pool's own name: a random (version 4) UUID.
+/// A pool's unique id: a random (version 4) UUID.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Uuid(pub(super) u128);
 
 impl Uuid {
-    /// Draws a name for a new pool.
+    /// Draws an id for a new pool.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] where the system has no random numbers.
+    /// [`ErrorKind::Io`] if the system has no random numbers.
     pub fn random() -> Result<Uuid, ErrorKind> {
         super::header::new_uuid().map(Uuid)
     }
 
-    /// As a number.
+    /// The UUID as a number.
     pub const fn to_u128(self) -> u128 {
         self.0
     }
 
-    /// Of a number.
+    /// The UUID of a number.
     pub const fn from_u128(uuid: u128) -> Uuid {
         Uuid(uuid)
     }
 
-    /// Its 16 bytes, the first digits first.
+    /// Its 16 bytes, most significant first.
     pub const fn to_bytes(self) -> [u8; 16] {
         self.0.to_be_bytes()
     }

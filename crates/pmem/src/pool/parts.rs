@@ -1,8 +1,8 @@
-//! Files that get their name when they are whole.
+//! Files that get their name only when they are complete.
 //!
-//! I1 A file that is being written is called as the one that it becomes, with a dot before the name and
-//!    `.wollemi-`, 16 random hexadecimal digits behind it, and is locked. So it takes no name that a person gave.
-//! I2 What has such a name, is a regular file and is not locked was left by a process that was interrupted.
+//! I1 While a file is being written it is locked, and its name is that of the final file with a dot before it and
+//!    `.wollemi-` and 16 random hexadecimal digits after it. Such a name does not clash with a user's.
+//! I2 A regular file with such a name that is not locked was left by an interrupted process.
 
 use super::lock_named;
 use crate::platform;
@@ -13,27 +13,27 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Between the name and the digits.
+/// Separates the name from the digits.
 const MARK: &[u8] = b".wollemi-";
 
 /// Random digits.
 const DIGITS: usize = 16;
 
-/// Bytes of the name that are kept, so that the whole is no longer than a file system's names may be.
+/// Bytes of the name that are kept, so that the whole fits a file system's limit on names.
 const KEPT: usize = 200;
 
-/// Symbolic links that lead to each other before they count as a circle.
+/// Maximum number of symbolic links to follow; more count as a cycle.
 const LINKS: usize = 40;
 
-/// A name for the file that is to become `path`, while it is written: one that nothing has. Files that interrupted
-/// processes have left for the same path are removed.
+/// Returns a temporary name for the file that is to become `path`; no file has it. Removes files that interrupted
+/// processes have left for the same path.
 ///
 /// # Errors
 ///
-/// Where another process is writing a file for this path, and what the file system fails with.
+/// If another process is writing a file for this path, and on errors of the file system.
 pub fn part_of(path: &Path) -> io::Result<PathBuf> {
     let begin = begin(path)?;
-    // Where the folder may not be read, nothing is found to have been left.
+    // If the folder is not readable, nothing left behind is found.
     for left in fs::read_dir(folder_of(path)).into_iter().flatten().flatten() {
         let name = left.file_name();
         if is_part(&name, &begin) && left.file_type().is_ok_and(|kind| kind.is_file()) {
@@ -46,7 +46,7 @@ pub fn part_of(path: &Path) -> io::Result<PathBuf> {
     Ok(path.with_file_name(OsString::from_vec(name)))
 }
 
-/// Makes a file of this mode under a [name](part_of) for `path`, and locks it.
+/// Creates a file with this mode under a [temporary name](part_of) for `path`, and locks it.
 ///
 /// # Errors
 ///
@@ -58,17 +58,17 @@ pub fn create_part(path: &Path, mode: u32) -> io::Result<(File, PathBuf)> {
         .create_new(true)
         .mode(mode)
         .open(&part)?;
-    // Before it was locked, another process may have taken it for one that was left.
+    // Before it was locked, another process may have taken it for one left behind.
     lock_named(&file, &part)?;
     Ok((file, part))
 }
 
-/// The file that `path` leads to, if it is a symbolic link: what replaces that file must have its name, not the link's.
-/// There need not be such a file.
+/// The file that `path` leads to, if it is a symbolic link: a replacement of that file must have its name, not the
+/// link's. The file need not exist.
 ///
 /// # Errors
 ///
-/// Where links lead in a circle, and what the file system fails with.
+/// If links form a cycle, and on errors of the file system.
 pub fn behind_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..LINKS {
@@ -83,22 +83,22 @@ pub fn behind_links(path: &Path) -> io::Result<PathBuf> {
     Err(rustix::io::Errno::LOOP.into())
 }
 
-/// The folder that a file is in.
+/// The folder of a file.
 pub fn folder_of(path: &Path) -> &Path {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
 }
 
-/// Makes what happened to the names in a file's folder durable.
+/// Makes changes of the names in a file's folder durable.
 ///
 /// # Errors
 ///
-/// What the file system fails with.
+/// Errors of the file system.
 pub fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(folder_of(path))?.sync_all()
 }
 
-/// What the names of all files begin with that become `path`.
+/// The common prefix of the names of all files that are to become `path`.
 fn begin(path: &Path) -> io::Result<Vec<u8>> {
     let no_name = || io::Error::new(ErrorKind::InvalidInput, "not the name of a file");
     let name = path.file_name().ok_or_else(no_name)?.as_bytes();
@@ -118,7 +118,7 @@ fn remove_left(part: &Path) -> io::Result<()> {
                 .map_err(|error| io::Error::new(error.kind(), format!("'{}': {error}", part.display())))?;
             fs::remove_file(part)
         }
-        // It has got its name, or is another user's, who can remove it.
+        // It was renamed, or belongs to another user, who can remove it.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => Ok(()),
         Err(error) => Err(error),
     }
@@ -128,7 +128,7 @@ fn remove_left(part: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Of the files beside a path, those alone go that interrupted processes have left for it.
+    /// Of the files beside a path, only those that interrupted processes have left for it are removed.
     #[test]
     fn only_parts_are_removed() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -165,7 +165,7 @@ mod tests {
         assert!(!part.exists());
     }
 
-    /// The name of a part is no longer than names may be, and not shorter where that is not needed.
+    /// The name of a part is no longer than a file system allows, and not shortened without need.
     #[test]
     fn long_names_have_parts() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! Who may do what with a file: given to another that holds the same data.
+//! Owner, group, mode and access control list of a file, to be copied to another that holds the same data.
 
 #[cfg(target_os = "linux")]
 use rustix::io::Errno;
@@ -13,16 +13,16 @@ pub struct Permissions {
     owner: u32,
     group: u32,
     mode: u32,
-    /// Linux's form of it, if there is one.
+    /// Linux's representation of it, if there is one.
     acl: Option<Vec<u8>>,
 }
 
 impl Permissions {
-    /// Those of a file.
+    /// Reads the permissions of a file.
     ///
     /// # Errors
     ///
-    /// What the file system fails with.
+    /// Errors of the file system.
     pub fn of(path: &Path) -> io::Result<Permissions> {
         let found = fs::metadata(path)?;
         Ok(Permissions {
@@ -33,19 +33,19 @@ impl Permissions {
         })
     }
 
-    /// Those of a directory for files that belong to this one: who may read the file may enter the directory.
+    /// The same for a directory: any user who can read the file can enter the directory.
     #[must_use]
     pub fn for_directory(&self) -> Permissions {
         Permissions {
             mode: self.mode & 0o777 | (self.mode & 0o444) >> 2,
-            // Its entries are of files; the group's bits are at most what they allow.
+            // An access control list's entries are meant for files; the group's bits are at most what they allow.
             acl: None,
             ..self.clone()
         }
         .within_acl(self.acl.is_some())
     }
 
-    /// Those of a file in a directory that has these.
+    /// Those for a file in a directory that has these permissions.
     #[must_use]
     pub fn in_directory(&self) -> Permissions {
         Permissions {
@@ -56,7 +56,7 @@ impl Permissions {
         .within_acl(self.acl.is_some())
     }
 
-    /// With an access control list, the mode's bits of the group are those of all that the list names.
+    /// With an access control list, the mode's group bits apply to all users and groups that the list names.
     fn within_acl(mut self, has_acl: bool) -> Permissions {
         if has_acl {
             self.mode &= !0o070;
@@ -64,7 +64,8 @@ impl Permissions {
         self
     }
 
-    /// Gives a file the same. Returns what it could not be given, and why: then others may do less with it.
+    /// Sets these permissions on a file. Returns those that could not be set, and why; then fewer users can access
+    /// it.
     pub fn give_to(&self, path: &Path) -> Vec<(String, io::Error)> {
         let mut refused = Vec::new();
         let mut note =
@@ -72,7 +73,7 @@ impl Permissions {
         let has_group = self.take_owner(path, &mut note);
         // Another group must not get what was meant for the first.
         let mode = if has_group { self.mode } else { self.mode & !0o070 };
-        // Afterwards, as a change of the owner may change the mode.
+        // Set afterwards, since a change of the owner may change the mode.
         note(
             format!("mode {:o}", self.mode),
             fs::set_permissions(path, Mode::from_mode(mode)),
@@ -86,14 +87,14 @@ impl Permissions {
         refused
     }
 
-    /// Changes owner and group as far as this process may; whether the file has the group now.
+    /// Sets owner and group as far as this process is permitted; returns whether the file has the group now.
     fn take_owner(&self, path: &Path, note: &mut impl FnMut(String, io::Result<()>)) -> bool {
         let is_same = |found: &Metadata| (found.uid(), found.gid()) == (self.owner, self.group);
         if fs::metadata(path).is_ok_and(|found| is_same(&found)) {
             return true;
         }
         let owned = chown(path, Some(self.owner), Some(self.group)).inspect_err(|_| {
-            // Its owner may give a file to a group of its own.
+            // A file's owner may give it to one of its own groups.
             let _ = chown(path, None, Some(self.group));
         });
         note(format!("owner {} and group {}", self.owner, self.group), owned);
@@ -106,20 +107,20 @@ const ACL: &str = "system.posix_acl_access";
 
 #[cfg(target_os = "linux")]
 fn acl_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    // The longest that Linux takes.
+    // The longest that Linux accepts.
     let mut acl = vec![0; 64 << 10];
     match rustix::fs::getxattr(path, ACL, &mut acl) {
         Ok(len) => {
             acl.truncate(len);
             Ok(Some(acl))
         }
-        // There is none, or the file system has none.
+        // The file has none, or the file system supports none.
         Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Without a list, the file loses what it may have inherited from its directory.
+/// Without a list, removes the one that the file may have inherited from its directory.
 #[cfg(target_os = "linux")]
 fn give_acl(acl: Option<&[u8]>, path: &Path) -> io::Result<()> {
     let given = match acl {

@@ -1,4 +1,4 @@
-//! A pool's room: it grows at its end, and the blocks of free pages come and go.
+//! A pool's space: it grows at its end, and the blocks of free pages come and go.
 
 use super::{Error, ErrorKind, HUGE_PAGE, Pool};
 use crate::Media;
@@ -6,17 +6,17 @@ use std::ops::Range;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-/// How much a pool may grow by beyond what is asked for, so that it grows rarely.
+/// How much more than requested a pool grows by, so that it grows rarely.
 const GROW_AHEAD: u64 = 64 << 20;
 
 impl<M: Media> Pool<M> {
-    /// Makes the pool at least `at_least` bytes long, with blocks really allocated, so that no store into it can
-    /// fail for want of space. It may grow somewhat further, so that it need not soon again.
+    /// Makes the pool at least `at_least` bytes long, with blocks really allocated, so that no store into it can fail
+    /// for lack of space. It may grow further, so that it need not grow again soon.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Full`] and [`ErrorKind::NoSpace`] where there is no room, [`ErrorKind::Io`] otherwise. The pool
-    /// is then as it was, and may be used and grown again.
+    /// [`ErrorKind::Full`] and [`ErrorKind::NoSpace`] if there is no room, [`ErrorKind::Io`] otherwise. The pool is
+    /// then unchanged, and may be used and grown again.
     pub fn grow(&self, at_least: u64) -> Result<(), Error> {
         if at_least <= self.len() {
             return Ok(());
@@ -54,7 +54,7 @@ impl<M: Media> Pool<M> {
     /// Backs `from..to`.
     fn back(&self, from: u64, to: u64) -> Result<(), ErrorKind> {
         match self.writable_file() {
-            // Beyond the end of a file that is only read there is memory.
+            // Beyond the end of a read-only file there is memory.
             None => self
                 .mapping
                 .back_with_memory(from, to)
@@ -66,9 +66,9 @@ impl<M: Media> Pool<M> {
         Ok(())
     }
 
-    /// Gives the blocks of these bytes back to the file system and returns how many bytes that were. They must be whole
-    /// pages whose content is no longer needed, and be [backed again](Pool::back_again) before the next write to them.
-    /// Gives none back where there is no file, or its file system cannot.
+    /// Gives the blocks of these bytes back to the file system and returns how many bytes that were. They must be
+    /// whole pages whose content is no longer needed, and must be [backed again](Pool::back_again) before the next
+    /// write to them. Does nothing if there is no file, or its file system does not support it.
     ///
     /// # Errors
     ///
@@ -88,13 +88,14 @@ impl<M: Media> Pool<M> {
         }
     }
 
-    /// Whether blocks can be given back, as far as is known: there is a file, and its file system has not failed to.
+    /// Whether blocks can be given back, as far as is known: there is a file, and its file system has never failed
+    /// to.
     #[inline]
     pub fn can_give_back(&self) -> bool {
         self.writable_file().is_some() && !self.holes.failed()
     }
 
-    /// Has these bytes backed by blocks, if they were given back.
+    /// Allocates blocks for these bytes again, if they were given back.
     ///
     /// # Errors
     ///
@@ -122,7 +123,7 @@ impl<M: Media> Pool<M> {
         self.holes.all_of(bytes)
     }
 
-    /// Bytes that are given back. After an opening, space that has blocks and was never written may count, too.
+    /// Bytes that are given back. After an opening, space that has blocks but was never written may count too.
     pub fn given_back(&self) -> u64 {
         self.holes.bytes()
     }

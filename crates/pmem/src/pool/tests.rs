@@ -28,25 +28,25 @@ fn offset(bytes: u64) -> Offset {
     Offset::new(bytes).expect("a valid offset")
 }
 
-/// What lies at `bytes` from the base.
+/// The object at `bytes` from the base.
 fn at<T: Persistent>(pool: &Pool, bytes: u64) -> Result<&T, Fault> {
     // SAFETY: the tests of pools make no drafts and store through words only.
     unsafe { pool.at(offset(bytes)) }
 }
 
-/// The word there, which is inside.
+/// The word there, which must lie inside.
 fn word(pool: &Pool, bytes: u64) -> &PWord {
     at(pool, bytes).expect("backed")
 }
 
-/// `len` bytes there.
+/// The `len` bytes there.
 fn bytes_at(pool: &Pool, bytes: u64, len: usize) -> Result<&[u8], Fault> {
     // SAFETY: the tests look at bytes that none of them stores into meanwhile.
     unsafe { pool.bytes(offset(bytes), len) }
 }
 
 /// Runs `run` as an unprivileged user, to whom permissions apply. The superuser switches one thread to such a user;
-/// `None` where the system cannot change the user of one thread.
+/// returns `None` where the system cannot change the user of one thread.
 fn unprivileged<R: Send>(run: impl FnOnce() -> R + Send) -> Option<R> {
     if !rustix::process::geteuid().is_root() {
         return Some(run());
@@ -106,7 +106,7 @@ fn level_process_needs_no_write_backs() {
     }
 }
 
-/// A growing pool keeps its addresses and what is there.
+/// A growing pool keeps its addresses and contents.
 #[test]
 fn growth_keeps_addresses() {
     let pool = anonymous();
@@ -126,7 +126,7 @@ fn growth_keeps_addresses() {
     }
 }
 
-/// Growth stops at the limit with an error, and the pool goes on.
+/// Growth stops at the limit with an error, and the pool remains usable.
 #[test]
 fn growth_stops_at_the_limit() {
     let pool = anonymous();
@@ -139,7 +139,7 @@ fn growth_stops_at_the_limit() {
     assert!(at::<PWord>(&pool, (64 << 20) - 16).is_ok());
 }
 
-/// No offset and no length whatever leads outside the pool or to a misaligned object.
+/// No offset and no length leads outside the pool or to a misaligned object.
 #[test]
 fn links_stay_inside() {
     crate::persistent! {
@@ -172,7 +172,7 @@ fn page_size_is_checked() {
     }
 }
 
-/// Any limit will do: one that is beyond all addresses is lowered, one below the first page is raised to it.
+/// Any limit is accepted: one beyond all addresses is lowered, one below the first page is raised to it.
 #[test]
 fn any_limit_will_do() {
     for max_size in [0, 1, (1 << 20) + 1, 1 << 50, u64::MAX] {

@@ -1,8 +1,8 @@
-//! Batches: what one fence makes durable.
+//! Batches: the set of lines that one fence makes durable.
 //!
 //! I1 A line stored into through the batch is written back after the store and before the fence.
-//! I2 A line is written back once, as long as no more lines than are held back come between its changes.
-//! I3 What has joined is mapped until the batch is gone, since the batch borrows it.
+//! I2 A line is written back only once, unless more lines than the batch holds back come between its changes.
+//! I3 What has joined stays mapped until the batch is gone, since the batch borrows it.
 
 use super::{Brand, Durable, NotSend};
 use crate::{LINE, Media, Purpose};
@@ -69,12 +69,12 @@ pub fn persist_scope<'m, M: Media, R>(
     })
 }
 
-/// Write-backs of this thread that are not fenced yet. Each line joins once and is written back by the fence at
-/// the latest.
+/// A thread's write-backs that are not fenced yet. Each line joins once and is written back at the fence at the
+/// latest.
 ///
-/// What joins is borrowed for `'m`, which outlasts the scope, so that its lines are still mapped when they are written
-/// back. (`'m` is invariant: a shorter one would let go of what has joined.) A function that stores words by a batch
-/// of its caller's names the lifetime in both:
+/// What joins is borrowed for `'m`, which outlasts the scope, so that its lines are still mapped when they are
+/// written back. (`'m` is invariant: with a shorter one, the borrow of what has joined would end too early.) A
+/// function that stores words through its caller's batch names the lifetime in both:
 ///
 /// ```
 /// # use wollemi_pmem::{Media, PWord, PersistBatch};
@@ -97,8 +97,8 @@ pub struct PersistBatch<'e, 'm, M: Media> {
 
 const HELD: usize = 8;
 
-/// Lines that a batch holds back beyond these where it was asked to.
-const MORE: usize = 56;
+/// Additional lines that a batch holds back if asked to.
+const MAX_EXTRA: usize = 56;
 
 /// The lines held back so that none is written back twice.
 #[derive(Debug, Default)]
@@ -109,33 +109,33 @@ struct Lines {
     oldest: usize,
     /// The line that joined last.
     last: usize,
-    /// Those that came when the set was full. Without capacity unless the batch was asked to hold more back.
+    /// Lines that joined when the set was full. Without capacity unless the batch was asked to hold more back.
     more: Vec<usize>,
 }
 
 impl<'e, 'm, M: Media> PersistBatch<'e, 'm, M> {
-    /// The media written to.
+    /// The media that the batch writes to.
     #[inline]
     pub fn media(&self) -> &'m M {
         self.media
     }
 
-    /// Has up to 64 lines held back, for changes under several locks: a processor takes a lock only when the write-backs
-    /// before it have come to the memory, so a write-back between two locks costs what a fence does.
+    /// Holds back up to 64 lines, for changes under several locks: a processor takes a lock only when earlier
+    /// write-backs have reached the memory, so a write-back between two locks costs as much as a fence.
     pub fn hold_back(&self) {
-        self.lines.borrow_mut().more.reserve_exact(MORE);
+        self.lines.borrow_mut().more.reserve_exact(MAX_EXTRA);
     }
 
     /// Joins the line of `word` to the batch.
     #[inline]
     #[track_caller]
     pub(crate) fn join(&self, word: &'m AtomicU64) {
-        // SAFETY: it is borrowed for as long.
+        // SAFETY: the word is borrowed for `'m`.
         unsafe { self.join_bytes(word.as_ptr().cast_const().cast(), size_of::<AtomicU64>()) };
     }
 
-    /// Joins the lines of `len` bytes from `start` to the batch. Where more come than can be held back for merging,
-    /// the oldest are written back: neighbours in a line mostly come one after the other.
+    /// Joins the lines of `len` bytes from `start` to the batch. If more come than can be held back for merging, the
+    /// oldest are written back: stores into one line mostly come one after the other.
     ///
     /// # Safety
     ///
@@ -180,12 +180,12 @@ impl<'e, 'm, M: Media> PersistBatch<'e, 'm, M> {
     #[track_caller]
     fn write_back(&self, line: usize) {
         let at = std::ptr::without_provenance(line * LINE);
-        // SAFETY: what joins is mapped for `'m`, and the batch does not outlive that.
+        // SAFETY: what has joined is mapped for `'m`, and the batch does not outlive that.
         unsafe { self.media.write_back_joined(at, self.purpose) };
     }
 
-    /// Makes durable what has joined so far, for a store that must not be durable before it; the batch goes on. What has
-    /// its proof from the batch's own fence is proven by that alone.
+    /// Makes durable what has joined so far, for a store that must not be durable before it; the batch goes on. A
+    /// proof by the batch's own fence still requires that fence.
     #[inline]
     #[track_caller]
     pub fn fence_early(&self) {
@@ -199,7 +199,7 @@ impl<'e, 'm, M: Media> PersistBatch<'e, 'm, M> {
         self.media.fence(self.purpose);
     }
 
-    /// Writes back what is held back and fences. The batch is spent.
+    /// Writes back the held-back lines and fences. The batch is spent.
     #[inline]
     #[track_caller]
     pub fn fence(self) -> Fenced<'e> {
@@ -219,7 +219,7 @@ pub struct Fenced<'e> {
 }
 
 impl Fenced<'_> {
-    /// Proof for a change that was made in place, by [`PWord::store`](crate::PWord::store) into this batch.
+    /// Proof for a change made in place, by [`PWord::store`](crate::PWord::store) into this batch.
     #[inline]
     pub fn durable(self) -> Durable {
         Durable(())

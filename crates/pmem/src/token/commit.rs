@@ -1,21 +1,21 @@
-//! Commit words: words other than links whose one store makes a change of a node happen.
+//! Commit words: words other than links whose single store commits a change of a node.
 //!
-//! Some nodes say in one word which of their slots count: a slot array, a bitmap, a child index
-//! (WORT §3.5). Such a node takes a child in two steps. The link is [placed](PSlot::place) into a slot that does
-//! not count, in the batch of the object that it leads to; when that is fenced, the word is stored that makes the slot
-//! count, and made durable.
+//! In some nodes one word says which of their slots count: a slot array, a bitmap, a child index (WORT §3.5). Such a
+//! node takes a child in two steps. First the link is [placed](PSlot::place) into a slot that does not count yet, in
+//! the batch of the object that it leads to. After the fence, the word that makes the slot count is stored and made
+//! durable.
 //!
-//! I1 What a commit word makes count was durable before the word was stored.
-//! I2 Bit 0 is the mark of link-and-persist and means for the word what it means for a slot.
-//! I3 A reader believes what it has read in a slot only if it finds the word unchanged afterwards: the slot may have
-//!    been emptied, and something else placed there, since the word was read ([`CommitWord::read_stable`]).
+//! I1 Whatever a commit word makes count was durable before the word was stored.
+//! I2 Bit 0 is the mark of link-and-persist, with the same meaning for the word as for a slot.
+//! I3 A reader trusts what it has read in a slot only if it finds the word unchanged afterwards: since it read the
+//!    word, the slot may have been emptied and reused ([`CommitWord::read_stable`]).
 
 use super::{Brand, Durable, Fenced, Flushed, PSlot, PersistBatch, Publication, Published};
 use crate::{Link, Media, Persistent, Tag};
 
-/// A persistent word of 63 bits, 1 to 63, by whose store a change commits.
+/// A persistent word of 63 bits, 1 to 63, whose store commits a change.
 ///
-/// One thread at a time publishes into it; anybody may load it.
+/// One thread at a time publishes into it; any thread may load it.
 #[repr(transparent)]
 #[derive(Debug, Default)]
 pub struct CommitWord(PSlot);
@@ -29,7 +29,7 @@ impl CommitWord {
     /// The bits that are the user's.
     pub const BITS: u64 = !Link::MARK;
 
-    /// A word of a draft. Bit 0 is dropped.
+    /// A word for a draft. Bit 0 is dropped.
     #[inline]
     pub const fn new(value: u64) -> CommitWord {
         CommitWord(PSlot(std::sync::atomic::AtomicU64::new(value & Self::BITS)))
@@ -41,7 +41,7 @@ impl CommitWord {
         self.0.0.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// The value (acquire), durable by the reader's own help if need be.
+    /// The value (acquire), persisted by the reader itself if need be.
     #[inline(always)]
     #[track_caller]
     pub fn load<M: Media>(&self, media: &M) -> u64 {
@@ -55,7 +55,7 @@ impl CommitWord {
         media.peek(&self.0.0) & Link::MARK != 0
     }
 
-    /// What `read` finds in slots, given the word's value, which was the same afterwards (I3).
+    /// Returns what `read` finds in slots, given the word's value, which was unchanged afterwards (I3).
     #[inline(always)]
     #[track_caller]
     pub fn read_stable<M: Media, R>(&self, media: &M, mut read: impl FnMut(u64) -> R) -> R {
@@ -68,14 +68,14 @@ impl CommitWord {
         }
     }
 
-    /// Like [`load`](CommitWord::load), and takes the mark away. The caller holds the lock on the word.
+    /// Like [`load`](CommitWord::load), and clears the mark. The caller holds the lock on the word.
     #[track_caller]
     pub fn settle<M: Media>(&self, media: &M) -> u64 {
         self.0.settle(media).bits()
     }
 
-    /// Stores `value`, whose bit 0 is dropped. It makes nothing count that did not before; see [`Placed::publish`]
-    /// for what does.
+    /// Stores `value`, whose bit 0 is dropped. It must not make a slot count that did not before; [`Placed::publish`]
+    /// does that.
     #[inline]
     #[track_caller]
     pub fn publish<'a, P: Publication, M: Media>(&'a self, media: &'a M, value: u64) -> Published<'a, P, M> {
@@ -85,7 +85,7 @@ impl CommitWord {
 
 impl CommitWord {
     /// Sets the mark and leaves the value. For a caller that holds the word's lock and is about to change, in this
-    /// batch, a value beside the word in place: readers that meet the mark make that value durable.
+    /// batch, a value beside the word in place: readers that meet the mark persist that value.
     #[inline]
     #[track_caller]
     pub fn mark<'a, 'e, M: Media>(&'a self, batch: &PersistBatch<'e, 'a, M>) -> Marked<'a, 'e, M> {
@@ -101,7 +101,7 @@ impl CommitWord {
     }
 }
 
-/// A commit word that is marked for what its holder stores beside it.
+/// A commit word that is marked for a value that its holder stores beside it.
 #[derive(Debug)]
 #[must_use = "the word keeps its mark"]
 pub struct Marked<'a, 'e, M: Media> {
@@ -112,7 +112,7 @@ pub struct Marked<'a, 'e, M: Media> {
 }
 
 impl<'e, M: Media> Marked<'_, 'e, M> {
-    /// Takes the mark away: what was stored beside the word is durable.
+    /// Clears the mark: the value stored beside the word is durable.
     #[inline]
     #[track_caller]
     pub fn durable(self, _fenced: &Fenced<'e>) -> Durable {
@@ -122,8 +122,9 @@ impl<'e, M: Media> Marked<'_, 'e, M> {
 }
 
 impl PSlot {
-    /// Stores a link to `object` into a slot that does not count yet, marked; slot and object become durable together.
-    /// The object is the slot's from now on: if nothing is published, the next post-crash collection finds it.
+    /// Stores a link to `object` into a slot that does not count yet, marked; slot and object become durable
+    /// together. The object belongs to the slot from now on: if nothing is published, the next post-crash collection
+    /// reclaims it.
     #[inline]
     #[track_caller]
     pub fn place<'a, 'e, P: Publication, M: Media, T: Persistent>(
@@ -155,13 +156,13 @@ pub struct Placed<'a, 'e, P: Publication, M: Media> {
 }
 
 impl<'a, 'e, P: Publication, M: Media> Placed<'a, 'e, P, M> {
-    /// Stores `value` into the word that makes the slot count (the commit point's store).
+    /// Stores `value` into the word that makes the slot count (the store of the commit point).
     #[inline]
     #[track_caller]
     pub fn publish(self, _fenced: &Fenced<'e>, word: &'a CommitWord, value: u64) -> Published<'a, P, M> {
         let Published { slot, media, .. } = self.stored;
         if P::MARKS {
-            // The link is durable; only its mark goes.
+            // The link is durable; only its mark is cleared.
             media.store_unpersisted(&slot.0, self.word);
         }
         word.publish(media, value)
@@ -205,7 +206,7 @@ mod tests {
         assert!(toy.given_back.lock().expect("no panic").is_empty());
     }
 
-    /// A word that has changed since is read anew, with all that it says.
+    /// After a change of the word, the reader reads everything anew.
     #[test]
     fn what_a_changed_word_said_is_not_believed() {
         let toy = Toy::new();
@@ -222,7 +223,7 @@ mod tests {
         assert_eq!((found, seen), (6, vec![2, 4, 6]));
     }
 
-    /// A reader that meets a word not known to be durable makes it so, until its holder settles it.
+    /// A reader that meets a word not known to be durable persists it, until its holder settles it.
     #[test]
     fn marked_words_are_persisted_by_their_readers() {
         let toy = Toy::new();

@@ -1,8 +1,7 @@
-//! Objects on their way to being durable: drafted, flushed, persisted. None of them can be reached yet.
+//! Objects on their way to durability: drafted, flushed, persisted. None of them is reachable yet.
 //!
-//! I1 The chunk is its token's alone: a token that is dropped gives it back, one that is published or adopted lets go
-//!    of it.
-//! I2 What is flushed is not written any more.
+//! I1 The chunk belongs to its token alone: dropping the token gives it back, publishing or adopting it releases it.
+//! I2 A flushed object is not written any more.
 
 use super::{Brand, Fenced, PSlot, PersistBatch};
 use crate::{Link, Media, Offset, Persistent, Tag};
@@ -10,7 +9,7 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 
-/// The allocator that lent the chunk of a draft, and takes it back.
+/// The allocator that lent the chunk of a draft.
 pub trait Lender: Send + Sync {
     /// Takes back the chunk of `len` bytes at `offset`, which was never reachable.
     fn give_back(&self, offset: Offset, len: usize);
@@ -34,11 +33,11 @@ impl std::fmt::Debug for LenderRef<'_> {
 }
 
 impl<'h> Chunk<'h> {
-    /// The chunk of `len` bytes at `offset`, which is at `start` in this mapping.
+    /// The chunk of `len` bytes at `offset`, mapped at `start`.
     ///
     /// # Safety
     ///
-    /// `start` is valid for reads and writes of `len` initialized bytes (at least of one) for `'h`, aligned to 16 bytes,
+    /// `start` is valid for reads and writes of `len` initialized bytes (at least one) for `'h`, aligned to 16 bytes,
     /// and no other code uses these bytes until the chunk is dropped or published.
     pub unsafe fn new(start: NonNull<u8>, offset: Offset, len: usize, lender: &'h dyn Lender) -> Chunk<'h> {
         Chunk {
@@ -62,7 +61,7 @@ impl Drop for Chunk<'_> {
     }
 }
 
-/// Private, writable, not reachable from any root. Dereferences to the object; the bytes after it are its tail.
+/// A private, writable object that no root reaches. Dereferences to the object; the bytes after it are its tail.
 #[derive(Debug)]
 pub struct Draft<'e, 'h, T: Persistent> {
     chunk: Chunk<'h>,
@@ -75,10 +74,10 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
     ///
     /// # Panics
     ///
-    /// If the chunk is smaller than the object: the allocator is asked for the object's own size.
+    /// If the chunk is smaller than the object, which would be an error of the allocator.
     #[inline]
     pub fn new<M: Media>(chunk: Chunk<'h>, object: T, batch: &PersistBatch<'e, '_, M>) -> Draft<'e, 'h, T> {
-        // Has the compiler check a struct with parameters (`persistent!`).
+        // Makes the compiler check a struct with parameters (`persistent!`).
         let _checked = const { T::WORDS_ONLY };
         assert!(chunk.len >= size_of::<T>() && chunk.start.cast::<T>().is_aligned());
         batch.media().drafting(chunk.start.as_ptr(), chunk.len);
@@ -91,7 +90,7 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
         }
     }
 
-    /// Where the object will be found.
+    /// The object's future place.
     #[inline]
     pub fn offset(&self) -> Offset {
         self.chunk.offset
@@ -107,15 +106,15 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
         unsafe { std::slice::from_raw_parts_mut(tail.as_ptr(), len) }
     }
 
-    /// Sets a slot of the object to something that is reachable already.
+    /// Sets a slot of the object to a link that is reachable already.
     #[inline]
     pub fn link(&mut self, slot: impl FnOnce(&mut T) -> &mut PSlot, link: Link) {
         *slot(self).0.get_mut() = link.bits();
     }
 
-    /// Sets a slot of the object to an object flushed in the same batch, which now shares this draft's fate: they
-    /// become reachable together. (If the draft is dropped, its children wait for the next post-crash collection,
-    /// so adopt when nothing can fail any more.)
+    /// Sets a slot of the object to an object flushed in the same batch; the two become reachable together. (If the
+    /// draft is dropped, its children wait for the next post-crash collection, so adopt when nothing can fail any
+    /// more.)
     #[inline]
     pub fn adopt<C: Persistent>(
         &mut self,
@@ -126,7 +125,7 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
         *slot(self).0.get_mut() = child.chunk.release().get() | tag.get();
     }
 
-    /// Like [`adopt`](Draft::adopt), for an object that is durable already.
+    /// Like [`adopt`](Draft::adopt), for an object that is already durable.
     #[inline]
     pub fn adopt_persisted<C: Persistent>(
         &mut self,
@@ -137,20 +136,20 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
         *slot(self).0.get_mut() = child.chunk.release().get() | tag.get();
     }
 
-    /// Like [`link`](Draft::link), for a slot that is the eight bytes at `at` of the tail.
+    /// Like [`link`](Draft::link), for the slot in the eight bytes at `at` of the tail.
     #[inline]
     pub fn link_in_tail(&mut self, at: usize, link: Link) {
         self.tail_mut()[at..at + size_of::<PSlot>()].copy_from_slice(&link.bits().to_ne_bytes());
     }
 
-    /// Like [`adopt`](Draft::adopt), for a slot that is the eight bytes at `at` of the tail.
+    /// Like [`adopt`](Draft::adopt), for the slot in the eight bytes at `at` of the tail.
     #[inline]
     pub fn adopt_in_tail<C: Persistent>(&mut self, at: usize, child: Flushed<'e, 'h, C>, tag: Tag) {
         self.link_in_tail(at, Link::NULL.with_offset(child.chunk.offset).with_tag(tag));
         let _ = child.chunk.release();
     }
 
-    /// Ends the writing: the object's lines join the batch.
+    /// Finishes the object: its lines join the batch.
     #[inline]
     #[track_caller]
     pub fn flush<'m, M: Media>(self, batch: &PersistBatch<'e, 'm, M>) -> Flushed<'e, 'h, T>
@@ -168,8 +167,8 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
         }
     }
 
-    /// Like [`flush`](Draft::flush), for an object of which only parts were written, each a range of bytes from its
-    /// start: their lines join the batch. What the other lines hold after a crash is unknown.
+    /// Like [`flush`](Draft::flush), for an object of which only parts were written, given as ranges of bytes from
+    /// its start: their lines join the batch. The content of the other lines after a crash is undefined.
     #[inline]
     #[track_caller]
     pub fn flush_parts<'m, M: Media>(
@@ -182,10 +181,14 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
     {
         for part in parts {
             let len = self.chunk.len;
-            assert!(part.start < len && part.end <= len, "a part outside its object");
+            assert!(
+                part.start < len && part.end <= len,
+                "the part lies outside its object"
+            );
             let start = self.chunk.start.as_ptr().wrapping_add(part.start);
             batch.media().drafted(start, part.len());
-            // SAFETY: the part, or its line if it is empty, is of the chunk (checked), whose bytes are mapped for `'h`.
+            // SAFETY: the part, or its line if it is empty, lies in the chunk (checked), whose bytes are mapped for
+            // `'h`.
             unsafe { batch.join_bytes(start, part.len()) };
         }
         Flushed {
@@ -231,7 +234,7 @@ pub struct Erased([PSlot; 0]);
 unsafe impl Persistent for Erased {}
 
 impl<'e, 'h, T: Persistent> Flushed<'e, 'h, T> {
-    /// The same object, its type forgotten, so that objects of several types can be handled alike.
+    /// The same object with its type erased, so that objects of several types can be handled alike.
     #[inline]
     pub fn erased(self) -> Flushed<'e, 'h, Erased> {
         Flushed {
@@ -241,13 +244,13 @@ impl<'e, 'h, T: Persistent> Flushed<'e, 'h, T> {
         }
     }
 
-    /// Something leads to the object from now on, so that it is not given back.
+    /// Releases the object from its token, since something leads to it from now on: dropping no longer gives it back.
     #[inline]
     pub(super) fn release(self) -> Offset {
         self.chunk.release()
     }
 
-    /// The fence has retired: durable, once something reaches it.
+    /// The fence has completed: the object is durable once something durable reaches it.
     #[inline]
     pub fn persisted(self, _fenced: &Fenced<'e>) -> Persisted<'h, T> {
         Persisted {
@@ -257,7 +260,7 @@ impl<'e, 'h, T: Persistent> Flushed<'e, 'h, T> {
     }
 }
 
-/// Durable, if something durable reaches it.
+/// An object that is durable if something durable reaches it.
 #[derive(Debug)]
 #[must_use]
 pub struct Persisted<'h, T: Persistent> {
@@ -266,26 +269,26 @@ pub struct Persisted<'h, T: Persistent> {
 }
 
 impl<T: Persistent> Persisted<'_, T> {
-    /// Where the object is.
+    /// The object's place.
     #[inline]
     pub fn offset(&self) -> Offset {
         self.chunk.offset
     }
 
-    /// A link to the object, for looking at what hangs from it before it is published.
+    /// A link to the object, for reading it and its children before it is published.
     #[inline]
     pub fn link(&self, tag: Tag) -> Link {
         Link::NULL.with_offset(self.chunk.offset).with_tag(tag)
     }
 
-    /// A link to the object, which is the caller's from now on: it stores the link in a
-    /// [dormant slot](PSlot::store) or a log, or retires the object.
+    /// A link to the object, which the caller owns from now on: it stores the link in a [dormant slot](PSlot::store)
+    /// or a log, or retires the object.
     #[inline]
     pub fn into_link(self, tag: Tag) -> Link {
         Link::NULL.with_offset(self.release()).with_tag(tag)
     }
 
-    /// Something reaches the object from now on, so that it is not given back.
+    /// Releases the object from its token, since something reaches it from now on: dropping no longer gives it back.
     #[inline]
     pub(super) fn release(self) -> Offset {
         self.chunk.release()

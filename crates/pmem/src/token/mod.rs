@@ -1,4 +1,4 @@
-//! Tokens: publishing what is not durable does not compile.
+//! Tokens: publishing an object that is not durable does not compile.
 //!
 //! ```text
 //! Draft<'e, T>     --flush(&PersistBatch<'e>)--> Flushed<'e, T> --persisted(&Fenced<'e>)--> Persisted<T>
@@ -8,14 +8,14 @@
 //! PSlot            --place(Flushed<'e, T>)-----> Placed<'e> --publish(&Fenced<'e>, CommitWord)--> Published
 //! ```
 //!
-//! `'e` is an invariant brand that [`persist_scope`] makes anew for each batch, so that no token of one batch
-//! passes for another's. A draft may link to what was flushed in its own batch and to what is reachable already.
-//! A draft, flushed or persisted object that is dropped unpublished gives its chunk back.
+//! `'e` is an invariant brand that [`persist_scope`] makes anew for each batch, so that no token of one batch passes
+//! for another's. A draft may link to objects flushed in its own batch and to reachable ones. A drafted, flushed or
+//! persisted object that is dropped unpublished gives its chunk back.
 //!
-//! `misuse.rs` shows what does not compile. Not proved by these types: the order of two publications, readers that
-//! act on links not yet durable (the publication policy's affair), what recovery assumes, and that a draft's own
-//! slots stay its own (a link read out of a draft, or a slot swapped from a draft of one batch into that of another,
-//! may name what is not durable yet).
+//! `misuse.rs` lists uses that do not compile. These types do not prove: the order of two publications, that no
+//! reader acts on a link that is not yet durable (the publication policy ensures that), the assumptions of recovery,
+//! and that a draft's own slots stay its own (a link read out of a draft, or a slot swapped from a draft of one batch
+//! into that of another, may lead to an object that is not durable yet).
 
 mod batch;
 mod commit;
@@ -34,10 +34,10 @@ pub use slot::{Joined, PSlot, Published};
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-/// Invariant in `'e`, so that no two batches' tokens pass for each other.
+/// Invariant in `'e`, so that the tokens of two batches are never interchangeable.
 type Brand<'e> = PhantomData<Cell<&'e mut ()>>;
 
-/// A fence is an affair of one thread.
+/// A fence belongs to one thread.
 type NotSend = PhantomData<*const ()>;
 
 /// Proof that a write operation made its change durable.

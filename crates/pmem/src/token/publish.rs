@@ -1,33 +1,33 @@
-//! Publication policies: how others are kept from acting on a link that is not durable yet (ROART §2.3.1).
+//! Publication policies: how readers are kept from acting on a link that is not durable yet (ROART §2.3.1).
 
 use super::PSlot;
 use crate::{Link, Media};
 
-/// How a publication keeps others from acting on it before it is durable (ROART §2.3.1).
+/// Keeps readers from acting on a publication before it is durable (ROART §2.3.1).
 ///
 /// # Safety
 ///
 /// [`store`](Publication::store) stores the word, with the [mark](Publication::MARKS) or without, and
-/// [`settle`](Publication::settle) changes no more than the mark: what the slot held before is retired when the
-/// publication is through.
+/// [`settle`](Publication::settle) changes no more than the mark: the slot's previous object is retired after the
+/// publication is complete.
 pub unsafe trait Publication: Send + Sync + 'static {
-    /// Whether what is stored shows a mark until it is durable.
+    /// Whether a stored link carries a mark until it is durable.
     const MARKS: bool;
-    /// Whether the store passes the cache, so that it takes a fence and no write-back.
+    /// Whether the store bypasses the cache, so that it takes a fence and no write-back.
     const STREAMS: bool = false;
     /// Stores `word`.
     #[track_caller]
     fn store<M: Media>(media: &M, slot: &PSlot, word: u64);
-    /// Takes away what the store has shown, now that `word` is durable.
+    /// Clears the mark that the store may have set, now that `word` is durable.
     #[track_caller]
     fn settle<M: Media>(media: &M, slot: &PSlot, word: u64);
 }
 
-/// A mark in the slot until the store is durable; a reader that meets the mark persists the slot itself.
+/// Sets a mark in the slot until the store is durable; a reader that meets the mark persists the slot itself.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkAndPersist;
 
-// SAFETY: the word is stored with its mark, which alone is taken away.
+// SAFETY: the word is stored with its mark, and only the mark is cleared.
 unsafe impl Publication for LinkAndPersist {
     const MARKS: bool = true;
 
@@ -43,11 +43,11 @@ unsafe impl Publication for LinkAndPersist {
     }
 }
 
-/// Link-and-persist for slots into which several threads may publish at once, by [`PSlot::publish_if`]: when the store
-/// is durable, another publication may already have followed it, which must stay.
+/// Link-and-persist for slots into which several threads may publish at once, by [`PSlot::publish_if`]: when the
+/// store is durable, another publication may already have replaced it, which must stay.
 ///
-/// The publisher holds a guard throughout, so that the object cannot be retired and its place be published anew
-/// meanwhile.
+/// The publisher holds a guard throughout, so that meanwhile the object cannot be retired and its place be published
+/// anew.
 #[derive(Clone, Copy, Debug)]
 pub struct Contended;
 
@@ -67,11 +67,11 @@ unsafe impl Publication for Contended {
     }
 }
 
-/// A plain store into a slot that no reader looks at until another word makes it count (a counter, a child
-/// index), as in append-only nodes.
+/// A plain store into a slot that no reader uses until another word makes it count (a counter, a child index), as in
+/// append-only nodes.
 ///
-/// Where that word is in the slot's line and stored afterwards, its own persist serves both, since the stores to a line
-/// become durable in their order; the slot is then not committed by itself.
+/// If that word lies in the slot's line and is stored afterwards, its own persist serves both, since the stores to a
+/// line become durable in order; the slot is then not committed by itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Uncounted;
 
@@ -88,10 +88,10 @@ unsafe impl Publication for Uncounted {
     fn settle<M: Media>(_media: &M, _slot: &PSlot, _word: u64) {}
 }
 
-/// A store past the cache, which others see only when it is durable (ROART §3.4.1).
+/// A store that bypasses the cache, so that other threads see it only when it is durable (ROART §3.4.1).
 ///
-/// The processor orders it with no other store but by a fence or a locked instruction: what other threads must see before
-/// it is stored in front of the fence that makes the object durable, and what they must see after it behind the commit.
+/// Only a fence or a locked instruction orders it with other stores. So stores that other threads must see before it
+/// go before the fence that makes the object durable; stores that they must see after it go after the commit.
 #[derive(Clone, Copy, Debug)]
 pub struct NonTemporal;
 

@@ -1,20 +1,20 @@
-//! Slots: where objects become reachable.
+//! Slots: the words through which objects become reachable.
 //!
 //! I1 A link in a slot names an object that was durable before the link was stored.
-//! I2 A marked link is perhaps not durable in the slot itself; a thread that loads it makes it so before acting on it.
-//! I3 A reader leaves the mark alone. Between its persist and any later step of its own the slot may have held other
-//!    links and hold the same one again (null; an object that hung here before), published anew and not durable yet.
-//!    The publisher takes the mark away; the first holder of the slot's lock after a crash takes away a mark that the
-//!    crash left.
+//! I2 A marked link may not be durable in the slot itself; a thread that loads it makes it durable before acting on
+//! it.
+//! I3 A reader leaves the mark alone. Between its persist and its next step the slot may have held other links and
+//!    hold the same one again (null; an object that hung here before), newly published and not durable yet. The
+//!    publisher clears the mark; the first holder of the slot's lock after a crash clears a mark that the crash left.
 
 use super::{Brand, Contended, Durable, Fenced, PersistBatch, Persisted, Publication};
 use crate::{Link, Media, Persistent, Purpose, Tag, candidates};
 use std::marker::PhantomData;
 
-/// A persistent word that holds a link and by which objects become reachable.
+/// A persistent word that holds a link and makes an object reachable.
 ///
-/// One thread at a time publishes into a slot (its object's lock), or all do by [`publish_if`](PSlot::publish_if);
-/// anybody may load it.
+/// One thread at a time publishes into a slot (its object's lock), or several do by
+/// [`publish_if`](PSlot::publish_if); any thread may load it.
 #[repr(transparent)]
 #[derive(Debug, Default)]
 pub struct PSlot(pub(crate) std::sync::atomic::AtomicU64);
@@ -31,7 +31,7 @@ impl PSlot {
         PSlot(std::sync::atomic::AtomicU64::new(0))
     }
 
-    /// The link (acquire); what is returned is durable in this slot, by the reader's own help if need be.
+    /// The link (acquire), durable in this slot: the reader persists it if need be.
     #[inline(always)]
     #[track_caller]
     pub fn load<M: Media>(&self, media: &M) -> Link {
@@ -39,13 +39,13 @@ impl PSlot {
         if word & Link::MARK != 0 {
             self.persist(media);
         }
-        // If another word stands there by now, the one that was read has been replaced, and was durable a moment
-        // before: the reader's result is ordered before the replacement.
+        // If the slot holds another word by now, the word read here has been replaced, and was durable just before:
+        // the reader's result is ordered before the replacement.
         Link::from_word(word)
     }
 
-    /// Like [`load`](PSlot::load), and takes the mark away. The caller holds the lock on the slot, so that no other
-    /// thread is publishing into it; or where only [`publish_if`](PSlot::publish_if) does, under a guard, so that no
+    /// Like [`load`](PSlot::load), and clears the mark. The caller holds the lock on the slot, so that no other
+    /// thread is publishing into it; or, if only [`publish_if`](PSlot::publish_if) does, holds a guard, so that no
     /// link comes back.
     #[track_caller]
     pub fn settle<M: Media>(&self, media: &M) -> Link {
@@ -57,23 +57,26 @@ impl PSlot {
         Link::from_word(word)
     }
 
-    /// Like [`load`](PSlot::load), without making anything durable: for hints and prefetching.
+    /// Like [`load`](PSlot::load), but does not make the link durable: for hints and prefetching.
     #[inline(always)]
     #[track_caller]
     pub fn peek<M: Media>(&self, media: &M) -> Link {
         Link::from_word(media.peek(&self.0))
     }
 
-    /// Those of at most 64 slots that may hold a link with the highest 16 bits of `tag`, or one that is not durable
-    /// yet; by hardware that can search, few others. To be [loaded](PSlot::load) one by one: no other slot holds such a
-    /// link.
+    /// Yields those of at most 64 slots that may hold a link with the highest 16 bits of `tag`, or one that is not
+    /// durable yet; on hardware that can search, few others. The caller [loads](PSlot::load) them one by one: no
+    /// other slot holds such a link.
     #[inline(always)]
     pub fn candidates<'s, M: Media>(
         slots: &'s [PSlot],
         tag: Tag,
         media: &M,
     ) -> impl Iterator<Item = &'s PSlot> + use<'s, M> {
-        assert!(slots.len() <= candidates::MAX, "slots that are searched at once");
+        assert!(
+            slots.len() <= candidates::MAX,
+            "more slots than one search covers"
+        );
         let mut left = media.candidates(slots, (tag.get() >> 48) as u16);
         std::iter::from_fn(move || {
             let slot = slots.get(left.trailing_zeros() as usize)?;
@@ -82,7 +85,7 @@ impl PSlot {
         })
     }
 
-    /// Every reader's guarantee is kept by these two lines of source.
+    /// Every reader's guarantee rests on these two lines.
     #[cold]
     #[inline(never)]
     fn persist<M: Media>(&self, media: &M) {
@@ -91,7 +94,7 @@ impl PSlot {
         media.fence(Purpose::Node);
     }
 
-    /// Stores a link to `object` (the commit point's store).
+    /// Stores a link to `object` (the store of the commit point).
     #[inline]
     #[track_caller]
     pub fn publish<'a, P: Publication, M: Media, T: Persistent>(
@@ -115,9 +118,9 @@ impl PSlot {
         self.put(media, link.bits())
     }
 
-    /// Stores a link in a dormant slot: one that neither readers nor recovery follow before some later store, made
-    /// after the batch's fence, says so (the unused half of metadata kept twice; the tail of a log). Durable once
-    /// the batch is fenced.
+    /// Stores a link in a dormant slot: one that neither readers nor recovery follow until a later store, made after
+    /// the batch's fence, activates it (the unused half of metadata kept twice; the tail of a log). Durable once the
+    /// batch is fenced.
     #[inline]
     #[track_caller]
     pub fn store<'m, M: Media>(&'m self, link: Link, batch: &PersistBatch<'_, 'm, M>) {
@@ -125,16 +128,16 @@ impl PSlot {
         batch.join(&self.0);
     }
 
-    /// Writes back a link that another process, or another thread, stored and may not have persisted yet; durable once
-    /// the batch is fenced.
+    /// Writes back a link that another process or thread stored and may not have persisted; durable once the batch is
+    /// fenced.
     #[inline]
     #[track_caller]
     pub fn persist_seen<'m, M: Media>(&'m self, batch: &PersistBatch<'_, 'm, M>) {
         batch.join(&self.0);
     }
 
-    /// Publishes `object` only if the slot still holds `current`, as [settled](PSlot::settle); otherwise the object is
-    /// handed back.
+    /// Publishes `object` if the slot still holds `current`, as [settled](PSlot::settle); otherwise hands the object
+    /// back.
     #[track_caller]
     pub fn publish_if<'a, 'h, M: Media, T: Persistent>(
         &'a self,
@@ -158,9 +161,9 @@ impl PSlot {
         }
     }
 
-    /// Stores a link to an object that is reachable already, only if the slot still holds `current`, as
-    /// [settled](PSlot::settle); `None` if it does not. Neither link has been in the slot before the other under the
-    /// guards of now.
+    /// Stores a link to an object that is reachable already, if the slot still holds `current`, as
+    /// [settled](PSlot::settle); returns `None` if it does not. Under the guards now held, neither link has been in
+    /// the slot before the other.
     #[track_caller]
     pub fn publish_link_if<'a, M: Media>(
         &'a self,
@@ -195,7 +198,7 @@ impl PSlot {
     }
 }
 
-/// Stored, not yet durable.
+/// Stored, but not durable yet.
 #[derive(Debug)]
 #[must_use = "the link itself is not durable until committed"]
 pub struct Published<'a, P: Publication, M: Media> {
@@ -218,8 +221,8 @@ impl<'a, P: Publication, M: Media> Published<'a, P, M> {
         Durable(())
     }
 
-    /// Persists the slot with others, by the fence of a batch. A publisher that holds a lock on the slot keeps it until
-    /// [`Joined::durable`].
+    /// Persists the slot together with others, by the fence of a batch. A publisher that holds a lock on the slot
+    /// keeps it until [`Joined::durable`].
     #[inline]
     #[track_caller]
     pub fn join<'e, 'm>(self, batch: &PersistBatch<'e, 'm, M>) -> Joined<'a, 'e, P, M>
@@ -236,7 +239,7 @@ impl<'a, P: Publication, M: Media> Published<'a, P, M> {
     }
 }
 
-/// Stored, and part of a batch that is not fenced yet.
+/// Stored, as part of a batch that is not fenced yet.
 #[derive(Debug)]
 #[must_use = "the slot keeps its mark"]
 pub struct Joined<'a, 'e, P: Publication, M: Media> {
@@ -245,7 +248,7 @@ pub struct Joined<'a, 'e, P: Publication, M: Media> {
 }
 
 impl<'e, P: Publication, M: Media> Joined<'_, 'e, P, M> {
-    /// The batch's fence has retired.
+    /// The batch's fence has completed.
     #[inline]
     #[track_caller]
     pub fn durable(self, _fenced: &Fenced<'e>) -> Durable {

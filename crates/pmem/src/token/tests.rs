@@ -44,7 +44,7 @@ fn adding_an_object_costs_two_persists() {
     assert_eq!(given_back(&toy), 0);
 }
 
-/// However many lines an object has, each is written back once, and all are before one fence.
+/// However many lines an object has, each is written back once, and all before one fence.
 #[test]
 fn each_line_is_written_back_once() {
     for lines in 1..40 {
@@ -63,7 +63,7 @@ fn each_line_is_written_back_once() {
     }
 }
 
-/// Several changes of one line before a fence are one write-back, whichever way they come.
+/// Several changes of one line before a fence need one write-back, however they are made.
 #[test]
 fn changes_of_a_line_are_merged() {
     let toy = Toy::new();
@@ -82,7 +82,7 @@ fn changes_of_a_line_are_merged() {
     assert_eq!((counts.log.write_backs, counts.log.fences), (2, 1));
 }
 
-/// Remembers what the lines held when they were written back.
+/// Records the contents of lines as written back.
 #[derive(Default)]
 struct Durability(std::sync::Mutex<std::collections::HashMap<usize, [u64; 8]>>);
 
@@ -97,8 +97,8 @@ impl Watch for Durability {
     }
 }
 
-/// Everything that a batch was given is in the lines as they were last written back, even where a line had been written
-/// back early, for want of room, and was stored into again.
+/// Everything stored through a batch is in the lines as they were last written back, even if a line was written back
+/// early, because the batch was full, and was stored into again.
 #[test]
 fn nothing_stored_is_left_behind() {
     let toy = Toy::with(Watched::machine(Durability::default()));
@@ -126,7 +126,7 @@ fn nothing_stored_is_left_behind() {
     }
 }
 
-/// An object that is dropped before it is reachable gives its chunk back, once and whole; what was published or adopted
+/// An object that is dropped before it is reachable gives its chunk back, once and whole; a published or adopted one
 /// does not.
 #[test]
 fn what_is_dropped_is_given_back() {
@@ -159,7 +159,7 @@ fn what_is_dropped_is_given_back() {
     assert_eq!(key(&toy, parent.sibling.load(toy.media())), 6);
 }
 
-/// A panic during an operation gives back what it had drafted.
+/// A panic during an operation gives back its drafts.
 #[test]
 fn a_panic_gives_drafts_back() {
     let toy = Toy::new();
@@ -191,7 +191,7 @@ fn the_tail_is_the_rest_of_the_chunk() {
     });
 }
 
-/// A thread that loads a link that is perhaps not durable yet makes it so: a write-back and a fence, until the
+/// A thread that loads a link that may not be durable yet persists it, with a write-back and a fence, until the
 /// publisher has committed.
 #[test]
 fn a_reader_helps() {
@@ -211,7 +211,7 @@ fn a_reader_helps() {
     assert_eq!(cost(&toy, |media| slot.load(media)), (Counts::default(), link));
 }
 
-/// Settling a slot takes away a mark that a crash left in it.
+/// Settling a slot clears a mark that a crash left in it.
 #[test]
 fn a_mark_left_by_a_crash_is_settled() {
     let toy = Toy::new();
@@ -223,7 +223,7 @@ fn a_mark_left_by_a_crash_is_settled() {
     assert_eq!(cost(&toy, |media| slot.load(media)), (Counts::default(), link));
 }
 
-/// A store past the cache needs no write-back and no help.
+/// A store past the cache needs no write-back, and readers need not persist it.
 #[test]
 fn non_temporal_stores_need_no_help() {
     let toy = Toy::new();
@@ -251,7 +251,7 @@ fn conditional_publications_do_not_overwrite() {
     let first = slot
         .publish_if(media, Link::NULL, persist(&toy, 1), Tag::default())
         .expect("null");
-    // Until the first is durable, no thread can replace it, since what it replaces must be durable.
+    // Until the first is durable, no thread can replace it, since only durable links may be replaced.
     let early = slot.publish_if(media, slot.peek(media), persist(&toy, 2), Tag::default());
     let early = early.map(drop).expect_err("not durable yet");
     let late = slot
@@ -273,8 +273,8 @@ fn conditional_publications_do_not_overwrite() {
     assert_eq!(given_back(&toy), 0);
 }
 
-/// Many threads that publish into one slot under its lock, and many that read: each reader sees one thread's keys in
-/// their order, and after all no mark is left.
+/// Many threads publish into one slot under its lock, and many read: each reader sees one thread's keys in order, and
+/// in the end no mark is left.
 #[test]
 fn publications_are_seen_in_order() {
     const TURNS: u64 = 500;
@@ -296,7 +296,7 @@ fn publications_are_seen_in_order() {
         for _ in 0..2 {
             threads.spawn(move || {
                 let mut last = [0; 2];
-                // The last link of all is one of a last turn.
+                // The very last link is one of a last turn.
                 while last.iter().all(|&turn| turn < TURNS) {
                     let link = slot.load(toy.media());
                     if link.is_null() {
@@ -357,13 +357,13 @@ fn links_join_a_batch() {
     assert_eq!(either.load_link(toy.media()), link);
 }
 
-/// Links that join a batch have one write-back a line and one fence; readers help until they are known to be durable.
-/// Stores past the cache have the fence alone.
+/// Links that join a batch cost one write-back per line and one fence; readers persist them until they are known to
+/// be durable. Stores past the cache cost the fence alone.
 #[test]
 fn publications_join_a_batch() {
     fn publish_two<P: Publication>(toy: &Toy) -> (Counts, Counts) {
         let nodes = [persist(toy, 1), persist(toy, 2)];
-        // Two slots of one object, and so of one line.
+        // Two slots of one object, and so in one line.
         let holder = toy.at::<Node>(persist(toy, 3).offset());
         let slots = [&holder.child, &holder.sibling];
         let mut helped = Counts::default();

@@ -1,8 +1,8 @@
 use super::*;
 use crate::{Counting, Counts, Hardware, Purpose, persist_scope};
 
-/// A persistent word's store is durable by one write-back and one fence, a store past the cache by a fence alone, and
-/// a word of the generation costs nothing.
+/// A persistent word's store costs one write-back and one fence, a store past the cache a fence alone, and a word of
+/// the current generation nothing.
 #[test]
 fn words_cost_what_they_say() {
     fn cost<'m>(media: &'m Counting, store: impl FnOnce(&PersistBatch<'_, 'm, Counting>)) -> Counts {

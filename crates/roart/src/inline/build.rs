@@ -6,10 +6,10 @@ use super::{FirstLine, Head, InlineEntry, PRESENT_SHIFT};
 use heap::{Error, Heap};
 use pmem::{Erased, Flushed, GenerationLock, LINE, Media, Offset, PWord, PersistBatch};
 
-/// An array's entries, where its shape has them.
+/// The entries of an array, laid out by its shape.
 pub(crate) struct Image {
     pub(crate) shape: Shape,
-    /// Key word and value of each entry, one after the other; the head's place comes first.
+    /// Key word and value of each entry, in order; the head's place comes first.
     words: Vec<u64>,
     present: usize,
 }
@@ -17,19 +17,19 @@ pub(crate) struct Image {
 /// Words of an entry.
 const WORDS: usize = size_of::<InlineEntry>() / size_of::<u64>();
 
-/// How full a new array must at least be and how full it may be.
+/// The minimum and maximum fill of a new array.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fill {
-    /// As full as it can be, and a large one at least to a quarter: where keys lie too close together for
-    /// that, smaller arrays below a node serve them better.
+    /// As full as possible, and a large one at least to a quarter: if keys lie too close together for that, smaller
+    /// arrays below a node are better.
     Tight,
-    /// As tight, but at most half full, so that it does not soon grow again.
+    /// Like `Tight`, but at most half full, so that the array does not soon grow again.
     Loose,
 }
 
 impl Image {
-    /// The array of at least this class for the pairs, of different keys; `None` if they should not be in one. Fewest lines
-    /// are needed where pairs mostly ascend.
+    /// The array of at least this class for the pairs, of different keys; `None` if they should not be in one.
+    /// Ascending pairs mostly need the fewest lines.
     pub(crate) fn of(pairs: &[(KeyWord, u64)], least: u8, fill: Fill) -> Option<Image> {
         let (mut first, mut last) = (pairs.first()?.0, pairs.first()?.0);
         for &(key, _) in pairs {
@@ -59,14 +59,14 @@ impl Image {
         None
     }
 
-    /// The pairs, of different keys, in an array of this shape, if they have room.
+    /// The pairs, of different keys, in an array of this shape, if they fit.
     pub(crate) fn with_shape(pairs: &[(KeyWord, u64)], shape: Shape) -> Option<Image> {
         let mut words = vec![0; shape.lines() * PER_LINE * WORDS];
-        // Entries in use of each line, the head counted as one.
+        // Used entries of each line, the head counted as one.
         let mut used = [0; 1 << LARGEST];
         used[0] = 1;
         for &(key, value) in pairs {
-            // The first line of the window with a free entry: so lines before it have none.
+            // The first line of the window with a free entry, so that the lines before it have none.
             let line = shape.window(key).find(|&line| used[line] < PER_LINE)?;
             let at = (line * PER_LINE + used[line]) * WORDS;
             used[line] += 1;
@@ -80,8 +80,7 @@ impl Image {
     }
 }
 
-/// Whether a node at position `from` would have pairs or more below each of its links, rather than mostly
-/// single leaves.
+/// Whether a node at position `from` would mostly have groups of pairs below its links, rather than single leaves.
 fn part_in_groups(pairs: &[(KeyWord, u64)], from: usize) -> bool {
     let mut seen = [false; 256];
     for (key, _) in pairs {

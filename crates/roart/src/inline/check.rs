@@ -21,7 +21,7 @@ pub(crate) fn fault<M: Media>(
     let mut found = array
         .check_shape(link, heap)
         .err()
-        .map(|_| "the inline leaf array's shape is not its link's");
+        .map(|_| "the inline leaf array's shape does not match its link");
     for line in 0..array.shape.lines() {
         for entry in array.line(line) {
             let word = entry.key.load(media);
@@ -32,7 +32,7 @@ pub(crate) fn fault<M: Media>(
             let first = *shared.get_or_insert(key);
             let fault = word::fault(word)
                 .or_else(|| is_misplaced(array, line, key, media).then_some(MISPLACED))
-                .or_else(|| (!seen.insert(key)).then_some("a key twice in an inline leaf array"))
+                .or_else(|| (!seen.insert(key)).then_some("a duplicate key in an inline leaf array"))
                 .or_else(|| (key.shared(first) < from(array.shape)).then_some(NOT_SHARED))
                 .or_else(|| {
                     let is_lost = is_present(word) && (path.is_empty() || !leads_to(path, key));
@@ -47,22 +47,22 @@ pub(crate) fn fault<M: Media>(
     (found, present)
 }
 
-const MISPLACED: &str = "a key of an inline leaf array where no reader finds it";
-const NOT_SHARED: &str = "the keys of an inline leaf array do not share their first bytes";
-const NO_PATH: &str = "the key does not lead to its inline leaf array";
+const MISPLACED: &str = "key stored outside the lines where readers look";
+const NOT_SHARED: &str = "keys do not share the array's prefix";
+const NO_PATH: &str = "key's bytes do not match the path to the array";
 
 fn from(shape: Shape) -> usize {
     shape.from.into()
 }
 
-/// A key lies within its window, and no line before has an entry that was never used.
+/// Whether a key lies outside its window, or an earlier line of the window has a never-used entry.
 fn is_misplaced<M: Media>(array: &InlineRef<'_>, line: usize, key: KeyWord, media: &M) -> bool {
     let window = array.shape.window(key);
     !window.contains(&line)
         || (window.start..line).any(|line| array.line(line).iter().any(|entry| entry.key.load(media) == 0))
 }
 
-/// Whether a key, whose first byte is the path's, begins with the path; all do with one that is empty.
+/// Whether a key, whose first byte is the path's, begins with the path; every key begins with an empty one.
 pub(super) fn leads_to(path: &[u8], key: KeyWord) -> bool {
     let Some(&first) = path.first() else { return true };
     let (bytes, len) = key.key(first);

@@ -1,8 +1,8 @@
 //! Inline leaf arrays in order.
 //!
-//! Homes ascend with the keys, and a key has not gone beyond a line that has an entry never used. So behind
-//! each such line all keys read so far are in front of all to come: upward, what lies between two of them is
-//! sorted and visited. Downward the whole array is read first.
+//! Homes ascend with the keys, and no key lies beyond a line that has a never-used entry. So after each such line all
+//! keys read so far come before all later ones: in a forward scan, the keys between two such lines are sorted and
+//! visited. A reverse scan reads the whole array first.
 
 use super::shape::{PER_LINE, WINDOW};
 use super::word::{KeyWord, LONGEST, MARK, is_present};
@@ -13,19 +13,19 @@ use pmem::Media;
 use std::array::from_fn;
 use std::ops::ControlFlow::{self, Continue};
 
-/// Lines asked for ahead.
+/// Lines to prefetch ahead.
 pub(crate) const LINES_AHEAD: usize = 12;
 
-/// Bytes kept at first, and the most that is asked for at a time: each time twice as much as before.
-/// (Allocators have pieces of up to a kilobyte at hand.)
+/// Bytes kept at first. Each further allocation doubles them, up to this many at a time. (Allocators have pieces of
+/// up to a kilobyte at hand.)
 const KEPT: usize = 128 * LONGEST;
 const MAX_KEPT: usize = 512 * LONGEST;
 
-/// Fewer pairs wait for more.
-const FEW: usize = 8;
+/// Minimum number of pairs to visit; fewer wait for more.
+const MIN_VISITED: usize = 8;
 
-/// Pairs for which there is room at first.
-const AT_ONCE: usize = 64;
+/// Number of pairs to make room for at first.
+const INITIAL_PAIRS: usize = 64;
 
 /// The keys between two words, both included.
 #[derive(Clone, Copy)]
@@ -51,14 +51,14 @@ impl Words {
     }
 }
 
-/// What a scan keeps from one array to the next.
+/// Buffers that a scan keeps from one array to the next.
 pub(crate) struct Scratch<'g> {
     guard: &'g Guard,
-    /// Room for keys that visitors get: an array has them in words, which change.
+    /// Room for the keys passed to visitors: an array has them in words, which change.
     kept: &'g mut [u8],
-    /// What is asked for next.
+    /// Size of the next allocation.
     step: usize,
-    /// Pairs that are not visited yet, ascending, come first.
+    /// Pairs that are not visited yet come first, ascending.
     pairs: Vec<(KeyWord, u64)>,
 }
 
@@ -72,20 +72,20 @@ impl<'g> Scratch<'g> {
         }
     }
 
-    /// Room for another line's pairs.
+    /// Makes room for another line's pairs.
     #[inline(always)]
     fn reserve(&mut self, count: usize) -> &mut [(KeyWord, u64)] {
         if self.pairs.len() < count + PER_LINE {
-            let len = (count + PER_LINE).next_multiple_of(AT_ONCE);
+            let len = (count + PER_LINE).next_multiple_of(INITIAL_PAIRS);
             self.pairs.resize(len, (KeyWord::from_bits(0), 0));
         }
         &mut self.pairs
     }
 
-    /// Visits the first `count` pairs, upward or downward.
+    /// Visits the first `count` pairs, forward or in reverse.
     #[expect(
         clippy::slow_vector_initialization,
-        reason = "allocators have zeroed memory at hand less often than small pieces"
+        reason = "small pieces are cheaper to allocate than zeroed memory"
     )]
     #[inline(always)]
     fn visit(
@@ -119,8 +119,8 @@ impl<'g> Scratch<'g> {
 }
 
 impl InlineRef<'_> {
-    /// Visits the keys between the words in order. The array hangs where `depth` bytes lead, of which one is
-    /// `first`. The caller has asked for the first [`LINES_AHEAD`] lines.
+    /// Visits the keys between the words in order. The array hangs below `depth` bytes, one of which is `first`. The
+    /// caller has prefetched the first [`LINES_AHEAD`] lines.
     pub(crate) fn scan<'g, M: Media>(
         &self,
         mut words: Words,
@@ -138,9 +138,9 @@ impl InlineRef<'_> {
         for line in lines {
             self.prefetch_line(line + LINES_AHEAD);
             let ends = self.gather(line, words, scratch.reserve(count), &mut count, media);
-            if ends && !reverse && count >= FEW {
+            if ends && !reverse && count >= MIN_VISITED {
                 scratch.visit(count, false, first, visit)?;
-                // A later entry whose key does not lie behind was inserted meanwhile.
+                // A later entry whose key does not come behind was inserted meanwhile.
                 words.least = scratch.pairs[count - 1].0.bits() + 1;
                 if words.are_none() {
                     return Continue(());
@@ -151,7 +151,7 @@ impl InlineRef<'_> {
         scratch.visit(count, reverse, first, visit)
     }
 
-    /// The lines in which there may be keys between the words.
+    /// The lines that may have keys between the words.
     fn lines_of<M: Media>(
         &self,
         words: &mut Words,
@@ -164,8 +164,7 @@ impl InlineRef<'_> {
             let words = self.entries().iter().map(|entry| entry.key.peek(media));
             words.filter_map(KeyWord::stored).next()
         };
-        // A word that does not share the bytes that all keys of the array share lies in front of all or
-        // behind all.
+        // A word without the bytes that all keys of the array share comes before all or behind all.
         let apart = |word: KeyWord| {
             let any = if from > depth { any()? } else { return None };
             (word.shared(any) < from).then_some(word < any)
@@ -188,8 +187,7 @@ impl InlineRef<'_> {
         Some(lines)
     }
 
-    /// Adds a line's pairs to those gathered, in order; says whether the line has an entry that was never
-    /// used.
+    /// Adds a line's pairs to those gathered, in order; returns whether the line has a never-used entry.
     #[inline(always)]
     fn gather<M: Media>(
         &self,
@@ -206,7 +204,7 @@ impl InlineRef<'_> {
         if *count > 0 && present > 0 && gathered[*count - 1].0 > pairs[0].0 {
             put_all(gathered, count, pairs, present);
         } else {
-            // Word by word, as they come out of registers: nothing reads them before they are visited.
+            // Word by word, straight from registers: nothing reads them before they are visited.
             for (place, pair) in gathered[*count..*count + PER_LINE].iter_mut().zip(pairs) {
                 *place = pair;
             }
@@ -215,17 +213,17 @@ impl InlineRef<'_> {
         ends
     }
 
-    /// A line's pairs between the words; `None` if an entry is marked or was changing. Nothing of it depends
-    /// on what the entries hold, since that cannot be foreseen: all are read, and sorted by exchanges.
+    /// A line's pairs between the words; `None` if an entry is marked or was changing. It does not branch on the
+    /// entries' contents, which are unpredictable: all are read, and sorted by exchanges.
     #[inline(always)]
     fn sorted<M: Media>(&self, line: usize, words: Words, media: &M) -> Option<Sorted> {
         let entries: &[InlineEntry; PER_LINE] = self.slots[line * PER_LINE..].first_chunk()?;
-        // The head's place counts as used, by no key.
+        // The head's place counts as used, but by no key.
         let head = |i: usize| line == 0 && i == 0;
         let keys = || from_fn(|i| if head(i) { HEAD } else { entries[i].key.peek(media) });
         let before: [u64; PER_LINE] = keys();
         let values: [u64; PER_LINE] = from_fn(|i| entries[i].value.peek(media));
-        // The words again: a writer that has stored another value meanwhile marked it before.
+        // The words are read again: a writer that has stored another value meanwhile marked it before.
         let after = keys();
         let changes = |i: usize| before[i] ^ after[i] | before[i] & MARK;
         if changes(0) | changes(1) | changes(2) | changes(3) != 0 {
@@ -249,7 +247,7 @@ impl InlineRef<'_> {
         })
     }
 
-    /// As [`gather`](InlineRef::gather), an entry at a time.
+    /// Like [`gather`](InlineRef::gather), one entry at a time.
     #[cold]
     fn gather_slowly<M: Media>(
         &self,
@@ -275,19 +273,19 @@ impl InlineRef<'_> {
     }
 }
 
-/// A word of the head's place: used, not present.
+/// The word of the head's place: used, not present.
 const HEAD: u64 = MARK << 1;
 
-/// What a line has between two words.
+/// A line's pairs between two words.
 struct Sorted {
-    /// Those present first, ascending.
+    /// The present ones first, ascending.
     pairs: [(KeyWord, u64); PER_LINE],
     present: usize,
     /// Whether an entry was never used.
     ends: bool,
 }
 
-/// Puts the first `present` pairs where they belong among those that ascend.
+/// Inserts the first `present` pairs into the ascending ones.
 #[inline(never)]
 fn put_all(
     gathered: &mut [(KeyWord, u64)],
@@ -300,7 +298,7 @@ fn put_all(
     }
 }
 
-/// Puts a pair where it belongs among those that ascend.
+/// Inserts a pair into the ascending ones.
 fn put(gathered: &mut [(KeyWord, u64)], count: &mut usize, pair: (KeyWord, u64)) {
     let mut at = *count;
     while at > 0 && gathered[at - 1].0 > pair.0 {

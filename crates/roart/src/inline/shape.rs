@@ -1,7 +1,7 @@
-//! Shapes: how large an inline leaf array is, and at which of its lines the search for a key begins.
+//! Shapes: the size of an inline leaf array, and the line at which the search for a key begins.
 //!
-//! The shape stands in the link's aux (and in the array's head), so that a reader computes a key's home line
-//! from link and key alone.
+//! The shape is in the link's aux (and in the array's head), so that a reader computes a key's home line from link
+//! and key alone.
 //!
 //! ```text
 //!  7   6      5      3 2     0
@@ -10,18 +10,18 @@
 //! +---+------+--------+-------+
 //! ```
 //!
-//! An array of class c has 2^c lines. *From* is the position, 1 to 7, of the first byte that not all of its
-//! keys share. That byte and the next, as a number, are spread over the lines; in a *text* array as two
-//! digits of 96, those that printable characters are.
+//! An array of class c has 2^c lines. *From* is the position, 1 to 7, of the first byte that not all of its keys
+//! share. That byte and the next form a number that is spread over the lines; in a *text* array they count as two
+//! base-96 digits, those of printable characters.
 
 use super::word::KeyWord;
 use art::{Tagged, damaged};
 use pmem::{Fault, LINE, Link};
 
-/// Entries of a line, the head in the first one counted as one.
+/// Entries per line; the head counts as one in the first line.
 pub(crate) const PER_LINE: usize = 4;
 
-/// Lines in which a key may be, from its home on.
+/// Number of lines in which a key may be, from its home on.
 pub(crate) const WINDOW: usize = 8;
 
 /// The largest class.
@@ -30,11 +30,11 @@ pub(crate) const LARGEST: u8 = 7;
 /// Maximum number of entries of an array.
 pub(crate) const LARGEST_CAPACITY: usize = (1 << LARGEST) * PER_LINE - 1;
 
-/// The characters of text, and the least of them.
+/// The number of text characters, and the smallest of them.
 const CHARACTERS: u64 = 96;
 const LEAST_CHARACTER: u64 = 32;
 
-/// What the link to an inline leaf array says about it.
+/// The shape of an inline leaf array, as its link states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) class: u8,
@@ -58,7 +58,7 @@ impl Shape {
         Ok(shape)
     }
 
-    /// As it stands in a link.
+    /// The shape as stored in a link.
     pub(crate) fn aux(self) -> u8 {
         self.class | self.from << 3 | u8::from(self.text) << 6
     }
@@ -86,7 +86,7 @@ impl Shape {
         let place = if self.text {
             let (first, second) = (bytes >> 56, bytes >> 48 & 0xff);
             let place = match first.checked_sub(LEAST_CHARACTER) {
-                // Keys that do not begin with a printable character lie in front of all that do, or behind them.
+                // Keys that do not begin with a printable character come before all that do, or behind them.
                 None => 0,
                 Some(CHARACTERS..) => CHARACTERS * CHARACTERS - 1,
                 Some(first) => {
@@ -101,8 +101,7 @@ impl Shape {
         ((place * spread) >> 16) as usize
     }
 
-    /// The first line in which there may be words of `least` and above, where it shares the bytes that all
-    /// keys share.
+    /// The first line that may have words of `least` and above, if `least` shares the bytes that all keys share.
     #[inline(always)]
     pub(crate) fn first_line(self, least: u64) -> usize {
         match least {
@@ -119,7 +118,7 @@ impl Shape {
     }
 }
 
-/// Lines where keys are at home, by class; the last lines take what the ones before have no room for.
+/// Number of home lines, by class; the last lines take the overflow of the ones before.
 const HOMES: [u64; LARGEST as usize + 1] = [1, 1, 3, 6, 14, 30, 62, 126];
 
 /// Whether a key's byte at a position is a printable character.

@@ -1,4 +1,4 @@
-//! Key words: a short key, except for its first byte, and what becomes of its entry.
+//! Key words: a short key, except for its first byte, and the state of its entry.
 //!
 //! ```text
 //!  63                            8 7     5   4     3        2       1      0
@@ -7,23 +7,23 @@
 //! +-------------------------------+-------+---+--------+---------+------+------+
 //! ```
 //!
-//! *Count* is how many bytes there are, so that the words order as their keys do. The word of an entry that was never
-//! used is zero. *Parity* makes the number of bits that are set even, except for the mark.
+//! *Count* is the number of bytes, so that words are ordered like their keys. The word of a never-used entry is zero.
+//! *Parity* makes the number of set bits even, not counting the mark.
 
-/// The store of the entry is perhaps not durable.
+/// The store of the entry may not be durable.
 pub(crate) const MARK: u64 = 1;
 const USED: u64 = 1 << 1;
 const PRESENT: u64 = 1 << 2;
 const PARITY: u64 = 1 << 3;
 const UNUSED: u64 = 1 << 4;
 const COUNT_SHIFT: u32 = 5;
-/// What tells keys apart.
+/// The bits that identify a key.
 const KEY: u64 = !(MARK | PRESENT | PARITY | UNUSED);
 
 /// The longest key.
 pub(crate) const LONGEST: usize = 8;
 
-/// A key, as an entry that is in use names it.
+/// A key, as stored in a used entry.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct KeyWord(u64);
 
@@ -43,47 +43,47 @@ impl KeyWord {
         Some(KeyWord(bytes << 8 | (key.len() as u64 - 1) << COUNT_SHIFT | USED))
     }
 
-    /// The key in a word as it stands in an entry; `None` if the entry was never used.
+    /// The key in an entry's word; `None` if the entry was never used.
     #[inline(always)]
     pub(crate) fn stored(word: u64) -> Option<KeyWord> {
         (word != 0).then_some(KeyWord::in_use(word))
     }
 
-    /// Behind every key.
+    /// A word behind every key.
     pub(crate) const BEHIND: KeyWord = KeyWord(u64::MAX);
 
-    /// The key in a word of an entry that was used.
+    /// The key in the word of a used entry.
     #[inline(always)]
     pub(crate) fn in_use(word: u64) -> KeyWord {
         KeyWord(word & KEY)
     }
 
-    /// The word as a number, in the order of the keys; each is above the one before by more than one.
+    /// The word as a number, in the order of the keys; successive keys differ by more than one.
     #[inline(always)]
     pub(crate) fn bits(self) -> u64 {
         self.0
     }
 
-    /// The word of a number next to one.
+    /// The word of a number next to that of a key.
     #[inline(always)]
     pub(crate) fn from_bits(bits: u64) -> KeyWord {
         KeyWord(bits & KEY | USED)
     }
 
-    /// Whether a word in an entry is this key's.
+    /// Whether an entry's word is this key's.
     #[inline(always)]
     pub(crate) fn is_in(self, word: u64) -> bool {
         word & KEY == self.0
     }
 
-    /// The word to store: of a key that is present, or that was removed.
+    /// The word to store for a present or a removed key.
     #[inline]
     pub(crate) fn to_store(self, present: bool) -> u64 {
         let word = self.0 | if present { PRESENT } else { 0 };
         word | if word.count_ones() & 1 == 1 { PARITY } else { 0 }
     }
 
-    /// The bytes of the key from position `from` on, filled up with zeros, the first uppermost.
+    /// The bytes of the key from position `from` on, padded with zeros, the first one most significant.
     #[inline(always)]
     pub(crate) fn bytes_from(self, from: usize) -> u64 {
         (self.0 & !0xff) << (8 * (from - 1))
@@ -104,14 +104,14 @@ impl KeyWord {
         )
     }
 
-    /// How many bytes two keys with the same first byte share.
+    /// Length of the common prefix of two keys with the same first byte.
     pub(crate) fn shared(self, other: KeyWord) -> usize {
         let same = ((self.0 ^ other.0) & !0xff).leading_zeros() as usize / 8;
         (1 + same).min(self.key_len()).min(other.key_len())
     }
 }
 
-/// Whether a word in an entry says that its key is present.
+/// Whether an entry's word marks its key as present.
 #[inline(always)]
 pub(crate) fn is_present(word: u64) -> bool {
     word & PRESENT != 0
@@ -120,7 +120,7 @@ pub(crate) fn is_present(word: u64) -> bool {
 /// The fault of a word that is not zero.
 pub(crate) fn fault(word: u64) -> Option<&'static str> {
     let Some(key) = KeyWord::stored(word).filter(|_| word & USED != 0 && word & UNUSED == 0) else {
-        return Some("an entry of an inline leaf array has bits that mean nothing");
+        return Some("an entry of an inline leaf array has unused bits set");
     };
     if (word & !MARK).count_ones() & 1 == 1 {
         return Some("an entry of an inline leaf array does not match its parity");
@@ -149,7 +149,7 @@ mod tests {
         keys
     }
 
-    /// Words order as keys do, tell them apart, and give them back.
+    /// Words are ordered like keys, distinguish them, and can be converted back.
     #[test]
     fn words_are_their_keys() {
         let keys = keys();
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!((KeyWord::of(b""), KeyWord::of(b"nine byte")), (None, None));
     }
 
-    /// A bit that flips shows, unless it is the mark; so does one in a word that was never used.
+    /// A flipped bit is detected, unless it is the mark; so is one in a never-used word.
     #[test]
     fn flipped_bits_show() {
         for key in keys() {

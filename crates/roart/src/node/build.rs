@@ -85,7 +85,7 @@ impl Inner for N256 {
     }
 }
 
-/// All that hangs in `node`.
+/// All children of `node`.
 pub(crate) fn children_of<'e, 'h, M: Media>(node: &Node<'_>, media: &M) -> Children<'e, 'h> {
     let list = node.slots().iter().map(|slot| slot.load(media));
     let list = list.filter(|link| !link.is_null());
@@ -95,8 +95,8 @@ pub(crate) fn children_of<'e, 'h, M: Media>(node: &Node<'_>, media: &M) -> Child
     )
 }
 
-/// Builds the smallest node that holds `children`, for the keys that begin with `path`; they are left where this fails.
-/// The caller gives the space at the offset back if it does not link the object.
+/// Builds the smallest node that holds `children`, for the keys that begin with `path`; on failure they are left. The
+/// caller gives the space at the offset back if it does not link the object.
 pub(crate) fn draft_node<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &PersistBatch<'e, 'h, M>,
@@ -107,7 +107,7 @@ pub(crate) fn draft_node<'e, 'h, M: Media>(
     art::draft_smallest::<Layouts, M>(heap, batch, header, children)
 }
 
-/// Builds a root: an N256, whatever children it has. They are left where this fails.
+/// Builds a root: an N256, whatever children it has. On failure they are left.
 pub(crate) fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &PersistBatch<'e, 'h, M>,

@@ -6,8 +6,8 @@ use art::bounds::{Bounds, Edge, Edges, key_of};
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-/// What lies between the bounds in an inline leaf array, whose keys share their first byte with those of the
-/// bounds that matter.
+/// The key words between the bounds in an inline leaf array, whose keys share their first byte with the bounds that
+/// matter.
 pub(super) fn words_between(bounds: &Bounds<'_>, edges: Edges) -> Words {
     let mut words = Words::ALL;
     if edges.low != Edge::Free
@@ -25,15 +25,15 @@ pub(super) fn words_between(bounds: &Bounds<'_>, edges: Edges) -> Words {
     words
 }
 
-/// The word of a bound, and whether it is the bound's whole key; a longer key lies behind all short ones that
-/// its start does not.
+/// The word of a bound, and whether it is the bound's whole key; a longer key comes after every short key that is not
+/// above its beginning.
 fn word_of(key: &[u8]) -> Option<(KeyWord, bool)> {
     let word = KeyWord::of(&key[..key.len().min(LONGEST)])?;
     Some((word, key.len() <= LONGEST))
 }
 
-/// Where a subtree lies to a bound, the bytes in front of which have led to it and then the bytes `string`, from byte `from` on;
-/// `outside` is the side of the bound that the scan leaves out. `None`: outside as a whole.
+/// The position, relative to a bound, of a subtree to which the bound's bytes before `from`, and then the bytes
+/// `string`, have led; `outside` is the side of the bound that the scan omits. `None`: entirely outside.
 pub(super) fn narrow(bound: &[u8], from: usize, string: &[u8], outside: Ordering) -> Option<Edge> {
     let rest = bound.get(from..).unwrap_or_default();
     if rest.starts_with(string) {

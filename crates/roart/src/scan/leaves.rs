@@ -1,9 +1,9 @@
-//! Visiting leaves in order: those that hang from nodes and those of arrays alike, many at a time.
+//! Visiting leaves in order, many at a time: children of nodes and entries of arrays alike.
 //!
-//! When the leaves of an array are asked for, its entries in use are put into a ring; when they have come, a
-//! *run* of them, of several arrays, is read, sorted array by array, and visited. Which entries are in use, how
-//! many, and in what order they come, cannot be foreseen: nothing branches on it but once an array. So a leaf
-//! is sorted as one word, bytes of its key above its number, and a few words by exchanges.
+//! When the leaves of an array are prefetched, its used entries are put into a ring. When they have arrived, a *run*
+//! of them, from several arrays, is read, sorted array by array, and visited. The number, places and order of the
+//! used entries are unpredictable: the code branches on them only once per array. So a leaf is sorted as one word,
+//! with bytes of its key above its number, and a few words are sorted by exchanges.
 
 use super::queue::{Item, Queue};
 use super::sort::{self, BATCH, NUMBER, RUN};
@@ -15,17 +15,17 @@ use index::{Direction, Visit};
 use pmem::{Fault, Link, Media, Offset};
 use std::ops::{ControlFlow, Range};
 
-/// Leaves that have been asked for beside which no more are.
+/// Number of prefetched leaves at which no more are prefetched.
 const AHEAD: usize = 48;
-/// Room for these, for another array, and for what an empty entry is written over.
+/// Room for these, for another array, and for the place that empty entries overwrite.
 const RING: usize = 128;
 const _: () = assert!(RING.is_power_of_two() && AHEAD + MAX_LEAVES <= RING);
 
-/// Leaves on their way, and room that is used again by each run.
+/// Prefetched leaves, and buffers that each run reuses.
 pub(super) struct Leaves<'g> {
-    /// Links to leaves that have been asked for.
+    /// Links to prefetched leaves.
     ring: [Link; RING],
-    /// How many have been read and put, ever.
+    /// Number of leaves ever taken and put.
     taken: usize,
     put: usize,
     /// The leaves of a run, and their words, unsorted and sorted.
@@ -48,7 +48,7 @@ impl Leaves<'_> {
 }
 
 impl<M: Media, V: Variant> Roart<M, V> {
-    /// Asks for the leaves of items that have come themselves: at least of the one to be taken next.
+    /// Prefetches the leaves of items that have arrived themselves: at least those of the item to be taken next.
     pub(super) fn stage<'g>(&'g self, queue: &mut Queue, leaves: &mut Leaves<'g>) -> Result<(), Fault> {
         let arrived = queue.arrived();
         while queue.staged < arrived && leaves.put - leaves.taken < AHEAD {
@@ -57,7 +57,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             match item.link.kind() {
                 Kind::Array => match self.stage_array(item.link, leaves) {
                     Ok(()) => {}
-                    // Its turn has not come.
+                    // An error is reported only when its item's turn has come.
                     Err(_) if queue.staged > queue.taken => break,
                     Err(fault) => return Err(fault),
                 },
@@ -80,7 +80,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let base = self.heap.pool().base().as_ptr();
         let mut put = leaves.put;
         for slot in ArrayRef::at(&self.heap, link)?.slots() {
-            // An empty entry passes for a place, and is written over.
+            // An empty entry is written like any other, and then overwritten.
             let leaf = slot.load(media);
             prefetch(base.wrapping_add((leaf.bits() & Offset::MASK) as usize));
             leaves.ring[put % RING] = leaf;
@@ -105,7 +105,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let mut total = first.leaves as usize;
         self.read_leaves(leaves, 0..total, first.depth as usize, reverse)?;
         queue.take();
-        // What lies along a bound is a run of its own.
+        // An item along a bound is a run of its own.
         while queue.taken < queue.staged && total < RUN && first.edges.are_free() {
             let item = *queue.item(queue.taken);
             if !item.leads_to_leaves() || item.depth != first.depth || !item.edges.are_free() {
@@ -116,7 +116,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 .read_leaves(leaves, total..end, item.depth as usize, reverse)
                 .is_err()
             {
-                break; // Its turn has not come.
+                break; // Reported when its turn comes.
             }
             total = end;
             queue.take();
@@ -125,7 +125,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         Ok(self.visit_leaves(leaves, count, first.edges, bounds, visit))
     }
 
-    /// Reads the next leaves of the ring, an item's, as these of the run; the keys of each array share `depth` bytes.
+    /// Reads the next leaves of the ring, those of one item, as leaves of the run with these numbers; the keys of
+    /// each array share `depth` bytes.
     #[inline(never)]
     fn read_leaves<'g>(
         &'g self,
@@ -146,7 +147,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         Ok(())
     }
 
-    /// Visits the first `count` leaves in their order.
+    /// Visits the first `count` leaves in order.
     #[inline(never)]
     fn visit_leaves<'g>(
         &'g self,
@@ -169,7 +170,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
 }
 
 impl Leaves<'_> {
-    /// Sorts the leaves that each of the items has led to; returns how many there are.
+    /// Sorts the leaves of each of the items; returns their number.
     #[inline(never)]
     fn sort(&mut self, queue: &Queue, items: Range<usize>, reverse: bool) -> usize {
         let key = |word: u64| self.leaves[(word & NUMBER) as usize].map_or(&[][..], |leaf| leaf.key());
@@ -184,7 +185,7 @@ impl Leaves<'_> {
 }
 
 impl Item {
-    /// To a leaf or to a leaf array.
+    /// Whether the link leads to a leaf or to a leaf array.
     #[inline(always)]
     pub(super) fn leads_to_leaves(&self) -> bool {
         matches!(self.link.kind(), Kind::Leaf | Kind::Array)

@@ -1,4 +1,4 @@
-//! The queue between the walk and the visitor: links that have been asked for.
+//! The queue between the walk and the visitor: links whose objects have been prefetched.
 
 use super::bounds::{edges_of, words_between};
 use super::{Frame, Walk};
@@ -14,45 +14,45 @@ use pmem::{LINE, Link, Media, Offset};
 
 /// Links in the queue: more than a core overlaps misses, since leaf arrays take two steps.
 const AHEAD: usize = 32;
-/// How many are put at a time.
+/// Number of links to put at a time.
 const REFILL: usize = 8;
-/// Pairs in the queue beside which no more is put: one large inline leaf array is read while the next is on
-/// its way.
+/// Number of pairs in the queue at which no more are put: one large inline leaf array is read while the next is being
+/// fetched.
 const PAIRS_AHEAD: usize = 256;
-/// A leaf array counts as this many pairs: those in the queue are as many as a core overlaps misses.
+/// A leaf array counts as this many pairs, so that the queue has about as many as a core overlaps misses.
 const OF_ARRAY: usize = 16;
-/// Slots of an N256 from the one that is read to the one that is asked for.
+/// Distance in slots of an N256 between reading and prefetching.
 const SLOTS_AHEAD: usize = 16;
 
 /// A link to visit.
 #[derive(Clone, Copy)]
 pub(super) struct Item {
     pub(super) link: Link,
-    /// Bytes that lead to it.
+    /// Number of bytes that lead to it.
     pub(super) depth: u32,
-    /// Leaves that it has led to, once these have been asked for.
+    /// Number of its leaves, once these have been prefetched.
     pub(super) leaves: u32,
     pub(super) edges: Edges,
-    /// The first of the bytes.
+    /// The first of these bytes.
     pub(super) first: u8,
 }
 
-/// Items in order. Numbers count those that were ever put.
+/// Items in order, numbered by a count of all items ever put.
 pub(super) struct Queue {
     items: [Item; AHEAD],
-    /// Items taken out of the queue and put into it.
+    /// Number of items ever taken and put.
     pub(super) taken: usize,
     put: usize,
-    /// Items whose leaves have been asked for, taken ones among them.
+    /// Number of items whose leaves have been prefetched, including taken ones.
     pub(super) staged: usize,
-    /// Pairs for which the inline leaf arrays in the queue have room, and what the leaf arrays count.
+    /// Capacity in pairs of the inline leaf arrays in the queue, plus the share of the leaf arrays.
     pub(super) pairs: usize,
-    /// The last item put is an inner node.
+    /// Whether the last item put is an inner node.
     pub(super) waits: bool,
 }
 
 impl Queue {
-    /// The queue of a walk that begins at an inner node.
+    /// The queue of a walk that starts at an inner node.
     pub(super) fn of(root: Item) -> Queue {
         Queue {
             items: [root; AHEAD],
@@ -74,7 +74,7 @@ impl Queue {
         &mut self.items[number % AHEAD]
     }
 
-    /// Takes an item whose leaves have been asked for.
+    /// Takes an item whose leaves have been prefetched.
     #[inline(always)]
     pub(super) fn take(&mut self) {
         if self.item(self.taken).link.kind() == Kind::Array {
@@ -95,7 +95,7 @@ impl Queue {
         self.taken == self.put
     }
 
-    /// Whether there is room for more items than a few.
+    /// Whether there is room for more than a few items.
     #[inline(always)]
     pub(super) fn wants_more(&self) -> bool {
         self.put - self.taken <= AHEAD - REFILL && self.pairs < PAIRS_AHEAD
@@ -107,7 +107,7 @@ impl Queue {
         !self.waits && self.put - self.taken < AHEAD && self.pairs < PAIRS_AHEAD
     }
 
-    /// The end of those whose objects have come, or are waited for. The newest are on their way still.
+    /// The end of the items whose objects have arrived, or are awaited. The newest are still being fetched.
     #[inline(always)]
     pub(super) fn arrived(&self) -> usize {
         let old = self.put.saturating_sub(REFILL);
@@ -116,8 +116,8 @@ impl Queue {
 }
 
 impl<M: Media, V: Variant> Roart<M, V> {
-    /// Puts links into the queue until it is full, or an inner node must be entered first, or nothing is
-    /// left; asks for what the new ones lead to.
+    /// Puts links into the queue until it is full, an inner node must be entered first, or nothing is left;
+    /// prefetches their objects.
     #[inline(always)]
     pub(super) fn fill(&self, walk: &mut Walk<'_, '_>) {
         let media = self.heap.media();
@@ -135,7 +135,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 ..
             } = *frame;
             let (limit, mut put, mut next) = (queue.taken + AHEAD, queue.put, frame.next);
-            // The slot at a position of an N256; at the one for the key that ends there, none.
+            // The slot at a position of an N256; none at the position of the key that ends there.
             let slot_at = |position: usize| match walk.direction {
                 Direction::Forward => position.wrapping_sub(1),
                 Direction::Reverse => 255usize.wrapping_sub(position),
@@ -173,7 +173,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                     Kind::Leaf => prefetch(start),
                     Kind::Array => {
                         queue.pairs += OF_ARRAY;
-                        // Whether there is a second line cannot be foreseen; more are rare.
+                        // Whether there is a second line is unpredictable; more are rare.
                         let size = array_size(link);
                         prefetch(start);
                         prefetch(start.wrapping_add(size.saturating_sub(1).min(LINE)));
@@ -219,7 +219,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
     }
 }
 
-/// Pairs for which the inline leaf array has room that a link leads to.
+/// The capacity in pairs of the inline leaf array that a link leads to.
 #[inline(always)]
 fn pairs_of(link: Link) -> usize {
     Shape::of(link).map_or(0, Shape::capacity)

@@ -1,26 +1,26 @@
 //! The order of the leaves of an array.
 //!
-//! A leaf is one word: the first bytes of its key that not all share, inverted where a scan goes downward,
+//! A leaf is represented by one word: the first bytes of its key after the common ones, inverted in a reverse scan,
 //! above its number. Words are sorted by exchanges, without branches.
 
 use crate::array::MAX_LEAVES;
 use std::array::from_fn;
 
-/// Leaves of a run beside which no further item is taken.
+/// Number of leaves in a run at which no further item is taken.
 pub(super) const RUN: usize = 24;
-/// Room for the words of a run, and for those that are sorted beside them.
+/// Room for the words of a run, and for padding sorted beside them.
 pub(super) const BATCH: usize = 128;
-const _: () = assert!(RUN + MAX_LEAVES + TWICE <= BATCH && BATCH.is_power_of_two());
+const _: () = assert!(RUN + MAX_LEAVES + TWO_NETWORKS <= BATCH && BATCH.is_power_of_two());
 
 /// The bits of a word that number a leaf.
 pub(super) const NUMBER: u64 = BATCH as u64 - 1;
 
-/// How many are sorted by exchanges, in one go or two: the leaves of nearly all arrays of random keys.
-const FEW: usize = 8;
-const TWICE: usize = 2 * FEW;
+/// Number of words sorted by exchanges, in one step or in two: enough for nearly all arrays of random keys.
+const NETWORK: usize = 8;
+const TWO_NETWORKS: usize = 2 * NETWORK;
 
-/// Sorts the `count` words from `from` on, which are those of one array, into `order` from `to` on; returns
-/// where they end. `key` gives the key of a word's leaf.
+/// Sorts the `count` words from `from` on, which are those of one array, into `order` from `to` on; returns their
+/// end. `key` returns the key of a word's leaf.
 #[inline(always)]
 pub(super) fn sort<'g>(
     words: &[u64; BATCH],
@@ -38,15 +38,15 @@ pub(super) fn sort<'g>(
         sorted[0] = unsorted[0];
         return to + 1;
     }
-    let same = if count <= FEW
+    let same = if count <= NETWORK
         && let (Some(unsorted), Some(sorted)) = (unsorted.first_chunk(), sorted.first_chunk_mut())
     {
-        *sorted = exchanged(filled::<FEW>(unsorted, count));
+        *sorted = exchanged(filled::<NETWORK>(unsorted, count));
         have_same(sorted, count)
-    } else if count <= TWICE
+    } else if count <= TWO_NETWORKS
         && let (Some(unsorted), Some(sorted)) = (unsorted.first_chunk(), sorted.first_chunk_mut())
     {
-        *sorted = exchanged_twice(&filled::<TWICE>(unsorted, count));
+        *sorted = exchanged_twice(&filled::<TWO_NETWORKS>(unsorted, count));
         have_same(sorted, count)
     } else {
         let sorted = &mut sorted[..count];
@@ -62,31 +62,31 @@ pub(super) fn sort<'g>(
     to + count
 }
 
-/// The first `count` words, and behind them such as lie behind all others.
+/// The first `count` words, padded with words above all others.
 #[inline(always)]
 fn filled<const N: usize>(words: &[u64; N], count: usize) -> [u64; N] {
     from_fn(|i| if i < count { words[i] } else { u64::MAX })
 }
 
-/// Whether two of the first `count` words have the same bytes of a key; perhaps also where the last of them
-/// has the greatest bytes there are.
+/// Whether two of the first `count` words have the same key bytes; perhaps also if the last of them has the greatest
+/// possible bytes.
 #[inline(always)]
 fn have_same<const N: usize>(sorted: &[u64; N], count: usize) -> bool {
     let same: usize = (1..N)
         .map(|i| usize::from(sorted[i - 1] ^ sorted[i] <= NUMBER))
         .sum();
-    // Those behind are the same.
+    // The padding words are equal.
     same != (N - 1).saturating_sub(count)
 }
 
-/// Sorts anew, by whole keys; returns how many there are.
+/// Sorts again, by whole keys; returns their number.
 #[cold]
 fn by_keys<'g>(words: &mut [u64], key: impl Fn(u64) -> &'g [u8], reverse: bool) -> usize {
     words.sort_unstable_by(|&a, &b| {
         let order = key(a).cmp(key(b));
         if reverse { order.reverse() } else { order }
     });
-    // A key twice: it was removed and inserted again, into another entry, meanwhile.
+    // A duplicate key: it was removed meanwhile and inserted again, into another entry.
     let mut kept = 1;
     for i in 1..words.len() {
         if key(words[i]) != key(words[kept - 1]) {
@@ -97,7 +97,7 @@ fn by_keys<'g>(words: &mut [u64], key: impl Fn(u64) -> &'g [u8], reverse: bool) 
     kept.min(words.len())
 }
 
-/// Exchanges those at these places that do not ascend.
+/// Exchanges the words at these places if they do not ascend.
 macro_rules! exchange {
     ($words:ident: $($low:literal $high:literal),*) => {$(
         let (a, b) = ($words[$low], $words[$high]);
@@ -107,7 +107,7 @@ macro_rules! exchange {
 
 /// Sorts by exchanges.
 #[inline(always)]
-fn exchanged(mut words: [u64; FEW]) -> [u64; FEW] {
+fn exchanged(mut words: [u64; NETWORK]) -> [u64; NETWORK] {
     exchange!(words: 0 2, 1 3, 4 6, 5 7);
     exchange!(words: 0 4, 1 5, 2 6, 3 7);
     exchange!(words: 0 1, 2 3, 4 5, 6 7);
@@ -119,25 +119,25 @@ fn exchanged(mut words: [u64; FEW]) -> [u64; FEW] {
 
 /// Sorts each half, and merges them (Batcher's bitonic merge).
 #[inline(never)]
-fn exchanged_twice(words: &[u64; TWICE]) -> [u64; TWICE] {
+fn exchanged_twice(words: &[u64; TWO_NETWORKS]) -> [u64; TWO_NETWORKS] {
     let low = exchanged(from_fn(|i| words[i]));
-    let high = exchanged(from_fn(|i| words[FEW + i]));
-    // The lesser half and the greater, each of which rises and then falls, or falls and then rises.
-    let least = merged(from_fn(|i| low[i].min(high[FEW - 1 - i])));
-    let max = merged(from_fn(|i| low[i].max(high[FEW - 1 - i])));
-    from_fn(|i| if i < FEW { least[i] } else { max[i - FEW] })
+    let high = exchanged(from_fn(|i| words[NETWORK + i]));
+    // The smaller half and the greater half, each of which is bitonic.
+    let least = merged(from_fn(|i| low[i].min(high[NETWORK - 1 - i])));
+    let max = merged(from_fn(|i| low[i].max(high[NETWORK - 1 - i])));
+    from_fn(|i| if i < NETWORK { least[i] } else { max[i - NETWORK] })
 }
 
-/// Sorts what rises and then falls, or falls and then rises, wherever it begins.
+/// Sorts a bitonic sequence: one that rises and then falls, or vice versa, wherever it begins.
 #[inline(always)]
-fn merged(mut words: [u64; FEW]) -> [u64; FEW] {
+fn merged(mut words: [u64; NETWORK]) -> [u64; NETWORK] {
     exchange!(words: 0 4, 1 5, 2 6, 3 7);
     exchange!(words: 0 2, 1 3, 4 6, 5 7);
     exchange!(words: 0 1, 2 3, 4 5, 6 7);
     words
 }
 
-/// Eight bytes of the key from `from` on, as they order keys; a key that ends among them is filled up with
+/// Eight bytes of the key from `from` on, as a number that orders keys; a key that ends among them is padded with
 /// zeros.
 #[inline(always)]
 pub(super) fn first_bytes(key: &[u8], from: usize) -> u64 {
@@ -158,7 +158,7 @@ pub(super) fn first_bytes(key: &[u8], from: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// Words of keys of a few bytes, the same ones among them, ascend or descend, each key once.
+    /// Words of keys of a few bytes, duplicates included, ascend or descend, each key once.
     #[test]
     fn every_count_is_sorted() {
         let mut state = 1u64;
@@ -168,7 +168,7 @@ mod tests {
                     .map(|i| {
                         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                         let byte = (state >> 33) % kinds;
-                        // Longer than what a word has of it, and the greatest bytes among them.
+                        // Longer than the part of it in a word, and the greatest bytes among them.
                         let byte = if byte + 1 == kinds { 255 } else { byte as u8 };
                         [vec![byte; 7], vec![0; i % 3]].concat()
                     })

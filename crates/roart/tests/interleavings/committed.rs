@@ -1,4 +1,4 @@
-//! A remove that is durable has succeeded, whatever is met by the tidying that follows; and nothing leaks.
+//! A durable remove has succeeded, whatever the tidying after it meets; and nothing leaks.
 
 use crate::media::{Step, Stopping, at, index};
 use art::{Kind, Tagged};
@@ -12,7 +12,7 @@ use wollemi_roart::{Full, Roart, tracer};
 
 type Tree = Roart<Stopping, Full>;
 
-/// A leaf array below the root of which some leaf's key begins with `prefix`.
+/// A leaf array below the root that has a leaf whose key begins with `prefix`.
 fn array_of(tree: &Tree, prefix: &[u8]) -> Link {
     // SAFETY: no thread writes yet.
     let heap = unsafe { tree.heap().access() };
@@ -51,7 +51,7 @@ fn damage(tree: &Tree, array: Link) {
     slot.store_unpersisted(slot.load(media) | 0xffff_ffff_fff0, media);
 }
 
-/// A thread that holds the lock of a key's leaf array, to give the key another value.
+/// A thread that holds the lock of a key's leaf array, to change the key's value.
 struct Holder {
     go_on: Sender<()>,
     thread: JoinHandle<()>,
@@ -84,12 +84,12 @@ fn remove(tree: &Tree, key: &[u8]) -> Result<bool, String> {
     tree.remove(key).map_err(|error| error.to_string())
 }
 
-/// Objects in use, once what was retired has come back.
+/// Objects in use, once retired ones have been freed.
 fn objects(tree: &Tree) -> u64 {
     settled(tree.heap()).objects
 }
 
-/// The node is left with one child, a damaged array, and so cannot give it its place.
+/// The node is left with one child, a damaged array, which therefore cannot take its place.
 #[test]
 fn a_remove_beside_a_damaged_neighbour_has_succeeded() {
     let tree = index();
@@ -108,11 +108,11 @@ fn a_remove_beside_a_damaged_neighbour_has_succeeded() {
     });
     assert_eq!(remove(&tree, b"pb"), Ok(true));
     assert_eq!(tree.get(b"pb", &heap::pin()).expect("no error"), None);
-    // The node may go as well: its array is copied without a look at the leaves.
+    // The node may be replaced as well: its array is copied without reading the leaves.
     assert!(objects(&tree) < before, "its leaf is free");
 }
 
-/// The node goes with its last key, and the one above is left with a damaged array.
+/// The node is removed with its last key, and the one above is left with a damaged array.
 #[test]
 fn a_remove_that_takes_its_node_along_has_succeeded() {
     let tree = index();

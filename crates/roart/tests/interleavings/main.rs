@@ -1,5 +1,4 @@
-//! Interleavings that threads left alone hardly ever meet, brought about by a media that stops a thread at a
-//! step.
+//! Interleavings that rarely occur by chance, forced by a media that stops a thread at a step.
 
 mod committed;
 mod media;
@@ -19,8 +18,8 @@ fn in_array(i: u32) -> String {
     format!("pazz{i:02}")
 }
 
-/// A writer that found its leaf array through a node which a larger one is just replacing must not write into
-/// the array when that has moved down below the larger node meanwhile.
+/// A writer that found its leaf array through a node which is just being replaced by a larger one must not write into
+/// the array if that has moved down below the larger node meanwhile.
 #[test]
 fn an_array_that_moved_down_below_a_replaced_node_is_noticed() {
     let index = index();
@@ -36,7 +35,7 @@ fn an_array_that_moved_down_below_a_replaced_node_is_noticed() {
 
     let (grown, has_grown) = channel();
     let (go_on, may_go_on) = channel::<()>();
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let others = Arc::clone(&index);
     at(Step::Lock, 1, move || {
         // This thread is about to lock the array, by way of the full node above it.
@@ -53,11 +52,11 @@ fn an_array_that_moved_down_below_a_replaced_node_is_noticed() {
         // The array moves down, and has room again.
         assert!(others.insert(b"pax", b"first").unwrap());
         assert!(others.remove(in_array(0).as_bytes()).unwrap());
-        tell.send(grower).expect("the other thread waits");
+        sender.send(grower).expect("the other thread waits");
     });
     let inserted = index.insert(b"pax", b"second").unwrap();
     go_on.send(()).expect("the grower waits");
-    told.recv().expect("the hook sends").join().expect("no panic");
+    receiver.recv().expect("the hook sends").join().expect("no panic");
 
     assert!(!inserted, "the key was there already");
     let faults = index.check().unwrap().found;
@@ -94,12 +93,11 @@ impl Removing {
     }
 }
 
-/// A reader that helped one publication must not take away the mark of a later one that stored the same word:
-/// what others then read would perhaps not be durable.
+/// A reader that helped one publication must not clear the mark of a later one that stored the same word: data that
+/// others then read might not be durable.
 #[test]
 fn a_late_helper_leaves_later_marks_alone() {
-    // Without a neighbour the slot becomes empty by the removal; with one it holds the neighbour's leaf
-    // again.
+    // Without a neighbour the removal empties the slot; with one it holds the neighbour's leaf again.
     for with_neighbour in [false, true] {
         let index = index();
         if with_neighbour {
@@ -109,17 +107,18 @@ fn a_late_helper_leaves_later_marks_alone() {
 
         let first = Removing::start(&index, b"kb");
         let others = Arc::clone(&index);
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         at(Step::Fence, 1, move || {
-            // This reader has persisted the first removal. The second is another matter.
+            // This reader has persisted the first removal, but not the second.
             first.end();
             assert!(others.insert(b"kb", b"second").unwrap());
-            tell.send(Removing::start(&others, b"kb"))
+            sender
+                .send(Removing::start(&others, b"kb"))
                 .expect("the other thread waits");
         });
         let guard = heap::pin();
         assert_eq!(index.get(b"kb", &guard).unwrap(), None);
-        let second = told.recv().expect("the hook sends");
+        let second = receiver.recv().expect("the hook sends");
 
         let helped = Rc::new(Cell::new(false));
         let help = Rc::clone(&helped);

@@ -11,7 +11,7 @@ use wollemi_roart::{Full, Roart};
 /// The steps at which a thread can be stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Before a lock, or other volatile word, is changed by a compare-and-swap.
+    /// Before a lock, or another volatile word, is changed by a compare-and-swap.
     Lock,
     /// After a holder has stored its lock's word.
     Held,
@@ -22,11 +22,11 @@ pub enum Step {
 type Hook = Box<dyn FnOnce()>;
 
 thread_local! {
-    /// At which step of which kind, counted from 1, this thread calls what.
+    /// The kind of step, the step's number counted from 1, and the hook to call there, for this thread.
     static HOOK: RefCell<Option<(Step, usize, Hook)>> = const { RefCell::new(None) };
 }
 
-/// Lets this thread call `hook` when it comes to the `nth` such step from now on.
+/// Calls `hook` in this thread at the `nth` such step from now on.
 pub fn at(step: Step, nth: usize, hook: impl FnOnce() + 'static) {
     HOOK.set(Some((step, nth, Box::new(hook))));
 }
@@ -44,7 +44,7 @@ fn pass(step: Step) {
     }
 }
 
-/// Stops threads, and counts the looks at locks.
+/// Stops threads, and counts loads of locks.
 #[derive(Default)]
 pub struct Stops {
     pub looks: AtomicU64,

@@ -1,14 +1,14 @@
-//! A writer that the system stops during a change holds the others up, and no more: none of them takes the wait for
-//! damage.
+//! A writer that the system stops during a change delays the others, but does no more: none of them mistakes the wait
+//! for damage.
 
 use crate::media::{Step, at, index};
 use index::Index;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 
-/// Looks at locks for which each of the other writers is kept waiting: three in each of 20,000 tries, by which a writer
-/// would give up.
-const LOOKS: u64 = 60_000;
+/// Number of loads of locks for which each of the other writers is kept waiting: three in each of the 20,000 tries
+/// after which a writer would give up.
+const MIN_LOADS: u64 = 60_000;
 
 /// A key for which there is no room in its leaf array.
 const FULL_ARRAY: &str = "pazz99";
@@ -17,7 +17,7 @@ const FULL_ARRAY: &str = "pazz99";
 struct Course {
     climbing: AtomicBool,
     condemned: AtomicBool,
-    /// The other writers have ended.
+    /// Whether the other writers have ended.
     ended: AtomicBool,
 }
 
@@ -61,7 +61,7 @@ fn writers_wait_for_the_successor(others: &[&'static str]) {
             let (course, stopped) = (Arc::clone(course), Arc::clone(&index));
             at(Step::Held, 1, move || {
                 let looks = &stopped.heap().media().watch().looks;
-                let until = looks.load(Relaxed) + LOOKS * writers;
+                let until = looks.load(Relaxed) + MIN_LOADS * writers;
                 course.condemned.store(true, SeqCst);
                 while looks.load(Relaxed) < until && !course.ended.load(SeqCst) {
                     std::thread::yield_now();
@@ -96,7 +96,7 @@ fn writers_at_a_condemned_node_wait_for_its_successor() {
     writers_wait_for_the_successor(&["pf", "pb", "pazz00"]);
 }
 
-/// The node is the parent of what is locked.
+/// The node is the parent of the locked object.
 #[test]
 fn a_writer_below_a_condemned_node_waits_for_its_successor() {
     writers_wait_for_the_successor(&[FULL_ARRAY]);

@@ -1,7 +1,7 @@
-//! Pairs of a base tree in order, leaf after leaf.
+//! Pairs of a base tree in order, leaf by leaf.
 //!
-//! A leaf's order is read once, when the cursor comes to it; pairs are read a few at a time, after their lines were
-//! asked for together.
+//! A leaf's order is read once, when the cursor reaches the leaf; pairs are read a few at a time, after their lines
+//! were prefetched together.
 
 use super::Base;
 use super::leaf::LeafRef;
@@ -13,24 +13,24 @@ use pmem::{Fault, Media};
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-/// Pairs that are read together.
-const TOGETHER: usize = 16;
+/// Number of pairs read together.
+const READ_BATCH: usize = 16;
 
-/// A place in a base tree, from which pairs are read. What it gives was in the base tree only if that is still
+/// A position in a base tree, from which pairs are read. They were in the base tree only if that is still
 /// [valid](crate::tree::TreeState::is_valid) afterwards.
 pub(crate) struct Cursor<'t, 'g> {
     base: &'t Base,
     direction: Direction,
-    /// The number of the leaf that comes next.
+    /// The number of the next leaf.
     next_leaf: Option<usize>,
     leaf: Option<LeafRef<'g>>,
     /// The leaves from which pairs were read since the base tree was last found valid.
     unsure: Vec<LeafRef<'g>>,
-    /// Slots of the leaf in use, in the cursor's order, and how many of them were read.
+    /// Slots of the current leaf, in the cursor's order, and the number of those read.
     slots: [u8; GROUP * GROUPS],
     count: usize,
     read: usize,
-    /// Pairs that were read, and how many of them were passed.
+    /// Pairs that were read, and the number of those passed.
     entries: Vec<MarkedPair>,
     passed: usize,
     /// The prefix of the last one read.
@@ -38,7 +38,7 @@ pub(crate) struct Cursor<'t, 'g> {
 }
 
 impl<'t, 'g> Cursor<'t, 'g> {
-    /// From a bound on.
+    /// A cursor that starts at a bound.
     pub(crate) fn new<M: Media>(
         heap: &'g Access<M>,
         base: &'t Base,
@@ -59,17 +59,17 @@ impl<'t, 'g> Cursor<'t, 'g> {
             slots: [0; GROUP * GROUPS],
             count: 0,
             read: 0,
-            entries: Vec::with_capacity(TOGETHER),
+            entries: Vec::with_capacity(READ_BATCH),
             passed: 0,
             last: None,
         };
         while cursor.open(heap)? {
-            // A key that was removed while the place was looked for may have sent the search astray.
+            // A key that was removed during the search may have misled it.
             if let Some(before) = cursor.count_before(heap, from)? {
                 if before == cursor.count
                     && let Some(leaf) = cursor.leaf
                 {
-                    // Nothing of it will be read, and what is not there may have been removed just now.
+                    // None of the leaf's pairs will be read, and an absent key may have been removed just now.
                     leaf.settle(heap, base.state.version, &[]);
                 }
                 cursor.read = before;
@@ -81,7 +81,7 @@ impl<'t, 'g> Cursor<'t, 'g> {
         Ok(cursor)
     }
 
-    /// The next pair; the cursor stays before it.
+    /// The next pair, without advancing.
     #[inline]
     pub(crate) fn peek<M: Media>(&mut self, heap: &'g Access<M>) -> Result<Option<MarkedPair>, Error> {
         while self.passed == self.entries.len() {
@@ -92,27 +92,27 @@ impl<'t, 'g> Cursor<'t, 'g> {
         Ok(self.entries.get(self.passed).copied())
     }
 
-    /// Goes past the pair last peeked at.
+    /// Advances past the pair last peeked at.
     #[inline]
     pub(crate) fn advance(&mut self) {
         self.passed += 1;
     }
 
-    /// The base tree was valid until now.
+    /// Records that the base tree was valid until now.
     #[inline]
     pub(crate) fn confirm(&mut self) {
         self.unsure.clear();
         self.unsure.extend(self.leaf);
     }
 
-    /// The base tree is not valid any more: nothing depends on what was read since it was.
+    /// Declares that the base tree is not valid any more: nothing depends on pairs read since it was.
     pub(crate) fn disregard<M: Media>(&self, media: &M) {
         for leaf in &self.unsure {
             leaf.disregard(self.base.state.version, media);
         }
     }
 
-    /// Takes pairs that were read and have a prefix before `limit`, if there is one, and no more than `max`.
+    /// Moves pairs that were read and have a prefix before `limit`, if there is one, into `into`, at most `max`.
     #[inline]
     pub(crate) fn take_before(&mut self, limit: Option<u64>, max: usize, into: &mut Vec<MarkedPair>) {
         let ahead = &self.entries[self.passed..];
@@ -130,7 +130,7 @@ impl<'t, 'g> Cursor<'t, 'g> {
         self.passed += count;
     }
 
-    /// Reads pairs; `false` if no more come.
+    /// Reads pairs; returns `false` if no more come.
     fn fill<M: Media>(&mut self, heap: &'g Access<M>) -> Result<bool, Error> {
         while self.read == self.count {
             if !self.open(heap)? {
@@ -140,7 +140,7 @@ impl<'t, 'g> Cursor<'t, 'g> {
         }
         let Some(leaf) = self.leaf else { return Ok(false) };
         let (version, media) = (self.base.state.version, heap.media());
-        let end = self.count.min(self.read + TOGETHER);
+        let end = self.count.min(self.read + READ_BATCH);
         self.prefetch(end);
         self.entries.clear();
         self.passed = 0;
@@ -150,7 +150,7 @@ impl<'t, 'g> Cursor<'t, 'g> {
             let Some(entry) = leaf.live_entry(version, slot.into(), media) else {
                 continue;
             };
-            // In a damaged pool a key may stand in any leaf.
+            // In a damaged pool a key may be in any leaf.
             let goes_back =
                 |last: u64| in_direction(last.cmp(&entry.prefix), self.direction) == Ordering::Greater;
             if self.last.is_some_and(goes_back) {
@@ -168,7 +168,7 @@ impl<'t, 'g> Cursor<'t, 'g> {
         Ok(true)
     }
 
-    /// Comes to the next leaf; `false` if there is none.
+    /// Opens the next leaf; returns `false` if there is none.
     fn open<M: Media>(&mut self, heap: &'g Access<M>) -> Result<bool, Error> {
         let Some(i) = self.next_leaf else { return Ok(false) };
         let Some(leaf) = self.base.leaf(heap, i)? else {
@@ -196,10 +196,10 @@ impl<'t, 'g> Cursor<'t, 'g> {
         Ok(true)
     }
 
-    /// Asks for the pairs that are read together from `from` on.
+    /// Prefetches the pairs that are read together from `from` on.
     fn prefetch(&self, from: usize) {
         if let Some(leaf) = self.leaf {
-            let end = self.count.min(from + TOGETHER);
+            let end = self.count.min(from + READ_BATCH);
             for &slot in &self.slots[from.min(end)..end] {
                 if let Some(pair) = leaf.slots.get(usize::from(slot)) {
                     pmem::prefetch(pair);
@@ -208,7 +208,7 @@ impl<'t, 'g> Cursor<'t, 'g> {
         }
     }
 
-    /// How many of the leaf's slots come before `from`; `None` if one of them does not count any more.
+    /// The number of the leaf's slots before `from`; `None` if one of them no longer counts.
     fn count_before<M: Media>(
         &self,
         heap: &'g Access<M>,
@@ -227,7 +227,7 @@ impl<'t, 'g> Cursor<'t, 'g> {
             let Some((prefix, link)) = leaf.live_key(self.base.state.version, slot, heap.media()) else {
                 return Ok(None);
             };
-            // The order of the bound and the key, as the cursor goes.
+            // The order of the bound and the key, in the cursor's direction.
             let order = in_direction(key.compare(heap, prefix, link)?, self.direction);
             if order == Ordering::Greater || (order == Ordering::Equal && !included) {
                 low = middle + 1;

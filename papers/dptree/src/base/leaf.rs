@@ -1,8 +1,8 @@
 //! Leaves of the base tree (DPTree §2.2, Fig. 3).
 //!
 //! ```text
-//!    0   lock      GenerationLock            16  passed    a bit for each group: a pair that belongs there
-//!    8   capacity C                                        stands further on                     (volatile)
+//!    0   lock      GenerationLock            16  passed    a bit for each group: a pair of that group
+//!    8   capacity C                                        is further on                         (volatile)
 //!   24   lengths   of the two orders, 16 bits each (volatile)
 //!   32   records   a bit for each slot: the value is a link to a record
 //!   64   metadata of version 0, and at 128 of version 1:
@@ -14,19 +14,20 @@
 //!        slots           C pairs of words: prefix of the key, value
 //! ```
 //!
-//! A *group* is 64 slots: one word of the bitmap, one line of fingerprints, 16 lines of pairs. A pair belongs to the
-//! group that its key's hash names; if that is full it stands in the next one with room (linear probing). Within its
-//! group it goes where it needs the fewest lines written: pairs that a merge adds stand together.
+//! A *group* is 64 slots: one word of the bitmap, one line of fingerprints, 16 lines of pairs. The hash of a key
+//! determines its group; if that is full, the pair goes into the next one with room (linear probing). Within a group
+//! pairs are placed so that the fewest lines are written: pairs that a merge adds are adjacent.
 //!
-//! I1 A merge changes only the metadata of the version that does not count, and slots that no version's bitmap holds;
-//!    so what counts is as it was until the root's state changes. (In-place updates store one word of a slot, in-place
-//!    removals clear one bit of the bitmap, both under the lock and never during a merge.)
-//! I2 The slot named by `last` keeps its key while the version counts, even if its bit is cleared: it says where the
-//!    leaf ends.
-//! I3 What is volatile is rebuilt from the rest by the first thread that touches the leaf in a generation (partial
+//! I1 A merge changes only the metadata of the version that does not count, and slots that are in neither version's
+//!    bitmap; so the valid contents do not change until the root's state does. (In-place updates store one word of a
+//!    slot, in-place removals clear one bit of the bitmap, both under the lock and never during a merge.)
+//! I2 The slot named by `last` keeps its key while the version counts, even if its bit is cleared: it marks the end
+//!    of the leaf's range.
+//! I3 The first thread that touches the leaf in a generation rebuilds the volatile parts from the rest (partial
 //!    persistence); the lock's generation is the paper's restart count.
 //! I4 While an in-place change may not be durable yet, the lock is held: a reader that finds it held persists what it
-//!    has read; and the first to touch a leaf in a generation, what a killed process may have left of it.
+//!    has read; and the first thread to touch a leaf in a generation persists changes that a killed process may have
+//!    left.
 
 use super::slots::{Bits, GROUP, GROUPS, home, passed_by, print, slots_of};
 use crate::key::{Key, MarkedPair};
@@ -72,17 +73,17 @@ persistent! {
 const HEAD: usize = size_of::<Head>();
 const PAIR: usize = size_of::<Pair>();
 
-/// Bytes after the head.
+/// Number of bytes after the head.
 pub(crate) const fn tail(capacity: usize) -> usize {
     capacity * (3 + PAIR)
 }
 
-/// Bytes of a whole leaf.
+/// Number of bytes of a whole leaf.
 pub(crate) const fn extent(capacity: usize) -> usize {
     HEAD + tail(capacity)
 }
 
-/// Asks for the lines of a leaf that tell whether it has a key: its lock's, the version's metadata, and the
+/// Prefetches the lines of a leaf that show whether it has a key: its lock's, the version's metadata, and the
 /// fingerprints of the key's group.
 #[inline]
 pub(crate) fn prefetch<M: Media>(heap: &Access<M>, link: Link, capacity: usize, version: usize, hash: u64) {
@@ -93,7 +94,7 @@ pub(crate) fn prefetch<M: Media>(heap: &Access<M>, link: Link, capacity: usize, 
     pmem::prefetch(start.wrapping_add(HEAD + home(hash, capacity / GROUP) * GROUP));
 }
 
-/// A leaf being used.
+/// A reference to a leaf.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeafRef<'g> {
     pub(crate) head: &'g Head,
@@ -104,7 +105,7 @@ pub(crate) struct LeafRef<'g> {
 }
 
 impl<'g> LeafRef<'g> {
-    /// The leaf at `link`, of whatever capacity it says.
+    /// The leaf at `link`, with the capacity that it states.
     pub(crate) fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<LeafRef<'g>, Error> {
         let offset = link.offset().ok_or(Fault {
             what: "null leaf",
@@ -161,7 +162,8 @@ impl<'g> LeafRef<'g> {
         bits
     }
 
-    /// The slots whose values are links to records; of slots in use, since a merge may be changing the bits of others.
+    /// The slots whose values are links to records. Valid only for slots in use, since a merge may be changing the
+    /// bits of others.
     pub(crate) fn records<M: Media>(&self, media: &M) -> Bits {
         std::array::from_fn(|group| self.head.records[group].peek(media))
     }
@@ -179,7 +181,7 @@ impl<'g> LeafRef<'g> {
         }
     }
 
-    /// What stands in a slot.
+    /// The pair in a slot.
     pub(crate) fn entry<M: Media>(&self, slot: usize, media: &M) -> MarkedPair {
         let pair = &self.slots[slot];
         let prefix = pair.prefix.load(media);
@@ -195,8 +197,8 @@ impl<'g> LeafRef<'g> {
         }
     }
 
-    /// What stands in a slot that counted in `version`, if it still does after it was read. Otherwise its key was
-    /// removed in place meanwhile, and what was read may be in part that of another key, which a merge puts there.
+    /// The pair in a slot that counted in `version`, if it still does after it was read. Otherwise its key was
+    /// removed in place meanwhile, and the read pair may be partly that of another key, which a merge puts there.
     pub(crate) fn live_entry<M: Media>(&self, version: usize, slot: usize, media: &M) -> Option<MarkedPair> {
         let entry = self.entry(slot, media);
         let live = self.meta(version).bitmap[slot / GROUP].load(media);
@@ -209,8 +211,8 @@ impl<'g> LeafRef<'g> {
         None
     }
 
-    /// The prefix and the record of the key in a slot that counted in `version`, if it still does after they were read.
-    /// A value that stands in place is not read.
+    /// The prefix and the record of the key in a slot that counted in `version`, if it still does after they were
+    /// read. Does not read a value stored in place.
     pub(crate) fn live_key<M: Media>(&self, version: usize, slot: usize, media: &M) -> Option<(u64, Link)> {
         let pair = &self.slots[slot];
         let prefix = pair.prefix.load(media);
@@ -228,7 +230,7 @@ impl<'g> LeafRef<'g> {
         None
     }
 
-    /// Says that nothing depends on what the caller has loaded of the bitmap of `version` and of pairs.
+    /// Declares that nothing depends on what the caller has loaded of the bitmap of `version` and of pairs.
     pub(crate) fn disregard<M: Media>(&self, version: usize, media: &M) {
         for word in self.meta(version).bitmap.iter().take(self.groups()) {
             word.disregard(media);
@@ -239,7 +241,7 @@ impl<'g> LeafRef<'g> {
         }
     }
 
-    /// The slot of the key, among those that count in `version`, and what stands in it. The leaf is current.
+    /// The slot of the key, among those that count in `version`, and its pair. The leaf must be current.
     pub(crate) fn find<M: Media>(
         &self,
         heap: &Access<M>,
@@ -326,7 +328,7 @@ impl<'g> LeafRef<'g> {
         let len = (self.head.lengths.load(media) >> (16 * version)) as usize & 0xffff;
         for (i, word) in self.orders[version].iter().take(len.div_ceil(8)).enumerate() {
             let slots = word.load(media).to_le_bytes();
-            // Whatever it holds, it names slots.
+            // Whatever it contains, the numbers are valid slots.
             let slots = slots.into_iter().take(len - i * 8);
             slots
                 .filter(|&slot| usize::from(slot) < self.capacity())
@@ -346,7 +348,8 @@ impl<'g> LeafRef<'g> {
         self.head.lengths.store(lengths, media);
     }
 
-    /// Makes sure that what is volatile belongs to this generation: the first to touch the leaf rebuilds it.
+    /// Makes sure that the volatile parts belong to this generation: the first thread to touch the leaf rebuilds
+    /// them.
     #[inline]
     pub(crate) fn touch<M: Media>(&self, heap: &'g Access<M>, version: usize) -> Result<(), Fault> {
         if self.head.lock.is_current(heap.media(), heap.generation()) {
@@ -355,7 +358,7 @@ impl<'g> LeafRef<'g> {
         self.lock(heap, version).map(drop)
     }
 
-    /// Takes the lock; the leaf is current then.
+    /// Takes the lock; the leaf is current afterwards.
     pub(crate) fn lock<M: Media>(&self, heap: &'g Access<M>, version: usize) -> Result<Locked<'g, M>, Fault> {
         let lock = self.head.lock.lock(heap.media(), heap.generation());
         let mut locked = lock.map_err(|_| Fault {
@@ -370,7 +373,7 @@ impl<'g> LeafRef<'g> {
         Ok(locked)
     }
 
-    /// Rebuilds what is volatile from the bitmap and the pairs.
+    /// Rebuilds the volatile parts from the bitmap and the pairs.
     fn rebuild<M: Media>(&self, heap: &'g Access<M>, version: usize) -> Result<(), Fault> {
         let media = heap.media();
         let bits = self.bitmap(version, media);
@@ -401,7 +404,7 @@ impl<'g> LeafRef<'g> {
             .any(|pair| pair[0].0 == pair[1].0 && bytes(&pair[0]) == bytes(&pair[1]))
         {
             return Err(Fault {
-                what: "a key stands twice in a leaf",
+                what: "a duplicate key in a leaf",
                 offset: self.offset.get(),
             });
         }
@@ -412,8 +415,8 @@ impl<'g> LeafRef<'g> {
         Ok(())
     }
 
-    /// Persists what was just read of the leaf, if its writer may not have: bitmap and pairs, for all entries that are
-    /// read together.
+    /// Persists what was just read from the leaf, if its writer may not have: bitmap and pairs, for all entries that
+    /// are read together.
     #[inline]
     pub(crate) fn settle<M: Media>(&self, heap: &Access<M>, version: usize, slots: &[u8]) {
         if self.head.lock.is_locked(heap.media(), heap.generation()) {
@@ -433,8 +436,8 @@ impl<'g> LeafRef<'g> {
         });
     }
 
-    /// Persists what a process before this one may have left of an in-place change, if it held the lock, and of a
-    /// merge: the next merge leaves words of `records` alone that are as they should be.
+    /// Persists what an earlier process may have left of an in-place change, if it held the lock, and of a merge: the
+    /// next merge does not rewrite words of `records` that are already right.
     fn persist_left<M: Media>(&self, heap: &Access<M>, version: usize, was_locked: bool) {
         let slots = if was_locked {
             slots_of(self.bitmap(version, heap.media())).collect()
@@ -453,7 +456,7 @@ impl<'g> LeafRef<'g> {
         });
     }
 
-    /// Stores a value in place. The caller holds the lock. One write-back, one fence.
+    /// Stores a value in place. The caller holds the lock. Costs one write-back and one fence.
     pub(crate) fn update<M: Media>(&self, heap: &Access<M>, slot: usize, value: u64) {
         persist_scope(heap.media(), Purpose::Node, |batch| {
             self.slots[slot].value.store(value, &batch);
@@ -461,7 +464,7 @@ impl<'g> LeafRef<'g> {
         });
     }
 
-    /// Removes a pair in place. The caller holds the lock. One write-back, one fence.
+    /// Removes a pair in place. The caller holds the lock. Costs one write-back and one fence.
     pub(crate) fn remove<M: Media>(&self, heap: &Access<M>, version: usize, slot: usize) {
         heap.media().site("dptree: removal in place");
         persist_scope(heap.media(), Purpose::Node, |batch| {
@@ -473,12 +476,12 @@ impl<'g> LeafRef<'g> {
 }
 
 impl Head {
-    /// Of a draft, the slot of what follows.
+    /// The slot, in a draft, of the next leaf's link.
     pub(super) fn next_mut(&mut self, version: usize) -> &mut PSlot {
         &mut self.meta[version].next
     }
 
-    /// The head of a new leaf in which only `version` says anything.
+    /// The head of a new leaf in which only `version` counts.
     pub(crate) fn new(
         generation: u32,
         capacity: usize,
@@ -503,8 +506,8 @@ impl Head {
     }
 }
 
-/// Writes a new leaf's pairs, ascending by slot, into the bytes after its head; returns the parts of the leaf that say
-/// something: its head, and the lines of the pairs.
+/// Writes a new leaf's pairs, ascending by slot, into the bytes after its head; returns the written parts of the
+/// leaf: its head, and the lines of the pairs.
 pub(crate) fn fill(tail: &mut [u8], capacity: usize, pairs: &[(usize, MarkedPair)]) -> Vec<Range<usize>> {
     let slots = &mut tail[3 * capacity..];
     let mut parts: Vec<Range<usize>> = std::iter::once(0..HEAD).collect();

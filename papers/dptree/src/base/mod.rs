@@ -1,9 +1,9 @@
-//! The base tree (DPTree §2.2): a radix tree in DRAM over a persistent list of leaves. Only a merge makes another.
+//! The base tree (DPTree §2.2): a radix tree in DRAM over a persistent list of leaves. Only a merge replaces it.
 //!
-//! I1 The leaves are those of the list whose head the root's state names, in its order, and together hold each key
+//! I1 The leaves are those of the list whose head the root's state names, in that order, and together hold each key
 //!    once.
-//! I2 A base tree can be read until the merge after the next one begins, which reuses what its version holds. A
-//!    reader looks afterwards whether that has happened.
+//! I2 A base tree can be read until the merge after the next one begins, which reuses its version. A reader checks
+//!    afterwards that this has not happened.
 
 mod cursor;
 pub(crate) mod leaf;
@@ -25,17 +25,17 @@ use std::ops::Bound;
 #[derive(Debug)]
 pub(crate) struct Base {
     pub(crate) state: State,
-    /// One more for each base tree since the opening.
+    /// Counts the base trees since the opening.
     pub(crate) serial: u64,
     /// Links to the leaves, ascending.
     pub(crate) leaves: Vec<Link>,
     /// The greatest key of each leaf but the last.
     pub(crate) router: Router,
-    /// Pairs, about: without those removed in place since.
+    /// Approximate number of pairs: those removed in place since are included.
     pub(crate) keys: usize,
 }
 
-/// A pair that was found.
+/// The result of a lookup.
 pub(crate) struct Found<'g> {
     pub(crate) leaf: LeafRef<'g>,
     pub(crate) slot: usize,
@@ -43,7 +43,7 @@ pub(crate) struct Found<'g> {
 }
 
 impl Base {
-    /// The base tree that the root leads to. Reads two lines of each leaf; rebuilds nothing.
+    /// Opens the base tree that the root leads to. Reads two lines of each leaf; rebuilds nothing.
     pub(crate) fn open<M: Media>(heap: &Access<M>, root: &Root, capacity: usize) -> Result<Base, Error> {
         let media = heap.media();
         let state = root.state(media);
@@ -86,7 +86,7 @@ impl Base {
         })
     }
 
-    /// The number of the leaf to which a key belongs, and asks for what a search for the key reads of it.
+    /// The number of the leaf for a key; prefetches the lines of it that a search for the key reads.
     #[inline]
     pub(crate) fn approach<M: Media>(
         &self,
@@ -102,7 +102,7 @@ impl Base {
         place
     }
 
-    /// Leaf `i`, if there is one.
+    /// Leaf `i`, if it exists.
     pub(crate) fn leaf<'g, M: Media>(
         &self,
         heap: &'g Access<M>,
@@ -118,7 +118,7 @@ impl Base {
         }
     }
 
-    /// Says that nothing depends on what the caller has read of leaf `i`: the base tree was not valid any more.
+    /// Declares that nothing depends on what the caller has read of leaf `i`: the base tree was not valid any more.
     #[cold]
     pub(crate) fn disregard<M: Media>(&self, heap: &Access<M>, i: usize) {
         if let Some(Ok(leaf)) = self.leaves.get(i).map(|&link| LeafRef::at(heap, link)) {
@@ -126,7 +126,7 @@ impl Base {
         }
     }
 
-    /// The key's pair, durable; `place` is the number of the leaf to which it [belongs](Base::approach).
+    /// The key's pair, durable; `place` is the number of the [leaf](Base::approach) for it.
     pub(crate) fn get<'g, M: Media>(
         &self,
         heap: &'g Access<M>,
@@ -144,7 +144,7 @@ impl Base {
         Ok(found.map(|(slot, entry)| Found { leaf, slot, entry }))
     }
 
-    /// Where leaf `i` ends: at its greatest key; the last has no end.
+    /// The upper bound of leaf `i`: its greatest key; the last leaf has none.
     pub(crate) fn end(&self, i: usize) -> Bound<&[u8]> {
         if i < self.router.len() {
             Bound::Included(self.router.key(i))
@@ -153,7 +153,7 @@ impl Base {
         }
     }
 
-    /// Where leaf `i` begins: after the greatest key of the one before it.
+    /// The lower bound of leaf `i`: after the greatest key of the one before it.
     pub(crate) fn start(&self, i: usize) -> Bound<&[u8]> {
         match i.checked_sub(1) {
             Some(before) => Bound::Excluded(self.router.key(before)),

@@ -7,7 +7,7 @@ use crate::root::tag;
 use heap::{Access, Error};
 use pmem::{Fault, Flushed, Link, Media, PersistBatch};
 
-/// A leaf that was made, except for what is volatile.
+/// A new leaf, complete except for its volatile parts.
 #[derive(Debug)]
 pub(crate) struct NewLeaf {
     pub(crate) bits: Bits,
@@ -18,7 +18,7 @@ pub(crate) struct NewLeaf {
     prints: Vec<(usize, u8)>,
 }
 
-/// Makes a leaf in which only `version` counts, in front of the leaf `next`; its lines join the batch.
+/// Makes a leaf in which only `version` counts, before the leaf `next`; its lines join the batch.
 pub(crate) fn draft<'e, 'h, M: Media>(
     heap: &'h Access<M>,
     batch: &PersistBatch<'e, 'h, M>,
@@ -71,7 +71,7 @@ pub(crate) fn draft<'e, 'h, M: Media>(
 }
 
 impl NewLeaf {
-    /// Stores what is volatile in the leaf at `link`, which no other thread can reach yet.
+    /// Stores the volatile parts of the leaf at `link`, which no other thread can reach yet.
     pub(crate) fn store_volatile<M: Media>(
         &self,
         heap: &Access<M>,

@@ -1,13 +1,13 @@
-//! The radix tree in DRAM over the leaves' greatest keys (DPTree §2.2): which leaf a key belongs to.
+//! The radix tree in DRAM over the leaves' greatest keys (DPTree §2.2), which finds the leaf for a key.
 //!
-//! It is made once, from all keys, and never changes. A node branches at the first byte in which its keys differ; a few
-//! keys are told apart by their first eight bytes where these differ, without a branch.
+//! It is built once, from all keys, and never changes. A node branches at the first byte in which its keys differ;
+//! among a few keys it compares their first eight bytes from there, without a branch.
 //!
 //! I1 `nodes[0]`, if there is one, holds all keys; a child holds those with its byte.
-//! I2 A key's *word* is its first eight bytes as a number, zeros behind what is shorter; so words ascend with the keys.
+//! I2 A key's *word* is its first eight bytes as a number, padded with zeros; so words ascend with the keys.
 
-/// No more keys than this are searched without a node.
-const FEW: usize = 8;
+/// Maximum number of keys that are searched without a node.
+const MAX_WITHOUT_NODE: usize = 8;
 
 const NONE: u32 = u32::MAX;
 
@@ -22,18 +22,18 @@ pub(crate) struct Router {
 
 #[derive(Debug)]
 struct Node {
-    /// Keys in front of the node's first, and of the key after its last.
+    /// Number of keys before the node's first, and before the key after its last.
     low: u32,
     high: u32,
     /// All of the node's keys share this many bytes.
     depth: u32,
-    /// For each byte, the first key that has it, or a greater one, at `depth`.
+    /// For each byte, the first key that has that byte or a greater one at `depth`.
     starts: Box<[u32; 257]>,
     children: Box<[u32; 256]>,
 }
 
 impl Router {
-    /// A router over ascending keys.
+    /// Builds a router over ascending keys.
     pub(crate) fn new<K: AsRef<[u8]>>(keys: &[K]) -> Router {
         let mut router = Router::default();
         for key in keys {
@@ -41,13 +41,13 @@ impl Router {
             router.ends.push(router.bytes.len());
             router.words.push(word(key.as_ref()));
         }
-        if keys.len() > FEW {
+        if keys.len() > MAX_WITHOUT_NODE {
             router.add_node(0, keys.len(), 0);
         }
         router
     }
 
-    /// How many keys there are.
+    /// Number of keys.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
@@ -83,18 +83,18 @@ impl Router {
         });
         for byte in 0..256 {
             let [from, to] = [0, 1].map(|i| self.nodes[number].starts[byte + i] as usize);
-            // In a damaged pool keys may be in any order, and then share less than their first and last do.
-            if to - from > FEW && (from, to) != (low, high) {
+            // In a damaged pool keys may be in any order, and then share fewer bytes than the first and the last do.
+            if to - from > MAX_WITHOUT_NODE && (from, to) != (low, high) {
                 self.nodes[number].children[byte] = self.add_node(from, to, depth + 1);
             }
         }
         number as u32
     }
 
-    /// The number of keys that are less than `key`: the place of the first that is not.
+    /// The number of keys that are less than `key`: the index of the first that is not.
     pub(crate) fn rank(&self, key: &[u8]) -> usize {
         let mut at = 0;
-        // How many leading bytes of the key are known to equal those of the keys below the node.
+        // Number of leading bytes of the key that are known to equal those of the keys below the node.
         let mut known = 0;
         let (mut low, mut high) = (0, self.len());
         while let Some(node) = self.nodes.get(at) {

@@ -1,12 +1,12 @@
-//! Slots of a leaf: their groups, bitmaps of them, and which one a key is given.
+//! Slots of a leaf: their groups, their bitmaps, and the choice of a slot for a key.
 
-/// Slots of a group.
+/// Slots per group.
 pub(crate) const GROUP: usize = 64;
 
 /// Groups of the largest leaf.
 pub(crate) const GROUPS: usize = 4;
 
-/// Pairs of a line.
+/// Pairs per line.
 const LINE_PAIRS: usize = 4;
 
 /// A bit for each slot.
@@ -33,7 +33,7 @@ pub(crate) fn slots_of(bits: Bits) -> impl Iterator<Item = usize> {
 #[inline]
 pub(crate) fn home(hash: u64, groups: usize) -> usize {
     let hash = (hash >> 8) as usize;
-    // What is usual needs no division.
+    // The usual cases need no division.
     match groups {
         GROUPS => hash % GROUPS,
         _ => hash % groups,
@@ -45,7 +45,7 @@ pub(crate) fn print(hash: u64) -> u8 {
     hash as u8
 }
 
-/// The groups that a pair of `home` which stands in `group` has passed by.
+/// The groups that a pair with this `home`, placed in `group`, has passed.
 pub(crate) fn passed_by(home: usize, group: usize, groups: usize) -> u64 {
     let mut passed = 0;
     let mut at = home;
@@ -56,12 +56,12 @@ pub(crate) fn passed_by(home: usize, group: usize, groups: usize) -> u64 {
     passed
 }
 
-/// Where a merge puts pairs into a leaf: slots that neither version holds.
+/// Chooses the slots where a merge puts pairs into a leaf: those that neither version uses.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     /// Slots that must not be written to.
     taken: Bits,
-    /// Lines of pairs that were given out of already.
+    /// Lines of pairs from which slots were given out already.
     open: [u16; GROUPS],
     groups: usize,
     pub(crate) passed: u64,
@@ -77,8 +77,8 @@ impl Places {
         }
     }
 
-    /// A slot for a key of this hash: in its group if there is room; of a line that is written anyway if there is one,
-    /// else of the line with the most room.
+    /// A slot for a key of this hash: in its group if there is room; preferably in a line that is written anyway,
+    /// otherwise in the line with the most room.
     pub(crate) fn take(&mut self, hash: u64) -> Option<usize> {
         let home = home(hash, self.groups);
         let mut group = home;

@@ -1,22 +1,22 @@
-//! The filter in front of a buffer tree (DPTree §2, §4.4): most keys that are not in it are known not to be.
+//! The filter in front of a buffer tree (DPTree §2, §4.4), which rules out most absent keys.
 //!
 //! I1 A key's bits are set before its entry is acknowledged, and never cleared.
 
 use pmem::LINE;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Bits for each key that is expected: with five probes some 3% of the absent keys pass.
+/// Bits per expected key: with five probes some 3% of the absent keys pass.
 const BITS_PER_KEY: usize = 8;
 const PROBES: u32 = 5;
 
-/// A line of the filter: all that a key's probes look at, so that a look costs one line and no branch.
+/// A line of the filter, which has all of a key's probes, so that a lookup costs one line and no branch.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Line([AtomicU64; WORDS]);
 
 const WORDS: usize = LINE / size_of::<u64>();
 
-/// Bits of a number that name a bit of a line.
+/// Number of bits that select a bit of a line.
 const BIT: u32 = (LINE * 8).trailing_zeros();
 
 /// A Bloom filter.
@@ -24,13 +24,13 @@ const BIT: u32 = (LINE * 8).trailing_zeros();
 pub(crate) struct Bloom(Box<[Line]>);
 
 impl Bloom {
-    /// An empty filter for this many keys; more only let more absent ones pass.
+    /// An empty filter for this many keys; with more keys, more absent ones pass.
     pub(crate) fn new(keys: usize) -> Bloom {
         let lines = (keys * BITS_PER_KEY).div_ceil(LINE * 8).next_power_of_two();
         Bloom((0..lines).map(|_| Line::default()).collect())
     }
 
-    /// The words of the key's line that have its bits, and these.
+    /// The words of the key's line that have its bits, with the bits.
     #[inline]
     fn probes(&self, hash: u64) -> impl Iterator<Item = (&AtomicU64, u64)> {
         let mixed = (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use index::codec::checksum;
 
-    /// What was added passes, and of what was not, few do.
+    /// Added keys pass, and few others do.
     #[test]
     fn added_keys_pass() {
         let filter = Bloom::new(10_000);

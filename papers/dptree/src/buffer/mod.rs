@@ -1,7 +1,7 @@
 //! Buffer trees (DPTree §2.1, §3.1): a tree in DRAM, its filter, and its log.
 //!
-//! I1 What readers find is durable: the log record is, before the entry is in the tree.
-//! I2 Of each key, the newest entry counts; older ones' records live until the log is dropped, since it leads to them.
+//! I1 Everything that readers find is durable: the log record is durable before the entry is in the tree.
+//! I2 The newest entry of each key counts; older ones' records live until the log is dropped, since it leads to them.
 
 mod bloom;
 mod node;
@@ -26,18 +26,18 @@ pub(crate) struct Buffer {
     /// Log records, in steps of `step`.
     size: AtomicUsize,
     step: usize,
-    /// The size at which it is to be merged.
+    /// The size at which it should be merged.
     pub(crate) threshold: usize,
     /// Records that a newer entry of the key has replaced.
     superseded: Mutex<Vec<Link>>,
 }
 
-/// The count of a large buffer's records moves on once for this many of them in a partition, so that it is no
+/// In a large buffer, the record count is updated once per this many records in a partition, so that it is no
 /// bottleneck.
 const STEP: usize = 16;
 
 impl Buffer {
-    /// An empty one.
+    /// Creates an empty buffer.
     pub(crate) fn new(number: u64, shape: Shape, threshold: usize) -> Buffer {
         let step = if threshold < 4 * STEP * shape.partitions {
             1
@@ -70,7 +70,7 @@ impl Buffer {
         }
     }
 
-    /// Puts an entry in whose log record is durable.
+    /// Inserts an entry whose log record is durable.
     pub(crate) fn put(&self, leaf: LockedLeaf<'_>, hash: u64, entry: MarkedPair) {
         if let Some(old) = leaf.entry()
             && !old.link.is_null()
@@ -88,12 +88,12 @@ impl Buffer {
         }
     }
 
-    /// Counts a removal in the base tree: it makes work for the next merge, as a log record does.
+    /// Counts a removal in the base tree: it adds work to the next merge, as a log record does.
     pub(crate) fn count_removal(&self) {
         self.size.fetch_add(1, Relaxed);
     }
 
-    /// Puts in an entry of its own log.
+    /// Inserts an entry of its own log.
     pub(crate) fn replay<M: Media>(
         &self,
         heap: &Access<M>,
@@ -114,12 +114,12 @@ impl Buffer {
         Ok(())
     }
 
-    /// Log records, about.
+    /// Approximate number of log records.
     pub(crate) fn size(&self) -> usize {
         self.size.load(Relaxed)
     }
 
-    /// Whether it is to be merged.
+    /// Whether it should be merged.
     pub(crate) fn is_full(&self) -> bool {
         self.size() >= self.threshold
     }

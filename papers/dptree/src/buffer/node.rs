@@ -1,9 +1,9 @@
 //! Nodes of the buffer tree: arrays of atomic words under a version lock, in arenas that only grow.
 //!
 //! I1 A node changes while its lock word says *changing*; readers that met a change start over (optimistic lock
-//!    coupling). A node that is locked but not changing can be read: a writer that waits for its log record keeps no
-//!    thread from reading.
-//! I2 Nodes are never freed before the whole tree, so any number that was once a node's is one.
+//!    coupling). A node that is locked but not changing can be read: a writer that waits for its log record does not
+//!    block readers.
+//! I2 Nodes are freed only with the whole tree, so a number that was once a node's remains valid.
 //! I3 A link in a node leads to a record that lives at least as long as the buffer tree, so readers may follow it even
 //!    if the node has changed since.
 
@@ -23,7 +23,7 @@ pub(super) const INNER: usize = 32;
 
 const _: () = assert!(AtomicCell::<Link>::is_lock_free());
 
-/// What a node's lock word was when the node was met.
+/// A node's lock word, as read by a walk.
 pub(super) type Version = u64;
 
 const LOCKED: u64 = 1;
@@ -35,7 +35,7 @@ const STEP: u64 = 4;
 pub(super) struct VersionLock(AtomicU64);
 
 impl VersionLock {
-    /// The version, once the node is whole.
+    /// The version, once the node is not changing.
     #[inline]
     pub(super) fn read<M: Media>(&self, media: &M) -> Version {
         let mut turn = 0;
@@ -49,7 +49,7 @@ impl VersionLock {
         }
     }
 
-    /// Whether all that was read since [`read`](VersionLock::read) is of that version.
+    /// Whether everything read since [`read`](VersionLock::read) belongs to that version.
     #[inline]
     pub(super) fn is_still(&self, version: Version) -> bool {
         fence(Acquire);
@@ -64,14 +64,14 @@ impl VersionLock {
             .is_ok()
     }
 
-    /// The holder is about to change the node.
+    /// Marks the node as changing. The caller holds the lock.
     #[inline]
     pub(super) fn change(&self) {
         self.0.store(self.0.load(Relaxed) | CHANGING, Relaxed);
         fence(Release);
     }
 
-    /// Releases the lock; if the node was changed, as a new version.
+    /// Releases the lock, with a new version if the node was changed.
     #[inline]
     pub(super) fn unlock(&self) {
         let word = self.0.load(Relaxed);
@@ -143,13 +143,13 @@ impl Leaf {
         self.slots[i].get()
     }
 
-    /// Replaces the entry at `i`. The caller holds the lock and has said that it changes the leaf, as for all that
-    /// follows.
+    /// Replaces the entry at `i`. The caller holds the lock and has marked the leaf as changing, as for all calls
+    /// below.
     pub(super) fn set(&self, i: usize, entry: MarkedPair) {
         self.slots[i].set(entry);
     }
 
-    /// Inserts the entry at `i`, where there is room.
+    /// Inserts the entry at `i`; there must be room.
     pub(super) fn insert(&self, i: usize, entry: MarkedPair) {
         let count = self.count();
         for at in (i..count).rev() {
@@ -217,7 +217,7 @@ pub(super) struct Inner {
 }
 
 impl Inner {
-    /// Separators.
+    /// Number of separators.
     pub(super) fn count(&self) -> usize {
         (self.count.load(Relaxed) as usize).min(INNER)
     }
@@ -248,8 +248,8 @@ impl Inner {
         self.count.store(1, Relaxed);
     }
 
-    /// Puts a separator, with the child above it, at `i`, where there is room. The caller holds the lock and has said
-    /// that it changes the node.
+    /// Inserts a separator, with the child above it, at `i`; there must be room. The caller holds the lock and has
+    /// marked the node as changing.
     pub(super) fn insert(&self, i: usize, separator: (u64, Link), upper: Child) {
         let count = self.count();
         for at in (i..count).rev() {
@@ -275,7 +275,7 @@ impl Inner {
     }
 }
 
-/// An array that grows and never moves: part k holds 64 x 2^k nodes and is made when it is first needed.
+/// An array that grows and never moves: part k holds 64 x 2^k nodes and is allocated when it is first needed.
 #[derive(Debug)]
 pub(super) struct Arena<T> {
     parts: [OnceLock<Box<[T]>>; PARTS],
@@ -293,7 +293,7 @@ impl<T: Default> Arena<T> {
         }
     }
 
-    /// A new node's number.
+    /// Adds a node, and returns its number.
     pub(super) fn add(&self) -> usize {
         self.len.fetch_add(1, Relaxed)
     }

@@ -1,4 +1,4 @@
-//! The buffer tree proper: a B+-tree in DRAM under optimistic lock coupling (DPTree §3.1). Keys are never taken out: a
+//! The buffer tree proper: a B+-tree in DRAM under optimistic lock coupling (DPTree §3.1). Keys are never removed: a
 //! removal is an entry too.
 //!
 //! I1 Locks are taken from the parent downward, and only tried: a thread that fails starts over.
@@ -27,7 +27,7 @@ pub(crate) struct Tree {
 #[derive(Debug)]
 pub(crate) struct LockedLeaf<'t> {
     leaf: &'t Leaf,
-    /// Where the key is, or belongs.
+    /// The position of the key, or its insertion point.
     at: usize,
     found: bool,
 }
@@ -44,7 +44,7 @@ impl LockedLeaf<'_> {
         self.found.then(|| self.leaf.entry(self.at))
     }
 
-    /// Puts the key's entry in, or replaces it; readers see it from now on.
+    /// Inserts or replaces the key's entry; readers see it from now on.
     pub(crate) fn put(self, entry: MarkedPair) {
         self.leaf.lock.change();
         if self.found {
@@ -55,7 +55,7 @@ impl LockedLeaf<'_> {
     }
 }
 
-/// What a way down was looking for.
+/// The target of a descent.
 #[derive(Clone, Copy)]
 enum Goal<'k> {
     /// The leaf that holds the key, or the keys after it.
@@ -66,14 +66,14 @@ enum Goal<'k> {
     Last,
 }
 
-/// A leaf that was reached, and the separator beside it on the side where the walk goes on.
+/// A leaf that was reached, and the separator beside it in the walk's direction.
 struct Reached<'t> {
     leaf: &'t Leaf,
     version: Version,
     fence: Option<(u64, Link)>,
 }
 
-/// Something has changed meanwhile.
+/// Another thread has changed a node meanwhile.
 enum Miss {
     Changed,
     Damaged(Fault),
@@ -96,7 +96,7 @@ impl Tree {
         tree
     }
 
-    /// Does something until nothing changes during it.
+    /// Retries an operation until nothing changes during it.
     fn retry<R, M: Media>(media: &M, mut f: impl FnMut() -> Result<R, Miss>) -> Result<R, Fault> {
         let mut turn = 0;
         loop {
@@ -137,7 +137,7 @@ impl Tree {
         })
     }
 
-    /// One attempt to go down to the key's leaf and lock it, splitting what is full on the way.
+    /// One attempt to descend to the key's leaf and lock it, splitting full nodes on the way.
     fn lock_once<M: Media>(&self, heap: &Access<M>, key: &Key<'_>) -> Result<&Leaf, Miss> {
         let media = heap.media();
         let mut parent: Option<(&Inner, Version, usize)> = None;
@@ -180,7 +180,7 @@ impl Tree {
         }
     }
 
-    /// A node met on the way down is still where it was found.
+    /// Checks that a node met on the way down is still where it was found.
     fn still_below(&self, at: Child, parent: &Option<(&Inner, Version, usize)>) -> Result<(), Miss> {
         still(match parent {
             Some((node, version, _)) => node.lock.is_still(*version),
@@ -222,7 +222,7 @@ impl Tree {
         still(locked)
     }
 
-    /// One attempt to go down to a leaf.
+    /// One attempt to descend to a leaf.
     fn reach<M: Media>(
         &self,
         heap: &Access<M>,
@@ -259,7 +259,7 @@ impl Tree {
         }
     }
 
-    /// The entries of one leaf that come next after `from`, in the cursor's order; and from where on to go on.
+    /// The next entries of one leaf after `from`, in the cursor's order; and the bound to continue from.
     fn batch<M: Media>(
         &self,
         heap: &Access<M>,
@@ -321,7 +321,7 @@ impl Tree {
         })
     }
 
-    /// The entries from a bound on, in order. What comes in meanwhile may be met or not.
+    /// The entries from a bound on, in order. Entries inserted meanwhile may be met or not.
     pub(crate) fn cursor(&self, from: Bound<Vec<u8>>, direction: Direction) -> Cursor<'_> {
         Cursor {
             tree: self,
@@ -344,7 +344,7 @@ pub(crate) struct Cursor<'t> {
 }
 
 impl Cursor<'_> {
-    /// The next entry; the cursor stays before it.
+    /// The next entry, without advancing.
     pub(crate) fn peek<M: Media>(&mut self, heap: &Access<M>) -> Result<Option<MarkedPair>, Fault> {
         while self.at == self.batch.len() {
             let Some(from) = self.from.take() else {
@@ -357,12 +357,12 @@ impl Cursor<'_> {
         Ok(Some(self.batch[self.at]))
     }
 
-    /// Goes past the entry last peeked at.
+    /// Advances past the entry last peeked at.
     pub(crate) fn advance(&mut self) {
         self.at += 1;
     }
 
-    /// Goes past the entry last peeked at, if `taken`.
+    /// Advances past the entry last peeked at, if `taken`.
     pub(crate) fn advance_if(&mut self, taken: bool) {
         self.at += usize::from(taken);
     }
@@ -372,7 +372,7 @@ fn still(unchanged: bool) -> Result<(), Miss> {
     if unchanged { Ok(()) } else { Err(Miss::Changed) }
 }
 
-/// Where the key is among `count` sorted ones, or where it belongs.
+/// The position of the key among `count` sorted ones, or its insertion point.
 fn position<M: Media>(
     heap: &Access<M>,
     count: usize,
@@ -392,7 +392,7 @@ fn position<M: Media>(
     Ok(Err(low))
 }
 
-/// Which child leads to the goal.
+/// The child on the way to the goal.
 fn child_of<M: Media>(heap: &Access<M>, node: &Inner, goal: Goal<'_>) -> Result<usize, Miss> {
     let count = node.count();
     Ok(match goal {

@@ -1,7 +1,7 @@
-//! Pages that wait to serve again (DPTree §2.1, the caching allocator with its two free lists).
+//! Pages kept for reuse (DPTree §2.1, the caching allocator with its two free lists).
 //!
-//! I1 A page here is reached by nothing, and its words from `first` on have the other sense than it will serve with.
-//! I2 There are no more of them than the last log had pages, and a few: the cache follows the size of the buffer tree.
+//! I1 Nothing leads to a page here, and its words from `first` on have the opposite of the sense for its next use.
+//! I2 There are at most as many as the last log had pages, and a few: the cache follows the size of the buffer tree.
 //!
 //! The lists are in DRAM and the pages [held](Heap::hold): after a crash they are found unreachable.
 
@@ -11,19 +11,19 @@ use heap::{Access, Error, Guard};
 use pmem::{Link, Media};
 use std::sync::Mutex;
 
-/// A page that can serve.
+/// A page that can be reused.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) link: Link,
     pub(crate) first: First,
 }
 
-/// Pages by the sense they will serve with.
+/// Pages by the sense for their next use.
 #[derive(Debug, Default)]
 pub(crate) struct Cache(Mutex<[Vec<Ready>; 2]>);
 
 impl Cache {
-    /// A page, if there is one: of the longer list.
+    /// Takes a page from the longer list, if there is one.
     pub(crate) fn take<M: Media>(&self, heap: &Access<M>) -> Option<Ready> {
         let mut lists = lock(&self.0);
         let longer = usize::from(lists[1].len() > lists[0].len());
@@ -34,7 +34,7 @@ impl Cache {
         Some(ready)
     }
 
-    /// Puts in what a merged log had, and lets go of what is more than that and `spare`.
+    /// Adds the pages of a merged log, and frees those beyond that number and `spare`.
     pub(crate) fn put<M: Media>(&self, heap: &Access<M>, guard: &Guard, ready: Vec<Ready>, spare: usize) {
         let bound = ready.len() + spare;
         let mut lists = lock(&self.0);
@@ -48,12 +48,12 @@ impl Cache {
         self.trim(heap, guard, bound);
     }
 
-    /// Lets go of all.
+    /// Frees all pages.
     pub(crate) fn clear<M: Media>(&self, heap: &Access<M>, guard: &Guard) {
         self.trim(heap, guard, 0);
     }
 
-    /// Lets go of what is more than the bound. (The lock is not held where the pool is read.) A page whose head is
+    /// Frees the pages beyond the bound. (Does not hold the lock while it reads the pool.) A page whose head is
     /// damaged stays until the next recovery finds that nothing leads to it.
     fn trim<M: Media>(&self, heap: &Access<M>, guard: &Guard, bound: usize) {
         let mut surplus = Vec::new();
@@ -71,18 +71,18 @@ impl Cache {
         }
     }
 
-    /// How many there are.
+    /// Number of pages.
     pub(crate) fn len(&self) -> usize {
         lock(&self.0).iter().map(Vec::len).sum()
     }
 }
 
-/// Takes a page that nothing leads to any more out of use.
+/// Retires a page to which nothing leads any more.
 #[track_caller]
 pub(crate) fn retire<M: Media>(heap: &Access<M>, guard: &Guard, link: Link) -> Result<(), Error> {
     if let Some(offset) = link.offset() {
         let extent = PageHead::at(heap, link)?.extent(heap.media())?;
-        // SAFETY: nothing leads to the page: the log that held it was unlinked under the guard, or the cache alone has
+        // SAFETY: nothing leads to the page: the log that held it was unlinked under the guard, or only the cache has
         // known it since.
         unsafe { heap.retire(guard, offset, extent) };
     }

@@ -1,8 +1,8 @@
-//! The log of one buffer tree: partitions of the keys' hashes, each a list of pages (DPTree §3.1, Algorithm 5, Fig. 7).
+//! The log of one buffer tree: partitions by key hash, each a list of pages (DPTree §3.1, Algorithm 5, Fig. 7).
 //!
 //! I1 A key's records are in one partition, in the order of its updates: the writer that appends holds the lock on the
 //!    key's leaf of the buffer tree.
-//! I2 A record's place is claimed by one fetch-and-add, and written by its claimer alone.
+//! I2 One fetch-and-add claims a record's place, and only the claimer writes it.
 //! I3 A page is reachable before any record is written into it, and belongs to one log.
 
 pub(crate) mod cache;
@@ -35,16 +35,16 @@ pub(crate) struct Log {
 
 #[derive(Debug)]
 struct Partition {
-    /// Where the next record goes: the page's offset / 16, its sense, and the position. No page at first.
+    /// The place of the next record: the page's offset / 16, its sense, and the position. No page at first.
     next: AtomicU64,
     pages: Mutex<Pages>,
 }
 
 #[derive(Debug, Default)]
 struct Pages {
-    /// Those of this generation, the one written to last.
+    /// Pages of this generation, the current one last.
     used: Vec<(Link, bool)>,
-    /// Those that were replayed.
+    /// Replayed pages.
     old: Vec<Link>,
 }
 
@@ -81,12 +81,12 @@ impl Log {
         (hash >> 40) as usize % self.partitions.len()
     }
 
-    /// How many partitions there are.
+    /// Number of partitions.
     pub(crate) fn partitions(&self) -> usize {
         self.partitions.len()
     }
 
-    /// Appends a record of the entry, durably: one write-back, one fence. Returns its position in its page.
+    /// Appends a record of the entry, durably: costs one write-back and one fence. Returns its position in its page.
     pub(crate) fn append<M: Media>(
         &self,
         heap: &Access<M>,
@@ -117,8 +117,8 @@ impl Log {
         Ok(position)
     }
 
-    /// Gives the partition a new newest page. Two write-backs and two fences; a page that was never used is cleared
-    /// besides.
+    /// Adds a new page to the partition. Costs two write-backs and two fences; in addition, a page that was never
+    /// used is cleared.
     #[cold]
     fn add_page<M: Media>(
         &self,
@@ -128,7 +128,7 @@ impl Log {
         number: usize,
     ) -> Result<(), Error> {
         let partition = &self.partitions[number];
-        let mut pages = lock_patiently(&partition.pages, heap.media());
+        let mut pages = lock_via_media(&partition.pages, heap.media());
         if ((partition.next.load(Ordering::Acquire) & POSITION) as usize) < self.capacity {
             return Ok(());
         }
@@ -172,7 +172,7 @@ impl Log {
         Ok(())
     }
 
-    /// Where the partition's newest page ends, for `Ready`; no thread appends any more.
+    /// The end of the partition's newest page, for `Ready`; no thread appends any more.
     fn end(&self, partition: &Partition) -> usize {
         ((partition.next.load(Ordering::Acquire) & POSITION) as usize).min(self.capacity)
     }
@@ -186,8 +186,8 @@ impl Log {
         self.partitions.iter().map(pages).sum::<usize>() * self.shape.page
     }
 
-    /// Empties a log that was merged: nothing leads to its pages any more, and they serve again, or are retired, except
-    /// for those whose head is damaged. (One fence.)
+    /// Empties a merged log: nothing leads to its pages any more, and they are reused, or retired, except for those
+    /// whose head is damaged. (One fence.)
     pub(crate) fn drop_pages<M: Media>(&self, heap: &Access<M>, root: &Root, cache: &Cache) {
         heap.media().comes_to("merge: log emptied");
         heap.media().site("dptree: links of a merged log");
@@ -220,23 +220,23 @@ impl Log {
                 let _ = cache::retire(heap, &guard, link);
             }
         }
-        // Pages that are filled in part serve for fewer records the next time.
+        // Partly filled pages have room for fewer records the next time.
         cache.put(heap, &guard, ready, 2 * self.partitions.len());
     }
 
-    /// Takes over pages that were replayed.
+    /// Adopts replayed pages.
     fn adopt(&self, partition: usize, pages: Vec<Link>) {
         lock(&self.partitions[partition].pages).old = pages;
     }
 }
 
-/// The lock; a holder that panicked has left nothing half done that matters.
+/// Takes the lock; a holder that panicked has left nothing inconsistent that matters.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// The lock, awaited through the media, for locks that are held across persists.
-pub(crate) fn lock_patiently<'m, T, M: Media>(mutex: &'m Mutex<T>, media: &M) -> MutexGuard<'m, T> {
+/// Takes the lock, waiting through the media: for locks that are held across persists.
+pub(crate) fn lock_via_media<'m, T, M: Media>(mutex: &'m Mutex<T>, media: &M) -> MutexGuard<'m, T> {
     let mut turn = 0;
     loop {
         match mutex.try_lock() {
@@ -248,7 +248,7 @@ pub(crate) fn lock_patiently<'m, T, M: Media>(mutex: &'m Mutex<T>, media: &M) ->
     }
 }
 
-/// Makes the links of logs that are not alive null (a crash came between a merge's commit and this). Recovery may trace
+/// Makes the links of merged logs null (a crash came between a merge's commit and this step). Recovery may trace
 /// meanwhile, so the guard is held from before the unlinking to the last retirement.
 pub(crate) fn forget_merged<M: Media>(heap: &Access<M>, root: &Root, merged: u64) -> Result<(), Error> {
     let media = heap.media();
@@ -272,7 +272,7 @@ pub(crate) fn forget_merged<M: Media>(heap: &Access<M>, root: &Root, merged: u64
         let _durable = batch.fence().durable();
     });
     for (_, link) in stale {
-        // The tracer has kept this one of its partition's pages alive, and no other.
+        // The tracer has kept only this one of its partition's pages alive.
         cache::retire(heap, &guard, link)?;
     }
     Ok(())
@@ -291,8 +291,8 @@ mod tests {
     use heap::Heap;
     use pmem::{Hardware, Pool, PoolOptions};
 
-    /// Threads that meet at the end of a page have each a place of their own in a page: all that they append is
-    /// replayed. (Whether they meet is up to the machine: pages of six records end often.)
+    /// Threads that meet at the end of a page each get a place of their own in a page: everything that they append is
+    /// replayed. (Whether they meet depends on the machine: pages of six records end often.)
     #[test]
     fn what_threads_append_at_a_time_is_replayed() {
         const THREADS: u64 = 4;

@@ -2,22 +2,23 @@
 //!
 //! ```text
 //!   0   prev     link to the page before this one in its partition
-//!   8   number   of the buffer tree whose log this is
+//!   8   number   of the buffer tree of this log
 //!  16   first    first record that counts:32 | sense:1
-//!  24   records  that the page has room for
+//!  24   records  capacity of the page
 //!  64   records of 32 bytes, two a line:
 //!         0   valid:1 | 0 | number:32 | 0:3 | shared:1 | high bit of value, of prefix:2 | kind:2
-//!         8   valid:1 | prefix, but its high bit
-//!        16   valid:1 | value, but its high bit; or a link to the record of the pair
-//!        24   valid:1 | check over the others
+//!         8   valid:1 | prefix without its high bit
+//!        16   valid:1 | value without its high bit; or a link to the record of the pair
+//!        24   valid:1 | checksum of the others
 //! ```
 //!
-//! I1 Each word holds 63 bits and, in bit 63, whether it was written in the page's present use: if it equals the page's
-//!    *sense*. A record counts if all of its words do, so that no torn one does, and it is durable by one write-back.
-//! I2 Before a page serves, every word from `first` on has the other sense, durably. So a page that was filled serves
-//!    again without being cleared, with the other sense; one that was filled in part, behind what it holds.
-//! I3 Between records that count there may be some that do not: their writers were stopped by a crash.
-//! I4 A record of a removal shares the record of its key with the pair that goes (`shared`), which keeps it alive.
+//! I1 Each word holds 63 bits and, in bit 63, whether it was written in the page's present use: it was if the bit
+//!    equals the page's *sense*. A record counts if all of its words do, so no torn one does, and one write-back
+//!    makes it durable.
+//! I2 Before a page is used, every word from `first` on has the other sense, durably. So a filled page can be reused
+//!    without being cleared, with the other sense; a partly filled one, behind its contents.
+//! I3 Between records that count there may be some that do not: a crash stopped their writers.
+//! I4 A record of a removal shares the record of its key with the removed pair (`shared`), which keeps it alive.
 //!    (Removals of earlier versions had one of their own.)
 
 use crate::key::MarkedPair;
@@ -61,17 +62,17 @@ const KIND_REMOVED: u64 = 1;
 const KIND_RECORD: u64 = 2;
 const SHARED: u64 = 1 << 4;
 
-/// Records of a page of this many bytes.
+/// Number of records of a page of this many bytes.
 pub(crate) fn capacity(page: usize) -> usize {
     (page - HEAD) / RECORD
 }
 
-/// Bytes after the head.
+/// Number of bytes after the head.
 pub(crate) fn tail(page: usize) -> usize {
     page - HEAD
 }
 
-/// What a page's `first` says.
+/// The decoded `first` of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct First {
     pub(crate) position: usize,
@@ -92,7 +93,7 @@ impl First {
 }
 
 impl PageHead {
-    /// The head of a page that was never used: all of its words are zero, so the valid ones will be those with a one.
+    /// The head of a page that was never used: all of its words are zero, so valid ones will have a one.
     pub(crate) fn fresh(number: u64, capacity: usize) -> PageHead {
         PageHead {
             prev: PSlot::null(),
@@ -118,7 +119,7 @@ impl PageHead {
         Ok(heap.at(offset)?)
     }
 
-    /// Bytes of the whole page.
+    /// Length of the whole page in bytes.
     pub(crate) fn extent<M: Media>(&self, media: &M) -> Result<usize, Fault> {
         match usize::try_from(self.records.load(media)) {
             Ok(records) if records <= (64 << 10) / RECORD => Ok(HEAD + records * RECORD),
@@ -130,7 +131,7 @@ impl PageHead {
     }
 }
 
-/// The records of the page at `link`, of its own length, with their sense; from the first one that counts.
+/// The records of the page at `link`, as many as it states, with their sense; from the first one that counts.
 pub(crate) fn records<M: Media>(heap: &Access<M>, link: Link) -> Result<(&[LogRecord], bool), Error> {
     let head = PageHead::at(heap, link)?;
     let place = link.offset().map_or(0, Offset::get);
@@ -165,7 +166,7 @@ fn check(head: u64, prefix: u64, value: u64) -> u64 {
 }
 
 impl LogRecord {
-    /// Writes the record of an entry, whose link, if any, leads to a durable record. One line.
+    /// Writes the record of an entry, whose link, if any, leads to a durable record. Costs one line.
     pub(crate) fn store<'m, M: Media>(
         &'m self,
         entry: &MarkedPair,
@@ -195,12 +196,12 @@ impl LogRecord {
         self.check.store(valid(check(head, entry.prefix, value)), batch);
     }
 
-    /// Whether what its link leads to, if it counts, is kept alive by another link.
+    /// Whether another link keeps its record alive.
     pub(crate) fn is_shared<M: Media>(&self, media: &M) -> bool {
         self.head.load(media) & SHARED != 0
     }
 
-    /// Writes back a record that was seen. One line.
+    /// Writes back a record that was read. Costs one line.
     pub(crate) fn persist_seen<'m, M: Media>(&'m self, batch: &PersistBatch<'_, 'm, M>) {
         self.head.persist_seen(batch);
     }
@@ -209,7 +210,7 @@ impl LogRecord {
     ///
     /// # Errors
     ///
-    /// Where it counts and does not make sense: damage.
+    /// If it counts but is invalid: damage.
     pub(crate) fn load<M: Media>(
         &self,
         number: u64,
@@ -232,7 +233,7 @@ impl LogRecord {
             || sum & !VALID != check(head, prefix, value) & !VALID
         {
             return Err(Fault {
-                what: "a log record does not match its check",
+                what: "a log record does not match its checksum",
                 offset: 0,
             });
         }
@@ -257,7 +258,7 @@ impl LogRecord {
     }
 }
 
-/// The link as it stands in a log record: its tag holds the validity bit.
+/// The link as stored in a log record: its tag holds the validity bit.
 fn link_of(link: Link, sense: bool) -> Link {
     link.with_tag(Tag::new(if sense { VALID } else { 0 }))
 }

@@ -1,6 +1,6 @@
 //! Replay: from a log to its buffer tree (DPTree §4.5: partitions are replayed in parallel).
 //!
-//! I1 What is replayed is durable: a killed process may have written a record without fencing it, and soon a reader
+//! I1 Replayed records are durable: a killed process may have written a record without fencing it, and soon a reader
 //!    acts on it.
 
 use super::Log;
@@ -10,11 +10,11 @@ use crate::root::Root;
 use heap::{Access, Error};
 use pmem::{Fault, Link, Media, Purpose, persist_scope};
 
-/// Replays a partition of the log, the oldest record first. Each line with records is written back; one fence.
+/// Replays a partition of the log, oldest record first. Writes back each line with records; one fence.
 ///
 /// # Errors
 ///
-/// Damage. Records that were torn, or were written for another use of their page, are none.
+/// Damage. Torn records, and those of another use of their page, are not errors.
 pub(crate) fn replay<M: Media>(
     heap: &Access<M>,
     root: &Root,

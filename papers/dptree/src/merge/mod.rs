@@ -1,17 +1,18 @@
-//! The merge: the middle tree goes into the base tree, in place (DPTree §2.3, §3.3, Algorithms 1 and 9).
+//! The merge: merges the middle tree into the base tree, in place (DPTree §2.3, §3.3, Algorithms 1 and 9).
 //!
 //! 1. *Pairs.* In parallel over partitions of the leaves: plan the new version's leaves (`plan`), write pairs into
-//!    slots that the version which counts does not hold, and new leaves; each partition ends with a fence.
-//! 2. *Metadata.* In parallel: each leaf's line of the new version, and a fence for each share; then the head. What
-//!    comes before it cannot fail any more, so a merge that finds the pool full has changed nothing that counts.
+//!    slots that the valid version does not use, and new leaves; each partition ends with a fence.
+//! 2. *Metadata.* In parallel: each leaf's line of the new version, and a fence for each thread's share; then the
+//!    head. Nothing from here on can fail, so a merge that finds the pool full has changed nothing that counts.
 //! 3. *Rebuild* the radix tree, in DRAM.
 //! 4. *Flip.* One store to the root's state, persisted: the version, and the number of the buffer tree, whose log does
 //!    not count from here on. The commit point.
 //! 5. *Publish* the new base tree to readers, without the middle.
-//! 6. *Collect.* The log's pages serve again; leaves and records that only the old version led to are retired.
+//! 6. *Collect.* The log's pages are kept for reuse; leaves and records that only the old version led to are retired.
 //!
-//! I1 A crash before 4 leaves the old version and the log, one after it the new version and no log. What else was
-//!    written is reached by nothing, and post-crash collection finds it: there is no list of pending leaves.
+//! I1 A crash before step 4 leaves the old version and the log, one after it the new version and no log. Nothing
+//!    leads to anything else that was written, and post-crash collection reclaims it: there is no list of pending
+//!    leaves.
 //! I2 There is one merge at a time: no other thread changes leaves, except to repair volatile metadata. In-place
 //!    changes happen only while there is no middle tree.
 //! I3 The heap does not trace meanwhile.
@@ -24,7 +25,7 @@ use crate::base::slots::GROUPS;
 use crate::base::{Base, Router};
 use crate::buffer::Buffer;
 use crate::key::MarkedPair;
-use crate::log::{lock, lock_patiently};
+use crate::log::{lock, lock_via_media};
 use crate::root::{Root, State, tag};
 use crate::stats::Phase;
 use crate::tree::{TreeState, Trees};
@@ -40,7 +41,7 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use write::Written;
 pub(crate) use write::expected;
 
-/// What a partition's writer has made.
+/// The results of a partition's writer.
 #[derive(Debug, Default)]
 struct Outcome {
     written: Vec<Written>,
@@ -54,11 +55,11 @@ pub(crate) struct Turn<'t> {
 }
 
 impl<M: Media> TreeState<M> {
-    /// The right to merge, if no thread has it and recovery does not trace.
+    /// Takes the right to merge, if no thread has it and recovery does not trace.
     pub(crate) fn try_turn(&self) -> Option<Turn<'_>> {
         let alone = match self.merging.try_lock() {
             Ok(alone) => alone,
-            // What a merge that panicked has left does not count.
+            // The state left by a merge that panicked does not count.
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
@@ -69,16 +70,16 @@ impl<M: Media> TreeState<M> {
         })
     }
 
-    /// The right to merge, waited for.
+    /// Takes the right to merge, waiting for it.
     pub(crate) fn turn(&self) -> Turn<'_> {
-        let alone = lock_patiently(&self.merging, self.heap.media());
+        let alone = lock_via_media(&self.merging, self.heap.media());
         Turn {
             _alone: alone,
             _pause: self.heap.pause_trace(),
         }
     }
 
-    /// Merges what is in the middle, if anything; then the front, if it is full, or, with `all`, if anything is in it.
+    /// Merges the middle, if there is one; then the front, if it is full, or, with `all`, if it is not empty.
     pub(crate) fn merge(&self, _turn: &Turn<'_>, all: bool) -> Result<(), Error> {
         loop {
             let trees = self.trees();
@@ -107,7 +108,7 @@ impl<M: Media> TreeState<M> {
         }
     }
 
-    /// Whether a merge would change anything: something was written, or a leaf emptied in place.
+    /// Whether a merge would change anything: the front is not empty, or a leaf was emptied in place.
     fn has_work(&self, trees: &Trees) -> Result<bool, Error> {
         if !trees.front.is_empty() {
             return Ok(true);
@@ -132,7 +133,7 @@ impl<M: Media> TreeState<M> {
     fn merge_middle(&self, trees: &Trees, middle: &Buffer) -> Result<(), Error> {
         let (heap, base) = (&self.heap, &*trees.base);
         let version = 1 - base.state.version;
-        // Readers of the base tree before this one, whose version is written over now, look at this afterwards.
+        // Readers of the previous base tree, whose version is overwritten now, check this afterwards.
         self.started.store(base.serial + 1, SeqCst);
         fence(SeqCst);
         let made = self.write_leaves(base, middle, version)?;
@@ -145,8 +146,8 @@ impl<M: Media> TreeState<M> {
         self.progress.enter(Phase::Flip);
         let root = self.root()?;
         self.flip(root, state, made.written.first());
-        // From here on the merge has succeeded. What is given back is optional: an object that cannot be read stays
-        // until the next recovery finds that nothing leads to it.
+        // From here on the merge has succeeded. Retirement is optional: an object that cannot be read stays until the
+        // next recovery finds that nothing leads to it.
         self.progress.enter(Phase::Publish);
         self.replace(|trees| Trees {
             front: Arc::clone(&trees.front),
@@ -198,7 +199,7 @@ impl<M: Media> TreeState<M> {
             })
         });
         if let Err(error) = written {
-            // Nothing leads to them, so they can go at once.
+            // Nothing leads to them, so they can be retired at once.
             let guard = heap::pin();
             for leaf in all.written.iter().filter(|leaf| leaf.fresh) {
                 self.retire_leaf(&guard, leaf.link);
@@ -276,7 +277,7 @@ impl<M: Media> TreeState<M> {
         };
         std::thread::scope(|scope| {
             for _ in 1..self.options.workers.min(count) {
-                // With fewer threads than asked for it only takes longer.
+                // With fewer threads than requested, it only takes longer.
                 let _ = std::thread::Builder::new()
                     .name("wollemi-merge".into())
                     .spawn_scoped(scope, work);
@@ -304,7 +305,7 @@ impl<M: Media> TreeState<M> {
         }
     }
 
-    /// The commit point. Two fences.
+    /// The commit point. Costs two fences.
     fn flip(&self, root: &Root, state: State, first: Option<&Written>) {
         let media = self.heap.media();
         media.comes_to("merge: flip");
@@ -319,7 +320,7 @@ impl<M: Media> TreeState<M> {
         });
     }
 
-    /// Retires what only the old version, and the log, led to.
+    /// Retires the objects that only the old version, and the log, led to.
     fn collect(&self, old: &Base, new: &Base, dead: Vec<Link>, superseded: Vec<Link>) {
         self.heap.media().comes_to("merge: collection");
         let guard = heap::pin();
@@ -327,7 +328,7 @@ impl<M: Media> TreeState<M> {
         for leaf in old.leaves.iter().filter(|leaf| !kept.contains(&leaf.offset())) {
             self.retire_leaf(&guard, *leaf);
         }
-        // In a damaged pool two entries may have one record.
+        // In a damaged pool two entries may share one record.
         let mut records = dead;
         records.extend(superseded);
         records.sort_unstable_by_key(|link| link.offset());

@@ -1,10 +1,10 @@
-//! A partition's new leaves, as a plan in DRAM: upserts and removals merged with what the leaves hold, leaves split and
+//! A partition's new leaves, as a plan in DRAM: upserts and removals merged with the leaves' pairs, leaves split and
 //! consolidated (DPTree §2.3, Algorithms 2 and 3, and the consolidation phase).
 //!
 //! A *piece* is a leaf of the new version. It keeps an old leaf, with pairs added in free slots, or is a new one.
 //!
 //! I1 A piece that keeps a leaf needs no more slots than neither version holds.
-//! I2 Each old leaf is kept by one piece at most. What no piece keeps is garbage once the merge has ended.
+//! I2 Each old leaf is kept by one piece at most. A leaf that no piece keeps is garbage once the merge has ended.
 
 use crate::base::Base;
 use crate::base::leaf::LeafRef;
@@ -18,9 +18,9 @@ use std::ops::{Bound, Range};
 /// A pair of a piece.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Item {
-    /// It stands in a slot of an old leaf of the partition.
+    /// A pair in a slot of an old leaf of the partition.
     Old { leaf: usize, slot: u8 },
-    /// It is one of the entries merged.
+    /// One of the merged entries.
     New(usize),
 }
 
@@ -49,13 +49,13 @@ pub(super) struct Plan<'g> {
     pub(super) dead: Vec<Link>,
 }
 
-/// What leaves are to be like.
+/// The desired fill of leaves.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fill {
     pub(super) capacity: usize,
-    /// Pairs of a new leaf.
+    /// Pairs per new leaf.
     pub(super) filled: usize,
-    /// Fewer pairs are consolidated.
+    /// Leaves with fewer pairs are consolidated.
     pub(super) few: usize,
 }
 
@@ -82,7 +82,7 @@ impl<'g> Plan<'g> {
             at = end;
         }
         if plan.old.is_empty() {
-            // The first merge of all.
+            // The very first merge.
             let items = (0..plan.entries.len()).filter(|&i| !plan.entries[i].removed);
             let items: Vec<Item> = items.map(Item::New).collect();
             let removed = plan.entries.iter().filter(|entry| entry.removed);
@@ -94,7 +94,7 @@ impl<'g> Plan<'g> {
         Ok(plan)
     }
 
-    /// Up to which entry they belong to leaf `i`; all, if it is the partition's last (`None`).
+    /// The end of the entries that belong to leaf `i`; all of them, if it is the partition's last (`None`).
     fn end_of<M: Media>(
         &self,
         heap: &Access<M>,
@@ -170,7 +170,7 @@ impl<'g> Plan<'g> {
         Ok(())
     }
 
-    /// How many slots a piece needs in the leaf that it would keep, and whether there are as many.
+    /// Whether the leaf that a piece would keep has enough free slots for it.
     fn fits(&self, keep: usize, items: &[Item]) -> bool {
         let foreign = items
             .iter()
@@ -180,8 +180,8 @@ impl<'g> Plan<'g> {
         foreign.count() <= old.leaf.capacity() - taken
     }
 
-    /// Makes pieces of a run of pairs: one that keeps the old leaf, if they fit there, else as many as are needed at
-    /// the fill rate, of which the first keeps it if that fits.
+    /// Divides a run of pairs into pieces: one that keeps the old leaf, if the pairs fit there; otherwise as many as
+    /// needed at the fill rate, the first of which keeps the leaf if it fits.
     fn divide(&mut self, keep: Option<usize>, items: Vec<Item>, fill: Fill) {
         if items.is_empty() {
             return;
@@ -238,7 +238,7 @@ impl<'g> Plan<'g> {
         }
     }
 
-    /// What an item is.
+    /// The entry of an item.
     pub(super) fn entry<M: Media>(&self, item: Item, media: &M) -> MarkedPair {
         match item {
             Item::Old { leaf, slot } => self.old[leaf].leaf.entry(slot.into(), media),
@@ -247,7 +247,8 @@ impl<'g> Plan<'g> {
     }
 }
 
-/// A damaged pool may have a key, and its record, in a leaf where it does not belong: no merge takes it from there.
+/// Checks the keys at a leaf's ends: a damaged pool may have a key, and its record, in the wrong leaf, from which no
+/// merge takes it.
 fn check_ends<M: Media>(
     heap: &Access<M>,
     base: &Base,
@@ -276,8 +277,7 @@ fn check_ends<M: Media>(
     Ok(())
 }
 
-/// How many of the slots, which ascend by their keys, are before the entry's key; and whether the next one has that
-/// key.
+/// The number of slots, which ascend by their keys, before the entry's key; and whether the next one has that key.
 fn place<M: Media>(
     heap: &Access<M>,
     leaf: &LeafRef<'_>,

@@ -1,7 +1,8 @@
 //! Writing a plan: new pairs into free slots and new leaves first, then, when every partition has its own, the metadata
 //! of the new version (DPTree §2.3, the flushing phase).
 //!
-//! I1 What is written here counts only once the root's state says so, and each partition's writer fences what it wrote.
+//! I1 Everything written here counts only once the root's state says so, and each partition's writer fences what it
+//! wrote.
 
 use super::plan::{Item, Piece, Plan};
 use crate::base::leaf::LeafRef;
@@ -12,13 +13,13 @@ use crate::root::tag;
 use heap::{Access, Error};
 use pmem::{Link, Media, PersistBatch, Purpose, persist_scope};
 
-/// What media call the persists of this file.
+/// The site name of this file's persists.
 const SITE: &str = "dptree: written by a merge";
 
 /// A leaf of the new version, except for its metadata if it is an old one.
 #[derive(Debug)]
 pub(super) struct Written {
-    /// Tagged with the new version.
+    /// The link, tagged with the new version.
     pub(super) link: Link,
     pub(super) fresh: bool,
     bits: Bits,
@@ -27,7 +28,7 @@ pub(super) struct Written {
     pub(super) greatest: Vec<u8>,
 }
 
-/// Writes pairs and new leaves; one fence. On failure, what was made is in `written` too.
+/// Writes pairs and new leaves; one fence. On failure, `written` has the leaves made so far too.
 pub(super) fn write_pairs<M: Media>(
     heap: &Access<M>,
     plan: &Plan<'_>,
@@ -43,7 +44,7 @@ pub(super) fn write_pairs<M: Media>(
             }
         }
         heap.media().site(SITE);
-        // Leaves that fail to be drafted leave the others to be retired, and the batch unfenced: nothing counts then.
+        // If a draft fails, the leaves made so far are retired, and the batch stays unfenced: nothing counts then.
         let _durable = batch.fence().durable();
         Ok::<_, Error>(())
     })?;
@@ -123,7 +124,7 @@ fn write_kept<'m, M: Media>(
     })
 }
 
-/// Makes a new leaf of a piece; one fence.
+/// Makes a new leaf from a piece; one fence.
 fn write_new<M: Media>(
     heap: &Access<M>,
     plan: &Plan<'_>,
@@ -166,8 +167,8 @@ fn full_leaf(leaf: &LeafRef<'_>) -> pmem::Fault {
     }
 }
 
-/// Writes the metadata of the new version of some leaves: each one's line, and one fence. `next` is what follows the
-/// last.
+/// Writes the metadata of the new version of some leaves: each one's line, and one fence. `next` is the leaf after
+/// the last.
 pub(super) fn write_metadata<M: Media>(
     heap: &Access<M>,
     leaves: &[Written],
@@ -193,7 +194,7 @@ pub(super) fn write_metadata<M: Media>(
     })
 }
 
-/// The fingerprint of a slot, and the groups passed by, as they should be.
+/// The correct fingerprint of a slot, and the groups passed.
 pub(crate) fn expected(hash: u64, slot: usize, groups: usize) -> (u8, u64) {
     (print(hash), passed_by(home(hash, groups), slot / GROUP, groups))
 }

@@ -2,12 +2,12 @@
 
 use std::cmp::Ordering;
 
-/// What a walk looks for: the node of a key, that of what is just before one, or the last.
+/// The target of a walk: the node of a key, the node just before a key, or the last node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aim<'k> {
     /// `None`: behind all keys.
     key: Option<&'k [u8]>,
-    /// Whether it goes to what is before the key.
+    /// Whether the target is just before the key.
     before: bool,
     /// The key's first eight bytes.
     pub(super) prefix: u64,
@@ -35,7 +35,7 @@ impl<'k> Aim<'k> {
         prefix: u64::MAX,
     };
 
-    /// Whether it lies in what begins with the bound.
+    /// Whether the target lies at or behind the bound.
     #[inline(always)]
     pub(super) fn reaches(&self, bound: &[u8]) -> bool {
         match self.key.map(|key| key.cmp(bound)) {

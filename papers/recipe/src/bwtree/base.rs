@@ -1,4 +1,4 @@
-//! Bases: what a node's chain ends with. All but the flags of removed pairs is constant.
+//! Bases: the ends of nodes' chains. A base is constant except for the flags of removed pairs.
 //!
 //! ```text
 //!            0 level:8 | entries:24
@@ -9,9 +9,9 @@
 //!  inner    32 entries | where each separator ends, 32 bits each | low | high | separators
 //! ```
 //!
-//! An entry is two words: the key's first eight bytes, and the value, the record's link, or the child's cell. A base takes
-//! the keys from `low` up to `high`, which is its right sibling's `low`; the first separator of an inner base is its `low`,
-//! and is not among the separators.
+//! An entry is two words: the key's first eight bytes, and the value, the record's link, or the child's cell. A base
+//! covers the keys from `low` up to `high`, which is its right sibling's `low`; the first separator of an inner base
+//! is its `low`, and is not stored among the separators.
 
 use super::aim::Aim;
 use super::link::{Apart, Kind, apart, is_emptied, kind};
@@ -48,24 +48,24 @@ pub(super) fn about(level: u8, count: usize) -> u64 {
     u64::from(level) | (count as u64) << LEVEL_BITS
 }
 
-/// Words of a leaf's bitmaps, each.
+/// Number of words of each of a leaf's bitmaps.
 pub(super) fn bitmap_words(count: usize) -> usize {
     count.div_ceil(64)
 }
 
-/// Bytes between an inner base's entries and its keys: where each separator ends.
+/// Number of bytes between an inner base's entries and its keys, which hold the separators' ends.
 pub(super) fn ends_len(count: usize) -> usize {
     (4 * count).next_multiple_of(8)
 }
 
-/// A base being read.
+/// A reference to a base.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BaseRef<'g> {
     pub(super) link: Link,
     pub(super) head: &'g Head,
     pub(super) level: u8,
     pub(super) entries: &'g [BaseEntry],
-    /// Of a leaf: which entries are records, then which were removed.
+    /// For a leaf: the bitmap of records, then that of removed entries.
     bitmaps: &'g [PWord],
 }
 
@@ -96,7 +96,7 @@ impl<'g> BaseRef<'g> {
         })
     }
 
-    /// How many of the entries count by the link that leads here.
+    /// Number of entries that count, by the link that leads here.
     pub(super) fn counted(&self) -> usize {
         match apart(self.link) {
             Some(Apart::Part(count)) => count.min(self.entries.len()),
@@ -105,7 +105,7 @@ impl<'g> BaseRef<'g> {
         }
     }
 
-    /// Whether it has entries of which none counts any more.
+    /// Whether it has entries, none of which counts any more.
     pub(super) fn is_emptied(&self) -> bool {
         self.counted() == 0 && !self.entries.is_empty()
     }
@@ -116,7 +116,7 @@ impl<'g> BaseRef<'g> {
         size_of::<Head>() + 8 * self.bitmaps.len() + size_of_val(self.entries) + ends
     }
 
-    /// The bounds of the keys that it takes.
+    /// The bounds of its keys.
     pub(super) fn bounds<M: Media>(
         &self,
         heap: &'g Access<M>,
@@ -130,7 +130,7 @@ impl<'g> BaseRef<'g> {
         self.head.separators.load(heap.media()) as u32 as usize
     }
 
-    /// The separators of an inner base, behind one another, and where each ends.
+    /// The separators of an inner base, concatenated, and their ends.
     fn separators<M: Media>(&self, heap: &'g Access<M>) -> Result<(&'g [u8], &'g [[u8; 4]]), Fault> {
         let count = self.entries.len();
         let (low, high) = bounds_lens(self.head.lengths.load(heap.media()));
@@ -143,7 +143,7 @@ impl<'g> BaseRef<'g> {
         Ok((bytes, ends))
     }
 
-    /// The separators of an inner base, in order.
+    /// The children of an inner base with their separators, in order.
     pub(super) fn children<M: Media>(&self, heap: &'g Access<M>) -> Result<Vec<(&'g [u8], Link)>, Fault> {
         let (low, _) = self.bounds(heap)?;
         let (bytes, ends) = self.separators(heap)?;
@@ -168,7 +168,7 @@ impl<'g> BaseRef<'g> {
             .ok_or_else(|| damaged("separators of a node", self.link))
     }
 
-    /// The child that an aim leads to.
+    /// The child on the way to an aim.
     #[inline]
     pub(super) fn child<M: Media>(&self, heap: &'g Access<M>, aim: Aim<'_>) -> Result<Link, Fault> {
         let media = heap.media();
@@ -201,19 +201,19 @@ impl<'g> BaseRef<'g> {
         words(media, entry.prefix.load(media), &entry.word, is_record)
     }
 
-    /// The word of the bitmap that says whether an entry was removed.
+    /// The word of the bitmap with the flag of a removed entry.
     fn gone_word(&self, i: usize) -> &'g PWord {
         &self.bitmaps[self.bitmaps.len() / 2 + i / 64]
     }
 
-    /// Whether an entry of a leaf was removed, before a later head said so of another. What a head has said was durable
-    /// before, so nothing depends on whether this word is.
+    /// Whether an entry of a leaf was removed, before a later head recorded another removal. The removal was durable
+    /// in an earlier head, so nothing depends on whether this word is.
     #[inline(always)]
     pub(super) fn is_gone<M: Media>(&self, media: &M, i: usize) -> bool {
         self.gone_word(i).peek(media) >> (i % 64) & 1 != 0
     }
 
-    /// How many entries of a leaf were removed.
+    /// Number of removed entries of a leaf.
     pub(super) fn gone_count<M: Media>(&self, media: &M) -> usize {
         let (_, gone) = self.bitmaps.split_at(self.bitmaps.len() / 2);
         gone.iter()
@@ -221,13 +221,13 @@ impl<'g> BaseRef<'g> {
             .sum()
     }
 
-    /// Sets the flag of an entry that a head says was removed.
+    /// Sets the flag of an entry that a head names as removed.
     pub(super) fn set_gone<M: Media>(&self, media: &M, i: usize) {
         set_flag(media, self.gone_word(i), 1 << (i % 64));
     }
 
-    /// Where a key is, or would come, among the entries of a leaf that count: records of the others are the sibling's, which
-    /// may have given them back.
+    /// The place of a key, or where to insert it, among the entries of a leaf that count: the records of the others
+    /// belong to the sibling, which may have retired them.
     #[inline(always)]
     pub(super) fn search<M: Media>(
         &self,
@@ -254,7 +254,7 @@ impl<'g> BaseRef<'g> {
         Ok(Err(from))
     }
 
-    /// Bytes of the whole base.
+    /// Length of the whole base in bytes.
     pub(super) fn extent<M: Media>(&self, heap: &'g Access<M>) -> usize {
         let lengths = self.head.lengths.load(heap.media());
         let (low, high) = bounds_lens(lengths);

@@ -8,7 +8,7 @@ use heap::{Error, Heap};
 use index::codec::{PairWords, prefix};
 use pmem::{Draft, Erased, Flushed, Link, Media, PSlot, PWord, PersistBatch, Tag};
 
-/// Where a node's keys begin and end, and the sibling's cell from there on.
+/// The bounds of a node's keys, and the cell of the right sibling.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds<'b> {
     pub(super) low: &'b [u8],
@@ -45,7 +45,7 @@ fn put_word(tail: &mut [u8], at: usize, word: u64) {
     tail[at..at + 8].copy_from_slice(&word.to_ne_bytes());
 }
 
-/// A leaf's base with these pairs, whose records are reachable already.
+/// Drafts a leaf's base with these pairs, whose records are reachable already.
 pub(super) fn draft_leaf_base<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     pairs: &[PairWords],
@@ -76,7 +76,7 @@ pub(super) fn draft_leaf_base<'e, 'h, M: Media>(
     Ok(draft)
 }
 
-/// An inner node's base with these children, of which the first takes the keys from the node's `low` on.
+/// Drafts an inner node's base with these children, the first of which covers the keys from the node's `low` on.
 pub(super) fn draft_inner_base<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     level: u8,
@@ -116,7 +116,7 @@ pub(super) fn draft_inner_base<'e, 'h, M: Media>(
     Ok(draft)
 }
 
-/// A cell whose chain is this base.
+/// Drafts a cell whose chain is this base.
 pub(super) fn draft_cell<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     base: Draft<'e, 'h, Head>,
@@ -127,7 +127,7 @@ pub(super) fn draft_cell<'e, 'h, M: Media>(
     Ok(cell)
 }
 
-/// The cell of an empty leaf that takes all keys.
+/// Drafts the cell of an empty leaf that covers all keys.
 pub(super) fn draft_first<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &PersistBatch<'e, 'h, M>,

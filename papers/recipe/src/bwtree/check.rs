@@ -1,7 +1,7 @@
 //! Checks of the structure: every node in its place, every key in its node.
 //!
-//! The tree is walked level by level along the siblings, so that nodes without a separator are met too. What a crash leaves
-//! half done is no fault.
+//! The check walks the tree level by level along the siblings, so that it meets nodes without a separator too.
+//! Half-done modifications, as a crash leaves them, are no fault.
 
 use super::BwTree;
 use super::content::Child;
@@ -20,7 +20,7 @@ struct Check<'i, M: Media, const FULL: usize> {
 }
 
 impl<M: Media, const FULL: usize> BwTree<M, FULL> {
-    /// Walks everything and reports what makes no sense.
+    /// Walks everything and reports faults.
     pub(super) fn check_structure(&self) -> Faults {
         let _guard = heap::pin();
         let mut check = Check {
@@ -39,7 +39,7 @@ impl<M: Media, const FULL: usize> Check<'_, M, FULL> {
         self.faults.note(|| format!("offset {offset:#x}: {what}"));
     }
 
-    /// Walks the tree. A fault ends that, since the rest could be anything.
+    /// Walks the tree, and stops at a fault, since the rest could be anything.
     fn check_levels(&mut self) -> Result<(), Fault> {
         let heap = &self.index.heap;
         self.faults.objects += 1;
@@ -56,13 +56,13 @@ impl<M: Media, const FULL: usize> Check<'_, M, FULL> {
                 self.faults.objects += 1;
                 if at.level != first.level || at.low(heap)? != low {
                     return Err(damaged(
-                        "a node does not begin where its left sibling ends",
+                        "a node's low bound differs from its left sibling's high bound",
                         at.cell,
                     ));
                 }
                 check_mark(&at, heap)?;
                 if let Some(above) = &mut above {
-                    // A removal that is half done leaves the separator of a node that others have passed.
+                    // An unfinished removal leaves a separator, of a node that the siblings' list skips.
                     while above.front().is_some_and(|(separator, _)| *separator < low) {
                         self.check_passed(above.pop_front())?;
                     }
@@ -104,7 +104,7 @@ impl<M: Media, const FULL: usize> Check<'_, M, FULL> {
         }
     }
 
-    /// A separator that leads to no node of the list below leads to one that was merged.
+    /// Checks that a separator without a node in the list below leads to a merged node.
     fn check_passed(&self, passed: Option<Child<'_>>) -> Result<(), Fault> {
         if let Some((_, cell)) = passed
             && kind(Page::load(&self.index.heap, cell)?.head) != Kind::Frozen
@@ -114,7 +114,7 @@ impl<M: Media, const FULL: usize> Check<'_, M, FULL> {
         Ok(())
     }
 
-    /// Looks at what a leaf has.
+    /// Checks the pairs of a leaf.
     fn check_pairs(
         &mut self,
         pairs: &[PairWords],
@@ -127,7 +127,7 @@ impl<M: Media, const FULL: usize> Check<'_, M, FULL> {
             let mut buffer = [0; 8];
             let key = pair.key(heap, &mut buffer)?.bytes;
             if key < low || high.is_some_and(|high| high <= key) {
-                return Err(damaged("a leaf has a key that it does not take", leaf));
+                return Err(damaged("a leaf has a key outside its bounds", leaf));
             }
             if let Some(last) = last
                 && last.compare(heap, pair)? != Ordering::Less
@@ -139,7 +139,7 @@ impl<M: Media, const FULL: usize> Check<'_, M, FULL> {
             if !pair.link.is_null() {
                 self.faults.objects += 1;
                 if pair.link.tag() != RECORD || !RecordRef::at(heap, pair.link)?.is_whole(heap) {
-                    return Err(damaged("a record is not what was written", pair.link));
+                    return Err(damaged("a record does not match its checksum", pair.link));
                 }
             }
         }
@@ -147,7 +147,7 @@ impl<M: Media, const FULL: usize> Check<'_, M, FULL> {
     }
 }
 
-/// A part of a base lies below a mark, and what is below no mark is whole.
+/// A partial base must lie below a mark, and a base below no mark must be complete.
 fn check_mark<M: Media>(page: &Page<'_>, heap: &heap::Access<M>) -> Result<(), Fault> {
     let (base, mark) = page.ground(heap)?;
     let is_part = kind(base.link) == Kind::Apart;
@@ -155,12 +155,12 @@ fn check_mark<M: Media>(page: &Page<'_>, heap: &heap::Access<M>) -> Result<(), F
     let is_all = base.counted() == base.entries.len() || (base.is_emptied() && !is_part);
     let is_split = matches!(mark, Some((Kind::Split, _)));
     if is_part != has_part || is_all == is_split {
-        return Err(damaged("the mark and the base of a node do not fit", page.cell));
+        return Err(damaged("the mark of a node does not fit its base", page.cell));
     }
     Ok(())
 }
 
-/// Looks at the separators of an inner node.
+/// Checks the separators of an inner node.
 fn check_children(
     children: &[Child<'_>],
     (low, high): (&[u8], Option<&[u8]>),

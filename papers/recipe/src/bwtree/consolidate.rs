@@ -1,7 +1,7 @@
-//! Consolidation: a chain is replaced by a base that says the same, by one compare-and-swap of the head (Condition #1).
+//! Consolidation: a base with the same content replaces a chain, by one compare-and-swap of the head (Condition #1).
 //!
-//! What leaves with the chain is retired when the new head is durable: its objects, the records of pairs that do not count,
-//! and a sibling that was merged.
+//! What the chain leaves is retired when the new head is durable: its objects, the records of pairs that no longer
+//! count, and a merged sibling.
 
 use super::base::Head;
 use super::build::{Bounds, draft_inner_base, draft_leaf_base};
@@ -25,8 +25,9 @@ impl<T> Content<'_, T> {
 }
 
 impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
-    /// Replaces a node's chain by a base; `false` if another writer was faster. The modification that its head may be
-    /// during is complete. In a full pool, a leaf whose pairs are all gone gives back what it can without.
+    /// Replaces a node's chain by a base; returns `false` if another writer was faster. Any modification marked by
+    /// its head must be complete. In a full pool, a leaf whose pairs are all removed gives back whatever it can
+    /// without memory.
     pub(super) fn consolidate(&self, page: Page<'a>) -> Result<bool, Error> {
         if kind(page.head) == Kind::Frozen {
             return Ok(false);
@@ -48,13 +49,13 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             draft_leaf_base(self.heap, &content.items, content.bounds(), batch)
         });
         match replaced {
-            Err(full) if full.is_full() && content.items.is_empty() => self.let_go(page)?.ok_or(full),
+            Err(full) if full.is_full() && content.items.is_empty() => self.drop_removed(page)?.ok_or(full),
             replaced => replaced,
         }
     }
 
-    /// Publishes a base in the place of a chain; `false` if another writer was faster. 1 write-back for each line of the
-    /// base and 1 for the head, 2 fences.
+    /// Publishes a base in place of a chain; returns `false` if another writer was faster. Costs 1 write-back for
+    /// each line of the base and 1 for the head, and 2 fences.
     fn replace(
         &self,
         page: Page<'a>,
@@ -76,12 +77,12 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         Ok(replaced)
     }
 
-    /// Takes deltas away from a leaf whose pairs are all gone, and the records, without memory: the head leads to the base
-    /// again, or to the mark of a split on it, and says that nothing of the base counts. `false` if another writer was faster,
-    /// `None` if there is nothing to take away. 1 write-back, 1 fence.
+    /// Removes the deltas and records of a leaf whose pairs are all removed, without memory: the head leads to the
+    /// base again, or to the mark of a split on it, and says that no entry of the base counts. Returns `false` if
+    /// another writer was faster, `None` if there is nothing to remove. Costs 1 write-back and 1 fence.
     ///
-    /// A head may come again by this; but then the leaf has what it had when the head was there before: nothing.
-    fn let_go(&self, page: Page<'a>) -> Result<Option<bool>, Error> {
+    /// This may bring back an earlier head; but then the leaf has the same content as with that head: none.
+    fn drop_removed(&self, page: Page<'a>) -> Result<Option<bool>, Error> {
         let media = self.media();
         let (head, remains) = page.without_pairs(self.heap)?;
         if same_place(head, page.head) && is_emptied(page.head) {
@@ -96,7 +97,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         Ok(Some(true))
     }
 
-    /// Retires what has left with a chain.
+    /// Retires what a chain has left.
     pub(super) fn retire_all(&self, remains: Remains) {
         for (link, len) in remains.objects {
             self.retire(link, len);
@@ -106,14 +107,14 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         }
     }
 
-    /// Looks after a node that a write has changed. The write has succeeded whatever is met here: damage is reported to the
-    /// operations whose way leads there, and to checks; and in a full pool the node stays as it is.
+    /// Tends a node that a write has changed. The write has succeeded whatever happens here: damage is reported by
+    /// the operations that reach it, and by checks; and in a full pool the node stays as it is.
     pub(super) fn tend_later(&self, cell: Link, wasteful: bool) {
         let _ = self.tend(cell, wasteful);
     }
 
-    /// Completes what is under way at a node, shortens its chain, and splits or removes it where it has become too large or
-    /// too small.
+    /// Completes an unfinished modification of a node, shortens its chain, and splits or removes the node if it has
+    /// become too large or too small.
     pub(super) fn tend(&self, cell: Link, mut wasteful: bool) -> Result<(), Error> {
         let media = self.media();
         let mut tries = art::Tries::default();
@@ -141,7 +142,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             }
             let count = base.counted();
             let (low, high) = base.bounds(self.heap)?;
-            let goes_on = if count > FULL {
+            let has_more = if count > FULL {
                 self.split(page, &base)?
             } else if low.is_empty() {
                 if page.level == 0 || count > 1 || high.is_some() {
@@ -153,7 +154,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             } else {
                 return Ok(());
             };
-            if !goes_on {
+            if !has_more {
                 return Ok(());
             }
         }

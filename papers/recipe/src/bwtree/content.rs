@@ -1,4 +1,4 @@
-//! The whole of a node, its chain replayed: for scans, consolidations and modifications.
+//! The whole content of a node, its chain replayed: for scans, consolidations and modifications.
 
 use super::base::BaseRef;
 use super::link::{BASE, FIRST_DELTA, Kind, depth, emptied, gone, kind, same_place};
@@ -10,7 +10,7 @@ use index::codec::{PairWords, RecordRef, prefix};
 use pmem::{Fault, Link, Media};
 use std::cmp::Ordering;
 
-/// What a node has, in order.
+/// The content of a node, in order.
 #[derive(Debug)]
 pub(super) struct Content<'g, T> {
     pub(super) items: Vec<T>,
@@ -19,7 +19,7 @@ pub(super) struct Content<'g, T> {
     pub(super) right: Link,
 }
 
-/// What leaves with a chain when another takes its place.
+/// The objects that a replaced chain leaves.
 #[derive(Debug, Default)]
 pub(super) struct Remains {
     /// The objects of the chain, and their lengths.
@@ -28,10 +28,10 @@ pub(super) struct Remains {
     pub(super) records: Vec<Link>,
 }
 
-/// A separator, and the child that takes the keys from it on.
+/// A separator, and the child for the keys from it on.
 pub(super) type Child<'g> = (&'g [u8], Link);
 
-/// A pair, its key at hand.
+/// A pair with its key.
 #[derive(Clone, Copy, Debug)]
 struct Named<'g> {
     pair: PairWords,
@@ -58,7 +58,7 @@ impl<'g> Named<'g> {
     }
 }
 
-/// What a leaf has: pairs in order, and the records of those that do not count any more.
+/// The replayed content of a leaf: pairs in order, and the records of those that no longer count.
 type Replayed = (Vec<PairWords>, Vec<Link>);
 
 impl<'g> Page<'g> {
@@ -84,7 +84,7 @@ impl<'g> Page<'g> {
         self.bounded(heap, items)
     }
 
-    /// The pairs of a leaf, and all that goes when something else takes the chain's place.
+    /// The pairs of a leaf, and the objects that go when the chain is replaced.
     pub(super) fn pairs_and_remains<M: Media>(
         &self,
         heap: &'g Access<M>,
@@ -98,7 +98,7 @@ impl<'g> Page<'g> {
         Ok((self.bounded(heap, items)?, remains))
     }
 
-    /// The deltas of a leaf, whether they count, and by their keys, of those of one key the newest first.
+    /// The deltas of a leaf, with whether they count, ordered by keys, and for one key newest first.
     fn deltas<M: Media>(&self, heap: &'g Access<M>) -> Result<Vec<(Named<'g>, bool)>, Fault> {
         let media = heap.media();
         let mut deltas = Vec::new();
@@ -177,7 +177,7 @@ impl<'g> Page<'g> {
         self.bounded(heap, children)
     }
 
-    /// All that goes when something else takes the chain's place: a merged sibling with it.
+    /// The objects that go when the chain is replaced, including a merged sibling.
     pub(super) fn remains<M: Media>(&self, heap: &'g Access<M>) -> Result<Remains, Fault> {
         let mut remains = Remains::default();
         if self.level == 0 {
@@ -187,8 +187,8 @@ impl<'g> Page<'g> {
         Ok(remains)
     }
 
-    /// The head without what a leaf's pairs were, all of which are gone, and what goes with that: all but the base, and the
-    /// mark of a split on it. A base below the mark of a merge stands for itself.
+    /// The head without the pairs of a leaf, all of which are removed, and the objects that go with them: all but the
+    /// base, and the mark of a split on it. A base below the mark of a merge stays without the mark.
     pub(super) fn without_pairs<M: Media>(&self, heap: &'g Access<M>) -> Result<(Link, Remains), Fault> {
         let (_, mut remains) = self.pairs_and_remains(heap)?;
         let mut at = self.head;

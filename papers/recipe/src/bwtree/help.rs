@@ -1,21 +1,21 @@
-//! The helping mechanism (RECIPE's Condition #2): a modification of several nodes is a sequence of compare-and-swaps, each
-//! durable before the next, and the next writer to a node where one was begun ends it first.
+//! The helping mechanism (RECIPE's Condition #2): a modification of several nodes is a sequence of compare-and-swaps,
+//! each durable before the next, and the next writer to a node with an unfinished one completes it first.
 //!
 //! | modification | 1 | 2 | 3 |
 //! |---|---|---|---|
 //! | split | `Split` on the node | route to the sibling in the parent, or a new root | |
-//! | removal | `Frozen` on the node | `Merge` on the left sibling, which has its content | the route in the parent goes |
+//! | removal | `Frozen` on the node | `Merge` on the left sibling, with its content | removing the parent's route |
 //! | lower root | `Frozen` on the only child, with its new cell | the link to the root | |
 //!
-//! A head that is a mark says that the modification may not be complete; a delta above a mark says that it is. So a writer
-//! that finds a mark as a head calls [`Writer::help`], which goes on at the step that is missing, and nothing tells whether
-//! the one that began is slow, or a crash came.
+//! A mark as head means that the modification may not be complete; a delta above a mark means that it is. So a writer
+//! that finds a mark as head calls [`Writer::help`], which continues at the missing step; it makes no difference
+//! whether the thread that began is slow or was ended by a crash.
 //!
-//! **A step is not done twice.** The helper loads the parent's head, then looks whether the mark is still its node's head, and
-//! publishes in the parent only over the head that it has loaded. If the mark was there in between, and the parent has not
-//! changed, then the modification was not complete when the parent was loaded, and it is not at the store.
+//! **A step is not done twice.** The helper loads the parent's head, then checks that the mark is still its node's
+//! head, and publishes in the parent only over the loaded head. If the mark was there in between, and the parent has
+//! not changed, then the modification was not complete when the parent was loaded, and is not at the store.
 //!
-//! **It ends.** Helping goes up the tree, and, for nodes about to be removed, to the left.
+//! **Helping terminates.** It goes up the tree, and, for nodes about to be removed, to the left.
 
 use super::aim::Aim;
 use super::build::{Bounds, draft_cell, draft_inner_base};
@@ -27,11 +27,11 @@ use art::{Missed, Tries, damaged};
 use heap::Error;
 use pmem::{Draft, Link, Media, PSlot, PWord, PersistBatch, Purpose, persist_scope};
 
-/// Deltas above an inner base that make a writer replace the chain.
+/// Number of deltas above an inner base at which a writer replaces the chain.
 pub(super) const LONG_INNER: u16 = 4;
 
 impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
-    /// Children of an inner node that make it merge with its left sibling.
+    /// Number of children at which an inner node merges with its left sibling.
     pub(super) const SPARSE: usize = FULL / 8;
 
     /// Completes the modification whose mark is the node's head.
@@ -51,8 +51,8 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         }
     }
 
-    /// The node in which the separator `from` is, or would be, of a node with a mark; its own modifications are complete.
-    /// `None` if others must be looked at anew.
+    /// The node that has, or would have, the separator `from`, of a node with a mark; its own modifications are
+    /// complete. `None` if the caller must start over.
     pub(super) fn parent(&self, page: Page<'a>, from: &[u8]) -> Result<Option<Page<'a>>, Error> {
         let Some(parent) = self.locate(Aim::to(from), page.level + 1)? else {
             return Ok(None);
@@ -70,7 +70,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         Ok(Some(parent))
     }
 
-    /// Writes a delta or mark above `next`.
+    /// Drafts a delta or mark above `next`.
     pub(super) fn draft_range<'e>(
         &self,
         next: Link,
@@ -93,8 +93,8 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         Ok(range)
     }
 
-    /// Publishes a delta or mark without children of its own, above the node's head; `None` if another writer was faster.
-    /// 2 write-backs (and one for each further line of the bounds), 2 fences.
+    /// Publishes a delta or mark without children of its own, above the node's head; returns `None` if another writer
+    /// was faster. Costs 2 write-backs (and one for each further line of the bounds), and 2 fences.
     pub(super) fn publish_range(
         &self,
         page: Page<'a>,
@@ -118,7 +118,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         })
     }
 
-    /// The second step of a split: the parent learns of the sibling.
+    /// The second step of a split: adds the sibling to the parent.
     fn end_split(&self, page: Page<'a>, mark: RangeRef<'a>) -> Result<(), Error> {
         let media = self.media();
         let mut tries = Tries::default();
@@ -163,7 +163,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         }
     }
 
-    /// Publishes a new root above the old one and its sibling; `false` if another writer was faster.
+    /// Publishes a new root above the old one and its sibling; returns `false` if another writer was faster.
     fn raise_root(&self, top: Link, page: Page<'a>, mark: RangeRef<'a>) -> Result<bool, Error> {
         let media = self.media();
         let level = page.level + 1;

@@ -1,4 +1,4 @@
-//! The tags of links: what they lead to, and what a reader must know of it before it comes there.
+//! The tags of links: the kind of their target, and its properties that a reader must know in advance.
 //!
 //! ```text
 //!               63          53 52   48            3    1
@@ -9,9 +9,9 @@
 //! the root:     | 00 |        0       | … offset … |   0  |
 //! ```
 //!
-//! A chain's link tells how many deltas and marks lie above the base (`depth`) and, in a head, which of the chain's pairs
-//! was removed last (`gone`, 0 for none): the base's entry `gone - 1`, or the delta of a depth above [`FIRST_DELTA`].
-//! Where it is [`ALL_GONE`], in a head or behind deltas, no entry of the base counts any more.
+//! A chain's link states how many deltas and marks lie above the base (`depth`) and, in a head, which of the chain's
+//! pairs was removed last (`gone`, 0 for none): the base's entry `gone - 1`, or the delta of a depth above
+//! [`FIRST_DELTA`]. [`ALL_GONE`], in a head or behind deltas, means that no entry of the base counts any more.
 
 use pmem::{Link, Tag};
 
@@ -23,41 +23,42 @@ const CELL: u16 = 1 << APART_SHIFT;
 const PART: u16 = 2 << APART_SHIFT;
 const APART_INFO: u16 = (1 << APART_SHIFT) - 1;
 
-/// The most deltas and marks above a base.
+/// Maximum number of deltas and marks above a base.
 pub(super) const MAX_DEEP: u16 = (1 << DEPTH_BITS) - 1;
 
-/// What is added to a delta's depth to name its pair in a head.
+/// Added to a delta's depth to name its pair in a head.
 pub(super) const FIRST_DELTA: u16 = 2015;
 
-/// What says that no entry of the base counts.
+/// Means that no entry of the base counts.
 const ALL_GONE: u16 = u16::MAX >> DEPTH_BITS;
 const _: () = assert!(FIRST_DELTA + MAX_DEEP < ALL_GONE);
 
 /// Maximum number of pairs of a leaf, so that a head can name each.
 pub(super) const MAX_PAIRS: usize = FIRST_DELTA as usize;
 
-/// A leaf of as many pairs takes no more before it has split: what comes meanwhile leaves it below [`MAX_PAIRS`].
+/// A leaf with this many pairs accepts no more before it has split: pairs added meanwhile leave it below
+/// [`MAX_PAIRS`].
 pub(super) const CROWDED: usize = MAX_PAIRS / 2;
 
-/// Levels that a tree may have.
+/// Maximum number of levels of a tree.
 pub(super) const LEVELS: u8 = 64;
 
-/// What a link leads to.
+/// The kind of a link's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// What is no part of a chain: a cell, a record, the root; or a part of a base.
+    /// Not part of a chain: a cell, a record, the root; or a partial base.
     Apart,
     /// A delta: the pair of a key, in place.
     Put,
     /// A delta: the pair of a key, a record.
     PutRecord,
-    /// A delta: which child takes the keys of a range.
+    /// A delta: the child for the keys of a range.
     Route,
-    /// A mark: the upper half is a new node's.
+    /// A mark: the upper half belongs to a new node.
     Split,
-    /// A mark: the right sibling's content is this node's.
+    /// A mark: the right sibling's content belongs to this node.
     Merge,
-    /// A mark: the node is about to go, and is not written any more.
+    /// A mark: the node is about to be removed, and accepts no more writes.
     Frozen,
     /// The node's content.
     Base,
@@ -74,7 +75,7 @@ const KINDS: [Kind; 8] = [
     Kind::Base,
 ];
 
-/// What a link that is no part of a chain leads to.
+/// The target of a link that is not part of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Apart {
     Root,
@@ -94,7 +95,7 @@ pub(super) const ROOT: Tag = tag(Kind::Apart, 0);
 /// The tag of a link to a record.
 pub(super) const RECORD: Tag = tag(Kind::Apart, 1);
 
-/// The tag of a link to a base of which all entries count.
+/// The tag of a link to a base whose entries all count.
 pub(super) const BASE: Tag = tag(Kind::Base, 0);
 
 /// The tag of a link to the cell of a node of this level.
@@ -102,7 +103,7 @@ pub(super) const fn cell_tag(level: u8) -> Tag {
     tag(Kind::Apart, CELL | level as u16)
 }
 
-/// The tag of a link to a base of which the first `count` entries count.
+/// The tag of a link to a base whose first `count` entries count.
 pub(super) fn part_tag(count: usize) -> Tag {
     tag(Kind::Apart, PART | (count as u16).min(APART_INFO))
 }
@@ -117,13 +118,13 @@ fn info(link: Link) -> u16 {
     (link.tag().get() >> INFO_SHIFT) as u16
 }
 
-/// What a link leads to.
+/// The kind of a link's target.
 #[inline(always)]
 pub(super) fn kind(link: Link) -> Kind {
     KINDS[(link.tag().get() >> KIND_SHIFT & 7) as usize]
 }
 
-/// What a link of [`Kind::Apart`] leads to, if it makes sense.
+/// The target of a link of [`Kind::Apart`], if it is valid.
 #[inline]
 pub(super) fn apart(link: Link) -> Option<Apart> {
     let (what, about) = (info(link) >> APART_SHIFT, info(link) & APART_INFO);
@@ -136,7 +137,7 @@ pub(super) fn apart(link: Link) -> Option<Apart> {
     }
 }
 
-/// The level of the node whose cell a link leads to; `None` if it leads to none.
+/// The level of the node whose cell a link leads to; `None` if it leads to another kind of object.
 #[inline(always)]
 pub(super) fn level_of(link: Link) -> Option<u8> {
     match apart(link) {
@@ -145,7 +146,7 @@ pub(super) fn level_of(link: Link) -> Option<u8> {
     }
 }
 
-/// How many deltas and marks a chain's link has before it.
+/// The number of deltas and marks from a chain's link on.
 #[inline(always)]
 pub(super) fn depth(link: Link) -> u16 {
     match kind(link) {
@@ -154,7 +155,7 @@ pub(super) fn depth(link: Link) -> u16 {
     }
 }
 
-/// Which pair was removed last from the chain of this head; 0 for none.
+/// The pair that was removed last from the chain of this head; 0 for none.
 #[inline(always)]
 pub(super) fn gone(head: Link) -> u16 {
     match kind(head) {
@@ -170,17 +171,17 @@ pub(super) fn is_emptied(link: Link) -> bool {
     kind(link) != Kind::Apart && info(link) >> DEPTH_BITS == ALL_GONE
 }
 
-/// The link to a base or a mark on it that says so.
+/// The same link with that statement.
 pub(super) fn emptied(link: Link) -> Link {
     with_gone(link, ALL_GONE)
 }
 
-/// The head of the same chain, from which this pair is removed.
+/// The head of the same chain with this pair removed.
 pub(super) fn with_gone(head: Link, gone: u16) -> Link {
     head.with_tag(tag(kind(head), gone << DEPTH_BITS | info(head) & MAX_DEEP))
 }
 
-/// Whether a node with this head is in the middle of a structure modification: its next writer ends that first.
+/// Whether a node with this head has an unfinished structure modification: its next writer completes that first.
 #[inline(always)]
 pub(super) fn is_mark(head: Link) -> bool {
     matches!(kind(head), Kind::Split | Kind::Merge | Kind::Frozen)
@@ -196,7 +197,7 @@ pub(super) fn same_place(a: Link, b: Link) -> bool {
 mod tests {
     use super::*;
 
-    /// Tags tell what they were made of, and bits that mean nothing show.
+    /// Tags give back the values that they were made from, and unused bits are detected.
     #[test]
     fn tags_tell_targets() {
         let of = |tag| Link::NULL.with_tag(tag);

@@ -1,8 +1,8 @@
-//! Nodes that go: empty leaves, inner nodes with few children, and roots with one.
+//! Removal of nodes: empty leaves, inner nodes with few children, and roots with one.
 //!
-//! A node is first frozen: its chain does not change any more, and readers may go on reading it, for what it has is
-//! what its keys have until a writer comes to them by another way, which no writer does before the modification is
-//! complete. So no reader begins again because of a merge.
+//! A node is first frozen: its chain does not change any more. Readers may go on reading it: it has the current
+//! content of its keys until a writer reaches them on another way, which no writer does before the modification is
+//! complete. So no reader restarts because of a merge.
 
 use super::aim::Aim;
 use super::base::{BaseRef, Head};
@@ -17,7 +17,8 @@ use heap::Error;
 use pmem::{Draft, Link, Media, PSlot, PersistBatch, Purpose, persist_scope};
 
 impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
-    /// Removes a node that is a base alone, and not the first of its level. Returns whether to look at the node again.
+    /// Removes a node whose chain is only a base, and which is not the first of its level. Returns whether to tend
+    /// the node again.
     pub(super) fn remove_node(&self, page: Page<'a>) -> Result<bool, Error> {
         if !self.has_room_for_removal(page)? {
             return Ok(true);
@@ -34,12 +35,12 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         }
     }
 
-    /// Makes the only child of the root, which is a base alone, the root: freezes the child, with a cell in the mark
-    /// that takes its place. (Were it its own cell that the root's link leads to again, a writer that raises the root
-    /// could be misled.) Returns whether to look at the node again.
+    /// Makes the root's only child, whose chain is only a base, the root: freezes the child, with a new cell in the
+    /// mark that takes its place. (If the root's link led to the child's own cell again, a writer that raises the
+    /// root could be misled.) Returns whether to tend the node again.
     pub(super) fn lower(&self, page: Page<'a>) -> Result<bool, Error> {
         let media = self.media();
-        // If it is the root, it stays: while it has one child that has not changed.
+        // If the node is the root, it stays the root while it has one child that has not changed.
         if !same_place(self.top()?.load(media), page.cell) {
             return Ok(false);
         }
@@ -58,8 +59,8 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             self.consolidate(child)?;
             return Ok(true);
         }
-        // Looked at after the child: if that is frozen as it was then, it was alone all the while, and is from now on.
-        // So the root, whose chain is a base alone, does not change either, and goes with that base.
+        // Loaded after the child: if the child is frozen in that state, it has been the only one all the while, and
+        // stays so. So the root, whose chain is only a base, does not change either, and is retired with that base.
         if page.slot.load(media) != page.head {
             return Ok(true);
         }
@@ -91,7 +92,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         }
     }
 
-    /// The child of an inner node that has one.
+    /// The child of an inner node that has only one.
     fn only_child(&self, page: Page<'a>) -> Result<Option<Page<'a>>, Error> {
         let children = page.children(self.heap)?.items;
         let [(_, child)] = children[..] else {
@@ -103,7 +104,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         Ok(Some(Page::load(self.heap, child)?))
     }
 
-    /// The second step of lowering a root. 1 write-back, 1 fence.
+    /// The second step of lowering a root. Costs 1 write-back and 1 fence.
     pub(super) fn end_lowering(&self, page: Page<'a>, mark: RangeRef<'a>) -> Result<(), Error> {
         let media = self.media();
         let slot = self.top()?;
@@ -121,7 +122,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             return Err(damaged("cell of a node", page.cell).into());
         }
         let Some(published) = slot.publish_link_if(media, top, mark.cell) else {
-            // Another thread has ended it, durably before this one answers.
+            // Another thread has completed it; this load makes it durable before this thread answers.
             slot.load(media);
             return Ok(());
         };
@@ -134,7 +135,8 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         Ok(())
     }
 
-    /// The second step of a removal: the left sibling gets the node's content and right sibling. Then the third.
+    /// The second step of a removal: the left sibling takes over the node's content and right sibling. Then the
+    /// third.
     pub(super) fn end_removal(&self, page: Page<'a>, low: &[u8]) -> Result<(), Error> {
         let mut tries = Tries::default();
         loop {
@@ -162,7 +164,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         }
     }
 
-    /// Publishes a base with the content of both, and a mark on it; `None` if another writer was faster.
+    /// Publishes a base with the content of both, and a mark on it; returns `None` if another writer was faster.
     fn merge(&self, left: Page<'a>, page: Page<'a>, low: &[u8]) -> Result<Option<Page<'a>>, Error> {
         let media = self.media();
         self.settle_gone(left)?;
@@ -195,7 +197,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         Ok(merged)
     }
 
-    /// A base with the content of two siblings, and how many entries it has.
+    /// Drafts a base with the content of two siblings, and returns the number of its entries.
     pub(super) fn draft_union<'e>(
         &self,
         left: Page<'a>,
@@ -213,8 +215,8 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         }
     }
 
-    /// The third step of a removal: the parent forgets the separator. If the parent begins with it, the parent is
-    /// removed first, which makes it one within a node.
+    /// The third step of a removal: removes the separator from the parent. If the parent begins with it, the parent
+    /// is removed first, so that the separator lies within a node.
     pub(super) fn end_merge(&self, page: Page<'a>, mark: RangeRef<'a>) -> Result<(), Error> {
         let media = self.media();
         let mut tries = Tries::default();

@@ -1,5 +1,5 @@
-//! P-BwTree: a B-link tree without locks, whose nodes change by deltas, converted (Bw-tree, ICDE 2013; OpenBw-Tree, SIGMOD
-//! 2018; RECIPE §6.3).
+//! P-BwTree: a B-link tree without locks, whose nodes change by deltas, converted (Bw-tree, ICDE 2013; OpenBw-Tree,
+//! SIGMOD 2018; RECIPE §6.3).
 //!
 //! ```text
 //!  root --> cell --> route --> base                         level 1: separators, each with the cell of a child
@@ -9,46 +9,46 @@
 //!           cell --> split --> base                         a node and the mark of its split
 //! ```
 //!
-//! A node is a *chain*: deltas in front of a *base*. Its name is the place of its *cell*, an object of eight bytes
-//! that holds the head of the chain. The cells are the mapping table: entries of 16 bytes, whose pages the heap grows, finds
-//! again after a crash, and reuses behind guards; so no table is allocated, and no number of a node is given out. A write puts
-//! a delta before the head by one compare-and-swap of the cell.
+//! A node is a *chain*: deltas in front of a *base*. A node is identified by the place of its *cell*, an object of
+//! eight bytes that holds the head of the chain. The cells are the mapping table: entries of 16 bytes, whose pages
+//! the heap grows, finds again after a crash, and reuses behind guards; so no table is allocated, and no node numbers
+//! are assigned. A write puts a delta before the head by one compare-and-swap of the cell.
 //!
 //! | operation | condition | the store that commits it |
 //! |---|---|---|
-//! | read, scan | non-blocking | none: it replays the chain that it has loaded, goes right where a sibling takes its key, and never starts over |
+//! | read, scan | non-blocking | none: it replays the loaded chain, goes right if need be, and never restarts |
 //! | insert, update | #1 | the head, which leads to a new delta |
-//! | remove | #1 | the head, which names the pair that is gone |
+//! | remove | #1 | the head, which names the removed pair |
 //! | consolidation | #1 | the head, which leads to a base in place of a chain |
-//! | split | #2 | (1) the head, which leads to the mark of a split; then (2) the parent's head, or the link to the root |
+//! | split | #2 | (1) the head, which leads to a split's mark; then (2) the parent's head, or the link to the root |
 //! | removal of a node | #2 | (1) its head: frozen; then (2) the left sibling's, merged; then (3) the parent's |
 //! | lower root | #2 | (1) its only child's head: frozen; then (2) the link to the root |
 //!
-//! Each store is durable before the next (`PSlot::publish_if`: the slot is marked until it is, and a thread that loads
-//! a marked slot makes it so). Between the steps of a modification a mark is the node's head; the next writer to the
-//! node completes it (`help`), after a crash as beside a writer that is slow. So there is no recovery.
+//! Each store is durable before the next (`PSlot::publish_if`: the slot is marked until it is, and a thread that
+//! loads a marked slot persists it). Between the steps of a modification a mark is the node's head; the next writer
+//! to the node completes it (`help`), after a crash as well as beside a slow writer. So no recovery is needed.
 //!
-//! **Removed pairs.** A remove must go through in a full pool, so it is no delta: the head itself names, beside the
-//! chain's depth, the pair that was removed last. The next writer to the node first sets the pair's flag, which is
-//! durable before another head takes the place of the one that names it. A head is never the same twice, so a writer's
-//! compare-and-swap fails if anything has happened; except for the head of a leaf that has nothing, which may come
-//! again (`let_go`).
+//! **Removed pairs.** A remove must succeed in a full pool, so it is not a delta: besides the chain's depth, the head
+//! itself names the pair that was removed last. The next writer to the node first sets the pair's flag, which is
+//! durable before another head replaces the one that names it. A head is never the same twice, so a writer's
+//! compare-and-swap fails if anything has happened; except for the head of an empty leaf, which may come again
+//! (`drop_removed`).
 //!
-//! **What a chain keeps.** Everything that it has named until it is replaced, the records of pairs that were replaced or
-//! removed, too: a consolidation compares with their keys. A merge's mark keeps the node that was merged until the left
-//! sibling is consolidated, which is after the parent has forgotten it.
+//! **Lifetimes.** Until it is replaced, a chain keeps everything that it has named, even the records of replaced or
+//! removed pairs: a consolidation compares with their keys. A merge's mark keeps the merged node until the left
+//! sibling is consolidated, which happens after the parent's separator was removed.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `link`, `object`, `base` | tags of links; cells, deltas and marks; bases, and how they are read |
-//! | `aim` | what a walk looks for |
-//! | `page`, `content` | a chain as one load shows it: what a key finds, and all that it has |
+//! | `aim` | the target of a walk |
+//! | `page`, `content` | a chain as of one load: lookup of a key, and its whole content |
 //! | `read`, `scan` | lookups, alone and many side by side; scans both ways |
-//! | `write`, `consolidate` | edits; chains that are replaced |
+//! | `write`, `consolidate` | edits; replacement of chains |
 //! | `help`, `split`, `merge` | modifications of several nodes, and their completion |
-//! | `room` | what is looked for before they begin |
+//! | `room` | the checks before they begin |
 //! | `build` | new bases and cells |
-//! | `trace`, `check` | what is alive; what is wrong |
+//! | `trace`, `check` | live objects; faults |
 
 mod aim;
 mod base;
@@ -76,7 +76,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use write::Writer;
 
-/// What the heap's root directory calls a P-BwTree.
+/// The kind of a P-BwTree in the heap's root directory.
 pub const KIND: u32 = 10;
 
 persistent! {
@@ -87,8 +87,8 @@ persistent! {
     }
 }
 
-/// A P-BwTree in a heap, under a root of its own, whose nodes split when they have more than `FULL` entries: 8 to 1000. A
-/// pool does not say which it was written with, and serves any.
+/// A P-BwTree in a heap, under a root of its own, whose nodes split when they have more than `FULL` entries: 8 to
+/// 1000. The pool does not record this number, and works with any.
 #[derive(Debug)]
 pub struct BwTree<M: Media = Hardware, const FULL: usize = 64> {
     heap: Access<M>,
@@ -112,7 +112,7 @@ fn root_at<M: Media>(heap: &Access<M>, root: Link) -> Result<&Root, Fault> {
     }
 }
 
-/// Writes the root of an empty index, and its leaf.
+/// Drafts the root of an empty index, and its leaf.
 fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &PersistBatch<'e, 'h, M>,
@@ -126,8 +126,8 @@ fn draft_root<'e, 'h, M: Media>(
 impl<M: Media, const FULL: usize> BwTree<M, FULL> {
     /// The heap, for reads.
     fn access_of(heap: &Heap<M>) -> &Access<M> {
-        // SAFETY: what reads here holds a guard, that of the caller or, of a check, its own; it goes where roots and
-        // slots lead. Writers retire what they alone have unlinked.
+        // SAFETY: readers here hold a guard, that of the caller or, in a check, their own; they follow only roots and
+        // slots. Writers retire only what they have unlinked themselves.
         unsafe { heap.access() }
     }
 

@@ -1,5 +1,5 @@
-//! The objects of a node in front of its base: its cell, deltas and marks. All but the cell's head and the flags of
-//! removed pairs is constant.
+//! The objects of a node in front of its base: its cell, deltas and marks. They are constant except for the cell's
+//! head and the flags of removed pairs.
 //!
 //! ```text
 //! cell       0 head                  the mapping table's entry: its place is the node's name
@@ -45,31 +45,31 @@ persistent! {
     }
 }
 
-/// The length that stands for no bound.
+/// The length that means no bound.
 const NONE: u64 = u32::MAX as u64;
 
 const SPARE_SHIFT: u32 = 16;
 const _: () = assert!(index::MAX_KEY < 1 << SPARE_SHIFT);
 
-/// The lengths of two bounds, and of what an object has behind all else, as a word.
+/// A word with the lengths of two bounds, and the number of spare bytes at the object's end.
 pub(super) fn lengths(from: &[u8], to: Option<&[u8]>, spare: usize) -> u64 {
     let spare = (spare as u64) << SPARE_SHIFT;
     from.len() as u64 | spare | to.map_or(NONE, |to| to.len() as u64) << 32
 }
 
-/// The lengths of two bounds that a word holds.
+/// The lengths of two bounds in such a word.
 pub(super) fn bounds_lens(lengths: u64) -> (usize, Option<usize>) {
     let to = lengths >> 32;
     (usize::from(lengths as u16), (to != NONE).then_some(to as usize))
 }
 
-/// How many bytes an object has behind all else.
+/// The number of spare bytes at the object's end.
 pub(super) fn spare_len(lengths: u64) -> usize {
     usize::from((lengths >> SPARE_SHIFT) as u16)
 }
 
-/// Drafts an object, with a tail of this length. In a full pool it takes a longer chunk if one is free, whose spare
-/// bytes `make` is given. So an object that has shrunk can be replaced, whichever chunks that has freed.
+/// Drafts an object, with a tail of this length. In a full pool it uses a longer chunk if one is free, and passes the
+/// number of spare bytes to `make`. So an object that has shrunk can be replaced, whatever chunks it has freed.
 pub(super) fn draft_to_fit<'e, 'h, T: Persistent, M: Media>(
     heap: &'h Heap<M>,
     tail: usize,
@@ -84,7 +84,7 @@ pub(super) fn draft_to_fit<'e, 'h, T: Persistent, M: Media>(
     let least = size_of::<T>() + tail;
     let mut len = least;
     while len < MAX {
-        // About as the heap's classes ascend.
+        // Lengths that ascend about like the heap's classes.
         len = match len {
             ..256 => (len + 1).next_multiple_of(32),
             256..1024 => (len + 1).next_multiple_of(64),
@@ -99,7 +99,7 @@ pub(super) fn draft_to_fit<'e, 'h, T: Persistent, M: Media>(
     Err(full)
 }
 
-/// `len` objects from an object's byte `from` on, which is a multiple of 16.
+/// `len` objects from byte `from` of an object on, which is a multiple of 16.
 #[inline(always)]
 pub(super) fn slice_of<T: Persistent, M: Media>(
     heap: &Access<M>,
@@ -137,7 +137,7 @@ pub(super) fn slot_at<M: Media>(heap: &Access<M>, cell: Link) -> Result<&PSlot, 
     Ok(&heap.at::<Cell>(offset)?.head)
 }
 
-/// A pair delta being read.
+/// A reference to a pair delta.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PairRef<'g> {
     pub(super) pair: &'g Pair,
@@ -173,7 +173,7 @@ pub(super) fn words<M: Media>(media: &M, prefix: u64, word: &PEither, is_record:
     PairWords { prefix, link, word }
 }
 
-/// A range delta, or a mark, being read.
+/// A reference to a range delta or a mark.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RangeRef<'g> {
     pub(super) next: Link,
@@ -203,14 +203,14 @@ impl<'g> RangeRef<'g> {
     }
 }
 
-/// Sets bits of a word, which a head says already, and makes them durable. 1 write-back, 1 fence.
+/// Sets bits of a word that a head implies already, and persists them. Costs 1 write-back and 1 fence.
 pub(super) fn set_flag<M: Media>(media: &M, word: &PWord, bits: u64) {
     loop {
         let seen = word.peek(media);
         if seen & bits == bits {
             break;
         }
-        // Others may set other bits, each of them once.
+        // Other threads may set other bits, each of them once.
         word.settle(seen, seen | bits, media);
     }
     persist_scope(media, Purpose::Node, |batch| {

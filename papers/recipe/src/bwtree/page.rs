@@ -1,8 +1,8 @@
-//! Nodes as one load of their cell shows them, and what a key finds in the chain.
+//! Nodes as of one load of their cell, and the lookup of a key in the chain.
 //!
-//! I1 A chain is constant, except for the flags of pairs that its head, or one before it, has named as removed. So all
-//!    that a walk finds was there together when the head was loaded, or was removed since.
-//! I2 A mark lies on a base. What lies on a mark came after the modification was complete.
+//! I1 A chain is constant, except for the flags of pairs that its head, or an earlier one, has named as removed. So
+//!    everything that a walk finds was there together when the head was loaded, or was removed since.
+//! I2 A mark lies directly on a base. Anything above a mark came after the modification was complete.
 //! I3 The depths of a chain's links descend.
 
 use super::aim::Aim;
@@ -24,24 +24,24 @@ pub(super) struct Page<'g> {
     pub(super) head: Link,
 }
 
-/// What a leaf has for a key.
+/// The result of a key's lookup in a leaf.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Found {
-    /// The pair, and what stands for it in a head.
+    /// The pair, and its number in a head.
     Pair(PairWords, u16),
     Absent,
-    /// The key is a sibling's further right.
+    /// The key belongs to a sibling further right.
     Right,
 }
 
-/// Where a walk goes on.
+/// The next step of a walk.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step<'g> {
     Child(Page<'g>),
     Right(Page<'g>),
 }
 
-/// The next link of a chain, behind one of its links. Behind a mark that says so, it leads to a base of which nothing counts.
+/// The next link of a chain. If a mark says so, it leads to a base of which no entry counts.
 #[inline(always)]
 pub(super) fn follow(at: Link, next: Link) -> Result<Link, Fault> {
     let is_ground = matches!(kind(next), Kind::Base | Kind::Apart);
@@ -57,7 +57,7 @@ pub(super) fn follow(at: Link, next: Link) -> Result<Link, Fault> {
 }
 
 impl<'g> Page<'g> {
-    /// The node whose cell `cell` leads to; what is read is durable.
+    /// Loads the node with this cell; the loaded head is durable.
     #[inline(always)]
     pub(super) fn load<M: Media>(heap: &'g Access<M>, cell: Link) -> Result<Page<'g>, Fault> {
         let Some(level) = level_of(cell) else {
@@ -73,7 +73,7 @@ impl<'g> Page<'g> {
         })
     }
 
-    /// The node as it is now, its head's mark taken away: a writer publishes only where there is none.
+    /// The node as it is now, with the mark of its slot cleared: a writer publishes only over an unmarked slot.
     pub(super) fn settled<M: Media>(self, media: &M) -> Page<'g> {
         Page {
             head: self.slot.settle(media),
@@ -81,7 +81,7 @@ impl<'g> Page<'g> {
         }
     }
 
-    /// Whether the mark that the head was is still the head, whatever pairs were removed since.
+    /// Whether the mark that was the head is still the head, whatever pairs were removed since.
     pub(super) fn still_has_mark<M: Media>(&self, media: &M) -> bool {
         with_gone(self.slot.load(media), 0) == with_gone(self.head, 0)
     }
@@ -94,7 +94,7 @@ impl<'g> Page<'g> {
         Page::load(heap, cell)
     }
 
-    /// What the leaf has for a key.
+    /// Looks up a key in the leaf.
     #[inline(always)]
     pub(super) fn find<M: Media>(&self, heap: &'g Access<M>, key: &Key<'_>) -> Result<Found, Fault> {
         let media = heap.media();
@@ -140,7 +140,7 @@ impl<'g> Page<'g> {
         })
     }
 
-    /// Where an aim leads from an inner node.
+    /// The next step from an inner node towards an aim.
     #[inline(always)]
     pub(super) fn step<M: Media>(&self, heap: &'g Access<M>, aim: Aim<'_>) -> Result<Step<'g>, Fault> {
         let mut at = self.head;
@@ -211,12 +211,12 @@ impl<'g> Page<'g> {
         }
     }
 
-    /// Where the keys begin that it takes.
+    /// The lower bound of its keys.
     pub(super) fn low<M: Media>(&self, heap: &'g Access<M>) -> Result<&'g [u8], Fault> {
         Ok(self.ground(heap)?.0.bounds(heap)?.0)
     }
 
-    /// Where the keys end that it takes, and the sibling's cell from there on.
+    /// The upper bound of its keys, and the sibling's cell.
     pub(super) fn high<M: Media>(&self, heap: &'g Access<M>) -> Result<Option<(&'g [u8], Link)>, Fault> {
         let (base, mark) = self.ground(heap)?;
         if let Some((Kind::Split, mark)) = mark {
@@ -226,7 +226,7 @@ impl<'g> Page<'g> {
         Ok(high.map(|high| (high, base.head.right.load(heap.media()))))
     }
 
-    /// The node of this level that an aim leads to, here or further right.
+    /// The node of this level for an aim, here or further right.
     pub(super) fn right_to<M: Media>(self, heap: &'g Access<M>, aim: Aim<'_>) -> Result<Page<'g>, Fault> {
         let mut page = self;
         let mut low = page.low(heap)?;
@@ -243,10 +243,11 @@ impl<'g> Page<'g> {
     }
 }
 
-/// Maximum number of nodes that a walk passes on one level: siblings without a separator are those of splits under way.
-const MOST_RIGHT: usize = 100_000;
+/// Maximum number of siblings that a walk passes on one level: siblings without a separator are those of unfinished
+/// splits.
+const MAX_SIBLINGS: usize = 100_000;
 
-/// Goes down to the node of a level that an aim leads to, or to one left of it; `None` if the tree is lower.
+/// Descends to the node of a level for an aim, or to one left of it; returns `None` if the tree is lower.
 #[inline(always)]
 pub(super) fn descend<'g, M: Media>(
     heap: &'g Access<M>,
@@ -261,8 +262,8 @@ pub(super) fn descend<'g, M: Media>(
             Step::Child(child) => child,
             Step::Right(sibling) => {
                 right += 1;
-                if right > MOST_RIGHT {
-                    return Err(damaged("siblings without end", top));
+                if right > MAX_SIBLINGS {
+                    return Err(damaged("more than 100000 siblings: the list has a cycle", top));
                 }
                 sibling
             }

@@ -1,5 +1,5 @@
-//! Lookups: no locks, no second try from the root. A reader goes through marks: what it finds below them is what was there
-//! when it loaded the head.
+//! Lookups: no locks, no restart from the root. A reader looks through marks: the content below them is what was
+//! there when it loaded the head.
 
 use super::BwTree;
 use super::aim::Aim;
@@ -10,7 +10,7 @@ use index::codec::Key;
 use pmem::{Fault, Media};
 
 /// Maximum number of siblings that a walk passes.
-const MOST_RIGHT: usize = 100_000;
+const MAX_SIBLINGS: usize = 100_000;
 
 impl<M: Media, const FULL: usize> BwTree<M, FULL> {
     /// The value of a key.
@@ -18,16 +18,19 @@ impl<M: Media, const FULL: usize> BwTree<M, FULL> {
     pub(super) fn read(&self, key: &[u8]) -> Result<Option<Value<'_>>, Fault> {
         let key = Key::new(key);
         let mut page = Page::load(&self.heap, self.top()?)?;
-        for _ in 0..MOST_RIGHT {
+        for _ in 0..MAX_SIBLINGS {
             page = match self.step(&key, page)? {
                 Ok(next) => next,
                 Err(found) => return Ok(found),
             };
         }
-        Err(damaged("siblings without end", page.cell))
+        Err(damaged(
+            "more than 100000 siblings: the list has a cycle",
+            page.cell,
+        ))
     }
 
-    /// Goes on from a node, or ends there.
+    /// Steps from a node to the next one, or ends there.
     #[inline(always)]
     fn step<'g>(
         &'g self,
@@ -46,7 +49,7 @@ impl<M: Media, const FULL: usize> BwTree<M, FULL> {
         })
     }
 
-    /// Reads all `keys` and reports what was found for each.
+    /// Reads all `keys` and reports the result for each.
     pub(super) fn read_many<'g>(
         &'g self,
         keys: &[&[u8]],
@@ -59,8 +62,11 @@ impl<M: Media, const FULL: usize> BwTree<M, FULL> {
             let mut steps = 0;
             while busy > 0 {
                 steps += 1;
-                if steps > MOST_RIGHT {
-                    return Err(damaged("siblings without end", top.cell));
+                if steps > MAX_SIBLINGS {
+                    return Err(damaged(
+                        "more than 100000 siblings: the list has a cycle",
+                        top.cell,
+                    ));
                 }
                 for ((i, key), walk) in keys.iter().enumerate().zip(&mut walks) {
                     let Some(page) = *walk else { continue };

@@ -1,14 +1,14 @@
-//! Room for a modification, looked for before it begins.
+//! Room for a modification, checked before it begins.
 //!
-//! A node takes no inserts from the first step of a modification until the last. In a full pool the last may find no room; so
-//! no writer takes the first before
+//! A node accepts no inserts from the first step of a modification until the last. In a full pool the last may find
+//! no room; so no writer takes the first step before
 //!
-//! 1. the parent's chain has room for the delta that tells of it. A chain that cannot be consolidated ends at
-//!    [`MAX_DEEP`]; splits use the first few deltas of it, and removals most of the others, since they shorten what is to
-//!    be consolidated;
+//! 1. the parent's chain has room for the modification's delta. A chain that cannot be consolidated ends at
+//!    [`MAX_DEEP`]; splits use its first few deltas, and removals most of the others, since they shorten the content
+//!    to be consolidated;
 //! 2. the memory for the later steps was allocated once, and given back.
 //!
-//! That reserves nothing: beside other writers, and after a crash, a node may have to wait for room all the same.
+//! That reserves nothing: beside other writers, and after a crash, a node may still have to wait for room.
 
 use super::aim::Aim;
 use super::help::LONG_INNER;
@@ -19,16 +19,17 @@ use super::write::Writer;
 use heap::Error;
 use pmem::{Draft, Link, Media, PSlot, PWord, PersistBatch, Purpose, persist_scope};
 
-/// The depth of a parent's chain from which on no child splits.
+/// The depth of a parent's chain from which on its children do not split.
 const MAX_FOR_SPLITS: u16 = 2 * LONG_INNER;
 
-/// The depth of a parent's chain from which on no child is removed. The rest is for writers that have looked side by side.
+/// The depth of a parent's chain from which on no child is removed. The rest is for concurrent writers that have
+/// checked at the same time.
 const MAX_FOR_REMOVALS: u16 = MAX_DEEP - 7;
 const _: () = assert!(MAX_FOR_SPLITS < MAX_FOR_REMOVALS);
 
 impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
-    /// Whether the parent takes the delta of a split at this separator. If not, the parent is consolidated, and the caller
-    /// looks again.
+    /// Whether the parent has room for the delta of a split at this separator. If not, the parent is consolidated,
+    /// and the caller checks again.
     pub(super) fn parent_takes_split(&self, page: Page<'a>, separator: &[u8]) -> Result<bool, Error> {
         match self.locate(Aim::to(separator), page.level + 1)? {
             Some(parent) => self.is_shorter(parent, MAX_FOR_SPLITS),
@@ -36,7 +37,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         }
     }
 
-    /// Allocates what the second step of a split takes: a route, or a root above both.
+    /// Allocates the objects of the second step of a split: a route, or a root above both.
     pub(super) fn draft_room_for_split<'e>(
         &self,
         separator: &[u8],
@@ -51,14 +52,15 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         Ok((above, cell))
     }
 
-    /// Whether there is room for all steps of a node's removal. If not, the parent is consolidated, and the caller looks again.
+    /// Whether there is room for all steps of a node's removal. If not, the parent is consolidated, and the caller
+    /// checks again.
     pub(super) fn has_room_for_removal(&self, page: Page<'a>) -> Result<bool, Error> {
         let low = page.low(self.heap)?;
         if let Some(parent) = self.locate(Aim::to(low), page.level + 1)? {
             if !self.is_shorter(parent, MAX_FOR_REMOVALS)? {
                 return Ok(false);
             }
-            // Where the parent begins with the node, the parent goes first.
+            // If the parent begins with the node, the parent is removed first.
             let parent_low = parent.low(self.heap)?;
             if !low.is_empty() && parent_low == low && !self.has_room_for_removal(parent)? {
                 return Ok(false);
@@ -76,7 +78,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         })
     }
 
-    /// Whether a parent's chain is shorter than this; if not, it is consolidated.
+    /// Whether a parent's chain is shorter than this; if not, consolidates it.
     fn is_shorter(&self, parent: Page<'a>, max: u16) -> Result<bool, Error> {
         if depth(parent.head) < max {
             return Ok(true);

@@ -1,7 +1,7 @@
-//! Scans: leaf by leaf, in either direction. What a leaf has is replayed at one moment, then visited.
+//! Scans: leaf by leaf, in either direction. The content of a leaf is replayed as of one moment, then visited.
 //!
-//! Forward, the leaf's right sibling is next. Backward there are no links: the scan goes down again, to what is before the
-//! leaf's `low`.
+//! Forward, the leaf's right sibling is next. There are no links in reverse: the scan descends again, to just before
+//! the leaf's `low`.
 
 use super::BwTree;
 use super::aim::Aim;
@@ -37,7 +37,7 @@ impl<M: Media, const FULL: usize> BwTree<M, FULL> {
         }
     }
 
-    /// The leaf that an aim leads to.
+    /// The leaf for an aim.
     fn leaf(&self, aim: Aim<'_>) -> Result<Page<'_>, Fault> {
         let top = self.top()?;
         match descend(&self.heap, top, aim, 0)? {
@@ -69,7 +69,7 @@ impl<M: Media, const FULL: usize> BwTree<M, FULL> {
             let Some(high) = content.high else {
                 return Ok(());
             };
-            // The sibling may have been merged, and split again, since: it begins anywhere up to there.
+            // The sibling may have been merged, and split again, since: it may begin anywhere up to there.
             lower = Bound::Included(high);
             page = Page::load(&self.heap, content.right)?;
             if page.level != 0 || page.high(&self.heap)?.is_some_and(|(next, _)| next <= high) {
@@ -111,7 +111,7 @@ impl<M: Media, const FULL: usize> BwTree<M, FULL> {
         }
     }
 
-    /// Which of a leaf's pairs lie between the bounds.
+    /// The range of a leaf's pairs that lie between the bounds.
     fn between(
         &self,
         items: &[PairWords],
@@ -131,7 +131,7 @@ impl<M: Media, const FULL: usize> BwTree<M, FULL> {
         Ok(from..to.max(from))
     }
 
-    /// How many pairs come first, all those whose keys are `before`.
+    /// The number of leading pairs, all those whose keys are `before`.
     fn partition(&self, items: &[PairWords], before: impl Fn(&[u8]) -> bool) -> Result<usize, Fault> {
         let (mut from, mut to) = (0, items.len());
         while from < to {
@@ -145,7 +145,7 @@ impl<M: Media, const FULL: usize> BwTree<M, FULL> {
         Ok(from)
     }
 
-    /// Visits the pairs, whose keys in place are copied for as long as the guard lives.
+    /// Visits the pairs; keys stored in place are copied for as long as the guard lives.
     fn visit_all<'g>(
         &'g self,
         items: &[PairWords],

@@ -1,4 +1,4 @@
-//! Splits, first step: a new sibling with the upper half, and a mark on the node. The second is `help`'s.
+//! Splits, first step: a new sibling with the upper half, and a mark on the node. The second step is in `help`.
 
 use super::base::BaseRef;
 use super::build::{Bounds, draft_cell, draft_inner_base, draft_leaf_base};
@@ -12,11 +12,11 @@ use heap::Error;
 use index::codec::PairWords;
 use pmem::{Link, Media, Purpose, persist_scope};
 
-/// A node at the end of all keys keeps more of its pairs: ascending keys leave nodes nearly full.
+/// The share of pairs that a node at the end of all keys keeps: ascending keys leave nodes nearly full.
 const BEHIND: (usize, usize) = (7, 8);
 
 impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
-    /// Splits a node that is a base alone. Returns whether to look at the node again.
+    /// Splits a node whose chain is only a base. Returns whether to tend the node again.
     pub(super) fn split(&self, page: Page<'a>, base: &BaseRef<'a>) -> Result<bool, Error> {
         let media = self.media();
         let (_, high) = base.bounds(self.heap)?;
@@ -29,7 +29,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         let separator = if page.level == 0 {
             pairs = page.pairs(self.heap)?.items;
             if pairs.len() < count {
-                // Since the node was found to be whole, pairs of it were removed.
+                // Pairs were removed since the node was found to be complete.
                 return Ok(true);
             }
             self.between(&pairs[stay - 1], &pairs[stay])?
@@ -89,8 +89,8 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         Ok(true)
     }
 
-    /// The place near `wanted` of a child that is not about to be removed: a removal needs its separator within a node,
-    /// and would undo a split there, again and again.
+    /// The place near `wanted` of a child that is not about to be removed: a removal needs its separator within a
+    /// node, and would undo a split there, again and again.
     fn nearest_staying(&self, children: &[Child<'a>], wanted: usize) -> Result<Option<usize>, Error> {
         let mut places: Vec<usize> = (1..children.len()).collect();
         places.sort_by_key(|place| place.abs_diff(wanted));
@@ -103,7 +103,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         Ok(None)
     }
 
-    /// The shortest key that separates two pairs: at most the second one's.
+    /// The shortest key that separates two pairs: at most as long as the second one's.
     fn between(&self, before: &PairWords, behind: &PairWords) -> Result<Vec<u8>, Error> {
         let (mut a, mut b) = ([0; 8], [0; 8]);
         let (before, behind) = (before.key(self.heap, &mut a)?, behind.key(self.heap, &mut b)?);

@@ -1,10 +1,10 @@
 //! The tracer: reports live objects to the heap (post-crash collection, audit).
 //!
 //! The nodes of a level are a list, from the one that begins it along the siblings, and the separators lead to nodes
-//! that are in it. So a node's cell is reported by what leads to it from the left (a base, or a split's mark), or, for
-//! the first of a level, by the first of the level above; and each object is reported once. A part of a base has no
-//! right sibling of its own: a split's mark has the new one; and a merge's mark the node that was merged, which leads
-//! to its own right sibling. A chain keeps the records that it has ever named until it is replaced.
+//! that are in it. So a node's cell is reported by what leads to it from the left (a base, or a split's mark), or,
+//! for the first of a level, by the first of the level above; and each object is reported once. A partial base has no
+//! right sibling of its own: a split's mark has the new one; and a merge's mark has the merged node, which leads to
+//! its own right sibling. Until it is replaced, a chain keeps all records that it has ever named.
 
 use super::base::BaseRef;
 use super::content::cell_extent;
@@ -16,11 +16,11 @@ use heap::{Access, Error, Trace};
 use index::codec::RecordRef;
 use pmem::{Link, Media};
 
-/// Tells the heap what hangs from a link of a P-BwTree.
+/// Traces the objects of a P-BwTree.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tracer;
 
-// SAFETY: it reports every link of the object by which readers go on, but separators, whose nodes their siblings
+// SAFETY: it reports every link of the object that readers follow, except separators, whose nodes their siblings
 // report, and entries of a base that a split has given to a sibling, whose base reports them.
 unsafe impl<M: Media> Trace<M> for Tracer {
     fn kind(&self) -> u32 {
@@ -48,11 +48,11 @@ unsafe impl<M: Media> Trace<M> for Tracer {
                 let range = RangeRef::at(heap, link)?;
                 match form {
                     Kind::Route => children.push(range.next),
-                    // What does not count any more was retired.
+                    // Entries that no longer count were retired.
                     Kind::Split if is_emptied(link) => {
                         children.extend([range.next.with_tag(part_tag(0)), range.cell]);
                     }
-                    // The new cell of what becomes the root leads to the base.
+                    // The new cell of the future root leads to the base.
                     Kind::Frozen if !range.cell.is_null() => children.push(range.cell),
                     _ => children.extend([range.next, range.cell]),
                 }

@@ -1,13 +1,13 @@
-//! Writes: every one is an edit of one key (`index::Edit`), tried until no other writer was faster.
+//! Writes: each is an edit of one key (`index::Edit`), retried until no other writer was faster.
 //!
 //! 1. Find the key's leaf, without locks.
-//! 2. Let the edit decide, given the pair that the chain has.
-//! 3. *Put*: end what modification is under way in the leaf (`help`). The delta, and its record, become durable; then
-//!    one compare-and-swap of the head commits (Condition #1). *Remove*: one compare-and-swap of the head names the
-//!    pair, so that it needs no memory.
-//! 4. A head that has changed meanwhile starts the edit anew. A record that was made for it serves again, so that a
-//!    writer of long values needs the head to stay for no longer than others do.
-//! 5. A chain that has become long, or holds much that does not count, is replaced (`consolidate`).
+//! 2. Let the edit decide, given the pair in the chain.
+//! 3. *Put*: complete an unfinished modification of the leaf (`help`). The delta, and its record, become durable;
+//!    then one compare-and-swap of the head commits (Condition #1). *Remove*: one compare-and-swap of the head names
+//!    the pair, so that it needs no memory.
+//! 4. If the head has changed meanwhile, the edit starts over. A record that was made for it is reused, so that a
+//!    writer of long values has no longer window than others.
+//! 5. A chain that has become long, or holds much that no longer counts, is replaced (`consolidate`).
 
 use super::aim::Aim;
 use super::base::BaseRef;
@@ -31,7 +31,7 @@ pub(super) struct Writer<'a, M: Media, const FULL: usize> {
     pub(super) guard: &'a Guard,
 }
 
-/// Bytes of a record that is not kept for the chain's sake.
+/// Length from which on a record is not kept for the chain's sake, in bytes.
 const LARGE: usize = 1024;
 
 impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
@@ -44,7 +44,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         Ok(&root_at(self.heap, self.index.root)?.top)
     }
 
-    /// The node of a level that an aim leads to; `None` if the tree is lower.
+    /// The node of a level for an aim; `None` if the tree is lower.
     pub(super) fn locate(&self, aim: Aim<'_>, level: u8) -> Result<Option<Page<'a>>, Error> {
         let top = self.top()?.load(self.media());
         let Some(mut page) = descend(self.heap, top, aim, level)? else {
@@ -52,7 +52,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         };
         loop {
             page = page.right_to(self.heap, aim)?.settled(self.media());
-            // It may have been split since it was looked at.
+            // It may have been split since it was loaded.
             let high = page.high(self.heap)?;
             if !high.is_some_and(|(high, _)| aim.reaches(high)) {
                 return Ok(Some(page));
@@ -64,7 +64,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
     ///
     /// # Errors
     ///
-    /// When there were too many for a sound pool.
+    /// If there were too many for a sound pool.
     pub(super) fn again(&self, missed: Missed, tries: &mut Tries) -> Result<(), Error> {
         if tries.go_on(missed, self.media()) {
             return Ok(());
@@ -72,7 +72,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         Err(damaged("key without a place", self.index.root).into())
     }
 
-    /// Carries out `edit` on the key.
+    /// Applies `edit` to the key.
     pub(super) fn edit(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         let mut spare = Link::NULL;
         let done = self.try_edit(&Key::new(key), edit, &mut spare);
@@ -80,7 +80,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         done
     }
 
-    /// Carries out `edit` on the key. `spare` is a record that was made for it and that nothing leads to.
+    /// Tries to apply `edit` to the key. `spare` is an unlinked record that was made for it.
     fn try_edit(&self, key: &Key<'_>, edit: &mut dyn Edit, spare: &mut Link) -> Result<Action, Error> {
         let mut tries = Tries::default();
         let mut page = self.leaf_of(key)?;
@@ -88,7 +88,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             page = page.settled(self.media());
             let pair = match page.find(self.heap, key)? {
                 Found::Right => {
-                    // In a damaged pool siblings may lead in a circle.
+                    // In a damaged pool the siblings may form a cycle.
                     self.again(Missed::Lost, &mut tries)?;
                     page = page.right_to(self.heap, Aim::to(key.bytes))?;
                     continue;
@@ -121,8 +121,8 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         descend(self.heap, top, Aim::to(key.bytes), 0)?.ok_or_else(|| damaged("root of a tree", top).into())
     }
 
-    /// Gives the key a value; [`Missed`] if another writer was faster: `spare` is then the record, if there is one. 2
-    /// write-backs and those of the record, 2 fences.
+    /// Sets the key's value; returns [`Missed`] if another writer was faster: `spare` is then the record, if there is
+    /// one. Costs 2 write-backs and those of the record, and 2 fences.
     fn put(
         &self,
         page: Page<'a>,
@@ -200,8 +200,8 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         Ok(Ok(()))
     }
 
-    /// Removes the pair at this position of the chain; [`Missed`] if another writer was faster. 1 write-back, 1 fence,
-    /// and as many where the pair that was removed before is to be flagged first.
+    /// Removes the pair at this position of the chain; returns [`Missed`] if another writer was faster. Costs 1
+    /// write-back and 1 fence, and as many again if the previously removed pair must be flagged first.
     fn remove(&self, page: Page<'a>, pair: PairWords, position: u16) -> Result<Result<(), Missed>, Error> {
         let media = self.media();
         if kind(page.head) == Kind::Frozen {
@@ -214,7 +214,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             return Ok(Err(Missed::Overtaken));
         };
         let _durable = published.commit();
-        // The remove has succeeded, whatever is met here.
+        // The remove has succeeded, whatever happens here.
         let Ok((base, _)) = page.ground(self.heap) else {
             return Ok(Ok(()));
         };
@@ -258,20 +258,20 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         Ok(())
     }
 
-    /// Gives an object's chunk back once no reader can hold it.
+    /// Frees an object's chunk once no reader can hold it.
     #[track_caller]
     pub(super) fn retire(&self, link: Link, len: usize) {
         art::retire(self.heap, self.guard, link, len);
     }
 
-    /// Gives a record back, if there is one.
+    /// Retires a record, if there is one.
     pub(super) fn retire_record(&self, link: Link) {
-        // SAFETY: the caller has unlinked it, or nothing has led to it. (What is damaged stays.)
+        // SAFETY: the caller has unlinked it, or nothing has led to it. (A damaged record is not freed.)
         let _ = unsafe { codec::retire(self.heap, self.guard, link) };
     }
 }
 
-/// Deltas above a leaf's base that make a writer replace the chain.
+/// Number of deltas above a leaf's base at which a writer replaces the chain.
 pub(super) const LONG: u16 = 8;
 
 /// Whether all of a base counts and no pair of it was removed.

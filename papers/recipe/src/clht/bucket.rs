@@ -1,19 +1,20 @@
 //! Buckets: a cache line with three pairs (RECIPE §6.2; CLHT-LB).
 //!
 //! ```text
-//!   0  lock     GenerationLock; of an overflow bucket unused
-//!   8  word     version:13 | record:3 | next:48, of whose lower bits three are present:3 and one the mark
-//!  16  keys     3 words: a key of eight bytes, little endian; of a record, its key's hash
-//!  40  values   3 words: a value of eight bytes; of a record, the link to it
+//!   0  lock     GenerationLock; unused in an overflow bucket
+//!   8  word     version:13 | record:3 | next:48, whose lower bits include present:3 and the mark
+//!  16  keys     3 words: a key of eight bytes, little endian; for a record, its key's hash
+//!  40  values   3 words: a value of eight bytes; for a record, the link to it
 //! ```
 //!
-//! *Present* says which slots hold a pair, and *record* which of these are links. *Next* leads to the overflow bucket
-//! that follows. *Version* counts how often a slot was filled. The word is stored after what it makes count, in the
-//! same line: lines become durable with their stores in order, so one write-back and one fence serve both.
+//! The bits *present* mark the slots that hold a pair, and *record* those of them that hold links. *Next* leads to
+//! the following overflow bucket. *Version* counts how often a slot was filled. The word is stored after the contents
+//! that it makes count, in the same line: stores to a line become durable in order, so one write-back and one fence
+//! serve both.
 //!
 //! A reader loads the word, the key, the value, and the word again. If it is the same, the pair was there at that
-//! moment: a slot that was emptied and filled meanwhile has another version (I3 of the module). A value that changes in
-//! place changes while the word is marked, and a thread that finds the mark persists the line.
+//! moment: a slot that was emptied and filled meanwhile has another version (I3 of the module). A value changes in
+//! place only while the word is marked, and a thread that finds the mark persists the line.
 
 use super::{damaged, hash, tag};
 use heap::Access;
@@ -43,12 +44,12 @@ persistent! {
     }
 }
 
-/// What a bucket's word says.
+/// The decoded word of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct State(Link);
 
 impl State {
-    /// Of a new bucket with these pairs, of which no reader has seen another version.
+    /// The state of a new bucket with these pairs, of which no reader has seen another version.
     pub(super) fn of(pairs: &[Filling]) -> State {
         let empty = State(Link::NULL);
         let filled = pairs.iter().enumerate();
@@ -66,12 +67,12 @@ impl State {
         self.0.bits() >> (RECORD + slot as u32) & 1 == 1
     }
 
-    /// How many slots hold a pair.
+    /// Number of slots that hold a pair.
     pub(super) fn count(self) -> usize {
         (0..SLOTS).filter(|&slot| self.has(slot)).count()
     }
 
-    /// The overflow bucket that follows; null if none does.
+    /// The following overflow bucket; null if there is none.
     #[inline]
     pub(super) fn next(self) -> Link {
         match self.0.offset() {
@@ -80,7 +81,7 @@ impl State {
         }
     }
 
-    /// Whether it holds nothing, and nothing follows.
+    /// Whether it holds nothing, and no bucket follows.
     pub(super) fn is_bare(self) -> bool {
         self.count() == 0 && self.next().is_null()
     }
@@ -95,7 +96,7 @@ impl State {
         (!self.is_used_up()).then_some(slot)
     }
 
-    /// Whether its slots can be filled no more.
+    /// Whether its slots can no longer be filled.
     pub(super) fn is_used_up(self) -> bool {
         self.version() == LAST_VERSION
     }
@@ -113,36 +114,36 @@ impl State {
         State(self.0.with_tag(Tag::new(bits)))
     }
 
-    /// With a slot filled.
+    /// The state with a slot filled.
     pub(super) fn filled(self, slot: usize, pair: &Filling) -> State {
         let record = u64::from(pair.is_record()) << (RECORD + slot as u32);
         let bits = self.0.bits() & !(1 << (RECORD + slot as u32));
         self.with((bits | 1 << (PRESENT + slot as u32) | record) + (1 << VERSION))
     }
 
-    /// With a slot emptied.
+    /// The state with a slot emptied.
     pub(super) fn emptied(self, slot: usize) -> State {
         self.with(self.0.bits() & !(1 << (PRESENT + slot as u32) | 1 << (RECORD + slot as u32)))
     }
 
-    /// With another bucket behind it, or none.
+    /// The state with another following bucket, or none.
     pub(super) fn followed_by(self, next: Link) -> State {
         State(next.with_tag(self.tag()))
     }
 
-    /// What does not make sense in it.
+    /// The fault of the state, if there is one.
     pub(super) fn fault(self) -> Option<&'static str> {
         let stray = (0..SLOTS).any(|slot| self.is_record(slot) && !self.has(slot));
-        stray.then_some("an empty slot of a bucket is said to hold a record")
+        stray.then_some("an empty slot of a bucket is marked as a record")
     }
 }
 
-/// A key that is looked for.
+/// A key to search for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'k> {
     pub(super) bytes: &'k [u8],
     pub(super) hash: u64,
-    /// The key itself, if it may stand in a slot.
+    /// The key itself, if it can be stored in a slot.
     word: Option<u64>,
 }
 
@@ -157,10 +158,10 @@ impl<'k> Wanted<'k> {
     }
 }
 
-/// A pair as a bucket has it.
+/// A pair as stored in a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Filling {
-    /// The key; of a record, its key's hash.
+    /// The key; for a record, its key's hash.
     pub(super) key: u64,
     pub(super) value: Stored,
 }
@@ -170,7 +171,7 @@ pub(super) struct Filling {
 pub(super) enum Stored {
     /// The value.
     Word(u64),
-    /// The record of key and value.
+    /// The link to the record of key and value.
     Record(Link),
 }
 
@@ -182,7 +183,7 @@ impl Stored {
         }
     }
 
-    /// The record; null where the pair stands in place.
+    /// The record; null if the pair is stored in place.
     pub(super) fn record(self) -> Link {
         match self {
             Stored::Word(_) => Link::NULL,
@@ -199,7 +200,7 @@ impl Stored {
 }
 
 impl Filling {
-    /// The pair of a key with a value in place, if it can stand so.
+    /// The pair of a key with a value, if both can be stored in place.
     pub(super) fn in_place(key: &Wanted<'_>, value: &[u8]) -> Option<Filling> {
         let value = value.try_into().ok().map(u64::from_le_bytes)?;
         Some(Filling {
@@ -208,7 +209,7 @@ impl Filling {
         })
     }
 
-    /// The pair of a key that is in a record.
+    /// The pair of a key in a record.
     pub(super) fn in_record(key: &Wanted<'_>, record: Link) -> Filling {
         Filling {
             key: key.hash,
@@ -248,7 +249,8 @@ impl Filling {
 }
 
 impl Bucket {
-    /// An overflow bucket with these pairs, at most [`SLOTS`], for a draft; its word is to be set to its [`State::of`].
+    /// An overflow bucket with these pairs, at most [`SLOTS`], for a draft; the caller sets its word to its
+    /// [`State::of`].
     pub(super) fn holding(pairs: &[Filling]) -> Bucket {
         let pair = |slot: usize| pairs.get(slot);
         Bucket {
@@ -261,13 +263,13 @@ impl Bucket {
         }
     }
 
-    /// What its word says, durable.
+    /// The state in its word, durable.
     #[inline(always)]
     pub(super) fn state<M: Media>(&self, media: &M) -> State {
         State(self.word.load(media))
     }
 
-    /// What its word says, as a hint.
+    /// The state in its word, as a hint.
     #[inline]
     pub(super) fn glance<M: Media>(&self, media: &M) -> State {
         State(self.word.peek(media))
@@ -279,7 +281,7 @@ impl Bucket {
         heap.at(link.offset().ok_or(damaged("null overflow bucket", link))?)
     }
 
-    /// What stands in a slot, of which `state` says that it holds something.
+    /// The pair in a slot that `state` marks as used.
     #[inline]
     fn slot<M: Media>(&self, slot: usize, state: State, media: &M) -> Filling {
         let value = &self.values[slot];
@@ -292,12 +294,12 @@ impl Bucket {
         }
     }
 
-    /// Says that what was loaded of a slot does not count.
+    /// Declares that the values loaded from a slot do not count.
     fn disregard<M: Media>(&self, slot: usize, media: &M) {
         self.values[slot].disregard(media);
     }
 
-    /// The pair of a key, if it is here; and the word as it was when the key was looked for in vain.
+    /// The pair of a key, if it is here; otherwise the state in which the key was absent.
     #[inline]
     pub(super) fn find<M: Media>(
         &self,
@@ -308,7 +310,7 @@ impl Bucket {
         'again: loop {
             let state = self.state(media);
             for slot in 0..SLOTS {
-                // Of other pairs' keys nothing is believed.
+                // Nothing depends on the keys of other pairs.
                 let word = if state.is_record(slot) {
                     Some(key.hash)
                 } else {
@@ -326,14 +328,14 @@ impl Bucket {
                     return Ok(Ok(pair));
                 }
             }
-            // A pair that changes its form moves, and its slot may serve another key at once.
+            // A pair that changes its form moves, and its slot may hold another key at once.
             if self.state(media) == state {
                 return Ok(Err(state));
             }
         }
     }
 
-    /// All pairs, as they were at one moment, and the word of then.
+    /// All pairs, as of one moment, and the state then.
     pub(super) fn pairs<M: Media>(&self, media: &M) -> (State, [Option<Filling>; SLOTS]) {
         loop {
             let state = self.state(media);
@@ -347,14 +349,15 @@ impl Bucket {
         }
     }
 
-    /// As [`pairs`](Bucket::pairs); the caller holds the lock.
+    /// Like [`pairs`](Bucket::pairs); the caller holds the lock.
     pub(super) fn held<M: Media>(&self, media: &M) -> (State, [Option<Filling>; SLOTS]) {
         let state = self.state(media);
         let pairs = std::array::from_fn(|slot| state.has(slot).then(|| self.slot(slot, state, media)));
         (state, pairs)
     }
 
-    /// Fills a slot, and stores the word that says so. The caller holds the lock. 1 write-back, 1 fence.
+    /// Fills a slot, and stores the word that makes it count. The caller holds the lock. Costs 1 write-back and 1
+    /// fence.
     pub(super) fn fill<M: Media>(&self, slot: usize, pair: &Filling, state: State, media: &M) {
         persist_scope(media, Purpose::Node, |batch| {
             self.keys[slot].store(pair.key, &batch);
@@ -368,10 +371,10 @@ impl Bucket {
         });
     }
 
-    /// Gives a slot's key, whose form stays, another value. The caller holds the lock. 1 write-back, 1 fence.
+    /// Replaces the value in a slot, whose form stays. The caller holds the lock. Costs 1 write-back and 1 fence.
     pub(super) fn update<M: Media>(&self, slot: usize, value: Stored, state: State, media: &M) {
         persist_scope(media, Purpose::Node, |batch| {
-            // The mark comes before the value, and means nothing without it.
+            // The mark is stored before the value, and means nothing without it.
             let marked = self.word.publish_link::<LinkAndPersist, M>(media, state.0);
             self.values[slot].store(value.bits(), &batch);
             let marked = marked.join(&batch);
@@ -380,7 +383,8 @@ impl Bucket {
         });
     }
 
-    /// Stores the word, which makes nothing count that did not. The caller holds the lock. 1 write-back, 1 fence.
+    /// Stores the word, which must not make a slot count that did not. The caller holds the lock. Costs 1 write-back
+    /// and 1 fence.
     pub(super) fn set<M: Media>(&self, state: State, media: &M) {
         let _durable = self
             .word
@@ -389,7 +393,7 @@ impl Bucket {
     }
 }
 
-/// A new home bucket, in words: its lock is of no generation.
+/// A new home bucket, in words: its lock belongs to no generation.
 pub(super) fn words(pairs: &[Filling], next: Link) -> [u64; 2 + 2 * SLOTS] {
     let mut words = [0; 2 + 2 * SLOTS];
     words[1] = State::of(pairs).followed_by(next).bits();

@@ -9,29 +9,30 @@ use heap::{Access, Error};
 use index::Guard;
 use pmem::{Link, Media, Offset, Persisted, Purpose, persist_scope};
 
-/// A pair, and the bits of its hash that directories have not used.
+/// A pair, and the bits of its hash that directories have not consumed.
 pub(super) type Placed = (u64, Filling);
 
 /// Pairs of one bucket, by number.
 type Buckets = Vec<Vec<Filling>>;
 
-/// Objects built for a table or a directory that is not published yet, which hang from each other.
+/// Objects built for a table or a directory that is not published yet.
 #[derive(Default)]
 pub(super) struct Loose(Vec<(Offset, usize)>);
 
 impl Loose {
-    /// Gives it back if the whole could not be built.
+    /// Gives them back if the whole could not be built.
     pub(super) fn give_back<M: Media>(self, heap: &Access<M>, guard: &Guard) {
         for (offset, len) in self.0 {
-            // SAFETY: a writer has built it for a table that was not published, so nothing has ever led to it.
+            // SAFETY: a writer has built it for a table that was not published, so nothing reachable has ever led to
+            // it.
             unsafe { heap.retire(guard, offset, len) };
         }
     }
 }
 
 impl<M: Media> Clht<M> {
-    /// Makes a table of this size with these pairs durable. Its lines, and those of its overflow buckets, and 1 fence;
-    /// 2 if there are overflow buckets.
+    /// Builds a table of this size with these pairs, and makes it durable. Costs its lines, those of its overflow
+    /// buckets, and 1 fence; 2 if there are overflow buckets.
     pub(super) fn build_segment(
         &self,
         size: Size,
@@ -61,8 +62,8 @@ impl<M: Media> Clht<M> {
         })
     }
 
-    /// Makes a directory durable, with tables of these pairs, one for each slot. Their lines, its own,
-    /// and a fence for each.
+    /// Builds a directory, with tables of these pairs, one for each slot, and makes it durable. Costs the lines of
+    /// all of them, and a fence for each.
     pub(super) fn build_directory(
         &self,
         pairs: &[Placed],
@@ -86,7 +87,7 @@ impl<M: Media> Clht<M> {
         })
     }
 
-    /// Makes the overflow buckets durable that these have; a link to the first of each.
+    /// Builds the overflow buckets of these buckets and makes them durable; returns a link to the first of each.
     fn build_overflow(&self, buckets: &Buckets, loose: &mut Loose) -> Result<Vec<Link>, Error> {
         let mut links = vec![Link::NULL; buckets.len()];
         if buckets.iter().all(|pairs| pairs.len() <= SLOTS) {

@@ -1,4 +1,4 @@
-//! The validator: walks everything and says what does not make sense.
+//! The validator: walks everything and reports faults.
 
 use super::bucket::{Bucket, Stored};
 use super::directory::{DEEPEST, DirectoryRef};
@@ -11,8 +11,7 @@ use index::{Faults, MAX_KEY, MAX_VALUE};
 use pmem::{Fault, Link, Media, Offset};
 use std::collections::BTreeSet;
 
-/// Where in the table of tables something is: how many directories were passed, and their slots, as the first bits of a
-/// hash.
+/// A place among the tables: the number of directories above, and their slots, as the first bits of a hash.
 #[derive(Clone, Copy)]
 struct Range {
     depth: usize,
@@ -26,9 +25,9 @@ impl Range {
 }
 
 impl<M: Media> Clht<M> {
-    /// Every fault that can be found.
+    /// Every detectable fault.
     pub(super) fn check_all(&self) -> Faults {
-        // Beside writers the faults may be none, but what is looked at stays what it was.
+        // Beside writers its reports may be wrong, but the guard keeps the objects that it reads unchanged.
         let _guard = heap::pin();
         let mut faults = Faults::default();
         let all = Range { depth: 0, prefix: 0 };
@@ -71,7 +70,7 @@ impl<M: Media> Clht<M> {
             report(
                 faults,
                 link,
-                "a table has not as many buckets as the link to it says",
+                "a table's number of buckets does not match its link",
             );
         }
         for (number, bucket) in segment.buckets.iter().enumerate() {
@@ -104,7 +103,7 @@ impl<M: Media> Clht<M> {
                 let hash = pair.hash();
                 let rest = (0..range.depth).fold(hash, |rest, _| below(rest).1);
                 if !range.holds(hash) || home(rest, buckets) != number {
-                    report(faults, table, "a key is in a bucket that is not its own");
+                    report(faults, table, "a key is in another key's bucket");
                 }
                 faults.keys += 1;
                 if !keys.insert(key) {
@@ -114,31 +113,27 @@ impl<M: Media> Clht<M> {
             faults.objects += u64::from(!state.next().is_null());
             next = chain.follow(state.next())?;
             if next.is_some_and(|next| next.state(self.heap.media()).count() == 0) {
-                report(faults, state.next(), "an overflow bucket holds nothing");
+                report(faults, state.next(), "an overflow bucket is empty");
             }
         }
         Ok(())
     }
 
-    /// Checks a record of this hash; its key.
+    /// Checks a record with this hash; returns its key.
     fn check_record(&self, link: Link, own: u64, faults: &mut Faults) -> Result<Vec<u8>, Fault> {
         faults.objects += 1;
         let record = RecordRef::at(&self.heap, link)?;
         if link.tag() != tag::RECORD {
-            report(
-                faults,
-                link,
-                "a link to a record says that it leads to something else",
-            );
+            report(faults, link, "a link to a record has another kind in its tag");
         }
         if !record.is_whole(&self.heap) {
             report(faults, link, "key and value do not match their checksum");
         }
         if hash(record.key) != own {
-            report(faults, link, "the hash beside a link is not its record's");
+            report(faults, link, "the hash beside a link does not match its record");
         }
         if record.key.len() > MAX_KEY || record.value.len() > MAX_VALUE {
-            report(faults, link, "a record too long");
+            report(faults, link, "a record is too long");
         }
         Ok(record.key.to_vec())
     }

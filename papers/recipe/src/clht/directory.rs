@@ -1,4 +1,4 @@
-//! Directories: what leads to tables.
+//! Directories, which lead to tables.
 //!
 //! ```text
 //!   0  lock    GenerationLock: of the slots
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! I1 A slot changes under the directory's lock, by one store.
-//! I2 A directory below the root whose slots are all null is unlinked by the thread that has emptied the last.
+//! I2 A directory below the root whose slots are all null is unlinked by the thread that emptied the last one.
 
 use super::{damaged, tag};
 use heap::{Access, Error, Heap};
@@ -16,11 +16,11 @@ use pmem::{
     PersistBatch, Tag, VWord, persistent,
 };
 
-/// Slots of a directory below the root.
+/// Number of slots of a directory below the root.
 pub(super) const FANOUT: usize = 16;
 
-/// Directories on the way to a table, the root left out. Then all bits of a hash but eight are used up, and tables grow
-/// no more.
+/// Maximum number of directories on the way to a table, not counting the root. They consume all bits of a hash but
+/// eight, and tables grow no more.
 pub(super) const DEEPEST: usize = 14;
 
 persistent! {
@@ -48,7 +48,7 @@ impl Head {
     }
 }
 
-/// A directory being used.
+/// A reference to a directory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DirectoryRef<'g> {
     pub(super) head: &'g Head,
@@ -79,7 +79,7 @@ impl<'g> DirectoryRef<'g> {
         })
     }
 
-    /// Takes the lock; the first to do so in a generation settles the marks that a crash has left.
+    /// Takes the lock; its first holder in a generation settles the marks that a crash has left.
     pub(super) fn lock<M: Media>(&self, heap: &'g Access<M>) -> Result<Locked<'g, M>, Obsolete> {
         let mut locked = self.head.lock.lock(heap.media(), heap.generation())?;
         if locked.is_stale() {
@@ -89,7 +89,7 @@ impl<'g> DirectoryRef<'g> {
         Ok(locked)
     }
 
-    /// Whether nothing hangs from it.
+    /// Whether all its slots are null.
     pub(super) fn is_empty<M: Media>(&self, media: &M) -> bool {
         self.slots.iter().all(|slot| slot.load(media).is_null())
     }
@@ -106,7 +106,7 @@ pub(super) fn slot<M: Media>(heap: &Access<M>, link: Link, at: usize) -> Result<
     slots.get(at).ok_or_else(fault)
 }
 
-/// Writes a directory whose slots lead to these; the root has the one slot.
+/// Drafts a directory whose slots hold these links; the root has the one slot.
 pub(super) fn draft<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     slots: usize,
@@ -121,7 +121,7 @@ pub(super) fn draft<'e, 'h, M: Media>(
     Ok(draft.flush(batch))
 }
 
-/// Writes the root of an empty index.
+/// Drafts the root of an empty index.
 pub(super) fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &PersistBatch<'e, 'h, M>,

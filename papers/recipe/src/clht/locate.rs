@@ -1,20 +1,20 @@
-//! From a hash to the slot that leads to its table.
+//! Finding the slot that leads to the table of a hash.
 
 use super::directory::{DEEPEST, DirectoryRef, FANOUT};
 use super::{Clht, damaged, tag};
 use pmem::{Fault, Link, Media};
 
-/// A slot, and what is to know about the way to it.
+/// A slot, and the way to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'g> {
     pub(super) directory: DirectoryRef<'g>,
     /// The slot's number.
     pub(super) at: usize,
-    /// What it held.
+    /// Its link.
     pub(super) link: Link,
-    /// What is left of the hash, uppermost.
+    /// The remaining bits of the hash, most significant first.
     pub(super) rest: u64,
-    /// Directories above, the root left out.
+    /// Number of directories above, not counting the root.
     pub(super) depth: usize,
     /// The slot that leads to the directory; `None` for the root.
     pub(super) above: Option<(DirectoryRef<'g>, usize)>,
@@ -22,14 +22,14 @@ pub(super) struct Place<'g> {
 
 const BITS: u32 = FANOUT.trailing_zeros();
 
-/// The slot of a directory for what is left of a hash, and what is left of it there.
+/// The slot of a directory for the remaining bits of a hash, and the bits that remain below.
 #[inline]
 pub(super) fn below(rest: u64) -> (usize, u64) {
     ((rest >> (u64::BITS - BITS)) as usize, rest << BITS)
 }
 
 impl Place<'_> {
-    /// What is left here of a hash that leads here.
+    /// The bits that remain here of a hash that leads here.
     pub(super) fn rest_of(&self, hash: u64) -> u64 {
         (0..self.depth).fold(hash, |rest, _| below(rest).1)
     }
@@ -45,7 +45,7 @@ impl Place<'_> {
 }
 
 impl<M: Media> Clht<M> {
-    /// The slot for a hash: of the table, or a null one.
+    /// The slot for a hash: that of its table, or a null one.
     #[inline]
     pub(super) fn locate(&self, hash: u64) -> Result<Place<'_>, Fault> {
         let media = self.heap.media();

@@ -1,50 +1,50 @@
 //! P-CLHT: the cache-line hash table, converted (RECIPE §6.2).
 //!
-//! A bucket is a cache line with three pairs; more hang from it in overflow buckets of the same shape. A write changes
-//! one line in place, under the lock in that line; a read takes no lock, and sees each bucket as it was at one moment.
-//! A table that is too full, or too empty, is copied into another one, which one store puts in its place.
+//! A bucket is a cache line with three pairs; more are in a chain of overflow buckets of the same shape. A write
+//! changes one line in place, under the lock in that line; a read takes no lock, and sees each bucket as of one
+//! moment. A table that is too full, or too empty, is copied into another one, which one store puts in its place.
 //!
 //! | operation | condition | the store that commits it | written back and fenced before it | after it |
 //! |---|---|---|---|---|
-//! | insert into a bucket with room | #1 | the bucket's word (`bucket`) | nothing: key and value are in its line | its line |
+//! | insert into a bucket with room | #1 | the bucket's word (`bucket`) | nothing: the pair is in its line | its line |
 //! | insert that takes an overflow bucket | #1 | the word of the bucket before it | the new bucket | that word's line |
-//! | update | #1 | the value's word; of a value that changes its form, the bucket's word | the record, if it is one | the line |
-//! | removal | #1 | the bucket's word; of the last pair of an overflow bucket, the word of the one before | nothing | the line |
-//! | rehashing, a directory, shrinking (SMO) | #1 | the slot that leads to the table | all of the new table | the slot's line |
+//! | update | #1 | the value's word; if its form changes, the bucket's word | the record, if it is one | the line |
+//! | removal | #1 | the bucket's word; of an overflow bucket's last pair, the word before | nothing | the line |
+//! | rehashing, directory, shrinking (SMO) | #1 | the slot that leads to the table | the new table | the slot's line |
 //!
-//! So a read comes to what was before such a store or to what is after it, nothing half done can be seen, and after a
-//! crash there is nothing to repair: locks of an older generation are free, and marks of link-and-persist are taken
-//! away by the first writer of a bucket.
+//! So a read sees the state before such a store or the one after it, and nothing half done. After a crash there is
+//! nothing to repair: locks of an older generation are free, and the first writer of a bucket clears the marks of
+//! link-and-persist.
 //!
-//! **One table would be copied as a whole**, and an insert wait for that. So tables are small, and a table that would
-//! become larger than `segment::LARGEST` becomes a directory of tables, one for each value of the hash's next four
-//! bits: a radix tree over hashes, whose leaves are the paper's tables. A write waits for the copy of one table at the
-//! most.
+//! **A single table would be copied as a whole**, and an insert would wait for that. So tables are small, and a table
+//! that would become larger than `segment::LARGEST` becomes a directory of tables, one for each value of the hash's
+//! next four bits: a radix tree over hashes, whose leaves are the paper's tables. A write waits at most for the copy
+//! of one table.
 //!
-//! Buckets are numbered by the hash's upper bits, at all sizes alike: so the order by hash, then by key, is that of
-//! buckets from the first to the last, and never changes. Walks (`walk`) go in it.
+//! The hash's upper bits number the buckets, at all sizes alike: so the order by hash, then by key, is that of
+//! buckets from the first to the last, and never changes. Walks (`walk`) use it.
 //!
-//! A pair of eight bytes and eight bytes stands in its bucket; any other is a record (`index::codec`), and the bucket
-//! has its key's hash and a link.
+//! A key and a value of eight bytes each are stored in their bucket; any other pair is a record (`index::codec`), and
+//! the bucket has its key's hash and a link.
 //!
 //! I1 A key is in one place at most, and in the chain of the bucket that its hash names.
-//! I2 What counts of a bucket is what its word says, and was durable, or in the word's own line, before the word was
+//! I2 The contents of a bucket that its word makes count were durable, or in the word's own line, before the word was
 //!    stored.
-//! I3 A word's version says how often a slot of the bucket was filled. It never comes round: a bucket that has used it
-//!    up takes no further pairs, and is copied with its table.
-//! I4 A table that is to be replaced has all of its home buckets locked, and these are condemned before the slot
-//!    changes.
+//! I3 A word's version counts how often a slot of the bucket was filled. It never wraps around: a bucket that has
+//!    used it up accepts no further pairs, and is copied with its table.
+//! I4 A table that is about to be replaced has all of its home buckets locked, and these are condemned before the
+//!    slot changes.
 //!
-//! **Order of locks:** a table's home buckets, from the first to the last; its directory; the directory above. A writer
-//! of one key holds one of them.
+//! **Order of locks:** a table's home buckets, from the first to the last; its directory; the directory above. A
+//! writer of one key holds only one home bucket.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `bucket` | the line: its word, its slots, reads and writes of it |
-//! | `segment`, `directory` | tables, and what leads to them |
+//! | `segment`, `directory` | tables, and the directories that lead to them |
 //! | `locate`, `read`, `write` | from a hash to its bucket; the operations |
-//! | `build`, `rehash` | new tables; when and how one takes another's place |
-//! | `walk`, `trace`, `check` | everything in order; what is alive; what is wrong |
+//! | `build`, `rehash` | new tables; when and how one replaces another |
+//! | `walk`, `trace`, `check` | all pairs in order; live objects; faults |
 
 mod bucket;
 mod build;
@@ -67,10 +67,10 @@ use pmem::{Fault, Hardware, Link, Media};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// What the heap's root directory calls a P-CLHT.
+/// The kind of a P-CLHT in the heap's root directory.
 pub const KIND: u32 = 6;
 
-/// What links lead to, in their tags.
+/// The kinds of objects, in the tags of links.
 mod tag {
     use pmem::Tag;
 
@@ -78,7 +78,7 @@ mod tag {
     pub(super) const DIRECTORY: Tag = Tag::new(1 << 1);
     pub(super) const BUCKET: Tag = Tag::new(2 << 1);
     pub(super) const RECORD: Tag = Tag::new(3 << 1);
-    /// With the number of buckets in the upper bits.
+    /// A table, with the number of buckets in the upper bits.
     pub(super) const SEGMENT: u64 = 4 << 1;
     pub(super) const KIND: u64 = 7 << 1;
 }
@@ -105,7 +105,7 @@ impl<M: Media> OnHeap for Clht<M> {
     const ORDER: Order = Order::Ranks(hash);
 
     fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, heap::Error> {
-        // SAFETY: it is a directory of one empty slot, as tracer and readers take it for.
+        // SAFETY: it is a directory of one empty slot, as tracer and readers expect.
         let root =
             unsafe { index::create_root(heap, name, KIND, |batch| directory::draft_root(heap, batch)) }?;
         // SAFETY: as for `open`.
@@ -120,9 +120,9 @@ impl<M: Media> OnHeap for Clht<M> {
         if root.kind != KIND || root.link.tag() != tag::ROOT {
             return Err(damaged("root of a P-CLHT", root.link).into());
         }
-        // SAFETY: reads and writes hold the guard that they are given since before they load the root's slot, a check
-        // holds its own, they go where slots and words lead, and keep nothing longer. Writers retire what they have
-        // unlinked under their locks.
+        // SAFETY: reads and writes hold their caller's guard since before they load the root's slot, a check holds
+        // its own; they follow only slots and words, and keep nothing longer. Writers retire what they have unlinked
+        // under their locks.
         let heap = unsafe { heap.access() }.clone();
         Ok(Some(Clht {
             heap,

@@ -7,12 +7,12 @@ use super::{Clht, damaged, segment, tag};
 use index::Value;
 use pmem::{Fault, LINE, Link, Media, prefetch};
 
-/// Keys whose lines are prefetched side by side.
+/// Number of keys whose lines are prefetched side by side.
 const GROUP: usize = 32;
 
 impl<M: Media> Clht<M> {
-    /// The home bucket for a hash; `None` where there is no table. As [`locate`](Clht::locate), without note of the
-    /// way.
+    /// The home bucket for a hash; `None` if there is no table. Like [`locate`](Clht::locate), but without recording
+    /// the way.
     #[inline]
     pub(super) fn bucket(&self, hash: u64) -> Result<Option<&Bucket>, Fault> {
         let (media, mut rest) = (self.heap.media(), hash);
@@ -53,7 +53,7 @@ impl<M: Media> Clht<M> {
         }
     }
 
-    /// Reads all keys; the lines of [`GROUP`] of them come side by side.
+    /// Reads all keys, prefetching the lines of [`GROUP`] of them side by side.
     pub(super) fn read_many<'g>(
         &'g self,
         keys: &[&[u8]],
@@ -79,7 +79,7 @@ impl<M: Media> Clht<M> {
         Ok(())
     }
 
-    /// Asks for the key's home bucket.
+    /// Prefetches the key's home bucket.
     pub(super) fn prefetch(&self, key: &Wanted<'_>) -> Result<(), Fault> {
         if let Some(bucket) = self.bucket(key.hash)? {
             prefetch(bucket);
@@ -88,7 +88,7 @@ impl<M: Media> Clht<M> {
     }
 }
 
-/// A chain of overflow buckets being followed. It ends in a damaged pool, too: there are no more of them than lines.
+/// A walk along a chain of overflow buckets. It ends even in a damaged pool: there are no more of them than lines.
 pub(super) struct Chain<'g, M: Media> {
     index: &'g Clht<M>,
     left: u64,
@@ -113,7 +113,7 @@ impl<'g, M: Media> Chain<'g, M> {
         self.left = self
             .left
             .checked_sub(1)
-            .ok_or_else(|| damaged("a chain of buckets without end", next))?;
+            .ok_or_else(|| damaged("a chain of buckets has a cycle", next))?;
         Bucket::at(&self.index.heap, next).map(Some)
     }
 }

@@ -1,12 +1,12 @@
-//! Tables that take the place of others: the structure modifications, of Condition #1 (RECIPE §6.2).
+//! Replacing tables by others: the structure modifications, under Condition #1 (RECIPE §6.2).
 //!
-//! Writers are out, as all home buckets are locked; readers go on in the old table. The new one is durable before one
-//! store to the directory's slot puts it in the old one's place; then the old one is retired. So a crash leaves the one
-//! or the other, and nothing to repair.
+//! Writers are excluded, as all home buckets are locked; readers go on in the old table. The new one is durable
+//! before one store to the directory's slot puts it in the old one's place; then the old one is retired. So a crash
+//! leaves one or the other, and nothing to repair.
 //!
-//! | what | when | what takes its place |
+//! | what | when | replacement |
 //! |---|---|---|
-//! | grow | as many overflow buckets as buckets, or a bucket that has used up its versions | a table four times as large |
+//! | grow | as many overflow buckets as buckets, or a bucket without further versions | a table four times as large |
 //! | | the table has the largest size | a directory of tables |
 //! | shrink | fewer keys than half its buckets | a table a quarter as large |
 //! | | no keys | nothing: a null slot |
@@ -23,10 +23,10 @@ use heap::Error;
 use index::Guard;
 use pmem::{Fault, Link, LinkAndPersist, Locked, Media, PSlot};
 
-/// Bare buckets in a row, from one that has become bare on, after which a thread looks at the whole table.
+/// Number of bare buckets in a row, from one that has become bare on, at which a thread checks the whole table.
 const RUN: usize = 32;
 
-/// A table with all of its home buckets locked, and what is in it.
+/// A table with all of its home buckets locked, and its contents.
 struct Closed<'g, M: Media> {
     segment: SegmentRef<'g>,
     locks: Vec<Locked<'g, M>>,
@@ -36,7 +36,7 @@ struct Closed<'g, M: Media> {
 }
 
 impl<M: Media> Clht<M> {
-    /// Has the table for a hash replaced by a larger one, if it has as many overflow buckets as buckets.
+    /// Replaces the table for a hash by a larger one, if it has as many overflow buckets as buckets.
     pub(super) fn grow(&self, hash: u64, guard: &Guard) -> Result<(), Error> {
         let place = self.locate(hash)?;
         let size = match is_segment(place.link) {
@@ -44,7 +44,7 @@ impl<M: Media> Clht<M> {
             false => return Ok(()),
         };
         if size.is_none() && place.depth == DEEPEST {
-            // All its keys have one hash, except for a few bits.
+            // All its keys have the same hash, except for a few bits.
             return Ok(());
         }
         match self.close(&place)? {
@@ -56,7 +56,7 @@ impl<M: Media> Clht<M> {
         }
     }
 
-    /// Has the table for a hash replaced by its copy, if a bucket has used up its versions.
+    /// Replaces the table for a hash by its copy, if a bucket has used up its versions.
     pub(super) fn renew(&self, hash: u64, guard: &Guard) -> Result<(), Error> {
         let place = self.locate(hash)?;
         match self.close(&place)? {
@@ -68,7 +68,7 @@ impl<M: Media> Clht<M> {
         }
     }
 
-    /// Has the table for a hash replaced by a smaller one, or by none, if it has few keys or none.
+    /// Replaces the table for a hash by a smaller one if it has few keys, or removes it if it has none.
     pub(super) fn shrink(&self, hash: u64, guard: &Guard) -> Result<(), Error> {
         let place = self.locate(hash)?;
         if !is_segment(place.link) || !self.looks_empty(&place)? {
@@ -89,7 +89,7 @@ impl<M: Media> Clht<M> {
         }
     }
 
-    /// Whether all of the table is bare, or [`RUN`] buckets are from the hash's own on.
+    /// Whether all of the table is bare, or [`RUN`] buckets are, from the hash's own on.
     fn looks_empty(&self, place: &Place<'_>) -> Result<bool, Fault> {
         let media = self.heap.media();
         let segment = SegmentRef::at(&self.heap, place.link)?;
@@ -99,8 +99,8 @@ impl<M: Media> Clht<M> {
         Ok(some.all(|bucket| bucket.glance(media).is_bare()))
     }
 
-    /// Locks all home buckets of the table in a slot, and takes note of what is in it. `None` where there is none, or
-    /// it was replaced meanwhile.
+    /// Locks all home buckets of the table in a slot, and collects its contents. Returns `None` if there is no table,
+    /// or it was replaced meanwhile.
     fn close<'g>(&'g self, place: &Place<'g>) -> Result<Option<Closed<'g, M>>, Fault> {
         if !is_segment(place.link) {
             return Ok(None);
@@ -141,7 +141,7 @@ impl<M: Media> Clht<M> {
         Ok(())
     }
 
-    /// Puts a table of this size, or a directory, in a table's place.
+    /// Replaces a table by one of this size, or by a directory.
     fn replace_table(
         &self,
         place: &Place<'_>,
@@ -182,7 +182,7 @@ impl<M: Media> Clht<M> {
         Ok(())
     }
 
-    /// Takes a table without keys out of its slot.
+    /// Removes a table without keys from its slot.
     fn remove_table(&self, place: &Place<'_>, closed: Closed<'_, M>, guard: &Guard) -> Result<(), Error> {
         let media = self.heap.media();
         let Ok(_directory) = place.directory.lock(&self.heap) else {
@@ -202,7 +202,7 @@ impl<M: Media> Clht<M> {
         let _durable = slot.publish_link::<LinkAndPersist, M>(media, Link::NULL).commit();
     }
 
-    /// Condemns a table, has its slot changed, and retires it.
+    /// Condemns a table, changes its slot, and retires it.
     fn swing(&self, slot: &PSlot, mut closed: Closed<'_, M>, guard: &Guard, change: impl FnOnce(&PSlot)) {
         // Before the slot changes: a writer that locks one of its buckets from now on looks for another table.
         closed.locks.iter_mut().for_each(Locked::condemn);
@@ -211,14 +211,14 @@ impl<M: Media> Clht<M> {
         for link in closed.overflow {
             self.retire_bucket(link, guard);
         }
-        // SAFETY: the slot led to it alone, and has changed under the guard and the locks.
+        // SAFETY: only the slot led to it, and has changed under the guard and the locks.
         unsafe {
             self.heap
                 .retire(guard, closed.segment.offset, closed.segment.extent())
         };
     }
 
-    /// Takes the directories on the way to a hash out of their slots, from the last on, whose own slots are all null.
+    /// Removes directories whose slots are all null from their slots, from the last on the way to a hash upward.
     fn collapse(&self, hash: u64, guard: &Guard) -> Result<(), Error> {
         let media = self.heap.media();
         loop {
@@ -226,7 +226,7 @@ impl<M: Media> Clht<M> {
             let Some((parent, at)) = above.filter(|_| directory.is_empty(media)) else {
                 return Ok(());
             };
-            // A directory with something in a slot is never taken out, so the one above is there while this one is.
+            // A directory with a used slot is never removed, so the one above exists while this one does.
             let (Ok(mut locked), Ok(_parent)) = (directory.lock(&self.heap), parent.lock(&self.heap)) else {
                 return Ok(());
             };
@@ -238,7 +238,7 @@ impl<M: Media> Clht<M> {
             locked.condemn();
             self.empty(slot);
             drop(locked);
-            // SAFETY: the slot led to it alone, and was emptied under the guard and its lock.
+            // SAFETY: only the slot led to it, and was emptied under the guard and its lock.
             unsafe {
                 self.heap
                     .retire(guard, directory.offset, directory::extent(FANOUT))

@@ -1,4 +1,4 @@
-//! Tables: buckets in a row, numbered by the upper bits of what directories have left of a hash.
+//! Tables: buckets in a row, numbered by the upper bits of a hash that directories have not consumed.
 //!
 //! ```text
 //!   0  0
@@ -8,9 +8,9 @@
 //!  64  buckets
 //! ```
 //!
-//! A table has one of a ladder of sizes, each four times the one below. There are four ladders, and the slots of a
-//! directory take them in turn: so the tables of a directory do not all grow at the same time, and the room that is
-//! kept free is about the same whatever the number of keys.
+//! A table has one of a ladder of sizes, each four times the one below. There are four ladders, which the slots of a
+//! directory use in turn: so the tables of a directory do not all grow at the same time, and the share of free space
+//! is about the same whatever the number of keys.
 
 use super::bucket::Bucket;
 use super::directory::{HEAD, Head};
@@ -18,10 +18,10 @@ use super::{damaged, tag};
 use heap::{Access, Heap};
 use pmem::{Fault, LINE, Link, Media, Offset, Tag};
 
-/// Bytes of the smallest tables, which their directories' slots take in turn.
+/// Bytes of the smallest table of each ladder.
 const LEAST: [usize; 4] = [128, 192, 256, 384];
 
-/// No table has more bytes. It has as many keys as two lines for each bucket hold, mostly: 2,000.
+/// Maximum size of a table in bytes. It mostly holds as many keys as fit two lines for each bucket: 2,000.
 pub(super) const LARGEST: usize = 384 << 6;
 
 /// Each size is this many times the one below.
@@ -34,14 +34,14 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// The smallest table in a directory's slot.
+    /// The smallest table for a directory's slot.
     pub(super) fn least(slot: usize) -> Size {
         Size {
             bytes: LEAST[slot % LEAST.len()],
         }
     }
 
-    /// The smallest table in which these keys have room without many overflow buckets.
+    /// The smallest table that holds this many keys without many overflow buckets.
     pub(super) fn for_keys(slot: usize, keys: usize) -> Size {
         let mut size = Size::least(slot);
         while keys > 3 * size.buckets()
@@ -52,19 +52,19 @@ impl Size {
         size
     }
 
-    /// The next larger one; `None` where a directory comes instead.
+    /// The next larger size; `None` if a directory comes instead.
     pub(super) fn larger(self) -> Option<Size> {
         let bytes = self.bytes * STEP;
         (bytes <= LARGEST).then_some(Size { bytes })
     }
 
-    /// The next smaller one.
+    /// The next smaller size.
     pub(super) fn smaller(self) -> Option<Size> {
         let bytes = self.bytes / STEP;
         (bytes >= LEAST[0]).then_some(Size { bytes })
     }
 
-    /// Buckets beside the head.
+    /// Number of buckets, after the head.
     pub(super) fn buckets(self) -> usize {
         self.bytes / LINE - 1
     }
@@ -85,7 +85,7 @@ impl Size {
     }
 }
 
-/// A table being used.
+/// A reference to a table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SegmentRef<'g> {
     pub(super) head: &'g Head,
@@ -104,13 +104,13 @@ pub(super) fn hint<M: Media>(count: u32, heap: &Heap<M>) -> u64 {
     u64::from(heap.generation()) << 32 | u64::from(count)
 }
 
-/// The bucket, of `count`, for the remaining bits of a hash.
+/// The bucket, among `buckets`, for the remaining bits of a hash.
 #[inline]
 pub(super) fn home(rest: u64, buckets: usize) -> usize {
     ((u128::from(rest) * buckets as u128) >> 64) as usize
 }
 
-/// The home bucket, in the table at `link`, for what is left of a hash.
+/// The home bucket, in the table at `link`, for the remaining bits of a hash.
 #[inline]
 pub(super) fn bucket<M: Media>(heap: &Access<M>, link: Link, rest: u64) -> Result<&Bucket, Fault> {
     let fault = || damaged("table of a P-CLHT", link);
@@ -150,28 +150,28 @@ impl<'g> SegmentRef<'g> {
         HEAD + size_of_val(self.buckets)
     }
 
-    /// How many overflow buckets it has, about.
+    /// The approximate number of overflow buckets.
     fn overflow<M: Media>(&self, heap: &Access<M>) -> Option<u32> {
         let word = self.head.hint.load(heap.media());
         ((word >> 32) as u32 == heap.generation()).then_some(word as u32)
     }
 
-    /// Notes how many overflow buckets it has.
+    /// Stores the number of overflow buckets.
     fn note_overflow<M: Media>(&self, count: u32, heap: &Access<M>) {
         self.head.hint.store(hint(count, heap), heap.media());
     }
 
-    /// Notes one more, or less.
+    /// Adds `change` to the number of overflow buckets.
     pub(super) fn count_overflow<M: Media>(&self, change: i32, heap: &Access<M>) -> u32 {
         let known = self.overflow(heap);
         let count = known.unwrap_or_else(|| self.look_for_overflow(heap.media()));
-        // Where it was not known, the change has been seen by the look.
+        // If the number was unknown, the count has included the change.
         let count = count.saturating_add_signed(if known.is_some() { change } else { 0 });
         self.note_overflow(count, heap);
         count
     }
 
-    /// Home buckets that have overflow buckets.
+    /// Counts the home buckets that have overflow buckets.
     fn look_for_overflow<M: Media>(&self, media: &M) -> u32 {
         let with = |bucket: &&Bucket| !bucket.glance(media).next().is_null();
         self.buckets.iter().filter(with).count() as u32

@@ -1,8 +1,9 @@
-//! The tracer: tells the heap which objects a P-CLHT keeps alive.
+//! The tracer, which shows the heap the objects that a P-CLHT keeps alive.
 //!
-//! A pair changes in place, and a reference never moves to an object that stays: a new record hangs where its key's old
-//! one hung, or no record did; an overflow bucket that goes is passed by, and goes on leading to the next; tables and
-//! directories are replaced as wholes. So the rules of `docs/design.md` ("Why the trace is right beside writers") hold.
+//! A pair changes in place, and a reference never moves to an object that stays: a new record replaces its key's old
+//! one, or takes a slot without one; an overflow bucket that is removed is bypassed, and still leads to the next;
+//! tables and directories are replaced as wholes. So the rules of `docs/design.md` ("Why the trace is right beside
+//! writers") hold.
 
 use super::bucket::Bucket;
 use super::directory::{self, DirectoryRef};
@@ -16,7 +17,7 @@ use pmem::{Link, Media};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tracer;
 
-// SAFETY: it reports all that readers follow: slots of directories, words of buckets, values of slots that are present.
+// SAFETY: it reports all links that readers follow: slots of directories, words of buckets, values of present slots.
 unsafe impl<M: Media> Trace<M> for Tracer {
     fn kind(&self) -> u32 {
         super::KIND

@@ -1,8 +1,8 @@
-//! Walks: everything, by hash and then by key, in either direction.
+//! Walks: all pairs, by hash and then by key, in either direction.
 //!
-//! Buckets are in the order of hashes, so a walk goes through a table's buckets, sorts the pairs of some at a time, and
-//! looks for the next table by the hash that follows the table's last. A table that is replaced meanwhile is read on:
-//! it has all that was there when the walk came to it.
+//! Buckets are in the order of hashes, so a walk goes through a table's buckets, sorts the pairs of a few at a time,
+//! and looks for the next table by the hash that follows the table's last. A walk goes on reading a table that is
+//! replaced meanwhile: it has everything that was there when the walk reached it.
 
 use super::bucket::{Bucket, Filling, SLOTS, Stored};
 use super::locate::Place;
@@ -14,13 +14,13 @@ use index::{Direction, Guard, OnHeap, Visit};
 use pmem::{Fault, Media};
 use std::ops::{Bound, ControlFlow, Range};
 
-/// Home buckets that are read at a time at first, and at most.
+/// Number of home buckets read at a time: initial and maximum.
 const FIRST: usize = 4;
 const MAX: usize = 32;
 
 type Bounds<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);
 
-/// A pair that was read, and its key's hash.
+/// A pair, and its key's hash.
 type Read = (u64, Filling);
 
 /// A walk under way.
@@ -28,7 +28,7 @@ struct Walk<'w, 'g> {
     bounds: Bounds<'w>,
     direction: Direction,
     guard: &'g Guard,
-    /// Home buckets that are read next.
+    /// Number of home buckets to read next.
     some: usize,
 }
 
@@ -73,7 +73,7 @@ impl<M: Media> Clht<M> {
         }
     }
 
-    /// Visits what a table has between two hashes, both in its range.
+    /// Visits the pairs of a table between two hashes, both in its range.
     fn walk_table<'g>(
         &'g self,
         walk: &mut Walk<'_, 'g>,
@@ -114,7 +114,7 @@ impl<M: Media> Clht<M> {
         pairs: Vec<Read>,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<ControlFlow<()>, Fault> {
-        // Keys in place are lent from here.
+        // Buffers the keys stored in place, which visitors borrow.
         let words = pairs.iter().filter(|(_, pair)| !pair.is_record());
         let words: Vec<u8> = words.flat_map(|(_, pair)| pair.key.to_le_bytes()).collect();
         let (mut words, _): (&'g [[u8; 8]], _) = heap::keep(walk.guard, words.into()).as_chunks();
@@ -131,7 +131,7 @@ impl<M: Media> Clht<M> {
             entries.push((hash, key, pair));
         }
         entries.sort_unstable_by_key(|&(hash, key, _)| (hash, key));
-        // One that was removed and put elsewhere into its chain meanwhile was read twice, perhaps.
+        // A pair that was removed and inserted elsewhere in its chain meanwhile may have been read twice.
         entries.dedup_by_key(|(_, key, _)| *key);
         if walk.direction == Direction::Reverse {
             entries.reverse();
@@ -160,7 +160,7 @@ fn take(left: &mut Range<usize>, some: usize, direction: Direction) -> Range<usi
     }
 }
 
-/// The hash of a bound; of none, the one that is furthest out.
+/// The hash of a bound; `furthest` if unbounded.
 fn hash_of(bound: Bound<&[u8]>, furthest: u64) -> u64 {
     match bound {
         Bound::Included(key) | Bound::Excluded(key) => hash(key),

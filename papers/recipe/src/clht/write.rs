@@ -1,8 +1,8 @@
 //! Writes: one line in place, under the lock of its home bucket (RECIPE §6.2).
 //!
-//! A full chain takes an overflow bucket more; whether the table is replaced by a larger one is asked afterwards, when
-//! the write is done and its lock is free (`rehash`). So a full pool, in which no larger table can be had, leaves a
-//! chain that works.
+//! A full chain gets another overflow bucket; only afterwards, when the write is done and its lock released, is the
+//! table replaced by a larger one if necessary (`rehash`). So a full pool, which has no room for a larger table,
+//! leaves a chain that works.
 
 use super::bucket::{Bucket, Filling, State, Wanted};
 use super::build::Loose;
@@ -16,31 +16,31 @@ use index::codec;
 use index::{Action, Edit, Guard};
 use pmem::{Fault, Link, LinkAndPersist, Locked, Media, Persisted, Purpose, persist_scope};
 
-/// What remains to be done when a write is done.
+/// The work that remains after a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum After {
     Nothing,
     /// The table has many overflow buckets.
     Grow,
-    /// A bucket takes no pairs any more.
+    /// A bucket accepts no more pairs.
     Renew,
     /// A home bucket is bare now.
     Shrink,
 }
 
-/// What came of an edit; `None`: the table was replaced meanwhile.
+/// The result of an edit; `None`: the table was replaced meanwhile.
 type Edited = Option<(Action, After)>;
 
 /// A chain of buckets, searched under the lock of the first.
 struct Searched<'g> {
     segment: SegmentRef<'g>,
     home: &'g Bucket,
-    /// Where the key is: its bucket, slot and pair, the bucket's word, and the bucket before it.
+    /// The place of the key: its bucket, slot and pair, the bucket's word, and the bucket before it.
     found: Option<Found<'g>>,
-    /// The first slot that can be filled.
+    /// The first free slot.
     free: Option<(&'g Bucket, usize, State)>,
     last: (&'g Bucket, State),
-    /// Whether a bucket of the chain takes no pairs any more.
+    /// Whether a bucket of the chain accepts no more pairs.
     used_up: bool,
 }
 
@@ -54,7 +54,7 @@ struct Found<'g> {
 }
 
 impl<M: Media> Clht<M> {
-    /// Carries the edit out.
+    /// Applies the edit.
     pub(super) fn write(
         &self,
         key: &Wanted<'_>,
@@ -70,8 +70,8 @@ impl<M: Media> Clht<M> {
             };
             if let Some((action, after)) = edited {
                 if after != After::Nothing {
-                    // The write is done: whatever comes of this, it stays so, and what is wrong the next one will say.
-                    // Nor does it take what others of a batch will need.
+                    // The write is done and stays so, whatever happens here; the next write reports any fault. Nor
+                    // does this use pages set apart for a batch.
                     let _ = self.heap.sparing_apart(|| match after {
                         After::Nothing => Ok(()),
                         After::Grow => self.grow(key.hash, guard),
@@ -81,13 +81,13 @@ impl<M: Media> Clht<M> {
                 }
                 return Ok(action);
             }
-            // Beside a table that is condemned, and its successor not there yet.
+            // A table is condemned, and its successor is not published yet.
             self.heap.media().wait(turn);
             turn = turn.saturating_add(1);
         }
     }
 
-    /// No table is there yet.
+    /// Edits a key for which there is no table yet.
     fn edit_nothing(
         &self,
         place: &Place<'_>,
@@ -119,7 +119,7 @@ impl<M: Media> Clht<M> {
         Ok(Some((action, After::Nothing)))
     }
 
-    /// A table is there.
+    /// Edits a key for which there is a table.
     fn edit_table(
         &self,
         place: &Place<'_>,
@@ -147,7 +147,7 @@ impl<M: Media> Clht<M> {
         Ok(Some((action, after)))
     }
 
-    /// Takes the lock of a home bucket; the first to do so in a generation settles the marks of its chain.
+    /// Takes the lock of a home bucket; its first holder in a generation settles the marks of its chain.
     pub(super) fn lock<'g>(&'g self, bucket: &'g Bucket) -> Result<Option<Locked<'g, M>>, Fault> {
         let media = self.heap.media();
         let Ok(mut locked) = bucket.lock.lock(media, self.heap.generation()) else {
@@ -197,7 +197,7 @@ impl<M: Media> Clht<M> {
                         state,
                         before,
                     });
-                    // What follows is not needed.
+                    // The rest is not needed.
                     return Ok(searched);
                 }
             }
@@ -209,7 +209,7 @@ impl<M: Media> Clht<M> {
         Ok(searched)
     }
 
-    /// The pair of a key with this value: in place, or by a record, which is durable.
+    /// The pair of a key with this value: in place, or in a record, made durable here.
     fn store(&self, key: &Wanted<'_>, value: &[u8]) -> Result<Filling, Error> {
         match Filling::in_place(key, value) {
             Some(pair) => Ok(pair),
@@ -221,7 +221,7 @@ impl<M: Media> Clht<M> {
         }
     }
 
-    /// Where something failed for which a pair was stored: its record is of no use.
+    /// Retires the record of a pair whose write has failed.
     fn or_give_back<T>(&self, done: Result<T, Error>, pair: &Filling, guard: &Guard) -> Result<T, Error> {
         if done.is_err() {
             self.retire_record(pair, guard)?;
@@ -229,13 +229,14 @@ impl<M: Media> Clht<M> {
         done
     }
 
-    /// Takes the record of a pair, which nothing leads to any more, out of use, if there is one.
+    /// Retires the record of a pair, if there is one, to which nothing leads any more.
     fn retire_record(&self, pair: &Filling, guard: &Guard) -> Result<(), Fault> {
         // SAFETY: the caller has unlinked the pair under the guard, or it was in no bucket.
         unsafe { codec::retire(&self.heap, guard, pair.value.record()) }
     }
 
-    /// Adds the pair. A slot: 1 write-back, 1 fence. An overflow bucket: 2, 2. A record costs its lines and a fence.
+    /// Adds the pair. In a slot: 1 write-back, 1 fence. In an overflow bucket: 2, 2. A record costs its lines and a
+    /// fence.
     fn insert(
         &self,
         chain: &Searched<'_>,
@@ -258,8 +259,8 @@ impl<M: Media> Clht<M> {
         }
     }
 
-    /// Hangs an overflow bucket with one pair behind a bucket whose word is to become `state`, with the new bucket
-    /// between it and the next. 2 write-backs, 2 fences.
+    /// Adds an overflow bucket with one pair between a bucket, whose word becomes `state`, and the next one. Costs 2
+    /// write-backs and 2 fences.
     fn add_bucket(&self, bucket: &Bucket, state: State, pair: &Filling) -> Result<(), Error> {
         let media = self.heap.media();
         media.comes_to("clht: overflow bucket");
@@ -287,8 +288,8 @@ impl<M: Media> Clht<M> {
         }
     }
 
-    /// Gives the pair another value. In its form: 1 write-back, 1 fence; from one form into the other, where the bucket
-    /// has a slot to spare, as much, else an overflow bucket. A record costs its lines and a fence.
+    /// Replaces the value of the pair. In the same form: 1 write-back, 1 fence; from one form to the other the same
+    /// if the bucket has a free slot, otherwise an overflow bucket. A record costs its lines and a fence.
     fn replace(
         &self,
         chain: &Searched<'_>,
@@ -308,11 +309,11 @@ impl<M: Media> Clht<M> {
         } else {
             media.comes_to("clht: a pair changes its form");
             let without = state.emptied(slot);
-            // The old slot is still the pair's.
+            // The old slot still belongs to the pair.
             match state.free() {
                 Some(free) => bucket.fill(free, &pair, without.filled(free, &pair), media),
                 None => {
-                    // An overflow bucket that would be left without a pair gives the new one its place.
+                    // The new bucket replaces an overflow bucket that would be left without a pair.
                     let emptied = found.before.filter(|_| without.count() == 0);
                     let (last, word) = match emptied {
                         Some((before, word)) => (before, word.followed_by(state.next())),
@@ -327,12 +328,12 @@ impl<M: Media> Clht<M> {
                 }
             }
         }
-        // The pair is changed, whatever becomes of its old record in a damaged pool.
+        // The pair has changed, whatever happens to its old record in a damaged pool.
         let _ = self.retire_record(&found.pair, guard);
         Ok(after)
     }
 
-    /// Removes the pair. 1 write-back, 1 fence.
+    /// Removes the pair. Costs 1 write-back and 1 fence.
     fn remove(&self, chain: &Searched<'_>, found: &Found<'_>, guard: &Guard) -> Result<After, Error> {
         let media = self.heap.media();
         let Found {
@@ -340,7 +341,7 @@ impl<M: Media> Clht<M> {
         } = *found;
         let left = state.emptied(slot);
         match found.before {
-            // With its last pair an overflow bucket goes.
+            // An overflow bucket is removed with its last pair.
             Some((before, word)) if left.count() == 0 => {
                 media.comes_to("clht: overflow bucket goes");
                 before.set(word.followed_by(state.next()), media);
@@ -349,7 +350,7 @@ impl<M: Media> Clht<M> {
             }
             _ => bucket.set(left, media),
         }
-        // The pair is gone, likewise.
+        // The pair is removed, likewise.
         let _ = self.retire_record(&found.pair, guard);
         Ok(match chain.home.state(media).is_bare() {
             true => After::Shrink,
@@ -357,7 +358,7 @@ impl<M: Media> Clht<M> {
         })
     }
 
-    /// Takes an overflow bucket out of use.
+    /// Retires an overflow bucket.
     pub(super) fn retire_bucket(&self, link: Link, guard: &Guard) {
         if let Some(offset) = link.offset() {
             // SAFETY: the caller has unlinked it under the guard and the lock of its chain.

@@ -12,7 +12,7 @@ use pmem::{
     persist_scope,
 };
 
-/// A node to be made.
+/// A node to be built.
 #[derive(Debug)]
 pub(super) struct NewNode {
     plan: Plan,
@@ -21,8 +21,9 @@ pub(super) struct NewNode {
     height: u16,
 }
 
-/// What a write makes: a leaf of the key with this value, if any, which is then [`Item::New`] of 0; then the nodes,
-/// each [`Item::New`] of its number, counted on. Nodes hang from later ones, the last from the slot that commits.
+/// The objects that a write makes: a leaf of the key with this value, if any, which is then [`Item::New`] of 0; then
+/// the nodes, each [`Item::New`] of its number, counting on. Nodes hang from later ones, the last one from the slot
+/// that commits.
 #[derive(Debug, Default)]
 pub(super) struct Made<'v> {
     pub(super) leaf: Option<&'v [u8]>,
@@ -30,7 +31,8 @@ pub(super) struct Made<'v> {
 }
 
 impl Made<'_> {
-    /// The entry of a plan's node, which is to be made; where it has one entry alone, that one.
+    /// Adds a plan's node to the objects to be made, and returns its item; if the plan has only one entry, returns
+    /// that one's.
     pub(super) fn add(&mut self, plan: Plan, height: u16) -> Item {
         if plan.len() == 1 {
             return plan.item(0);
@@ -54,7 +56,7 @@ impl Made<'_> {
 type New<'e, 'h> = Option<(Flushed<'e, 'h, Erased>, Tag)>;
 
 impl NewNode {
-    /// Bytes after the head.
+    /// Number of bytes after the head.
     fn tail(&self) -> usize {
         self.shape.size() - HEAD
     }
@@ -66,7 +68,7 @@ impl NewNode {
         }
     }
 
-    /// Writes masks, partial keys and slots; takes what is new out of `made`.
+    /// Writes masks, partial keys and slots; takes new objects out of `made`.
     fn write<'e, 'h>(&self, draft: &mut Draft<'e, 'h, Head>, made: &mut [New<'e, 'h>]) -> Option<Tag> {
         let (shape, selection) = (self.shape, &self.selection);
         let width = shape.layout.width.bytes();
@@ -100,8 +102,8 @@ impl NewNode {
 }
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Makes it all durable and then what was made last reachable, from the parent's slot: a write-back for each line
-    /// and 1 for the slot, 2 fences. `parent` may take its lock, and returns it held.
+    /// Makes all objects durable, and then the last one reachable, from the parent's slot. Costs a write-back for
+    /// each line and 1 for the slot, and 2 fences. `parent` may take its lock, and returns it held.
     ///
     /// # Errors
     ///
@@ -125,8 +127,8 @@ impl<'a, M: Media> Writer<'a, M> {
         })
     }
 
-    /// Writes all objects; returns the last one, to which the others hang. All room is taken before any object hangs
-    /// from another, so that what there is no room for is given back whole.
+    /// Drafts all objects; returns the last one, from which the others hang. All space is taken before any object
+    /// hangs from another, so that everything can be given back if there is no room.
     fn draft<'e>(&self, what: &Made<'_>, batch: &PersistBatch<'e, 'a, M>) -> Result<New<'e, 'a>, Error> {
         let heap = self.heap;
         let mut made: Vec<New<'e, 'a>> = Vec::with_capacity(1 + what.nodes.len());

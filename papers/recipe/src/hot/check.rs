@@ -1,7 +1,7 @@
-//! The validator, and what form a tree has.
+//! The validator, and statistics of a tree's form.
 //!
-//! A Patricia trie is what the first differences of neighbouring keys make it: so each leaf's key is compared with the
-//! one before, and must differ from it first at the bit where the ways to both part.
+//! The first differences of neighbouring keys determine a Patricia trie: so each leaf's key is compared with the one
+//! before, and must first differ from it at the bit where the paths to both part.
 
 use super::Hot;
 use super::layout::{Target, target};
@@ -13,22 +13,22 @@ use art::LeafRef;
 use index::Faults;
 use pmem::{Fault, Link, Media, Offset, PSlot};
 
-/// What a tree is made of.
+/// The composition of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Form {
-    /// Nodes.
+    /// Number of nodes.
     pub nodes: u64,
-    /// Entries of all nodes.
+    /// Number of entries of all nodes.
     pub entries: u64,
     /// Bytes of all nodes.
     pub node_bytes: u64,
-    /// Keys.
+    /// Number of keys.
     pub keys: u64,
     /// Bytes of all leaves.
     pub leaf_bytes: u64,
-    /// Nodes on the way to each key, added up.
+    /// Sum over all keys of the nodes on their paths.
     pub depths: u64,
-    /// Nodes on the longest way.
+    /// Number of nodes on the longest path.
     pub height: usize,
 }
 
@@ -37,17 +37,17 @@ struct Frame<'g> {
     link: Link,
     slots: &'g [PSlot],
     next: usize,
-    /// The bit at which the way to the next entry parts from the one before.
+    /// The bit at which the path to the next entry parts from that to the one before.
     partings: Vec<Position>,
     first: Option<Position>,
 }
 
 impl<M: Media> Hot<M> {
-    /// The tree's form, by a walk over all of it. It is approximate if other threads write to the tree meanwhile.
+    /// Computes the tree's form, by a walk over all of it. Approximate if other threads write to the tree meanwhile.
     ///
     /// # Errors
     ///
-    /// Where the pool makes no sense.
+    /// If the pool is damaged.
     pub fn form(&self) -> Result<Form, Fault> {
         let _guard = heap::pin();
         let mut form = Form::default();
@@ -57,7 +57,7 @@ impl<M: Media> Hot<M> {
 
     /// Every fault of the structure.
     pub(super) fn check_structure(&self) -> Faults {
-        // Beside writers what it reports may be wrong, but nothing that it reads is reused.
+        // Beside writers its reports may be wrong, but the guard keeps the objects that it reads from being reused.
         let _guard = heap::pin();
         let (mut faults, mut form) = (Faults::default(), Form::default());
         let mut note = |link: Link, fault: Fault| {
@@ -73,7 +73,7 @@ impl<M: Media> Hot<M> {
         faults
     }
 
-    /// Walks over all of it in order; `note` gets each fault, and returns whether to continue.
+    /// Walks over all of it in order; `note` receives each fault, and returns whether to continue.
     fn go_through(
         &self,
         form: &mut Form,
@@ -95,7 +95,8 @@ impl<M: Media> Hot<M> {
                 continue;
             };
             if let Some(last) = frame.next.checked_sub(1) {
-                // Of ways that part in several nodes, the highest tells; past an empty slot, the first bit of both.
+                // If the paths part in several nodes, the highest one counts; after an empty slot, the first bit of
+                // both.
                 let here = frame.partings.get(last).copied();
                 parting = [parting, here].into_iter().flatten().min();
             }
@@ -148,20 +149,20 @@ impl<M: Media> Hot<M> {
     }
 }
 
-/// Whether anything hangs from the deepest node.
+/// Whether the deepest node has a child.
 fn has_live<M: Media>(path: &[Frame<'_>], media: &M) -> bool {
     path.last()
         .is_some_and(|frame| frame.slots.iter().any(|slot| !slot.load(media).is_null()))
 }
 
-/// The frame of a node, if that makes sense.
+/// The frame of a node, if that is valid.
 fn enter<'g>(node: Node<'g>, link: Link, mut above: Option<Position>) -> Result<Frame<'g>, Fault> {
     descend(&node, link, &mut above)?;
     let plan = Plan::of_ways(&node)?;
     let (shape, _) = plan.selection();
     if shape != node.shape {
         return Err(Fault {
-            what: "a node's layout is not that of its branching bits",
+            what: "a node's layout does not match its branching bits",
             offset: link.bits() & Offset::MASK,
         });
     }

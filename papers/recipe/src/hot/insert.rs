@@ -1,11 +1,11 @@
-//! Inserts: which of HOT's four cases it is, and what is made.
+//! Inserts: choosing among HOT's four cases, and building the new objects.
 //!
 //! ```text
-//!  the key comes beside                                 what is made, and where it is published
+//!  the key parts from                                   what is built, and where it is published
 //!  a branch of a node, or a leaf of one of height 1     normal insert: a copy with one entry more, in the slot above
 //!  a leaf of a higher node, or the only leaf            leaf-node pushdown: a node over both, in the leaf's slot
 //!  a whole node, which has room                         normal insert into that node, above its first branch
-//!  a whole node, which is full                          as if that node had been split off the key, as below
+//!  a whole node, which is full                          as if that node had been split from the key, as below
 //! ```
 //!
 //! A copy with too many entries is split at its first branch. The halves hang from
@@ -15,9 +15,9 @@
 //!  a copy of the node above, which takes the branch: parent pull-up; and so on, if that one is full
 //! ```
 //!
-//! **Where pull-ups end.** Of keys that part one after the other (prefixes of each other, say) all nodes on the way may
-//! be full, and each insert would copy all of them. After [`MAX_PULLS`] the branch stays below, in an intermediate
-//! node, which then takes those to come. Heights only guide inserts, so that one may be too low there.
+//! **Where pull-ups end.** With keys that part one after the other (prefixes of each other, say) all nodes on the
+//! path may be full, and each insert would copy all of them. After [`MAX_PULLS`] the branch stays below, in an
+//! intermediate node, which then takes later ones. Heights only guide inserts, so that one may be too low there.
 
 use super::build::Made;
 use super::layout::MAX_ENTRIES;
@@ -32,11 +32,12 @@ use heap::Error;
 use index::{Action, Edit};
 use pmem::{Locked, Media};
 
-/// How many full nodes an insert splits at most. More than a tree of 10^8 random keys is high.
+/// Maximum number of full nodes that an insert splits: more than the height of a tree of 10^8 random keys.
 const MAX_PULLS: usize = 8;
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// The key differs at `position` from the leaf at the end of the path, and from no key of its way before.
+    /// Edits an absent key, which differs at `position` from the leaf at the end of the path, and not before from any
+    /// key on its path.
     pub(super) fn edit_absent(
         &self,
         path: &Path<'a>,
@@ -71,8 +72,8 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// Puts a new node over the key and what hangs from the slot of that step, in its place. The leaf's line, the
-    /// node's, and the slot's: 3 write-backs of short keys, 2 fences.
+    /// Puts a new node over the key and the object in the slot of that step, in the object's place. Costs 3
+    /// write-backs for short keys (the leaf's line, the node's, and the slot's), and 2 fences.
     fn insert_between(
         &self,
         path: &Path<'a>,
@@ -102,7 +103,7 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(Ok(Action::Put))
     }
 
-    /// Adds the key to the node of that step, whose ways are given.
+    /// Adds the key to the node of that step, whose paths are given.
     fn insert_into(
         &self,
         path: &Path<'a>,
@@ -115,7 +116,8 @@ impl<'a, M: Media> Writer<'a, M> {
         let Some(node) = step.node else {
             return Ok(Err(Missed::Lost));
         };
-        // Beside a single entry the key comes only if that is still what it was compared with.
+        // Next to a single entry the key may be inserted only if the entry is still the one that was compared with
+        // it.
         let affected = plan.affected(step.index, position);
         let locked = match affected.len() {
             1 => self.lock_at(step),
@@ -139,8 +141,8 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(Ok(Action::Put))
     }
 
-    /// Replaces the node of that step, which is locked, by what the plan says, split as often as it takes. A write-back
-    /// for each line of leaf and copies and 1 for the slot, 2 fences.
+    /// Replaces the node of that step, which is locked, by the plan's, split as often as necessary. Costs a
+    /// write-back for each line of leaf and copies and 1 for the slot, and 2 fences.
     fn replace(
         &self,
         path: &Path<'a>,
@@ -195,7 +197,7 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(())
     }
 
-    /// Replaces a node by a copy without empty slots, or by what is left in it. The caller holds its lock, and retires
+    /// Replaces a node by a copy without empty slots, or by its only entry. The caller holds its lock, and retires
     /// it.
     pub(super) fn without_empty(&self, path: &Path<'a>, node: Node<'a>) -> Result<(), Error> {
         let depth = path.last();
@@ -207,7 +209,7 @@ impl<'a, M: Media> Writer<'a, M> {
         self.put_in_place(plan, node.height(), || Ok(self.lock_parent(at, above)?))
     }
 
-    /// Publishes what the plan says in the parent's slot: a node, or its only entry.
+    /// Publishes the plan's node, or its only entry, in the parent's slot.
     pub(super) fn put_in_place(
         &self,
         plan: Plan,

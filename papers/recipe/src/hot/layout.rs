@@ -1,4 +1,4 @@
-//! Layouts: how a node keeps its branching bits.
+//! Layouts: the storage of a node's branching bits.
 //!
 //! ```text
 //!           one mask of 8 bytes        8 bytes by number      16 by number     32 by number
@@ -7,7 +7,7 @@
 //! 32 bits   Single32                   Multi8x32              Multi16x32       Multi32x32
 //! ```
 //!
-//! One mask serves where all branching bits lie in eight bytes side by side. Elsewhere the numbers of the bytes stand
+//! A single mask suffices if all branching bits lie in eight adjacent bytes. Otherwise the numbers of the bytes come
 //! before their masks. Partial keys have 8, 16 or 32 bits.
 
 use super::position::{self, Position};
@@ -20,13 +20,13 @@ pub(super) const MAX_ENTRIES: usize = 32;
 /// Bytes of a window: the word under a single mask.
 pub(super) const WINDOW: usize = 8;
 
-/// The lock and the shape.
+/// Bytes of the lock and the shape.
 pub(super) const HEAD: usize = 16;
 
-/// How branching bits are taken out of a key.
+/// The masks that extract branching bits from a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Masks {
-    /// One mask over eight bytes side by side.
+    /// One mask over eight adjacent bytes.
     Single,
     /// Masks for up to this many bytes, wherever they are.
     Multi(usize),
@@ -42,7 +42,7 @@ impl Masks {
     }
 }
 
-/// One of the nine.
+/// One of the nine layouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) masks: Masks,
@@ -66,7 +66,7 @@ const ALL: [Layout; 9] = {
     ]
 };
 
-/// What a link leads to.
+/// The kind of a link's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// Nothing.
@@ -75,7 +75,7 @@ pub(super) enum Target {
     Leaf,
     /// A node.
     Node(Shape),
-    /// Nothing that a slot of a P-HOT may hold.
+    /// Nothing that a slot of a P-HOT may contain.
     Unknown,
 }
 
@@ -84,7 +84,7 @@ pub(super) enum Target {
 pub(super) struct Shape {
     pub(super) layout: Layout,
     pub(super) count: usize,
-    /// Both, as in the link and in the node.
+    /// Both, as encoded in the link and in the node.
     pub(super) bits: u16,
 }
 
@@ -100,7 +100,7 @@ pub(super) const LEAF_TAG: Tag = Tag::new(LEAF);
 /// The tag of the link to a root.
 pub(super) const ROOT_TAG: Tag = Tag::new(3 << 1);
 
-/// What a link leads to, by its tag: `layout:10 | entries:6 | ... | kind:3 | mark:1`.
+/// The target of a link, by its tag: `layout:10 | entries:6 | ... | kind:3 | mark:1`.
 #[inline(always)]
 pub(super) fn target(link: Link) -> Target {
     let bits = link.bits();
@@ -124,7 +124,7 @@ pub(super) fn target(link: Link) -> Target {
 }
 
 impl Shape {
-    /// Of a node that is to be made.
+    /// The shape of a node to be built.
     pub(super) fn new(layout: Layout, count: usize) -> Shape {
         let number = ALL.iter().position(|&other| other == layout);
         let bits = number.unwrap_or_default() << (LAYOUT_SHIFT - COUNT_SHIFT) | count;
@@ -140,33 +140,33 @@ impl Shape {
         Tag::new(u64::from(self.bits) << COUNT_SHIFT | NODE)
     }
 
-    /// Bytes of masks and partial keys, which follow the head.
+    /// Bytes up to the end of the masks and partial keys, which follow the head.
     #[inline(always)]
     pub(super) fn fixed(self) -> usize {
         self.layout.masks.size() + partials_size(self.count, self.layout.width)
     }
 
-    /// Bytes of the node.
+    /// Size of the node in bytes.
     #[inline(always)]
     pub(super) fn size(self) -> usize {
         HEAD + self.fixed() + self.count * size_of::<PSlot>()
     }
 }
 
-/// Where a node's branching bits are: the layout, its masks, and the word that stands in the node's head.
+/// The selection of a node's branching bits: the layout, its masks, and the word for the node's head.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Selection {
     pub(super) layout: Layout,
-    /// Numbers of bytes, of the multi layouts only.
+    /// Numbers of bytes, for the multi layouts only.
     pub(super) numbers: [u16; MAX_ENTRIES],
     pub(super) masks: [u8; MAX_ENTRIES],
-    /// Of a single mask, the first byte of its window; else, a bit for each number that stands for the bit that says
-    /// that a key goes on.
+    /// For a single mask, the first byte of its window; otherwise a bit for each number whose mask is for the
+    /// continuation bit.
     pub(super) select: u32,
 }
 
 impl Selection {
-    /// What takes these positions, in ascending order, out of keys. At least one, at most 31.
+    /// The selection of these positions, in ascending order. At least one, at most 31.
     pub(super) fn of(positions: &[Position]) -> Selection {
         let width = match positions.len() {
             0..=8 => Width::One,
@@ -228,9 +228,9 @@ impl Selection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hot::position::{bit_of, goes_on};
+    use crate::hot::position::{bit_of, continuation_bit};
 
-    /// Each of the nine layouts is that of some positions, and a link tells it and the number of entries.
+    /// Each of the nine layouts occurs for some positions, and a link encodes it and the number of entries.
     #[test]
     fn links_tell_shapes() {
         let spread = |groups: usize, bits: u32| -> Vec<Position> {
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(target(Link::NULL.with_tag(ROOT_TAG)), Target::Unknown);
     }
 
-    /// The mark of a link that may not be durable is no bit of its tag: whatever it leads to, both have their own.
+    /// The mark of a link that may not be durable does not overlap its tag, whatever the link leads to.
     #[test]
     fn marks_do_not_change_what_a_link_leads_to() {
         const MARK: u64 = 1;
@@ -278,10 +278,15 @@ mod tests {
         }
     }
 
-    /// A bit that says that a key goes on keeps a node from having a single mask.
+    /// A continuation bit keeps a node from having a single mask.
     #[test]
     fn ends_of_keys_have_masks_of_their_own() {
-        let selection = Selection::of(&[goes_on(2), bit_of(2, 0), bit_of(2, 7), goes_on(3)]);
+        let selection = Selection::of(&[
+            continuation_bit(2),
+            bit_of(2, 0),
+            bit_of(2, 7),
+            continuation_bit(3),
+        ]);
         assert_eq!(selection.layout.masks, Masks::Multi(8));
         assert_eq!(selection.numbers[..3], [2, 2, 3]);
         assert_eq!(selection.masks[..4], [1, 0x81, 1, 0]);

@@ -1,11 +1,11 @@
-//! Locks: write exclusion (ROWEX), from the child upward.
+//! Locks: write exclusion (ROWEX), taken from the child upward.
 
 use super::walk::Step;
 use super::write::Writer;
 use art::{Missed, Tries, damaged, same_object};
 use pmem::{Fault, Link, Locked, Media, Obsolete};
 
-/// The root or a node, locked, and its slot from which something hangs.
+/// The root or a node, locked, and one of its slots.
 #[derive(Debug)]
 pub(super) struct Parent<'a, M: Media> {
     pub(super) step: Step<'a>,
@@ -13,8 +13,8 @@ pub(super) struct Parent<'a, M: Media> {
 }
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Takes the lock of what a walk has passed. Its first holder in a generation takes away the marks that a crash has
-    /// left.
+    /// Takes the lock of the root or node that a walk has passed. Its first holder in a generation clears the marks
+    /// that a crash has left.
     pub(super) fn lock(&self, step: &Step<'a>) -> Result<Locked<'a, M>, Obsolete> {
         let media = self.media();
         let mut locked = step.lock.lock(media, self.heap.generation())?;
@@ -25,20 +25,20 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(locked)
     }
 
-    /// Locks what `child` hangs from. The caller holds the child's lock and the child is not obsolete, so it hangs
-    /// somewhere on the key's way and stays there until the caller changes that; `step` is where it was met.
+    /// Locks the parent of `child`. The caller holds the child's lock and the child is not obsolete, so it hangs
+    /// somewhere on the key's path and stays there until the caller changes that; `step` is where the walk met it.
     pub(super) fn lock_parent(&self, child: Link, step: &Step<'a>) -> Result<Parent<'a, M>, Fault> {
         let mut tries = Tries::default();
         let mut step = *step;
         loop {
-            // Where nodes went from the way, what was once above may be a node that the thread has locked.
+            // After removals of nodes on the path, the node once above may be one that this thread has locked.
             if same_object(step.link, child)
                 && let Ok(locked) = self.lock(&step)
                 && same_object(step.slot().load(self.media()), child)
             {
                 return Ok(Parent { step, locked });
             }
-            // It was replaced, or the child hangs from another one by now.
+            // It was replaced, or the child has another parent by now.
             loop {
                 if !tries.go_on(Missed::Lost, self.media()) {
                     return Err(damaged("node without a parent", child));

@@ -1,43 +1,44 @@
 //! P-HOT: the height optimized trie, converted (RECIPE §6.1; Binna et al., SIGMOD 2018).
 //!
 //! A binary Patricia trie whose branches are gathered into nodes of up to 32 entries, so that the fan-out is high
-//! wherever the keys part. A node holds, side by side, the branching bits' masks, a sparse partial key for each entry,
-//! and the entries' links: a step takes the branching bits out of the key by `PEXT` and compares all partial keys at
-//! once.
+//! wherever the keys part. A node holds, side by side, the branching bits' masks, a sparse partial key for each
+//! entry, and the entries' links: a step extracts the branching bits from the key by `PEXT` and compares all partial
+//! keys at once.
 //!
 //! ```text
 //!  root -> node ------------------> node ----> leaf (key, value)
 //!          masks | partials | slots  ...  `--> leaf
 //! ```
 //!
-//! **RECIPE's conditions**, #1 and #1: what a write makes visible, it makes visible by one store of eight bytes.
-//! Nothing is detected and nothing repaired, and readers never begin anew.
+//! **RECIPE's conditions**, #1 and #1: every write becomes visible by one store of eight bytes. No inconsistency
+//! needs to be detected or repaired, and readers never restart.
 //!
 //! | operation | which store | before it |
 //! |---|---|---|
-//! | insert: normal, parent pull-up, intermediate node | the link to the copies, in the slot above | leaf and copies, one fence |
+//! | insert: normal, pull-up, intermediate node | the link to the copies, in the slot above | leaf, copies: one fence |
 //! | insert: leaf-node pushdown | the link to the new node, in the leaf's slot | leaf and node, one fence |
 //! | update of an eight-byte value | the value, in its leaf | its mark, in the same line |
 //! | update of another value | the link to the new leaf | the leaf, one fence |
-//! | remove | the link to the copy, or to what is left beside the key, in the slot above | the copy, one fence |
+//! | remove | the link to the copy, or to the only other entry, in the slot above | the copy, one fence |
 //! | remove, in a full pool | null, in the leaf's slot | nothing |
 //!
 //! The conversion: new objects are written back and fenced together before that store (RECIPE fences each of its
-//! stores), the store itself is written back and fenced, and a reader that meets it before helps (link-and-persist).
+//! stores), the store itself is written back and fenced, and a reader that meets it before that persists it
+//! (link-and-persist).
 //!
 //! **Locks** (ROWEX). A writer locks the node whose slot or copy it makes, then, if that is replaced, the node above,
-//! and so on: from the child upward only. It lets go from the top down, when the store is durable; what was replaced is
-//! then obsolete, and a writer that waited for it restarts. Readers take none: what a replaced node led to stays as it
-//! was.
+//! and so on: from the child upward only. It releases them from the top down, when the store is durable; replaced
+//! nodes are then obsolete, and a writer that waited for one restarts. Readers take no locks: a replaced node's slots
+//! still lead to the same objects.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `position` | bits of keys, so that prefixes of each other differ |
 //! | `layout`, `node` | the nine layouts; a node as readers see it |
-//! | `plan` | a node to be made: entries come, go, part and are put together |
+//! | `plan` | a node to be built: inserting, removing, splitting and merging entries |
 //! | `walk`, `multi_get`, `scan` | reads |
-//! | `lock`, `write`, `insert`, `remove`, `build` | writes: locks; which case it is; what is made; making it durable |
-//! | `root`, `trace`, `check` | the root; what is alive; what is wrong |
+//! | `lock`, `write`, `insert`, `remove`, `build` | writes: locks; the cases; building and persisting new objects |
+//! | `root`, `trace`, `check` | the root; live objects; faults |
 
 mod build;
 mod check;
@@ -64,7 +65,7 @@ use root::Root;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// What the heap's root directory calls a P-HOT.
+/// The kind of a P-HOT in the heap's root directory.
 pub const KIND: u32 = 9;
 
 /// A P-HOT in a heap, under a root of its own. Clones are handles of the same one.
@@ -77,8 +78,8 @@ pub struct Hot<M: Media = Hardware> {
 impl<M: Media> Hot<M> {
     /// The heap, for a P-HOT.
     fn access_of(heap: &Heap<M>) -> &Access<M> {
-        // SAFETY: reads and writes hold the guard that they are given, checks one of their own; they go where the root
-        // and slots lead, and writers retire what they have unlinked under its lock, once.
+        // SAFETY: reads and writes hold their caller's guard, checks one of their own; they follow only the root and
+        // slots, and writers retire what they have unlinked under its lock, once.
         unsafe { heap.access() }
     }
 

@@ -1,8 +1,8 @@
 //! Reading many keys at once: their walks go down side by side, so that their cache misses overlap.
 //!
-//! A step of a walk has two parts, since which line of slots it reads depends on the partial keys: the walks of a group
-//! take turns at the first part, which asks for the line of the slot, and then at the second, which asks for the node
-//! or leaf that it leads to.
+//! A step of a walk has two parts, since the partial keys determine which line of slots it reads: the walks of a
+//! group take turns at the first part, which prefetches the line of the slot, and then at the second, which
+//! prefetches the node or leaf that it leads to.
 
 use super::Hot;
 use super::layout::{HEAD, Target, target};
@@ -13,7 +13,7 @@ use index::Value;
 use pmem::{Fault, Link, Media, PSlot};
 
 impl<M: Media> Hot<M> {
-    /// Reads all `keys` and reports what was found for each.
+    /// Reads all `keys` and reports the result for each.
     pub(super) fn read_many<'g>(
         &'g self,
         keys: &[&[u8]],

@@ -10,17 +10,17 @@
 //!      slots, in the order of the keys
 //! ```
 //!
-//! I1 Everything but the lock and the slots is constant. So a node has its branching bits, its *way* to each entry, for
-//!    good; what changes them is a copy.
-//! I2 All keys below a node, and below each of its branches, agree in all bits before the branching bit, as long as the
-//!    node is not obsolete: a key that differs earlier comes beside a branch further up. That string is the same for
-//!    good, as no node is ever without a key.
-//! I3 An obsolete node's slots do not change. They lead to what was there when it was replaced.
-//! I4 A slot is null only where a key was removed in a full pool; a node has at least one that is not. The next writer
-//!    that comes there replaces the node by a copy without such slots.
+//! I1 Everything but the lock and the slots is constant. So a node's branching bits, and its *way* to each entry,
+//!    never change; a copy replaces the node instead.
+//! I2 All keys below a node, and below each of its branches, agree in all bits before the branching bit, as long as
+//!    the node is not obsolete: a key that differs earlier belongs beside a branch further up. That common string
+//!    never changes, as no node is ever without a key.
+//! I3 An obsolete node's slots do not change. They still lead to the objects at the time of its replacement.
+//! I4 A slot is null only if a key was removed in a full pool; a node has at least one that is not null. The next
+//!    writer that reaches such a slot replaces the node by a copy without null slots.
 
 use super::layout::{HEAD, MAX_ENTRIES, Masks, Shape, Target, WINDOW, target};
-use super::position::{Position, bit_of, goes_on};
+use super::position::{Position, bit_of, continuation_bit};
 use art::damaged;
 use art::partial::{Width, last_subset};
 use heap::Access;
@@ -40,7 +40,7 @@ pub(super) fn shape_word(shape: Shape, height: u16, select: u32) -> u64 {
     u64::from(select) << 32 | u64::from(height) << 16 | u64::from(shape.bits)
 }
 
-/// A node being used.
+/// A reference to a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node<'g> {
     pub(super) lock: &'g GenerationLock,
@@ -61,11 +61,11 @@ impl<'g> Node<'g> {
             return Err(damaged("link to a node", link));
         };
         let head: &Head = heap.at(head)?;
-        // Slots begin at a multiple of eight: a slice of words from the head on, of which they are the last.
+        // Slots begin at a multiple of eight: they are the end of a slice of words from the head on.
         let words = heap.slice::<PSlot>(fixed, shape.fixed() / 8 + shape.count)?;
         let word = head.shape.load(heap.media());
         if word as u16 != shape.bits {
-            return Err(damaged("node is not what the link says", link));
+            return Err(damaged("node does not match its link", link));
         }
         Ok(Node {
             lock: &head.lock,
@@ -76,7 +76,7 @@ impl<'g> Node<'g> {
         })
     }
 
-    /// The most nodes on a way below it that end at a leaf, as far as it is known: it only guides inserts.
+    /// The maximum number of nodes on a path below it to a leaf, as far as known: it only guides inserts.
     pub(super) fn height(&self) -> u16 {
         (self.word >> 16) as u16
     }
@@ -95,7 +95,7 @@ impl<'g> Node<'g> {
                 let higher = self.single_mask().leading_zeros();
                 bit_of(select + higher as usize / 8, higher % 8)
             }
-            Masks::Multi(_) if select & 1 != 0 => goes_on(self.number(0)),
+            Masks::Multi(_) if select & 1 != 0 => continuation_bit(self.number(0)),
             Masks::Multi(bytes) => bit_of(self.number(0), self.multi_mask(bytes, 0).leading_zeros()),
         }
     }
@@ -106,7 +106,7 @@ impl<'g> Node<'g> {
         mask.map_or(0, |mask| u64::from_be_bytes(*mask))
     }
 
-    /// The `i`-th number of a byte, of several masks.
+    /// The `i`-th byte number, of several masks.
     #[inline(always)]
     fn number(&self, i: usize) -> usize {
         usize::from(u16::from_le_bytes([self.fixed[i * 2], self.fixed[i * 2 + 1]]))
@@ -143,7 +143,7 @@ impl<'g> Node<'g> {
         })
     }
 
-    /// The bytes of a key that are to be looked at, and their masks.
+    /// The bytes of a key under the masks, and the masks.
     fn gather(&self, key: &[u8], bytes: usize) -> ([u64; MAX_ENTRIES / 8], [u64; MAX_ENTRIES / 8]) {
         let mut gathered = [0_u8; MAX_ENTRIES];
         let select = self.select();
@@ -164,7 +164,7 @@ impl<'g> Node<'g> {
         (words, masks)
     }
 
-    /// Tells its branching bits, in ascending order; in a damaged pool there may be any number of them.
+    /// Passes its branching bits to `each`, in ascending order; in a damaged pool there may be any number of them.
     pub(super) fn positions(&self, mut each: impl FnMut(Position)) {
         let select = self.select();
         match self.shape.layout.masks {
@@ -177,19 +177,19 @@ impl<'g> Node<'g> {
                 for i in 0..bytes {
                     match (self.number(i), select >> i & 1) {
                         (byte, 0) => each_bit(byte, self.multi_mask(bytes, i), &mut each),
-                        (byte, _) => each(goes_on(byte)),
+                        (byte, _) => each(continuation_bit(byte)),
                     }
                 }
             }
         }
     }
 
-    /// The slots' links; null ones among them.
+    /// The slots' links, including null ones.
     pub(super) fn links<M: Media>(&self, media: &'g M) -> impl Iterator<Item = Link> + use<'g, M> {
         self.slots.iter().map(|slot| slot.load(media))
     }
 
-    /// The live entry that parts last from the way to `index`; `None` if none is live.
+    /// The live entry whose way parts last from that to `index`; `None` if none is live.
     pub(super) fn nearest_live<M: Media>(&self, media: &M, index: usize) -> Option<(usize, Link)> {
         let own = self.partial(index);
         let live = self
@@ -201,7 +201,7 @@ impl<'g> Node<'g> {
             .min_by_key(|&(i, _)| self.partial(i) ^ own)
     }
 
-    /// All partial keys.
+    /// Reads all partial keys.
     pub(super) fn read_partials(&self, into: &mut [u32]) {
         let partials = self.partials();
         let places = into.iter_mut().take(self.shape.count);
@@ -229,7 +229,7 @@ impl<'g> Node<'g> {
     }
 }
 
-/// Tells the positions of the bits that are set in the mask of a byte.
+/// Passes the positions of the set bits in the mask of a byte to `each`.
 fn each_bit(byte: usize, mut mask: u8, each: &mut impl FnMut(Position)) {
     while mask != 0 {
         each(bit_of(byte, mask.leading_zeros()));
@@ -237,7 +237,7 @@ fn each_bit(byte: usize, mut mask: u8, each: &mut impl FnMut(Position)) {
     }
 }
 
-/// Eight bytes of a key from `start` on, the first as the highest; zeros behind its end.
+/// Eight bytes of a key from `start` on, most significant first; zeros after its end.
 #[inline(always)]
 fn window(key: &[u8], start: usize) -> u64 {
     let rest = key.get(start..).unwrap_or_default();
@@ -251,11 +251,11 @@ fn window(key: &[u8], start: usize) -> u64 {
     }
 }
 
-/// The node that a link leads to, if it leads to one.
+/// The node that a link leads to; `None` if it leads to another object.
 ///
 /// # Errors
 ///
-/// Where there cannot be one, or the link can be none of a slot.
+/// If no node can be there, or the link cannot be in a slot.
 #[inline(always)]
 pub(super) fn node_at<'g, M: Media>(heap: &'g Access<M>, link: Link) -> Result<Option<Node<'g>>, Fault> {
     match target(link) {

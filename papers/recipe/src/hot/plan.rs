@@ -1,12 +1,11 @@
-//! Plans: what a node that is to be made holds, and how a write changes it.
+//! Plans: the contents of a node to be built, and how a write changes them.
 //!
-//! A plan has the branching bits in ascending order and, for each entry, its sparse partial key and what hangs there.
-//! The first branching bit is the highest of the partial keys. It may have one entry more than a node, until it is
-//! split.
+//! A plan has the branching bits in ascending order and, for each entry, its sparse partial key and its object. The
+//! first branching bit is the highest of the partial keys. It may have one entry more than a node, until it is split.
 //!
 //! I1 The entries are in the order of their partial keys, which is that of the keys; all are different.
-//! I2 Each branching bit is set in some partial key: two neighbours' partial keys differ first in the bit where their
-//!    ways part, which the second has set.
+//! I2 Each branching bit is set in some partial key: two neighbours' partial keys first differ in the bit where their
+//!    ways part, which is set in the second.
 
 use super::layout::{MAX_ENTRIES, Selection, Shape};
 use super::node::Node;
@@ -15,16 +14,16 @@ use art::partial::{deposit, extract};
 use pmem::{Fault, Link, Media};
 use std::ops::Range;
 
-/// What hangs from an entry.
+/// The object of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Item {
-    /// Something that is reachable.
+    /// A reachable object.
     Old(Link),
-    /// The object that is made as the `i`-th of a change.
+    /// The `i`-th new object of a change.
     New(usize),
 }
 
-/// A node to be made.
+/// The plan of a node.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     positions: [Position; MAX_ENTRIES],
@@ -55,11 +54,11 @@ impl Plan {
         plan
     }
 
-    /// What a node has, its slots left out: these are constant.
+    /// The plan of an existing node without its slots: this part is constant.
     ///
     /// # Errors
     ///
-    /// Where it can be no node's.
+    /// If no valid node can have this.
     pub(super) fn of_ways(node: &Node<'_>) -> Result<Plan, Fault> {
         let mut plan = Plan::empty();
         node.positions(|position| {
@@ -80,7 +79,7 @@ impl Plan {
         }
     }
 
-    /// Whether the invariants hold, and it is small enough for a node.
+    /// Whether the invariants hold, and the plan fits a node.
     pub(super) fn is_sound(&self) -> bool {
         if !(1..MAX_ENTRIES).contains(&self.bits)
             || !(2..=MAX_ENTRIES).contains(&self.len)
@@ -94,29 +93,29 @@ impl Plan {
             && self.partials().windows(2).all(|pair| follows(pair[0], pair[1]))
     }
 
-    /// Takes what hangs in the node's slots, whose lock the caller holds.
+    /// Fills in the objects in the node's slots, whose lock the caller holds.
     pub(super) fn fill<M: Media>(&mut self, node: &Node<'_>, media: &M) {
         for (item, slot) in self.items.iter_mut().zip(node.slots) {
             *item = Item::Old(slot.load(media));
         }
     }
 
-    /// Entries.
+    /// Number of entries.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// What hangs from an entry.
+    /// The object of an entry.
     pub(super) fn item(&self, index: usize) -> Item {
         self.items[index]
     }
 
-    /// What hangs there, in order.
+    /// The objects, in order.
     pub(super) fn items(&self) -> &[Item] {
         &self.items[..self.len]
     }
 
-    /// Has something else hang from an entry.
+    /// Replaces the object of an entry.
     pub(super) fn replace(&mut self, index: usize, item: Item) {
         self.items[index] = item;
     }
@@ -131,20 +130,20 @@ impl Plan {
         &self.partials[..self.len]
     }
 
-    /// The shape of the node, and where its branching bits are.
+    /// The shape of the node, and the selection of its branching bits.
     pub(super) fn selection(&self) -> (Shape, Selection) {
         let selection = Selection::of(self.positions());
         let shape = Shape::new(selection.layout, self.len);
         (shape, selection)
     }
 
-    /// How many low bits of partial keys are of this position or later ones.
+    /// Number of low bits of partial keys that belong to this position or later ones.
     fn below(&self, position: Position) -> usize {
         self.bits - self.positions().partition_point(|&other| other < position)
     }
 
     /// The entries whose ways agree with that to `index` in all branching bits before a position: the branch beside
-    /// which a key comes that differs there from those on its way.
+    /// which a key belongs that first differs there.
     pub(super) fn affected(&self, index: usize, position: Position) -> Range<usize> {
         let shift = self.below(position) as u32;
         let high = |partial: u32| partial.checked_shr(shift).unwrap_or(0);
@@ -160,11 +159,12 @@ impl Plan {
         self.positions[self.bits - 1 - differ.ilog2() as usize]
     }
 
-    /// Adds an entry beside the branch of `index` that parts there: behind it if it has the bit set, else before.
+    /// Adds an entry beside the branch of `index` that parts there: after it if the entry has the bit set, otherwise
+    /// before it.
     ///
     /// # Errors
     ///
-    /// Where the way branches there already: then a key was not where it belongs.
+    /// If the way branches there already: then a key was in the wrong place.
     pub(super) fn insert(
         &mut self,
         index: usize,
@@ -189,7 +189,7 @@ impl Plan {
             .any(|partial| partial >> place & 1 != 0)
         {
             return Err(Fault {
-                what: "a key that is not where it belongs",
+                what: "a key in the wrong place",
                 offset: 0,
             });
         }
@@ -208,13 +208,13 @@ impl Plan {
         Ok(())
     }
 
-    /// Takes an entry away, and the branch at which it parted.
+    /// Removes an entry, and the branch at which it parted.
     pub(super) fn remove(&mut self, index: usize) {
         let differ = |a: usize, b: usize| (self.partials[a] ^ self.partials[b]).checked_ilog2().unwrap_or(0);
         let after = (index + 1 < self.len).then(|| differ(index, index + 1));
         let before = index.checked_sub(1).map(|other| differ(other, index));
-        // Its branch is the later one of those that part it from its neighbours. If what is beside it there comes
-        // behind it, that does not branch any more.
+        // Its branch is the later of those that part it from its neighbours. If the other side of that branch comes
+        // after it, the other side no longer branches there.
         if let Some(after) = after
             && before.is_none_or(|before| after < before)
         {
@@ -230,7 +230,7 @@ impl Plan {
         self.forget_unused();
     }
 
-    /// Takes the entries away from which nothing hangs.
+    /// Removes the entries without an object.
     pub(super) fn forget_empty(&mut self) {
         for index in (0..self.len).rev() {
             if self.items[index] == Item::Old(Link::NULL) {
@@ -239,7 +239,7 @@ impl Plan {
         }
     }
 
-    /// Takes away bits on which no way branches.
+    /// Removes bits on which no way branches.
     fn forget_unused(&mut self) {
         let used = self.partials().iter().fold(0, |used, partial| used | partial);
         if used == low(self.bits) {
@@ -258,7 +258,7 @@ impl Plan {
         self.bits = kept;
     }
 
-    /// The first branch: its position, and what is on either side of it.
+    /// The first branch: its position, and the plans of both sides.
     pub(super) fn split(&self) -> (Position, Plan, Plan) {
         let highest = 1 << (self.bits - 1);
         let middle = self.partials().partition_point(|partial| partial & highest == 0);
@@ -276,7 +276,7 @@ impl Plan {
         (self.positions[0], half(0..middle), half(middle..self.len))
     }
 
-    /// Puts the entries of what hangs from `index` in its place. Both together fit into a node.
+    /// Replaces the entry `index` by the entries of its node. Together they must fit into a node.
     pub(super) fn draw_in(&mut self, index: usize, below: &Plan) {
         let (mut merged, mut bits) = ([0; MAX_ENTRIES], 0);
         let (mut own, mut theirs) = (0_u64, 0_u64);
@@ -321,8 +321,8 @@ impl Plan {
     }
 }
 
-/// Whether a partial key can be the next one of a Patricia trie: where the ways part, it goes to the other side, and
-/// then to the first entry there, so that it has no later bit.
+/// Whether a partial key can follow another in a Patricia trie: where the ways part, it takes the other side, and
+/// then the first entry there, so that it has no later bit.
 fn follows(partial: u32, next: u32) -> bool {
     let differ = partial ^ next;
     partial < next && next & low(differ.ilog2() as usize) == 0

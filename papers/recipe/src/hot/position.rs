@@ -1,29 +1,28 @@
 //! Positions: the bits of keys, numbered so that any two keys differ in one.
 //!
-//! HOT wants keys of which none is a prefix of another. So each byte of a key is a symbol of nine bits: one that says
-//! that the key goes on, and the byte. Behind the key's end all bits are zero. The order of these bit strings is that
-//! of the keys' bytes, prefixes before what they begin.
+//! HOT requires keys of which none is a prefix of another. So each byte of a key is a symbol of nine bits: a
+//! *continuation bit*, which says that the key has this byte, and the byte. After the key's end all bits are zero.
+//! The order of these bit strings is that of the keys' bytes, with prefixes first.
 
 use art::common_prefix;
 
 /// The number of a bit: nine times the number of its byte; plus, for a bit of the byte itself, 1 (the highest) to 8.
 pub(super) type Position = u32;
 
-/// Bits of a symbol.
+/// Bits per symbol.
 const SYMBOL: usize = 9;
 
-/// The position of the bit that says that a key has a byte of this number.
-pub(super) const fn goes_on(byte: usize) -> Position {
+/// The position of the continuation bit of a byte.
+pub(super) const fn continuation_bit(byte: usize) -> Position {
     (byte * SYMBOL) as Position
 }
 
-/// The position of the bit of a byte that has this many higher ones.
+/// The position of the bit of a byte that has this many higher bits.
 pub(super) const fn bit_of(byte: usize, higher: u32) -> Position {
-    goes_on(byte) + 1 + higher
+    continuation_bit(byte) + 1 + higher
 }
 
-/// The byte of a position, and how many higher bits of that byte there are; `None` of the bit that says that the key
-/// goes on.
+/// The byte of a position, and the number of higher bits in that byte; `None` for the continuation bit.
 pub(super) const fn parts(position: Position) -> (usize, Option<u32>) {
     let (byte, bit) = (position as usize / SYMBOL, position % SYMBOL as Position);
     (byte, bit.checked_sub(1))
@@ -44,7 +43,7 @@ pub(super) fn first_difference(a: &[u8], b: &[u8]) -> Option<Position> {
     match (a.get(shared), b.get(shared)) {
         (None, None) => None,
         (Some(a), Some(b)) => Some(bit_of(shared, (a ^ b).leading_zeros())),
-        _ => Some(goes_on(shared)),
+        _ => Some(continuation_bit(shared)),
     }
 }
 
@@ -52,7 +51,7 @@ pub(super) fn first_difference(a: &[u8], b: &[u8]) -> Option<Position> {
 mod tests {
     use super::*;
 
-    /// At the first difference the greater key has a one and the other a zero, whatever the keys are.
+    /// At the first difference the greater key has a one and the other a zero, for all keys.
     #[test]
     fn bits_are_in_the_order_of_keys() {
         let parts: [&[u8]; 8] = [b"", b"\0", b"\xff", b"a", b"b", b"ab", b"\0\0", b"\x80"];

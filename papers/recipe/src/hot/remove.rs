@@ -1,14 +1,14 @@
 //! Removes: the node is replaced by a copy without the key, and space comes back.
 //!
 //! ```text
-//!  left in the node                  what is done
+//!  left in the node                  action
 //!  two entries or more               a copy, in the slot above; or, where that node has few entries, too, they are
 //!                                    drawn into a copy of it
-//!  one entry                         it takes the node's place: one store, and nothing is made
-//!  none, in a full pool              the node goes, and the one above has an entry less
+//!  one entry                         it takes the node's place: one store, and nothing is built
+//!  none, in a full pool              the node is removed, and the one above has one entry less
 //! ```
 //!
-//! In a full pool the slot is emptied where a copy would have to be made.
+//! In a full pool the slot is emptied instead of building a copy.
 
 use super::layout::MAX_ENTRIES;
 use super::lock::Parent;
@@ -20,12 +20,13 @@ use art::LeafRef;
 use heap::Error;
 use pmem::{Link, LinkAndPersist, Locked, Media};
 
-/// A node is merged with the one above if the result has at most this many entries: few enough that the next inserts do
-/// not split it again.
+/// Maximum number of entries after merging a node with the one above: few enough that the next inserts do not split
+/// it again.
 const DRAWN_IN: usize = MAX_ENTRIES / 2;
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Has a parent's slot lead to something that is reachable, or to nothing: a commit point. 1 write-back, 1 fence.
+    /// Makes a parent's slot lead to a reachable object, or to nothing: a commit point. Costs 1 write-back and 1
+    /// fence.
     pub(super) fn swing(&self, parent: &Parent<'a, M>, link: Link) {
         let _durable = parent
             .step
@@ -34,7 +35,7 @@ impl<'a, M: Media> Writer<'a, M> {
             .commit();
     }
 
-    /// Takes the leaf at the end of the path out of use, under the lock of what it hangs from.
+    /// Removes the leaf at the end of the path, under the lock of its parent.
     pub(super) fn remove(
         &self,
         path: &Path<'a>,
@@ -82,7 +83,7 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(())
     }
 
-    /// Puts what the plan says in the place of a node, whose lock is held.
+    /// Replaces a node, whose lock is held, by the plan's.
     fn shrink(
         &self,
         path: &Path<'a>,
@@ -116,7 +117,7 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// Replaces the node and the one above by a copy of that one with the entries of both; returns the one above.
+    /// Replaces the node and the one above by a copy of the latter with the entries of both; returns the one above.
     fn draw_in(
         &self,
         path: &Path<'a>,
@@ -146,7 +147,7 @@ impl<'a, M: Media> Writer<'a, M> {
     }
 }
 
-/// What became of a node that lost an entry.
+/// The fate of a node that lost an entry.
 enum Shrunk<'a, M: Media> {
     /// It has an empty slot.
     Emptied,

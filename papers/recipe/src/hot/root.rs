@@ -1,4 +1,4 @@
-//! The root: the slot from which all hangs.
+//! The root: the slot from which the whole tree hangs.
 
 use super::layout::ROOT_TAG;
 use art::damaged;

@@ -1,12 +1,12 @@
 //! Range reads in both directions.
 //!
-//! A depth-first walk over an explicit stack. It begins beside the branch where the bound's way parts from the keys
-//! that are there. Between the walk and the visitor stands a short queue: what enters it is prefetched, so that the
-//! misses of a scan overlap.
+//! A depth-first walk over an explicit stack. It begins beside the branch where the bound's way parts from the
+//! present keys. A short queue lies between the walk and the visitor: its entries are prefetched, so that the misses
+//! of a scan overlap.
 //!
-//! Nodes on the stack may be replaced meanwhile. What they led to then lies within the branches that they have for
-//! good, so keys come in order and none twice; and a key that is there throughout hangs from what was there when its
-//! slot was read, or when the node was replaced.
+//! Nodes on the stack may be replaced meanwhile. Their slots then lead to objects within the branches that never
+//! change, so keys come in order and none twice; and a key that is present throughout is below an object that was
+//! there when its slot was read, or when the node was replaced.
 
 use super::Hot;
 use super::layout::{Target, target};
@@ -21,10 +21,10 @@ use pmem::{Fault, Link, Media, PSlot};
 use std::collections::VecDeque;
 use std::ops::{Bound, Range};
 
-/// Leaves in the queue: about the misses that a core overlaps.
+/// Leaves in the queue: about as many as a core overlaps misses.
 const AHEAD: usize = 16;
 
-/// A node on the walk's path: its slots, and those that are still to come.
+/// A node on the walk's path: its slots, and those still to be visited.
 struct Frame<'g> {
     slots: &'g [PSlot],
     left: Range<usize>,
@@ -55,7 +55,7 @@ impl<'g> Walk<'g> {
         None
     }
 
-    /// The slot that comes after that.
+    /// The slot after that.
     fn peek(&self) -> Option<&'g PSlot> {
         let frame = self.path.last()?;
         let index = match self.direction {
@@ -91,7 +91,8 @@ impl<M: Media> Hot<M> {
             queue: VecDeque::with_capacity(AHEAD),
         };
         self.seek(near, &mut walk)?;
-        // What comes beside the bound's way meanwhile may lie before it; once a key is inside, all to come are.
+        // Keys inserted meanwhile beside the bound's way may lie before the bound; once a key is inside, all later
+        // ones are.
         let (mut entered, bounded) = (near == Bound::Unbounded, far != Bound::Unbounded);
         loop {
             self.fill(&mut walk)?;
@@ -115,7 +116,7 @@ impl<M: Media> Hot<M> {
         }
     }
 
-    /// Puts leaves into the queue until it is full or none is left, and asks for them.
+    /// Adds leaves to the queue until it is full or none is left, and prefetches them.
     fn fill<'g>(&'g self, walk: &mut Walk<'g>) -> Result<(), Fault> {
         let (heap, media) = (&self.heap, self.heap.media());
         while walk.queue.len() < AHEAD {
@@ -127,7 +128,7 @@ impl<M: Media> Hot<M> {
                     walk.queue.push_back(link);
                 }
                 Target::Node(_) => {
-                    // The node beside it comes while this one is gone through.
+                    // Prefetches the adjacent node while this one is visited.
                     if let Some(beside) = walk.peek()
                         && let beside = beside.peek(media)
                         && let Target::Node(shape) = target(beside)
@@ -143,7 +144,7 @@ impl<M: Media> Hot<M> {
         Ok(())
     }
 
-    /// Puts a node on the path, all of it to come.
+    /// Pushes a node onto the path, with all of it to be visited.
     fn enter<'g>(&'g self, link: Link, walk: &mut Walk<'g>) -> Result<(), Fault> {
         let Some(node) = node_at(&self.heap, link)? else {
             return Ok(());
@@ -158,13 +159,13 @@ impl<M: Media> Hot<M> {
         Ok(())
     }
 
-    /// Puts the way of the bound on the path, and of each node what lies behind the bound.
+    /// Pushes the way of the bound onto the path, and for each node the part behind the bound.
     fn seek<'g>(&'g self, near: Bound<&[u8]>, walk: &mut Walk<'g>) -> Result<(), Fault> {
         let key = key_of(near);
         let path = self.walk(key)?;
         let mut steps = path.steps;
         let bounded = near != Bound::Unbounded;
-        // Null slots have no key to compare with: one beside them does, or the whole of what is there is compared.
+        // Null slots have no key to compare with: a leaf beside them does; if there is none, every key is compared.
         let mut end = steps[steps.len() - 1].link;
         let last = steps.len() - 1;
         if let (true, Some(node)) = (end.is_null(), steps[last].node)
@@ -189,14 +190,14 @@ impl<M: Media> Hot<M> {
             let (mut from, mut to) = (step.index + 1, step.index);
             if i == depth {
                 (from, to) = match position {
-                    // What hangs there is the key's leaf.
+                    // The key's leaf is there.
                     None => (step.index, step.index + 1),
                     Some(position) => {
                         let affected = match step.node {
                             Some(node) => Plan::of_ways(&node)?.affected(step.index, position),
                             None => 0..1,
                         };
-                        // All of the branch lies behind a key that has a zero there, or before it.
+                        // The whole branch lies behind a key that has a zero there, or before it.
                         match bit(key, position) {
                             false => (affected.start, affected.start),
                             true => (affected.end, affected.end),

@@ -8,11 +8,11 @@ use art::{LeafRef, damaged};
 use heap::{Access, Error, Trace};
 use pmem::{Link, Media};
 
-/// Tells the heap what hangs from a link of a P-HOT.
+/// Traces the objects of a P-HOT.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tracer;
 
-// SAFETY: it reports the root's slot and all slots of nodes, which is what readers follow.
+// SAFETY: it reports the root's slot and all slots of nodes, which are all that readers follow.
 unsafe impl<M: Media> Trace<M> for Tracer {
     fn kind(&self) -> u32 {
         KIND

@@ -1,6 +1,6 @@
 //! Walks along a key's way, without locks.
 //!
-//! A node's branching bits come after those of the node above, so every walk ends, in a damaged pool too.
+//! A node's branching bits come after those of the node above, so every walk ends, even in a damaged pool.
 
 use super::Hot;
 use super::layout::{Shape, Target, target};
@@ -10,13 +10,14 @@ use art::{LeafRef, address, damaged, prefetch_range, same};
 use heap::Access;
 use pmem::{Fault, GenerationLock, Link, Media, PSlot};
 
-/// Asks for the lines of a node.
+/// Prefetches the lines of a node.
 #[inline(always)]
 pub(super) fn prefetch_node<M: Media>(heap: &Access<M>, link: Link, shape: Shape) {
     prefetch_range(address(heap, link), shape.size());
 }
 
-/// That the node's branching bits come after those of the node above, of which the first is given, and then its own.
+/// Checks that the node's branching bits come after the first one of the node above, and replaces that by the node's
+/// own.
 #[inline(always)]
 pub(super) fn descend(node: &Node<'_>, link: Link, above: &mut Option<Position>) -> Result<(), Fault> {
     let first = node.first();
@@ -30,13 +31,13 @@ pub(super) fn descend(node: &Node<'_>, link: Link, above: &mut Option<Position>)
 /// The root, or a node, that a walk has passed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step<'g> {
-    /// Its link; the root's own for the root.
+    /// Its link; for the root, the root's own.
     pub(super) at: Link,
     /// The node; `None`: the root.
     pub(super) node: Option<Node<'g>>,
     pub(super) lock: &'g GenerationLock,
     pub(super) slots: &'g [PSlot],
-    /// The entry on the key's way, and what hung there.
+    /// The entry on the key's way, and its link at the time.
     pub(super) index: usize,
     pub(super) link: Link,
 }
@@ -61,8 +62,8 @@ impl<'g> Path<'g> {
         self.steps.len() - 1
     }
 
-    /// The number of the step beside, in or below whose entry a key comes that differs there from what is at the end:
-    /// the last one that branches before the position, or the root.
+    /// The number of the step in or below whose entry a key belongs that first differs at `position` from the leaf at
+    /// the end: the last step that branches before the position, or the root.
     pub(super) fn deepest_before(&self, position: Position) -> usize {
         let before = |step: &Step<'_>| step.node.is_none_or(|node| node.first() < position);
         self.steps.iter().rposition(before).unwrap_or_default()
@@ -98,7 +99,7 @@ impl<M: Media> Hot<M> {
         }
     }
 
-    /// The way of a key, with all that it passes.
+    /// The way of a key, with all nodes on it.
     pub(super) fn walk(&self, key: &[u8]) -> Result<Path<'_>, Fault> {
         let (heap, media) = (&self.heap, self.heap.media());
         let root = self.root()?;
@@ -134,7 +135,7 @@ impl<M: Media> Hot<M> {
         Ok(Path { steps })
     }
 
-    /// Some leaf below a link; `None` if what was looked at was emptied meanwhile.
+    /// A leaf below a link; `None` if the nodes on the way were emptied meanwhile.
     pub(super) fn any_leaf(&self, mut link: Link) -> Result<Option<LeafRef<'_>>, Fault> {
         let mut above = None;
         while let Some(node) = node_at(&self.heap, link)? {

@@ -1,13 +1,13 @@
-//! Writes: every one is an edit of one key (`index::Edit`) under one lock.
+//! Writes: each is an edit of one key (`index::Edit`) under one lock.
 //!
-//! 1. Walk down without locks, to a leaf or a null slot (`walk`). Where the key first differs from that leaf's, it says
-//!    beside which branch it belongs.
-//! 2. Lock the node whose slot changes or which is to be copied, and look again: if it is obsolete, or something else
-//!    hangs there by now, begin anew. Nothing else need be looked at, since a node's branches keep their strings
+//! 1. Walk down without locks, to a leaf or a null slot (`walk`). The position at which the key first differs from
+//!    that leaf's determines the branch beside which it belongs.
+//! 2. Lock the node whose slot changes or which will be copied, and check again: if it is obsolete, or its slot holds
+//!    something else by now, start over. Nothing else needs to be checked, since a node's branches keep their strings
 //!    (`node`, I2).
 //! 3. Let the edit decide, once.
-//! 4. Lock what else is to be replaced, upward; make the new objects durable; one store to one slot commits.
-//! 5. Let go from the top down. What was replaced is obsolete, and retired.
+//! 4. Lock the other nodes to be replaced, upward; make the new objects durable; one store to one slot commits.
+//! 5. Release the locks from the top down. Replaced nodes are obsolete, and are retired.
 
 use super::Hot;
 use super::layout::{LEAF_TAG, Target, target};
@@ -28,7 +28,7 @@ pub(super) struct Writer<'a, M: Media> {
     pub(super) key: &'a [u8],
 }
 
-/// A node that is being replaced, its lock, and where it is.
+/// A node that is being replaced, its lock, and its place.
 pub(super) type Replaced<'a, M> = (Locked<'a, M>, Link, Node<'a>);
 
 impl<'a, M: Media> Writer<'a, M> {
@@ -36,13 +36,13 @@ impl<'a, M: Media> Writer<'a, M> {
         self.heap.media()
     }
 
-    /// Gives an object's chunk back once no reader can hold it.
+    /// Frees an object's chunk once no reader can hold it.
     #[track_caller]
     pub(super) fn retire(&self, link: Link, len: usize) {
         art::retire(self.heap, self.guard, link, len);
     }
 
-    /// Lets go of what was replaced, given from the lowest up, and gives it back.
+    /// Releases and retires replaced nodes, given from the lowest up.
     #[track_caller]
     pub(super) fn retire_all(&self, replaced: Vec<Replaced<'a, M>>) {
         for (locked, link, node) in replaced.into_iter().rev() {
@@ -51,7 +51,7 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// Locks a step of a walk; [`Missed`] if something else hangs from its slot by now.
+    /// Locks a step of a walk; returns [`Missed`] if its slot holds something else by now.
     pub(super) fn lock_at(&self, step: &Step<'a>) -> Result<Locked<'a, M>, Missed> {
         let locked = self.lock(step).map_err(|_| Missed::Lost)?;
         match same_object(step.slot().load(self.media()), step.link) {
@@ -60,7 +60,7 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// Carries out `edit` on the key.
+    /// Applies `edit` to the key.
     pub(super) fn edit(&self, edit: &mut dyn Edit) -> Result<Action, Error> {
         let mut tries = Tries::default();
         loop {
@@ -86,7 +86,7 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// The key's leaf is at the end of the path.
+    /// Edits a key whose leaf is at the end of the path.
     fn edit_present(
         &self,
         path: &Path<'a>,
@@ -110,7 +110,7 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(Ok(action))
     }
 
-    /// Nothing is at the end of the path: the key is absent.
+    /// Edits a key whose path ends at a null slot: the key is absent.
     fn edit_empty(&self, path: &Path<'a>, edit: &mut dyn Edit) -> Result<Result<Action, Missed>, Error> {
         let step = &path.steps[path.last()];
         let locked = match self.lock_at(step) {
@@ -125,8 +125,8 @@ impl<'a, M: Media> Writer<'a, M> {
             publish_leaf::<LinkAndPersist, M>(self.heap, step.slot(), LEAF_TAG, self.key, edit.value())?;
             return Ok(Ok(action));
         };
-        // The key may part from the node's anywhere, which only a leaf could tell: the node is replaced by a copy
-        // without such slots, where its way leads to one.
+        // The key may part from the node's keys anywhere, which only a leaf could show: if its way leads to such a
+        // slot, the node is replaced by a copy without them.
         match self.without_empty(path, node) {
             Ok(()) => {
                 self.retire_all(vec![(locked, step.at, node)]);

@@ -1,30 +1,30 @@
 //! Checks of the structure: every node in its place, every key where its slices lead.
 //!
-//! A layer is walked level by level along the siblings, so that nodes without a separator are met too. What a crash
-//! leaves half done is no fault.
+//! The check walks a layer level by level along the siblings, so that it meets nodes without a separator too.
+//! Half-done modifications, as a crash leaves them, are no fault.
 
 use super::Masstree;
 use super::link::{LEVELS, Target, is_node, len_of, node_tag, target};
 use super::node::{Held, LINK, NO_KINDS, NodeRef, kind};
-use super::slice::{GOES_ON, Slice};
+use super::slice::{CONTINUES, Slice};
 use art::{LeafRef, damaged};
 use index::{Faults, MAX_KEY};
 use pmem::{Fault, Link, Media, Offset};
 use std::collections::{HashSet, VecDeque};
 
-/// A layer to be walked: its root, and what its keys begin with.
+/// A layer to be walked: its root, and the common prefix of its keys.
 type Below = (Link, Vec<u8>);
 
 struct Check<'i, M: Media> {
     index: &'i Masstree<M>,
     faults: Faults,
     layers: Vec<Below>,
-    /// Where the layers' roots are.
+    /// The places of the layers' roots.
     met: HashSet<Option<Offset>>,
 }
 
 impl<M: Media> Masstree<M> {
-    /// Walks everything and reports what makes no sense.
+    /// Walks everything and reports faults.
     pub(super) fn check_structure(&self) -> Faults {
         let _guard = heap::pin();
         let mut check = Check {
@@ -60,7 +60,7 @@ impl<M: Media> Check<'_, M> {
         self.note(damaged(what, link));
     }
 
-    /// Walks a layer. A fault ends that, since the rest could be anything.
+    /// Walks a layer, and stops at a fault, since the rest could be anything.
     fn check_layer(&mut self, root: Link, prefix: &[u8]) -> Result<(), Fault> {
         let heap = &self.index.heap;
         let media = heap.media();
@@ -89,7 +89,7 @@ impl<M: Media> Check<'_, M> {
                     let separator = above.pop_front();
                     if separator != Some((node.low(media), node.link)) {
                         return Err(damaged(
-                            "the separator of a node is not where it begins",
+                            "the separator of a node does not match its low bound",
                             node.link,
                         ));
                     }
@@ -112,7 +112,7 @@ impl<M: Media> Check<'_, M> {
         }
     }
 
-    /// Looks at a node: its words, its entries' order, and what they hold.
+    /// Checks a node: its words, its entries' order, and their contents.
     fn check_node(
         &mut self,
         node: NodeRef<'_>,
@@ -125,7 +125,7 @@ impl<M: Media> Check<'_, M> {
         let kinds = node.node.kinds.load(media);
         if !order.is_sound() || kinds & NO_KINDS != 0 {
             return Err(damaged(
-                "the permutation or the kinds of a node make no sense",
+                "the permutation or the kinds of a node are invalid",
                 node.link,
             ));
         }
@@ -142,7 +142,7 @@ impl<M: Media> Check<'_, M> {
                 return Err(damaged("the entries of a node are out of order", node.link));
             }
             last = Some(slice);
-            // The sibling's, since a split was interrupted.
+            // It belongs to the sibling, since a split was interrupted.
             if high.is_some_and(|high| high <= slice.bytes) {
                 continue;
             }
@@ -170,8 +170,11 @@ impl<M: Media> Check<'_, M> {
         let heap = &self.index.heap;
         let len = usize::from(slice.len);
         let is_padded = len >= 8 || slice.bytes & (u64::MAX >> (8 * len)) == 0;
-        if !is_padded || (kind != LINK && kind >= GOES_ON) || (len == 0 && !prefix.is_empty()) {
-            return Err(damaged("the slice of an entry does not fit its kind", node.link));
+        if !is_padded || (kind != LINK && kind >= CONTINUES) || (len == 0 && !prefix.is_empty()) {
+            return Err(damaged(
+                "the slice of an entry does not match its kind",
+                node.link,
+            ));
         }
         let link = match held {
             Held::Value(_) => {
@@ -201,7 +204,7 @@ impl<M: Media> Check<'_, M> {
             || Slice::of(leaf.key(), depth) != slice
             || len_of(link) != slice.len
         {
-            self.report("a leaf hangs where its key does not lead", link);
+            self.report("the key does not lead to its leaf", link);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Entries: written to a free place, and then named by the permutation (Condition #1).
+//! Entries: written into a free place, and then added to the permutation (Condition #1).
 
 use super::link::leaf_tag;
 use super::locate::{Layer, LockedNode, Writer};
@@ -10,15 +10,15 @@ use pmem::{Link, LinkAndPersist, Media, Purpose, persist_scope};
 
 /// The value, if an entry holds it in place.
 pub(super) fn in_place(slice: Slice, value: &[u8]) -> Option<u64> {
-    if slice.goes_on() {
+    if slice.continues() {
         return None;
     }
     value.try_into().ok().map(u64::from_le_bytes)
 }
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Gives the key an entry, in place of one that it has (`old`). Without a split 2 write-backs, and those of the
-    /// leaf if there is one, and one more where the entry was used for another kind; 2 fences.
+    /// Adds an entry for the key, in place of an existing one (`old`). Without a split this costs 2 write-backs, plus
+    /// those of the leaf if there is one, plus one if the entry was used for another kind; and 2 fences.
     pub(super) fn put(
         &self,
         mut layer: Layer,
@@ -29,7 +29,7 @@ impl<'a, M: Media> Writer<'a, M> {
         let media = self.media();
         let slice = self.slice(&layer);
         persist_scope(media, Purpose::Node, |batch| {
-            // First, so that nothing has changed where the pool is full.
+            // First, so that nothing has changed if the pool is full.
             let new = match in_place(slice, value) {
                 Some(word) => Ok(word),
                 None => Err(draft_leaf(self.heap, self.key, value, &batch)?.flush(&batch)),
@@ -45,7 +45,7 @@ impl<'a, M: Media> Writer<'a, M> {
                 None => order,
             };
             let order = order.with(place, free).word();
-            // (i) The entry, in a place that no reader looks at yet.
+            // (i) The entry, in a place that no reader uses yet.
             node.overwrites(media);
             let entry = &node.node.entries[free];
             entry.slice.store(slice.bytes, &batch);
@@ -75,7 +75,7 @@ impl<'a, M: Media> Writer<'a, M> {
         })
     }
 
-    /// Gives an inner node that has room a child. The caller holds the lock. 2 write-backs, 2 fences.
+    /// Adds a child to an inner node that has room. The caller holds the lock. Costs 2 write-backs and 2 fences.
     pub(super) fn put_child(&self, node: NodeRef<'a>, low: u64, child: Link) -> Result<(), Error> {
         let media = self.media();
         let order = node.order(media);

@@ -1,8 +1,8 @@
-//! Further layers: two keys that share a slice and go on behind it.
+//! Further layers: for two keys that share a slice and continue after it.
 //!
-//! The new layer has a border for each further slice that they share, and one in which they part. All of it is durable
-//! before the one store that commits: the entry's link, which led to the old key's leaf, leads to the layer. The leaf
-//! stays as it is, since it has the whole key.
+//! The new layer has one border for each further slice that they share, and one in which they part. All of it is
+//! durable before the one store that commits: the entry's link, which led to the old key's leaf, then leads to the
+//! layer. The leaf stays as it is, since it contains the whole key.
 
 use super::insert::in_place;
 use super::link::{leaf_tag, node_tag};
@@ -14,9 +14,9 @@ use heap::Error;
 use pmem::{Link, LinkAndPersist, Media, PSlot, Purpose, persist_scope};
 
 impl<M: Media> Writer<'_, M> {
-    /// Puts the key and the one of the leaf at `link` into a layer below `slot`, whose lock the caller holds. Where
-    /// they part in the next slice, 3 write-backs (and 1 for each line of a leaf), 2 fences; one more for each slice
-    /// that they share.
+    /// Puts the key, and that of the leaf at `link`, into a layer below `slot`, whose lock the caller holds. If they
+    /// part in the next slice, this costs 3 write-backs (and 1 for each line of a leaf) and 2 fences; one write-back
+    /// more for each slice that they share.
     pub(super) fn add_layer(
         &self,
         layer: &Layer,

@@ -1,4 +1,4 @@
-//! The tags of links: what they lead to, and what a reader must know of it before it comes there.
+//! The tags of links: the kind of their target, and its properties that a reader must know in advance.
 //!
 //! ```text
 //!            63   54 53   52 51   48            3    1
@@ -7,9 +7,10 @@
 //! the root:  |           0          | … offset … |  3 |
 //! ```
 //!
-//! What an entry's link leads to, leaf or further layer, and how long its key is, change by the one store of the link.
+//! The target of an entry's link, leaf or further layer, and the length of its key in the slice, change by the one
+//! store of the link.
 
-use super::slice::GOES_ON;
+use super::slice::CONTINUES;
 use pmem::{Link, Tag};
 
 const KIND_SHIFT: u32 = 1;
@@ -18,7 +19,7 @@ const LEAF: u64 = 1;
 const NODE: u64 = 2;
 const TOP: u64 = 3;
 
-/// Levels that a link can tell.
+/// Number of levels that a link can encode.
 pub(super) const LEVELS: u8 = 64;
 
 /// The tag of the link to an index's root.
@@ -35,10 +36,10 @@ pub(super) const fn node_tag(level: u8) -> Tag {
     Tag::new((level as u64) << ABOUT_SHIFT | NODE << KIND_SHIFT)
 }
 
-/// What a link leads to.
+/// The target of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// A leaf whose key has this many bytes in the slice, or continues behind it.
+    /// A leaf whose key has this many bytes in the slice, or continues after it.
     Leaf(u8),
     /// A node of this level.
     Node(u8),
@@ -46,13 +47,13 @@ pub(super) enum Target {
     Root,
 }
 
-/// What a link leads to, if it makes sense.
+/// The target of a link, if it is valid.
 #[inline(always)]
 pub(super) fn target(link: Link) -> Option<Target> {
     let about = link.tag().get() >> ABOUT_SHIFT;
     match link.tag().get() >> KIND_SHIFT & 7 {
         NODE if about < u64::from(LEVELS) => Some(Target::Node(about as u8)),
-        LEAF if about <= u64::from(GOES_ON) => Some(Target::Leaf(about as u8)),
+        LEAF if about <= u64::from(CONTINUES) => Some(Target::Leaf(about as u8)),
         TOP if about == 0 => Some(Target::Root),
         _ => None,
     }
@@ -70,12 +71,12 @@ pub(super) fn is_node(link: Link) -> bool {
     link.tag().get() >> KIND_SHIFT & 7 == NODE
 }
 
-/// How long a key is in its slice, by the link to its leaf or to a layer of such keys.
+/// The length of a key in its slice, by the link to its leaf or to a layer of such keys.
 #[inline(always)]
 pub(super) fn len_of(link: Link) -> u8 {
     match target(link) {
         Some(Target::Leaf(len)) => len,
-        _ => GOES_ON,
+        _ => CONTINUES,
     }
 }
 
@@ -83,11 +84,11 @@ pub(super) fn len_of(link: Link) -> u8 {
 mod tests {
     use super::*;
 
-    /// Tags tell what they were made of, and bits that mean nothing show.
+    /// Tags give back the values that they were made from, and unused bits are detected.
     #[test]
     fn tags_tell_targets() {
         let of = |tag| target(Link::NULL.with_tag(tag));
-        for len in 0..=GOES_ON {
+        for len in 0..=CONTINUES {
             assert_eq!(of(leaf_tag(len)), Some(Target::Leaf(len)));
         }
         for level in 0..64 {

@@ -23,14 +23,14 @@ pub(super) struct Writer<'a, M: Media> {
 #[derive(Debug, Default)]
 pub(super) struct HeldNodes(RefCell<Vec<Link>>);
 
-/// A node stands among those that a writer holds, until this is dropped.
+/// Keeps a node among those that a writer holds, until dropped.
 pub(super) struct Holding<'a> {
     held: &'a HeldNodes,
     before: usize,
 }
 
 impl HeldNodes {
-    /// Whether the writer would wait for itself if it took the node's lock.
+    /// Whether the writer would deadlock with itself by taking the node's lock.
     pub(super) fn has(&self, node: NodeRef<'_>) -> bool {
         self.0.borrow().iter().any(|&held| node.is(held))
     }
@@ -42,8 +42,8 @@ impl Drop for Holding<'_> {
     }
 }
 
-/// The layer that a writer is in: the borders of the layers above from which it came down. They are hints: other
-/// writers may have moved the entry from there to the right, or removed the border.
+/// A writer's layer: the borders of the layers above through which it came down. They are hints: other writers may
+/// have moved the entry from there to the right, or removed the border.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layer {
     pub(super) above: Vec<Link>,
@@ -53,7 +53,7 @@ pub(super) struct Layer {
 pub(super) struct Place<'a> {
     pub(super) layer: Layer,
     pub(super) border: NodeRef<'a>,
-    /// Whether it was reached from its left sibling and not from a parent.
+    /// Whether it was reached from its left sibling rather than from a parent.
     pub(super) came_right: bool,
 }
 
@@ -63,9 +63,9 @@ pub(super) struct LockedNode<'a, M: Media> {
     pub(super) locked: Locked<'a, M>,
 }
 
-/// What leads to a layer, locked.
+/// The entry that leads to a layer, locked.
 pub(super) struct Above<'a, M: Media> {
-    /// The border that has the entry, and the entry's place there; `None` for layer 0.
+    /// The border with the entry, and the entry's place there; `None` for layer 0.
     pub(super) border: Option<(NodeRef<'a>, usize)>,
     pub(super) locked: Locked<'a, M>,
     pub(super) slot: &'a PSlot,
@@ -74,7 +74,7 @@ pub(super) struct Above<'a, M: Media> {
 }
 
 impl Layer {
-    /// How many layers are above.
+    /// Number of layers above.
     pub(super) fn depth(&self) -> usize {
         self.above.len()
     }
@@ -85,7 +85,7 @@ impl<'a, M: Media> Writer<'a, M> {
         self.heap.media()
     }
 
-    /// Says that the writer holds the lock of a node and goes on to take others.
+    /// Records that the writer holds the lock of a node while it takes others.
     pub(super) fn holding(&self, node: NodeRef<'_>) -> Holding<'a> {
         let mut held = self.held.0.borrow_mut();
         let before = held.len();
@@ -101,13 +101,13 @@ impl<'a, M: Media> Writer<'a, M> {
         Slice::of(self.key, layer.depth())
     }
 
-    /// The key's border, from the top down.
+    /// Finds the key's border, from the top down.
     pub(super) fn locate(&self) -> Result<Place<'a>, Error> {
         self.locate_below(Layer::default(), self.index.top()?, usize::MAX)
     }
 
-    /// The key's border, from the root of a layer down. If the way leads into a layer of depth `layers`, it ends above it,
-    /// at the border that leads there: the caller may hold locks of that layer.
+    /// The key's border, from the root of a layer down. If the way leads into a layer of depth `layers`, it ends
+    /// above that layer, at the border that leads there: the caller may hold locks of that layer.
     pub(super) fn locate_below(
         &self,
         mut layer: Layer,
@@ -126,7 +126,7 @@ impl<'a, M: Media> Writer<'a, M> {
         loop {
             match place.border.find(self.media(), slice) {
                 Found::Held(Held::Link(link)) if is_node(link) => {
-                    if !slice.goes_on() {
+                    if !slice.continues() {
                         return Err(damaged("link of an entry", place.border.link).into());
                     }
                     layer.above.push(place.border.link);
@@ -150,7 +150,7 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// Finds the layer again, from the top down; `false` if there is no such layer of the key any more.
+    /// Finds the layer again, from the top down; returns `false` if the key has no such layer any more.
     fn find_again(&self, layer: &mut Layer) -> Result<bool, Error> {
         let depth = layer.depth();
         let place = self.locate_below(Layer::default(), self.index.top()?, depth)?;
@@ -187,7 +187,7 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// Locks what leads to a layer; `None` if there is no such layer any more.
+    /// Locks the entry that leads to a layer; returns `None` if there is no such layer any more.
     pub(super) fn lock_above(&self, layer: &mut Layer) -> Result<Option<Above<'a, M>>, Error> {
         let mut tries = Tries::default();
         loop {
@@ -243,8 +243,8 @@ impl<'a, M: Media> Writer<'a, M> {
         })
     }
 
-    /// Locks the node of a level that takes a slice, and tells whether it was reached from its left sibling; `None` if
-    /// there is no such level below `root`, or others have removed the node meanwhile.
+    /// Locks the node of a level for a slice, and returns whether it was reached from its left sibling; `None` if
+    /// there is no such level below `root`, or other writers have removed the node meanwhile.
     pub(super) fn lock_taking(
         &self,
         root: Link,
@@ -268,11 +268,11 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// Counts a try that another writer has made vain.
+    /// Counts a failed attempt because of another writer.
     ///
     /// # Errors
     ///
-    /// When there were too many for a sound pool.
+    /// If there were too many for a sound pool.
     pub(super) fn lost(&self, tries: &mut Tries) -> Result<(), Error> {
         if tries.go_on(art::Missed::Lost, self.media()) {
             return Ok(());
@@ -280,7 +280,7 @@ impl<'a, M: Media> Writer<'a, M> {
         Err(damaged("key without a place", self.index.root).into())
     }
 
-    /// Gives an object's chunk back once no reader can hold it.
+    /// Frees an object's chunk once no reader can hold it.
     #[track_caller]
     pub(super) fn retire(&self, link: Link, len: usize) {
         art::retire(self.heap, self.guard, link, len);

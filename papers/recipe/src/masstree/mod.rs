@@ -8,37 +8,38 @@
 //!  layer 1     [border]                                      by bytes 8 to 15, of keys with the same bytes 0 to 7
 //! ```
 //!
-//! A layer is a B+-tree whose keys are eight bytes (`slice`), with siblings linked at all levels (`node`). A key that
-//! shares its slice with no other longer key hangs there as a leaf, whole; where two do, they get a further layer. A
-//! node's permutation says which entries count and in which order (`order`).
+//! A layer is a B+-tree whose keys are eight bytes (`slice`), with siblings linked at all levels (`node`). If only
+//! one longer key has a given slice, the whole key hangs there as a leaf; two or more get a further layer. A node's
+//! permutation lists the entries that count, in order (`order`).
 //!
 //! | operation | condition | the store that commits it |
 //! |---|---|---|
-//! | read, scan | non-blocking | none: it goes right where a sibling takes its key, and never starts over |
+//! | read, scan | non-blocking | none: it goes right if a sibling has its key, and never restarts |
 //! | insert | #1 | the permutation, which names a new entry |
 //! | update | #1 | the value in place; the link to a new leaf; the permutation, which names another entry |
-//! | remove | #1 | the permutation, which names an entry less |
+//! | remove | #1 | the permutation, which names one entry less |
 //! | new layer | #1 | the link of the entry, which led to a leaf and leads to the layer |
 //! | new root of a layer, or a lower one | #1 | the link to the layer |
 //! | split | #3 | (1) the sibling's link; then (2) the permutation; then (3) the parent's permutation |
 //! | removal of an empty node | #3 | (1) the parent's permutation; then (2) the left sibling's link |
 //!
-//! Each store is durable before the next. A crash between (1) and (2) of a split leaves entries in a node that are its
-//! sibling's; one before (3), or during a removal, leaves a node without a separator in the parent. Readers tolerate
-//! both (the sibling's `low` is the node's high key), and the first writer that comes by sees and mends them: `repair`.
+//! Each store is durable before the next. A crash between (1) and (2) of a split leaves entries in a node that belong
+//! to its sibling; one before (3), or during a removal, leaves a node without a separator in the parent. Readers
+//! tolerate both (the sibling's `low` is the node's high key), and the first writer that meets them repairs them:
+//! `repair`.
 //!
-//! **Locks** are taken from lower layers upward, within a layer from lower levels upward, within a level from right to
-//! left: so waiting cannot end in a circle. A new sibling is locked before it is published, until its separator is in
+//! **Locks** are taken from lower layers upward, within a layer from lower levels upward, within a level from right
+//! to left: so waits cannot form a cycle. A new sibling is locked before it is published, until its separator is in
 //! the parent.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `slice`, `order`, `link`, `node` | key slices, permutations, links, nodes and how they are read |
 //! | `read`, `scan` | lookups, alone and many side by side; scans both ways |
-//! | `locate`, `repair` | where a write happens; what a crash has left there |
+//! | `locate`, `repair` | the place of a write; repair after a crash |
 //! | `write`, `insert`, `layer` | edits; entries; further layers |
 //! | `split`, `shrink`, `tidy` | nodes that come and go |
-//! | `trace`, `check` | what is alive; what is wrong |
+//! | `trace`, `check` | live objects; faults |
 
 mod check;
 mod insert;
@@ -68,7 +69,7 @@ use pmem::{
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// What the heap's root directory calls a P-Masstree.
+/// The kind of a P-Masstree in the heap's root directory.
 pub const KIND: u32 = 8;
 
 persistent! {
@@ -104,7 +105,7 @@ fn root_at<M: Media>(heap: &Access<M>, root: Link) -> Result<&Root, Fault> {
     }
 }
 
-/// Writes the root of an empty index, and its border.
+/// Drafts the root of an empty index, and its border.
 fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &PersistBatch<'e, 'h, M>,
@@ -127,8 +128,8 @@ fn draft_root<'e, 'h, M: Media>(
 impl<M: Media> Masstree<M> {
     /// The heap, for reads.
     fn access_of(heap: &Heap<M>) -> &Access<M> {
-        // SAFETY: what reads here holds a guard, that of the caller or, of a check, its own; it goes where roots and
-        // slots lead. Writers retire what they alone have unlinked.
+        // SAFETY: readers here hold a guard, that of the caller or, in a check, their own; they follow only roots and
+        // slots. Writers retire only what they have unlinked themselves.
         unsafe { heap.access() }
     }
 

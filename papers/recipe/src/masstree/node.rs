@@ -1,12 +1,12 @@
-//! Nodes, of all levels alike, and how they are read.
+//! Nodes, the same for all levels, and how they are read.
 //!
 //! ```text
 //!   0  lock       GenerationLock
-//!   8  order      permutation, mark: the commit word of all that happens in the node (`order`)
+//!   8  order      permutation, mark: the commit word of all changes in the node (`order`)
 //!  16  next       the right sibling
-//!  24  kinds      13 times four bits: what the word of each entry is
-//!  32  low        the least slice that the node takes; constant
-//!  40  version    how often entries were overwritten; volatile
+//!  24  kinds      13 times four bits: the kind of each entry's word
+//!  32  low        the smallest slice of the node; constant
+//!  40  version    number of overwritten entries; volatile
 //!  48  entries    13 of: slice, word
 //! ```
 //!
@@ -14,15 +14,15 @@
 //! (the kind is the length of the key in this slice, 0 to 8), or a link ([`LINK`]) to a leaf or to a further layer. An
 //! inner node has an entry for each child: the child's `low`, and the link to it.
 //!
-//! I1 An entry counts if the order names it. What counts was durable before.
-//! I2 Of what counts only the word changes: a value in place under the order's mark, a link by its own.
-//! I3 An entry that does not count is written under the lock, after the version has gone up. So a reader that finds the
-//!    version unchanged has read nothing of another key.
-//! I4 A node takes the slices from its `low` up to its sibling's: that is its high key, which changes with the link by
-//!    one store. Keys of a layer with the same slice are in one border (at most ten are).
-//! I5 While a node still has entries at or above its sibling's `low`, these are the sibling's, which no writer has
-//!    changed (`repair`).
-//! I6 The link to a node tells its level, and a child is one level below its parent; siblings' `low`s ascend.
+//! I1 An entry counts if the order names it. Such entries were durable before.
+//! I2 In an entry that counts only the word changes: a value in place under the order's mark, a link by its own.
+//! I3 A writer overwrites an entry that does not count only under the lock, after incrementing the version. So a
+//!    reader that finds the version unchanged has read nothing of another key.
+//! I4 A node covers the slices from its `low` up to its sibling's: that is its high key, which changes with the link
+//!    by one store. Keys of a layer with the same slice are in one border (there are at most ten).
+//! I5 Entries that a node still has at or above its sibling's `low` belong to the sibling, where no writer has
+//!    changed them (`repair`).
+//! I6 The link to a node states its level, and a child is one level below its parent; siblings' `low`s ascend.
 
 use super::link::{self, Target, level_of, node_tag};
 use super::order::{ENTRIES, Order};
@@ -37,17 +37,17 @@ use pmem::{
 /// The kind of an entry whose word is a link.
 pub(super) const LINK: u8 = 15;
 
-/// The kind of an entry that holds the value of a key of eight bytes: what integers as keys need.
+/// The kind of an entry with the value of a key of eight bytes, the usual kind for integer keys.
 pub(super) const WHOLE: u8 = 8;
 
-/// Bits that are no entry's kind.
+/// Bits that belong to no entry's kind.
 pub(super) const NO_KINDS: u64 = !(ONES * 15);
 
-/// One in each of the kinds.
+/// A one in each of the kinds.
 const ONES: u64 = 0x1_1111_1111_1111;
 
 persistent! {
-    /// A slice and what it stands for.
+    /// A slice and its word.
     #[derive(Debug)]
     pub(super) struct NodeEntry [size: 16] {
         pub(super) slice: PWord,
@@ -73,7 +73,7 @@ pub(super) const SIZE: usize = size_of::<Node>();
 const HEAD: usize = std::mem::offset_of!(Node, entries);
 const _: () = assert!(HEAD == 48);
 
-/// What an entry holds, or is to hold.
+/// The present or future contents of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Held {
     /// The value of a key that ends with the slice.
@@ -82,29 +82,29 @@ pub(super) enum Held {
     Link(Link),
 }
 
-/// What a node has for a slice.
+/// The result of a search for a slice in a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Found {
     Held(Held),
-    /// Nothing, and whether all that it has comes before.
+    /// Absent, and whether all entries of the node come before.
     Absent {
         beyond: bool,
     },
 }
 
-/// The kind of an entry, of all kinds.
+/// The kind of an entry.
 #[inline(always)]
 pub(super) fn kind(kinds: u64, entry: usize) -> u8 {
     (kinds >> (4 * entry)) as u8 & 15
 }
 
-/// The kinds with this one.
+/// The kinds with one of them replaced.
 pub(super) fn with_kind(kinds: u64, entry: usize, kind: u8) -> u64 {
     kinds & !(15 << (4 * entry)) | u64::from(kind) << (4 * entry)
 }
 
 impl Node {
-    /// A node for a draft, without entries. Those that come to be of this kind cost no write-back for it.
+    /// A node for a draft, without entries. Entries added later with this kind cost no write-back for it.
     pub(super) fn new(generation: u32, low: u64, kind: u8) -> Node {
         Node {
             lock: GenerationLock::new(generation),
@@ -120,7 +120,7 @@ impl Node {
         }
     }
 
-    /// Adds an entry behind the others of a draft.
+    /// Appends an entry to a draft.
     pub(super) fn push(&mut self, slice: Slice, held: Held) {
         let word = match held {
             Held::Value(value) => PEither::value(value),
@@ -134,7 +134,7 @@ impl Node {
         self.kinds = PWord::new(with_kind(self.kinds.private(), at, kind));
     }
 
-    /// Adds a child behind the others of a draft of an inner node, whose kinds mean nothing.
+    /// Appends a child to a draft of an inner node, whose kinds are not used.
     pub(super) fn push_child(&mut self, low: u64, child: Link) {
         self.push_word(low, PEither::link(child));
     }
@@ -150,14 +150,14 @@ impl Node {
         at
     }
 
-    /// The bytes of a draft that hold something.
+    /// The used bytes of a draft.
     pub(super) fn used(&self) -> std::ops::Range<usize> {
         let count = Order::from_word(self.order.private()).len();
         0..HEAD + count * size_of::<NodeEntry>()
     }
 }
 
-/// A node being used.
+/// A reference to a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NodeRef<'g> {
     pub(super) link: Link,
@@ -175,7 +175,7 @@ impl<'g> NodeRef<'g> {
         Err(damaged("link to a node", link))
     }
 
-    /// Levels below it.
+    /// Number of levels below it.
     #[inline(always)]
     pub(super) fn level(&self) -> u8 {
         level_of(self.link)
@@ -203,7 +203,7 @@ impl<'g> NodeRef<'g> {
         self.node.entries[order.entry(place)].slice.peek(media)
     }
 
-    /// How many entries come before all of this slice.
+    /// The number of entries before the first with this slice.
     #[inline(always)]
     pub(super) fn before<M: Media>(&self, media: &M, order: Order, slice: u64) -> usize {
         let mut before = 0;
@@ -213,7 +213,7 @@ impl<'g> NodeRef<'g> {
         before
     }
 
-    /// What the entry holds, and its slice, in a border.
+    /// The contents of an entry of a border, and its slice.
     #[inline(always)]
     pub(super) fn held<M: Media>(&self, media: &M, kinds: u64, entry: usize) -> (Slice, Held) {
         let NodeEntry { slice, word } = &self.node.entries[entry];
@@ -228,8 +228,8 @@ impl<'g> NodeRef<'g> {
         }
     }
 
-    /// Where a slice is, or would be, in a border, and what is there. The caller holds the lock, or looks
-    /// [again](NodeRef::look).
+    /// The place where a slice is, or would be, in a border, and its entry. The caller holds the lock, or validates
+    /// by [`look`](NodeRef::look).
     #[inline(always)]
     pub(super) fn search<M: Media>(&self, media: &M, order: Order, slice: Slice) -> (usize, Found) {
         let kinds = self.node.kinds.peek(media);
@@ -252,15 +252,15 @@ impl<'g> NodeRef<'g> {
         (place, Found::Absent { beyond })
     }
 
-    /// What `look` finds by the node's order, if no entry was overwritten meanwhile (I3); what it read in place is
-    /// durable then.
+    /// Calls `look` with the node's order until no entry was overwritten meanwhile (I3); values that it read in place
+    /// are durable then.
     #[inline(always)]
     pub(super) fn look<M: Media, R>(&self, media: &M, mut look: impl FnMut(Order) -> R) -> R {
         loop {
             let version = self.node.version.load(media);
             let seen = look(self.order(media));
             if self.node.version.load(media) == version {
-                // Behind the values: a writer that stores one has set the mark before.
+                // After the values are read: a writer that stores one has set the mark before.
                 if self.node.order.is_marked(media) {
                     self.persist_words(media);
                 }
@@ -272,7 +272,7 @@ impl<'g> NodeRef<'g> {
         }
     }
 
-    /// Makes the values in place durable, whichever of them is under way, and the kinds.
+    /// Persists the values in place, whichever of them is being changed, and the kinds.
     #[cold]
     #[inline(never)]
     pub(super) fn persist_words<M: Media>(&self, media: &M) {
@@ -285,7 +285,7 @@ impl<'g> NodeRef<'g> {
         });
     }
 
-    /// What a border has for a slice.
+    /// Searches a border for a slice.
     #[inline(always)]
     pub(super) fn find<M: Media>(&self, media: &M, slice: Slice) -> Found {
         self.look(media, |order| self.search(media, order, slice).1)
@@ -322,7 +322,7 @@ impl<'g> NodeRef<'g> {
         Ok(Some(sibling))
     }
 
-    /// The right sibling, if it is the one that takes the slice, or one behind it is.
+    /// The right sibling, if it, or one further right, covers the slice.
     pub(super) fn right<M: Media>(
         &self,
         heap: &'g Access<M>,
@@ -332,7 +332,7 @@ impl<'g> NodeRef<'g> {
         Ok(sibling.filter(|sibling| sibling.low(heap.media()) <= slice))
     }
 
-    /// How many entries are below this slice: all, unless a split is under way or was interrupted (I5).
+    /// The number of entries below this slice: all, unless a split is unfinished or was interrupted (I5).
     pub(super) fn within<M: Media>(&self, media: &M, high: u64) -> Option<usize> {
         self.look(media, |order| {
             let within = self.before(media, order, high);
@@ -340,15 +340,15 @@ impl<'g> NodeRef<'g> {
         })
     }
 
-    /// Says that an entry that does not count is about to be overwritten. The caller holds the lock.
+    /// Announces that an entry that does not count is about to be overwritten. The caller holds the lock.
     pub(super) fn overwrites<M: Media>(&self, media: &M) {
         let version = self.node.version.load(media);
         self.node.version.store(version.wrapping_add(1), media);
     }
 }
 
-/// Goes down from a layer's root to the node of this level that takes the slice, or, where splits are under way, to one
-/// left of it; `None` if the root is below that level.
+/// Descends from a layer's root to the node of this level that covers the slice, or, beside splits, to one left of
+/// it; returns `None` if the root is below that level.
 #[inline(always)]
 pub(super) fn descend<'g, M: Media>(
     heap: &'g Access<M>,
@@ -365,7 +365,7 @@ pub(super) fn descend<'g, M: Media>(
     Ok((node.level() == level).then_some(node))
 }
 
-/// Asks for the lines of a node. Never faults.
+/// Prefetches the lines of a node. Never faults.
 #[inline(always)]
 pub(super) fn prefetch_node<M: Media>(heap: &Access<M>, link: Link) {
     prefetch_range(art::address(heap, link), SIZE);

@@ -1,4 +1,4 @@
-//! The permutation of a node: which of its entries count, and in which order (Masstree §4.6.2).
+//! The permutation of a node: the entries that count, in order (Masstree §4.6.2).
 //!
 //! ```text
 //!  63       60 59                                8 7     4 3   1 0
@@ -8,15 +8,15 @@
 //! +-----------+-----------------------------------+-------+-----+------+
 //! ```
 //!
-//! Masstree keeps the numbers of free entries behind the others; here what is not named is free.
+//! Masstree keeps the numbers of free entries after the others; here, entries that are not named are free.
 
-/// Entries of a node.
+/// Number of entries of a node.
 pub(super) const ENTRIES: usize = 13;
 
 const COUNT_SHIFT: u32 = 4;
 const NUMBERS_SHIFT: u32 = 8;
 
-/// A permutation. Whatever its bits are, it names entries that a node has.
+/// A permutation. Whatever its bits are, it names only entries that a node has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Order(u64);
 
@@ -37,7 +37,7 @@ impl Order {
         self.0
     }
 
-    /// How many entries count.
+    /// Number of entries that count.
     #[inline(always)]
     pub(super) fn len(self) -> usize {
         ((self.0 >> COUNT_SHIFT & 15) as usize).min(ENTRIES)
@@ -62,7 +62,7 @@ impl Order {
         (self.len() < ENTRIES && free < ENTRIES).then_some(free)
     }
 
-    /// With one more entry, which gets this place.
+    /// The permutation with one more entry, in this place.
     pub(super) fn with(self, place: usize, entry: usize) -> Order {
         let (before, behind) = self.split(place);
         self.numbers(
@@ -71,7 +71,7 @@ impl Order {
         )
     }
 
-    /// Without the entry in this place.
+    /// The permutation without the entry in this place.
     pub(super) fn without(self, place: usize) -> Order {
         let (before, behind) = self.split(place);
         self.numbers(
@@ -80,7 +80,7 @@ impl Order {
         )
     }
 
-    /// The first `count` alone.
+    /// The permutation of only the first `count`.
     pub(super) fn truncated(self, count: usize) -> Order {
         self.numbers(self.split(count).0, count)
     }
@@ -96,7 +96,7 @@ impl Order {
         Order(numbers << NUMBERS_SHIFT | (count as u64) << COUNT_SHIFT)
     }
 
-    /// Whether it is one that is stored: no entry twice, nothing behind the last.
+    /// Whether it is a valid stored one: no entry twice, nothing after the last.
     pub(super) fn is_sound(self) -> bool {
         let again = self
             .entries()
@@ -150,7 +150,7 @@ mod tests {
         );
     }
 
-    /// Any bits name entries that a node has, and those that mean nothing show.
+    /// Any bits name only entries that a node has, and unused bits are detected.
     #[test]
     fn any_bits_are_an_order() {
         for word in [u64::MAX, 0xffff_ffff_ffff_ff00, 0xd0, 0x10 << 56 | 0x20] {

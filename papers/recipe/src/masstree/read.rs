@@ -1,8 +1,8 @@
-//! Lookups: no locks, no second try from the root.
+//! Lookups: no locks, no restart from the root.
 //!
-//! A reader goes down by slices. It may come to a node left of the one that takes its key, since a split or a removal
-//! is under way or was interrupted there: then it goes right. What it finds below its own slice counts even there (I5
-//! of `node`), so that it looks at the sibling only if its slice is above all that the node has.
+//! A reader descends by slices. It may reach a node left of its key's, if a split or a removal is unfinished or was
+//! interrupted there: then it goes right. A result in its own slice counts even there (I5 of `node`), so it only
+//! follows the sibling if its slice is above everything in the node.
 
 use super::Masstree;
 use super::link::{Target, is_node, level_of, target};
@@ -16,7 +16,7 @@ use pmem::{Fault, Link, Media, prefetch_range};
 #[derive(Clone, Copy)]
 struct Walk {
     link: Link,
-    /// Layers above.
+    /// Number of layers above.
     depth: usize,
 }
 
@@ -47,7 +47,7 @@ impl<M: Media> Masstree<M> {
         }
     }
 
-    /// Reads all `keys` and reports what was found for each.
+    /// Reads all `keys` and reports the result for each.
     pub(super) fn read_many<'g>(
         &'g self,
         keys: &[&[u8]],
@@ -83,7 +83,7 @@ impl<M: Media> Masstree<M> {
         Ok(())
     }
 
-    /// Prefetches what the next step reads.
+    /// Prefetches the lines of the next step.
     #[inline(always)]
     fn ask(&self, key: &[u8], walk: Walk) {
         if is_node(walk.link) {
@@ -93,7 +93,7 @@ impl<M: Media> Masstree<M> {
         }
     }
 
-    /// Goes on from a node, or a leaf.
+    /// Steps from a node or a leaf.
     #[inline(always)]
     fn step(&self, key: &[u8], Walk { link, depth }: Walk) -> Result<Step<'_>, Fault> {
         let (heap, media) = (&self.heap, self.heap.media());
@@ -111,7 +111,7 @@ impl<M: Media> Masstree<M> {
             Found::Held(Held::Value(value)) => Ok(Step::Ends(Some(Value::Word(value.to_le_bytes())))),
             Found::Held(Held::Link(link)) => match target(link) {
                 Some(Target::Leaf(_)) => to(link),
-                Some(Target::Node(_)) if slice.goes_on() => Ok(Step::To(Walk {
+                Some(Target::Node(_)) if slice.continues() => Ok(Step::To(Walk {
                     link,
                     depth: depth + 1,
                 })),

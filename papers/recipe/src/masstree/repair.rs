@@ -1,21 +1,23 @@
-//! RECIPE's Condition #3 (§4.5, §6.5): reads tolerate what an SMO leaves half done, and writes, which did not mend it
-//! in the index in DRAM, do here.
+//! RECIPE's Condition #3 (§4.5, §6.5): reads tolerate a half-done SMO, and writes repair it here, which they did not
+//! in the index in DRAM.
 //!
-//! | what is half done | how a writer sees it | who may be at it | what mends it |
-//! |---|---|---|---|
-//! | a split after its first store: entries at or above the sibling's `low` | on its way right, or with the first lock after a restart | the splitter, with the node's lock | these entries are left out |
-//! | a split before its third store, a removal between its two: no separator | it was reached from its left sibling | the splitter or remover, with the node's own lock | the separator is put in |
+//! * A split after its first store leaves entries at or above the sibling's `low`. A writer sees them on its way right,
+//!   or at the first lock after a restart. The splitter, if it is at work, holds the node's lock. The repair removes
+//!   these entries.
+//! * A split before its third store, or a removal between its two, leaves a node without a separator. A writer notices
+//!   when it reaches the node from its left sibling. The splitter or remover, if it is at work, holds the node's own
+//!   lock. The repair adds the separator.
 //!
 //! *Transient or permanent*: the writer takes the lock that a thread in the middle of the operation holds throughout.
-//! Whether it had to wait says nothing. So it looks *again* under the lock: only what is still half done then was left
-//! by a crash (or by a split whose parent found no room).
+//! Whether it had to wait is irrelevant. It checks *again* under the lock: if the state is still half done then, it
+//! was left by a crash (or by a split whose parent found no room).
 //!
-//! *The replay* does what is left of the split, and nothing that was done: the entries that the sibling took over are
-//! only left out of the node. Copying them again would overwrite changes in the sibling that were acknowledged since.
-//! No writer changes the sibling before the replay: the one way to it leads by here (I5 of `node`).
+//! *The replay* completes the split, and repeats no step of it: the entries that the sibling took over are only
+//! removed from the node. Copying them again would overwrite changes in the sibling that were acknowledged since. No
+//! writer changes the sibling before the replay: the only way to it leads through here (I5 of `node`).
 //!
-//! An interrupted removal looks as an interrupted split does, and the replay undoes it: the node gets its separator
-//! again. It is empty and serves on.
+//! An interrupted removal looks like an interrupted split, and the replay undoes it: the node gets its separator
+//! again. It is empty and remains in use.
 
 use super::locate::{Layer, Writer};
 use super::node::{LINK, NodeRef, descend, kind};
@@ -24,12 +26,12 @@ use heap::Error;
 use pmem::{Fault, LinkAndPersist, Locked, Media, Obsolete};
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Takes a node's lock. Its first holder in a generation mends what a crash has left in the node: from then on, a
-    /// node that no other thread has locked has no entry of its sibling.
+    /// Takes a node's lock. Its first holder in a generation repairs the node after a crash: from then on, a node
+    /// that no other thread has locked has no entry of its sibling.
     ///
     /// # Errors
     ///
-    /// If it is among those that the writer [holds](Writer::holding), for which it would wait for ever.
+    /// If the writer [holds](Writer::holding) it already, and would wait for itself for ever.
     #[inline]
     pub(super) fn lock(&self, node: NodeRef<'a>) -> Result<Result<Locked<'a, M>, Obsolete>, Fault> {
         if self.held.has(node) {
@@ -45,9 +47,9 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(Ok(locked))
     }
 
-    /// Settles the marks that a crash has left in a node, and ends a split that it has interrupted. The caller holds
-    /// the lock. What a process that was killed with the lock (`left`) had stored may not be durable: the next writer
-    /// of an entry relies on the kind that it finds.
+    /// Settles the marks that a crash has left in a node, and completes an interrupted split. The caller holds the
+    /// lock. If the process was killed with the lock (`left`), its stores may not be durable: the next writer of an
+    /// entry relies on the kind that it finds.
     #[cold]
     fn repair(&self, node: NodeRef<'a>, left: bool) -> Result<(), Fault> {
         let media = self.media();
@@ -71,7 +73,7 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(())
     }
 
-    /// Leaves out all entries but the first: the second store of a split. 1 write-back, 1 fence.
+    /// Removes all entries but the first ones: the second store of a split. Costs 1 write-back and 1 fence.
     pub(super) fn leave_out(&self, node: NodeRef<'a>, first: usize) {
         let order = node.order(self.media()).truncated(first);
         let _durable = node
@@ -81,23 +83,24 @@ impl<'a, M: Media> Writer<'a, M> {
             .commit();
     }
 
-    /// The sibling, if it is the way to a slice. Then the node has left out what is the sibling's, durably.
+    /// The sibling, if it is the way to a slice. The node's entries that belong to the sibling are removed, durably,
+    /// by then.
     #[inline]
     pub(super) fn right_of(&self, node: NodeRef<'a>, slice: u64) -> Result<Option<NodeRef<'a>>, Fault> {
         let Some(right) = node.right(self.heap, slice)? else {
             return Ok(None);
         };
         if node.within(self.media(), right.low(self.media())).is_some() {
-            // The splitter ends it before it releases the lock; after a crash there is no splitter, and taking the lock
-            // mends it.
+            // The splitter completes the split before it releases the lock; after a crash there is no splitter, and
+            // taking the lock repairs the node.
             let _ = self.lock(node)?;
         }
         Ok(Some(right))
     }
 
-    /// Puts in the separator of a node that was reached from its left sibling, if the parent has none. The caller holds
-    /// the node's lock, so neither the splitter that has made it nor a thread that removes it is at work. A full pool
-    /// is no error: the next writer tries again.
+    /// Adds the separator of a node that was reached from its left sibling, if the parent has none. The caller holds
+    /// the node's lock, so neither its splitter nor a thread that removes it is at work. A full pool is no error: the
+    /// next writer tries again.
     pub(super) fn see_to_separator(&self, layer: &mut Layer, node: NodeRef<'a>) -> Result<(), Error> {
         let low = node.low(self.media());
         let Some(root) = self.root_of(layer)? else {

@@ -1,8 +1,8 @@
-//! Scans: border by border, in either direction, the layers of a border's entries in their place.
+//! Scans: border by border, in either direction, with the layers of a border's entries in their place.
 //!
-//! A scan copies what a border has at one moment, then visits it. Forward, the border's sibling is next; what a split
-//! left in both is passed over the second time. Backward there are no links: the scan goes down again, to the slices
-//! before the border's `low`.
+//! A scan copies a border as of one moment, then visits the copy. Forward, the border's sibling is next; entries that
+//! a split left in both are skipped the second time. In reverse there are no links: the scan descends again, to the
+//! slices before the border's `low`.
 
 use super::Masstree;
 use super::link::{Target, target};
@@ -16,20 +16,20 @@ use pmem::{Fault, Link, Media};
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
 
-/// Where a scan is in a layer.
+/// The position of a scan in a layer.
 struct Frame<'g> {
     root: Link,
-    /// Whether the layer's keys begin as the bound does at which the scan begins.
+    /// Whether the layer's keys begin like the bound at which the scan begins.
     seeks: bool,
     border: NodeRef<'g>,
-    /// Loaded after the entries.
+    /// The next border, loaded after the entries.
     next: Option<NodeRef<'g>>,
-    /// What the border had and is not visited, in the order of the scan; the last first.
+    /// Entries of the border not visited yet, in reverse order of the scan.
     left: [(Slice, Held); ENTRIES],
     count: usize,
     /// Copies of the keys in place, in the order of the scan.
     copies: &'g [u8],
-    /// The slice from which the scan goes on in this layer, and whether it is to be visited itself.
+    /// The slice from which the scan continues in this layer, and whether that slice itself is to be visited.
     from: (Slice, bool),
 }
 
@@ -39,7 +39,7 @@ struct Scan<'g, 's, M: Media> {
     direction: Direction,
     near: Bound<&'s [u8]>,
     far: Bound<&'s [u8]>,
-    /// What all keys of the layer begin with.
+    /// The common prefix of all keys of the layer.
     prefix: Vec<u8>,
     frames: Vec<Frame<'g>>,
 }
@@ -99,10 +99,10 @@ impl<'g, M: Media> Scan<'g, '_, M> {
         }
     }
 
-    /// Begins with a layer, at the bound if its keys begin as that does.
+    /// Begins with a layer, at the bound if its keys begin like it.
     fn enter(&mut self, root: Link, seeks: bool) -> Result<(), Fault> {
-        // In a damaged pool a layer may be below itself. The way down that never ends goes round the same layers, so
-        // it is enough to compare each with one above it: the last whose depth, from one, is a power of two (Brent).
+        // In a damaged pool a layer may be below itself. An endless descent cycles through the same layers, so it
+        // suffices to compare each with one above it: the last whose depth, from one, is a power of two (Brent).
         let depth = self.frames.len();
         if let Some(exponent) = depth.checked_ilog2()
             && self.frames[(1 << exponent) - 1].root == root
@@ -119,13 +119,13 @@ impl<'g, M: Media> Scan<'g, '_, M> {
         Ok(())
     }
 
-    /// The border in which a layer goes on.
+    /// The border in which a layer continues.
     fn frame(&self, root: Link, from: (Slice, bool), seeks: bool) -> Result<Frame<'g>, Fault> {
         let heap = &self.index.heap;
         let border = descend(heap, root, from.0.bytes, 0)?;
         // In a damaged pool the way down may lead back up.
         let Some(border) = border.filter(|border| border.low(heap.media()) <= from.0.bytes) else {
-            return Err(damaged("node that does not take a slice", root));
+            return Err(damaged("a node outside the range of its slice", root));
         };
         let mut frame = Frame {
             root,
@@ -146,7 +146,7 @@ impl<'g, M: Media> Scan<'g, '_, M> {
         }
     }
 
-    /// Copies what the frame's border has, behind where the scan goes on.
+    /// Copies the entries of the frame's border from where the scan continues.
     fn load(&self, frame: &mut Frame<'g>) -> Result<(), Fault> {
         let heap = &self.index.heap;
         let media = heap.media();
@@ -190,7 +190,7 @@ impl<'g, M: Media> Scan<'g, '_, M> {
         Ok(())
     }
 
-    /// Goes on behind the last border of the innermost layer; `false` if that was the layer's last.
+    /// Continues after the last border of the innermost layer; returns `false` if that was the layer's last.
     fn go_on(&mut self) -> Result<bool, Fault> {
         let media = self.index.heap.media();
         let Some(mut frame) = self.frames.pop() else {
@@ -222,7 +222,7 @@ impl<'g, M: Media> Scan<'g, '_, M> {
         Ok(more)
     }
 
-    /// Visits what an entry holds: a key, or begins with a layer.
+    /// Visits an entry: its key, or the layer below it.
     fn visit_one(
         &mut self,
         slice: Slice,
@@ -263,7 +263,7 @@ impl<'g, M: Media> Scan<'g, '_, M> {
         Ok(visit(key, value))
     }
 
-    /// Whether a key lies on the side `outside` of a bound, as the scan goes, or on a bound that is left out.
+    /// Whether a key lies on the side `outside` of a bound, in the scan's direction, or on an excluded bound.
     fn is_excluded(&self, key: &[u8], bound: Bound<&[u8]>, outside: Ordering) -> bool {
         let (bound, included) = match bound {
             Bound::Unbounded => return false,

@@ -1,16 +1,16 @@
 //! The removal of an empty node.
 //!
 //! ```text
-//! (1) the parent's permutation leaves it out; a parent with no other child goes with it
-//! (2) left.next -> node.next      each node of that chain, from the top down; its keys are the left sibling's from here on
+//! (1) the parent's permutation omits it; a parent with no other child is removed with it
+//! (2) left.next -> node.next      each node of that chain, from the top down; its keys are then the left sibling's
 //! ```
 //!
-//! Each step is durable before the next. The remover holds the node's lock throughout, and gives it back as that of a
-//! node that is gone, so nothing is put into it. A crash between leaves an empty node without a separator, as one
-//! during a split would: it serves on, and gets the separator again (`repair`).
+//! Each step is durable before the next. The remover holds the node's lock throughout, and releases it as that of a
+//! removed node, so nothing is inserted into it. A crash in between leaves an empty node without a separator, as one
+//! during a split would: it remains in use, and gets the separator again (`repair`).
 //!
-//! The first child of a node with others stays, empty: its keys could only go to another parent's child. It goes when
-//! it is the last.
+//! The first child of a node with others stays, empty: its keys could only go to another parent's child. It is
+//! removed when it is the last one.
 
 use super::link::level_of;
 use super::locate::{Layer, LockedNode, Writer};
@@ -20,7 +20,8 @@ use heap::Error;
 use pmem::{LinkAndPersist, Media};
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Removes an empty border that is not the first of its layer, and returns what may have become useless with it.
+    /// Removes an empty border that is not the first of its layer, and returns the object that may be removable as a
+    /// result.
     pub(super) fn remove_node(
         &self,
         layer: &mut Layer,
@@ -88,7 +89,7 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// Locks the left sibling of a node whose lock the caller holds; `None` if there is none.
+    /// Locks the left sibling of a node whose lock the caller holds; returns `None` if there is none.
     fn lock_left(&self, layer: &mut Layer, node: NodeRef<'a>) -> Result<Option<LockedNode<'a, M>>, Error> {
         let low = node.low(self.media());
         let mut tries = Tries::default();

@@ -1,14 +1,14 @@
-//! Key slices: the eight bytes of a key that one layer looks at.
+//! Key slices: the eight bytes of a key that one layer uses.
 
-/// What stands for the length of a slice whose key goes on behind it.
-pub(super) const GOES_ON: u8 = 9;
+/// The length of a slice whose key continues after it.
+pub(super) const CONTINUES: u8 = 9;
 
-/// Eight bytes of a key, as one layer looks at them. They order as keys do.
+/// Eight bytes of a key, as used by one layer. Slices are ordered like their keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Slice {
-    /// The bytes, zeros after the key's end, the first uppermost.
+    /// The bytes, padded with zeros, most significant first.
     pub(super) bytes: u64,
-    /// How many of them are the key's, or [`GOES_ON`].
+    /// How many of them belong to the key, or [`CONTINUES`].
     pub(super) len: u8,
 }
 
@@ -21,7 +21,7 @@ impl Slice {
     pub(super) fn of(key: &[u8], depth: usize) -> Slice {
         let rest = key.get(8 * depth..).unwrap_or_default();
         if let Some(bytes) = rest.first_chunk::<8>() {
-            let len = if rest.len() > 8 { GOES_ON } else { 8 };
+            let len = if rest.len() > 8 { CONTINUES } else { 8 };
             return Slice {
                 bytes: u64::from_be_bytes(*bytes),
                 len,
@@ -37,16 +37,19 @@ impl Slice {
 
     /// Behind every slice with the same bytes.
     pub(super) fn last_of(bytes: u64) -> Slice {
-        Slice { bytes, len: GOES_ON }
+        Slice {
+            bytes,
+            len: CONTINUES,
+        }
     }
 
-    /// Whether the key goes on behind the slice.
+    /// Whether the key continues after the slice.
     #[inline(always)]
-    pub(super) fn goes_on(self) -> bool {
-        self.len == GOES_ON
+    pub(super) fn continues(self) -> bool {
+        self.len == CONTINUES
     }
 
-    /// The bytes that are the key's.
+    /// The bytes that belong to the key.
     pub(super) fn key_bytes(self) -> ([u8; 8], usize) {
         (self.bytes.to_be_bytes(), usize::from(self.len.min(8)))
     }
@@ -56,7 +59,8 @@ impl Slice {
 mod tests {
     use super::*;
 
-    /// Slices, layer by layer, order as their keys do and tell them apart: with zeros, ends and prefixes in any place.
+    /// Slices, layer by layer, are ordered like their keys and distinguish them: with zeros, ends and prefixes in any
+    /// place.
     #[test]
     fn slices_are_their_keys() {
         let mut keys = vec![vec![]];

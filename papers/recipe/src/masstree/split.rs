@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! (0) the sibling, with the upper entries, and the node's `next`: private
-//! (1) node.next -> the sibling                   from here on it takes the keys from its `low` on
-//! (2) the node's permutation leaves them out     until then both have them, and no thread changes the sibling's
+//! (1) node.next -> the sibling                   from here on it covers the keys from its `low` on
+//! (2) the node's permutation omits them           until then both have them, and no thread changes the sibling's
 //! (3) the parent's permutation names the sibling, or the link to the layer leads to a new root over both
 //! ```
 //!
 //! Each step is durable before the next. The splitter holds the node's lock until after (2) and the sibling's until
-//! after (3): by these a writer knows that it is at work (`repair`).
+//! after (3): these show a writer that it is at work (`repair`).
 
 use super::link::{LEVELS, level_of, node_tag};
 use super::locate::{Layer, LockedNode, Writer};
@@ -19,7 +19,7 @@ use heap::Error;
 use pmem::{LinkAndPersist, Media, Purpose, persist_scope};
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// A border with room that takes the slice: this one, or one of the two after a split.
+    /// A border with room for the slice: this one, or one of the two after a split.
     pub(super) fn with_room(
         &self,
         layer: &mut Layer,
@@ -33,8 +33,8 @@ impl<'a, M: Media> Writer<'a, M> {
         }
         let ascends = border.node.before(media, order, slice) == order.len();
         let sibling = self.split(border.node, order, ascends)?;
-        // The split has succeeded, even if this has not: the next writer that comes to the sibling from the left puts
-        // the separator in.
+        // The split has succeeded, even if this step has not: the next writer that reaches the sibling from the left
+        // adds the separator.
         let held = self.holding(border.node);
         let _ = self.link_up(layer, sibling.node);
         drop(held);
@@ -43,7 +43,7 @@ impl<'a, M: Media> Writer<'a, M> {
     }
 
     /// Steps (0) to (2), for a node whose lock the caller holds. Keys that come in ascending order (`ascends`) leave
-    /// the node full. A write-back for each line of the sibling that holds something, and 2 more; 3 fences.
+    /// the node full. Costs a write-back for each used line of the sibling, 2 more, and 3 fences.
     fn split(&self, node: NodeRef<'a>, order: Order, ascends: bool) -> Result<LockedNode<'a, M>, Error> {
         let media = self.media();
         let at = self.parting(node, order, ascends)?;
@@ -75,7 +75,7 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(LockedNode { node, locked })
     }
 
-    /// Where a node is split: between different slices (I4 of `node`), near the middle or the end.
+    /// The place where a node is split: between different slices (I4 of `node`), near the middle or the end.
     fn parting(&self, node: NodeRef<'a>, order: Order, ascends: bool) -> Result<usize, Error> {
         let count = order.len();
         let wanted = if ascends { count - 1 } else { count / 2 };
@@ -107,8 +107,8 @@ impl<'a, M: Media> Writer<'a, M> {
         copy
     }
 
-    /// Step (3), for a node whose lock the caller holds: the parent gets its separator, or the layer a new root.
-    /// Without a further split 2 write-backs, 2 fences.
+    /// Step (3), for a node whose lock the caller holds: adds the separator to the parent, or a new root to the
+    /// layer. Without a further split this costs 2 write-backs and 2 fences.
     pub(super) fn link_up(&self, layer: &mut Layer, node: NodeRef<'a>) -> Result<(), Error> {
         let _held = self.holding(node);
         let media = self.media();
@@ -156,8 +156,8 @@ impl<'a, M: Media> Writer<'a, M> {
         self.link_up(layer, sibling.node)
     }
 
-    /// Puts a new root over the layer's old one and the node, a sibling of it; `false` if others did so meanwhile. 2
-    /// write-backs, 2 fences.
+    /// Puts a new root over the layer's old one and the node, its sibling; returns `false` if another thread did so
+    /// meanwhile. Costs 2 write-backs and 2 fences.
     fn raise(&self, layer: &mut Layer, node: NodeRef<'a>) -> Result<bool, Error> {
         let media = self.media();
         let Some(above) = self.lock_above(layer)? else {

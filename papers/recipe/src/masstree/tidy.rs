@@ -1,15 +1,15 @@
-//! After a remove: what is left without use goes, from the border upward.
+//! After a remove: removes nodes that are no longer needed, from the border upward.
 
 use super::link::{Target, leaf_tag, target};
 use super::locate::{Layer, LockedNode, Writer};
 use super::node::{Held, NodeRef, SIZE};
-use super::slice::GOES_ON;
+use super::slice::CONTINUES;
 use art::damaged;
 use heap::Error;
 use pmem::{LinkAndPersist, Media};
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Gives back the border if it is empty, its layer if it has one key left or none, and so on upward.
+    /// Removes the border if it is empty, its layer if it has at most one key left, and so on upward.
     pub(super) fn tidy(&self, mut layer: Layer, border: LockedNode<'a, M>) -> Result<(), Error> {
         let media = self.media();
         let mut next = Some(border);
@@ -23,8 +23,8 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(())
     }
 
-    /// Removes a layer whose only node is this border: without a key its entry in the layer above goes; with one, whose
-    /// leaf has the whole key, the entry leads to the leaf again. Returns the border above.
+    /// Removes a layer whose only node is this border: if it has no key, its entry in the layer above is removed; if
+    /// it has one, whose leaf contains the whole key, the entry leads to the leaf again. Returns the border above.
     fn remove_layer(
         &self,
         layer: &mut Layer,
@@ -58,7 +58,7 @@ impl<'a, M: Media> Writer<'a, M> {
         };
         if let Some(leaf) = leaf {
             media.comes_to("layer becomes a leaf");
-            let link = leaf.with_tag(leaf_tag(GOES_ON));
+            let link = leaf.with_tag(leaf_tag(CONTINUES));
             let _durable = above.slot.publish_link::<LinkAndPersist, M>(media, link).commit();
         } else {
             media.comes_to("removal of a layer");
@@ -78,8 +78,8 @@ impl<'a, M: Media> Writer<'a, M> {
         }))
     }
 
-    /// Goes down from a node that has lost a child: as long as it has one left, and is the layer's root, that one
-    /// becomes the root. Returns the border at the end of such a way, which may be empty.
+    /// Descends from a node that has lost a child: while the node has only one left, and is the layer's root, the
+    /// child becomes the root. Returns the border at the end, which may be empty.
     pub(super) fn lower(
         &self,
         layer: &mut Layer,
@@ -106,7 +106,7 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(self.lock(node)?.ok().map(|locked| LockedNode { node, locked }))
     }
 
-    /// Makes the only child of a layer's root its root. 1 write-back, 1 fence.
+    /// Makes the only child of a layer's root the root. Costs 1 write-back and 1 fence.
     fn lower_root(&self, layer: &mut Layer, node: NodeRef<'a>) -> Result<bool, Error> {
         let media = self.media();
         let Ok(locked) = self.lock(node)? else {

@@ -1,11 +1,11 @@
 //! The tracer: reports live objects to the heap (post-crash collection, audit).
 //!
-//! The nodes of a level are a list, from the one that begins the layer along the siblings, and what a separator leads
-//! to is in it. So a node is reported by its left sibling, and the first of a level by the first of the level above;
+//! The nodes of a level are a list, from the one that begins the layer along the siblings, and each separator's node
+//! is in it. So a node is reported by its left sibling, and the first of a level by the first of the level above;
 //! separators are not followed, and each object is reported once.
 //!
 //! A split moves links out of a node that stays in use, into one that its `next` leads to. So the entries are loaded
-//! before `next`: a tracer that finds a link gone finds the sibling (`docs/design.md`, the second rule).
+//! before `next`: a tracer that misses a moved link finds the sibling (`docs/design.md`, the second rule).
 
 use super::link::{Target, target};
 use super::node::{LINK, NodeRef, SIZE, kind};
@@ -15,11 +15,11 @@ use art::{LeafRef, damaged};
 use heap::{Access, Error, Trace};
 use pmem::{Link, Media};
 
-/// Tells the heap what hangs from a link of a P-Masstree.
+/// Traces the objects of a P-Masstree.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tracer;
 
-// SAFETY: it reports the entries that count and the sibling, by which readers go on, in this order.
+// SAFETY: it reports the entries that count and the sibling, which readers follow, in this order.
 unsafe impl<M: Media> Trace<M> for Tracer {
     fn kind(&self) -> u32 {
         KIND
@@ -47,9 +47,9 @@ unsafe impl<M: Media> Trace<M> for Tracer {
                         *link = (entry.slice.peek(media), entry.word.slot().load(media));
                     }
                 });
-                // Last.
+                // Loaded last.
                 let sibling = node.sibling(heap)?;
-                // The entries that a half split has left are the sibling's, and reported there.
+                // Entries that a half-done split has left belong to the sibling, and are reported there.
                 let high = sibling.map(|sibling| sibling.low(media));
                 let own = links
                     .iter()

@@ -1,9 +1,9 @@
-//! Writes: every one is an edit of one key (`index::Edit`) under one lock.
+//! Writes: each is an edit of one key (`index::Edit`) under one lock.
 //!
-//! 1. Find the key's border (`locate`), without locks; on the way, mend what a crash has left (`repair`).
-//! 2. Lock it. If it was removed, start over; if its sibling takes the key by now, go there.
+//! 1. Find the key's border (`locate`), without locks; on the way, repair the leftovers of a crash (`repair`).
+//! 2. Lock it. If it was removed, start over; if its sibling covers the key by now, go there.
 //! 3. Let the edit decide, once.
-//! 4. Carry it out (`insert`, `layer`, below): new objects and entries become durable, then one store commits.
+//! 4. Apply it (`insert`, `layer`, below): new objects and entries become durable, then one store commits.
 
 use super::insert::in_place;
 use super::link::{Target, target};
@@ -15,7 +15,7 @@ use index::{Action, Edit};
 use pmem::{Link, LinkAndPersist, Media, Purpose, persist_scope};
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Carries out `edit` on the key.
+    /// Applies `edit` to the key.
     pub(super) fn edit(&self, edit: &mut dyn Edit) -> Result<Action, Error> {
         let mut tries = Tries::default();
         let mut place = self.locate()?;
@@ -31,8 +31,8 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// Carries out the edit at a place; an error of the inner kind where that is not the place any more: in the layer
-    /// that it tells, or anywhere.
+    /// Applies the edit at a place; returns the inner error if the key's place is elsewhere by now: in the given
+    /// layer, or anywhere.
     fn edit_at(
         &self,
         place: Place<'a>,
@@ -88,7 +88,7 @@ impl<'a, M: Media> Writer<'a, M> {
         };
         match target(link) {
             Some(Target::Leaf(_)) => {}
-            Some(Target::Node(_)) if slice.goes_on() => {
+            Some(Target::Node(_)) if slice.continues() => {
                 layer.above.push(node.link);
                 return Ok(Err(Some((layer, link))));
             }
@@ -108,7 +108,7 @@ impl<'a, M: Media> Writer<'a, M> {
             }
             return Ok(Ok(action));
         }
-        if !slice.goes_on() {
+        if !slice.continues() {
             return Err(damaged("key of a leaf", link).into());
         }
         let action = edit.decide(None);
@@ -119,7 +119,7 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(Ok(action))
     }
 
-    /// Gives a key another value in place. The caller holds the lock. 1 write-back, 1 fence.
+    /// Replaces a key's value in place. The caller holds the lock. Costs 1 write-back and 1 fence.
     fn store_in_place(&self, node: NodeRef<'a>, entry: usize, value: u64) {
         persist_scope(self.media(), Purpose::Node, |batch| {
             let marked = node.node.order.mark(&batch);
@@ -128,8 +128,8 @@ impl<'a, M: Media> Writer<'a, M> {
         });
     }
 
-    /// Removes the key in this place, and gives back its leaf and what is left without use. 1 write-back, 1 fence, if
-    /// nothing is.
+    /// Removes the key in this place, and retires its leaf and objects that are no longer needed. Costs 1 write-back
+    /// and 1 fence if there are none.
     fn remove(&self, layer: Layer, border: LockedNode<'a, M>, at: usize, leaf: Option<(Link, usize)>) {
         let order = border.node.order(self.media()).without(at);
         let _durable = border
@@ -142,8 +142,8 @@ impl<'a, M: Media> Writer<'a, M> {
             self.retire(link, extent);
         }
         if order.len() < 2 {
-            // The remove has succeeded whatever is met here: damage is reported to the operations whose way leads
-            // there, and to checks.
+            // The remove has succeeded whatever happens here: damage is reported by the operations that reach it, and
+            // by checks.
             let _ = self.tidy(layer, border);
         }
     }

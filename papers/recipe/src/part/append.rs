@@ -1,6 +1,6 @@
-//! Non-SMOs (RECIPE §6.4): a child is appended and committed by one store, or removed by one.
+//! Non-SMOs (RECIPE §6.4): appending a child, committed by one store, or removing one by one store.
 //!
-//! All of it happens under the node's lock. What is appended is durable already.
+//! All of it happens under the node's lock. An appended child is durable already.
 
 use super::node::Node;
 use art::{InnerRef, Kind, child_tag, index_word, naming, with_byte};
@@ -11,7 +11,7 @@ fn change<M: Media>(word: &VWord, media: &M, by: i64) {
 }
 
 impl<'g> Node<'g> {
-    /// Whether a further child for `byte`, which has none, can be appended.
+    /// Whether a child for `byte`, which has none yet, can be appended.
     pub(super) fn has_room<M: Media>(&self, media: &M) -> bool {
         match self.0 {
             InnerRef::N4(node) => self.meta(media).count() < node.slots.len(),
@@ -21,7 +21,7 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// Appends a leaf for `byte` to a node that has room. Write-backs and fences: N4 and N256 1, 1; N16 and
+    /// Appends a leaf for `byte` to a node that has room. Costs in write-backs and fences: N4 and N256 1, 1; N16 and
     /// N48 2, 2.
     pub(super) fn append<M: Media>(&self, media: &M, leaf: Persisted<'_, Erased>, byte: u8) -> Durable {
         let tag = child_tag(Kind::Leaf, byte, 0);
@@ -30,9 +30,9 @@ impl<'g> Node<'g> {
         let counter = &self.header().meta;
         match self.0 {
             InnerRef::N4(node) => {
-                // (i) The pointer, in a place that no reader looks at yet.
+                // (i) The pointer, in a place that no reader uses yet.
                 let _in_the_counters_line = node.slots[entry].publish::<Uncounted, M, _>(media, leaf, tag);
-                // (ii) Commit: key byte and counter by one store. Its write-back takes the pointer along.
+                // (ii) Commit: key byte and counter by one store. Its write-back includes the pointer.
                 let meta = meta.with(Some(byte));
                 counter.publish::<LinkAndPersist, M>(media, meta.0).commit()
             }
@@ -41,7 +41,7 @@ impl<'g> Node<'g> {
                 let _durable = node.slots[entry]
                     .publish::<Uncounted, M, _>(media, leaf, tag)
                     .commit();
-                // (ii) The key byte, in the counter's line. No reader looks at it before the counter says so.
+                // (ii) The key byte, in the counter's line. No reader uses it before the counter includes it.
                 let word = &node.keys[entry / 8];
                 word.store_unpersisted(with_byte(word.load(media), entry, byte), media);
                 // (iii) Commit: the counter.
@@ -70,7 +70,7 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// Empties an entry: "a single atomic store". 1 write-back, 1 fence.
+    /// Empties an entry: "a single atomic store". Costs 1 write-back and 1 fence.
     pub(super) fn clear<M: Media>(&self, media: &M, slot: &PSlot, byte: Option<u8>) -> Durable {
         match (self.0, byte) {
             (InnerRef::N48(node), Some(_)) => change(&node.live, media, -1),
@@ -81,7 +81,7 @@ impl<'g> Node<'g> {
         slot.publish_link::<LinkAndPersist, M>(media, Link::NULL).commit()
     }
 
-    /// How many children there are, without `ends`.
+    /// The number of children, without `ends`.
     pub(super) fn live<M: Media>(&self, media: &'g M) -> usize {
         match self.0 {
             InnerRef::N48(node) => node.live.load(media) as usize,

@@ -1,7 +1,7 @@
 //! Objects under construction: each is written, written back and fenced before anything leads to it.
 //!
-//! RECIPE fences after each store that is written back, so each new object has a fence of its own. (A shared
-//! one would do: that is ROART's minimally ordered split.)
+//! RECIPE fences after each store that is written back, so each new object has a fence of its own. (A shared one
+//! would suffice: that is ROART's minimally ordered split.)
 
 use super::node::{Header, Meta, N4, N16, N48, N256};
 use super::prefix::Prefix;
@@ -107,7 +107,7 @@ impl Inner for N256 {
     }
 }
 
-/// Builds a root: an N256 of level 0, whatever children it has. They are left where this fails.
+/// Builds a root: an N256 of level 0, whatever children it has. On failure they are left.
 pub(super) fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &PersistBatch<'e, 'h, M>,
@@ -132,7 +132,7 @@ impl Grown for AppendOnly {
 }
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// A durable leaf of the key with this value. A write-back for each of its lines, 1 fence.
+    /// Writes a durable leaf of the key with this value. Costs a write-back for each of its lines, and 1 fence.
     pub(super) fn persist_leaf(&self, value: &[u8]) -> Result<Persisted<'a, Erased>, Error> {
         persist_scope(self.media(), Purpose::Node, |batch| {
             let leaf = draft_leaf(self.heap, self.key, value, &batch)?.flush(&batch);
@@ -141,8 +141,8 @@ impl<'a, M: Media> Writer<'a, M> {
         })
     }
 
-    /// A durable node, the smallest that holds what `hang` adds, and its kind. A write-back for each of its
-    /// lines, 1 fence.
+    /// Writes a durable node, the smallest that holds what `hang` adds, and returns its kind. Costs a write-back for
+    /// each of its lines, and 1 fence.
     pub(super) fn persist_node(
         &self,
         level: usize,

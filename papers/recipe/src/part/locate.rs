@@ -1,8 +1,8 @@
 //! Finding the place of a write: the descent that compares every byte.
 //!
-//! A node stands for one string for good: all keys of its subtree begin with the same `level` bytes. A writer
-//! that has compared them all may therefore lock the node later and still be right; what may have changed
-//! meanwhile is only what hangs there, and whether the node is obsolete.
+//! A node stands for one string for good: all keys of its subtree begin with the same `level` bytes. A writer that
+//! has compared them all may therefore lock the node later and still be right; only its children may have changed
+//! meanwhile, and whether the node is obsolete.
 
 use super::node::Node;
 use super::{AppendOnly, Writer};
@@ -12,7 +12,7 @@ use pmem::{Fault, Link, Media};
 
 pub(super) type Place<'g> = art::Place<Node<'g>>;
 
-/// The inner node at `link`, to which `level` bytes lead; afterwards `level` is its own.
+/// The inner node at `link`, to which `level` bytes lead; sets `level` to the node's own.
 pub(super) fn node_below<'g, M: Media>(
     heap: &'g Access<M>,
     link: Link,
@@ -24,7 +24,7 @@ pub(super) fn node_below<'g, M: Media>(
 }
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// The place of the key; an error of the inner kind if the walk must start over.
+    /// The place of the key; the inner error if the walk must start over.
     pub(super) fn locate(&self) -> Result<Result<Place<'a>, Missed>, Error> {
         let mut at = self.index.root();
         let mut level = 0;
@@ -66,8 +66,8 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// Compares the key with the bytes of the node at `link` from `depth` to its level; `None` if a
-    /// concurrent change emptied what was looked at.
+    /// Compares the key with the bytes of the node at `link` from `depth` to its level; returns `None` if a
+    /// concurrent change emptied the nodes on the way.
     fn compare(
         &self,
         node: Node<'_>,
@@ -84,7 +84,7 @@ impl<'a, M: Media> Writer<'a, M> {
         if prefix.len() == len || matches!(shared, CommonPrefix::Until(..)) {
             return Ok(Some(shared));
         }
-        // The rest is in any key below.
+        // Any key below has the remaining bytes.
         if !way.as_mut().is_some_and(|way| way.leads_to(link, level)) {
             *way = Way::along::<AppendOnly, M>(self.heap, (link, depth), self.key)?;
         }

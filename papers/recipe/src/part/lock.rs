@@ -1,8 +1,8 @@
-//! Locks: write exclusion (ROWEX), and what the first holder after a restart rebuilds.
+//! Locks: write exclusion (ROWEX), and the metadata that the first holder after a restart rebuilds.
 //!
 //! A writer locks the node that it changes, then, if that is to be replaced, its parent: from the child upward only,
-//! here and everywhere, so that waiting cannot end in a circle. Where a child is locked after its parent, it is only
-//! tried. An obsolete node refuses its lock; a writer that meets one starts over from the root.
+//! here and everywhere, so that waits cannot form a cycle. A child's lock is only tried after its parent's. An
+//! obsolete node refuses its lock; a writer that meets one starts over from the root.
 
 use super::node::{Meta, Node};
 use super::{Writer, locate};
@@ -37,8 +37,8 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// Counts anew what is counted in words that a restart makes meaningless, takes away the marks that a
-    /// crash has left, and empties what it has left in entries that do not count.
+    /// Recomputes the counts that a restart has invalidated, clears the marks that a crash has left, and empties
+    /// leftovers in entries that do not count.
     #[cold]
     fn rebuild<M: Media>(&self, media: &'g M) {
         let header = self.header();
@@ -46,7 +46,7 @@ impl<'g> Node<'g> {
         header.prefix.settle(media);
         let slots = self.slots();
         slots.iter().for_each(|slot| _ = slot.settle(media));
-        // The counter's mark tells of it, so it goes before the mark.
+        // The counter's mark indicates this, so it is cleared afterwards.
         if let Some((entry, (byte, slot))) = self.counted(media).enumerate().last()
             && slot.peek(media).byte() != byte
             && self.is_torn(media, entry, byte)
@@ -85,7 +85,7 @@ fn empty<M: Media>(slots: &[PSlot], media: &M) {
     }
 }
 
-/// Forgets key bytes that do not count.
+/// Clears key bytes that do not count.
 fn forget<M: Media>(keys: &[PWord; 2], count: usize, media: &M) {
     for (word, count) in keys.iter().zip([count.min(8), count.saturating_sub(8).min(8)]) {
         let all = word.load(media);
@@ -101,8 +101,8 @@ fn forget<M: Media>(keys: &[PWord; 2], count: usize, media: &M) {
 }
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Locks the pointer by which `child` hangs. The caller holds the child's lock and the child is not
-    /// obsolete, so it hangs somewhere on the key's way and stays there until the caller changes that.
+    /// Locks the pointer to `child` in its parent. The caller holds the child's lock and the child is not obsolete,
+    /// so it hangs somewhere on the key's path and stays there until the caller changes that.
     pub(super) fn lock_parent(&self, child: Link) -> Result<Parent<'a, M>, Fault> {
         let mut tries = Tries::default();
         loop {
@@ -134,11 +134,11 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// The node in which `child` hangs on the key's way, and its level; `None` if it was not met.
+    /// The parent of `child` on the key's path, and its level; `None` if the walk did not meet it.
     ///
-    /// To the holder of the child's lock the level is more than a hint. A node is put above a child, or taken
-    /// away there, under the child's lock only, and what else may replace a parent is of the parent's level.
-    /// So what was met is a parent of now, or was replaced by one of its level.
+    /// For the holder of the child's lock the level is more than a hint. A node is put above a child, or removed
+    /// there, only under the child's lock, and any other replacement of a parent has the parent's level. So the node
+    /// found is the present parent, or was replaced by one of its level.
     pub(super) fn find_parent(&self, child: Link) -> Result<Option<(Link, usize)>, Fault> {
         let mut at = self.index.root();
         let mut level = 0;
@@ -156,7 +156,7 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// Swings the parent's pointer: a commit point. 1 write-back, 1 fence.
+    /// Swings the parent's pointer: a commit point. Costs 1 write-back and 1 fence.
     pub(super) fn swing(&self, parent: &Parent<'_, M>, link: Link) {
         let tag = art::child_tag(link.kind(), parent.link.byte(), 0);
         let _durable = parent

@@ -1,14 +1,13 @@
 //! P-ART: the adaptive radix tree with ROWEX, converted (RECIPE §6.4).
 //!
-//! Inner nodes of 4, 16, 48 and 256 entries that are only ever appended to (`node`, `append`, `build`). Reads
-//! take no lock (`view`, and `art`). Writes lock the node, then its parent (`locate`, `lock`, `write`); a
-//! full or nearly empty node is replaced by a copy (`resize`, `remove`).
+//! Inner nodes of 4, 16, 48 and 256 entries are only ever appended to (`node`, `append`, `build`). Reads take no lock
+//! (`view`, and `art`). Writes lock the node, then its parent (`locate`, `lock`, `write`); a full or nearly empty
+//! node is replaced by a copy (`resize`, `remove`).
 //!
-//! The nodes' prefixes compress paths. When one is to become shorter or longer, two stores that others can
-//! see follow each other (`split`): first the pointer that leads past the node, or to a new node above it,
-//! then the node's prefix. A crash between them leaves a prefix that does not fit. Readers tolerate it, and
-//! the next writer that passes tells it from a change under way, and finishes it: RECIPE's Condition #3
-//! (`repair`).
+//! The nodes' prefixes compress paths. Making one shorter or longer takes two stores that other threads can see
+//! (`split`): first the pointer that leads past the node, or to a new node above it, then the node's prefix. A crash
+//! between them leaves a prefix that does not fit. Readers tolerate it, and the next writer that meets it
+//! distinguishes it from a change in progress, and completes it: RECIPE's Condition #3 (`repair`).
 
 mod append;
 mod build;
@@ -36,8 +35,8 @@ pub struct AppendOnly;
 /// A P-ART in a heap, under a root of its own.
 pub type Part<M = Hardware> = Radix<AppendOnly, M>;
 
-// SAFETY: writers hold the guard that they are given, and retire what they have unlinked under their locks; nodes
-// report every child that counts.
+// SAFETY: writers hold their caller's guard, and retire what they have unlinked under their locks; nodes report every
+// child that counts.
 unsafe impl Design for AppendOnly {
     const KIND: u32 = 2;
 
@@ -107,7 +106,7 @@ impl<'a, M: Media> Writer<'a, M> {
         self.heap.media()
     }
 
-    /// Gives an object's chunk back once no reader can hold it.
+    /// Frees an object's chunk once no reader can hold it.
     #[track_caller]
     fn retire(&self, link: Link, len: usize) {
         art::retire(self.heap, self.guard, link, len);

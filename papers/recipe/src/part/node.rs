@@ -11,16 +11,16 @@
 //!  meta      mark:1 | counter:7 | kind:4 | 0:4 | level:16 | key bytes of an N4:32
 //! ```
 //!
-//! I1 N4 and N16: the entries below the counter count. Readers ignore the others. An entry that counts never takes
-//!    another key byte; it is emptied by a null pointer, and stays so. (Where the words of a line become durable in any
-//!    order, a crash may leave an N16's last entry without its key byte. The counter has its mark then, and the first
-//!    lock empties the entry.)
-//! I2 N48: what counts is the pointers that the child index names. None is named for a second time.
-//! I3 N256: what counts is the pointers that are not null.
-//! I4 A pointer carries its key byte too; where the byte beside it says otherwise, the entry does not count.
+//! I1 N4 and N16: the entries below the counter count. Readers ignore the others. An entry that counts never gets
+//!    another key byte; a null pointer empties it, for good. (If the words of a line become durable in any order, a
+//!    crash may leave an N16's last entry without its key byte. The counter has its mark then, and the first holder
+//!    of the lock empties the entry.)
+//! I2 N48: the pointers that the child index names count. None is named for a second time.
+//! I3 N256: the pointers that are not null count.
+//! I4 A pointer carries its key byte too; if it differs from the byte beside it, the entry does not count.
 //! I5 Level and kind never change.
 //! I6 `live` and `used` mean something only under the lock and while its generation is the pool's.
-//! I7 A node that was replaced keeps its entries as they are.
+//! I7 A replaced node keeps its entries as they are.
 
 use super::AppendOnly;
 use super::prefix::Prefix;
@@ -29,7 +29,7 @@ use heap::Access;
 use pmem::{CommitWord, Fault, GenerationLock, Link, Media, PSlot, PWord, VWord, persistent};
 
 persistent! {
-    /// What every node begins with: half a line.
+    /// The common beginning of all nodes: half a line.
     #[derive(Debug)]
     pub struct Header [size: 32] {
         pub(super) lock: GenerationLock,
@@ -78,7 +78,7 @@ persistent! {
 pub(super) struct Meta(pub(super) u64);
 
 impl Meta {
-    /// One more entry.
+    /// Adds one entry.
     pub(super) const ONE: u64 = 2;
     const UNUSED: u64 = 0xf << 12;
 
@@ -86,7 +86,7 @@ impl Meta {
         Meta((kind as u64) << 8 | (level as u64 & 0xffff) << 16)
     }
 
-    /// Entries appended.
+    /// Number of entries appended.
     pub(super) fn count(self) -> usize {
         (self.0 >> 1 & 0x7f) as usize
     }
@@ -95,7 +95,7 @@ impl Meta {
         (self.0 >> 16 & 0xffff) as usize
     }
 
-    /// With another entry, whose key byte an N4 keeps here.
+    /// The word with another entry, whose key byte an N4 stores here.
     pub(super) fn with(self, byte: Option<u8>) -> Meta {
         let key = byte.map_or(0, |byte| u64::from(byte) << (32 + 8 * self.count()));
         Meta((self.0 + Meta::ONE) | key)
@@ -105,7 +105,7 @@ impl Meta {
         ((self.0 >> 32) as u32).to_le_bytes()
     }
 
-    /// Whether it is as a node of this kind has it.
+    /// Whether it is valid for a node of this kind.
     pub(super) fn is_of(self, kind: Kind) -> bool {
         let max = match kind {
             Kind::N4 => 4,
@@ -131,7 +131,7 @@ fn first_like<'g, M: Media>(media: &M, keys: u64, byte: u8, slots: &'g [PSlot]) 
         let entry = alike.trailing_zeros() as usize / 8;
         alike &= alike - 1;
         let slot = slots.get(entry)?;
-        // Behind the first, some bytes only look alike.
+        // After the first match, some bytes may be false matches.
         if byte_at(keys, entry) == byte
             && let Some(found) = matching(media, slot, byte)
         {
@@ -141,7 +141,7 @@ fn first_like<'g, M: Media>(media: &M, keys: u64, byte: u8, slots: &'g [PSlot]) 
     None
 }
 
-/// A node being used.
+/// A reference to a node.
 #[derive(Clone, Copy)]
 pub struct Node<'g>(pub(super) InnerRef<'g, AppendOnly>);
 
@@ -213,8 +213,7 @@ impl<'g> Node<'g> {
         keys.into_iter().zip(slots)
     }
 
-    /// Whether the entry, whose key byte this is, is one of an N16 that a crash has left without its key byte
-    /// (I1).
+    /// Whether an N16's entry with this key byte is one that a crash has left without its key byte (I1).
     pub(super) fn is_torn<M: Media>(&self, media: &M, entry: usize, byte: u8) -> bool {
         let counter = &self.header().meta;
         self.kind() == Kind::N16
@@ -245,8 +244,8 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// What hangs there for a key whose byte at the level is `byte` (`None`: it ends there), with its
-    /// pointer, if it has one.
+    /// The child for a key whose byte at the level is `byte` (`None`: the key ends there), with its pointer, if it
+    /// has one.
     #[inline]
     pub(super) fn slot<M: Media>(&self, media: &'g M, byte: Option<u8>) -> (Option<&'g PSlot>, Link) {
         match byte {
@@ -288,7 +287,7 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// All that hangs there, except for one object.
+    /// All children, except for one object.
     pub(super) fn others<M: Media>(&self, media: &'g M, without: Link) -> (Link, Vec<Link>) {
         let mut children = Vec::new();
         self.each_child(media, 0..256, |_, link| {

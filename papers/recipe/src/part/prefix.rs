@@ -7,17 +7,17 @@
 //! +-------------------------------+-----------+-----+------+
 //! ```
 //!
-//! One commit word, so that it changes by one store, and a thread that acts on it makes it durable. It stands for the
-//! bytes after the byte by which the node hangs in its parent, up to the node's level. The level never changes (RECIPE
-//! §6.4), and so the prefix is right if and only if its length is the distance between the two.
+//! It is one commit word, so that it changes by one store, and a thread that acts on it persists it. It represents
+//! the bytes after the node's byte in its parent, up to the node's level. The level never changes (RECIPE §6.4), and
+//! so the prefix is right if and only if its length is the distance between the two.
 //!
 //! I1 Whatever its length L, its bytes are those that precede the level by L.
 
-/// A prefix as it is stored.
+/// A prefix as stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Prefix(u64);
 
-/// Maximum number of bytes that are kept.
+/// Maximum number of bytes stored.
 const KEPT: usize = 5;
 
 impl Prefix {
@@ -43,23 +43,23 @@ impl Prefix {
         usize::from((self.0 >> 8) as u16)
     }
 
-    /// Whether it lies between `depth` bytes that lead to the node and the node's level.
+    /// Whether it covers the bytes from `depth`, which leads to the node, to the node's level.
     pub(super) fn fits(self, depth: usize, level: usize) -> bool {
         depth + self.len() == level
     }
 
-    /// The bytes that are kept.
+    /// The stored bytes.
     pub(super) fn kept(self) -> ([u8; KEPT], usize) {
         let [_, _, _, kept @ ..] = self.0.to_le_bytes();
         (kept, self.len().min(KEPT))
     }
 
-    /// All bytes, if all are kept.
+    /// All bytes, if all are stored.
     pub(super) fn whole(&self) -> Option<([u8; KEPT], usize)> {
         (self.len() <= KEPT).then(|| self.kept())
     }
 
-    /// Whether the kept bytes are those before `level` in `key`, and no unused bits are set.
+    /// Whether the stored bytes are those before `level` in `key`, and no unused bits are set.
     pub(super) fn agrees(self, key: &[u8], level: usize) -> bool {
         level
             .checked_sub(self.len())

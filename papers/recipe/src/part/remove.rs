@@ -1,8 +1,8 @@
-//! Removes: a null pointer, and space comes back.
+//! Removes: a null pointer, and then giving space back.
 //!
-//! Where that would leave too little in a node, the node is replaced by a smaller copy without the key, or by
-//! its last child, or goes with the key. What needs memory, or a lock that is taken, is optional: then the
-//! pointer is just emptied.
+//! If too few children would remain in a node, it is replaced by a smaller copy without the key, or by its last
+//! child, or removed with the key. Any step that needs memory, or a lock that is taken, is optional: then the pointer
+//! is just emptied.
 
 use super::locate::Place;
 use super::lock::Parent;
@@ -12,11 +12,11 @@ use art::{Kinds, LeafRef, Tagged, same_object};
 use heap::Error;
 use pmem::{Link, Locked, Media, PSlot};
 
-/// How often a node with one child tries to give it its place while the child is locked by others.
+/// Number of attempts of a node with one child to be replaced by it while the child is locked by others.
 const MAX_TURNS: u32 = 1000;
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Takes the leaf at `link` out of its slot in the place's node. Without more ado, 1 write-back, 1 fence.
+    /// Removes the leaf at `link` from its slot in the place's node. By itself this costs 1 write-back and 1 fence.
     pub(super) fn remove(
         &self,
         place: &Place<'a>,
@@ -58,9 +58,8 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(())
     }
 
-    /// The last key below a node goes: the pointer of the nearest ancestor that has more is emptied, so that
-    /// no node is ever without a child. (A node with one child is what a crash, or a lock that was taken, may
-    /// leave.)
+    /// Removes the last key below a node: the pointer of the nearest ancestor with more children is emptied, so that
+    /// no node is ever without a child. (A crash, or a taken lock, may leave a node with one child.)
     fn cut(&self, place: &Place<'a>, locked: Locked<'a, M>) -> Result<(), Error> {
         let media = self.media();
         let mut dead = vec![(place.at, locked)];
@@ -88,13 +87,13 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(())
     }
 
-    /// As [`tidy`](Self::tidy), behind the commit of a remove. The remove has succeeded whatever the writer meets here:
-    /// damage is reported to the operations whose way leads there, and to checks.
+    /// Like [`tidy`](Self::tidy), after the commit of a remove. The remove has succeeded whatever happens here:
+    /// damage is reported by the operations that reach it, and by checks.
     fn tidy_if_possible(&self, node: Node<'a>, at: Link) {
         let _ = self.tidy(node, at);
     }
 
-    /// Gives a node that may have been left with one child a chance to give it its place.
+    /// Replaces a node that may have been left with one child by that child.
     fn tidy(&self, node: Node<'a>, at: Link) -> Result<(), Error> {
         if same_object(at, self.index.root()) {
             return Ok(());
@@ -116,7 +115,7 @@ impl<'a, M: Media> Writer<'a, M> {
     }
 }
 
-/// Whether nothing hangs in the parent but what its slot leads to.
+/// Whether the parent has nothing but the object in its slot.
 fn is_empty<M: Media>(parent: &Parent<'_, M>, media: &M) -> bool {
     let (ends, children) = parent.node.others(media, parent.link);
     ends.is_null() && children.is_empty()

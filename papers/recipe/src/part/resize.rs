@@ -1,8 +1,8 @@
 //! "If the node overflows (or underflows), the node is copied to a new larger (or smaller) node and then the
 //! parent pointer is atomically swapped" (RECIPE §6.4).
 //!
-//! The copy has what hangs there and no emptied entries, so a node full of those may be copied into one of
-//! its own size.
+//! The copy has the same children and no emptied entries, so a node full of those may be copied into one of its own
+//! size.
 
 use super::Writer;
 use super::locate::Place;
@@ -11,9 +11,8 @@ use heap::Error;
 use pmem::{Erased, Link, LinkAndPersist, Locked, Media, Persisted};
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Inserts the key below a byte that has no child. Where the node has room, N4 and N256 2 write-backs and
-    /// 2 fences,
-    /// N16 and N48 3 and 3.
+    /// Inserts the key below a byte that has no child. If the node has room, this costs, for N4 and N256, 2
+    /// write-backs and 2 fences; for N16 and N48, 3 and 3.
     pub(super) fn insert(
         &self,
         place: &Place<'a>,
@@ -32,7 +31,7 @@ impl<'a, M: Media> Writer<'a, M> {
         self.replace(place, locked, copy)
     }
 
-    /// Replaces the node by a smaller one without the child. Gives the lock back if there is no memory.
+    /// Replaces the node by a smaller one without the child. Returns the lock if there is no memory.
     pub(super) fn shrink(
         &self,
         place: &Place<'a>,
@@ -45,7 +44,7 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// A durable copy of the place's node, with what hangs there except for one object, and what `hang` adds.
+    /// Writes a durable copy of the place's node, with its children except for one object, and with what `hang` adds.
     fn persist_copy(
         &self,
         place: &Place<'a>,

@@ -1,13 +1,11 @@
-//! SMOs (RECIPE §6.4): paths are compressed anew in two ordered steps, under the node's lock and its
-//! parent's.
+//! SMOs (RECIPE §6.4): paths are recompressed in two ordered steps, under the node's lock and its parent's.
 //!
 //! ```text
 //!  split     (1) parent -> a new N4 over the new leaf and the node     (2) the node's prefix gets shorter
 //!  merge     (1) parent -> the node, past its only sibling's old place  (2) the node's prefix gets longer
 //! ```
 //!
-//! Each step is durable before the next begins. After step (1) everything is found; step (2) concerns writers
-//! only.
+//! Each step is durable before the next begins. After step (1) reads find everything; step (2) only concerns writers.
 
 use super::locate::Place;
 use super::node::Node;
@@ -20,8 +18,8 @@ use index::{Action, Edit};
 use pmem::{Link, LinkAndPersist, Locked, Media, PSlot};
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// The key parts from the string of the inner node that hangs at the place: it is absent, and if it is to
-    /// be there, a new N4 comes above that node, at the level where they part. 4 write-backs, 4 fences.
+    /// Edits a key that parts from the string of the inner node at the place: the key is absent, and to insert it, a
+    /// new N4 is put above that node, at the level where they part. Costs 4 write-backs and 4 fences.
     pub(super) fn edit_above(
         &self,
         place: &Place<'a>,
@@ -80,8 +78,8 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(Ok(action))
     }
 
-    /// Two keys diverge below the place: an N4 over the old leaf, which hangs in `slot`, and the new one, at
-    /// the level where they part. 3 write-backs, 3 fences.
+    /// Two keys diverge below the place: puts an N4 over the old leaf, in `slot`, and the new one, at the level where
+    /// they part. Costs 3 write-backs and 3 fences.
     pub(super) fn split_leaf(
         &self,
         slot: &PSlot,
@@ -106,8 +104,8 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(())
     }
 
-    /// One child is left in the node at `at`, not counting `without`: it takes the node's place. Gives the
-    /// lock back if the child's lock is taken. 1 write-back and 1 fence if the child is a leaf, else 2 and 2.
+    /// One child is left in the node at `at`, not counting `without`: it takes the node's place. Returns the lock if
+    /// the child's lock is taken. Costs 1 write-back and 1 fence if the child is a leaf, otherwise 2 and 2.
     pub(super) fn merge(
         &self,
         node: Node<'a>,

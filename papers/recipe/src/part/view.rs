@@ -1,8 +1,8 @@
 //! P-ART's nodes as readers see them.
 //!
-//! A reader takes the level from the node and skips whatever lies between: so a prefix that does not fit harms no
-//! reader ("a read … compares level field with the sum of the depth and the prefix length …; if there is a mismatch,
-//! the read simply ignores a part of the prefix", RECIPE §6.4). The whole key is compared at the leaf.
+//! A reader takes the level from the node and skips the bytes in between: so a prefix that does not fit does not
+//! affect any reader ("a read … compares level field with the sum of the depth and the prefix length …; if there is a
+//! mismatch, the read simply ignores a part of the prefix", RECIPE §6.4). The whole key is compared at the leaf.
 
 use super::AppendOnly;
 use super::node::Node;
@@ -55,13 +55,13 @@ impl<'g> art::Node<'g> for Node<'g> {
     fn fault<M: Media>(&self, heap: &'g Access<M>, site: Site<'_>) -> Option<&'static str> {
         let media = heap.media();
         if !self.meta(media).is_of(self.kind()) {
-            return Some("the node's kind, counter or key bytes make no sense");
+            return Some("the node's kind, counter or key bytes are invalid");
         }
-        // It may be longer or shorter than what it stands for, but not say anything else (`repair`).
+        // It may be too long or too short, but must agree with the key (`repair`).
         if let Some(key) = site.key
             && !self.prefix(media).agrees(key, site.level)
         {
-            return Some("the node's prefix is not that of the keys below");
+            return Some("the node's prefix does not match the keys below");
         }
         let of_its_byte = |byte: u8, slot: &PSlot| {
             let link = slot.load(media);
@@ -86,7 +86,7 @@ impl<'g> art::Node<'g> for Node<'g> {
                 .all(|(byte, slot)| of_its_byte(byte, slot)),
         };
         if !sound {
-            return Some("a child is not under its byte, or under two");
+            return Some("a child is under another byte, or under two");
         }
         let ends = self.header().ends.load(media);
         (!ends.is_null() && (ends.byte(), ends.aux()) != (0, 0))

@@ -1,7 +1,7 @@
-//! Writes: every one is an edit of one key (`index::Edit`) under one lock.
+//! Writes: each is an edit of one key (`index::Edit`) under one lock.
 //!
-//! 1. Find the place (`locate`), without locks; on the way, finish what a crash has interrupted (`repair`).
-//! 2. Lock the node. If it is obsolete, or something else hangs there by now, start over.
+//! 1. Find the place (`locate`), without locks; on the way, complete changes that a crash has interrupted (`repair`).
+//! 2. Lock the node. If it is obsolete, or its slot holds something else by now, start over.
 //! 3. Let the edit decide, once.
 //! 4. New objects are made durable one by one (`build`). Then one store commits: a counter, an index or a
 //!    pointer (`append`), or the pointer to an object that replaces another (`split`, `resize`).
@@ -14,7 +14,7 @@ use index::{Action, Edit};
 use pmem::{LinkAndPersist, Media};
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Carries out `edit` on the key.
+    /// Applies `edit` to the key.
     pub(super) fn edit(&self, edit: &mut dyn Edit) -> Result<Action, Error> {
         let mut tries = Tries::default();
         loop {
@@ -35,7 +35,7 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// Nothing or a leaf hangs at the place.
+    /// Applies the edit at a place that holds nothing or a leaf.
     fn edit_at(&self, place: &Place<'a>, edit: &mut dyn Edit) -> Result<Result<Action, Missed>, Error> {
         let Ok(locked) = place.node.lock(self.heap) else {
             return Ok(Err(Missed::Lost));

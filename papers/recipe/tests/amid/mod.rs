@@ -15,7 +15,7 @@ pub fn key(number: u64) -> Vec<u8> {
     number.to_be_bytes().to_vec()
 }
 
-/// An index of these keys, and what it holds.
+/// An index of these keys, and its contents.
 pub fn filled<I: OnHeap<Media = Stepping>>(numbers: impl Iterator<Item = u64>) -> (Stepped<I>, Entries) {
     let store = Store::<I>::create_on(Stepping::machine(Steps));
     let mut model = Entries::new();
@@ -43,7 +43,7 @@ pub fn open<I: OnHeap<Media = Hardware>>(image: TempDir) -> Store<I> {
     Store::open_in(image, Hardware::detect())
 }
 
-/// What the index holds, if all but one key is as in `model`: takes over whether the key in flight is there.
+/// The contents of the index, if all but one key are as in `model`: accepts either state of the key in flight.
 pub fn decided<I: OnHeap>(store: &Store<I>, model: &Entries, key: &[u8], value: &[u8]) -> Entries {
     let mut model = model.clone();
     let guard = heap::pin();

@@ -1,4 +1,4 @@
-//! A remove of P-ART that is durable has succeeded, whatever is met by the tidying that follows; and nothing leaks.
+//! A durable remove of P-ART has succeeded, whatever the tidying after it meets; and nothing leaks.
 
 use crate::media::{Step, Stopping, Stops, at};
 use art::Tagged;
@@ -24,7 +24,7 @@ fn tree(keys: &[&str]) -> Arc<Tree> {
     Arc::new(tree)
 }
 
-/// What the object at `link` leads to, and its length.
+/// The links in the object at `link`, and its length.
 fn below(tree: &Tree, link: Link) -> (Vec<Link>, u64) {
     // SAFETY: no thread writes meanwhile.
     let heap = unsafe { tree.heap().access() };
@@ -33,7 +33,7 @@ fn below(tree: &Tree, link: Link) -> (Vec<Link>, u64) {
     (children, len)
 }
 
-/// The node to which these bytes lead, one a node.
+/// The node to which these bytes lead, one byte per node.
 fn node_at(tree: &Tree, path: &[u8]) -> Link {
     let root = tree
         .heap()
@@ -68,7 +68,7 @@ fn damage(tree: &Tree, node: Link) {
     }
 }
 
-/// A thread that holds the lock of the node of a key, to give the key another value.
+/// A thread that holds the lock of the node of a key, to change the key's value.
 struct Holder {
     go_on: Sender<()>,
     thread: JoinHandle<()>,
@@ -107,12 +107,12 @@ fn is_there(tree: &Tree, key: &str) -> bool {
         .is_some()
 }
 
-/// Objects in use, once what was retired has come back.
+/// Objects in use, once retired ones have been freed.
 fn objects(tree: &Tree) -> u64 {
     settled(tree.heap()).objects
 }
 
-/// The node is left with one child, a damaged node, and so cannot give it its place.
+/// The node is left with one child, a damaged node, which therefore cannot take its place.
 #[test]
 fn a_remove_beside_a_damaged_neighbour_has_succeeded() {
     let tree = tree(&["pb", "pca", "pcb"]);
@@ -130,7 +130,7 @@ fn a_remove_beside_a_damaged_neighbour_has_succeeded() {
     assert_eq!(objects(&tree), before - 1, "the leaf is free");
 }
 
-/// The node goes with its last key, and the one above is left with a damaged child.
+/// The node is removed with its last key, and the one above is left with a damaged child.
 #[test]
 fn a_remove_that_takes_its_node_along_has_succeeded() {
     let tree = tree(&["qaa", "qab", "qbca", "qbcb", "qbd"]);

@@ -1,4 +1,4 @@
-//! Interleavings that threads left alone hardly ever meet, brought about by a media that stops a thread at a step.
+//! Interleavings that rarely occur by chance, forced by a media that stops a thread at a step.
 
 mod committed;
 mod media;

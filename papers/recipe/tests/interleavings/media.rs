@@ -7,42 +7,42 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What counts as a step.
+/// The events that count as a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A fence of the index, and the release of a lock.
     Fence,
-    /// These, and each store to persistent memory.
+    /// The same, and each store to persistent memory.
     Store,
 }
 
 type Hook = Box<dyn FnOnce()>;
 
 thread_local! {
-    /// After which step, counted from 1, this thread calls what.
+    /// The kind of step, the step's number counted from 1, and the hook to call after it, for this thread.
     static HOOK: RefCell<Option<(Step, usize, Hook)>> = const { RefCell::new(None) };
-    /// Where this thread's waiting is counted.
+    /// The counter of this thread's waiting turns.
     static TURNS: RefCell<Option<Arc<AtomicU64>>> = const { RefCell::new(None) };
-    /// The structure modifications that this thread has come to.
+    /// The structure modifications that this thread has reached.
     static REACHED: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Has this thread call `hook` after its `nth` step from now on.
+/// Calls `hook` in this thread after its `nth` step from now on.
 pub fn at(step: Step, nth: usize, hook: impl FnOnce() + 'static) {
     HOOK.set(Some((step, nth, Box::new(hook))));
 }
 
-/// Forgets a hook whose step has not come.
+/// Removes a hook whose step has not come.
 pub fn forget() {
     HOOK.take();
 }
 
-/// Counts this thread's waiting from now on.
+/// Counts this thread's waiting turns from now on.
 pub fn count_turns(turns: Arc<AtomicU64>) {
     TURNS.set(Some(turns));
 }
 
-/// The structure modifications that this thread has come to since the last call.
+/// The structure modifications that this thread has reached since the last call.
 pub fn reached() -> Vec<&'static str> {
     REACHED.take()
 }
@@ -54,7 +54,7 @@ pub type Stopping = Watched<Stops>;
 
 impl Watch for Stops {
     fn after(&self, step: &watched::Step) {
-        // Under a lock of the heap a pool grows.
+        // The pool grows under a lock of the heap.
         let file = step.site.file();
         if ["crates/heap", "crates/pmem"].iter().any(|of| file.contains(of)) {
             return;

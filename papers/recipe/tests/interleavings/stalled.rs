@@ -1,6 +1,6 @@
-//! A writer that the system stops after any step of a structure modification holds other writers up, and no more.
-//! Readers go on, and where there are no locks, writers do, too. Where it is stopped after its first step, the others
-//! wait for longer than the tries after which a writer would count what it meets as damage.
+//! A writer that the system stops after any step of a structure modification delays other writers, but does no more.
+//! Readers go on, and so do writers if there are no locks. If it is stopped after its first step, the others wait for
+//! longer than the tries after which a writer would report damage.
 //!
 //! (P-ART's modifications are in `part_stalled`.)
 
@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 use wollemi_recipe::{BwTree, Clht, Hot, Masstree};
 
 /// Turns for which another writer waits before one that is stopped after its first step goes on: more than the 20,000
-/// vain tries after which a writer gives up.
+/// failed tries after which a writer gives up.
 const TURNS: u64 = 25_000;
 
-/// The same after each later step, where the others are to come to their waits alone.
-const FEW_TURNS: u64 = 200;
+/// The same after each later step, where the others only need to reach their waits.
+const LATER_TURNS: u64 = 200;
 
-/// A wait for another thread that takes longer counts as a hang.
+/// Upper bound on any wait for another thread; beyond it the test counts as hung.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// In place of a count of turns: the thread has ended.
@@ -59,7 +59,7 @@ impl Write {
     }
 }
 
-/// Says that a thread has ended, however it does.
+/// Records that a thread has ended, even in a panic.
 struct Ends(Arc<AtomicU64>);
 
 impl Drop for Ends {
@@ -77,8 +77,8 @@ fn after<I: OnHeap<Media = Stopping>>(writes: &[Write]) -> Store<I> {
     store
 }
 
-/// Writes of keys near that of the write which is stopped: a new key beside it, another value of a key before it, and
-/// the removal of a key behind it.
+/// Writes of keys near that of the stopped write: a new key beside it, another value of a key before it, and the
+/// removal of a key behind it.
 fn beside(write: &Write, model: &Model) -> Vec<Write> {
     let key = write.key();
     let mut others = vec![Put([key, &[7]].concat())];
@@ -89,9 +89,9 @@ fn beside(write: &Write, model: &Model) -> Vec<Write> {
     others
 }
 
-/// Stops the last write of a history after its `nth` step, while other threads write keys beside its own and one reads;
-/// `false` if it has fewer steps. Notes in `waited` that another writer has waited for one that is stopped after its
-/// first step.
+/// Stops the last write of a history after its `nth` step, while other threads write nearby keys and one reads;
+/// returns `false` if it has fewer steps. Records in `waited` that another writer has waited for one that is stopped
+/// after its first step.
 fn stop_at<I: OnHeap<Media = Stopping>>(history: &[Write], nth: usize, waited: &AtomicBool) -> bool {
     let (write, earlier) = history.split_last().expect("a write");
     let mut model = Model::new();
@@ -101,7 +101,7 @@ fn stop_at<I: OnHeap<Media = Stopping>>(history: &[Write], nth: usize, waited: &
     let index = store.index();
     let turns: Vec<_> = (0..=others.len()).map(|_| Arc::<AtomicU64>::default()).collect();
     let counts = turns.clone();
-    let least = if nth == 1 { TURNS } else { FEW_TURNS };
+    let least = if nth == 1 { TURNS } else { LATER_TURNS };
     let (stopped, is_stopped) = channel();
     let (ended, had_ended) = channel();
     let ends: Option<Vec<_>> = std::thread::scope(|scope| {
@@ -180,8 +180,8 @@ fn stop_at<I: OnHeap<Media = Stopping>>(history: &[Write], nth: usize, waited: &
     true
 }
 
-/// Stops a write that comes to a structure modification, after each of its steps: for each of these modifications, the
-/// first write of the history that comes to it.
+/// Stops a write that reaches a structure modification, after each of its steps: for each of these modifications, the
+/// first write of the history that reaches it.
 fn stop_at_each<I: OnHeap<Media = Stopping>>(history: &[Write], modifications: &[&str]) {
     let mut missing: Vec<&str> = modifications.to_vec();
     let store = after::<I>(&[]);
@@ -235,7 +235,7 @@ fn hot() {
 
 #[test]
 fn masstree() {
-    // Keys that share their first slice, for a further layer, and go on behind the second.
+    // Keys that share their first slice, for a further layer, and continue after the second.
     let longer = |number: u64| [&[0; 8][..], &number.to_be_bytes(), b"+"].concat();
     let mut history = come_and_go(400, 1);
     history.extend((0..20).map(|number| Put(longer(number))));

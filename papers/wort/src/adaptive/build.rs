@@ -7,7 +7,7 @@ use art::{Child, Children, Grown, Kind, Spot, draft_smallest};
 use heap::{Access, Error, Heap};
 use pmem::{Erased, Flushed, Media, PersistBatch};
 
-/// All that hangs in `node`, except for the child for `without`.
+/// All children of `node`, except for the one for `without`.
 pub(crate) fn children_of<'e, 'h, S: Scheme, M: Media>(
     node: Node<'_, S>,
     media: &M,

@@ -1,5 +1,5 @@
-//! A node that takes no further child in place is replaced by a copy with it: by the next larger kind if it
-//! was full, or by one of its own kind, if that is the scheme (ART+CoW's N4 and N16).
+//! A node that cannot accept another child in place is replaced by a copy with it: of the next larger kind if it was
+//! full, or of its own kind, if the scheme works so (ART+CoW's N4 and N16).
 
 use super::Scheme;
 use super::build::{children_of, draft_node};
@@ -10,7 +10,7 @@ use heap::Error;
 use pmem::{Media, Purpose, persist_scope};
 
 impl<S: Scheme, M: Media> Writer<'_, S, M> {
-    /// Replaces the node by a copy with a new leaf in it. 2 fences; a write-back for the leaf, for each line
+    /// Replaces the node by a copy that contains a new leaf. Costs 2 fences; a write-back for the leaf, for each line
     /// of the copy, and for the slot.
     pub(super) fn add_to_copy(&self, passed: &Passed<'_, S>, byte: u8, value: &[u8]) -> Result<(), Error> {
         let media = self.heap.media();
@@ -45,7 +45,7 @@ mod tests {
     use pmem::Hardware;
     use std::marker::PhantomData;
 
-    /// The node in which `key` hangs.
+    /// The parent of `key`'s leaf.
     fn above<'t, S: Scheme>(tree: &'t Tree<S, Hardware>, guard: &'t Guard, key: &'t [u8]) -> Passed<'t, S> {
         // SAFETY: the test holds the guard.
         let heap = unsafe { tree.heap().access() };
@@ -64,8 +64,8 @@ mod tests {
         }
     }
 
-    /// A header for fewer bytes in front, or more, is what a change of the prefix leaves that did not come to
-    /// its end. Copies do not have it: neither larger ones nor smaller ones.
+    /// An interrupted change of a prefix leaves a header for fewer or more preceding bytes. Copies do not inherit it:
+    /// neither larger ones nor smaller ones.
     fn copies_have_the_right_header<S: Scheme>() {
         for (lead, wrong) in [
             (&b"p"[..], 0),
@@ -105,7 +105,7 @@ mod tests {
         copies_have_the_right_header::<ByCopy>();
     }
 
-    /// The node below a split has the header for its new place, and not only one from which that can be computed.
+    /// The node below a split has the header for its new place, and not only one from which that could be computed.
     fn a_split_leaves_the_right_header<S: Scheme>() {
         for lead in [&b"prefix"[..], b"prefixes that are long"] {
             for parts in 1..lead.len() {

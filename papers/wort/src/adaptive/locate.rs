@@ -1,7 +1,7 @@
-//! The writer's walk: down a key's way, comparing every byte, to where the key is or would be.
+//! The writer's walk: down a key's path, comparing every byte, to the place where the key is or would be.
 //!
-//! The caller is the only writer. On the way marks and headers that a crash has left are settled: lazy
-//! recovery, node by node, where writes come by.
+//! The caller is the only writer. It settles marks and headers that a crash has left on the way: lazy recovery, node
+//! by node, where writes reach them.
 
 use super::node::Node;
 use super::write::Writer;
@@ -12,14 +12,14 @@ use art::{Kind, LeafRef, Node as _, Tagged, Way, damaged};
 use heap::Access;
 use pmem::{Fault, Link, Media, PSlot};
 
-/// A slot on the way, and what hangs there.
+/// A slot on the way, and its object.
 pub struct Place<'g> {
     pub(crate) slot: &'g PSlot,
-    /// What the slot holds.
+    /// The slot's link.
     pub(crate) link: Link,
-    /// The byte for which the slot is; 0 for the root's slot and for that of the key that ends at a node.
+    /// The slot's byte; 0 for the root's slot and for that of the key that ends at a node.
     pub(crate) byte: u8,
-    /// Bytes that lead to what hangs there.
+    /// Number of bytes that lead to the object.
     pub(crate) depth: usize,
 }
 
@@ -34,29 +34,29 @@ impl<'g> Place<'g> {
     }
 }
 
-/// A node on the way, and where it hangs.
+/// A node on the way, and its place.
 pub(crate) struct Passed<'g, S: Scheme> {
     pub(crate) node: Node<'g, S>,
     pub(crate) place: Place<'g>,
     pub(crate) level: usize,
-    /// The key's byte at that level; `None` where it ends there.
+    /// The key's byte at that level; `None` if the key ends there.
     pub(crate) byte: Option<u8>,
 }
 
 impl<S: Scheme> Passed<'_, S> {
-    /// The header for a copy of the node: the right one for its place, where a crash or a merge in a full
-    /// pool has left another.
+    /// The header for a copy of the node: the right one for its place, even if a crash or a merge in a full pool has
+    /// left another.
     pub(crate) fn header<M: Media>(&self, heap: &Access<M>) -> Result<Prefix, Fault> {
         let Place { link, depth, .. } = self.place;
         right_header::<Adaptive<S>, M>(heap, (link, depth), depth, self.node.header(heap.media()))
     }
 }
 
-/// Where a key's way ends.
+/// The end of a key's way.
 pub(crate) enum Found<'g, S: Scheme> {
     /// At an empty slot.
     Empty { place: Place<'g> },
-    /// At a leaf, of the key or another, below this node, if it is not the tree's only one.
+    /// At a leaf, of the key or another, below this node, if the leaf is not the tree's only object.
     Leaf {
         place: Place<'g>,
         leaf: LeafRef<'g>,
@@ -73,7 +73,7 @@ pub(crate) enum Found<'g, S: Scheme> {
 }
 
 impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
-    /// Walks from the root's slot to where the key is or would be.
+    /// Walks from the root's slot to the place where the key is or would be.
     pub(super) fn locate(&self, root: &'g Root) -> Result<Found<'g, S>, Fault> {
         let heap = self.heap;
         let mut place = Place::settled(heap, &root.top, 0, 0);
@@ -118,7 +118,7 @@ impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
                     match node.find(heap.media(), byte) {
                         None => return Ok(Found::Vacant { node: passed, byte }),
                         Some((slot, link)) => {
-                            // A link for another byte, which a crash has left in the slot, is not followed.
+                            // The link belongs to another byte, left in the slot by a crash: it is not followed.
                             let place = Place::settled(heap, slot, byte, level + 1);
                             Place { link, ..place }
                         }
@@ -129,8 +129,8 @@ impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
         }
     }
 
-    /// Compares the key with a node's prefix, of which there is some; recovers the header if need be. Where
-    /// the key parts from it, and the prefix's byte there.
+    /// Compares the key with a node's prefix, which must not be empty; recovers the header if need be. Returns where
+    /// the key parts from the prefix, and the prefix's byte there.
     fn compare(
         &self,
         place: &Place<'_>,

@@ -1,21 +1,20 @@
 //! The common parts of WOART and ART+CoW: adaptive nodes, and the writes to them.
 //!
-//! Both are ART (nodes of 4, 16, 48 and 256 children, path compression) made failure-atomic. They keep the
-//! same N48 and
-//! N256 and differ in a [`Scheme`]: how the two small kinds look and take a child, and how a prefix changes.
-//!      WOART does
-//! all that in place, by one word; ART+CoW builds a new node and swings the pointer to it.
+//! Both are ART (nodes of 4, 16, 48 and 256 children, path compression) made failure-atomic. They share the same N48
+//! and N256 and differ in a [`Scheme`]: the layout of the two small kinds and how they accept a child, and how a
+//! prefix changes. WOART does all that in place, by one word; ART+CoW builds a new node and swings the pointer to it.
 //!
-//! Writers, one at a time (`root`), walk down from the root's slot, settling what a crash has left on their
-//! way (`locate`), and then change one node (`write`, `grow`, `shrink`):
+//! A writer, one at a time (`root`), walks down from the root's slot, settling the leftovers of a crash on its way
+//! (`locate`), and then changes one node (`write`, `grow`, `shrink`):
 //!
 //! W1 A change commits by one store to one word: a slot, or a node's commit word.
-//! W2 A node that is replaced stays as it was, so that readers that came before go on through it.
-//! W3 A link names its kind, the byte by which it hangs and its skip, so that readers know a slot that serves
-//!    another byte by now, and need no header to find a level.
-//! W4 A node has two children at least, its ending key counted. The last but one to go takes the node along.
+//! W2 A replaced node stays as it was, so that earlier readers can go on through it.
+//! W3 A link contains its kind, its byte and its skip, so that readers recognise a slot that is used for another byte
+//!    by now, and need no header to find a level.
+//! W4 A node has at least two children, its ending key counted. Removing the last but one removes the node too.
 //!
-//! Here: `node` (what all kinds have, and readers see), `n48`, `n256`, `build` (nodes under construction).
+//! Modules: `node` (the common part of all kinds, and the readers' view), `n48`, `n256`, `build` (nodes under
+//! construction).
 
 pub(crate) mod build;
 mod grow;
@@ -38,7 +37,7 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use write::Writer;
 
-/// The policy by which everything is published.
+/// The publication policy for everything.
 pub(crate) type Publish = LinkAndPersist;
 
 /// A header of byte digits.
@@ -47,25 +46,25 @@ pub(crate) type Prefix = Header<Byte>;
 /// A tree of some scheme.
 pub(crate) type Tree<S, M> = Radix<Adaptive<S>, M>;
 
-/// How the two small kinds of node look and take a child, and how a prefix changes.
+/// The layout of the two small kinds of node, how they accept a child, and how a prefix changes.
 ///
 /// # Safety
 ///
 /// As for [`Design`].
 pub unsafe trait Scheme: Debug + Send + Sync + Sized + 'static {
-    /// What the heap's root directory calls such a tree.
+    /// The kind of such a tree in the heap's root directory.
     const KIND: u32;
     /// Up to 4 children.
     type N4: Branch;
     /// Up to 16 children.
     type N16: Branch;
 
-    /// The header of a node whose depth is not the one at which the walk has arrived: a split or merge that a
-    /// crash has cut short, or that a full pool has left as it is.
+    /// Returns the right header of a node whose depth is not the one at which the walk has arrived: a crash has
+    /// interrupted a split or merge, or a full pool has left it so.
     ///
     /// # Errors
     ///
-    /// If the pool makes no sense.
+    /// If the pool is damaged.
     fn recover_header<M: Media>(
         writer: &Writer<'_, Self, M>,
         place: &Place<'_>,
@@ -73,8 +72,8 @@ pub unsafe trait Scheme: Debug + Send + Sync + Sized + 'static {
         found: Prefix,
     ) -> Result<Prefix, Fault>;
 
-    /// Puts a node above `node`, from whose prefix the writer's key parts, to hold both: at this position,
-    /// where the prefix has this byte.
+    /// Puts a node above `node`, from whose prefix the writer's key parts, over both: at this position, where the
+    /// prefix has this byte.
     ///
     /// # Errors
     ///
@@ -87,12 +86,12 @@ pub unsafe trait Scheme: Debug + Send + Sync + Sized + 'static {
         value: &[u8],
     ) -> Result<(), Error>;
 
-    /// Gives the inner node at `child`, to which `depth` bytes lead, the place of the node above it, whose
-    /// only child it is, and so a longer prefix.
+    /// Puts the inner node at `child`, to which `depth` bytes lead, in the place of its parent, whose only child it
+    /// is; this makes its prefix longer.
     ///
     /// # Errors
     ///
-    /// If the pool makes no sense.
+    /// If the pool is damaged.
     fn merge_prefix<M: Media>(
         writer: &Writer<'_, Self, M>,
         place: &Place<'_>,
@@ -105,8 +104,8 @@ pub unsafe trait Scheme: Debug + Send + Sync + Sized + 'static {
 #[derive(Debug)]
 pub struct Adaptive<S>(PhantomData<S>);
 
-// SAFETY: the one writer holds the guard that it is given, and retires what it has unlinked; nodes report every child
-// that counts.
+// SAFETY: the only writer holds its caller's guard, and retires what it has unlinked; nodes report every child that
+// counts.
 unsafe impl<S: Scheme> Design for Adaptive<S> {
     const KIND: u32 = S::KIND;
 

@@ -18,7 +18,7 @@ persistent! {
 }
 
 impl N256 {
-    /// Where in the node the slot for a byte is.
+    /// The offset in the node of the slot for a byte.
     pub(crate) const fn slot_at(byte: u8) -> usize {
         std::mem::offset_of!(N256, slots) + byte as usize * size_of::<PSlot>()
     }
@@ -64,7 +64,7 @@ impl Branch for N256 {
         Ok(false)
     }
 
-    /// 1 write-back, 1 fence.
+    /// Costs 1 write-back and 1 fence.
     fn remove<M: Media>(&self, media: &M, byte: u8) -> bool {
         let slot = &self.slots[usize::from(byte)];
         let _durable = slot.publish_link::<Publish, M>(media, Link::NULL).commit();

@@ -1,9 +1,9 @@
 //! N48, in both schemes (WORT §3.5): a child index of a byte for each key byte, and 48 slots.
 //!
-//! I1 The index's byte for a key byte names its slot (`art::named`). The lowest bit of an index word is the
+//! I1 The index's byte for a key byte is its slot's number (`art::named`). The lowest bit of an index word is the
 //!    mark of its commit.
-//! I2 The index alone says which slots are in use (§3.5): a link that a crash has left in a slot before the index named
-//!    it does not keep the slot.
+//! I2 Only the index determines which slots are in use (§3.5): a link that a crash has left in a slot before the
+//!    index named it does not occupy the slot.
 
 use super::Publish;
 use super::node::{Branch, Common, link_for, slot_fault};
@@ -24,7 +24,7 @@ persistent! {
 }
 
 impl N48 {
-    /// Where in the node the index's byte for a key byte is.
+    /// The offset in the node of the index's byte for a key byte.
     pub(crate) const fn index_at(byte: u8) -> usize {
         std::mem::offset_of!(N48, index) + byte as usize
     }
@@ -33,7 +33,7 @@ impl N48 {
         &self.index[index_word(byte)]
     }
 
-    /// The slots that the index names, a bit for each.
+    /// The slots that the index names, one bit for each.
     fn used<M: Media>(&self, media: &M) -> u64 {
         let mut used = 0;
         for word in &self.index {
@@ -98,7 +98,7 @@ impl Branch for N48 {
         self.word(byte).settle(media);
     }
 
-    /// The link first, then the index (§3.5). 3 write-backs, 2 fences.
+    /// The link first, then the index (§3.5). Costs 3 write-backs and 2 fences.
     fn add<M: Media>(&self, heap: &Access<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         let media = heap.media();
         let vacant = self.used(media).trailing_ones() as usize;
@@ -116,7 +116,7 @@ impl Branch for N48 {
         })
     }
 
-    /// 1 write-back, 1 fence.
+    /// Costs 1 write-back and 1 fence.
     fn remove<M: Media>(&self, media: &M, byte: u8) -> bool {
         let word = self.word(byte);
         let index = naming(word.settle(media), byte, None);
@@ -130,7 +130,7 @@ impl Branch for N48 {
             let word = self.word(byte).load(media);
             let Some(name) = named(word, byte) else { continue };
             let Some(slot) = self.slots.get(name) else {
-                return Some("the child index names a slot that there is not");
+                return Some("the child index names a slot that does not exist");
             };
             if used & 1 << name != 0 {
                 return Some("the child index names a slot twice");
@@ -145,7 +145,7 @@ impl Branch for N48 {
         }
         let odd = |byte: u8| byte_at(self.word(byte).load(media), byte.into()) & 1 != 0;
         if (0..=255).any(odd) {
-            return Some("the child index has bits that mean nothing");
+            return Some("the child index has unused bits set");
         }
         None
     }

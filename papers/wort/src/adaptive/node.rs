@@ -1,12 +1,11 @@
-//! The common parts of all kinds of node, and their view for readers.
+//! The common parts of all kinds of node, and the readers' view of them.
 //!
 //! I1 A node begins with its header and the slot of the key that ends at its level.
 //! I2 A child counts when its slot holds a link with its byte *and*, except in an N256, the node's own words name the
-//!    slot for that byte. A reader that has come to a slot through a commit word looks at the word again (`CommitWord`,
+//!    slot for that byte. A reader that has reached a slot through a commit word checks the word again (`CommitWord`,
 //!    I3).
-//! I3 After a restart there is nothing to rebuild. The one volatile word of a node tells whether it was
-//!    replaced in this generation, so that a damaged pool that leads to a node twice does not have it freed
-//!    twice.
+//! I3 After a restart there is nothing to rebuild. The one volatile word of a node records whether it was replaced in
+//!    this generation, so that a node is not freed twice if a damaged pool leads to it twice.
 
 use super::n48::N48;
 use super::n256::N256;
@@ -20,14 +19,14 @@ use pmem::{Fault, Link, Media, PSlot, PWord, VWord, persistent};
 use std::ops::Range;
 
 persistent! {
-    /// What every node begins with.
+    /// The common beginning of all nodes.
     #[derive(Debug)]
     pub struct Common [size: 24] {
         /// A [`Prefix`].
         pub(crate) header: PWord,
         /// The leaf of the key that ends at the node's level.
         pub(crate) ends: PSlot,
-        /// The generation in which the node was replaced, and 1 below it.
+        /// The generation in which the node was replaced, followed by a 1 bit.
         retired: VWord,
     }
 }
@@ -46,7 +45,7 @@ impl Common {
         self.retired.load(heap.media()) == Self::retired_in(heap)
     }
 
-    /// Notes that the node was replaced; `false` if it was before.
+    /// Records that the node was replaced; returns `false` if it was before.
     pub(crate) fn retire<M: Media>(&self, heap: &Access<M>) -> bool {
         let first = !self.is_retired(heap);
         self.retired.store(Self::retired_in(heap), heap.media());
@@ -60,60 +59,60 @@ impl Common {
 
 /// A kind of node: how its children are found, and change in place. Those of a draft come in ascending order.
 pub trait Branch: Inner<Head = Common> {
-    /// What every node has.
+    /// The common part.
     fn common(&self) -> &Common;
 
-    /// The slot for `byte`, and what it holds, which may be null. For readers, and for the writer.
+    /// The slot for `byte`, and its link, which may be null. For readers, and for the writer.
     fn find<M: Media>(&self, media: &M, byte: u8) -> Option<(&PSlot, Link)>;
 
-    /// Tells each child whose byte is in the range, in any order.
+    /// Passes each child whose byte is in the range to `each`, in any order.
     fn children<M: Media>(&self, media: &M, bytes: Range<usize>, each: impl FnMut(u8, Link));
 
-    /// Takes away the mark that a crash may have left in the commit word for `byte`. For the writer.
+    /// Clears the mark that a crash may have left in the commit word for `byte`. For the writer.
     fn settle<M: Media>(&self, media: &M, byte: u8);
 
-    /// Adds a leaf for `byte`, which no slot is for; `false` where the node does not take it in place.
+    /// Adds a leaf for `byte`, which has no slot; returns `false` if the node cannot do so in place.
     ///
     /// # Errors
     ///
     /// If the pool is full.
     fn add<M: Media>(&self, heap: &Access<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error>;
 
-    /// Makes the slot for `byte`, if there is one, not count any more; `false` where the node does not do
-    /// that in place.
+    /// Makes the slot for `byte`, if there is one, no longer count; returns `false` if the node cannot do so in
+    /// place.
     fn remove<M: Media>(&self, media: &M, byte: u8) -> bool;
 
-    /// How many children there are, or `max` if there are more.
+    /// The number of children, or `max` if there are more.
     fn count_up_to<M: Media>(&self, media: &M, max: usize) -> usize {
         let mut count = 0;
         self.children(media, 0..256, |_, _| count += 1);
         count.min(max)
     }
 
-    /// What does not make sense in how the node names its slots.
+    /// The fault in how the node names its slots, if there is one.
     fn fault<M: Media>(&self, media: &M) -> Option<&'static str>;
 }
 
-/// What does not make sense in a slot for `byte`.
+/// The fault in a slot for `byte`, if there is one.
 pub(crate) fn slot_fault<M: Media>(media: &M, slot: &PSlot, byte: u8) -> Option<&'static str> {
     let link = slot.load(media);
     match link.kind() {
         Kind::Leaf if link.tag() != child_tag(Kind::Leaf, byte, 0) => {
-            Some("a link to a leaf has bits that mean nothing")
+            Some("a link to a leaf has unused bits set")
         }
         _ if link.byte() != byte => Some("a slot holds a link for another byte"),
         _ => None,
     }
 }
 
-/// The link that a slot holds for `byte`, or null: the slot may serve another byte by now.
+/// The link that a slot holds for `byte`, or null: the slot may be used for another byte by now.
 #[inline(always)]
 pub(crate) fn link_for<M: Media>(media: &M, slot: &PSlot, byte: u8) -> Link {
     let link = slot.load(media);
     if link.byte() == byte { link } else { Link::NULL }
 }
 
-/// A node being used.
+/// A reference to a node.
 pub struct Node<'g, S: Scheme>(pub(crate) InnerRef<'g, Adaptive<S>>);
 
 impl<S: Scheme> Clone for Node<'_, S> {
@@ -239,24 +238,24 @@ impl<'g, S: Scheme> art::Node<'g> for Node<'g, S> {
     fn fault<M: Media>(&self, heap: &'g Access<M>, site: Site<'_>) -> Option<&'static str> {
         let media = heap.media();
         let header = self.header(media);
-        // A depth that is not that of the place is no fault: the next writer recovers the header.
+        // A depth that does not match the place is no fault: the next writer recovers the header.
         if !header.is_clean() {
-            return Some("the node's header has bits that mean nothing");
+            return Some("the node's header has unused bits set");
         }
         let right = site
             .key
             .map(|key| Prefix::of(key, header.depth(), header.level()));
         if right.is_some_and(|right| right != header) {
-            return Some("the node's prefix is not that of the keys below");
+            return Some("the node's prefix does not match the keys below");
         }
         let ends = self.common().ends.load(media);
         if !ends.is_null() && ends.tag() != child_tag(Kind::Leaf, 0, 0) {
-            return Some("the link to the key that ends at the node has bits that mean nothing");
+            return Some("the link to the key that ends at the node has unused bits set");
         }
         let mut count = usize::from(!ends.is_null());
         self.all(media, |_, _| count += 1);
         if count < 2 {
-            return Some("a node with less than two children");
+            return Some("a node with fewer than two children");
         }
         each_kind!(self.0, node => node.fault(media))
     }

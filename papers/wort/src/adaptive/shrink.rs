@@ -1,9 +1,8 @@
-//! Removes, by which space comes back.
+//! Removes, which give space back.
 //!
-//! A remove makes one slot not count any more. Where that leaves one child, the child takes the node's place;
-//! where it leaves few, a smaller copy does. The thresholds lie below those at which inserts make larger
-//! copies, so that no key toggles an N48 or an N256. A remove needs no memory: in a full pool a node stays as
-//! large as it is.
+//! A remove makes one slot no longer count. If that leaves one child, the child takes the node's place; if it leaves
+//! few, a smaller copy does. The thresholds lie below those at which inserts make larger copies, so that no single
+//! key toggles an N48 or an N256. A remove needs no memory: in a full pool a node stays as large as it is.
 
 use super::build::{children_of, draft_node};
 use super::locate::{Passed, Place};
@@ -14,7 +13,7 @@ use heap::Error;
 use pmem::{Link, Media, Purpose, persist_scope};
 
 impl<S: Scheme, M: Media> Writer<'_, S, M> {
-    /// Takes the leaf at `place`, which is the key's, out of the tree.
+    /// Removes the leaf at `place`, which is the key's, from the tree.
     pub(super) fn remove(
         &self,
         place: &Place<'_>,
@@ -30,7 +29,7 @@ impl<S: Scheme, M: Media> Writer<'_, S, M> {
         Ok(())
     }
 
-    /// Empties a slot. 1 write-back, 1 fence.
+    /// Empties a slot. Costs 1 write-back and 1 fence.
     fn clear(&self, place: &Place<'_>) {
         let slot = place
             .slot
@@ -49,7 +48,7 @@ impl<S: Scheme, M: Media> Writer<'_, S, M> {
             return self.collapse(above);
         };
         let few = shrink_at(node.kind());
-        // The one that goes, and one more than may be left for its place or a smaller kind.
+        // The removed child, and one more than may remain for collapsing or a smaller kind.
         let others = node.count_up_to(media, few.max(1) + 2).saturating_sub(1);
         let ends = !node.common().ends.load(media).is_null();
         if others + usize::from(ends) <= 1 {
@@ -64,7 +63,7 @@ impl<S: Scheme, M: Media> Writer<'_, S, M> {
         Ok(())
     }
 
-    /// Replaces the node by a copy without the child; `false` if there is no memory for it. 2 fences; a
+    /// Replaces the node by a copy without the child; returns `false` if there is no memory for it. Costs 2 fences; a
     /// write-back for each line of the copy, and for the slot.
     fn remove_by_copy(&self, above: &Passed<'_, S>) -> Result<bool, Error> {
         let media = self.heap.media();
@@ -85,7 +84,7 @@ impl<S: Scheme, M: Media> Writer<'_, S, M> {
         Ok(true)
     }
 
-    /// One child is left: it takes the node's place. (None is left only in a damaged pool.)
+    /// Puts the one remaining child in the node's place. (Only in a damaged pool is there none.)
     fn collapse(&self, above: &Passed<'_, S>) -> Result<(), Error> {
         let media = self.heap.media();
         let Passed { node, place, .. } = above;

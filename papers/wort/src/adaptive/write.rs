@@ -1,9 +1,8 @@
-//! Writes: every one is an edit of one key (`index::Edit`), carried out by the one writer of the tree
-//! (`root`).
+//! Writes: each is an edit of one key (`index::Edit`), applied by the tree's only writer (`root`).
 //!
-//! The cost of an insert, beside further lines of long leaves: 3 write-backs and 2 fences where the node takes the leaf
-//! by a commit word (4 for WOART's N16, whose partial key is written back before the bitmap of the same line), 2 and 2
-//! where by a slot.
+//! The cost of an insert, besides further lines of long leaves: 3 write-backs and 2 fences if the node accepts the
+//! leaf by a commit word (4 for WOART's N16, whose partial key is written back before the bitmap of the same line), 2
+//! and 2 if by a slot.
 
 use super::build::draft_node;
 use super::locate::{Found, Place, skip};
@@ -19,7 +18,7 @@ use index::{Action, Edit};
 use pmem::{Erased, Link, Media, Persisted, Purpose, persist_scope};
 use std::marker::PhantomData;
 
-/// The tree's one writer, at work on one key.
+/// The tree's only writer, at work on one key.
 pub struct Writer<'g, S: Scheme, M: Media> {
     pub(crate) heap: &'g Access<M>,
     pub(crate) guard: &'g Guard,
@@ -28,7 +27,7 @@ pub struct Writer<'g, S: Scheme, M: Media> {
 }
 
 impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
-    /// Carries out the edit once this thread is the only writer.
+    /// Applies the edit once this thread is the only writer.
     pub(super) fn edit(
         index: &'g Tree<S, M>,
         heap: &'g Access<M>,
@@ -82,7 +81,7 @@ impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
         Ok(Action::Put)
     }
 
-    /// Swings a slot to something new: the commit point.
+    /// Swings a slot to a new object: the commit point.
     pub(crate) fn publish(&self, place: &Place<'_>, object: Persisted<'_, Erased>, kind: Kind, aux: u8) {
         let tag = child_tag(kind, place.byte, aux);
         let slot = place
@@ -100,7 +99,7 @@ impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
         let _durable = slot.commit();
     }
 
-    /// The same for an inner node to which `depth` bytes lead so far, and fewer then.
+    /// The same for an inner node to which `depth` bytes lead now, and fewer afterwards.
     pub(crate) fn publish_below(&self, place: &Place<'_>, child: Link, depth: usize) -> Result<(), Error> {
         let node = Node::<S>::at(self.heap, child)?;
         let level = node.level(self.heap, child, depth)?;
@@ -108,7 +107,7 @@ impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
         Ok(())
     }
 
-    /// Two keys diverge: both hang from a new N4. 3 write-backs, 2 fences.
+    /// Two keys diverge: hangs both from a new N4. Costs 3 write-backs and 2 fences.
     fn split_leaf(&self, place: &Place<'_>, old: LeafRef<'_>, value: &[u8]) -> Result<(), Error> {
         let level = common_prefix(old.key(), self.key);
         if level < place.depth {
@@ -129,7 +128,7 @@ impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
         })
     }
 
-    /// Gives back a node that was replaced.
+    /// Retires a replaced node.
     #[track_caller]
     pub(crate) fn retire_node(&self, link: Link, node: Node<'_, S>) {
         if node.common().retire(self.heap) {
@@ -137,7 +136,7 @@ impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
         }
     }
 
-    /// Gives an object's chunk back once no reader can hold it.
+    /// Frees an object's chunk once no reader can hold it.
     #[track_caller]
     pub(super) fn retire(&self, link: Link, len: usize) {
         art::retire(self.heap, self.guard, link, len);

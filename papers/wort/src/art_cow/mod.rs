@@ -1,8 +1,8 @@
 //! ART+CoW: the adaptive radix tree with copy-on-write (WORT §3.6).
 //!
-//! An N4 or N16 takes or gives up a child, and any node changes its prefix, in a copy; the change commits by
-//! the pointer to the copy in the slot above (`small`, `prefix`). N48 and N256 change in place, as in WOART
-//! (`adaptive`); and so does a slot of a small node that goes on being for the same byte.
+//! Adding a child to an N4 or N16, removing one, and changing the prefix of any node make a copy; the change commits
+//! by the pointer to the copy in the slot above (`small`, `prefix`). N48 and N256 change in place, as in WOART
+//! (`adaptive`); and so does a slot of a small node that keeps its byte.
 
 mod prefix;
 mod small;
@@ -13,6 +13,6 @@ use pmem::Hardware;
 /// An ART+CoW in a heap, under a root of its own.
 pub type ArtCow<M = Hardware> = art::Radix<Adaptive<ByCopy>, M>;
 
-/// Small nodes and headers change by copies.
+/// The scheme in which small nodes and headers change by copies.
 #[derive(Debug)]
 pub struct ByCopy;

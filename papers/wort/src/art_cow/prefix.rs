@@ -1,5 +1,5 @@
-//! Path compression by copies (WORT §3.6): a node whose prefix changes is replaced by a copy with the other
-//! prefix. No depth tells of a change cut short, because there is none.
+//! Path compression by copies (WORT §3.6): a node whose prefix changes is replaced by a copy with the other prefix.
+//! No depth indicates an interrupted change, because there is none.
 
 use super::{ByCopy, small};
 use crate::adaptive::build::{children_of, draft_node};
@@ -12,14 +12,14 @@ use art::{Child, Children, Kind, Node as _, draft_leaf, no_memory};
 use heap::Error;
 use pmem::{Fault, Link, Media, Purpose, persist_scope};
 
-// SAFETY: what it replaces it retires under the writer's guard, after it has unlinked it.
+// SAFETY: it retires replaced objects under the writer's guard, after it has unlinked them.
 unsafe impl Scheme for ByCopy {
     const KIND: u32 = 5;
     type N4 = small::N4;
     type N16 = small::N16;
 
-    /// Nothing is stored: only a merge in a full pool leaves such a header, and the next copy of the node has
-    /// the right one.
+    /// Stores nothing: only a merge in a full pool leaves such a header, and the next copy of the node has the right
+    /// one.
     fn recover_header<M: Media>(
         writer: &Writer<'_, Self, M>,
         place: &Place<'_>,
@@ -29,8 +29,8 @@ unsafe impl Scheme for ByCopy {
         right_header::<Adaptive<Self>, M>(writer.heap, (place.link, place.depth), place.depth, found)
     }
 
-    /// A copy of `node` with a shorter prefix, and an N4 above it and the new leaf. 2 fences; a write-back
-    /// for the leaf, the N4, each line of the copy, and the slot.
+    /// Makes a copy of `node` with a shorter prefix, and an N4 above it and the new leaf. Costs 2 fences; a
+    /// write-back for the leaf, the N4, each line of the copy, and the slot.
     fn split_prefix<M: Media>(
         writer: &Writer<'_, Self, M>,
         place: &Place<'_>,
@@ -61,9 +61,9 @@ unsafe impl Scheme for ByCopy {
         Ok(())
     }
 
-    /// A copy of the child with a longer prefix takes the place of the node above; in a full pool the child
-    /// itself, with the prefix it has, which readers do not look at and writers compute anew. 2 fences; a
-    /// write-back for each line of the copy, and for the slot.
+    /// Puts a copy of the child with a longer prefix in the place of its parent; in a full pool the child itself,
+    /// with its present prefix, which readers do not use and writers recompute. Costs 2 fences; a write-back for each
+    /// line of the copy, and for the slot.
     fn merge_prefix<M: Media>(
         writer: &Writer<'_, Self, M>,
         place: &Place<'_>,

@@ -1,7 +1,7 @@
 //! ART+CoW's N4 and N16: ART's, with partial keys and slots in parallel, sorted (WORT §3.6).
 //!
-//! I1 Partial keys never change. A slot goes on holding a link for its byte, except for one that a remove has emptied
-//!    because there was no memory for a copy; it stays empty.
+//! I1 Partial keys never change. A slot always holds a link for its byte, unless a remove has emptied it because
+//!    there was no memory for a copy; then it stays empty.
 
 use crate::adaptive::node::{Branch, Common, link_for, slot_fault};
 use art::{Inner, Kind, byte_at, with_byte};
@@ -33,7 +33,7 @@ impl<const SLOTS: usize, const KEYS: usize, const UNUSED: usize> Small<SLOTS, KE
         byte_at(self.keys[i / 8].load(media), i)
     }
 
-    /// The slots in use, in ascending order, with their bytes and what they hold.
+    /// The slots in use, in ascending order, with their bytes and links.
     fn entries<M: Media>(&self, media: &M) -> impl Iterator<Item = (u8, &PSlot, Link)> {
         self.slots.iter().enumerate().filter_map(|(i, slot)| {
             let byte = self.key(media, i);
@@ -84,12 +84,12 @@ impl<const SLOTS: usize, const KEYS: usize, const UNUSED: usize> Branch for Smal
 
     fn settle<M: Media>(&self, _media: &M, _byte: u8) {}
 
-    /// By a copy only.
+    /// Only by a copy.
     fn add<M: Media>(&self, _: &Access<M>, _: u8, _: &[u8], _: &[u8]) -> Result<bool, Error> {
         Ok(false)
     }
 
-    /// By a copy only.
+    /// Only by a copy.
     fn remove<M: Media>(&self, _: &M, _: u8) -> bool {
         false
     }

@@ -23,12 +23,12 @@ persistent! {
     }
 }
 
-/// A bit for each entry that counts.
+/// The bitmap of the entries that count.
 fn entries(word: u64) -> u16 {
     (word >> 1) as u16
 }
 
-/// The places of the bits of a bitmap.
+/// The positions of the bits of a bitmap.
 fn places(mut entries: u16) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let place = entries.trailing_zeros();
@@ -38,7 +38,7 @@ fn places(mut entries: u16) -> impl Iterator<Item = usize> {
 }
 
 impl N16 {
-    /// The partial keys; those count whose bits the bitmap has. The others may be on their way to be durable.
+    /// The partial keys; those whose bits are set in the bitmap count. The others may not be durable yet.
     #[inline(always)]
     fn keys<M: Media>(&self, media: &M) -> [u8; 16] {
         let mut keys = [0; 16];
@@ -109,8 +109,8 @@ impl Branch for N16 {
         self.bitmap.settle(media);
     }
 
-    /// Algorithm 4, `AddChild16`. 4 write-backs, 2 fences: one for the leaf, the link to it and the partial key, which
-    /// no reader finds yet.
+    /// Algorithm 4, `AddChild16`. Costs 4 write-backs and 2 fences: one of these for the leaf, the link to it and the
+    /// partial key, which no reader finds yet.
     fn add<M: Media>(&self, heap: &Access<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         let media = heap.media();
         let bitmap = self.bitmap.settle(media);
@@ -132,7 +132,7 @@ impl Branch for N16 {
         })
     }
 
-    /// 1 write-back, 1 fence.
+    /// Costs 1 write-back and 1 fence.
     fn remove<M: Media>(&self, media: &M, byte: u8) -> bool {
         let bitmap = self.bitmap.settle(media);
         if let Some(entry) = self.entry(media, bitmap, byte) {
@@ -147,7 +147,7 @@ impl Branch for N16 {
     fn fault<M: Media>(&self, media: &M) -> Option<&'static str> {
         let bitmap = self.bitmap.load(media);
         if bitmap >> 17 != 0 {
-            return Some("the bitmap has bits that mean nothing");
+            return Some("the bitmap has unused bits set");
         }
         let keys = self.keys(media);
         for entry in places(entries(bitmap)) {

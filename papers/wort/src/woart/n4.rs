@@ -8,8 +8,8 @@
 //! ```
 //!
 //! I1 The word names a slot at most once, and a byte at most once.
-//! I2 A slot that the word does not name may hold anything: what was removed, or what a crash has left there
-//!    before the word named it. It serves again.
+//! I2 A slot that the word does not name may hold anything: a removed child, or a link that a crash has left there
+//!    before the word named it. It is reused.
 
 use crate::adaptive::Publish;
 use crate::adaptive::node::{Branch, Common, link_for, slot_fault};
@@ -28,7 +28,7 @@ persistent! {
     }
 }
 
-/// A value of the word, taken apart.
+/// A decoded value of the word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Names {
     len: usize,
@@ -65,7 +65,7 @@ impl Names {
         u64::from_le_bytes(bytes)
     }
 
-    /// With one more, of which there are at most three.
+    /// The names with one more; there must be at most three.
     fn with(mut self, key: u8, slot: u8) -> Names {
         self.list[self.len] = (key, slot);
         self.len += 1;
@@ -81,7 +81,7 @@ impl Names {
         self
     }
 
-    /// A slot that is not named, if one more can be.
+    /// A slot that is not named, if there is one.
     fn vacant(&self) -> Option<u8> {
         if self.len == 4 {
             return None;
@@ -147,8 +147,8 @@ impl Branch for N4 {
         self.word.settle(media);
     }
 
-    /// Algorithm 3, `AddChild4`. 3 write-backs, 2 fences: one for the leaf and the link to it, which no reader finds
-    /// yet.
+    /// Algorithm 3, `AddChild4`. Costs 3 write-backs and 2 fences: one of these for the leaf and the link to it,
+    /// which no reader finds yet.
     fn add<M: Media>(&self, heap: &Access<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         let media = heap.media();
         let names = Names::of(self.word.settle(media));
@@ -167,7 +167,7 @@ impl Branch for N4 {
         })
     }
 
-    /// 1 write-back, 1 fence.
+    /// Costs 1 write-back and 1 fence.
     fn remove<M: Media>(&self, media: &M, byte: u8) -> bool {
         let names = Names::of(self.word.settle(media)).without(byte);
         let _durable = self.word.publish::<Publish, _>(media, names.to_word()).commit();
@@ -179,11 +179,11 @@ impl Branch for N4 {
         let names = Names::of(word);
         let list = names.as_slice();
         if names.to_word() != word || !list.is_sorted_by(|a, b| a.0 < b.0) {
-            return Some("partial keys and slot array make no sense");
+            return Some("partial keys and slot array are invalid");
         }
         for (i, &(byte, slot)) in list.iter().enumerate() {
             let Some(at) = self.slots.get(usize::from(slot)) else {
-                return Some("the slot array names a slot that there is not");
+                return Some("the slot array names a slot that does not exist");
             };
             if list[..i].iter().any(|name| name.1 == slot) {
                 return Some("the slot array names a slot twice");

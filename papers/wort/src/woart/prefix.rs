@@ -1,9 +1,8 @@
-//! Path compression in place, as WORT does it (WORT §3.4, Algorithms 1 and 2).
+//! Path compression in place, as in WORT (WORT §3.4, Algorithms 1 and 2).
 //!
-//! A split shortens the node's prefix before the pointer to the node above is swung, and a merge leaves it too short. A
-//! thread that comes in between, or after a crash there, or after a merge, finds a depth other than the one at which it
-//! arrives. Readers ignore it; the writer recovers the header. Headers of nodes in use need no write-back (`header`,
-//! I4).
+//! A split shortens the node's prefix before the pointer to the node above is swung, and a merge leaves it too short.
+//! A thread that arrives in between, or after a crash there, or after a merge, finds a depth other than its own.
+//! Readers ignore it; the writer recovers the header. Headers of nodes in use need no write-back (`header`, I4).
 
 use super::{InPlace, n4, n16};
 use crate::adaptive::build::draft_node;
@@ -16,7 +15,7 @@ use art::{Child, Children, Kind, draft_leaf};
 use heap::Error;
 use pmem::{Fault, Link, Media, Purpose, persist_scope};
 
-// SAFETY: what it replaces it retires under the writer's guard, after it has unlinked it.
+// SAFETY: it retires replaced objects under the writer's guard, after it has unlinked them.
 unsafe impl Scheme for InPlace {
     const KIND: u32 = 4;
     type N4 = n4::N4;
@@ -62,7 +61,7 @@ unsafe impl Scheme for InPlace {
         })
     }
 
-    /// The child itself: its depth then tells that its prefix is too short. 1 write-back, 1 fence.
+    /// Moves the child itself: its depth then shows that its prefix is too short. Costs 1 write-back and 1 fence.
     fn merge_prefix<M: Media>(
         writer: &Writer<'_, Self, M>,
         place: &Place<'_>,

@@ -1,9 +1,9 @@
 //! WORT: the write optimal radix tree (WORT §3.2 to §3.4).
 //!
-//! Nodes of 16 children, one for each half-byte (`node`); paths compressed by an eight-byte header that tells
-//! the node's depth, so that a split changes it by one store (`header`); writes by one writer at a time
-//! (`write`), which recovers headers that a crash left behind (`recover`). Reads, scans, traces and checks
-//! are those of all radix indexes (`art`): without locks, and whether headers are right or not.
+//! Nodes have 16 children, one for each half-byte (`node`). Paths are compressed by an eight-byte header that states
+//! the node's depth, so that a split changes it by one store (`header`). One writer at a time writes (`write`), and
+//! recovers headers that a crash left behind (`recover`). Reads, scans, traces and checks are those of all radix
+//! indexes (`art`): without locks, and whether headers are right or not.
 
 mod node;
 mod write;
@@ -25,8 +25,8 @@ pub type Wort<M = Hardware> = Radix<WriteOptimal, M>;
 #[derive(Clone, Copy, Debug)]
 pub struct WriteOptimal;
 
-// SAFETY: the one writer holds the guard that it is given, and retires what it has unlinked; nodes report every child
-// that counts.
+// SAFETY: the only writer holds its caller's guard, and retires what it has unlinked; nodes report every child that
+// counts.
 unsafe impl Design for WriteOptimal {
     const KIND: u32 = 3;
 
@@ -59,7 +59,7 @@ impl Grown for WriteOptimal {
             child.attach(&mut draft, |node| node.slot_mut(None), 0);
         }
         for (digit, child) in children.list.drain(..) {
-            // Links name no digit.
+            // Links contain no digit.
             let child = match child {
                 Child::Reachable(link) => Child::Reachable(link.with_tag(child_tag(link.kind(), 0, 0))),
                 new => new,
@@ -109,20 +109,19 @@ impl<'g> art::Node<'g> for &'g Node {
         size_of::<Node>()
     }
 
-    /// A depth that is not the one at which the node is reached is no fault: the next writer recovers the
-    /// header.
+    /// A depth that is not the one at which the node is reached is no fault: the next writer recovers the header.
     fn fault<M: Media>(&self, heap: &'g Access<M>, site: Site<'_>) -> Option<&'static str> {
         let media = heap.media();
         let header = self.header(media);
         if !header.is_clean() {
-            return Some("the header has bits that mean nothing");
+            return Some("the header has unused bits set");
         }
         let string = |i| site.key.and_then(|key| HalfByte::at(key, i));
         if !(header.depth()..)
             .zip(header.prefix())
             .all(|(i, digit)| string(i) == Some(digit))
         {
-            return Some("the node's prefix is not that of the keys below");
+            return Some("the node's prefix does not match the keys below");
         }
         let links = || {
             self.slots()
@@ -130,10 +129,10 @@ impl<'g> art::Node<'g> for &'g Node {
                 .filter(|link| !link.is_null())
         };
         if links().count() < 2 {
-            return Some("a node with less than two children");
+            return Some("a node with fewer than two children");
         }
         let tagged = links().all(|link| [NODE, LEAF].contains(&link.tag()));
-        (!tagged).then_some("a link has bits that mean nothing")
+        (!tagged).then_some("a link has unused bits set")
     }
 
     #[inline(always)]

@@ -8,8 +8,7 @@
 //!
 //! I1 A link in a slot names an object that was durable before that store.
 //! I2 A published node has at least two children, the key that ends here being one.
-//! I3 A node that is not reachable any more keeps its slots as they were: readers and the post-crash
-//!    collection may still be in it.
+//! I3 An unlinked node keeps its slots as they were: readers and the post-crash collection may still be in it.
 
 use crate::header;
 use art::{HalfByte, Kind, Tagged, child_tag, damaged};

@@ -1,15 +1,13 @@
-//! Writes: every one is an edit of one key (`index::Edit`), carried out by the one writer of the tree
-//! (`root`).
+//! Writes: each is an edit of one key (`index::Edit`), applied by the tree's only writer (`root`).
 //!
-//! 1. Go down to the key's slot, comparing every digit, and recover the headers on the way that need it
-//!    (`recover`).
+//! 1. Descend to the key's slot, comparing every digit, and recover headers on the way that need it (`recover`).
 //! 2. Let the edit decide, once.
-//! 3. New objects are written, written back and fenced (fence 1). One store to one slot is the commit point,
-//!    made durable by fence 2. The header of a node that gets another parent changes between them, and is not
-//!    written back: an older one does as well after a crash (`header`, I4).
+//! 3. New objects are written, written back and fenced (fence 1). One store to one slot is the commit point, made
+//!    durable by fence 2. The header of a node that gets another parent changes between them, and is not written
+//!    back: an older one is just as good after a crash (`header`, I4).
 //!
-//! With a leaf of one line: 2 write-backs and 2 fences for an insert into a slot; 5 and 2 where two keys
-//! diverge in a slot, and for a split (leaf, three lines of a node, slot); 1 and 1 for a remove.
+//! With a leaf of one line: 2 write-backs and 2 fences for an insert into a slot; 5 and 2 if two keys diverge in a
+//! slot, and for a split (leaf, three lines of a node, slot); 1 and 1 for a remove.
 
 use super::node::{Header, LEAF, NODE, Node};
 use super::{Wort, WriteOptimal};
@@ -22,7 +20,7 @@ use heap::{Access, Error, Guard};
 use index::{Action, Edit};
 use pmem::{Fault, Link, LinkAndPersist, Media, PSlot, Purpose, persist_scope};
 
-/// The tree's one writer, at work on one key.
+/// The tree's only writer, at work on one key.
 pub(super) struct Writer<'g, M: Media> {
     pub(super) heap: &'g Access<M>,
     pub(super) guard: &'g Guard,
@@ -34,15 +32,15 @@ struct Place<'g> {
     slot: &'g PSlot,
     /// Null, a leaf, or a node from whose prefix the key parts.
     link: Link,
-    /// Digits that lead to what hangs in the slot.
+    /// Number of digits that lead to the object in the slot.
     depth: usize,
-    /// Where the key parts from that node's prefix, and the prefix's digit there.
+    /// The position where the key parts from that node's prefix, and the prefix's digit there.
     parting: Option<(usize, u8)>,
-    /// The node whose slot it is; `None` at the top of the tree.
+    /// The node with the slot; `None` at the top of the tree.
     above: Option<Above<'g>>,
 }
 
-/// A node, and where it hangs.
+/// A node, and its place.
 struct Above<'g> {
     node: &'g Node,
     slot: &'g PSlot,
@@ -50,7 +48,7 @@ struct Above<'g> {
 }
 
 impl<'g, M: Media> Writer<'g, M> {
-    /// The one writer, once there is no other, carries out the edit.
+    /// Applies the edit once this thread is the only writer.
     pub(super) fn edit(
         index: &'g Wort<M>,
         heap: &'g Access<M>,
@@ -64,7 +62,7 @@ impl<'g, M: Media> Writer<'g, M> {
         writer.edit_at(&writer.locate(root)?, edit)
     }
 
-    /// Goes down to the key's slot.
+    /// Descends to the key's slot.
     fn locate(&self, root: &'g Root) -> Result<Place<'g>, Fault> {
         let media = self.heap.media();
         let mut place = Place {
@@ -77,7 +75,7 @@ impl<'g, M: Media> Writer<'g, M> {
         let mut way = None;
         while place.link.is_inner() {
             if let Some(digit) = HalfByte::at(self.key, place.depth) {
-                // Where nothing is skipped, the child's line comes together with the header's.
+                // If nothing is skipped, the child's line is fetched together with the header's.
                 <&Node as art::Node>::prefetch(self.heap, place.link, digit);
             }
             let node = Node::at(self.heap, place.link)?;
@@ -121,8 +119,8 @@ impl<'g, M: Media> Writer<'g, M> {
         Ok(right)
     }
 
-    /// Where the key parts from a node's prefix, if it does, and the prefix's digit there. The digits that
-    /// the header does not keep are those of any leaf below: `way` has compared them, for all nodes on the key's way.
+    /// Where the key parts from a node's prefix, if it does, and the prefix's digit there. Any leaf below has the
+    /// digits that the header does not store: `way` has compared them, for all nodes on the key's way.
     fn parting(
         &self,
         header: Header,
@@ -178,8 +176,8 @@ impl<'g, M: Media> Writer<'g, M> {
         Ok(Action::Put)
     }
 
-    /// Two keys diverge below a slot: a new node holds both leaves, and what they share becomes its prefix
-    /// (§3.3: nodes are made once they are needed). 5 write-backs, 2 fences.
+    /// Two keys diverge below a slot: a new node holds both leaves, and their common digits become its prefix (§3.3:
+    /// nodes are created when they are needed). Costs 5 write-backs and 2 fences.
     fn split_leaf(&self, place: &Place<'g>, leaf: LeafRef<'g>, value: &[u8]) -> Result<(), Error> {
         let level = HalfByte::shared(leaf.key(), self.key);
         if level < place.depth {
@@ -188,9 +186,8 @@ impl<'g, M: Media> Writer<'g, M> {
         self.put_parent(place, level, HalfByte::at(leaf.key(), level), value, None)
     }
 
-    /// Splits a compressed path (Algorithm 1, SplitCmp): the key parts from a node's prefix, so the node gets
-    /// a new parent, and its header the depth and the prefix that are right below it. 5 write-backs, 2
-    /// fences.
+    /// Splits a compressed path (Algorithm 1, SplitCmp): the key parts from a node's prefix, so the node gets a new
+    /// parent, and its header gets the right depth and prefix below it. Costs 5 write-backs and 2 fences.
     fn split(&self, place: &Place<'g>, (level, digit): (usize, u8), value: &[u8]) -> Result<(), Error> {
         let node = Node::at(self.heap, place.link)?;
         let header = node.header(self.heap.media());
@@ -199,7 +196,7 @@ impl<'g, M: Media> Writer<'g, M> {
         self.put_parent(place, level, Some(digit), value, Some((node, shorter)))
     }
 
-    /// Hangs what is in the slot, under `digit`, and a new leaf from a new node. Lines of Algorithm 1.
+    /// Hangs the object in the slot, under `digit`, and a new leaf from a new node. Lines of Algorithm 1.
     fn put_parent(
         &self,
         place: &Place<'g>,
@@ -210,7 +207,7 @@ impl<'g, M: Media> Writer<'g, M> {
     ) -> Result<(), Error> {
         let media = self.heap.media();
         persist_scope(media, Purpose::Node, |batch| {
-            // Lines 2 and 3: what the keys share up to the new node's level is its prefix.
+            // Lines 2 and 3: the keys' common digits up to the new node's level are its prefix.
             let leaf = draft_leaf(self.heap, self.key, value, &batch)?;
             let header = Header::of(self.key, place.depth, level);
             let mut parent = self.heap.draft(Node::new(header), 0, &batch)?;
@@ -219,11 +216,11 @@ impl<'g, M: Media> Writer<'g, M> {
             let own = HalfByte::at(self.key, level);
             parent.adopt(|parent| parent.slot_mut(own), leaf.flush(&batch), LEAF);
             let parent = parent.flush(&batch);
-            // Lines 9, 10 and 12; line 8 need not be, nor line 11 (`header`, I4).
+            // Lines 9, 10 and 12; line 8 is not needed, nor is line 11 (`header`, I4).
             let fenced = batch.fence();
-            // Line 7, later than in the paper. From here until the slot leads to the parent, the node's depth is not
-            // the one at which it is reached, and neither is it after a crash in between: a thread that comes there
-            // meanwhile ignores the prefix, or recovers it.
+            // Line 7, later than in the paper. From here until the slot leads to the parent, and after a crash in
+            // between, the node's depth is not the one at which it is reached: a thread that reaches it meanwhile
+            // ignores the prefix, or recovers it.
             if let Some((node, header)) = below {
                 node.header.store_unpersisted(header.to_word(), media);
             }
@@ -236,10 +233,10 @@ impl<'g, M: Media> Writer<'g, M> {
         })
     }
 
-    /// Removes the key: one store empties its slot, or, if one child would be left in the node, puts that
-    /// child in the node's place (§3.4, merge), so that no node is ever without two children. If that child
-    /// is a node, its prefix is then too short, as its depth says: the next writer that needs it recovers it.
-    /// 1 write-back, 1 fence.
+    /// Removes the key: one store empties its slot, or, if one child would be left in the node, puts that child in
+    /// the node's place (§3.4, merge), so that no node ever has fewer than two children. If that child is a node, its
+    /// prefix is then too short, as its depth shows: the next writer that needs it recovers it. Costs 1 write-back
+    /// and 1 fence.
     fn remove(&self, place: &Place<'g>, leaf: LeafRef<'g>) {
         let media = self.heap.media();
         let last = place.above.as_ref().and_then(|above| {
@@ -256,7 +253,7 @@ impl<'g, M: Media> Writer<'g, M> {
         }
     }
 
-    /// Gives an object's chunk back once no reader can hold it.
+    /// Frees an object's chunk once no reader can hold it.
     #[track_caller]
     fn retire(&self, link: Link, len: usize) {
         art::retire(self.heap, self.guard, link, len);

@@ -1,4 +1,4 @@
-//! WOART and ART+CoW: what an operation costs depends on the kind of the node.
+//! WOART and ART+CoW: an operation's cost depends on the kind of the node.
 //!
 //! ROART's Table 4 has a row named WORT whose N4, N16 and N48 are WOART's.
 
@@ -37,15 +37,15 @@ fn into_nodes<I: OnHeap<Media = Counting>>() -> [Cost; 4] {
     [3, 10, 30, 60].map(|children| insert(&fan::<I>(&[7], children), &[7, 200]))
 }
 
-/// Table 4 says 3,3 / 4,4 / 3,3 / 2,2. The write-backs are these; one fence is enough for the leaf and for
-/// what leads to it before it counts.
+/// Table 4 says 3,3 / 4,4 / 3,3 / 2,2. The write-backs match; one fence suffices for the leaf and for everything that
+/// leads to it before it counts.
 #[test]
 fn inserts_into_woart_s_nodes() {
     assert_eq!(into_nodes::<Woart<Counting>>(), [(3, 2), (4, 2), (3, 2), (2, 2)]);
 }
 
-/// Entries 0 and 1 of WOART's N16, which only a remove makes free, lie in the line of their key bytes: link
-/// and key byte are written back together.
+/// Entries 0 and 1 of WOART's N16, which only a remove makes free, lie in the line of their key bytes: link and key
+/// byte are written back together.
 #[test]
 fn inserts_into_the_first_line_of_woart_s_n16() {
     let tree: Woarts = fan(&[7], 10);
@@ -62,8 +62,7 @@ fn inserts_into_art_cow_s_nodes() {
     assert_eq!(into_nodes::<ArtCow<Counting>>(), [(3, 2), (5, 2), (3, 2), (2, 2)]);
 }
 
-/// Each insert that fills a node of 256 children, one after the other: the write-backs of Table 1 by their
-/// parts.
+/// Each insert that fills a node of 256 children, one after the other: the write-backs of Table 1, case by case.
 #[test]
 fn a_node_fills_up() {
     fn property<I: OnHeap<Media = Counting>>(in_n4: u64, in_n16: u64) {
@@ -109,9 +108,9 @@ fn long(parting: usize, last: u8) -> Vec<u8> {
     key
 }
 
-/// Table 4, "internal": 4, 4. A leaf, an N4 and a slot, and the header of the node below, which needs no
-/// write-back here; two fences, as Algorithm 1 has them; whatever the node below, and whether its header
-/// keeps all of the prefix or not.
+/// Table 4, "internal": 4, 4. A leaf, an N4 and a slot, and the header of the node below, which needs no write-back
+/// here; two fences, as in Algorithm 1; whatever the node below, and whether its header stores all of the prefix or
+/// not.
 #[test]
 fn woart_s_splits_cost_3_2() {
     for children in [2, 10, 30, 60] {
@@ -156,7 +155,7 @@ fn updates_cost_1_1_in_place_and_2_2_otherwise() {
     property::<ArtCow<Counting>>();
 }
 
-/// A remove from a node that stays is one store in WOART.
+/// A remove from a node that remains is one store in WOART.
 #[test]
 fn woart_s_removes_cost_1_1() {
     for children in [3, 10, 30, 60] {
@@ -197,7 +196,7 @@ fn art_cow_s_removes_cost_a_copy() {
     }
 }
 
-/// Nodes shrink well below where they grow: a copy of the lines of the smaller kind, and the slot.
+/// Nodes shrink well below where they grow: this costs a copy of the lines of the smaller kind, and the slot.
 #[test]
 fn nodes_shrink() {
     fn property<I: OnHeap<Media = Counting>>(at: &[u64]) {
@@ -215,7 +214,7 @@ fn nodes_shrink() {
     property::<ArtCow<Counting>>(&[40, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3]);
 }
 
-/// What changes nothing, and what only reads, persists nothing.
+/// Operations that change nothing, and reads, persist nothing.
 #[test]
 fn reads_and_refusals_cost_nothing() {
     fn property<I: OnHeap<Media = Counting>>() {

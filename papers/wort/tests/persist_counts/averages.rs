@@ -1,12 +1,11 @@
-//! WORT's Table 1: write-backs an insert and the depth of leaves, for its three distributions of eight-byte
-//! keys.
+//! WORT's Table 1: write-backs per insert and the depth of leaves, for its three distributions of eight-byte keys.
 //!
-//! The paper inserts 128 M keys (2^27); here are 2^19, so the trees are one level of bytes lower, two of half-bytes,
-//! and except for that the same: a node on a level has as many children as on the next in the paper.
+//! The paper inserts 128 M keys (2^27); here there are 2^19, so the trees are one level of bytes lower, two of
+//! half-bytes, and otherwise the same: a node on a level has as many children as on the next level in the paper.
 //!
-//! The paper's sparse keys, "uniformly distributed", are taken to be evenly spaced. Then each node of the
-//! lowest level has 8 keys, all leaves are at depth 7 in WORT, and an insert makes 2/15 of a node of three
-//! lines: 2.4 write-backs, as the paper says. Uniformly random keys lie at 7.4 and cost 3.0.
+//! The paper's sparse keys, "uniformly distributed", are taken to be evenly spaced. Then each node of the lowest
+//! level has 8 keys, all leaves are at depth 7 in WORT, and an insert creates 2/15 of a node of three lines on
+//! average: 2.4 write-backs, as the paper says. Uniformly random keys lie at 7.4 and cost 3.0.
 
 use super::VALUE;
 use art::{Kind, Tagged};
@@ -41,7 +40,7 @@ fn clustered(random: &mut Random) -> Vec<u64> {
     starts.flat_map(|start| start..start + 64).collect()
 }
 
-/// What a distribution gives.
+/// The results for a distribution.
 #[derive(Debug)]
 struct Averages {
     write_backs: f64,
@@ -97,12 +96,12 @@ fn averages<I: OnHeap<Media = Counting>>(distribution: fn(&mut Random) -> Vec<u6
     }
 }
 
-/// What the paper says, to the decimal that it gives.
+/// Checks the paper's figure, to its last decimal.
 fn assert_rounds_to(found: f64, paper: f64) {
     assert!((found - paper).abs() <= 0.05, "{found}, the paper says {paper}");
 }
 
-/// What the paper says, within a tenth.
+/// Checks the paper's figure, within a tenth.
 fn assert_near(found: f64, paper: f64) {
     assert!(
         (found / paper - 1.0).abs() < 0.1,
@@ -132,8 +131,8 @@ fn wort_for_clustered_keys() {
     assert_rounds_to(found.depth + 2.0, 8.2);
 }
 
-/// In the lowest nodes of WOART and ART+CoW, which have 256 children in the end: for each of the first 4 an
-/// N4's cost, to the 16th an N16's, to the 48th an N48's, and the copies of 3, 11 and 33 lines.
+/// The lowest nodes of WOART and ART+CoW have 256 children in the end: the first 4 cost as in an N4, up to the 16th
+/// as in an N16, up to the 48th as in an N48, plus the copies of 3, 11 and 33 lines.
 #[test]
 fn woart_and_art_cow_for_dense_keys() {
     let found = averages::<Woart<Counting>>(dense);
@@ -159,10 +158,10 @@ fn woart_and_art_cow_for_sparse_keys() {
     }
 }
 
-/// The paper's depth for WOART, 4.2, cannot be that of the keys for which it has WORT's right, 8.2. Of runs
-/// of 64 that begin anywhere 63 in 256 cross a border of 256 numbers, and have one node more above them; and
-/// of 2 M runs 1 in 9 shares three bytes with another, and has one more there. That makes 4.36; for runs that
-/// cross no border, 4.11.
+/// The paper's depth for WOART, 4.2, cannot be that of the keys for which its depth of WORT, 8.2, is right. Of runs
+/// of 64 that begin anywhere 63 in 256 cross a border of 256 numbers, and have one node more above them; and of 2 M
+/// runs 1 in 9 shares three bytes with another, and has one more there. That makes 4.36; for runs that cross no
+/// border, 4.11.
 #[test]
 fn woart_and_art_cow_for_clustered_keys() {
     let crossing = 63.0 / 256.0;
@@ -177,7 +176,7 @@ fn woart_and_art_cow_for_clustered_keys() {
     assert_rounds_to(found.depth + 1.0, depth);
 }
 
-/// What the paper's sparse keys are not.
+/// Random keys, unlike the paper's sparse keys.
 #[test]
 fn wort_for_random_keys() {
     let found = averages::<Wort<Counting>>(random);

@@ -1,8 +1,7 @@
 //! Write-backs and fences of each write operation, exactly (ROART Table 4), and on average (WORT Table 1).
 //!
-//! What an operation costs depends on its structure alone, so each test builds one, and asserts both numbers.
-//! The heap's own persists (one write-back and one fence for each page taken) are counted apart, as in the
-//! papers.
+//! An operation's cost depends only on the structure, so each test builds one, and asserts both numbers. The heap's
+//! own persists (one write-back and one fence per new page) are counted separately, as in the papers.
 
 mod adaptive;
 mod averages;

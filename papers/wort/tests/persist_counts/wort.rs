@@ -1,4 +1,4 @@
-//! WORT has one kind of node, of three lines: what an insert costs does not depend on how full the node is.
+//! WORT has one kind of node, of three lines: the cost of an insert does not depend on how full the node is.
 
 use super::{VALUE, insert, key, remove};
 use index::Index;
@@ -14,8 +14,8 @@ fn empty() -> Costs<Wort<Counting>> {
     Costs::create()
 }
 
-/// ROART's Table 4 says 2, 2 for an N256, which is the one of its four kinds that a WORT node is like: the
-/// leaf, then its slot. Its N4, N16 and N48 are WOART's.
+/// ROART's Table 4 says 2, 2 for an N256, the one of its four kinds that resembles a WORT node: the leaf, then its
+/// slot. Its N4, N16 and N48 are WOART's.
 #[test]
 fn inserts_into_nodes_cost_2_2() {
     let tree = empty();
@@ -32,8 +32,8 @@ fn inserts_into_nodes_cost_2_2() {
     );
 }
 
-/// Table 4, "leaf", says 3, 3: a leaf, a node and a slot, each counted as one write-back. A node of 16 links
-/// takes three, as WORT's own Table 1 counts them; and leaf and node need one fence between them.
+/// Table 4, "leaf", says 3, 3: a leaf, a node and a slot, each counted as one write-back. A node of 16 links takes
+/// three, as WORT's own Table 1 counts them; and leaf and node share one fence.
 #[test]
 fn diverging_keys_cost_5_2() {
     const LEAF_NODE_SLOT: Cost = (1 + NODE + 1, 2);
@@ -48,8 +48,8 @@ fn diverging_keys_cost_5_2() {
     );
 }
 
-/// Table 4, "internal", says 4, 4: a leaf, a node, a header and a slot. The header needs no write-back.
-/// Algorithm 1 has two points where it waits, and so have we.
+/// Table 4, "internal", says 4, 4: a leaf, a node, a header and a slot. The header needs no write-back. Algorithm 1
+/// waits at two points, and so does this.
 #[test]
 fn splits_cost_5_2() {
     const LEAF_NODE_SLOT: Cost = (1 + NODE + 1, 2);
@@ -59,7 +59,7 @@ fn splits_cost_5_2() {
     assert_eq!(insert(&tree, &[7, 9, 1]), LEAF_NODE_SLOT, "at the top");
     assert_eq!(insert(&tree, &[7, 9, 9, 0x80]), LEAF_NODE_SLOT, "below a node");
     assert_eq!(insert(&tree, &[8]), LEAF_NODE_SLOT, "nothing is shared");
-    // A leaf of up to a line: 16 + 30 bytes. The header does not keep all of the prefix.
+    // A leaf of up to a line: 16 + 30 bytes. The header does not store all of the prefix.
     let long = |parting: usize, last: u8| {
         let mut key = vec![8; 30];
         (key[parting], key[29]) = (9, last);
@@ -87,7 +87,7 @@ fn updates_cost_1_1_in_place_and_2_2_otherwise() {
     }
 }
 
-/// A remove is one store that counts, whatever is left.
+/// A remove is one store, whatever is left.
 #[test]
 fn removes_cost_1_1() {
     let tree = empty();
@@ -101,7 +101,7 @@ fn removes_cost_1_1() {
     assert_eq!(remove(&tree, &[0x73]), (1, 1), "the last key");
 }
 
-/// What changes nothing, and what only reads, persists nothing.
+/// Operations that change nothing, and reads, persist nothing.
 #[test]
 fn reads_and_refusals_cost_nothing() {
     let tree = empty();

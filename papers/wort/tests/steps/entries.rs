@@ -24,7 +24,8 @@ fn remove(tree: &Tree, byte: u8) {
     assert!(tree.remove(&key(byte)).expect("no error"));
 }
 
-/// What comes after the load of that number, the one behind it, and a later one of a scan. `false` if it has fewer.
+/// Makes changes after the load with the first number, after the one behind it, and after a later one of a scan.
+/// Returns `false` if it has fewer loads.
 fn scan_amid(first: usize, last: usize) -> bool {
     let pool = Pool::anonymous(&options(), Stepping::machine(Steps)).expect("a pool");
     let heap = Heap::new(pool).expect("a heap");
@@ -36,20 +37,20 @@ fn scan_amid(first: usize, last: usize) -> bool {
         count.set(count.get() + usize::from(step == Step::Load));
         match count.get() {
             _ if step != Step::Load => {}
-            // The first key goes into the entry of the last one...
+            // The first key moves into the entry of the last one...
             nth if nth == first => {
                 remove(&changed, 8);
                 remove(&changed, 0);
                 put(&changed, 200);
                 put(&changed, 0);
             }
-            // ...and back into its own, and still stands in the other one, which does not count...
+            // ...and back into its own, and is still in the other one, which does not count...
             nth if nth == first + 1 => {
                 remove(&changed, 0);
                 remove(&changed, 200);
                 put(&changed, 0);
             }
-            // ...and then counts again, for another key: the bitmap is what it was.
+            // ...which then counts again, for another key: the bitmap is as before.
             nth if nth == last => put(&changed, 201),
             _ => {}
         }
@@ -66,8 +67,8 @@ fn scan_amid(first: usize, last: usize) -> bool {
     loads.get() >= last
 }
 
-/// A node that names by its bitmap which of its entries count may have all of them used anew between two looks at the
-/// bitmap. A key that a scan meets in two entries then is shown once.
+/// All entries of a node with a bitmap may be reused between two loads of the bitmap. Even then a scan shows a key
+/// that it meets in two entries only once.
 #[test]
 fn a_key_that_changes_entries_is_shown_once() {
     let mut first = 1;

@@ -1,4 +1,4 @@
-//! Headers whose bits are not what they should be.
+//! Headers with wrong bits.
 
 use heap::Heap;
 use index::conformance::{Entries, Store};
@@ -25,8 +25,8 @@ fn nodes(heap: &Heap) -> Vec<u64> {
     nodes
 }
 
-/// Each bit of each header is checked: a header whose depth is not the one at which its node is reached is
-/// sound only if it would be right at that depth.
+/// Each bit of each header is checked: a header whose depth is not the one at which its node is reached is sound only
+/// if it would be right at that depth.
 #[test]
 fn checks_find_every_flipped_bit_of_a_header() {
     let store = Store::<Wort>::create();

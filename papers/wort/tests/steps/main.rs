@@ -1,4 +1,4 @@
-//! A crash, a reader, a writer, at every step; and headers, which crashes leave behind.
+//! A crash, a reader, a writer, at every step; and headers left behind by crashes.
 
 mod entries;
 mod headers;

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use wollemi_wort::woart::Woart;
 use wollemi_wort::wort::Wort;
 
-/// What a crash leaves that comes between the two steps of a change, the header's and the slot's.
+/// The state left by a crash between the two steps of a change, the header's and the slot's.
 fn image_between<S: OnHeap<Media = Stepping> + 'static>(change: &StepChange) -> TempDir {
     let store = Rc::new(Store::<S>::create_on(Stepping::machine(Steps)));
     for (key, value) in &change.before {
@@ -28,8 +28,8 @@ fn image_between<S: OnHeap<Media = Stepping> + 'static>(change: &StepChange) -> 
     image.take().expect("the header is stored")
 }
 
-/// A header that a crash has left behind is recovered by the next writer that comes by, once, by one store.
-/// Readers do without it, and store nothing.
+/// A header that a crash has left behind is recovered by the next writer that reaches it, once, by one store. Readers
+/// do without it, and store nothing.
 fn headers_are_recovered<S: OnHeap<Media = Stepping> + 'static, T: OnHeap<Media = Counting>>() {
     let mut recovered = 0;
     for change in changes() {

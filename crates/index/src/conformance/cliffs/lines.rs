@@ -1,24 +1,24 @@
-//! Lines that a thread comes to.
+//! Counts the lines that a thread touches.
 
 use pmem::watched::{Step, Watch, What};
 use pmem::{LINE, Watched};
 use std::cell::Cell;
 
-/// The machine, counting for each thread the lines that it comes to.
+/// The machine, counting for each thread the lines that it touches.
 pub type Counted = Watched<Lines>;
 
-/// Counts for the thread that takes the steps. A line that is touched several times in a row counts once.
+/// Counts for the calling thread. A line that is touched several times in a row counts once.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines;
 
 thread_local! {
-    /// How many so far, and the last one.
+    /// The count so far, and the last line.
     static COUNT: Cell<(u64, usize)> = const { Cell::new((0, 0)) };
 }
 
 impl Watch for Lines {
     fn before(&self, step: &Step) {
-        // What orders and writes back touches what was stored.
+        // Ordering and write-backs only affect lines that were counted as stored.
         if matches!(
             step.what,
             What::Drafted | What::Join | What::WriteBack(_) | What::WriteBackJoined(_) | What::Fence(_)
@@ -27,7 +27,7 @@ impl Watch for Lines {
         }
         let first = step.start.addr() / LINE;
         let end = (step.start.addr() + step.len).div_ceil(LINE);
-        // A thread that is ending has no count any more.
+        // An ending thread has lost its count.
         let _ = COUNT.try_with(|count| {
             let (lines, last) = count.get();
             if end > first {
@@ -38,7 +38,7 @@ impl Watch for Lines {
     }
 }
 
-/// The lines that this thread comes to while `operation` runs.
+/// Returns the number of lines that this thread touches while `operation` runs, and the operation's result.
 pub(super) fn lines_of<R>(operation: impl FnOnce() -> R) -> (u64, R) {
     let before = COUNT.get().0;
     let result = operation();
@@ -54,7 +54,7 @@ mod tests {
     #[repr(align(64))]
     struct Memory([AtomicU64; 24]);
 
-    /// Words and bytes alike are counted by lines, and what another thread does is its own.
+    /// Words and bytes alike are counted by lines, separately for each thread.
     #[test]
     fn lines_are_counted_for_each_thread() {
         let media = Counted::machine(Lines);

@@ -1,12 +1,12 @@
-//! No cliffs: on hostile keys an operation costs what its key's length and the way to it cost, and no more.
+//! No cliffs: on hostile keys an operation costs only what its key's length and the path to it cost.
 //!
 //! It counts the lines of 64 bytes that the operation's thread touches (`lines`): loads, stores, new objects and the
 //! bytes of keys in the pool, those of a key as often as it is read. So the count does not depend on the machine, and
-//! what a search repeats is seen. What an index keeps in DRAM is not.
+//! repeated work of a search is visible. An index's DRAM is not counted.
 //!
-//! The measure is the same work on random keys of the same lengths. A hostile shape may make the way to a key longer,
-//! as long as the key at most; so what a get comes to is the shape's *way*, which has a bound of its own, and every
-//! other operation is held to a fixed multiple of what it costs among random keys and of the way.
+//! The reference is the same work on random keys of the same lengths. A hostile shape may make the path to a key
+//! longer, at most as long as the key; so the lines of a get are the shape's *way*, which has a bound of its own.
+//! Every other operation is limited to a fixed multiple of its cost among random keys and of the way.
 
 mod lines;
 mod shapes;
@@ -22,26 +22,28 @@ use shapes::{Arrival, SHAPES, Shape};
 use std::ops::{Bound, ControlFlow};
 use std::sync::{Mutex, PoisonError};
 
-/// How many times what the same operation costs among random keys, and of the shape's way, an operation may cost.
+/// Maximum cost of an operation, as a multiple of its cost among random keys and of the shape's way.
 const MAX: f64 = 6.0;
 
-/// Lines of a node on the way, for each byte of the key: a node of half-bytes has two, and two of them a byte.
+/// Lines per node on the way, for each byte of the key: a node of half-bytes has two lines, and there are two such
+/// nodes per byte.
 const LINES_A_BYTE: f64 = 4.0;
 
-/// Lines that reading and copying the largest node takes, there and back, as an insert and a remove at a boundary may.
+/// Lines to read and copy the largest node, there and back, as an insert and a remove at a boundary may do.
 const NODE: f64 = 200.0;
 
-/// How much more space than before anything may take, as a multiple, and the pages beside that a few objects reserve.
+/// Maximum growth of space, as a multiple; the pages that a few objects reserve come on top.
 const MORE_SPACE: f64 = 1.25;
 const SLACK: u64 = 256 << 10;
 
-/// Keys that a scan is asked for: the first batch of an iterator.
+/// Keys per scan: the first batch of an iterator.
 const BATCH: usize = 16;
 
-/// Rounds of replacing every key.
+/// Rounds that replace every key.
 const ROUNDS: usize = 3;
 
-/// Lines an operation, means; of the last two the largest, of one get and of an insert and a remove at one boundary.
+/// Lines per operation, on average; the last two are maxima, of one get and of an insert and a remove at one
+/// boundary.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
     insert: f64,
@@ -61,18 +63,18 @@ struct Bed<I> {
     heap: Heap<Counted>,
 }
 
-/// Holds every hostile shape of keys, in every order of arrival, to the bounds of this module, and prints what was
-/// counted.
+/// Checks every hostile shape of keys, in every order of arrival, against the bounds of this module, and prints the
+/// counts.
 ///
 /// # Panics
 ///
-/// Where an operation costs more.
+/// If an operation costs more.
 pub fn there_are_no_cliffs<I: crate::OnHeap<Media = Counted>>(make: impl Fn(&Heap<Counted>) -> I) {
-    // Guards of another test in the process would keep back what was retired.
+    // Guards of another test in the process would delay the reclamation of retired objects.
     static TURN: Mutex<()> = Mutex::new(());
     let _alone = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut over = Vec::new();
-    println!("lines an operation  insert      get   absent  forward  reverse     aged   remove boundary");
+    println!("lines/operation     insert      get   absent  forward  reverse     aged   remove boundary");
     for shape in SHAPES {
         let keys = (shape.keys)();
         let mut random = Random::new(1);
@@ -112,7 +114,7 @@ impl Cost {
         );
     }
 
-    /// Notes what costs more than it may.
+    /// Records operations that exceed their bounds.
     fn judge(&self, plain: &Cost, shape: &Shape, name: &str, keys: &[Vec<u8>], over: &mut Vec<String>) {
         let bytes = keys.iter().map(Vec::len).sum::<usize>() as f64 / keys.len() as f64;
         let comparisons = (keys.len() as f64).log2() * (bytes / LINE as f64 + 1.0);
@@ -151,7 +153,7 @@ impl<I: crate::OnHeap<Media = Counted>> Bed<I> {
         Bed { index, heap }
     }
 
-    /// Bytes in use, with all that was retired given back.
+    /// Bytes in use, after everything retired was freed.
     fn used(&self) -> u64 {
         for _ in 0..8 {
             heap::pin().flush();
@@ -159,7 +161,7 @@ impl<I: crate::OnHeap<Media = Counted>> Bed<I> {
         self.heap.stats().used
     }
 
-    /// The whole life of an index: filled, read, aged, emptied; and filled again, with a look at each boundary.
+    /// The whole life of an index: filled, read, aged, emptied; and filled again, measuring at each boundary.
     fn measure(&self, keys: &[Vec<u8>], over: &mut Vec<String>, name: &str) -> Cost {
         let mut cost = Cost {
             insert: mean(keys, |key| self.insert(key)),
@@ -223,7 +225,7 @@ impl<I: crate::OnHeap<Media = Counted>> Bed<I> {
         lines
     }
 
-    /// A batch behind the key.
+    /// Scans a batch behind the key.
     fn scan(&self, key: &[u8], direction: Direction) -> u64 {
         let guard = heap::pin();
         let (lower, upper) = match direction {
@@ -245,7 +247,7 @@ impl<I: crate::OnHeap<Media = Counted>> Bed<I> {
     }
 }
 
-/// A key that is not there, and parts from this one at its end.
+/// An absent key that differs from this one only at its end.
 fn absent(key: &[u8]) -> Vec<u8> {
     [key, &[0xfe]].concat()
 }

@@ -10,7 +10,7 @@ pub(super) struct Shape {
     pub(super) branching: f64,
 }
 
-/// Bytes from one node to the next that no node has room for in itself.
+/// Bytes between adjacent nodes, more than a node can store.
 const STRIDE: usize = 24;
 
 pub(super) const SHAPES: &[Shape] = &[
@@ -60,7 +60,7 @@ fn numbers() -> impl Iterator<Item = [u8; 2]> {
     (0..300u16).map(u16::to_be_bytes)
 }
 
-/// The first bytes of one string.
+/// The beginning of one fixed string.
 fn stem(len: usize) -> Vec<u8> {
     let bytes = Random::new(7).bytes(len.max(8));
     bytes[..len].iter().map(|byte| byte & 0x7f).collect()

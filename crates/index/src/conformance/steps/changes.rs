@@ -3,21 +3,21 @@
 use super::super::Entries;
 use crate::Index;
 
-/// A change of a radix tree: a name, what is there before, and the change.
+/// A change of a radix tree: a name, the entries before it, and the change.
 #[derive(Clone, Debug)]
 pub struct StepChange {
-    /// What it is.
+    /// Its name.
     pub name: &'static str,
-    /// What is there before.
+    /// The entries before it.
     pub before: Entries,
     /// The key that changes.
     pub key: Vec<u8>,
-    /// The new value; `None`: the key is removed.
+    /// The new value; `None` removes the key.
     pub value: Option<&'static [u8]>,
 }
 
 impl StepChange {
-    /// Carries it out.
+    /// Applies it.
     pub fn apply(&self, tree: &impl Index) {
         match self.value {
             Some(value) => tree.upsert(&self.key, value).expect("no error"),
@@ -25,7 +25,7 @@ impl StepChange {
         }
     }
 
-    /// What is there afterwards.
+    /// The entries after it.
     pub fn after(&self) -> Entries {
         let mut after = self.before.clone();
         match self.value {
@@ -36,7 +36,8 @@ impl StepChange {
     }
 }
 
-/// Nodes: children, and keys below each. Many keys are in nodes where few are in one array of leaves.
+/// Nodes: number of children, and of keys below each. A node is needed for many keys; few fit into one array of
+/// leaves.
 const NODES: [(u8, u8); 12] = [
     (3, 1),
     (4, 1),
@@ -52,8 +53,8 @@ const NODES: [(u8, u8); 12] = [
     (47, 2),
 ];
 
-/// Every kind of change, with `lead` in front of all keys: prefixes of no, some, and more bytes than a node
-/// keeps, and depths that a byte does not count.
+/// Every kind of change, with `lead` in front of all keys: prefixes of no, some, and more bytes than a node keeps,
+/// and depths too large for one byte.
 pub fn changes() -> Vec<StepChange> {
     let mut changes = Vec::new();
     for lead in [0, 1, 3, 4, 40, 200, 3000] {
@@ -62,7 +63,7 @@ pub fn changes() -> Vec<StepChange> {
             let value = |rest: &&[u8]| (key(rest), [b"old: ", *rest].concat());
             keys.iter().map(value).collect()
         };
-        // A node whose first child is a node: the first leaves that one meets share more than all.
+        // A node whose first child is a node: its first leaves share more bytes than all of them do.
         let node: &[&[u8]] = &[
             &[5, 5, 5, 0x11, 1],
             &[5, 5, 5, 0x11, 2],

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use tempfile::TempDir;
 
-/// What a killed process leaves after each step of the change that alters memory, or makes it durable.
+/// The files that a killed process leaves after each step of the change that alters memory or makes it durable.
 fn images<S: OnHeap<Media = Stepping> + 'static>(change: &StepChange) -> Vec<TempDir> {
     let store = Rc::new(Store::<S>::create_on(Stepping::machine(Steps)));
     for (key, value) in &change.before {
@@ -25,9 +25,9 @@ fn images<S: OnHeap<Media = Stepping> + 'static>(change: &StepChange) -> Vec<Tem
     images.take()
 }
 
-/// After a crash at any step all keys are there, and the one that was being changed has its old value or its
-/// new one: the old before the commit point, the new after it. Then the tree takes further changes of all
-/// kinds. `S` and `T` are one index, on two media.
+/// After a crash at any step all keys are there, and the one being changed has its old value or its new one: the old
+/// before the commit point, the new after it. Then the tree accepts further changes of all kinds. `S` and `T` are one
+/// index, on two media.
 pub fn any_step_can_be_the_last<S: OnHeap<Media = Stepping> + 'static, T: OnHeap<Media = Hardware>>() {
     for change in changes() {
         let (before, after) = (&change.before, &change.after());
@@ -44,7 +44,7 @@ pub fn any_step_can_be_the_last<S: OnHeap<Media = Stepping> + 'static, T: OnHeap
             let mut model = if is_after { after } else { before }.clone();
             assert_eq!(found.as_ref(), model.get(&change.key), "{}", what());
             store.compare(&model);
-            // Down every path: new keys beside all that there are, and then all old ones go.
+            // Down every path: new keys beside all existing ones, and then all old ones are removed.
             let keys: Vec<_> = model.keys().cloned().collect();
             for key in &keys {
                 let parts = key.len().saturating_sub(2);

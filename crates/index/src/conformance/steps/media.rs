@@ -1,17 +1,17 @@
-//! A media on which a thread can be looked at after each of its steps.
+//! A media that calls a hook after each step of a thread.
 
 use pmem::watched::{self, Watch, What};
 use pmem::{Purpose, Watched};
 use std::cell::RefCell;
 
-/// What a thread has just done.
+/// The step that a thread has just taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Loaded a persistent word.
     Load,
     /// Changed a persistent word.
     Store,
-    /// Changed one that need not be durable.
+    /// Changed a persistent word that need not be durable.
     Unpersisted,
     /// Fenced for the index; not for the heap.
     Fence,
@@ -24,7 +24,7 @@ thread_local! {
     static WAITS: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
 }
 
-/// Runs `operation`, and `hook` when it waits for another thread for the first time.
+/// Runs `operation`, and `hook` when it first waits for another thread.
 pub fn with_waits_hook<R>(hook: impl FnOnce() + 'static, operation: impl FnOnce() -> R) -> R {
     WAITS.set(Some(Box::new(hook)));
     let result = operation();
@@ -32,7 +32,7 @@ pub fn with_waits_hook<R>(hook: impl FnOnce() + 'static, operation: impl FnOnce(
     result
 }
 
-/// Runs `operation`, and `hook` after each of its steps; what the hook does itself has none.
+/// Runs `operation`, and `hook` after each of its steps, but not after steps of the hook itself.
 pub fn with_hook<R>(hook: impl FnMut(Step) + 'static, operation: impl FnOnce() -> R) -> R {
     HOOK.set(Some(Box::new(hook)));
     let result = operation();
@@ -50,7 +50,7 @@ fn pass(step: Step) {
 /// The machine, step by step.
 pub type Stepping = Watched<Steps>;
 
-/// Tells the hook.
+/// Calls the hook.
 #[derive(Clone, Copy, Debug)]
 pub struct Steps;
 

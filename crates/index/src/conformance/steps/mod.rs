@@ -1,8 +1,8 @@
-//! What happens after each step of each change of a radix tree, and after each step of a read.
+//! Tests at each step of each change of a radix tree, and at each step of a read.
 //!
-//! A thread can be looked at after each of its steps (`media`); what it changes is small and of every kind (`changes`).
-//! There a crash may come (`crashes`), a reader (`readers`), or another writer (`writers`); and during a read, a writer
-//! (`readers`, `turnover`).
+//! A hook runs after each step of a thread (`media`); the changes are small and of every kind (`changes`). At each
+//! step a crash may come (`crashes`), a reader (`readers`), or another writer (`writers`); and during a read, a
+//! writer (`readers`, `turnover`).
 
 mod changes;
 mod crashes;
@@ -18,8 +18,8 @@ pub use readers::{readers_find_what_is_there_all_the_while, readers_see_no_half_
 pub use turnover::{readers_find_no_insertion_too_early, turnovers_do_not_mislead_readers};
 pub use writers::writers_do_not_mislead_writers;
 
-/// Makes a module of tests, one for each property, for each `name: IndexWhileStepping, Index`: one radix
-/// index, on a media that is looked at ([`Stepping`]) and on the machine itself.
+/// Makes a module of tests, one for each property, for each `name: IndexWhileStepping, Index`: one radix index, on a
+/// media with hooks ([`Stepping`]) and on the machine itself.
 #[macro_export]
 macro_rules! conformance_step_by_step {
     ($($name:ident: $stepping:ty, $index:ty;)+) => {$(

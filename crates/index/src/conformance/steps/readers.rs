@@ -9,19 +9,19 @@ use std::cell::Cell;
 use std::ops::{Bound, ControlFlow};
 use std::rc::Rc;
 
-/// Keys that are looked for during a change.
-const SOME: usize = 20;
+/// Number of keys to look for during a change.
+const SAMPLED_KEYS: usize = 20;
 
-/// Loads of one read at which a change comes, about.
-const MOMENTS: usize = 300;
+/// About how many loads of one read to interrupt by a change.
+const MAX_STOPS: usize = 300;
 
-/// Runs a read again and again, with a change after each of its loads; after about [`MOMENTS`] of a read that has more,
-/// such as one through hundreds of layers that are alike. `amid` runs the read with the change after the load of that
-/// number, and returns whether there was one. Returns whether the read loads anything.
+/// Repeats a read, with a change after each of its loads; after about [`MAX_STOPS`] of them if a read has more, such
+/// as one through hundreds of similar layers. `amid` runs the read with the change after the load of that number, and
+/// returns whether there was one. Returns whether the read loads anything.
 fn at_each_load(amid: impl Fn(usize) -> bool) -> bool {
-    // Doubles until there are fewer loads than that.
+    // Doubles the distance until there are few enough.
     let shift = (0_u32..)
-        .find(|shift| !amid(MOMENTS << shift))
+        .find(|shift| !amid(MAX_STOPS << shift))
         .expect("a read ends");
     let (mut random, mut nth) = (Random::new(shift.into()), 1);
     while amid(nth) {
@@ -37,7 +37,8 @@ pub(super) fn index<I: OnHeap<Media = Stepping>>() -> Rc<I> {
     Rc::new(I::create(&heap, b"test").expect("an index"))
 }
 
-/// Reads an index that `fill` has filled; after the `nth` load, `change` comes. `false` if there are fewer loads.
+/// Reads an index that `fill` has filled, and runs `change` after the `nth` load; returns `false` if there are fewer
+/// loads.
 pub(super) fn amid<I: OnHeap<Media = Stepping> + 'static>(
     fill: impl FnOnce(&I),
     change: impl Fn(&I) + 'static,
@@ -66,7 +67,7 @@ fn fill(tree: &impl Index, entries: &Entries) {
     }
 }
 
-/// All that a walk meets, in the index's order.
+/// All entries that a walk visits, in the index's order.
 fn scanned(tree: &impl Index, direction: Direction) -> Vec<(Vec<u8>, Vec<u8>)> {
     let guard = heap::pin();
     let mut found = Vec::new();
@@ -81,8 +82,8 @@ fn scanned(tree: &impl Index, direction: Direction) -> Vec<(Vec<u8>, Vec<u8>)> {
     found
 }
 
-/// A reader that comes after any step of a change finds what was there before it or what is there after it,
-/// by gets and by scans both ways; and once one has found the latter, all do.
+/// A reader that comes after any step of a change finds the state before it or the state after it, by gets and by
+/// scans both ways; and once one reader has found the latter, all do.
 pub fn readers_see_no_half_of_a_write<I: OnHeap<Media = Stepping> + 'static>() {
     for change in changes() {
         let tree = index::<I>();
@@ -133,8 +134,8 @@ pub fn readers_see_no_half_of_a_write<I: OnHeap<Media = Stepping> + 'static>() {
     }
 }
 
-/// A key that is there throughout is found, by a get and by a scan both ways, whatever changes at whichever moment of
-/// the walk; and the key that changes has its old value or its new one.
+/// A key that is present throughout is found, by a get and by a scan both ways, whatever changes at whichever moment
+/// of the walk; and the key that changes has its old value or its new one.
 pub fn readers_find_what_is_there_all_the_while<I: OnHeap<Media = Stepping> + 'static>() {
     for change in changes() {
         let (before, after) = (&change.before, &change.after());
@@ -151,8 +152,8 @@ pub fn readers_find_what_is_there_all_the_while<I: OnHeap<Media = Stepping> + 's
             let value = value.map(<[u8]>::to_vec);
             [before.get(&change.key), after.get(&change.key)].contains(&value.as_ref())
         };
-        // Of many keys some: they are alike.
-        let some = before.keys().step_by(1 + before.len() / SOME);
+        // A sample, if there are many similar keys.
+        let some = before.keys().step_by(1 + before.len() / SAMPLED_KEYS);
         for key in some.chain([&change.key]) {
             let get = |nth| {
                 amid(nth, &|tree| {

@@ -1,4 +1,4 @@
-//! Readers, in a walk and in a get, while slots that they come by are emptied and serve other keys.
+//! Readers, in a walk and in a get, while slots on their way are emptied and reused for other keys.
 
 use super::readers::{amid, index};
 use super::{Step, Stepping, with_hook};
@@ -10,13 +10,13 @@ use std::rc::Rc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// A wait for another thread that takes longer counts as a hang.
+/// Upper bound on any wait for another thread; beyond it the test counts as hung.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 const OLD: &[u8] = b"old";
 const NEW: &[u8] = b"new";
 
-/// One key goes, another comes, which a node may put into the same slot; and so on.
+/// One key is removed and another inserted, which a node may put into the same slot; and so on.
 const TURNOVERS: [&[(u8, bool)]; 4] = [
     &[(1, false), (200, true)],
     &[(1, false), (1, true)],
@@ -24,8 +24,8 @@ const TURNOVERS: [&[(u8, bool)]; 4] = [
     &[(1, false), (0, false), (200, true), (201, true), (1, true)],
 ];
 
-/// Children of a node, and keys below each of them. An index that keeps few leaves in one array has nodes only where
-/// there are many.
+/// Numbers of children of a node, and of keys below each. An index that keeps few leaves in one array has nodes only
+/// where there are many.
 const SHAPES: [(u8, u8); 9] = [
     (3, 1),
     (3, 2),
@@ -38,8 +38,8 @@ const SHAPES: [(u8, u8); 9] = [
     (20, 7),
 ];
 
-/// The keys for a byte, which are below a node or in an array of their own. Where these are many, a byte that turns
-/// over has one.
+/// The keys for a byte, which are below a node or in an array of their own. If these are many, a byte that turns over
+/// has one.
 fn keys(byte: u8, each: u8) -> impl Iterator<Item = Vec<u8>> {
     let turns = TURNOVERS
         .iter()
@@ -48,7 +48,7 @@ fn keys(byte: u8, each: u8) -> impl Iterator<Item = Vec<u8>> {
     (1..=each).map(move |last| vec![7, byte, last])
 }
 
-/// The keys of a turnover go and come.
+/// Removes and inserts the keys of a turnover.
 fn turn(tree: &impl Index, turnover: &[(u8, bool)], each: u8) {
     for &(byte, comes) in turnover {
         for key in keys(byte, each) {
@@ -60,7 +60,7 @@ fn turn(tree: &impl Index, turnover: &[(u8, bool)], each: u8) {
     }
 }
 
-/// Each key that stays is found, once and in order; each that goes or comes has a value that it had, or none.
+/// Each key that stays is found, once and in order; each that comes or goes has a value that it had, or none.
 pub fn turnovers_do_not_mislead_readers<I: OnHeap<Media = Stepping> + 'static>() {
     for (children, each) in SHAPES {
         let keys = move |byte| keys(byte, each);
@@ -134,9 +134,9 @@ fn get(tree: &impl Index, key: &[u8]) -> Option<Vec<u8>> {
     found.map(|value| value.to_vec())
 }
 
-/// A reader looks for a key. After the `nth` load of it the key goes, and after the insertion's step of that number
-/// the reader goes on: if it finds the new value, so do those that come then, before the next step. Returns two answers:
-/// whether the reader makes `nth` loads, and whether the insertion takes `step` steps.
+/// A reader looks for a key. After its `nth` load the key is removed, and after step number `step` of its reinsertion
+/// the reader goes on: if it finds the new value, so do readers that come then, before the next step. Returns whether
+/// the reader makes `nth` loads, and whether the insertion takes `step` steps.
 fn go_on_amid_an_insertion<I>(children: u8, nth: usize, step: usize) -> (bool, bool)
 where
     I: OnHeap<Media = Stepping> + 'static,
@@ -148,7 +148,7 @@ where
     let key = [7, 1, 1];
     let (stop, stopped) = channel();
     let (go, may_go) = channel::<()>();
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let reached = Rc::new(Cell::new(false));
     let is_stopped = std::thread::scope(|scope| {
         let shared = &*tree;
@@ -162,7 +162,7 @@ where
                     let _ = may_go.recv();
                 }
             };
-            let _ = tell.send(with_hook(hook, || get(shared, &key)));
+            let _ = sender.send(with_hook(hook, || get(shared, &key)));
         });
         let is_stopped = stopped.recv().is_ok();
         if is_stopped {
@@ -173,7 +173,12 @@ where
                 if steps == step {
                     is_reached.set(true);
                     go.send(()).expect("it waits for this");
-                    if told.recv_timeout(PATIENCE).expect("the reader ends").as_deref() == Some(NEW) {
+                    if receiver
+                        .recv_timeout(PATIENCE)
+                        .expect("the reader ends")
+                        .as_deref()
+                        == Some(NEW)
+                    {
                         let what = format!("{children} children, load {nth}, step {step}");
                         assert_eq!(get(&*later, &key).as_deref(), Some(NEW), "{what}");
                     }
@@ -186,8 +191,8 @@ where
     (is_stopped, reached.get())
 }
 
-/// A key goes and comes again, which a node may put into the same slot, while a reader is on its way to it: once that has
-/// found the new value, all readers do, at whichever step of the insertion that is.
+/// A key is removed and inserted again, which a node may put into the same slot, while a reader is on its way to it:
+/// once that reader has found the new value, all readers do, at whichever step of the insertion that is.
 pub fn readers_find_no_insertion_too_early<I: OnHeap<Media = Stepping> + 'static>() {
     for children in [3, 10, 30, 60] {
         for nth in 1.. {

@@ -1,4 +1,4 @@
-//! A writer during a write.
+//! A writer during another write.
 
 use super::readers::index;
 use super::{Step, StepChange, Stepping, changes, with_hook, with_waits_hook};
@@ -9,14 +9,15 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::mpsc::channel;
 
-/// Longer prefixes are of no other kind than these.
+/// Maximum length of keys; longer prefixes are of the same kinds.
 const LONGEST: usize = 48;
 
-/// Where there are more keys than these, not every load is stopped at.
-const FEW: usize = 60;
+/// Maximum number of keys for which every load is stopped at.
+const MAX_KEYS_FOR_EVERY_LOAD: usize = 60;
 
-/// Makes `change` in `tree`, and `other` after the `nth` load of it, by another thread, whole or up to where that
-/// waits; it then goes on when `change` does. `false` if there are fewer loads; `other` then comes behind.
+/// Makes `change` in `tree`, and after its `nth` load `other`, in another thread: completely, or until that thread
+/// waits; it then goes on when `change` does. Returns `false` if there are fewer loads; `other` then comes after
+/// `change`.
 fn beside<I: OnHeap<Media = Stepping>>(
     tree: &I,
     change: &StepChange,
@@ -24,15 +25,15 @@ fn beside<I: OnHeap<Media = Stepping>>(
     nth: usize,
 ) -> bool {
     let (go, may_go) = channel();
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let reached = Rc::new(Cell::new(0));
     std::thread::scope(|scope| {
         let second = scope.spawn(move || {
-            let waits = tell.clone();
+            let waits = sender.clone();
             // The first thread may have ended.
             if may_go.recv().is_ok() {
                 with_waits_hook(move || _ = waits.send(()), || other.apply(tree));
-                let _ = tell.send(());
+                let _ = sender.send(());
             }
         });
         let loads = Rc::clone(&reached);
@@ -40,7 +41,7 @@ fn beside<I: OnHeap<Media = Stepping>>(
             loads.set(loads.get() + usize::from(step == Step::Load));
             if step == Step::Load && loads.get() == nth {
                 go.send(()).expect("it waits for this");
-                told.recv().expect("it ends or waits");
+                receiver.recv().expect("it ends or waits");
             }
         };
         with_hook(hook, || change.apply(tree));
@@ -53,12 +54,12 @@ fn beside<I: OnHeap<Media = Stepping>>(
     is_reached
 }
 
-/// Whether two writers may come in either order, and neither takes away what the other needs.
+/// Whether the two changes may come in either order, and neither removes what the other needs.
 fn go_together(change: &StepChange, other: &StepChange) -> bool {
     change.before == other.before && change.key.len() <= LONGEST && change.key != other.key
 }
 
-/// Two writers of different keys do both what they are to do, wherever one stops the other: all keys are there
+/// Two writers of different keys both complete their changes, wherever one interrupts the other: all keys are there
 /// afterwards, by gets and by a scan, and the check finds no fault.
 pub fn writers_do_not_mislead_writers<I: OnHeap<Media = Stepping> + 'static>() {
     let changes = changes();
@@ -84,7 +85,11 @@ pub fn writers_do_not_mislead_writers<I: OnHeap<Media = Stepping> + 'static>() {
                 if !goes_on {
                     break;
                 }
-                nth += if change.before.len() > FEW { 3 } else { 1 };
+                nth += if change.before.len() > MAX_KEYS_FOR_EVERY_LOAD {
+                    3
+                } else {
+                    1
+                };
             }
         }
     }

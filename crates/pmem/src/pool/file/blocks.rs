@@ -1,6 +1,6 @@
 //! The blocks of a pool's file: allocated where it grows, given back, and looked up when it is opened.
 //!
-//! I1 A file that lacks blocks is either one in which holes were punched, which its mark says, or a copy, which is
+//! I1 A file that lacks blocks either had holes punched, which its mark records, or is a copy, whose holes are
 //!    filled.
 
 use super::PoolFile;
@@ -22,21 +22,23 @@ const BLOCK: u64 = 512;
 /// Bytes read or written at a time.
 const PIECE: usize = 64 << 10;
 
-/// The attribute of files in which holes were punched. It names the file, so that a copy's is known as another's.
+/// The attribute of files in which holes were punched. Its value identifies the file, so that a copy's attribute is
+/// recognised as another file's.
 const PUNCHED: &str = "user.wollemi.holes";
 
-/// The attribute of files that were given blocks for every byte, by their maker or by an opening that filled them. It
-/// names the file likewise. Where a file system compresses, nothing else tells that the blocks are there.
+/// The attribute of files that have blocks for every byte, allocated by their creation or by an opening that filled
+/// them. Its value identifies the file likewise. On a compressing file system nothing else shows that the blocks are
+/// there.
 const FILLED: &str = "user.wollemi.filled";
 
 impl PoolFile {
-    /// The whole pages behind the first one that lack blocks among the first `len` bytes, where holes were punched in
-    /// this very file: they are free pages. In any other they are a sparse copy's, which makes holes of zeros, needed
-    /// or not: all of them are filled, once.
+    /// Returns the whole pages after the first one that lack blocks among the first `len` bytes, if holes were
+    /// punched in this very file: these are free pages. In any other file, holes come from a sparse copy, which makes
+    /// them of all zeros, needed or not: all of them are filled, once.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoSpace`] where a copy cannot be filled; nothing of it is then.
+    /// [`ErrorKind::NoSpace`] if a copy cannot be filled; none of it is filled then.
     pub(in crate::pool) fn holes(&self, len: u64, page_size: u64) -> Result<Vec<Range<u64>>, ErrorKind> {
         let metadata = self
             .file
@@ -47,15 +49,15 @@ impl PoolFile {
         if !punched && (missing == 0 || self.is_marked(FILLED)) {
             return Ok(Vec::new());
         }
-        // A file system that cannot allocate may not tell holes from data reliably.
-        let told = self.unbacked(len).filter(|_| self.can_allocate());
-        let Some(all) = told else {
+        // A file system that cannot allocate may not report holes reliably.
+        let reported = self.unbacked(len).filter(|_| self.can_allocate());
+        let Some(all) = reported else {
             self.fill(std::slice::from_ref(&(0..len)), missing)?;
             self.mark_filled();
             return Ok(Vec::new());
         };
         if !punched {
-            // A file system that compresses has fewer blocks than bytes, and no holes.
+            // A compressing file system has fewer blocks than bytes, and no holes.
             let bytes = all.iter().map(|hole| hole.end - hole.start).sum::<u64>();
             self.fill(&all, missing.min(bytes))?;
             self.mark_filled();
@@ -77,13 +79,13 @@ impl PoolFile {
     }
 
     /// The holes that the file system reports among the first `len` bytes; `None` if it reports none at all. Blocks
-    /// that were allocated and not written since may count.
+    /// allocated but not written since may count as holes.
     fn unbacked(&self, len: u64) -> Option<Vec<Range<u64>>> {
         let mut holes = Vec::new();
         let mut at = 0;
         while at < len {
             let from = rustix::fs::seek(&self.file, SeekFrom::Hole(at)).ok()?.min(len);
-            // Behind the last data there is none.
+            // No data follows.
             let to = rustix::fs::seek(&self.file, SeekFrom::Data(from))
                 .unwrap_or(len)
                 .min(len);
@@ -95,7 +97,7 @@ impl PoolFile {
         Some(holes)
     }
 
-    /// Whether the file system can allocate blocks that are not written: tried where there are some.
+    /// Whether the file system can allocate blocks without writing them: tried on blocks that exist.
     fn can_allocate(&self) -> bool {
         let tried = platform::allocate(&self.file, 0, BLOCK);
         tried != Err(Errno::OPNOTSUPP)
@@ -109,7 +111,7 @@ impl PoolFile {
         }
     }
 
-    /// Allocates the blocks of these holes, `missing` bytes. It is not begun where it cannot succeed.
+    /// Allocates the blocks of these holes, `missing` bytes. Does nothing if there is too little space.
     fn fill(&self, holes: &[Range<u64>], missing: u64) -> Result<(), ErrorKind> {
         let Some(end) = holes.last().map(|hole| hole.end) else {
             return Ok(());
@@ -127,7 +129,8 @@ impl PoolFile {
             .try_for_each(|hole| self.allocate(hole.start, hole.end))
     }
 
-    /// Notes that every byte of this very file has blocks. Where attributes cannot be had, openings ask for them again.
+    /// Records that every byte of this very file has blocks. Where the file system has no attributes, each opening
+    /// allocates them again.
     pub(in crate::pool) fn mark_filled(&self) {
         if let Ok(mark) = self.own_mark() {
             let _ = rustix::fs::fsetxattr(&self.file, FILLED, mark.as_bytes(), XattrFlags::empty());
@@ -142,8 +145,8 @@ impl PoolFile {
         matches!((len, own), (Ok(len), Ok(own)) if mark[..len] == *own.as_bytes())
     }
 
-    /// A mark that no other file has: the number that its file system knows it by, and when it was made, as another
-    /// file system may have the same number.
+    /// A value that identifies this file: its inode number, and its creation time, since a file on another file
+    /// system may have the same number.
     fn own_mark(&self) -> io::Result<String> {
         let metadata = self.file.metadata()?;
         let made = metadata.created().ok();
@@ -152,8 +155,8 @@ impl PoolFile {
         Ok(format!("{} {nanoseconds}", metadata.ino()))
     }
 
-    /// Gives the blocks of `from..to` back to the file system, which then reads as zeros; `false` where it cannot. The
-    /// file is marked before, as one that has holes.
+    /// Gives the blocks of `from..to` back to the file system; the range then reads as zeros. Returns `false` if the
+    /// file system cannot. Marks the file first as one that has holes.
     pub(in crate::pool) fn punch(&self, from: u64, to: u64) -> Result<bool, ErrorKind> {
         if !self.is_marked(PUNCHED) {
             let mark = self.own_mark();
@@ -172,8 +175,7 @@ impl PoolFile {
         }
     }
 
-    /// Lengthens the file from `from` to `to` bytes, blocks and all, and maps them. On an error it is as long as it
-    /// was.
+    /// Lengthens the file from `from` to `to` bytes, with blocks, and maps them. On an error it keeps its length.
     pub(in crate::pool) fn extend(
         &self,
         mapping: &Mapping,
@@ -183,7 +185,7 @@ impl PoolFile {
     ) -> Result<(), ErrorKind> {
         let extended = self.allocate(from, to).and_then(|()| {
             if level == Level::Power {
-                // The header may soon say that these bytes are there, and it needs no file system to be durable.
+                // The header may soon say that these bytes exist, and it becomes durable without the file system.
                 self.sync()?;
             }
             mapping
@@ -197,13 +199,13 @@ impl PoolFile {
         extended
     }
 
-    /// Allocates the blocks of `from..to`, lengthening the file if need be; what is there stays.
+    /// Allocates the blocks of `from..to`, lengthening the file if need be; existing data stays.
     pub(in crate::pool) fn allocate(&self, from: u64, to: u64) -> Result<(), ErrorKind> {
         let no_space = |why: Errno| ErrorKind::NoSpace {
             needed: to,
             why: why.into(),
         };
-        // Asking the system for more than the process may have would raise SIGXFSZ.
+        // Requesting more than the process's limit would raise SIGXFSZ.
         let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
         if limit.is_some_and(|limit| to > limit) {
             return Err(no_space(Errno::FBIG));
@@ -219,12 +221,12 @@ impl PoolFile {
         }
     }
 
-    /// Gives `from..to` blocks by writing zeros, on file systems that cannot allocate: behind the file's end, and, as
-    /// holes read as zeros, where there are such. (That these file systems tell holes from data is not to be relied on:
-    /// where they do not, all is data.)
+    /// Allocates the blocks of `from..to` by writing zeros, on file systems that cannot allocate: behind the file's
+    /// end, and in holes, which read as zeros. (These file systems may not report holes reliably: such a one reports
+    /// everything as data.)
     ///
-    /// Existing bytes stay, since no other process or thread writes there now: the opener of a pool has the file alone,
-    /// a pool grows where it is not mapped, and pages that were given back are their allocator's alone.
+    /// Existing bytes stay, since no other process or thread writes there now: the opener of a pool has the file to
+    /// itself, a pool grows where it is not mapped, and pages that were given back belong to their allocator alone.
     fn write_zeros(&self, from: u64, to: u64) -> Result<(), ErrorKind> {
         let end = self.len()?;
         let mut at = from;
@@ -265,7 +267,7 @@ fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().all(|&byte| byte == 0)
 }
 
-/// How much of these bytes is a piece.
+/// The part of these bytes that fits a piece.
 fn piece_of(bytes: Range<u64>) -> usize {
     usize::try_from(bytes.end - bytes.start).map_or(PIECE, |len| len.min(PIECE))
 }
@@ -274,8 +276,8 @@ fn piece_of(bytes: Range<u64>) -> usize {
 mod tests {
     use super::*;
 
-    /// A file that was filled once is not filled again at each opening, though it has fewer blocks than bytes: a file
-    /// system that compresses always says so. A copy is filled, whatever attributes came with it.
+    /// A file that was filled once is not filled again at each opening, though it has fewer blocks than bytes, as on
+    /// every compressing file system. A copy is filled, whatever attributes came with it.
     #[test]
     fn a_file_is_filled_once() {
         const LEN: u64 = 1 << 20;
@@ -301,8 +303,8 @@ mod tests {
         assert!(copy.is_marked(FILLED));
     }
 
-    /// Where the file system cannot allocate, writing fills what was asked for: holes before, between and behind data,
-    /// and beyond the end; and leaves data alone.
+    /// Where the file system cannot allocate, writing fills the requested range: holes before, between and behind
+    /// data, and beyond the end; and leaves data alone.
     #[test]
     fn writing_fills_holes() {
         const LEN: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! Files that are not pools, or no longer: each is refused with a text that says what is wrong, and left as it was.
+//! Files that are not pools, or no longer: each is refused with an error that says what is wrong, and left unchanged.
 
 use super::files::Place;
 use super::*;
@@ -6,7 +6,7 @@ use crate::pool::checked::seal;
 use crate::pool::header::VERSION;
 use std::os::unix::fs::PermissionsExt;
 
-/// Opens `bytes` as a pool, which must be refused and left alone; returns the refusal.
+/// Opens `bytes` as a pool, which must be refused and left unchanged; returns the error.
 fn refused(place: &Place, bytes: &[u8]) -> String {
     std::fs::write(&place.path, bytes).expect("a file");
     let text = place.refusal();
@@ -82,7 +82,7 @@ fn newer_pools_are_told() {
     );
 }
 
-/// Any one flipped bit of the header is noticed.
+/// Any single flipped bit of the header is detected.
 #[test]
 fn flipped_bits_are_told() {
     let (_, bytes) = Place::with_pool();
@@ -102,7 +102,7 @@ fn flipped_bits_are_told() {
     }
 }
 
-/// Fields that are whole and make no sense are noticed too.
+/// Fields with a valid checksum and an invalid value are detected too.
 #[test]
 fn impossible_fields_are_told() {
     let (place, bytes) = Place::with_pool();
@@ -123,14 +123,14 @@ fn impossible_fields_are_told() {
     }
 }
 
-/// The last generation is refused rather than the first one used again.
+/// After the last generation an opening is refused; the first generation is not used again.
 #[test]
 fn generations_do_not_wrap() {
     let (place, bytes) = Place::with_pool();
     let last = with_word(&bytes, 64, u64::from(u32::MAX) | 1 << 32);
     assert_eq!(
         refused(&place, &last),
-        "it can be opened no more often: restore a backup into a new pool"
+        "the open counter is exhausted: restore a backup into a new pool"
     );
 }
 
@@ -175,7 +175,7 @@ fn second_opener_is_told() {
     assert!(place.open().is_ok());
 }
 
-/// A pool that may not be written is refused.
+/// A pool that cannot be written is refused.
 #[test]
 fn read_only_files_are_told() {
     let (place, _) = Place::with_pool();
@@ -187,7 +187,7 @@ fn read_only_files_are_told() {
     if let Some(text) = unprivileged(|| place.refusal()) {
         assert_eq!(
             text,
-            "permission denied: a pool must be readable, and writable unless it is opened to be read only"
+            "permission denied: a pool must be readable, and writable unless it is opened read-only"
         );
     }
 }

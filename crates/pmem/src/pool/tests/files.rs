@@ -1,4 +1,4 @@
-//! Pools in files: what is there after reopening, and what the pool says of its past.
+//! Pools in files: their contents after reopening, and what they report of their past.
 
 use super::*;
 use crate::pool::checked::seal;
@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// A pool's path in a directory of its own, on whatever file system temporary files are.
+/// A pool's path in a directory of its own, on the file system of temporary files.
 pub(super) struct Place {
     _directory: tempfile::TempDir,
     pub(super) path: PathBuf,
@@ -23,7 +23,7 @@ impl Place {
         }
     }
 
-    /// With a pool there that was closed, and what its file holds.
+    /// A place with a closed pool, and the contents of its file.
     pub(super) fn with_pool() -> (Place, Vec<u8>) {
         let place = Place::new();
         let pool = place.create().expect("a new pool");
@@ -40,7 +40,7 @@ impl Place {
         Pool::open(&self.path, &small(), Hardware::detect())
     }
 
-    /// The error's text without the path, which every one must begin with.
+    /// The error's text without the pool's path, with which every error must begin.
     pub(super) fn refusal(&self) -> String {
         let error = self
             .open()
@@ -53,7 +53,7 @@ impl Place {
             .to_owned()
     }
 
-    /// Lets the file look as if the machine had been started anew since it was opened last.
+    /// Makes the file look as if the machine had been restarted since its last opening.
     pub(super) fn change_boot(&self) {
         let file = std::fs::File::options()
             .write(true)
@@ -79,8 +79,8 @@ fn get(pool: &Pool, at: u64) -> u64 {
     word(pool, at).load(pool.media())
 }
 
-/// Stores are there after a close, after a drop and after a crash; each opening has the next generation and knows which
-/// of them it was; name and page size stay.
+/// Stores survive a close, a drop and a crash; each opening has the next generation and reports which of them
+/// preceded it; name and page size stay.
 #[test]
 fn reopening_finds_everything() {
     let place = Place::new();
@@ -121,7 +121,7 @@ fn reopening_finds_everything() {
     }
 }
 
-/// A pool whose owner wants it so counts as not closed when it is.
+/// A pool whose owner leaves it unclosed counts as not closed.
 #[test]
 fn a_pool_is_left_unclosed() {
     let (place, _) = Place::with_pool();
@@ -158,7 +158,7 @@ fn panic_is_a_crash() {
     );
 }
 
-/// A process that is killed lets go of its pool, and all it has stored is there.
+/// A killed process releases its pool, and all its stores survive.
 #[test]
 fn kill_loses_nothing() {
     const CHILD: &str = "POOL_OF_CHILD";
@@ -184,8 +184,8 @@ fn kill_loses_nothing() {
     assert_eq!(get(&pool, 4096), 42);
 }
 
-/// A pool of level process that was open when the machine stopped is refused and left as it was, unless its loss is
-/// accepted; one that was closed before is not concerned.
+/// A pool of level process that was open when the machine stopped is refused and left unchanged, unless its loss is
+/// accepted; one that was closed before is not affected.
 #[test]
 fn lost_page_cache_is_not_trusted() {
     let (place, _) = Place::with_pool();
@@ -205,7 +205,7 @@ fn lost_page_cache_is_not_trusted() {
     );
     assert_eq!(std::fs::read(&place.path).expect("a file"), before);
 
-    // Looking at it changes nothing, and makes it no less suspect; writing to it takes more.
+    // A read-only opening changes nothing, and leaves it suspect; an opening for writing has to accept the loss.
     let look = PoolOptions {
         after_power_loss: AfterPowerLoss::Look,
         ..small()
@@ -237,15 +237,14 @@ fn lost_page_cache_is_not_trusted() {
         (LastShutdown::MachineCrash, 3)
     );
     crash(pool);
-    // It is this boot's pool from then on.
+    // From then on it belongs to this boot.
     assert_eq!(
         place.open().expect("the pool").last_shutdown(),
         LastShutdown::ProcessCrash
     );
 }
 
-/// Level power is refused where the file system has no DAX, for new pools and for old ones, and a pool in memory
-/// cannot have it.
+/// Level power is refused where the file system has no DAX, for new pools and for old ones, and for a pool in memory.
 #[test]
 fn power_is_refused_where_it_cannot_be() {
     let power = PoolOptions {
@@ -258,7 +257,7 @@ fn power_is_refused_where_it_cannot_be() {
         };
         let path = directory.path().join("a.pool");
         if let Ok(pool) = Pool::create(&path, &power, Hardware::detect()) {
-            // A DAX file system after all: then that is what it must say.
+            // A DAX file system after all: then the level must be reported.
             assert_eq!(pool.level(), Level::Power);
             continue;
         }
@@ -288,7 +287,7 @@ fn power_is_refused_where_it_cannot_be() {
     );
 }
 
-/// Nothing is created over something, and a creation that fails leaves nothing behind.
+/// Nothing is created over an existing file, and a creation that fails leaves nothing behind.
 #[test]
 fn creation_is_all_or_nothing() {
     let (place, bytes) = Place::with_pool();
@@ -316,8 +315,7 @@ fn creation_is_all_or_nothing() {
     );
 }
 
-/// Of many threads that create one pool at a time, one gets it; the others get an error that it is open, or was
-/// created.
+/// Of many threads that create one pool at a time, one succeeds; the others get an error that it is open, or exists.
 #[test]
 fn one_creator_wins() {
     let place = Place::new();
@@ -342,8 +340,8 @@ fn one_creator_wins() {
     }
 }
 
-/// A sparse copy lacks blocks of zeros that may be needed: it is filled when it is opened, though the file that it was
-/// copied from has holes of its own, and says so.
+/// A sparse copy lacks blocks of zeros that may be needed: it is filled when it is opened, though the file that it
+/// was copied from has holes of its own and a mark that says so.
 #[test]
 fn sparse_copies_are_filled() {
     use std::os::unix::fs::MetadataExt;
@@ -365,7 +363,7 @@ fn sparse_copies_are_filled() {
             .expect("cp");
         assert!(copied.success());
         let blocks = || std::fs::metadata(&copy).expect("a file").blocks() * 512;
-        // Where the file system has no holes, nothing can go wrong.
+        // On a file system without holes there is nothing to test.
         println!("{} of {} bytes have blocks", blocks(), pool.len());
         for _ in 0..2 {
             let copy = Pool::open(&copy, &small(), Hardware::detect()).expect("the copy");
@@ -379,7 +377,7 @@ fn sparse_copies_are_filled() {
 }
 
 /// Pages that are given back take no blocks, now and after an opening, until they are backed again; the others keep
-/// what they hold.
+/// their contents.
 #[test]
 fn pages_are_given_back() {
     use std::os::unix::fs::MetadataExt;
@@ -430,7 +428,7 @@ fn half_a_page_is_ignored() {
     assert_eq!(get(&pool, (1 << 20) - 16), 5);
 }
 
-/// A pool above the limit that is asked for is opened, and does not grow.
+/// A pool above the requested limit is opened, and does not grow.
 #[test]
 fn a_pool_above_the_limit_is_opened() {
     let (place, bytes) = Place::with_pool();
@@ -449,8 +447,8 @@ fn a_pool_above_the_limit_is_opened() {
     ));
 }
 
-/// A pool that is opened to be read can be stored to and grown, by several at a time, and no byte of its file changes,
-/// nor its length; writers wait until all of them have gone.
+/// A pool opened read-only can be stored to and grown, by several openers at a time; neither the bytes nor the length
+/// of its file change; writers wait until all of them are gone.
 #[test]
 fn reading_changes_nothing() {
     let (place, before) = Place::with_pool();
@@ -477,7 +475,7 @@ fn reading_changes_nothing() {
     assert_eq!(place.open().expect("the pool").generation(), 2);
 }
 
-/// A log position is there after reopening, an opening to read sees it too, and damage to it is an error.
+/// A log position survives a reopening, a read-only opening sees it too, and damage to it is an error.
 #[test]
 fn a_log_position_is_kept() {
     let place = Place::new();
@@ -512,7 +510,7 @@ fn a_log_position_is_kept() {
     );
 }
 
-/// What a pool's file holds after each fence.
+/// The contents of a pool's file after each fence.
 #[derive(Clone, Debug)]
 struct Images(PathBuf, Arc<Mutex<Vec<Vec<u8>>>>);
 
@@ -525,7 +523,7 @@ impl Watch for Images {
     }
 }
 
-/// A machine that stops while a pool's log is ended leaves a pool that has its log, or one that was closed.
+/// A machine that stops while a pool's log is being removed leaves a pool that has its log, or one that was closed.
 #[test]
 fn a_pool_without_its_log_is_closed() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! No room: growing fails with an error, never with a signal, and the pool goes on.
+//! No space: growing fails with an error, never with a signal, and the pool remains usable.
 
 use super::*;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 const PAGE: u64 = 64 << 10;
 
-/// Stores a word into each block of the range: its place.
+/// Stores its own position into a word of each block of the range.
 fn write_all(pool: &Pool<Hardware>, range: Range<u64>) {
     for at in range.step_by(4096) {
         persist_scope(pool.media(), Purpose::Node, |batch| {
@@ -16,7 +16,7 @@ fn write_all(pool: &Pool<Hardware>, range: Range<u64>) {
     }
 }
 
-/// Grows a new pool at `path` until it is refused; returns the refusal. Every byte below its length can be written.
+/// Grows a new pool at `path` until that fails; returns the error. Every byte below its length can be written.
 fn grow_until_refused(path: &Path) -> Error {
     let pool = Pool::create(path, &small(), Hardware::detect()).expect("room for one page");
     let refused = loop {
@@ -44,8 +44,8 @@ fn grow_until_refused(path: &Path) -> Error {
     refused
 }
 
-/// Has a file give its blocks back at once. Were it removed, they would stay as long as a child process that another
-/// test forked meanwhile has the file open.
+/// Truncates a file, which gives its blocks back at once. If it were removed instead, they would stay as long as a
+/// child process that another test forked meanwhile has the file open.
 fn empty(path: &Path) {
     std::fs::File::create(path).expect("an empty file");
 }
@@ -54,7 +54,7 @@ fn empty(path: &Path) {
 struct Mount(TempDir);
 
 impl Mount {
-    /// `None` where this process may not mount, which it says.
+    /// `None`, with a message, if this process may not mount.
     fn tmpfs(size: &str) -> Option<Mount> {
         let folder = tempfile::tempdir().expect("a folder");
         let size = format!("size={size}");
@@ -80,7 +80,7 @@ impl Drop for Mount {
     }
 }
 
-/// A full disk. Where nothing may be mounted, `file_size_limit` has to do.
+/// A full disk. Where the test may not mount, `file_size_limit` has to do.
 #[test]
 fn full_disk() {
     let Some(mount) = Mount::tmpfs("1m") else { return };
@@ -109,7 +109,8 @@ fn full_disk() {
     assert_eq!(std::fs::read_dir(mount.path()).expect("a directory").count(), 1);
 }
 
-/// Pages that were given back, and for which others have left no blocks: an error says so, and later they can be had.
+/// Pages that were given back, and for which other files have left no blocks: backing them fails with an error, and
+/// works later.
 #[test]
 fn pages_given_back_to_a_disk_that_is_full() {
     let Some(mount) = Mount::tmpfs("4m") else { return };
@@ -140,7 +141,7 @@ fn pages_given_back_to_a_disk_that_is_full() {
     write_all(&pool, given);
 }
 
-/// A sparse copy of more than the disk has room for is refused, and opened when there is room.
+/// A sparse copy that does not fit the disk is refused, and opened when there is room.
 #[test]
 fn a_sparse_copy_on_a_full_disk() {
     let Some(mount) = Mount::tmpfs("4m") else { return };
@@ -150,7 +151,7 @@ fn a_sparse_copy_on_a_full_disk() {
     let path = mount.path().join("a.pool");
     std::fs::copy(&original, &path).expect("room");
     let file = std::fs::File::options().write(true).open(&path).expect("a file");
-    // As a copy with zeros at its end is.
+    // Like a copy with zeros at its end.
     file.set_len(3 << 20).expect("longer");
     let other = mount.path().join("other");
     std::fs::write(&other, vec![1; 2 << 20]).expect("room");

@@ -11,8 +11,7 @@ fn open(memory: &Memory) -> Result<Pool, Error> {
     Pool::open_in(memory, Hardware::detect())
 }
 
-/// The content of a pool is there when it is opened again; each opening is a new generation, and says how the last one
-/// ended.
+/// The content of a pool survives a reopening; each opening is a new generation, and reports how the last one ended.
 #[test]
 fn pools_live_on_in_memory() {
     let memory = memory();
@@ -34,7 +33,7 @@ fn pools_live_on_in_memory() {
     }
 }
 
-/// A pool that was not closed was left by a crash.
+/// A pool that was not closed counts as left by a crash.
 #[test]
 fn pools_in_memory_may_crash() {
     let memory = memory();
@@ -53,7 +52,7 @@ fn pools_in_memory_may_crash() {
     );
 }
 
-/// One pool at a time; none is made over another; none is found where there is none or a damaged one; none grows
+/// One pool at a time; none is created over another; none is opened where there is none or a damaged one; none grows
 /// past its memory.
 #[test]
 fn what_is_refused_in_memory() {

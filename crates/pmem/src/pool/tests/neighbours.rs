@@ -1,18 +1,18 @@
-//! Pools beside what other threads map.
+//! Pools beside mappings of other threads.
 
 use super::files::Place;
 use super::*;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// As long as a pool's first page, so that it would fit into a hole in the pool's place.
+/// As long as a pool's first page, so that it would fit into a hole inside the pool's range.
 const LEN: usize = 64 << 10;
 
-/// Mapped by a thread until it unmaps them all. The system takes the highest hole that fits: these fill all above a
-/// pool soon, so that one in the pool's place would be next.
+/// Mappings that a thread makes before it unmaps them all. The system uses the highest hole that fits: these soon
+/// fill all above a pool, so that one inside the pool's range would be next.
 const HELD: usize = 1 << 12;
 
-/// Memory of a thread's own, with a number in it.
+/// A mapping of a thread's own, with a number in it.
 struct Mapped(*mut AtomicU64, u64);
 
 impl Mapped {
@@ -39,7 +39,7 @@ impl Drop for Mapped {
     }
 }
 
-/// Tells the others to stop, also on the way out of a panic.
+/// Stops the other threads, also on the way out of a panic.
 struct Stop<'s>(&'s AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -48,8 +48,8 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// A pool that is opened never lets go of addresses it has reserved: what other threads map meanwhile stays theirs,
-/// and what is the pool's stays the pool's.
+/// An opened pool never releases addresses that it has reserved: mappings that other threads make meanwhile stay
+/// theirs, and the pool's stay the pool's.
 #[test]
 fn mappings_of_other_threads_are_left_alone() {
     let stop = &AtomicBool::new(false);
@@ -70,7 +70,7 @@ fn mappings_of_other_threads_are_left_alone() {
             .map(|_| {
                 scope.spawn(|| {
                     let (place, _) = Place::with_pool();
-                    // Little is reserved, so that little is free between two openings.
+                    // A small reservation, so that little is free between two openings.
                     let options = PoolOptions {
                         max_size: 2 << 20,
                         ..small()

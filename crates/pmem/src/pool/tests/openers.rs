@@ -1,5 +1,5 @@
-//! Openings that meet others: a process that is dying, one that was forked, a path that leads elsewhere by now; and
-//! names and folders that are at the edge of what a file system takes.
+//! Openings beside a dying process, beside a forked one, through a path that leads elsewhere by now; and names and
+//! folders at the limits of a file system.
 
 use super::files::Place;
 use super::*;
@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-/// An opening while a killed process is being taken apart waits until the kernel has taken its lock back.
+/// An opening while the kernel tears down a killed process waits until the lock is released.
 #[test]
 fn an_opening_waits_for_a_dying_process() {
     let (place, _) = Place::with_pool();
@@ -28,7 +28,7 @@ fn an_opening_waits_for_a_dying_process() {
     opened.expect("the pool, once the lock is free");
 }
 
-/// The longest name that the file system takes is a pool's as well as another.
+/// The longest name that the file system accepts works as a pool's name.
 #[test]
 fn a_pool_has_the_longest_name() {
     let place = Place::new();
@@ -49,7 +49,7 @@ fn a_pool_has_the_longest_name() {
 fn a_creation_that_fails_leaves_nothing() {
     let place = Place::new();
     let folder = place.path.parent().expect("a folder");
-    // Files can be made there, but the folder cannot be opened, and so not be written to the medium.
+    // Files can be created there, but the folder cannot be opened, and so cannot be synced.
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o333)).expect("permissions");
     let created = unprivileged(|| place.create().map(drop));
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).expect("permissions");
@@ -62,8 +62,9 @@ fn a_creation_that_fails_leaves_nothing() {
     assert_eq!(left, [""; 0], "nothing is left");
 }
 
-// SAFETY: the C library, which the standard library links, has both with these types; neither takes a pointer. A child
-// of `fork` has the calling thread alone, and this test's child calls nothing that could wait for another.
+// SAFETY: the C library, which the standard library links, has both functions with these types; neither takes a
+// pointer. A child of `fork` has only the calling thread, and this test's child calls nothing that could wait for
+// another.
 unsafe extern "C" {
     safe fn fork() -> i32;
     safe fn _exit(code: i32) -> !;
@@ -75,7 +76,7 @@ fn a_forked_child_leaves_the_pool_alone() {
     let (place, _) = Place::with_pool();
     let pool = place.open().expect("the pool");
     let open = std::fs::read(&place.path).expect("a file");
-    // Between `fork` and `_exit` the child does no more than the drop, which allocates nothing.
+    // Between `fork` and `_exit` the child does nothing but the drop, which allocates nothing.
     let mut pool = Some(pool);
     let child = fork();
     if child == 0 {

@@ -3,7 +3,7 @@ use crate::hot::position::{bit, first_difference};
 use index::conformance::Random;
 use std::collections::BTreeMap;
 
-/// A plan whose entries are keys, held against a map.
+/// A plan whose entries are keys, compared with a map.
 struct Rig {
     plan: Plan,
     keys: BTreeMap<Vec<u8>, usize>,
@@ -21,7 +21,7 @@ impl Rig {
             .0
     }
 
-    /// The entry on a key's way, bit by bit.
+    /// The reference search for the entry on a key's way, bit by bit.
     fn search(&self, key: &[u8]) -> usize {
         let dense = self.plan.positions().iter().fold(0_u32, |dense, &position| {
             dense << 1 | u32::from(bit(key, position))
@@ -42,7 +42,7 @@ impl Rig {
         self.keys.insert(key.to_vec(), number);
     }
 
-    /// Every key has its way, in the order of keys, and neighbours part where they differ.
+    /// Every key is found, in the order of keys, and neighbours part where they differ.
     fn check(&self) {
         assert!(
             self.plan.len() > MAX_ENTRIES || self.plan.is_sound(),
@@ -90,7 +90,7 @@ fn drawn(random: &mut Random, len: usize) -> Rig {
     rig
 }
 
-/// Keys come in any order, one more than a node holds, and go in any order.
+/// Keys are inserted in any order, one more than a node holds, and removed in any order.
 #[test]
 fn entries_come_and_go() {
     let mut random = Random::new(1);
@@ -106,8 +106,8 @@ fn entries_come_and_go() {
     }
 }
 
-/// A split parts the keys at the first branching bit; drawing one half into the pair of both, and then the other,
-/// restores it.
+/// A split divides the keys at the first branching bit; drawing one half into the pair of both, and then the other,
+/// restores the plan.
 #[test]
 fn halves_are_put_together_again() {
     let mut random = Random::new(2);
@@ -136,7 +136,7 @@ fn halves_are_put_together_again() {
     }
 }
 
-/// The branch beside which a key comes has the keys that agree with it up to there, and these alone.
+/// The branch beside which a key belongs has exactly the keys that agree with it up to there.
 #[test]
 fn the_affected_branch_agrees() {
     let mut random = Random::new(3);
