@@ -177,7 +177,7 @@ mod tests {
     fn the_error_is_inside() {
         let error = io::Error::from(Error::MapExists("m".into()));
         assert_eq!(error.kind(), ErrorKind::AlreadyExists);
-        assert_eq!(error.to_string(), "map 'm': there already");
+        assert_eq!(error.to_string(), "map 'm' already exists");
         assert!(matches!(error.downcast::<Error>(), Ok(Error::MapExists(name)) if name == "m"));
     }
 }

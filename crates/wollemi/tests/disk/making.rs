@@ -139,7 +139,7 @@ fn left_overs_of_a_making_are_recognised() -> Result<(), Error> {
         let reads = options().read_only(true);
         for unasked in [options().create(false), Options::new().create(false), reads] {
             let refused = unasked.open(&place.path).expect_err("there is none").to_string();
-            assert!(refused.contains("a crash interrupted its making"), "{refused}");
+            assert!(refused.contains("a crash interrupted its creation"), "{refused}");
             assert_eq!(files(&place), before);
         }
         is_new(&place)?;

@@ -161,7 +161,7 @@ fn what_cannot_be_changes_nothing() -> Outcome {
         "{error}"
     );
     let error = refused(&|batch| _ = batch.upsert(&foreign, "k", "v"));
-    assert_eq!(error.to_string(), "map 'm': of another database");
+    assert_eq!(error.to_string(), "map 'm' belongs to another database");
     let error = refused(&|batch| _ = batch.upsert(&foreign, "k", "v").upsert(&map, "k", "v"));
     assert!(matches!(error, Error::OtherDatabase(_)), "{error}");
     let error = refused(&|batch| _ = batch.expect(&foreign, "k", Some("v")));
