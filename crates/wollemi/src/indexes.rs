@@ -14,8 +14,8 @@
 //! * The Cargo feature `papers`, which is on by default, includes all indexes but ROART.
 //! * *Ablations* are indexes with one technique left out, to measure what it is worth. Only the laboratory has them
 //!   (Cargo feature `ablations`). An ablation shares the number of its index. If it lays out its bytes differently, the
-//!   key byte of the root's link says so (`byte 2`); the first entry with a root's number and byte is the one that opens
-//!   it.
+//!   key byte of the root's link says so (`byte 2`); the first entry with a root's number and byte is the one that
+//!   opens it.
 
 mod compiled;
 mod kind;

@@ -1,5 +1,5 @@
-//! Wollemi: an embedded, ordered, persistent key-value store that opens instantly, after a clean close as well as after
-//! `kill -9`.
+//! Wollemi: an embedded, ordered, persistent key-value store that is up again the instant it is reopened, after a
+//! clean close as well as after `kill -9`.
 //!
 //! A [`Db`] is one file, the pool. It holds named [`Map`]s from keys to values, both arbitrary bytes. Every operation
 //! is durable at the pool's level when it returns: by default it survives the death of the process but not a loss of

@@ -142,7 +142,7 @@ impl Map {
     /// ```
     /// use wollemi::{Action, Edit};
     ///
-    /// /// /// Counts to a hundred, then removes the key.
+    /// /// Counts to a hundred, then removes the key.
     /// struct Count(Vec<u8>);
     /// impl Edit for Count {
     ///     fn decide(&mut self, current: Option<&[u8]>) -> Action {

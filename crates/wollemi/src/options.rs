@@ -102,8 +102,8 @@ impl Options {
 
     /// Sets a callback for the progress of an opening at level `disk` that rebuilds the pool after a loss of power.
     /// Several threads call it.
-    pub fn on_rebuild(mut self, tell: impl Fn(&Rebuilding) + Send + Sync + 'static) -> Options {
-        self.on_rebuild = Some(Arc::new(tell));
+    pub fn on_rebuild(mut self, report: impl Fn(&Rebuilding) + Send + Sync + 'static) -> Options {
+        self.on_rebuild = Some(Arc::new(report));
         self
     }
 

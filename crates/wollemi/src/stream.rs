@@ -383,7 +383,7 @@ impl<R: Read> StreamReader<R> {
         self.input
             .read_exact(&mut bytes)
             .map_err(|error| match error.kind() {
-                io::ErrorKind::UnexpectedEof => CUT_SHORT,
+                io::ErrorKind::UnexpectedEof => TRUNCATED,
                 _ => error.into(),
             })?;
         self.totals.bytes += N as u64;
@@ -395,11 +395,11 @@ impl<R: Read> StreamReader<R> {
         self.stored.clear();
         let read = (&mut self.input).take(len as u64).read_to_end(&mut self.stored)?;
         self.totals.bytes += read as u64;
-        if read < len { Err(CUT_SHORT) } else { Ok(()) }
+        if read < len { Err(TRUNCATED) } else { Ok(()) }
     }
 }
 
-const CUT_SHORT: StreamError = StreamError::Damaged("no end record");
+const TRUNCATED: StreamError = StreamError::Damaged("no end record");
 
 /// Computes the checksum of a record from its number in the stream, its type and these parts.
 fn checksum(records: u64, kind: u8, parts: &[&[u8]]) -> u64 {

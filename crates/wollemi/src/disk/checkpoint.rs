@@ -4,8 +4,8 @@
 //!
 //! 1. `from` is the log's end at a moment when no write is in progress.
 //! 2. Each map is written in key order into runs. An entry may be newer than `from`.
-//! 3. `until` is the log's end after the walk. Before the manifest takes effect, the log is durable up to `until`, and the
-//!    pool's log position is past `from`.
+//! 3. `until` is the log's end after the walk. Before the manifest takes effect, the log is durable up to `until`, and
+//!    the pool's log position is past `from`.
 //! 4. The manifest names the runs, `from` and `until`; then the segments below `from` are dropped.
 //!
 //! Records are idempotent, so replaying the log from `from` over the runs yields each key's value at the end of the
@@ -24,13 +24,13 @@
 //! I1 The pool's log position is never below the manifest's `from`: the log after either is kept.
 //! I2 The manifest in memory is the one on disk, except while a checkpoint holds its lock, and while a later one is in
 //!    doubt (I4).
-//! I3 A file whose name is not in the manifest belongs to nothing, or to a manifest in doubt. A failed checkpoint removes
-//!    its own files; an opening removes those that a crash has left.
-//! I4 If the sync of the directory fails after a manifest was renamed, this manifest is in doubt: processes see it, while
-//!    the medium may have either it or its predecessor. Another sync would prove nothing about the name. So the files of
-//!    both stay until the manifest has been written again, durably: by the next checkpoint, which builds on the runs of
-//!    the one in doubt, or by an opening (`clear_beside` there).
-//!    one before, or by an opening (`clear_beside` there).
+//! I3 A file whose name is not in the manifest belongs to nothing, or to a manifest in doubt. A failed checkpoint
+//!    removes its own files; an opening removes those that a crash has left.
+//! I4 If the sync of the directory fails after a manifest was renamed, this manifest is in doubt: processes see it,
+//!    while the medium may have either it or its predecessor. Another sync would prove nothing about the name. So the
+//!    files of both stay until the manifest has been written again, durably: by the next checkpoint, which builds on
+//!    the runs of the one in doubt, or by an opening (`clear_beside` there). one before, or by an opening
+//!    (`clear_beside` there).
 
 use crate::db::Maps;
 use crate::disk::delta::Deltas;

@@ -27,11 +27,11 @@ use std::time::{Duration, Instant};
 pub(super) const REPLAYED: u64 = 4 << 20;
 
 /// How often the keeper polls.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Minimum growth of the log before the next checkpoint. A checkpoint is due when the log has grown by this much since
 /// the last one, or by the size of the last full one if that is more, and in any case by half of the log's limit.
-const DUE: u64 = 64 << 20;
+const MIN_GROWTH: u64 = 64 << 20;
 
 /// Delay before the next attempt after a failed checkpoint.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
@@ -198,14 +198,14 @@ impl<D: Disk, M: Media> KeeperState<D, M> {
 
     fn is_due(&self) -> bool {
         let grown = self.log.appended().0.saturating_sub(self.checkpoints.from());
-        grown >= self.limit / 2 || grown >= DUE.max(self.checkpoints.full_bytes())
+        grown >= self.limit / 2 || grown >= MIN_GROWTH.max(self.checkpoints.full_bytes())
     }
 
     /// The keeper's loop.
     fn keep(&self) {
         let mut noted = self.log.durable().0;
         while !self.bell.is_stopped() {
-            self.bell.rest(LOOK);
+            self.bell.rest(POLL_INTERVAL);
             // An append would prepare it itself, and report the error.
             let _ = self.log.prepare();
             if self.is_due() {

@@ -5,12 +5,12 @@
 //!    before.
 //! 3. The pool. Its header has the log position before the file gets the pool's name.
 //!
-//! M1 A crash before 2 leaves neither manifest nor pool, no run, and a log without a record of changes. Such files never
-//!    belong to a database that has acknowledged anything, since that has a manifest from 2 on. They are removed, and the
-//!    database is created again. All other files without manifest and pool are refused and stay as they are.
+//! M1 A crash before 2 leaves neither manifest nor pool, no run, and a log without a record of changes. Such files
+//!    never belong to a database that has acknowledged anything, since that has a manifest from 2 on. They are removed,
+//!    and the database is created again. All other files without manifest and pool are refused and stay as they are.
 //! M2 From 2 on the manifest and the log hold the content of the database: a crash before 3 leaves what an opening
-//!    rebuilds after the loss of a pool. The opening first writes the manifest again ([`Manifest::settle`]), because the
-//!    medium may lack its name.
+//!    rebuilds after the loss of a pool. The opening first writes the manifest again ([`Manifest::settle`]), because
+//!    the medium may lack its name.
 //! M3 Creation never leaves a pool without a log position. If a machine crash leaves a pool without one, the pool has
 //!    level `process`, or was about to get its log, and may hold data that no log contains.
 

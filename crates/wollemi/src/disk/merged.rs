@@ -158,7 +158,7 @@ impl<'m, D: Disk> Merged<'m, D> {
             self.progress
                 .entries
                 .fetch_add(std::mem::take(&mut self.passed), Relaxed);
-            self.progress.tell();
+            self.progress.report();
         }
         Ok(())
     }

@@ -14,21 +14,22 @@
 //! ```
 //!
 //! I1 Everything in the pool is in the log or in the checkpoint: a write appends before the index publishes.
-//! I2 All of the log below the pool's log position is in the pool, and durable in the log. So after a process is killed,
-//!    replaying from there makes the two agree, and a closed pool never claims more than a loss of power leaves.
+//! I2 All of the log below the pool's log position is in the pool, and durable in the log. So after a process is
+//!    killed, replaying from there makes the two agree, and a closed pool never claims more than a loss of power
+//!    leaves.
 //! I3 The runs, with the log replayed over them from the manifest's position, are the database's content at the log's
 //! end.
 //!
-//! | module       | what it holds                                                     |
-//! |--------------|-------------------------------------------------------------------|
+//! | module       | what it holds                                                        |
+//! |--------------|----------------------------------------------------------------------|
 //! | `making`     | creating a database: its steps, and what a crash between them leaves |
-//! | `opening`    | which of these steps an opening takes                             |
-//! | `checkpoint` | taking checkpoints; `manifest`, `run`: their files; `sizes`       |
-//! | `pace`       | the pace of a checkpoint beside writers                           |
-//! | `delta`      | the last record of the log about each key, sorted                 |
-//! | `rebuild`    | a new pool from a checkpoint and the log; `merged`: a map's runs  |
-//! | `replay`     | the log's changes over the maps                                   |
-//! | `keeper`     | the threads that record the position and take checkpoints         |
+//! | `opening`    | which of these steps an opening takes                                |
+//! | `checkpoint` | taking checkpoints; `manifest`, `run`: their files; `sizes`          |
+//! | `pace`       | the pace of a checkpoint beside writers                              |
+//! | `delta`      | the last record of the log about each key, sorted                    |
+//! | `rebuild`    | a new pool from a checkpoint and the log; `merged`: a map's runs     |
+//! | `replay`     | the log's changes over the maps                                      |
+//! | `keeper`     | the threads that record the position and take checkpoints            |
 
 pub mod checkpoint;
 mod delta;

@@ -1,12 +1,12 @@
 //! Opening a pool with its log and its checkpoint.
 //!
-//! | found                                        | the opening                                                         |
-//! |----------------------------------------------|---------------------------------------------------------------------|
-//! | nothing                                      | creates a database (`making`)                                       |
-//! | a pool without a checkpoint                  | begins a log, starting with a full checkpoint                       |
-//! | a pool that was closed, or left by a kill    | replays the log from the pool's log position                        |
-//! | a pool left by a machine crash, or no pool   | builds a new pool from checkpoint and log, and renames it           |
-//! | a new pool in memory, and a checkpoint       | fills the pool from checkpoint and log                              |
+//! | found                                      | the opening                                               |
+//! |--------------------------------------------|-----------------------------------------------------------|
+//! | nothing                                    | creates a database (`making`)                             |
+//! | a pool without a checkpoint                | begins a log, starting with a full checkpoint             |
+//! | a pool that was closed, or left by a kill  | replays the log from the pool's log position              |
+//! | a pool left by a machine crash, or no pool | builds a new pool from checkpoint and log, and renames it |
+//! | a new pool in memory, and a checkpoint     | fills the pool from checkpoint and log                    |
 //!
 //! A pool has a log if its header has a log position. The position is stored once the first checkpoint is durable, so a
 //! crash before that leaves a pool without a log, and files that the next opening removes.
@@ -20,7 +20,7 @@ use crate::disk::rebuild::{OnRebuild, rebuild};
 use crate::disk::replay::catch_up;
 use crate::disk::sizes::Sizes;
 use crate::files_error::FilesError;
-use crate::write::journal::{Durability, Journal, PATIENCE};
+use crate::write::journal::{Durability, Journal, ROOM_TIMEOUT};
 use crate::write::store::Store;
 use crate::{Db, Error, Hardware, IndexKind, Media};
 use log::{Directory, Disk, Log, Lsn};
@@ -271,7 +271,7 @@ pub(crate) fn attach<M: Media, D: Disk>(
     let bell = Arc::new(Bell::default());
     let ring = bell.clone();
     let patience = if settings.has_threads {
-        PATIENCE
+        ROOM_TIMEOUT
     } else {
         Duration::ZERO
     };

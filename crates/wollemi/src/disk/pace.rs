@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 /// How long a checkpoint stays slow after a write has waited.
-const LATELY: Duration = Duration::from_secs(1);
+const SLOW_AFTER_WAIT: Duration = Duration::from_secs(1);
 
 /// How often a rest checks whether the checkpoint is stopped.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Maximum length of a rest.
-const LONGEST: Duration = Duration::from_secs(1);
+const MAX_REST: Duration = Duration::from_secs(1);
 
 /// The pace of one checkpoint.
 pub(crate) struct Pace<'c, D: Disk> {
@@ -56,16 +56,17 @@ impl<'c, D: Disk> Pace<'c, D> {
         if std::mem::replace(&mut self.waits, waits) != waits {
             self.waited = Some(Instant::now());
         }
-        self.waited.is_some_and(|waited| waited.elapsed() < LATELY)
+        self.waited
+            .is_some_and(|waited| waited.elapsed() < SLOW_AFTER_WAIT)
     }
 
     /// Rests, and begins the next step.
     pub fn rest(&mut self) {
         if self.is_beside_writers() {
             let factor = self.rest * slack(self.log.room(), self.log.limit());
-            let mut left = self.began.elapsed().mul_f64(factor).min(LONGEST);
+            let mut left = self.began.elapsed().mul_f64(factor).min(MAX_REST);
             while !left.is_zero() && !self.is_stopped() {
-                let now = left.min(LOOK);
+                let now = left.min(POLL_INTERVAL);
                 std::thread::sleep(now);
                 left -= now;
             }

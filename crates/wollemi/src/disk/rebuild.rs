@@ -38,7 +38,7 @@ pub type OnRebuild = Arc<dyn Fn(&Rebuilding) + Send + Sync>;
 pub(crate) const STRIDE: u64 = 16 << 10;
 
 /// Bytes of the log between two progress reports.
-const REPORTED: u64 = 1 << 20;
+const LOG_STRIDE: u64 = 1 << 20;
 
 /// The progress of a rebuild, for the callback.
 pub(crate) struct Progress {
@@ -46,13 +46,13 @@ pub(crate) struct Progress {
     pub log: AtomicU64,
     entries_in_all: u64,
     log_in_all: u64,
-    tell: Option<OnRebuild>,
+    report: Option<OnRebuild>,
 }
 
 impl Progress {
-    pub fn tell(&self) {
-        if let Some(tell) = &self.tell {
-            tell(&Rebuilding {
+    pub fn report(&self) {
+        if let Some(report) = &self.report {
+            report(&Rebuilding {
                 entries: self.entries.load(Relaxed),
                 entries_in_all: self.entries_in_all,
                 log: self.log.load(Relaxed),
@@ -88,15 +88,15 @@ pub(crate) fn rebuild<M: Media, D: Disk>(
         log: AtomicU64::new(0),
         entries_in_all: manifest.runs().map(|run| run.entries).sum(),
         log_in_all: until.0 - from.0,
-        tell: settings.on_rebuild.clone(),
+        report: settings.on_rebuild.clone(),
     };
-    let mut told = 0;
+    let mut reported = 0;
     let deltas = Deltas::read(log, (from, until), settings.sizes.merged, |end| {
         let passed = end.0 - from.0;
         progress.log.store(passed, Relaxed);
-        if passed - told >= REPORTED {
-            told = passed;
-            progress.tell();
+        if passed - reported >= LOG_STRIDE {
+            reported = passed;
+            progress.report();
         }
     })?;
     let end = deltas.end;
@@ -125,13 +125,13 @@ pub(crate) fn rebuild<M: Media, D: Disk>(
     replay(store, log, end, Some((&progress, from)), &gone)?;
     progress.entries.store(progress.entries_in_all, Relaxed);
     progress.log.store(progress.log_in_all, Relaxed);
-    progress.tell();
+    progress.report();
     Ok(())
 }
 
 /// Files of a checkpoint that a rebuild opens at once, unless one thread alone needs more. A process may have a
 /// thousand open files by default.
-const FILES: usize = 256;
+const MAX_OPEN_FILES: usize = 256;
 
 /// Builds a map from its runs and the log's records about it.
 fn build_map<M: Media, D: Disk>(
@@ -146,7 +146,10 @@ fn build_map<M: Media, D: Disk>(
     let log = delta.map(|mut delta| delta.take_last(kind.order()));
     let levels = levels(disk, map)?;
     // Each part keeps a file of each level open.
-    let threads = settings.rebuild_threads.min(FILES / levels.len().max(1)).max(1);
+    let threads = settings
+        .rebuild_threads
+        .min(MAX_OPEN_FILES / levels.len().max(1))
+        .max(1);
     let starts = starts(kind.order(), &levels, log.as_ref(), threads);
     let mut sources = Vec::new();
     for i in 0..=starts.len() {

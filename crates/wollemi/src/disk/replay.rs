@@ -65,7 +65,7 @@ fn replay_all<M: Media, D: Disk>(
         }
         if let Some((progress, begun)) = progress.filter(|_| replay.changes.is_multiple_of(STRIDE)) {
             progress.log.store(record.end.0 - begun.0, Relaxed);
-            progress.tell();
+            progress.report();
         }
     }
     replay.ended()

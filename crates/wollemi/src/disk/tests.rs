@@ -395,13 +395,13 @@ fn nothing_is_read_before_it_is_durable() {
             {
                 std::thread::yield_now();
             }
-            let (tell, told) = mpsc::channel();
+            let (sender, results) = mpsc::channel();
             let (db, map) = (&db, &map);
-            let reader = scope.spawn(move || tell.send(read(db, map)));
-            let early = told.recv_timeout(MOMENT);
+            let reader = scope.spawn(move || sender.send(read(db, map)));
+            let early = results.recv_timeout(MOMENT);
             held.hold(false);
-            assert!(early.is_err(), "read {number} has told of {early:?}");
-            assert_eq!(told.recv().expect("it ends"), Some(b"value".to_vec()));
+            assert!(early.is_err(), "read {number} has returned early: {early:?}");
+            assert_eq!(results.recv().expect("it ends"), Some(b"value".to_vec()));
             reader.join().expect("no panic").expect("the result was received");
             writer.join().expect("no panic").expect("room");
         });
@@ -683,12 +683,12 @@ fn what_fails_is_undone_durably() {
     for (number, write) in writes.into_iter().enumerate() {
         let _hold = Hold::new(&held);
         std::thread::scope(|scope| {
-            let (tell, told) = mpsc::channel();
-            scope.spawn(move || tell.send(write()));
-            let early = told.recv_timeout(MOMENT);
+            let (sender, results) = mpsc::channel();
+            scope.spawn(move || sender.send(write()));
+            let early = results.recv_timeout(MOMENT);
             held.hold(false);
-            assert!(early.is_err(), "write {number} has told of {early:?}");
-            let refused = told.recv().expect("it ends").expect_err("no room");
+            assert!(early.is_err(), "write {number} has returned early: {early:?}");
+            let refused = results.recv().expect("it ends").expect_err("no room");
             assert!(refused.to_string().contains("no room"), "{refused}");
         });
     }

@@ -36,7 +36,7 @@ impl Map {
 
     fn end(&self, direction: Direction) -> Result<Option<Entry>, Error> {
         self.index.order().require_keys()?;
-        let read = Read::some(&*self.index, (Bound::Unbounded, Bound::Unbounded), direction, 1)?;
+        let read = Read::batch(&*self.index, (Bound::Unbounded, Bound::Unbounded), direction, 1)?;
         Ok(read.entries.into_iter().next())
     }
 

@@ -18,7 +18,7 @@ pub(crate) struct Read {
 
 impl Read {
     /// Reads at most `limit` entries between two bounds, from one end.
-    pub fn some(
+    pub fn batch(
         index: &dyn Index,
         (lower, upper): Bounds<'_>,
         direction: Direction,

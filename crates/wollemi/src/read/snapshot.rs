@@ -241,13 +241,13 @@ impl View {
             if !order.has_between(bounds.0, bounds.1) {
                 return Ok(false);
             }
-            let mut read = Read::some(self.map.index.bare(), bounds, direction, limit)?;
+            let mut read = Read::batch(self.map.index.bare(), bounds, direction, limit)?;
             let covered = read.covered(bounds, direction)?;
             let places = (
                 covered.0.map(|key| order.place(key)),
                 covered.1.map(|key| order.place(key)),
             );
-            let (images, more) = self.moment.images.some(self.map.name(), places, direction);
+            let (images, more) = self.moment.images.batch(self.map.name(), places, direction);
             let mut reached = read.reached();
             if let Some((last, _)) = images.last().filter(|_| more) {
                 // Keys after the last of these images are read again, with their images.

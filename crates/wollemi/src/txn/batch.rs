@@ -13,9 +13,9 @@ use std::sync::Arc;
 ///
 /// * **Crashes**: after one, either every change is there or none is. A batch that [`commit`](Batch::commit) has
 ///   acknowledged is there.
-/// * **Writers**: batches, [transactions](crate::Transaction) and all other writes of the database behave as if they ran
-///   one after the other. A writer waits for a committing batch if they share a key (or, rarely, the hash of one), and
-///   never for a batch that is still being filled.
+/// * **Writers**: batches, [transactions](crate::Transaction) and all other writes of the database behave as if they
+///   ran one after the other. A writer waits for a committing batch if they share a key (or, rarely, the hash of one),
+///   and never for a batch that is still being filled.
 /// * **Snapshots** show a batch as a whole or not at all.
 /// * **Readers** do not wait. While a batch is being applied, they may see some of its changes before the others; what
 ///   they see is durable, and the others follow. Each key changes directly from its value before the batch to its value

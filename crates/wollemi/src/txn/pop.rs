@@ -57,7 +57,7 @@ impl Map {
         let mut popped = Ok(None);
         self.index.commit(&mut || {
             let all = (Bound::Unbounded, Bound::Unbounded);
-            let read = Read::some(self.index.bare(), all, direction, 1)?;
+            let read = Read::batch(self.index.bare(), all, direction, 1)?;
             let (lower, upper) = read.covered(all, direction)?;
             let range = RangeRead {
                 map: self.index.clone(),

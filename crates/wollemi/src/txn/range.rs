@@ -1,7 +1,8 @@
 //! Ranges as a transaction sees them.
 //!
-//! I1 Each part of the range that was read is among the transaction's reads before one of its entries is yielded. Entries
-//!    that were read ahead but not yielded are removed from the reads, if the iterator was used from one end only.
+//! I1 Each part of the range that was read is among the transaction's reads before one of its entries is yielded.
+//!    Entries that were read ahead but not yielded are removed from the reads, if the iterator was used from one end
+//!    only.
 
 use crate::entry::Entry;
 use crate::read::merge::{self, Read};
@@ -95,7 +96,7 @@ impl Source<'_> {
             if !order.has_between(bounds.0, bounds.1) {
                 return Ok(false);
             }
-            let read = Read::some(self.map.index.bare(), bounds, direction, limit)?;
+            let read = Read::batch(self.map.index.bare(), bounds, direction, limit)?;
             let covered = read.covered(bounds, direction)?;
             self.note(&read, covered, direction);
             let changes = self.changes.map(|changes| changes.range::<[u8], _>(covered));

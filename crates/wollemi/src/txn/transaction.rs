@@ -24,10 +24,10 @@ use std::ops::Deref;
 ///   fails with [`Error::Conflict`] and changes nothing.
 /// * **Crashes**: after one, either all changes are there or none is. Changes that [`commit`](Transaction::commit) has
 ///   acknowledged are there.
-/// * **Waiting**: no thread waits for a running transaction. A commit and another write wait for each other only if they
-///   change the same key (or, rarely, keys with the same hash); so does a transaction that reads a key while it is being
-///   changed. Readers of maps never wait; they may see some changes of a commit in progress before the others, as with a
-///   [`Batch`](crate::Batch).
+/// * **Waiting**: no thread waits for a running transaction. A commit and another write wait for each other only if
+///   they change the same key (or, rarely, keys with the same hash); so does a transaction that reads a key while it is
+///   being changed. Readers of maps never wait; they may see some changes of a commit in progress before the others, as
+///   with a [`Batch`](crate::Batch).
 /// * **Until it commits**, a transaction may have read some keys before another writer changed them and others after
 ///   that. Its results are then discarded, but until then the closure must tolerate inconsistent values.
 ///
