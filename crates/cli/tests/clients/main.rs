@@ -94,8 +94,8 @@ fn a_backup_is_one_moment_of_clients_at_work() {
     }
 }
 
-/// Three servers behind a proxy, and of clients that divide the keys among them, lose no acknowledged write when each is
-/// killed and started on its pool. The script names what it leaves out: nutcracker, where it is not installed.
+/// Three servers behind a proxy, and of clients that divide the keys among them, lose no acknowledged write when each
+/// is killed and started on its pool. The script names what it leaves out: nutcracker, where it is not installed.
 #[test]
 fn servers_side_by_side_lose_no_acknowledged_write() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/scale.py");
