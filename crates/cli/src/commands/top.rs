@@ -107,7 +107,7 @@ impl Args {
 fn watch(address: SocketAddr, interval: Duration) -> Receiver<News> {
     let (sender, news) = mpsc::sync_channel(1);
     std::thread::spawn(move || {
-        while tell.send(scrape::scrape(address)).is_ok() {
+        while sender.send(scrape::scrape(address)).is_ok() {
             std::thread::sleep(interval);
         }
     });
