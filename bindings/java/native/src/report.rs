@@ -53,10 +53,7 @@ pub fn check(check: &Check) -> Vec<u8> {
     }
     for (count, what) in [
         (check.heap.unreachable, "chunks in use that nothing links to"),
-        (
-            check.heap.doubly_reachable,
-            "chunks with more than one link",
-        ),
+        (check.heap.doubly_reachable, "chunks with more than one link"),
     ] {
         if count > 0 {
             packed.text(format!("heap: {count} {what}"));

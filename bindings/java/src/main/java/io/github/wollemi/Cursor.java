@@ -7,7 +7,7 @@ import java.util.NoSuchElementException;
 /**
  * Iterates over the entries of a map or a view, as an {@link Iterator} or by {@link #advance}.
  *
- * It takes a bounded batch of entries per call and remembers the last key. Between calls it holds nothing of the
+ * <p>It takes a bounded batch of entries per call and remembers the last key. Between calls it holds nothing of the
  * database, so it may be kept for any time and need not be closed. It returns each key that is present throughout once,
  * and none twice, but is not a view of one moment, unless a {@link Snapshot} is read. In a transaction, all entries of
  * a fetched batch count as read.
