@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measures the Java binding beside those of RocksDB, LMDB and MapDB, with JMH, which arguments go to: a regular expression
-# of benchmarks, `-p store=wollemi,lmdb`, `-t 2`, `-f 1`, `-rf json`. Needs the network once.
+# Measures the Java binding beside those of RocksDB, LMDB and MapDB, with JMH. Arguments go to JMH: a regular expression
+# of benchmarks, `-p store=wollemi,lmdb`, `-t 2`, `-f 1`, `-rf json`. Needs the network the first time.
 set -euo pipefail
 cd "$(dirname "$0")"
 mvn -B -q -Pbench test-compile dependency:build-classpath -Dmdep.outputFile=target/bench.classpath

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the native library and the jar, runs all tests of the Java binding, and then the README's first program with the
-# jar alone. Passes, and says so, where a JDK, Maven, or what they would fetch cannot be had.
+# Builds the native library and the jar, runs all tests of the Java binding, and then the README's first program with
+# only the jar. Passes, and says so, if a JDK, Maven or their downloads are unavailable.
 set -euo pipefail
 cd "$(dirname "$0")"
 exec </dev/null
@@ -15,7 +15,7 @@ command -v mvn >/dev/null || leave_out 'there is no Maven (mvn)'
 [ "$(javac -version 2>&1 | sed 's/javac \([0-9]*\).*/\1/')" -ge 17 ] || leave_out 'the JDK is older than 17'
 [ "$(uname -sm)" = 'Linux x86_64' ] || leave_out 'it is built for Linux on x86-64'
 
-# What is not there yet is fetched first: all that Cargo and Maven need is there when this has gone well.
+# Downloads what is missing first: after this Cargo and Maven have everything they need.
 cargo fetch --quiet --locked --manifest-path native/Cargo.toml || leave_out 'Cargo cannot fetch what native/ needs'
 if ! said=$(timeout 300 mvn -B -q package -DskipTests -Dexec.skip=true 2>&1); then
     case $said in
@@ -27,10 +27,10 @@ if ! said=$(timeout 300 mvn -B -q package -DskipTests -Dexec.skip=true 2>&1); th
     exit 1
 fi
 
-# The profile that is built soonest.
+# The profile that builds fastest.
 mvn -B -q -o package -Dnative.profile=dev "$@"
 
-# The jar alone, in a folder of its own, with nothing of this shell's environment.
+# Only the jar, in a separate folder, without this shell's environment.
 jar=$(realpath target/wollemi-*.jar)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds the wheel, installs it into a new virtual environment, and runs the binding's tests there. Where that cannot be
-# done for want of venv, of a Rust toolchain or of the network, says "left out", and why, and succeeds.
+# Builds the wheel, installs it into a new virtual environment, and runs the binding's tests there. If venv, a Rust
+# toolchain or the network is missing, prints "left out" with the reason, and succeeds.
 #
 #     bindings/python/test.sh             # arguments go to pytest
 #
-# WOLLEMI_PROFILE=release builds a release, as `maturin build --release` does; the tests do without.
+# WOLLEMI_PROFILE=release makes a release build, like `maturin build --release`; the tests do not need it.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -32,7 +32,7 @@ wheels=$target/wheels-$profile
 rm -rf "$wheels"
 "$venv/bin/maturin" build --quiet --locked --profile "$profile" --out "$wheels"
 
-# The wheel and nothing else but what tests it: an environment of its own.
+# A separate environment with only the wheel and the test tools.
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 python3 -m venv --without-pip "$fresh/venv"

@@ -1,4 +1,4 @@
-//! Names the shared library as the loader knows it. Before 1.0.0 a minor version may break what uses it.
+//! Sets the shared library's name for the loader. Before 1.0.0 a minor version may break programs that use it.
 
 fn main() {
     let [major, minor] = ["CARGO_PKG_VERSION_MAJOR", "CARGO_PKG_VERSION_MINOR"]

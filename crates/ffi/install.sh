@@ -1,11 +1,11 @@
 #!/bin/sh
 # Builds the C library and installs it: libraries, header, pkg-config file, this crate's README and the licences.
 #
-#     crates/ffi/install.sh [--prefix DIR]          # default /usr/local; DESTDIR, if set, goes in front of it
-#     crates/ffi/install.sh --tarball FILE.tar.gz   # the same files, packed: unpacked anywhere, they find one another
-#     … --libraries DIR                             # installs those that were built there, and builds nothing
+#     crates/ffi/install.sh [--prefix DIR]          # default /usr/local; prefixed with DESTDIR, if set
+#     crates/ffi/install.sh --tarball FILE.tar.gz   # the same files as a relocatable archive
+#     … --libraries DIR                             # installs the libraries found there, and builds nothing
 #
-# What is built is a release. It requires Rust and a C compiler.
+# Makes a release build. Requires Rust and a C compiler.
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -16,7 +16,7 @@ while [ $# -gt 0 ]; do
     --tarball) tarball=$2 ;;
     --libraries) libraries=$2 ;;
     *)
-        echo "install.sh: '$1' is no option: there are --prefix, --tarball and --libraries" >&2
+        echo "install.sh: unknown option '$1': use --prefix, --tarball or --libraries" >&2
         exit 2
         ;;
     esac

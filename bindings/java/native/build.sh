@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Builds the native library with Cargo's profile $1 and puts it into the folder $2, with the list of the crates in it, in
-# CycloneDX's form.
+# Builds the native library with Cargo's profile $1 into the folder $2, with a list of its crates in CycloneDX format.
 set -euo pipefail
 profile=$1 folder=$2
 cd "$(dirname "$0")"
@@ -9,7 +8,7 @@ built=$([ "$profile" = dev ] && echo debug || echo "$profile")
 mkdir -p "$folder"
 cp "${CARGO_TARGET_DIR:-target}/$built/libwollemi_java.so" "$folder/"
 
-# Of each crate a line: name, version, a path if it is one of ours; and its licence. Names and licences need no escapes.
+# One line per crate: name, version, a path if it is local; and its licence. Names and licences need no escapes.
 cargo tree --locked --edges normal --prefix none --format '{p}|{l}' --target x86_64-unknown-linux-gnu |
     sed 's/ (\*)$//' | sort -u |
     awk -F'|' '

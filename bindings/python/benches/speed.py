@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Speed of the binding beside other stores for Python, those that are installed: lmdb, rocksdict, sqlite3, diskcache.
+"""Measures the speed of the binding and of other Python stores that are installed: lmdb, rocksdict, sqlite3, diskcache.
 
     pip install lmdb rocksdict diskcache
     python benches/speed.py --keys 100000 --rounds 3 --dir /dev/shm
 
-One thread, keys of 16 random bytes, values of 100, in a random order that is the same for all. Each write is a change of
-its own. In each round every store runs once, in turn; told are medians over the rounds, in thousands of operations a second,
-and how far the rounds lie apart. No store waits for the disk (Wollemi's level is "process", lmdb has sync off, sqlite3 has
-synchronous=off, RocksDB its default); what each survives then differs, and Wollemi's writes survive kill -9.
+One thread, keys of 16 random bytes, values of 100 bytes, in a random order that is the same for all. Each write is a
+separate change. In each round every store runs once, in turn. The results are medians over the rounds, in thousands of
+operations per second, with their range. No store waits for the disk (Wollemi's level is "process", lmdb has sync off,
+sqlite3 has synchronous=off, RocksDB its default). What each survives then differs; Wollemi's writes survive kill -9.
 """
 
 import argparse
@@ -113,7 +113,7 @@ def measure(store, folder, keys, shuffled):
         seen = []
         scans = timed(len(keys), lambda: seen.append(scan()))
         if seen != [len(keys)]:
-            raise SystemExit(f"{store}: {seen[0]} of {len(keys)} entries were scanned")
+            raise SystemExit(f"{store}: scanned {seen[0]} of {len(keys)} entries")
     return puts, gets, scans
 
 
@@ -121,7 +121,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keys", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--dir", default=None, help="where the stores' files are")
+    parser.add_argument("--dir", default=None, help="directory for the stores' files")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     rng = random.Random(options.seed)
@@ -141,7 +141,7 @@ def main():
             finally:
                 shutil.rmtree(folder)
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {datetime.date.today()}")
-    print(f"{options.keys} keys, {options.rounds} rounds; thousands of operations a second, median (least to most)")
+    print(f"{options.keys} keys, {options.rounds} rounds; thousands of operations per second, median (min to max)")
     print(f"{'store':<12}{'put':>24}{'get':>24}{'scan':>24}")
     for store, rounds in results.items():
         columns = (

@@ -8,16 +8,16 @@ use std::collections::VecDeque;
 use std::ops::Bound;
 use wollemi::{Direction, Entry, Error, Iter, TransactionCursor, ViewIter};
 
-/// Entries that are copied while the interpreter's lock is given up once.
+/// Maximum number of entries copied per release of the GIL.
 const PAGE: usize = 128;
 
-/// No further one is copied once their keys and values have this many bytes.
+/// Bytes of keys and values after which a page ends.
 const PAGE_BYTES: usize = 1 << 20;
 
 /// Bounds of a range, which own their keys.
 pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// What Python passes for a range: the least key, the key behind the greatest, a prefix.
+/// Converts Python's range: the lower bound, the excluded upper bound, and a prefix.
 pub fn bounds(start: Option<&[u8]>, stop: Option<&[u8]>, prefix: Option<&[u8]>) -> Bounds {
     let mut lower = start.map(<[u8]>::to_vec);
     let mut upper = stop.map(<[u8]>::to_vec);
@@ -87,7 +87,7 @@ fn page(
 }
 
 impl State {
-    /// Takes what comes next, if anything does. False: the transaction that it comes from is over.
+    /// Fetches the next entries. Returns `false` if the cursor's transaction is over.
     fn fill(&mut self) -> bool {
         let State {
             source,
@@ -98,7 +98,7 @@ impl State {
             Source::Map(iter) => page(iter, *direction, ahead),
             Source::View(iter) => page(iter, *direction, ahead),
             Source::Transaction(cursor, transaction) => {
-                // One at a time: what was read counts, and the transaction may change what comes next.
+                // One at a time: each entry counts as read, and the transaction may change the next ones.
                 let entry = transaction
                     .get()
                     .0

@@ -23,7 +23,7 @@ fn seconds(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// The options of an opening, by name.
+/// The options for opening a database, by name.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct Wanted {
@@ -51,7 +51,7 @@ impl Wanted {
             "look" => AfterPowerLoss::Look,
             "accept" => AfterPowerLoss::Accept,
             other => {
-                let message = format!("after_power_loss='{other}': there are refuse, look and accept");
+                let message = format!("after_power_loss='{other}': expected 'refuse', 'look' or 'accept'");
                 return Err(PyValueError::new_err(message));
             }
         };
@@ -153,13 +153,13 @@ impl Database {
         self.0.with(py, Db::give_back)
     }
 
-    /// As JSON.
+    /// Returns the statistics as JSON.
     fn stats(&self, py: Python<'_>) -> PyResult<String> {
         let stats = self.0.with(py, Db::stats)?;
         serde_json::to_string(&stats).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    /// Whether all is well, and the report as JSON.
+    /// Returns whether the pool is sound, and the report as JSON.
     fn check(&self, py: Python<'_>) -> PyResult<(bool, String)> {
         let check = self.0.with(py, Db::check)?;
         let report =

@@ -1,4 +1,4 @@
-//! The database's errors as Python's.
+//! Converts the database's errors to Python exceptions.
 
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyOSError, PyValueError};
@@ -11,19 +11,19 @@ create_exception!(
     wollemi,
     WollemiError,
     PyException,
-    "What the database can fail with."
+    "The base class of the database's errors."
 );
 create_exception!(
     wollemi,
     ConflictError,
     WollemiError,
-    "What a transaction has read was changed: `map` and `key` say what."
+    "A key that a transaction has read was changed: see `map` and `key`."
 );
 create_exception!(
     wollemi,
     DamagedError,
     WollemiError,
-    "The pool, its log or its checkpoint is damaged, or is none."
+    "The pool, its log or its checkpoint is damaged, or the file is not a pool."
 );
 create_exception!(
     wollemi,
@@ -41,7 +41,7 @@ create_exception!(
     wollemi,
     ReadOnlyError,
     WollemiError,
-    "The database was opened to be read."
+    "The database is opened read-only."
 );
 create_exception!(
     wollemi,
@@ -53,13 +53,13 @@ create_exception!(
     wollemi,
     InUseError,
     WollemiError,
-    "The map has other handles, or there is a snapshot."
+    "The map has other handles, or a snapshot exists."
 );
 create_exception!(
     wollemi,
     NotDurableError,
     WollemiError,
-    "It is not known whether this survives a loss of power."
+    "The change may not survive a loss of power."
 );
 create_exception!(
     wollemi,
@@ -83,7 +83,7 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 pub fn closed() -> PyErr {
-    ClosedError::new_err("closed: this object, or the database it belongs to, can be used no more")
+    ClosedError::new_err("closed: this object or its database is closed")
 }
 
 pub fn of(py: Python<'_>, error: Error) -> PyErr {
@@ -91,7 +91,7 @@ pub fn of(py: Python<'_>, error: Error) -> PyErr {
     match error {
         Error::Pool(error) => of_pool(error, text),
         Error::Heap(error) => of_heap(&error, text),
-        // The log refuses at its limit, where the disk is full, or since it has failed.
+        // The log refuses writes at its limit, on a full disk, or after it has failed.
         Error::Index(IndexError::Refused(_)) => by_kind(kind, text),
         Error::Index(error) => of_index(&error, text),
         Error::Files(FilesError::NeedsRebuild(_)) => PowerLossError::new_err(text),
@@ -109,7 +109,7 @@ pub fn of(py: Python<'_>, error: Error) -> PyErr {
 fn conflict(py: Python<'_>, text: String, map: &str, key: &[u8]) -> PyErr {
     let error = ConflictError::new_err(text);
     let value = error.value(py);
-    // An exception takes attributes; if it does not, the text says the same.
+    // Setting attributes cannot fail for an exception; if it does, the text has the same information.
     let _ = value.setattr("map", map);
     let _ = value.setattr("key", PyBytes::new(py, key));
     error
@@ -157,7 +157,7 @@ fn of_index(error: &IndexError, text: String) -> PyErr {
     }
 }
 
-/// What is said of the log and the files beside a pool.
+/// Maps an error of the log and the files beside a pool.
 fn by_kind(kind: ErrorKind, text: String) -> PyErr {
     match kind {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => FullError::new_err(text),

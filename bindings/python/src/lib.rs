@@ -1,10 +1,9 @@
-//! The native half of the package `wollemi`: its classes as thin as they can be. What Python programs use is the other
-//! half, `python/wollemi`, which makes mappings, codecs and context managers of them.
+//! The native half of the package `wollemi`, with minimal classes. Python programs use the other half,
+//! `python/wollemi`, which builds mappings, codecs and context managers from them.
 //!
-//! I1 No lock is taken, and nothing waited for, while the interpreter's lock is held: `Slot::with` gives that up first.
-//!    What is forgotten without having been closed is dropped under it.
-//! I2 An object that was closed holds nothing of the database any more, so a database whose objects are all closed is
-//!    closed itself.
+//! I1 No code takes a lock or waits while it holds the GIL: `Slot::with` releases the GIL first. Objects that are
+//! garbage-collected unclosed are dropped while holding it.
+//! I2 A closed object holds nothing of the database, so a database whose objects are all closed is closed itself.
 
 mod cursor;
 mod database;

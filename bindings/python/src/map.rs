@@ -1,4 +1,4 @@
-//! Maps, as they are and as they were.
+//! Maps, and maps in snapshots.
 
 use crate::cursor::{Cursor, Source, bounds};
 use crate::slot::Slot;
@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyTuple};
 use std::time::Duration;
 use wollemi::{Durability, Entry, Expiring};
 
-/// Bytes on their way to Python.
+/// Bytes to be returned to Python.
 pub struct Bytes(pub Vec<u8>);
 
 impl<'py> IntoPyObject<'py> for Bytes {
@@ -21,7 +21,7 @@ impl<'py> IntoPyObject<'py> for Bytes {
     }
 }
 
-/// An entry on its way to Python.
+/// An entry to be returned to Python.
 pub struct Pair(pub Entry);
 
 impl<'py> IntoPyObject<'py> for Pair {
@@ -34,11 +34,11 @@ impl<'py> IntoPyObject<'py> for Pair {
     }
 }
 
-/// A life in seconds, if it has an end: one below zero is over, and one that is too long to count has none.
+/// Converts a life in seconds, if given: a negative one is over, and one too long to represent has no end.
 fn life(seconds: Option<f64>) -> PyResult<Option<Duration>> {
     match seconds {
         Some(seconds) if seconds.is_nan() => {
-            Err(PyValueError::new_err("seconds=nan: this is no length of time"))
+            Err(PyValueError::new_err("seconds=nan is not a duration"))
         }
         Some(seconds) if seconds < 0.0 => Ok(Some(Duration::ZERO)),
         Some(seconds) => Ok(Duration::try_from_secs_f64(seconds).ok()),
@@ -58,7 +58,7 @@ pub fn durability(immediate: bool) -> Durability {
 pub struct Map(pub Slot<wollemi::Map>);
 
 impl Map {
-    /// A handle of its own, for use beside this one.
+    /// Returns a separate handle to the map.
     pub fn handle(&self, py: Python<'_>) -> PyResult<wollemi::Map> {
         self.0.with(py, |map| Ok(map.clone()))
     }
@@ -172,7 +172,7 @@ impl Map {
         self.0.with(py, |map| Expiring::new(map.clone()).remove(&*key))
     }
 
-    /// Removes what has expired, in one round; how many entries these were.
+    /// Removes expired entries, in one round; returns their number.
     fn sweep_expiring(&self, py: Python<'_>) -> PyResult<u64> {
         const STEP: usize = 256;
         self.0.with(py, |map| {

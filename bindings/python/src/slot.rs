@@ -1,10 +1,10 @@
-//! What a Python object holds of the database, until it is closed.
+//! Python objects' references to the database, which a close releases.
 
 use crate::errors;
 use pyo3::prelude::*;
 use std::sync::{PoisonError, RwLock};
 
-/// Something that is there until it is closed.
+/// A value that exists until it is closed.
 pub struct Slot<T>(RwLock<Option<T>>);
 
 impl<T: Send + Sync> Slot<T> {
@@ -12,7 +12,7 @@ impl<T: Send + Sync> Slot<T> {
         Slot(RwLock::new(Some(held)))
     }
 
-    /// Uses it without the interpreter's lock. A close waits for that.
+    /// Uses it without the GIL. A close waits for that.
     pub fn with<R: Send>(
         &self,
         py: Python<'_>,
@@ -28,7 +28,7 @@ impl<T: Send + Sync> Slot<T> {
         }
     }
 
-    /// Drops it, without the interpreter's lock.
+    /// Drops it, without the GIL.
     pub fn close(&self, py: Python<'_>) {
         py.detach(|| {
             let held = self.0.write().unwrap_or_else(PoisonError::into_inner).take();
@@ -37,7 +37,7 @@ impl<T: Send + Sync> Slot<T> {
     }
 }
 
-/// Something that is used up or changed by one thread at a time, until it is closed.
+/// A value that one thread at a time uses or changes, until it is closed.
 pub struct Turns<T>(std::sync::Mutex<Option<T>>);
 
 impl<T: Send> Turns<T> {
@@ -45,7 +45,7 @@ impl<T: Send> Turns<T> {
         Turns(std::sync::Mutex::new(Some(held)))
     }
 
-    /// Uses it without the interpreter's lock; other threads wait.
+    /// Uses it without the GIL; other threads wait.
     pub fn with<R: Send>(
         &self,
         py: Python<'_>,
@@ -57,7 +57,7 @@ impl<T: Send> Turns<T> {
         }
     }
 
-    /// Uses it, for a caller that has given up the interpreter's lock. `None`: it is closed.
+    /// Uses it, for a caller that has released the GIL. Returns `None` if it is closed.
     pub fn detached<R>(
         &self,
         run: impl FnOnce(&mut T) -> Result<R, wollemi::Error>,

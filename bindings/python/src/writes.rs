@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use wollemi::TransactionCursor;
 
-/// Changes that are made together.
+/// Changes that are committed together.
 #[pyclass(frozen, weakref, module = "wollemi._native")]
 pub struct Batch(pub Turns<wollemi::Batch>);
 
@@ -115,7 +115,7 @@ impl Transaction {
         self.0.take(py, wollemi::Transaction::commit)
     }
 
-    /// Ends it without changes; a conflict, if what it has read was changed.
+    /// Ends it without changes; returns a conflict if something it has read was changed.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.0.take(py, wollemi::Transaction::check)
     }

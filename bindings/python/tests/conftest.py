@@ -1,4 +1,4 @@
-"""No test fails for the time that it takes."""
+"""Disables time limits for tests."""
 
 from hypothesis import HealthCheck, settings
 

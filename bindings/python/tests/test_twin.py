@@ -1,4 +1,4 @@
-"""A map beside a dict: the same steps to both, the same answers. Codecs keep the order of what they encode."""
+"""Compares a map with a dict: the same steps give the same results. Codecs keep the order of the values they encode."""
 
 from hypothesis import given, settings, strategies as st
 
@@ -33,7 +33,7 @@ def entries(twin, start, stop, prefix, reverse):
 
 
 def apply(mapping, twin, step):
-    """The answers of both to a step."""
+    """Returns the results of both for a step."""
     name, *arguments = step
     if name == "put":
         key, value = arguments
@@ -136,7 +136,7 @@ def test_tuples_keep_their_order(data, shape):
         "int": ints,
         "text": st.text(max_size=3),
         "bytes": st.binary(max_size=3),
-        # 0.0 for -0.0, which Python takes for the same.
+        # 0.0 instead of -0.0, which Python considers equal.
         "float": st.floats(allow_nan=False).map(lambda number: number + 0.0),
     }
     element = st.tuples(*(kinds[kind] for kind in shape))

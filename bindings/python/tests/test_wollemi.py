@@ -361,7 +361,7 @@ def test_snapshots_and_backups(db, tmp_path):
         with pytest.raises(OSError):
             then.backup(tmp_path / "backup")
     assert (tmp_path / "backup").stat().st_size > 0
-    # One that fails leaves no file.
+    # A backup that fails leaves no file.
     with db.snapshot(max_memory=1) as outgrown:
         m[b"a"] = b"4"
         with pytest.raises(wollemi.WollemiError):
@@ -381,7 +381,7 @@ def test_expiry(db):
     assert m.sweep() == 1 and m.discard("carol") and not m.discard("bob")
     with pytest.raises(KeyError):
         m.left("bob")
-    # Too long to count is without an end, and less than nothing is over.
+    # A duration too long to represent means no expiry, and a negative one is over.
     for seconds in (float("inf"), 1e300):
         m.put("dave", b"token", seconds=seconds)
         assert m.get("dave") == b"token" and m.left("dave") is None
@@ -438,7 +438,7 @@ def test_asyncio(db):
 
 
 def test_what_was_told_survives_kill_9(path, tmp_path):
-    """A child that is killed amid its writes: every number that it acknowledged is there."""
+    """A child is killed amid its writes: every number that it acknowledged is present."""
     program = textwrap.dedent(
         """
         import sys, wollemi

@@ -1,4 +1,4 @@
-//! Options of every command on a pool, and the ways to open the pool.
+//! Options of every command on a pool, and functions that open the pool.
 
 use crate::exit::Failure;
 use crate::stop;
@@ -10,10 +10,10 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use wollemi::{AfterPowerLoss, Db, IndexKind, Level, Map, Options, Rebuilding, RecoveryState};
 
-/// How long a command with few writes waits for recovery to find reusable space.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// Maximum time that a command with few writes waits for recovery to find reusable space.
+const RECOVERY_WAIT: Duration = Duration::from_millis(100);
 
-/// A command on a pool: its own arguments, and those of all commands.
+/// A command on a pool: its own arguments, and those common to all.
 #[derive(Debug, Args)]
 pub struct InPool<A: Args> {
     #[command(flatten)]
@@ -22,7 +22,7 @@ pub struct InPool<A: Args> {
     pub context: Context,
 }
 
-/// The options that every command on a pool takes, before its name or after it.
+/// The options common to all commands on a pool, given before or after the command's name.
 #[derive(Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Options of every command on a pool")]
 pub struct Context {
@@ -32,35 +32,34 @@ pub struct Context {
     /// The map in the pool [default: `memcached` for serve, else `default`]
     #[arg(long, value_name = "NAME")]
     map: Option<String>,
-    /// Report as JSON, one object a line
+    /// Report as JSON, one object per line
     #[arg(long)]
     pub json: bool,
     /// The minimum durability level [default: process]
     #[arg(long, value_enum)]
     level: Option<LevelArg>,
-    /// The size to which the pool may grow: a number of bytes, or with K, M, G or T after it [default: 1T]
+    /// The maximum size of the pool: a number of bytes, or with K, M, G or T after it [default: 1T]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_size: Option<u64>,
-    /// Read a pool of level `process` that was open when the machine stopped: data that was not yet on the device is
-    /// lost, and the rest may be damaged. For commands that only read; `accept-loss` allows writing again
+    /// Read a pool of level `process` that was open when the machine stopped: data not yet on the device is lost, and
+    /// the rest may be damaged. Only for commands that read; `accept-loss` allows writing again
     #[arg(long)]
     after_power_loss: bool,
-    /// How many seconds to wait for another process that has the pool open, such as one that was just killed [default:
-    /// 2]
+    /// Seconds to wait for another process that has the pool open, such as one that was just killed [default: 2]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     lock_wait: Option<Duration>,
 }
 
-/// How the map is made, if it is not there.
+/// Options for creating a missing map.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct NewMap {
-    /// The index to hold the map if it is made now; a map that is there must be held by it [default: roart]
+    /// Index for a newly created map; an existing map must already use it [default: roart]
     #[arg(long, value_name = "NAME", value_parser = index())]
     pub index: Option<IndexKind>,
 }
 
 impl NewMap {
-    /// The map; it is created if it is not there.
+    /// Returns the map, and creates it if it is missing.
     pub fn open(self, db: &Db, name: &str) -> Result<Map, Failure> {
         Ok(match self.index {
             Some(index) => db.map_with(name, index)?,
@@ -69,7 +68,7 @@ impl NewMap {
     }
 }
 
-/// Reads the name of an index. Ablations are for measuring: no map is made with one, even where a build has them.
+/// Parses the name of an index. Rejects ablations: even builds that include them create no map with one.
 fn index() -> impl TypedValueParser<Value = IndexKind> {
     let value = |kind: &IndexKind| PossibleValue::new(kind.name()).help(kind.about());
     let values = IndexKind::ALL
@@ -84,9 +83,9 @@ fn index() -> impl TypedValueParser<Value = IndexKind> {
 pub enum LevelArg {
     /// Survives the death of the process
     Process,
-    /// Survives the loss of power, by a log on any disk
+    /// Survives a power loss, with a log on any disk
     Disk,
-    /// Survives the loss of power; needs a DAX file system
+    /// Survives a power loss; needs a DAX file system
     Power,
 }
 
@@ -101,7 +100,7 @@ impl From<LevelArg> for Level {
 }
 
 impl Context {
-    /// These options, completed by those given before the command's name.
+    /// Completes these options with those given before the command's name.
     pub fn after(self, before: Context) -> Context {
         Context {
             pool: self.pool.or(before.pool),
@@ -114,7 +113,7 @@ impl Context {
         }
     }
 
-    /// The pool's file.
+    /// Returns the path of the pool's file.
     pub fn pool(&self) -> PathBuf {
         let from_environment = || std::env::var_os("WOLLEMI_POOL").filter(|path| !path.is_empty());
         match &self.pool {
@@ -123,11 +122,11 @@ impl Context {
         }
     }
 
-    /// The options with which a writing command opens the pool, before its own.
+    /// Base options for opening the pool to write; the command adds its own.
     pub fn to_write(&self) -> Result<Options, Failure> {
         if self.after_power_loss {
             return Err(Failure::Usage(
-                "--after-power-loss is for commands that only read the pool; `wollemi accept-loss` checks it and lets it \
+                "--after-power-loss applies only to commands that read the pool; `wollemi accept-loss` checks it and lets it \
                  be written again"
                     .into(),
             ));
@@ -135,8 +134,7 @@ impl Context {
         Ok(self.options())
     }
 
-    /// The options with which a read-only command opens the pool: no byte of its file changes, and other processes may
-    /// read it, too.
+    /// Base options for opening the pool read-only: no byte of its file changes, and other processes may read it too.
     pub fn to_read(&self) -> Options {
         let known = match self.after_power_loss {
             true => AfterPowerLoss::Look,
@@ -145,7 +143,7 @@ impl Context {
         self.options().read_only(true).after_power_loss(known)
     }
 
-    /// The requested level.
+    /// Returns the requested level.
     pub fn level(&self) -> Level {
         self.level.map(Level::from).unwrap_or_default()
     }
@@ -161,21 +159,21 @@ impl Context {
         options
     }
 
-    /// Opens an existing pool to read some of it. Readers need no recovery, so none is started.
+    /// Opens an existing pool to read from it. Readers need no recovery, so none is started.
     pub fn open_to_read(&self) -> Result<Db, Failure> {
         Ok(self.to_read().recovery_threads(0).open(self.pool())?)
     }
 
-    /// Opens an existing pool to check it, whatever level it is to have.
-    pub fn open_to_look(&self) -> Result<Db, Failure> {
+    /// Opens an existing pool for `check`, ignoring `--level`.
+    pub fn open_to_check(&self) -> Result<Db, Failure> {
         let options = self.to_read().level(Level::Process);
         Ok(options.recovery_threads(0).open(self.pool())?)
     }
 
-    /// Opens an existing pool to report on it, which needs recovery.
-    pub fn open_to_tell(&self) -> Result<Db, Failure> {
+    /// Opens an existing pool for a report, after waiting briefly for recovery.
+    pub fn open_for_report(&self) -> Result<Db, Failure> {
         let db = self.to_read().open(self.pool())?;
-        give_a_moment(&db);
+        await_recovery_briefly(&db);
         Ok(db)
     }
 
@@ -184,53 +182,52 @@ impl Context {
         let db = self.to_write()?.create(create).open(self.pool())?;
         // From here on the pool counts as in use until it is closed.
         stop::on_signals();
-        give_a_moment(&db);
+        await_recovery_briefly(&db);
         Ok(db)
     }
 
-    /// The map; it is created if it is not there.
+    /// Returns the map, and creates it if it is missing.
     pub fn map(&self, db: &Db, new: NewMap) -> Result<Map, Failure> {
         new.open(db, self.map_or("default"))
     }
 
-    /// The map, which must be there.
+    /// Returns the map, which must exist.
     pub fn find_map(&self, db: &Db) -> Result<Map, Failure> {
         let name = self.map_or("default");
         db.find_map(name)?.ok_or_else(|| Failure::NoMap(name.to_owned()))
     }
 
-    /// Refuses a map's name, for a command on all maps.
+    /// Refuses `--map`, for a command that covers all maps.
     pub fn refuse_map(&self) -> Result<(), Failure> {
         match self.map {
             None => Ok(()),
             Some(_) => Err(Failure::Usage(
-                "--map is for commands on one map, and this one is on all maps of the pool".into(),
+                "--map does not apply: this command covers all maps of the pool".into(),
             )),
         }
     }
 
-    /// The map's name, for a command that has its own default.
+    /// Returns the map's name, for a command with its own default.
     pub fn map_or<'a>(&'a self, default: &'a str) -> &'a str {
         self.map.as_deref().unwrap_or(default)
     }
 }
 
-/// Waits briefly for recovery: in a pool of modest size that is enough to reuse old space; a large one is not waited
-/// for.
-fn give_a_moment(db: &Db) {
+/// Waits at most 0.1 s for recovery. That suffices for small pools.
+fn await_recovery_briefly(db: &Db) {
     let started = Instant::now();
-    while db.recovery_progress().state == RecoveryState::Running && started.elapsed() < PATIENCE {
+    while db.recovery_progress().state == RecoveryState::Running && started.elapsed() < RECOVERY_WAIT {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Reads a number of seconds, perhaps with a fraction.
+/// Parses a number of seconds, possibly fractional.
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
-/// Reads a number of bytes, perhaps in binary multiples.
+/// Parses a number of bytes, possibly with a binary suffix.
 pub fn size(text: &str) -> Result<u64, String> {
     let (number, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
         Some(b'K') => (&text[..text.len() - 1], 10),
@@ -247,7 +244,7 @@ pub fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "too large".to_owned())
 }
 
-/// Shows how far a rebuild has come, on a terminal.
+/// Returns a callback that shows the progress of a rebuild on a terminal.
 fn rebuilding() -> impl Fn(&Rebuilding) + Send + Sync + 'static {
     static BAR: OnceLock<ProgressBar> = OnceLock::new();
     |done| {

@@ -15,21 +15,21 @@ pub const CODES: &str = "Exit codes:
   4  damage was found
   5  input that cannot be read or understood, or output that cannot be written
   6  the server could not listen, or not start its threads
-130  stopped by SIGINT; what was written before is in the pool, and a file that was not whole is gone
+130  stopped by SIGINT; earlier writes are in the pool, and an incomplete file was removed
 143  stopped by SIGTERM, likewise";
 
-/// A command that was carried out.
+/// The outcome of a command that ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// As asked.
+    /// The command succeeded.
     Done,
-    /// The key is not there, or the condition was not met. The exit code alone says so.
+    /// The key is missing, or the condition was not met. Only the exit code says so.
     NotFound,
-    /// `check` has found faults and has reported them.
+    /// `check` has found and reported faults.
     Damaged,
 }
 
-/// Why a command was not carried out.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     #[error(transparent)]
@@ -46,14 +46,14 @@ pub enum Failure {
     Output(#[from] io::Error),
     #[error(transparent)]
     Server(#[from] server::Error),
-    #[error("'{}': a check finds damage, so its loss is not accepted (--damaged)", .0.display())]
+    #[error("'{}': the check found damage, so its loss is not accepted (--damaged)", .0.display())]
     Damaged(PathBuf),
-    #[error("'{}': a check finds damage (`wollemi check`), which would get new checksums; nothing was changed", pool.display())]
+    #[error("'{}': the check found damage (`wollemi check`), which would get new checksums; nothing was changed", pool.display())]
     DamagedSource { pool: PathBuf, is_overridable: bool },
 }
 
 impl Failure {
-    /// The input `what` cannot be read or understood.
+    /// Returns the failure of an input `what` that cannot be read or parsed.
     pub fn input(what: impl Into<String>, why: impl ToString) -> Failure {
         Failure::Input {
             what: what.into(),
@@ -90,7 +90,7 @@ fn database_code(error: &Error) -> u8 {
     }
 }
 
-/// The option that helps, if one does.
+/// Returns a hint at the option that helps, if there is one.
 fn hint(failure: &Failure) -> &'static str {
     match failure {
         Failure::Database(Error::Pool(error)) => match error.kind {
@@ -110,7 +110,7 @@ fn hint(failure: &Failure) -> &'static str {
     }
 }
 
-/// Turns the end of a command into an exit code. A closed pipe on the output is no failure.
+/// Turns the end of a command into an exit code. A closed output pipe is not a failure.
 pub fn report(end: Result<Outcome, Failure>) -> ExitCode {
     let code = match end {
         Ok(Outcome::Done) => 0,
@@ -122,7 +122,7 @@ pub fn report(end: Result<Outcome, Failure>) -> ExitCode {
             stop::signal().map_or(failure.code(), |signal| 128 + signal as u8)
         }
         Err(failure) => {
-            // Nowhere is left to say that the error stream is gone.
+            // If the error stream is closed, the message is lost.
             let _ = writeln!(io::stderr(), "wollemi: {failure}{}", hint(&failure));
             failure.code()
         }

@@ -3,26 +3,26 @@
 mod lines;
 
 use clap::ValueEnum;
-pub use lines::Telling;
+pub use lines::LogThread;
 use tracing::level_filters::LevelFilter;
 
-/// How an event looks.
+/// The format of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Time, level, and what happened, as words
+    /// Time, level and message as text
     Text,
-    /// One object a line
+    /// One JSON object per line
     Json,
 }
 
-/// The lowest level of events that are logged.
+/// The minimum level of the events logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Level {
-    /// Nothing at all
+    /// Nothing
     Off,
-    /// What failed
+    /// Failures
     Error,
-    /// What is amiss: slow commands, connections turned away
+    /// Problems: slow commands, rejected connections
     Warn,
     /// Starting, recovery, reloading, stopping
     Info,
@@ -30,12 +30,12 @@ pub enum Level {
     Debug,
 }
 
-/// Tells events from now on, until what this returns is dropped. Called once.
+/// Logs events from now on, until the returned value is dropped. Called once.
 ///
 /// # Errors
 ///
-/// No thread for it.
-pub fn start(format: Format, level: Level) -> std::io::Result<Telling> {
+/// The log's thread cannot be started.
+pub fn start(format: Format, level: Level) -> std::io::Result<LogThread> {
     let level = match level {
         Level::Off => LevelFilter::OFF,
         Level::Error => LevelFilter::ERROR,

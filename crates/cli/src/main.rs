@@ -1,7 +1,7 @@
-//! `wollemi`: the store from the command line.
+//! `wollemi`: the store on the command line.
 //!
-//! One module a command (`commands`), the text forms of entries (`format`), and how a command ends (`exit`). `context`
-//! holds the global options, `commands::serve::settings` those of `serve`.
+//! `commands` has one module per command, `format` the text forms of entries, and `exit` the exit codes. `context`
+//! holds the options common to all commands, `commands::serve::settings` those of `serve`.
 
 mod commands;
 mod context;

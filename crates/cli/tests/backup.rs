@@ -1,4 +1,4 @@
-//! `backup`, `restore` and `compact`: whole pools survive the way, and what is damaged is refused and leaves nothing.
+//! `backup`, `restore` and `compact`: a round trip preserves the pool; damaged input is refused and leaves nothing.
 
 mod common;
 
@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Two maps, held by different indexes, with keys enough for several pages.
+/// Returns a pool with two maps, held by different indexes, with enough keys for several pages.
 fn filled() -> Pool {
     let pool = Pool::new();
     let lines: String = (0..20_000).map(|i| format!("key {i:06}\tvalue {i}\n")).collect();
@@ -26,7 +26,7 @@ fn contents(pool: &Pool, name: &str) -> [Vec<u8>; 2] {
     ["default", "other"].map(|map| pool.ok(["export", "-", "--pool", name, "--map", map]))
 }
 
-/// By file and by pipe, a backup makes a pool with the same maps; an existing pool is not overwritten.
+/// By file and by pipe, a backup restores a pool with the same maps; an existing pool is not overwritten.
 #[test]
 fn a_backup_makes_the_same_pool() {
     let pool = filled();
@@ -51,7 +51,7 @@ fn a_backup_makes_the_same_pool() {
         .fails(5, &["none.backup"]);
 }
 
-/// A backup that is cut short or changed makes no pool.
+/// A truncated or changed backup creates no pool.
 #[test]
 fn a_damaged_backup_makes_none() {
     let pool = filled();
@@ -65,7 +65,7 @@ fn a_damaged_backup_makes_none() {
     }
 }
 
-/// A restore that is killed leaves no pool, and the next one is as if it had not been.
+/// A killed restore leaves no pool, and does not affect the next one.
 #[test]
 fn a_restore_that_is_killed_leaves_no_pool() {
     let pool = filled();
@@ -89,7 +89,7 @@ fn a_restore_that_is_killed_leaves_no_pool() {
     assert!(pool.part_of("new.pool").is_none());
 }
 
-/// A pool that has lost most of what it held is small after compaction, and holds what it held.
+/// A pool that has lost most of its entries is small after compaction, and keeps the rest.
 #[test]
 fn compaction_shrinks_the_file() {
     let pool = filled();
@@ -106,7 +106,7 @@ fn compaction_shrinks_the_file() {
     }
     let before = fs::metadata(pool.path()).expect("there").len();
     let expected = contents(&pool, "wollemi.pool");
-    // In place, blocks go and the length stays.
+    // In place, blocks are freed and the length stays.
     let blocks = || fs::metadata(pool.path()).expect("there").blocks() * 512;
     let all_blocks = blocks();
     let run = pool.run(["compact", "--in-place", "--json"]);
@@ -122,7 +122,7 @@ fn compaction_shrinks_the_file() {
     );
     assert_eq!(fs::metadata(pool.path()).expect("there").len(), before);
     assert!(contents(&pool, "wollemi.pool") == expected);
-    // The leftovers of an interrupted one do not matter.
+    // Leftovers of an interrupted compaction do not matter.
     let left = pool.file(".wollemi.pool.wollemi-0123456789abcdef");
     fs::write(left, "left over").expect("written");
     let run = pool.run(["compact", "--json"]);
@@ -139,7 +139,8 @@ fn compaction_shrinks_the_file() {
     pool.check();
 }
 
-/// The log beside a pool is neither left to a compacted file nor restored over; a pool can be restored to level `disk`.
+/// Compaction does not separate a pool from its log, and a restore does not overwrite one; a pool can be restored to
+/// level `disk`.
 #[test]
 fn a_log_keeps_its_pool() {
     let pool = filled();
@@ -166,7 +167,7 @@ fn a_log_keeps_its_pool() {
     pool.check();
 }
 
-/// A pool that was made while a restore was under way is left alone.
+/// A restore does not replace a pool that was created meanwhile.
 #[test]
 fn a_restore_replaces_no_pool() {
     let pool = filled();
@@ -191,7 +192,7 @@ fn a_restore_replaces_no_pool() {
     assert!(pool.part_of("new.pool").is_none());
 }
 
-/// A second restore to the same place, while one is under way, is refused and harms neither.
+/// A second concurrent restore to the same place is refused and harms neither.
 #[test]
 fn one_restore_at_a_time() {
     let pool = filled();
@@ -216,15 +217,15 @@ fn one_restore_at_a_time() {
 
 const ACL: &str = "system.posix_acl_access";
 
-/// An access control list by which one more user may read, as Linux keeps it: a version, and then for each entry what
-/// it is of, what is permitted, and which user.
+/// Returns an access control list by which one more user may read, in Linux's format: a version, then for each entry
+/// its tag, its permissions and its user.
 fn acl() -> Vec<u8> {
     const NONE: u32 = u32::MAX;
     let entries = [
         (0x01u16, 6u16, NONE), // the owner
         (0x02, 4, 12345),
         (0x04, 0, NONE), // the group
-        (0x10, 4, NONE), // the most that any but the owner and all others may
+        (0x10, 4, NONE), // the mask: limits all but the owner and others
         (0x20, 0, NONE), // all others
     ];
     let mut bytes = 2u32.to_le_bytes().to_vec();
@@ -236,8 +237,7 @@ fn acl() -> Vec<u8> {
     bytes
 }
 
-/// Compaction through a symbolic link replaces the file that the link leads to, and keeps its owner, mode and access
-/// control list.
+/// Compaction through a symbolic link replaces the link's target, and keeps its owner, mode and access control list.
 #[test]
 fn compaction_keeps_what_the_file_was() {
     let pool = filled();
@@ -245,7 +245,7 @@ fn compaction_keeps_what_the_file_was() {
     fs::rename(pool.path(), &real).expect("renamed");
     std::os::unix::fs::symlink("real.pool", pool.path()).expect("linked");
     fs::set_permissions(&real, fs::Permissions::from_mode(0o660)).expect("changed");
-    // Only root may change a file's owner; otherwise the user that runs the test keeps it.
+    // Only root may change a file's owner; otherwise the user that runs the test stays the owner.
     let _ = std::os::unix::fs::chown(&real, Some(65534), Some(65533));
     let kept = |file: &fs::Metadata| (file.mode(), file.uid(), file.gid());
     let has_acl = rustix::fs::setxattr(&real, ACL, &acl(), rustix::fs::XattrFlags::empty()).is_ok();
@@ -257,17 +257,17 @@ fn compaction_keeps_what_the_file_was() {
         let len = rustix::fs::getxattr(&real, ACL, &mut kept).expect("it had a list");
         assert_eq!(kept[..len], *acl());
     } else {
-        eprintln!("access control lists cannot be had here: not tried");
+        eprintln!("no access control lists here: not tested");
     }
     let link = fs::symlink_metadata(pool.path()).expect("there");
-    assert!(link.is_symlink(), "the link is one still");
+    assert!(link.is_symlink(), "the link is still a link");
     let after = fs::metadata(&real).expect("there");
     assert_ne!(after.ino(), before.ino(), "the file is a new one");
     assert_eq!(kept(&after), kept(&before));
     assert!(contents(&pool, "real.pool") == expected);
 }
 
-/// A new pool that is not on the medium replaces none, and its failure is told; so is that of any command that writes.
+/// A new pool that is not on the medium replaces none, and its failure is reported, as for any command that writes.
 #[test]
 fn a_failed_write_out_is_told() {
     let pool = filled();
@@ -288,7 +288,7 @@ fn a_failed_write_out_is_told() {
     pool.check();
 }
 
-/// Changes each copy of `value` in a pool's file, so that it is not what its checksum says.
+/// Changes each copy of `value` in a pool's file, so that its checksum does not match.
 fn damage(pool: &Pool, value: &[u8]) -> Vec<u8> {
     let mut file = fs::read(pool.path()).expect("read");
     let places: Vec<_> = (0..file.len() - value.len())
@@ -302,7 +302,7 @@ fn damage(pool: &Pool, value: &[u8]) -> Vec<u8> {
     file
 }
 
-/// What a check finds is not copied as if it were sound, unless that is asked for.
+/// Damage found by a check is not copied, unless requested.
 #[test]
 fn damage_is_not_copied() {
     let pool = filled();
@@ -327,7 +327,7 @@ fn damage_is_not_copied() {
     assert_eq!(pool.ok(["get", "key"]), b"` precious value");
 }
 
-/// Files that a person might have called so beside a pool are neither used nor removed.
+/// Foreign files beside a pool with similar names are neither used nor removed.
 #[test]
 fn files_of_others_stay() {
     let pool = filled();
@@ -349,7 +349,7 @@ fn files_of_others_stay() {
     }
 }
 
-/// A backup, like an export, goes into a pipe, and through a link to the file that this leads to.
+/// A backup, like an export, can be written to a pipe, and through a link to its target.
 #[test]
 fn pipes_and_links_stay() {
     let pool = filled();
@@ -381,7 +381,7 @@ fn pipes_and_links_stay() {
     }
 }
 
-/// Whoever may not read a pool may not read what is made of it either.
+/// A user who may not read a pool may not read its copies either.
 #[test]
 fn what_is_made_of_a_pool_is_as_private() {
     let pool = filled();
@@ -415,7 +415,7 @@ fn what_is_made_of_a_pool_is_as_private() {
     is_private();
 }
 
-/// A command that refuses, and one that ends a log, leaves no directory that a restore would take for a log.
+/// A command that refuses, or that ends a log, leaves no directory that a restore would mistake for a log.
 #[test]
 fn no_empty_directory_is_left() {
     let pool = filled();
@@ -432,13 +432,13 @@ fn no_empty_directory_is_left() {
     for name in ["none.pool.disk", "wollemi.pool.disk"] {
         assert!(!pool.file(name).exists(), "{name}");
     }
-    // One that was left by an older program does not matter.
+    // A directory left by an older program does not matter.
     fs::create_dir(pool.file("none.pool.disk")).expect("made");
     pool.run_with(["restore", "-", "--pool", "none.pool"], &whole)
         .ok();
 }
 
-/// Two backups, one behind the other, are none.
+/// Two concatenated backups are not a backup.
 #[test]
 fn nothing_follows_a_backup() {
     let pool = filled();
@@ -449,7 +449,7 @@ fn nothing_follows_a_backup() {
     assert!(!pool.file("new.pool").exists() && pool.part_of("new.pool").is_none());
 }
 
-/// Through a link, a pool is given its log, and is rebuilt, beside the file that the link leads to.
+/// Through a link, a pool's log is created, and the pool is rebuilt, beside the link's target.
 #[test]
 fn a_log_is_beside_the_file_itself() {
     let pool = filled();
@@ -467,7 +467,7 @@ fn a_log_is_beside_the_file_itself() {
     assert!(contents(&pool, "real/a.pool") == expected);
 }
 
-/// A signal ends a command in order: nothing is left of what is not whole, and a pool is closed.
+/// A signal stops a command in an orderly way: incomplete files are removed, and pools are closed.
 #[test]
 fn signals_end_commands_in_order() {
     use rustix::process::{Pid, Signal, kill_process};
@@ -497,7 +497,7 @@ fn signals_end_commands_in_order() {
             &|| pool.part_of("new.pool").is_some(),
         );
         assert!(pool.part_of("new.pool").is_none() && !pool.file("new.pool").exists());
-        // More than a pipe and the reader hold: when it is written, the first lines are in the pool.
+        // More than a pipe and the reader hold: once it is written, the first lines are in the pool.
         let more = (0..100_000).flat_map(|i| format!("more {i}\t{i}\n").into_bytes());
         let input: Vec<u8> = b"one\t1\n".iter().copied().chain(more).collect();
         stopped(&["import", "-"], &input, &|| true);

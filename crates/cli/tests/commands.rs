@@ -1,4 +1,4 @@
-//! Each command with the real binary: what it writes and how it ends.
+//! Each command with the real binary: its output and its exit code.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 
-/// A value is read back exactly, whichever way it came in.
+/// A value is read back exactly, whichever way it was put.
 #[test]
 fn put_and_get_are_exact() {
     let pool = Pool::new();
@@ -31,7 +31,8 @@ fn put_and_get_are_exact() {
     pool.check();
 }
 
-/// On a terminal a value ends its line, so that the next prompt begins one; once, if it has an end of line itself.
+/// On a terminal a value's line is ended, so that the prompt starts a new one; only once if the value ends with a
+/// newline.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_terminal_gets_whole_lines() -> std::io::Result<()> {
@@ -47,13 +48,13 @@ fn a_terminal_gets_whole_lines() -> std::io::Result<()> {
         assert!(status.success());
         let mut shown = [0; 100];
         let len = std::fs::File::from(ours).read(&mut shown)?;
-        // The terminal makes each end of line two characters.
+        // The terminal turns each newline into two characters.
         assert_eq!(shown[..len], *b"hello\r\n", "{key}");
     }
     Ok(())
 }
 
-/// Scripts can tell what happened by the exit code alone.
+/// Exit codes alone tell scripts what happened.
 #[test]
 fn exit_codes_tell_what_happened() {
     let pool = Pool::new();
@@ -98,7 +99,7 @@ fn exit_codes_tell_what_happened() {
     pool.check();
 }
 
-/// Maps are apart, and the pool can be named by option and by environment.
+/// Maps are separate, and the pool can be named by option and by environment.
 #[test]
 fn pools_and_maps_are_chosen() {
     let pool = Pool::new();
@@ -117,7 +118,7 @@ fn pools_and_maps_are_chosen() {
     assert_eq!(run.stdout, b"other");
 }
 
-/// A command's options on the pool may stand before its name as well; what stands after it counts.
+/// A command's options on the pool may come before its name; those after it take precedence.
 #[test]
 fn options_stand_on_either_side() {
     let pool = Pool::new();
@@ -211,7 +212,7 @@ fn scans_are_bounded() {
     );
 }
 
-/// What is reported as JSON is one object, and says what it should.
+/// A JSON report is one object with the expected fields.
 #[test]
 fn reports_are_json() {
     let pool = Pool::new();
@@ -239,7 +240,7 @@ fn reports_are_json() {
     assert!(text(&plain).contains("1 entry"), "{}", text(&plain));
 }
 
-/// A path that is not UTF-8 is told as well as it can be, in one object of JSON; what was done is not called a failure.
+/// A path that is not UTF-8 is reported as well as possible, in one JSON object, and is not an error.
 #[test]
 fn any_path_is_told() {
     use std::os::unix::ffi::OsStrExt;
@@ -261,7 +262,7 @@ fn any_path_is_told() {
     }
 }
 
-/// The name of a map reaches no terminal as it is.
+/// The name of a map is escaped on a terminal.
 #[test]
 fn names_are_escaped() {
     let pool = Pool::new();
@@ -273,7 +274,7 @@ fn names_are_escaped() {
     }
 }
 
-/// A reader that closes the pipe ends a scan without an error; an export is then not whole.
+/// A reader that closes the pipe ends a scan without an error; an export is then incomplete.
 #[test]
 fn a_closed_pipe_is_no_error() {
     let pool = Pool::new();
@@ -312,7 +313,7 @@ fn a_closed_pipe_is_no_error() {
     pool.check();
 }
 
-/// Where the output cannot be written, the command says so.
+/// A command whose output cannot be written reports that.
 #[test]
 fn a_full_output_is_an_error() {
     let pool = Pool::new();

@@ -1,4 +1,4 @@
-//! The paths and sizes of all files below /usr, which every machine has: many keys with long shared prefixes.
+//! The paths and sizes of all files below /usr, which every machine has: many keys with long common prefixes.
 
 mod common;
 #[path = "../../server/tests/server/python.rs"]
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Adds the files below `directory`; what cannot be read is passed over.
+/// Adds the files below `directory`; skips what cannot be read.
 fn walk(directory: &Path, files: &mut BTreeMap<Vec<u8>, u64>) {
     let mut directories = vec![PathBuf::from(directory)];
     while let Some(directory) = directories.pop() {
@@ -31,7 +31,7 @@ fn walk(directory: &Path, files: &mut BTreeMap<Vec<u8>, u64>) {
     }
 }
 
-/// Writes a path as it stands in tab-separated values, by other code than the program's.
+/// Writes a path as tab-separated values escape it, by code independent of the program.
 fn escaped(path: &[u8]) -> String {
     match std::str::from_utf8(path) {
         Ok(text) if !text.chars().any(char::is_control) => text.replace('\\', "\\\\"),
@@ -39,7 +39,7 @@ fn escaped(path: &[u8]) -> String {
     }
 }
 
-/// Everything imported is exported again: each path once, in the order of the bytes, with its size.
+/// Every imported entry is exported again: each path once, in byte order, with its size.
 #[test]
 fn all_files_below_usr() {
     let mut files = BTreeMap::new();
@@ -74,7 +74,7 @@ fn all_files_below_usr() {
     pool.check();
 }
 
-/// A running server and its port.
+/// Returns a running server and its port.
 fn serve(pool: &Pool) -> (Child, String) {
     let mut server = pool
         .command(["serve", "--no-redis", "--memcached", "127.0.0.1:0", "--json"])
@@ -91,8 +91,8 @@ fn serve(pool: &Pool) -> (Child, String) {
     (server, port)
 }
 
-/// A client that people use stores the corpus, and the server is killed in the middle of that, more than once: every
-/// entry that was acknowledged is there afterwards.
+/// A common client stores the corpus, and the server is killed several times meanwhile: every acknowledged entry is
+/// present afterwards.
 #[test]
 fn acknowledged_files_survive_kills_of_the_server() {
     let pool = Pool::new();
@@ -110,7 +110,7 @@ fn acknowledged_files_survive_kills_of_the_server() {
     for bytes_acknowledged in [1_000, 20_000, 100_000] {
         let (mut server, port) = serve(&pool);
         let mut storing = client(&["store", "/usr"], port).spawn().expect("python runs");
-        // Or all is stored before: that must be there as well.
+        // Or everything was stored before: then that must be present.
         while fs::metadata(&log).map_or(0, |log| log.len()) < bytes_acknowledged
             && storing.try_wait().expect("a child").is_none()
         {

@@ -1,4 +1,4 @@
-//! Files that are not the pool one hopes for: each a clear error, nothing lost, no signal.
+//! Files that are not intact pools: each gives a clear error, loses nothing, and causes no signal.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::{Pool, Random, text};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
-/// A pool with a few thousand entries.
+/// Returns a pool with a few thousand entries.
 fn filled() -> Pool {
     let pool = Pool::new();
     let value = "v".repeat(40);
@@ -39,7 +39,7 @@ fn a_second_opener_is_told_who_is_first() {
     pool.check();
 }
 
-/// Files of other kinds are named and left as they are.
+/// Files of other kinds are named and left unchanged.
 #[test]
 fn other_files_are_refused() {
     let pool = Pool::new();
@@ -65,7 +65,7 @@ fn other_files_are_refused() {
     pool.run(["get", "k"]).fails(3, &["not a regular file"]);
 }
 
-/// A pool that was cut short says so, whatever is left of it, and is whole when its end comes back.
+/// A truncated pool is reported as such, whatever is left of it, and is complete when its end is restored.
 #[test]
 fn truncated_pools_are_refused() {
     let pool = filled();
@@ -80,8 +80,8 @@ fn truncated_pools_are_refused() {
     pool.check();
 }
 
-/// With any one bit of the header turned over, the pool opens with everything in it, or is refused and is whole when
-/// the bit is turned back.
+/// With any one bit of the header flipped, the pool either opens with all of its entries, or is refused and is intact
+/// when the bit is flipped back.
 #[test]
 fn flipped_header_bits_lose_nothing() {
     let mut random = Random::announced("header");
@@ -116,8 +116,8 @@ fn flipped_header_bits_lose_nothing() {
     pool.check();
 }
 
-/// With bits turned over anywhere else, every command ends in order: perhaps with wrong entries, since values carry
-/// no checksum, but without a signal and in finite time.
+/// With bits flipped anywhere else, every command ends normally: perhaps with wrong entries, since values have no
+/// checksum, but without a signal and in finite time.
 #[test]
 fn flipped_bits_do_no_harm() {
     let mut random = Random::announced("flips");
@@ -153,7 +153,7 @@ fn flipped_bits_do_no_harm() {
     assert!(found > 0, "no check has found anything");
 }
 
-/// A pool that may not grow says so; what is in it can be read, removed, and then written again.
+/// A pool that may not grow reports that; its entries can be read and removed, and then written again.
 #[test]
 fn a_full_pool_is_an_error() {
     let pool = Pool::new();
@@ -161,7 +161,7 @@ fn a_full_pool_is_an_error() {
     let lines: String = (0..50_000)
         .map(|i| format!("{i:06}\t{}\n", "x".repeat(200)))
         .collect();
-    // A map that is not there is built as a whole.
+    // A new map would be built as a whole.
     pool.run_with(
         ["import", "--map", "whole"].iter().chain(&limit),
         lines.as_bytes(),
@@ -184,14 +184,14 @@ fn a_full_pool_is_an_error() {
     pool.check();
 }
 
-/// Where the device has no more room (here: the process may write no larger files), the same: an error, no signal.
+/// The same holds if the device is full (here: the process may write no larger files): an error, no signal.
 #[test]
 fn a_full_device_is_an_error() {
     let pool = Pool::new();
     let lines: String = (0..500_000).map(|i| format!("{i:06}\t{i}\n")).collect();
     fs::write(pool.file("lines.tsv"), lines).expect("written");
     pool.ok(["put", "000000", "first"]);
-    // In blocks of 512 or 1024 bytes, as the shell has it.
+    // In blocks of 512 or 1024 bytes, depending on the shell.
     let script = "ulimit -f 8192; exec \"$0\" import lines.tsv";
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", script, env!("CARGO_BIN_EXE_wollemi")]);
@@ -216,7 +216,7 @@ fn a_full_device_is_an_error() {
     pool.check();
 }
 
-/// Asking for more durability than there is, is refused with what to do.
+/// A level that the file does not support is refused, with what to do.
 #[test]
 fn a_level_that_cannot_be_had_is_refused() {
     let pool = Pool::new();
@@ -227,7 +227,7 @@ fn a_level_that_cannot_be_had_is_refused() {
     }
 }
 
-/// A pool that one may not read is refused with the reason.
+/// A pool without read permission is refused with the reason.
 #[test]
 fn permissions_are_told() {
     let pool = filled();

@@ -1,4 +1,4 @@
-//! What holds for maps of every index: each is made, read, written, reopened after a kill, checked and shown by its
+//! Properties of maps of every index: each is created, read, written, reopened after a kill, checked and listed by its
 //! name.
 
 mod common;
@@ -8,12 +8,12 @@ use std::io::Write;
 use std::process::Stdio;
 use wollemi::IndexKind;
 
-/// Those that maps can be made with.
+/// Returns the kinds that maps can be created with.
 fn kinds() -> impl Iterator<Item = IndexKind> {
     IndexKind::ALL.iter().copied().filter(|kind| !kind.is_ablation())
 }
 
-/// Lines in the order of keys: an index without order tells them in one of its own.
+/// Sorts lines by key: an index without order returns them in its own order.
 fn sorted(lines: &[u8]) -> String {
     let mut lines: Vec<&str> = text(lines).split_inclusive('\n').collect();
     lines.sort_unstable();
@@ -50,7 +50,7 @@ fn each_index_is_made_written_read_and_checked() {
     }
 }
 
-/// `stats` and `check` show a map's index, and it is taken for no other.
+/// `stats` and `check` show a map's index, and it is never mistaken for another.
 #[test]
 fn each_index_is_told_and_never_taken_for_another() {
     for kind in kinds() {
@@ -70,13 +70,13 @@ fn each_index_is_told_and_never_taken_for_another() {
     }
 }
 
-/// A process that is killed leaves what it had written so far, and nothing of the rest.
+/// A killed process leaves what it had written so far, and nothing of the rest.
 #[test]
 fn each_index_survives_kill_9() {
     for kind in kinds() {
         let pool = Pool::new();
         let key = |i: usize| format!("{i:07}");
-        // A map that is not there would be built as a whole.
+        // A new map would be built as a whole.
         pool.ok(["put", "--index", kind.name(), &key(0), "0"]);
         let mut import = pool
             .command(["import", "--index", kind.name()])
@@ -86,7 +86,7 @@ fn each_index_survives_kill_9() {
             .spawn()
             .expect("it starts");
         let entries: String = (0..20_000).map(|i| format!("{}\t{i}\n", key(i))).collect();
-        // More than pipes and buffers hold: when it is written, much of it has been read.
+        // More than pipes and buffers hold: once it is written, much of it has been read.
         let mut input = import.stdin.take().expect("piped");
         input.write_all(entries.as_bytes()).expect("it reads");
         import.kill().expect("it runs");

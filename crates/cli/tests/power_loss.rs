@@ -1,5 +1,5 @@
-//! A pool of level `process` that was open when the machine stopped: looking at it changes nothing, and it is written
-//! again only once its loss was accepted.
+//! A pool of level `process` that was open when the machine stopped: reading it changes nothing, and it is written
+//! again only after its loss was accepted.
 
 mod common;
 
@@ -7,8 +7,8 @@ use common::server::Server;
 use common::{Pool, text};
 use std::fs;
 
-/// A pool that a killed server has left, with the id of another boot in its header: the pool's own name, which is laid
-/// out alike (docs/format.md).
+/// Returns a pool that a killed server has left, with the id of another boot in its header: the pool's own UUID, which
+/// has the same layout (docs/format.md).
 fn suspect() -> Pool {
     let pool = Pool::new();
     let server = Server::start(&pool);
@@ -21,8 +21,8 @@ fn suspect() -> Pool {
     pool
 }
 
-/// Each command that reads needs the flag that accepts the loss, and then leaves every byte of the file as it was; so
-/// the next command refuses the pool like the first one.
+/// Each command that reads needs the flag, and then leaves every byte of the file unchanged, so the next command
+/// refuses the pool like the first one.
 #[test]
 fn looking_changes_nothing() {
     let pool = suspect();
@@ -55,7 +55,7 @@ fn looking_changes_nothing() {
     );
 }
 
-/// Whatever its flags, only the command that accepts the loss writes to it.
+/// Whatever its flags, only the command that accepts the loss writes to the pool.
 #[test]
 fn nothing_is_written_before_the_loss_is_accepted() {
     let pool = suspect();
@@ -87,19 +87,19 @@ fn nothing_is_written_before_the_loss_is_accepted() {
     assert_eq!(server.client().get("k").as_deref(), Some("value"));
     assert_eq!(server.terminate(), Some(0));
     pool.check();
-    // There is nothing to accept any more.
+    // There is nothing left to accept.
     let before = fs::read(pool.path()).expect("read");
     let run = pool.run(["accept-loss"]);
     assert!(run.code == 0 && run.err.contains("no loss to accept"), "{run:?}");
     assert!(fs::read(pool.path()).expect("read") == before);
 }
 
-/// A pool in which a check finds damage is accepted only where that is asked for, too.
+/// A pool in which a check finds damage is accepted only if that is requested too.
 #[test]
 fn damage_is_accepted_by_its_own_option() {
     let pool = suspect();
     let mut file = fs::read(pool.path()).expect("read");
-    // Each leaf with this value has another one then than its checksum says.
+    // Each leaf with this value then has a value that does not match its checksum.
     let places: Vec<_> = (0..file.len() - 5)
         .filter(|&at| &file[at..at + 5] == b"value")
         .collect();

@@ -1,5 +1,5 @@
-//! `examples/read_pool.py`, which was written from the description of the format alone, finds in a pool what `export`
-//! does.
+//! `examples/read_pool.py`, which was written from the description of the format alone, reads the same entries from a
+//! pool as `export`.
 
 mod common;
 #[path = "../../server/tests/server/python.rs"]
@@ -17,10 +17,10 @@ use wollemi::IndexKind;
 
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Entries of an inline leaf array that is one line long.
+/// Entries of an inline leaf array of one line.
 const ONE_LINE: u64 = 3;
 
-/// What the reader writes of a map, and what it says.
+/// Returns the reader's output for a map, and its messages.
 fn read(pool: &Pool, map: &str) -> (Vec<u8>, String) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/read_pool.py");
     let output = Command::new(python())
@@ -34,13 +34,13 @@ fn read(pool: &Pool, map: &str) -> (Vec<u8>, String) {
     (output.stdout, said)
 }
 
-/// The entries as the reader writes them.
+/// Returns the entries in the reader's output format.
 fn lines(entries: &Entries) -> Vec<u8> {
     let line = |(key, value): (&Vec<u8>, &Vec<u8>)| [key, &b"\t"[..], value, b"\n"].concat();
     entries.iter().flat_map(line).collect()
 }
 
-/// A map's entries, exported.
+/// Returns a map's exported entries.
 fn exported(pool: &Pool, map: &str) -> Entries {
     let out = pool.ok(["export", "--format", "jsonl", "--map", map]);
     let bytes = |line: &serde_json::Value, name: &str| match line[name].as_str() {
@@ -66,7 +66,7 @@ fn import(pool: &Pool, map: &str, entries: &Entries) {
         .ok();
 }
 
-/// Short keys with values of eight bytes: digits, and bytes of any kind.
+/// Returns short keys with values of eight bytes: digits, and arbitrary bytes.
 fn short() -> Entries {
     let mut entries = Entries::new();
     for i in 0..3000_u32 {
@@ -79,7 +79,7 @@ fn short() -> Entries {
     entries
 }
 
-/// Keys and values of all kinds, removals among them, in a pool that has other maps and other roots.
+/// Keys and values of all kinds, including removed ones, in a pool that has other maps and other roots.
 #[test]
 fn the_reader_finds_what_export_does() {
     let pool = Pool::new();
@@ -100,14 +100,14 @@ fn the_reader_finds_what_export_does() {
     assert!(found == lines(&entries));
     assert!(said.contains(r"b'a map of dptree': kind 0x14"), "{said}");
 
-    // There are inline leaf arrays, and not of one line alone.
+    // There are inline leaf arrays, and not only of one line.
     let check: serde_json::Value = serde_json::from_slice(&pool.ok(["check", "--json"])).expect("JSON");
     let maps = check["maps"].as_array().expect("maps");
     let short = maps.iter().find(|map| map["name"] == "short").expect("a map");
     let number = |name: &str| short[name].as_u64().expect("a number");
     assert!(number("keys") > ONE_LINE * number("objects"), "{short}");
 
-    // Beside them, what lies in leaves: long keys and values, the empty key, a value in pages of its own.
+    // Also entries in leaves: long keys and values, the empty key, a value in pages of its own.
     for (i, key) in hostile_keys().into_iter().enumerate() {
         entries.insert(key, vec![i as u8; i % 20]);
     }
@@ -121,7 +121,7 @@ fn the_reader_finds_what_export_does() {
     assert!(read(&pool, "a map of roart").0 == b"k\tv\n");
 }
 
-/// The pool of a killed process can be read before any other process has opened it.
+/// The pool of a killed process can be read before another process has opened it.
 #[test]
 fn the_reader_finds_what_kills_leave() {
     let pool = Pool::new();
@@ -142,7 +142,7 @@ fn the_reader_finds_what_kills_leave() {
         .stderr(Stdio::null())
         .spawn()
         .expect("it starts");
-    // More than pipes and buffers hold, and without an end: it is in the midst of it.
+    // More than pipes and buffers hold, and without an end: the import is still running.
     let mut input = import.stdin.take().expect("piped");
     for i in 0..20_000 {
         writeln!(input, "{i:07}\t{i:08}").expect("it reads");

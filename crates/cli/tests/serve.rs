@@ -11,7 +11,7 @@ use std::net::TcpStream;
 use std::process::Stdio;
 use std::time::Instant;
 
-/// SIGTERM ends a server in order; what was stored is there for the next, and counted in its first line.
+/// SIGTERM stops a server normally; the next one has the stored items, and counts them in its first line.
 #[test]
 fn a_stopped_server_has_kept_everything() {
     let pool = Pool::new();
@@ -33,7 +33,7 @@ fn a_stopped_server_has_kept_everything() {
     pool.check();
 }
 
-/// A server killed in the middle of writes has kept every write it had acknowledged, a dozen times over.
+/// A server killed in the middle of writes has kept every acknowledged write, a dozen times over.
 #[test]
 fn a_killed_server_has_kept_what_it_acknowledged() {
     let mut random = Random::announced("serve");
@@ -73,8 +73,8 @@ fn a_killed_server_has_kept_what_it_acknowledged() {
     pool.check();
 }
 
-/// `--sync` is a setting of a pool of level `disk`, shown in the first line, and changed by a reload; another level
-/// refuses it.
+/// `--sync` is a setting of a pool of level `disk`, shown in the first line, and changed by a reload; other levels
+/// refuse it.
 #[test]
 fn when_writes_are_durable_is_chosen() {
     let pool = Pool::new();
@@ -104,14 +104,14 @@ fn when_writes_are_durable_is_chosen() {
     server.signal(Signal::HUP);
     let started = Instant::now();
     while server.parameter("appendfsync") != "no" {
-        assert!(started.elapsed() < PATIENCE, "the settings are not taken over");
+        assert!(started.elapsed() < PATIENCE, "the settings are not applied");
     }
     assert_eq!(server.terminate(), Some(0));
     pool.check();
 }
 
-/// Pipelined writes of both protocols that were acknowledged are there after a kill, and also if the pool is lost, as
-/// by a loss of power: from the log and the checkpoints beside it.
+/// Acknowledged pipelined writes of both protocols are present after a kill, and also if the pool is lost, as by a loss
+/// of power: from the log and the checkpoints beside it.
 #[test]
 fn what_was_told_at_level_disk_survives_the_pool() {
     let pool = Pool::new();
@@ -152,8 +152,8 @@ fn what_was_told_at_level_disk_survives_the_pool() {
     pool.check();
 }
 
-/// A Redis client's writes survive a killed server, in every database, with their times; memcached's clients see those
-/// of database 0.
+/// A Redis client's writes survive a killed server, in every database, with their times; memcached clients see those of
+/// database 0.
 #[test]
 fn a_killed_server_has_kept_what_redis_clients_wrote() {
     let pool = Pool::new();
@@ -188,7 +188,7 @@ fn a_killed_server_has_kept_what_redis_clients_wrote() {
     pool.check();
 }
 
-/// Host names are resolved, and a server serves though its first line is never read.
+/// Host names are resolved, and a server serves even if its first line is never read.
 #[test]
 fn a_server_listens_on_names_and_is_not_ended_by_a_closed_pipe() {
     let pool = Pool::new();
@@ -226,7 +226,7 @@ fn a_server_listens_on_names_and_is_not_ended_by_a_closed_pipe() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// What cannot be served is said at once.
+/// An invalid setup is reported at once.
 #[test]
 fn a_server_that_cannot_serve_says_why() {
     let pool = Pool::new();
@@ -269,7 +269,7 @@ fn a_server_that_cannot_serve_says_why() {
     busy.child.wait().expect("ends");
 }
 
-/// A server serves although its first line cannot be written, and ends in order.
+/// A server serves although its first line cannot be written, and stops normally.
 #[test]
 fn a_full_output_stops_no_server() {
     let pool = Pool::new();
@@ -286,7 +286,10 @@ fn a_full_output_stops_no_server() {
         .expect("the server starts");
     let begun = Instant::now();
     while TcpStream::connect(&*address).is_err() {
-        assert!(server.try_wait().expect("it is ours").is_none(), "it has ended");
+        assert!(
+            server.try_wait().expect("a child of this process").is_none(),
+            "it has ended"
+        );
         assert!(begun.elapsed() < PATIENCE);
         std::thread::sleep(std::time::Duration::from_millis(5));
     }

@@ -1,4 +1,4 @@
-//! `serve`: a transaction is carried out wholly or not at all, wherever `kill -9` hits it.
+//! `serve`: a transaction is executed as a whole or not at all, wherever `kill -9` hits it.
 
 mod common;
 
@@ -8,8 +8,7 @@ use std::time::Duration;
 
 const KILLS: u64 = 15;
 
-/// What one round of the client sends: an `EXEC` over two databases that sets, counts, removes and renames, and an
-/// `MSET`.
+/// Sends one round: an `EXEC` over two databases that sets, counts, removes and renames, and an `MSET`.
 fn round(client: &mut Client, n: u64) -> Option<()> {
     let old = n - 1;
     let commands = [
@@ -53,7 +52,7 @@ fn round(client: &mut Client, n: u64) -> Option<()> {
     Some(())
 }
 
-/// The value of a number's key.
+/// Returns the value of a number's key.
 fn number(client: &mut Client, key: &str) -> u64 {
     let head = client.ask(&format!("get {key}\r\n")).expect("an answer");
     assert!(head.starts_with('$') && head != "$-1", "{key}: {head}");
@@ -80,7 +79,7 @@ fn no_half_of_a_transaction_survives_a_kill() {
         let server = Server::start(&pool);
         let mut client = server.redis_client();
         let micros = 1000 + random.below(60_000);
-        // One is carried out however slow the machine is.
+        // One round is acknowledged however slow the machine is.
         let mut n = acknowledged + 1;
         round(&mut client, n).expect("an answer");
         let killer = std::thread::spawn(move || {

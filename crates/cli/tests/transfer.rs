@@ -1,4 +1,4 @@
-//! `import` and `export`: any bytes survive, and malformed input is refused by its line.
+//! `import` and `export`: arbitrary bytes are preserved, and malformed input is refused with its line.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::{Pool, hostile_keys, text};
 use std::collections::BTreeMap;
 use std::fs;
 
-/// A pool with every hostile key, put there through JSON with nothing but base64.
+/// Returns a pool with every hostile key, put through JSON with only base64.
 fn hostile() -> (Pool, BTreeMap<Vec<u8>, Vec<u8>>) {
     use base64::prelude::{BASE64_STANDARD, Engine};
     let pool = Pool::new();
@@ -28,7 +28,7 @@ fn hostile() -> (Pool, BTreeMap<Vec<u8>, Vec<u8>>) {
     (pool, entries)
 }
 
-/// Export and import into another pool, by file and by pipe, in either format: the same entries.
+/// Export and import into another pool, by file and by pipe, in either format, yields the same entries.
 #[test]
 fn any_bytes_survive_a_round_trip() {
     let (pool, entries) = hostile();
@@ -41,7 +41,7 @@ fn any_bytes_survive_a_round_trip() {
         let file = fs::read(pool.file(&name)).expect("exported");
         assert!(std::str::from_utf8(&file).is_ok(), "text of any format is UTF-8");
         let piped = pool.ok(["export", "-", "--format", format]);
-        assert!(file == piped, "file and pipe say the same");
+        assert!(file == piped, "file and pipe agree");
 
         let map = ["--map", format];
         pool.ok(["import", &name].iter().chain(&map));
@@ -85,7 +85,7 @@ fn the_pool_is_not_exported_onto_itself() {
     pool.check();
 }
 
-/// A malformed line is named by its number; what came before it is kept, what comes after is not read.
+/// A malformed line is named by its number; earlier entries are kept, later lines are not read.
 #[test]
 fn malformed_lines_are_named() {
     let pool = Pool::new();
@@ -108,7 +108,7 @@ fn malformed_lines_are_named() {
     pool.check();
 }
 
-/// A last line need not end, the later of two equal keys wins, and `--no-escapes` takes backslashes as they are.
+/// The last line may lack a newline, the later of two equal keys wins, and `--no-escapes` keeps backslashes.
 #[test]
 fn lenient_where_nothing_is_lost() {
     let pool = Pool::new();
@@ -123,7 +123,7 @@ fn lenient_where_nothing_is_lost() {
     assert!(summary.err.contains("imported 0 entries"), "{}", summary.err);
 }
 
-/// An export that fails leaves the one before as it was, and nothing else.
+/// An export that fails leaves the previous file unchanged, and nothing else.
 #[test]
 fn an_export_is_whole_or_not_there() {
     let pool = Pool::new();
@@ -131,7 +131,7 @@ fn an_export_is_whole_or_not_there() {
     pool.ok(["export", "all.tsv"]);
     let lines: String = (0..20_000).map(|i| format!("key {i:06}\tvalue {i}\n")).collect();
     pool.run_with(["import", "-"], lines.as_bytes()).ok();
-    // In blocks of 512 or 1024 bytes, as the shell has it.
+    // In blocks of 512 or 1024 bytes, depending on the shell.
     let script = "ulimit -f 16; trap '' XFSZ; exec \"$0\" export all.tsv";
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", script, env!("CARGO_BIN_EXE_wollemi")]);
@@ -152,7 +152,7 @@ fn a_line_has_a_longest_length() {
         .fails(5, &["'/dev/zero', line 1: line too long"]);
 }
 
-/// Options that would say nothing are refused.
+/// Options without effect are refused.
 #[test]
 fn options_in_vain_are_refused() {
     let pool = Pool::new();

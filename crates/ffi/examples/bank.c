@@ -1,5 +1,5 @@
 /*
- * Four threads move money between accounts by transactions, and a fifth one looks on by snapshots: no cent is made or lost.
+ * * Four threads move money between accounts in transactions, and a fifth checks snapshots: the total never changes.
  *
  *     cc bank.c $(pkg-config --cflags --libs wollemi) -pthread -o bank && ./bank
  */
@@ -78,7 +78,7 @@ static void *move_money(void *seed) {
     return NULL;
 }
 
-/* All that the accounts have at one moment. */
+/* The sum of all accounts at one moment. */
 static int64_t total(void) {
     wollemi_snapshot *snapshot;
     wollemi_cursor *cursor;

@@ -1,6 +1,6 @@
 /*
- * Counts up in a pool, and tells each number when it is there to stay, until it is killed. Asked to check, it looks whether
- * all numbers below the one that is given are there.
+ * Counts up in a pool, and prints each number once it is durable, until it is killed. With `check` it verifies that all
+ * numbers up to the given one are present.
  *
  *     ./counter counter.pool                  # prints 0, 1, 2, … each after its put has returned; kill -9 it
  *     ./counter counter.pool check 12345      # after the last line that was seen
@@ -19,7 +19,7 @@ static void must(int status) {
     }
 }
 
-/* Every third number goes by a batch and every third by a transaction; each has a key that sorts by number. */
+/* Every third number is written by a batch and every third by a transaction; keys sort by number. */
 static void put(wollemi_db *db, wollemi_map *map, uint64_t number) {
     char key[32], value[64];
     int key_length = snprintf(key, sizeof key, "%012llu", (unsigned long long)number);
@@ -76,7 +76,7 @@ int main(int argc, char **argv) {
         status = check(map, strtoull(argv[3], NULL, 10));
         must(wollemi_check(db, NULL));
     } else {
-        /* Goes on behind what is there, which may be one more than was told. */
+        /* Continues after the last number present, which may be one more than was printed. */
         must(wollemi_count(map, &number));
         if (number > 0 && wollemi_contains(map, "last", 4) == WOLLEMI_OK) {
             number--;

@@ -1,5 +1,5 @@
 /*
- * A tour of the C interface: every group of calls once, on a small pool at the path that is given, or in memory.
+* A tour of the C interface: every group of calls once, on a small pool at the given path, or in memory.
  *
  *     cc tour.c $(pkg-config --cflags --libs wollemi) -o tour && ./tour tour.pool
  */
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <wollemi.h>
 
-/* Ends the program unless a call answers what is expected. */
+/* Ends the program unless a call returns the expected status. */
 static void expect_at(int line, int found, int wanted) {
     if (found != wanted) {
         fprintf(stderr, "tour.c:%d: %s in place of %s: %s\n", line, wollemi_status_name(found),
@@ -42,7 +42,7 @@ static int holds(wollemi_map *map, const char *key, const char *wanted) {
     return same;
 }
 
-/* The keys that a cursor shows, from one end, one after the other. Frees the cursor. */
+/* Returns the keys of a cursor, from one end, one after the other. Frees the cursor. */
 static const char *keys(wollemi_cursor *cursor, int backwards) {
     static char shown[256];
     const void *key;
@@ -209,7 +209,7 @@ static void transactions(wollemi_db *db, wollemi_map *map) {
     OK(wollemi_transaction_begin(db, &transaction));
     OK(wollemi_transaction_get(transaction, map, "apple", 5, &value, &length));
     wollemi_free(value);
-    OK(put(map, "apple", "0.50")); /* by another writer, as it were */
+    OK(put(map, "apple", "0.50")); /* stands for another writer */
     OK(wollemi_transaction_put(transaction, map, "apple", 5, "0.36", 4));
     EXPECT(wollemi_transaction_commit(transaction), WOLLEMI_ERROR_CONFLICT);
     OK(wollemi_conflict(&name, &key, &length));
@@ -330,6 +330,6 @@ int main(int argc, char **argv) {
         OK(wollemi_close(db)); /* in any order */
         OK(wollemi_map_close(map));
     }
-    printf("Wollemi %s: all as it should be\n", wollemi_version());
+    printf("Wollemi %s: all checks passed\n", wollemi_version());
     return 0;
 }

@@ -1,4 +1,4 @@
-//! Batches: changes that are made together.
+//! Batches: changes that are committed together.
 
 use crate::call::call;
 use crate::handle::kinds;
@@ -8,7 +8,7 @@ use crate::types::*;
 use std::ffi::{c_int, c_void};
 use wollemi::{Batch, Db, Map};
 
-/// The object behind a batch's handle; `None` once it was committed.
+/// The object behind a batch's handle; `None` after its commit.
 pub struct Gathered(Option<Batch>);
 
 kinds! {
@@ -25,9 +25,9 @@ impl Gathered {
     }
 }
 
-/// A batch of changes to any of the maps, all of which happen or none, whatever crash comes. Readers may see some of
-/// them before others, snapshots and transactions do not. The last of several changes of one key counts. Free it by
-/// wollemi_batch_free(), committed or not.
+/// Creates a batch of changes to any of the maps. All of them happen or none, whenever a crash comes. Readers may see
+/// some of the changes before others; snapshots and transactions do not. Of several changes to one key, the last
+/// counts. Free it by wollemi_batch_free(), committed or not.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_batch_new(
     db: *const wollemi_db,
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn wollemi_batch_new(
     }
 }
 
-/// The key shall have this value. The bytes are copied.
+/// Adds a put of this value to the batch. The bytes are copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_batch_put(
     batch: *mut wollemi_batch,
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn wollemi_batch_put(
     }
 }
 
-/// The key shall be absent.
+/// Adds a removal of the key to the batch.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_batch_delete(
     batch: *mut wollemi_batch,
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn wollemi_batch_delete(
     }
 }
 
-/// The batch shall be carried out only if the key has this value before it; NULL: only if it is absent.
+/// Makes the commit conditional on the key having this value before it; NULL: on its absence.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_batch_expect(
     batch: *mut wollemi_batch,
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn wollemi_batch_expect(
     }
 }
 
-/// When the batch is durable, at level `disk`: a wollemi_durability.
+/// Sets the batch's durability, at level `disk`: a wollemi_durability.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_batch_set_durability(
     batch: *mut wollemi_batch,
@@ -119,8 +119,8 @@ pub unsafe extern "C" fn wollemi_batch_set_durability(
     }
 }
 
-/// Carries the batch out: it is durable when this returns. WOLLEMI_UNCHANGED, and nothing was changed, if something is
-/// not as it was expected. Afterwards, whatever this returns, the batch can only be freed.
+/// Commits the batch, which is durable when this returns. Returns WOLLEMI_UNCHANGED, with nothing changed, if an
+/// expectation does not hold. Afterwards, whatever this returns, the batch can only be freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_batch_commit(batch: *mut wollemi_batch) -> wollemi_status {
     // SAFETY: the caller keeps to the header.
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn wollemi_batch_commit(batch: *mut wollemi_batch) -> woll
     }
 }
 
-/// Frees a batch. One that was not committed has done nothing. NULL is nothing to free.
+/// Frees a batch. Without a commit it has no effect. Ignores NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_batch_free(batch: *mut wollemi_batch) -> wollemi_status {
     // SAFETY: the caller keeps to the header.

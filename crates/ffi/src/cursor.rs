@@ -1,4 +1,4 @@
-//! Ranges, by cursors from both ends. A cursor holds no pin between two calls.
+//! Cursors over ranges, from both ends. A cursor holds no pin between two calls.
 
 use crate::call::{FromC, call};
 use crate::handle::kinds;
@@ -9,7 +9,7 @@ use std::ffi::c_void;
 use std::ops::Bound;
 use wollemi::{Direction, Entry, Error, Expiring, Iter, Map, TransactionCursor, ViewIter};
 
-/// Where a cursor's entries come from.
+/// The source of a cursor's entries.
 pub enum Source {
     Map(Iter),
     View(ViewIter),
@@ -17,7 +17,7 @@ pub enum Source {
     Transaction(TransactionCursor, Running),
 }
 
-/// The object behind a cursor's handle: a source, and the entry that was returned last.
+/// The object behind a cursor's handle: a source, and the entry returned last.
 pub struct Cursor {
     source: Source,
     entry: Entry,
@@ -64,10 +64,10 @@ impl Cursor {
     }
 }
 
-/// A pair of bounds that own their keys.
+/// Bounds that own their keys.
 pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// The bounds that a range stands for.
+/// Converts a range to bounds.
 pub fn bounds(c: &FromC<'_>, range: *const wollemi_range) -> Result<Bounds, Failure> {
     let Some(range) = c.optional(range) else {
         return Ok((Bound::Unbounded, Bound::Unbounded));
@@ -75,7 +75,7 @@ pub fn bounds(c: &FromC<'_>, range: *const wollemi_range) -> Result<Bounds, Fail
     let flags = range.flags;
     if flags & !(WOLLEMI_FROM_EXCLUDED | WOLLEMI_TO_INCLUDED) != 0 {
         return Err(Failure::argument(format!(
-            "{flags}: flags of a range that mean nothing"
+            "unknown flags of a range: {flags}"
         )));
     }
     let lower = match c.optional_bytes(range.from, range.from_len)? {
@@ -95,7 +95,7 @@ pub fn bounds(c: &FromC<'_>, range: *const wollemi_range) -> Result<Bounds, Fail
     Ok((inner(lower, first, true), inner(upper, behind, false)))
 }
 
-/// The stricter of two bounds: the greater of two lower ones, the lesser of two upper ones.
+/// Returns the stricter of two bounds: the greater lower bound, or the lesser upper bound.
 fn inner(a: Bound<Vec<u8>>, b: Bound<Vec<u8>>, is_lower: bool) -> Bound<Vec<u8>> {
     let (Bound::Included(key) | Bound::Excluded(key)) = &a else {
         return b;
@@ -110,9 +110,9 @@ fn inner(a: Bound<Vec<u8>>, b: Bound<Vec<u8>>, is_lower: bool) -> Bound<Vec<u8>>
     if takes_a { a } else { b }
 }
 
-/// A cursor over the entries of a map whose keys are in `range`. It shows every key that is there throughout, once, and
-/// not one moment: a snapshot's cursor does. Writers and the cursor do not wait for each other. Free it by
-/// wollemi_cursor_free().
+/// Opens a cursor over the entries of a map whose keys are in `range`. It returns every key that is present throughout
+/// exactly once, but is not a view of one moment: a snapshot's cursor is. Writers and the cursor do not wait for each
+/// other. Free it by wollemi_cursor_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_map_range(
     map: *const wollemi_map,
@@ -157,9 +157,9 @@ unsafe fn step(
     }
 }
 
-/// The next entry in ascending order: WOLLEMI_NOT_FOUND if none is left. The key and value that it returns stay valid
-/// until the next call with this cursor; each output may be NULL. Where the index has no order of keys, entries come in
-/// one of its own.
+/// Returns the next entry in ascending order, or WOLLEMI_NOT_FOUND if none is left. The key and the value stay valid
+/// until the next call with this cursor; each output may be NULL. If the index has no key order, entries come in its
+/// own order.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_cursor_next(
     cursor: *mut wollemi_cursor,
@@ -172,8 +172,8 @@ pub unsafe extern "C" fn wollemi_cursor_next(
     unsafe { step(cursor, Direction::Forward, (key, key_len), (value, value_len)) }
 }
 
-/// The next entry in descending order, from the end of the range. A cursor may be asked from both ends in any order:
-/// each entry is shown once, and when both have met, nothing is left.
+/// Returns the next entry in descending order, from the end of the range. Calls from both ends may be mixed: each entry
+/// is returned once, and nothing is left when both ends have met.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_cursor_next_back(
     cursor: *mut wollemi_cursor,
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn wollemi_cursor_next_back(
     unsafe { step(cursor, Direction::Reverse, (key, key_len), (value, value_len)) }
 }
 
-/// Frees a cursor. NULL is nothing to free.
+/// Frees a cursor. Ignores NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_cursor_free(cursor: *mut wollemi_cursor) -> wollemi_status {
     // SAFETY: the caller keeps to the header.

@@ -15,7 +15,7 @@ kinds! {
 
 impl ThreadSafe for Db {}
 
-/// The index of this name.
+/// Returns the index of this name.
 pub fn index(name: &str) -> Result<IndexKind, Failure> {
     let found = name.parse::<IndexKind>();
     found.map_err(|unknown| Failure::argument(unknown.to_string()))
@@ -29,27 +29,27 @@ fn level_of(db: &Db) -> wollemi_level {
     }
 }
 
-/// The version of the library, as "0.1.0". There for good.
+/// Returns the version of the library, as "0.1.0". The string is static.
 #[unsafe(no_mangle)]
 pub extern "C" fn wollemi_version() -> *const c_char {
     const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
     VERSION.as_ptr().cast()
 }
 
-/// Whether the library is one that a program can use that was compiled with a header of this version: pass
-/// WOLLEMI_VERSION_MAJOR and WOLLEMI_VERSION_MINOR. Answers WOLLEMI_OK or WOLLEMI_ERROR_UNSUPPORTED.
+/// Checks whether a program compiled with a header of this version can use the library: pass WOLLEMI_VERSION_MAJOR and
+/// WOLLEMI_VERSION_MINOR. Returns WOLLEMI_OK or WOLLEMI_ERROR_UNSUPPORTED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_check_version(major: u32, minor: u32) -> wollemi_status {
     // SAFETY: there is no pointer.
     unsafe {
         call(|_| {
-            // Before 1.0.0 a minor version may break what uses it; after it, a newer one has what an older one has.
+            // Before 1.0.0 a minor version may break its users; from 1.0.0 on a newer one includes all of an older one.
             let (ours, fits) = (WOLLEMI_VERSION_MINOR, major == WOLLEMI_VERSION_MAJOR);
             if fits && (if major == 0 { minor == ours } else { minor <= ours }) {
                 return Ok(WOLLEMI_OK);
             }
             let message = format!(
-                "the program was compiled for Wollemi {major}.{minor}, and this library is {}",
+                "the program was compiled for Wollemi {major}.{minor}, but this library is {}",
                 env!("CARGO_PKG_VERSION")
             );
             Err(Failure::new(WOLLEMI_ERROR_UNSUPPORTED, message))
@@ -57,12 +57,12 @@ pub unsafe extern "C" fn wollemi_check_version(major: u32, minor: u32) -> wollem
     }
 }
 
-/// Opens the database in the file `path`, as `options` say; NULL: with the defaults, so that it is created if it is not
-/// there. Close it by wollemi_close().
+/// Opens the database in the file `path` with these options; NULL: with the defaults, which create a missing file.
+/// Close it by wollemi_close().
 ///
-/// One process at a time has a pool open, and that process once. After wollemi_close() of all of its handles, or kill
-/// -9, the next opening takes a millisecond, at whatever size (except for a database of level `disk` after a loss of
-/// power, which is built anew). Signals are not touched. A program that forks must not use the database in the child.
+/// Only one process at a time can have a pool open, and only once. After wollemi_close() of all of its handles, or kill
+/// -9, the next opening takes a millisecond, at any size (except for a database of level `disk` after a loss of power,
+/// which is rebuilt). The library does not touch signals. After fork() the child must not use the database.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_open(
     path: *const c_char,
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn wollemi_open(
     }
 }
 
-/// Opens a database in memory, which goes with its last handle. `options` as for wollemi_open().
+/// Opens a database in memory, which is lost with its last handle. `options` as for wollemi_open().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_open_in_memory(
     options: *const wollemi_options,
@@ -100,16 +100,16 @@ pub unsafe extern "C" fn wollemi_open_in_memory(
     }
 }
 
-/// Closes the handle. The pool itself is closed, and written to its file, when every handle of it is: of its maps, its
-/// cursors, batches, transactions, snapshots and sweepers too, in any order. A program that ends without that loses
-/// nothing that was acknowledged. NULL is nothing to close.
+/// Closes the handle. The pool itself is closed, and written to its file, when its last handle is closed, including
+/// those of its maps, cursors, batches, transactions, snapshots and sweepers, in any order. A program that ends without
+/// closing loses nothing that was acknowledged. Ignores NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_close(db: *mut wollemi_db) -> wollemi_status {
     // SAFETY: the caller keeps to the header.
     unsafe { call(|c| c.close::<Db>(db)) }
 }
 
-/// What acknowledged writes of this database survive: a wollemi_level in `level`.
+/// Returns in `level` the wollemi_level: which failures acknowledged writes of this database survive.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_get_level(db: *const wollemi_db, level: *mut c_int) -> wollemi_status {
     // SAFETY: the caller keeps to the header.
@@ -122,8 +122,8 @@ pub unsafe extern "C" fn wollemi_get_level(db: *const wollemi_db, level: *mut c_
     }
 }
 
-/// Returns when all writes that have returned are durable at the database's level, those that are WOLLEMI_EVENTUAL too.
-/// At the levels `process` and `power` they are already.
+/// Waits until all writes that have returned are durable at the database's level, including WOLLEMI_EVENTUAL ones. At
+/// the levels `process` and `power` they already are.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_sync(db: *const wollemi_db) -> wollemi_status {
     // SAFETY: the caller keeps to the header.
@@ -135,8 +135,9 @@ pub unsafe extern "C" fn wollemi_sync(db: *const wollemi_db) -> wollemi_status {
     }
 }
 
-/// Takes a checkpoint, so that the log can forget what was written before; with `full` of all entries, else of what has
-/// changed, where that is less. The database takes them by itself too. Does nothing at other levels than `disk`.
+/// Takes a checkpoint, so that the log can drop older records. Covers all entries if `full`, otherwise only the changes
+/// since the last one if these are fewer. The database also takes checkpoints by itself. Has no effect at levels other
+/// than `disk`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_checkpoint(db: *const wollemi_db, full: bool) -> wollemi_status {
     // SAFETY: the caller keeps to the header.
@@ -148,7 +149,7 @@ pub unsafe extern "C" fn wollemi_checkpoint(db: *const wollemi_db, full: bool) -
     }
 }
 
-/// Waits until the search for unused space that follows an opening has ended. Nothing else needs to wait for it.
+/// Waits until the search for unused space that follows an opening has ended. No other call needs it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_wait_recovered(db: *const wollemi_db) -> wollemi_status {
     // SAFETY: the caller keeps to the header.
@@ -160,7 +161,7 @@ pub unsafe extern "C" fn wollemi_wait_recovered(db: *const wollemi_db) -> wollem
     }
 }
 
-/// Gives the free pages of the file back to its file system; in `bytes`, which may be NULL, how many bytes these were.
+/// Returns the file's free pages to its file system; sets `bytes`, which may be NULL, to their number of bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_give_back(db: *const wollemi_db, bytes: *mut u64) -> wollemi_status {
     // SAFETY: the caller keeps to the header.
@@ -173,8 +174,8 @@ pub unsafe extern "C" fn wollemi_give_back(db: *const wollemi_db, bytes: *mut u6
     }
 }
 
-/// Numbers of the database. `size` is sizeof(wollemi_numbers): a later version may have more of them, and fills as many
-/// as the program knows.
+/// Returns numbers of the database. `size` is sizeof(wollemi_numbers): a later version may have more of them, and fills
+/// as many as the program knows.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_stats(
     db: *const wollemi_db,
@@ -186,7 +187,7 @@ pub unsafe extern "C" fn wollemi_stats(
         call(|c| {
             if size != size_of::<wollemi_numbers>() {
                 return Err(Failure::argument(format!(
-                    "{size}: not the size of wollemi_numbers"
+                    "{size} is not the size of wollemi_numbers"
                 )));
             }
             let numbers = c.out(numbers, wollemi_numbers::default())?;
@@ -214,7 +215,7 @@ fn json(what: &impl serde::Serialize) -> Result<*mut c_char, Failure> {
     copy_text(text.map_err(|error| Failure::new(WOLLEMI_ERROR_BUG, error.to_string()))?)
 }
 
-/// All statistics that the database has without walking its maps, as a JSON object. Give it back by wollemi_free().
+/// Returns all statistics that need no walk of the maps, as a JSON object. Free it by wollemi_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_stats_json(db: *const wollemi_db, json: *mut *mut c_char) -> wollemi_status {
     // SAFETY: the caller keeps to the header.
@@ -227,9 +228,9 @@ pub unsafe extern "C" fn wollemi_stats_json(db: *const wollemi_db, json: *mut *m
     }
 }
 
-/// Walks everything and looks for damage: WOLLEMI_OK, or WOLLEMI_ERROR_DAMAGED where some was found. No thread may
-/// write meanwhile, or damage may be reported that is none. In `json`, which may be NULL, the report as a JSON object,
-/// to be given back by wollemi_free().
+/// Walks the whole pool and looks for damage: returns WOLLEMI_OK, or WOLLEMI_ERROR_DAMAGED if it has found some. No
+/// thread may write meanwhile, or the report may contain false faults. Sets `json`, which may be NULL, to the report as
+/// a JSON object; free it by wollemi_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_check(db: *const wollemi_db, json: *mut *mut c_char) -> wollemi_status {
     // SAFETY: the caller keeps to the header.
@@ -245,14 +246,14 @@ pub unsafe extern "C" fn wollemi_check(db: *const wollemi_db, json: *mut *mut c_
                 true => Ok(WOLLEMI_OK),
                 false => Err(Failure::new(
                     WOLLEMI_ERROR_DAMAGED,
-                    "the check has found damage: see its report",
+                    "the check found damage: see its report",
                 )),
             }
         })
     }
 }
 
-/// Shows all maps, in the order of their names, until `show` answers something else than 0.
+/// Calls `show` for each map, in the order of their names, until it returns a value other than 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_maps(
     db: *const wollemi_db,
@@ -260,10 +261,10 @@ pub unsafe extern "C" fn wollemi_maps(
     argument: *mut c_void,
 ) -> wollemi_status {
     let run = |c: &FromC<'_>| {
-        let show = show.ok_or_else(|| Failure::argument("NULL in place of a function"))?;
+        let show = show.ok_or_else(|| Failure::argument("NULL instead of a function"))?;
         for map in c.share::<Db>(db)?.maps()? {
             let (name, index) = (c_string(map.name), c_string(map.index));
-            // SAFETY: a function of the header's type, as the header asks; both texts outlive the call.
+            // SAFETY: a function of the header's type, used as the header says; both texts outlive the call.
             if unsafe { show(name.as_ptr(), index.as_ptr(), argument) } != 0 {
                 break;
             }

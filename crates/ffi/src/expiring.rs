@@ -14,15 +14,15 @@ kinds! {
     wollemi_sweeper, Sweeper, b"swee", "sweeper";
 }
 
-/// A life in milliseconds; less than 0: without end.
+/// Converts a life in milliseconds; less than 0: none.
 fn life(milliseconds: i64) -> Option<Duration> {
     u64::try_from(milliseconds).ok().map(Duration::from_millis)
 }
 
-/// Gives the key this value for `life_ms` milliseconds, after which it is absent; less than 0: without expiry. The
-/// clock is the system's, and ends survive crashes. A map is used by these functions or by the others, not by both: its
-/// values are stored behind eight bytes with their expiry. An expired entry takes space until its key is written or a
-/// sweeper comes by: wollemi_sweeper_start().
+/// Sets the key's value for `life_ms` milliseconds, after which the key is absent; less than 0: it never expires. The
+/// clock is the system's, and expiry times survive crashes. Use a map either through these functions or through the
+/// others, not both: its values are stored after eight bytes with their expiry. An expired entry takes space until its
+/// key is written or a sweeper removes it: wollemi_sweeper_start().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_expiring_put(
     map: *const wollemi_map,
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn wollemi_expiring_put(
     }
 }
 
-/// As wollemi_expiring_put(), if no key is there that has not expired: else WOLLEMI_UNCHANGED.
+/// Like wollemi_expiring_put(), if the key is absent or expired; otherwise returns WOLLEMI_UNCHANGED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_expiring_insert(
     map: *const wollemi_map,
@@ -62,8 +62,8 @@ pub unsafe extern "C" fn wollemi_expiring_insert(
     }
 }
 
-/// As wollemi_get(), of a key that has not expired. In `*life_ms`, which may be NULL, the milliseconds that are left of
-/// its life; -1: it has no end.
+/// Like wollemi_get(), for a key that has not expired. Sets `*life_ms`, which may be NULL, to its remaining life in
+/// milliseconds; -1: it never expires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_expiring_get(
     map: *const wollemi_map,
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn wollemi_expiring_get(
     }
 }
 
-/// Gives a key that has not expired another life from now on: WOLLEMI_NOT_FOUND if there is no such key.
+/// Replaces the life of a key that has not expired, from now on. Returns WOLLEMI_NOT_FOUND if there is no such key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_expiring_touch(
     map: *const wollemi_map,
@@ -109,7 +109,7 @@ pub unsafe extern "C" fn wollemi_expiring_touch(
     }
 }
 
-/// Removes the key: WOLLEMI_NOT_FOUND if there was none that has not expired.
+/// Removes the key. Returns WOLLEMI_NOT_FOUND if it is absent or expired.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_expiring_delete(
     map: *const wollemi_map,
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn wollemi_expiring_delete(
     }
 }
 
-/// As wollemi_map_range(), over the entries that have not expired when the cursor comes to them.
+/// Like wollemi_map_range(), over the entries that have not expired when the cursor reaches them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_expiring_range(
     map: *const wollemi_map,
@@ -143,8 +143,8 @@ pub unsafe extern "C" fn wollemi_expiring_range(
     }
 }
 
-/// Starts a thread that goes through the map, removes what has expired, rests for `pause_ms` milliseconds, and begins
-/// again, until wollemi_sweeper_stop(). It keeps the database open. It blocks no signals.
+/// Starts a thread that walks the map, removes expired entries, sleeps for `pause_ms` milliseconds, and starts over,
+/// until wollemi_sweeper_stop(). It keeps the database open. It blocks no signals.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_sweeper_start(
     map: *const wollemi_map,
@@ -161,7 +161,7 @@ pub unsafe extern "C" fn wollemi_sweeper_start(
     }
 }
 
-/// Stops a sweeper and waits for its thread. NULL is nothing to stop.
+/// Stops a sweeper and waits for its thread. Ignores NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_sweeper_stop(sweeper: *mut wollemi_sweeper) -> wollemi_status {
     // SAFETY: the caller keeps to the header.

@@ -1,12 +1,12 @@
-//! Handles: what C holds of an object, checked at each use.
+//! Handles: C's references to objects, checked at each use.
 //!
-//! A handle is the address of a *shell*, which says what kind it is and whether it is open, before the object itself.
+//! A handle is the address of a *shell*, which holds the object's kind and state in front of the object itself.
 //!
-//! I1 A shell is never freed, so a closed handle can still be looked at. It is used again for another object of the
-//!    same kind when more than `QUARANTINE` of its kind are spare: a closed handle is recognized as closed until as
-//!    many others were closed.
-//! I2 A shell that is `CLOSED` has no object; `IDLE` and `BUSY` ones have one, which only a close takes out.
-//! I3 The object of a kind that is for one thread at a time is reached through `BUSY` alone.
+//! I1 A shell is never freed, so a closed handle can still be inspected. A shell is reused for another object of the
+//! same kind once more than `QUARANTINE` of its kind are spare: a closed handle is recognized as closed until as many
+//! others were closed.
+//! I2 A `CLOSED` shell has no object; `IDLE` and `BUSY` ones have one, which only a close removes.
+//! I3 An object whose kind is for one thread at a time is reached only through `BUSY`.
 
 use crate::status::{Failure, wollemi_status::*};
 use std::cell::UnsafeCell;
@@ -15,14 +15,14 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Mutex, PoisonError};
 
-/// Spare shells of a kind that are not used again.
+/// Spare shells of a kind that are kept from reuse.
 const QUARANTINE: usize = 64;
 
 const CLOSED: u32 = 0x646f6e65;
 const IDLE: u32 = 0x69646c65;
 const BUSY: u32 = 0x62757379;
 
-/// What every shell begins with.
+/// The common beginning of every shell.
 #[repr(C)]
 struct Head {
     /// Constant.
@@ -37,26 +37,26 @@ pub struct Shell<T> {
     object: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: the object of a kind for many threads is reached as `&T`, and such a `T` is `Sync` (`ThreadSafe`); that of
-// any other through `Held`, by one thread at a time (I3); a close takes it out of a shell that no call uses.
+// SAFETY: the object of a kind for many threads is reached as `&T`, and such a `T` is `Sync` (`ThreadSafe`); any other
+// object through `Held`, by one thread at a time (I3); a close removes it from a shell that no call uses.
 unsafe impl<T: Send> Sync for Shell<T> {}
 
-/// What a handle can stand for.
+/// A kind of object that a handle can refer to.
 pub trait Kind: Send + Sized + 'static {
-    /// The type that C knows.
+    /// The type in C.
     type C;
-    /// In the shell's head: no two kinds share it.
+    /// The mark in the shell's head, unique to the kind.
     const MARK: u32;
-    /// As messages have it.
+    /// Its name in messages.
     const NAME: &str;
-    /// The shells that are spare.
+    /// Returns the spare shells.
     fn spare() -> &'static Spare<Self>;
 }
 
-/// What many threads may use at once.
+/// A kind that many threads may use at once.
 pub trait ThreadSafe: Kind + Sync {}
 
-/// Shells that are spare, the one that was closed first in front.
+/// Spare shells, the one closed first in front.
 pub struct Spare<T: 'static>(Mutex<VecDeque<&'static Shell<T>>>);
 
 impl<T> Spare<T> {
@@ -65,7 +65,7 @@ impl<T> Spare<T> {
     }
 }
 
-/// Declares kinds of handles: the type that C knows, what stands behind it, and a word.
+/// Declares kinds of handles: the type in C, the object behind it, a mark and a name.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $c:ident, $object:ty, $mark:literal, $name:literal;)*) => {$(
         impl $crate::handle::Kind for $object {
@@ -81,7 +81,7 @@ macro_rules! kinds {
 }
 pub(crate) use kinds;
 
-/// A handle to a new object.
+/// Returns a handle to a new object.
 pub fn open<T: Kind>(object: T) -> *mut T::C {
     let mut spare = T::spare().0.lock().unwrap_or_else(PoisonError::into_inner);
     let used = if spare.len() > QUARANTINE {
@@ -100,28 +100,28 @@ pub fn open<T: Kind>(object: T) -> *mut T::C {
         }))
     });
     let place = shell.object.get();
-    // SAFETY: the shell is closed and not spare any more, so no other thread reaches its object (I2).
+    // SAFETY: the shell is closed and no longer spare, so no other thread reaches its object (I2).
     unsafe { *place = Some(object) };
     shell.head.state.store(IDLE, Release);
     std::ptr::from_ref(shell).cast_mut().cast()
 }
 
-/// The shell behind a handle.
+/// Returns the shell behind a handle.
 ///
 /// # Safety
 ///
-/// The pointer is NULL or was made by [`open`], for whatever kind.
+/// The pointer is NULL or was made by [`open`], for any kind.
 unsafe fn shell<T: Kind>(handle: *const T::C) -> Result<&'static Shell<T>, Failure> {
     let head = handle.cast::<Head>();
-    // SAFETY: every handle leads to a shell, which begins with a head and stays (I1).
+    // SAFETY: every handle points to a shell, which begins with a head and is never freed (I1).
     let Some(head) = (unsafe { head.as_ref() }) else {
-        return Err(Failure::argument(format!("NULL in place of a {}", T::NAME)));
+        return Err(Failure::argument(format!("NULL instead of a {}", T::NAME)));
     };
     if head.kind != T::MARK {
-        let message = format!("a handle that is not that of a {}", T::NAME);
+        let message = format!("the handle is not one of a {}", T::NAME);
         return Err(Failure::new(WOLLEMI_ERROR_HANDLE, message));
     }
-    // SAFETY: a shell of this mark is one of `T`, and stays.
+    // SAFETY: a shell with this mark is one of `T`, and is never freed.
     Ok(unsafe { &*handle.cast::<Shell<T>>() })
 }
 
@@ -130,11 +130,11 @@ fn closed<T: Kind>() -> Failure {
     Failure::new(WOLLEMI_ERROR_HANDLE, message)
 }
 
-/// The object behind a handle that many threads may use.
+/// Returns the object behind a handle that many threads may use.
 ///
 /// # Safety
 ///
-/// As for [`shell`]; and no thread closes the handle while the object is used.
+/// As for [`shell`], and no thread closes the handle while the object is used.
 pub unsafe fn share<'a, T: ThreadSafe>(handle: *const T::C) -> Result<&'a T, Failure> {
     // SAFETY: promised by the caller.
     let shell = unsafe { shell::<T>(handle) }?;
@@ -142,12 +142,12 @@ pub unsafe fn share<'a, T: ThreadSafe>(handle: *const T::C) -> Result<&'a T, Fai
         return Err(closed::<T>());
     }
     let object = shell.object.get();
-    // SAFETY: it is open, the caller promises that it stays so, and nothing makes a `&mut` of the object of such a
+    // SAFETY: it is open, the caller promises that it stays so, and nothing creates a `&mut` to an object of such a
     // kind.
     unsafe { &*object }.as_ref().ok_or_else(closed::<T>)
 }
 
-/// The object behind a handle that is for one thread at a time, for the time of a call.
+/// Returns the object behind a handle that is for one thread at a time, for the duration of a call.
 ///
 /// # Safety
 ///
@@ -169,13 +169,13 @@ pub unsafe fn hold<T: Kind>(handle: *const T::C) -> Result<Held<T>, Failure> {
 ///
 /// # Safety
 ///
-/// As for [`shell`]; and of a kind that many threads may use, no call uses it.
+/// As for [`shell`], and no call uses the object if many threads may use its kind.
 pub unsafe fn close<T: Kind>(handle: *mut T::C) -> Result<(), Failure> {
     // SAFETY: promised by the caller.
     let held = unsafe { hold::<T>(handle) }?;
     let shell = held.0;
     let place = shell.object.get();
-    // SAFETY: this call alone has the shell, which is busy.
+    // SAFETY: only this call has the shell, which is busy.
     let object = unsafe { (*place).take() };
     std::mem::forget(held);
     shell.head.state.store(CLOSED, Release);
@@ -186,7 +186,7 @@ pub unsafe fn close<T: Kind>(handle: *mut T::C) -> Result<(), Failure> {
     Ok(())
 }
 
-/// An object that this call alone has.
+/// An object that only this call has.
 pub struct Held<T: 'static>(&'static Shell<T>);
 
 impl<T> Deref for Held<T> {

@@ -7,12 +7,12 @@ use crate::types::*;
 use std::ffi::c_void;
 use wollemi::Map;
 
-/// WOLLEMI_OK, or else the plain "no".
+/// Returns WOLLEMI_OK, or the given plain "no".
 pub fn answer(yes: bool, no: wollemi_status) -> Result<wollemi_status, Failure> {
     Ok(if yes { WOLLEMI_OK } else { no })
 }
 
-/// Two places for a value that C is to keep.
+/// The two outputs for a value that C receives.
 pub struct OutValue(Out<*mut c_void>, Out<usize>);
 
 impl OutValue {
@@ -34,8 +34,8 @@ impl OutValue {
     }
 }
 
-/// The key's value, copied into `*value`, with its length in `*value_len`: WOLLEMI_NOT_FOUND if the key is absent. Give
-/// the copy back by wollemi_free().
+/// Returns a copy of the key's value in `*value`, with its length in `*value_len`, or WOLLEMI_NOT_FOUND if the key is
+/// absent. Free the copy by wollemi_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_get(
     map: *const wollemi_map,
@@ -54,9 +54,9 @@ pub unsafe extern "C" fn wollemi_get(
     }
 }
 
-/// The key's value, copied into the caller's room for `room_len` bytes, with its length in `*value_len`.
-/// WOLLEMI_TOO_SMALL if there is not enough room: then nothing is copied. WOLLEMI_NOT_FOUND if the key is absent.
-/// Allocates nothing.
+/// Copies the key's value into the caller's buffer of `room_len` bytes, and sets `*value_len` to its length. Returns
+/// WOLLEMI_TOO_SMALL, without a copy, if the buffer is too small, and WOLLEMI_NOT_FOUND if the key is absent. Allocates
+/// nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_get_into(
     map: *const wollemi_map,
@@ -80,9 +80,9 @@ pub unsafe extern "C" fn wollemi_get_into(
     }
 }
 
-/// Calls `show` with the key's value where it lies, without a copy; WOLLEMI_NOT_FOUND if the key is absent. `show` must
-/// not keep the pointer, nor call the library, nor leave by longjmp() or an exception. Keep it short: what is removed
-/// meanwhile is not reused before it has returned.
+/// Calls `show` with the key's value in place, without a copy; returns WOLLEMI_NOT_FOUND if the key is absent. `show`
+/// must not keep the pointer, call the library, or exit by longjmp() or an exception. Keep it short: until it returns,
+/// space that is freed meanwhile cannot be reused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_read(
     map: *const wollemi_map,
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn wollemi_read(
         let Some(value) = reader.get(c.bytes(key, key_len)?)? else {
             return Ok(WOLLEMI_NOT_FOUND);
         };
-        // SAFETY: a function of the header's type, as the header asks; the value is pinned by the reader.
+        // SAFETY: a function of the header's type, used as the header says; the reader pins the value.
         unsafe { show(value.as_ptr().cast(), value.len(), argument) };
         Ok(WOLLEMI_OK)
     };
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn wollemi_read(
     unsafe { call(run) }
 }
 
-/// Whether the key is there: WOLLEMI_OK or WOLLEMI_NOT_FOUND.
+/// Returns WOLLEMI_OK if the key is present, else WOLLEMI_NOT_FOUND.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_contains(
     map: *const wollemi_map,
@@ -121,9 +121,8 @@ pub unsafe extern "C" fn wollemi_contains(
     }
 }
 
-/// The values of `count` keys, copied into as many `values`, in the keys' order: `data` is NULL where the key is
-/// absent. Give each back by wollemi_free(). Faster than as many wollemi_get()s. If it fails, no value is left to give
-/// back.
+/// Copies the values of `count` keys into as many `values`, in the keys' order: `data` is NULL if the key is absent.
+/// Free each by wollemi_free(). Faster than single wollemi_get()s. On failure no value is left to free.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_multi_get(
     map: *const wollemi_map,
@@ -138,10 +137,10 @@ pub unsafe extern "C" fn wollemi_multi_get(
                 return Ok(WOLLEMI_OK);
             }
             let slices = c.slice(keys, count)?;
-            // Whatever fails from here on, no value is left to give back.
+            // Whatever fails from here on, no value is left to free.
             let places = (0..count).map(|i| c.out(values.wrapping_add(i), NOTHING));
             let places = places.collect::<Result<Vec<_>, _>>()?;
-            let missing = || Failure::argument("NULL in place of keys");
+            let missing = || Failure::argument("NULL instead of keys");
             let slices = slices.ok_or_else(missing)?.iter();
             let keys = slices.map(|slice| c.bytes(slice.data, slice.len));
             let keys = keys.collect::<Result<Vec<_>, _>>()?;
@@ -165,7 +164,7 @@ pub unsafe extern "C" fn wollemi_multi_get(
     }
 }
 
-/// Gives the key this value, whether it is there or not. Durable, at the database's level, when it returns.
+/// Sets the key's value, whether or not the key is present. Durable, at the database's level, when it returns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_put(
     map: *const wollemi_map,
@@ -184,7 +183,7 @@ pub unsafe extern "C" fn wollemi_put(
     }
 }
 
-/// Adds the key if it is absent: else WOLLEMI_UNCHANGED.
+/// Adds the key if it is absent; otherwise returns WOLLEMI_UNCHANGED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_insert(
     map: *const wollemi_map,
@@ -202,7 +201,7 @@ pub unsafe extern "C" fn wollemi_insert(
     }
 }
 
-/// Changes the value of a key that is there: else WOLLEMI_UNCHANGED.
+/// Replaces the value of a key that is present; otherwise returns WOLLEMI_UNCHANGED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_update(
     map: *const wollemi_map,
@@ -220,7 +219,7 @@ pub unsafe extern "C" fn wollemi_update(
     }
 }
 
-/// Removes the key: WOLLEMI_NOT_FOUND if it is absent.
+/// Removes the key. Returns WOLLEMI_NOT_FOUND if it is absent.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_delete(
     map: *const wollemi_map,
@@ -236,8 +235,8 @@ pub unsafe extern "C" fn wollemi_delete(
     }
 }
 
-/// Replaces the value `expected` of the key by `desired`; NULL in place of either: absent. WOLLEMI_UNCHANGED if the key
-/// holds something else.
+/// Replaces the key's value `expected` by `desired`; NULL for either means absent. Returns WOLLEMI_UNCHANGED if the
+/// value differs from `expected`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_compare_and_swap(
     map: *const wollemi_map,

@@ -14,7 +14,7 @@ kinds! {
 
 impl ThreadSafe for Map {}
 
-/// Opens the map of this name; it is created if it is not there, with the index that the options name. Close it by
+/// Opens the map of this name; creates it if it does not exist, with the index that the options name. Close it by
 /// wollemi_map_close(). A name has 1 to 240 bytes of UTF-8.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_map_open(
@@ -31,7 +31,8 @@ pub unsafe extern "C" fn wollemi_map_open(
     }
 }
 
-/// As wollemi_map_open(), of a map that the index of this name holds: WOLLEMI_ERROR_OTHER_INDEX where another one does.
+/// Like wollemi_map_open(), for a map held by the index of this name; WOLLEMI_ERROR_OTHER_INDEX if another index holds
+/// it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_map_open_with(
     db: *const wollemi_db,
@@ -49,7 +50,7 @@ pub unsafe extern "C" fn wollemi_map_open_with(
     }
 }
 
-/// Opens the map of this name, if there is one: else WOLLEMI_NOT_FOUND, and `map` is NULL.
+/// Opens the map of this name if it exists; otherwise returns WOLLEMI_NOT_FOUND, and `map` is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_map_find(
     db: *const wollemi_db,
@@ -68,8 +69,8 @@ pub unsafe extern "C" fn wollemi_map_find(
     }
 }
 
-/// Another handle of the map, whose writes are durable as `durability` says, a wollemi_durability. It counts at level
-/// `disk` alone. Close it by wollemi_map_close().
+/// Opens another handle to the map, whose writes have this `durability`, a wollemi_durability. It matters only at level
+/// `disk`. Close it by wollemi_map_close().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_map_with_durability(
     map: *const wollemi_map,
@@ -86,17 +87,17 @@ pub unsafe extern "C" fn wollemi_map_with_durability(
     }
 }
 
-/// Closes the handle. The map stays. NULL is nothing to close.
+/// Closes the handle. The map stays. Ignores NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_map_close(map: *mut wollemi_map) -> wollemi_status {
     // SAFETY: the caller keeps to the header.
     unsafe { call(|c| c.close::<Map>(map)) }
 }
 
-/// Removes the map of this name and all that it holds, by one durable step: WOLLEMI_NOT_FOUND if there is none,
-/// WOLLEMI_ERROR_IN_USE while there is a handle to it, or any snapshot. Giving back its space takes time in proportion
-/// to its size. WOLLEMI_ERROR_DAMAGED may come when the map is gone already: the next recovery then finds the space that
-/// was not given back.
+/// Removes the map of this name with all entries, by one durable step. Returns WOLLEMI_NOT_FOUND if it does not exist,
+/// and WOLLEMI_ERROR_IN_USE while a handle to it, or any snapshot, exists. Freeing its space takes time in proportion
+/// to its size. WOLLEMI_ERROR_DAMAGED may be returned after the map is gone: the next recovery then finds the space
+/// that was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_map_drop(db: *const wollemi_db, name: *const c_char) -> wollemi_status {
     // SAFETY: the caller keeps to the header.
@@ -108,7 +109,7 @@ pub unsafe extern "C" fn wollemi_map_drop(db: *const wollemi_db, name: *const c_
     }
 }
 
-/// Counts the entries, by visiting each of them. Exact if no thread writes meanwhile.
+/// Counts the entries by visiting each. Exact if no thread writes meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_count(map: *const wollemi_map, count: *mut u64) -> wollemi_status {
     // SAFETY: the caller keeps to the header.

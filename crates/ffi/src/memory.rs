@@ -1,4 +1,4 @@
-//! Memory that the library gives out: of the C library's `malloc`.
+//! Memory that the library returns: allocated by the C library's `malloc`.
 
 use crate::status::Failure;
 use crate::status::wollemi_status::WOLLEMI_ERROR_SYSTEM;
@@ -11,15 +11,15 @@ pub const NOTHING: wollemi_bytes = wollemi_bytes {
     len: 0,
 };
 
-/// A copy for C to keep.
+/// Returns a copy that C owns.
 pub fn copy(bytes: &[u8]) -> Result<wollemi_bytes, Failure> {
-    // SAFETY: not of no bytes, for which NULL could come.
+    // SAFETY: at least one byte, since malloc(0) may return NULL.
     let data = unsafe { libc::malloc(bytes.len().max(1)) };
     if data.is_null() {
         let message = format!("no memory for {} bytes", bytes.len());
         return Err(Failure::new(WOLLEMI_ERROR_SYSTEM, message));
     }
-    // SAFETY: it was allocated just now, has room for them, and no other code has its address.
+    // SAFETY: it was just allocated with enough room, and no other code has its address.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data.cast(), bytes.len()) };
     Ok(wollemi_bytes {
         data,
@@ -27,23 +27,23 @@ pub fn copy(bytes: &[u8]) -> Result<wollemi_bytes, Failure> {
     })
 }
 
-/// Gives a copy back that C has not got.
+/// Frees a copy that C never received.
 pub fn give_back(bytes: wollemi_bytes) {
     // SAFETY: it comes from `copy`, or is NULL, and no other code has its address.
     unsafe { libc::free(bytes.data) };
 }
 
-/// A copy of a text, with a NUL behind it, for C to keep.
+/// Returns a copy of a text with a final NUL, which C owns.
 pub fn copy_text(text: String) -> Result<*mut c_char, Failure> {
     Ok(copy(crate::status::c_string(text).as_bytes_with_nul())?
         .data
         .cast())
 }
 
-/// Gives back what a call has given out to be given back so: values, and texts in JSON. NULL is nothing to give back.
-/// It is the C library's free() where the program and this library share one, as they do on Linux.
+/// Frees values and JSON texts that the library has returned. Ignores NULL. It is the C library's free() if the program
+/// and this library share one, as they do on Linux.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_free(data: *mut c_void) {
-    // SAFETY: the caller promises that it is NULL or comes from `copy`, and gives it back once.
+    // SAFETY: the caller promises that it is NULL or comes from `copy`, and frees it once.
     unsafe { libc::free(data) };
 }

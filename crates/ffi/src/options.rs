@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_int};
 use std::time::Duration;
 use wollemi::{AfterPowerLoss, Durability, Level, Options};
 
-/// What a builder of options stands for.
+/// The object behind a handle to options.
 pub struct Opening(pub Options);
 
 kinds! {
@@ -42,23 +42,23 @@ unsafe fn set(
     }
 }
 
-/// New options, the defaults: level `process`, the index `roart`, one recovery thread, a pool that is created if it is
-/// not there. Free them by wollemi_options_free(); one set of options may serve any number of openings.
+/// Creates options with the defaults: level `process`, the index `roart`, one recovery thread, and creation of a
+/// missing pool. Free them by wollemi_options_free(); one set of options may serve any number of openings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_options_new(options: *mut *mut wollemi_options) -> wollemi_status {
     // SAFETY: the caller keeps to the header.
     unsafe { call(|c| c.out_handle(options)?.open(Opening(Options::new()))) }
 }
 
-/// Frees options. NULL is nothing to free.
+/// Frees options. Ignores NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_options_free(options: *mut wollemi_options) -> wollemi_status {
     // SAFETY: the caller keeps to the header.
     unsafe { call(|c| c.close::<Opening>(options)) }
 }
 
-/// The minimum level, a wollemi_level. Opening fails with WOLLEMI_ERROR_LEVEL where the file cannot give it. A pool
-/// that has a log keeps it, whatever is asked for.
+/// Sets the minimum level, a wollemi_level. Opening fails with WOLLEMI_ERROR_LEVEL if the file does not support it. A
+/// pool that has a log keeps it, whatever this says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_options_set_level(
     options: *mut wollemi_options,
@@ -74,8 +74,8 @@ pub unsafe extern "C" fn wollemi_options_set_level(
     unsafe { set(options, |options| Ok(options.level(wanted?))) }
 }
 
-/// The index that holds the maps to be made, by name: "roart" (the default), "part", "clht", "hot", "masstree", "wort",
-/// "woart", "art-cow" or "dptree". A map that is there is opened as what it is.
+/// Sets the index for new maps by name: "roart" (the default), "part", "clht", "hot", "masstree", "wort", "woart",
+/// "art-cow" or "dptree". An existing map keeps its own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_options_set_index(
     options: *mut wollemi_options,
@@ -91,8 +91,8 @@ pub unsafe extern "C" fn wollemi_options_set_index(
     }
 }
 
-/// The size up to which the pool may grow, in bytes. This much address space is reserved; blocks are taken only as they
-/// are needed. Default: 1 TiB, or what the system allows.
+/// Sets the maximum size of the pool, in bytes. This much address space is reserved; blocks are allocated only when
+/// needed. Default: 1 TiB, or what the system allows.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_options_set_max_size(
     options: *mut wollemi_options,
@@ -102,7 +102,8 @@ pub unsafe extern "C" fn wollemi_options_set_max_size(
     unsafe { set(options, |options| Ok(options.max_size(bytes))) }
 }
 
-/// The page of the heap in bytes, for pools that are created: a power of two from 64 KiB to 128 MiB. Default: 256 KiB.
+/// Sets the heap's page size in bytes, for pools that are created: a power of two from 64 KiB to 128 MiB. Default: 256
+/// KiB.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_options_set_page_size(
     options: *mut wollemi_options,
@@ -112,8 +113,8 @@ pub unsafe extern "C" fn wollemi_options_set_page_size(
     unsafe { set(options, |options| Ok(options.page_size(bytes))) }
 }
 
-/// How many background threads look for unused space after the opening. With none, space from before the opening is not
-/// reused. Default: 1.
+/// Sets the number of background threads that look for unused space after the opening. With none, space used before the
+/// opening is not reused. Default: 1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_options_set_recovery_threads(
     options: *mut wollemi_options,
@@ -123,8 +124,8 @@ pub unsafe extern "C" fn wollemi_options_set_recovery_threads(
     unsafe { set(options, |options| Ok(options.recovery_threads(threads))) }
 }
 
-/// Whether to open the pool to be read: no byte of its file changes, and others may read it at the same time. Writes
-/// fail with WOLLEMI_ERROR_READ_ONLY. Default: no.
+/// Sets whether to open the pool read-only: no byte of its file changes, and other processes may read it at the same
+/// time. Writes fail with WOLLEMI_ERROR_READ_ONLY. Default: no.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_options_set_read_only(
     options: *mut wollemi_options,
@@ -134,7 +135,8 @@ pub unsafe extern "C" fn wollemi_options_set_read_only(
     unsafe { set(options, |options| Ok(options.read_only(read_only))) }
 }
 
-/// Whether to create the pool if there is no such file. Default: yes. If not, opening fails with WOLLEMI_ERROR_MISSING.
+/// Sets whether to create the pool if its file is missing. Default: yes. If not, opening fails with
+/// WOLLEMI_ERROR_MISSING.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_options_set_create(
     options: *mut wollemi_options,
@@ -144,7 +146,7 @@ pub unsafe extern "C" fn wollemi_options_set_create(
     unsafe { set(options, |options| Ok(options.create(create))) }
 }
 
-/// How long an opening waits, in milliseconds, for other processes that have the pool open. One that was killed keeps
+/// Sets how long an opening waits, in milliseconds, for other processes that have the pool open. A killed process keeps
 /// its pool for some tens of milliseconds. Then it fails with WOLLEMI_ERROR_BUSY. Default: 2000.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_options_set_lock_wait(
@@ -156,7 +158,7 @@ pub unsafe extern "C" fn wollemi_options_set_lock_wait(
     unsafe { set(options, |options| Ok(options.lock_wait(wait))) }
 }
 
-/// When writes are durable that say nothing else, at level `disk`: a wollemi_durability. Default: WOLLEMI_IMMEDIATE.
+/// Sets the default durability of writes, at level `disk`: a wollemi_durability. Default: WOLLEMI_IMMEDIATE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_options_set_durability(
     options: *mut wollemi_options,
@@ -167,7 +169,7 @@ pub unsafe extern "C" fn wollemi_options_set_durability(
     unsafe { set(options, |options| Ok(options.durability(wanted?))) }
 }
 
-/// Within how many milliseconds writes that are WOLLEMI_EVENTUAL are durable, at level `disk`. Default: 1000.
+/// Sets the time in milliseconds within which WOLLEMI_EVENTUAL writes become durable, at level `disk`. Default: 1000.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_options_set_sync_within(
     options: *mut wollemi_options,
@@ -178,7 +180,7 @@ pub unsafe extern "C" fn wollemi_options_set_sync_within(
     unsafe { set(options, |options| Ok(options.sync_within(time))) }
 }
 
-/// How long the log of a database of level `disk` may be, in bytes; 64 MiB at least. Default: 256 MiB.
+/// Sets the maximum length of the log of a database of level `disk`, in bytes; at least 64 MiB. Default: 256 MiB.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_options_set_log_limit(
     options: *mut wollemi_options,
@@ -188,7 +190,7 @@ pub unsafe extern "C" fn wollemi_options_set_log_limit(
     unsafe { set(options, |options| Ok(options.log_limit(bytes))) }
 }
 
-/// What to do with a pool of level `process` that was open when the machine stopped: a wollemi_after_power_loss.
+/// Sets what to do with a pool of level `process` that was open when the machine stopped: a wollemi_after_power_loss.
 /// Default: WOLLEMI_REFUSE, with WOLLEMI_ERROR_POWER_LOSS.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_options_set_after_power_loss(

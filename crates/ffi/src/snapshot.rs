@@ -15,9 +15,9 @@ kinds! {
 
 impl ThreadSafe for Snapshot {}
 
-/// Takes a snapshot: all maps as they are now, to be read while others write. Nothing is copied at first; of each key
-/// that is changed meanwhile, what it held is kept in memory, up to `max_memory` bytes; 0: any number. With more than
-/// that its reads fail with WOLLEMI_ERROR_SNAPSHOT, and writers go on. No map can be dropped before it is freed, by
+/// Takes a snapshot of all maps, readable while other threads write. Nothing is copied at first. The first change of a
+/// key keeps its old value in memory, up to `max_memory` bytes in all; 0: no limit. Beyond the limit its reads fail
+/// with WOLLEMI_ERROR_SNAPSHOT, and writers continue. No map can be dropped before the snapshot is freed by
 /// wollemi_snapshot_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_snapshot_take(
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn wollemi_snapshot_take(
     }
 }
 
-/// As wollemi_get(), of what the key held.
+/// Like wollemi_get(), for the value at the moment of the snapshot.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_snapshot_get(
     snapshot: *const wollemi_snapshot,
@@ -55,7 +55,8 @@ pub unsafe extern "C" fn wollemi_snapshot_get(
     }
 }
 
-/// A cursor over the entries that a map had. It may outlive the snapshot's handle, whose memory it keeps.
+/// Opens a cursor over a map's entries at the moment of the snapshot. It may outlive the snapshot's handle, whose
+/// memory it keeps.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_snapshot_range(
     snapshot: *const wollemi_snapshot,
@@ -73,8 +74,8 @@ pub unsafe extern "C" fn wollemi_snapshot_range(
     }
 }
 
-/// Writes a backup of all maps, as they were, to a new file, which has its name when it is whole and on the disk; until
-/// then it has a name of its own. Where that fails, no file is left. `wollemi restore` makes a pool of it.
+/// Writes a backup of all maps, as of the snapshot, to a new file, which gets its name only when it is complete and on
+/// the disk; until then it has a temporary name. On failure no file remains. `wollemi restore` creates a pool from it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_snapshot_backup(
     snapshot: *const wollemi_snapshot,
@@ -90,7 +91,7 @@ pub unsafe extern "C" fn wollemi_snapshot_backup(
     }
 }
 
-/// Roughly the bytes of memory that a snapshot takes for what was changed since.
+/// Returns the approximate memory, in bytes, that a snapshot uses for later changes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_snapshot_memory(
     snapshot: *const wollemi_snapshot,
@@ -106,7 +107,7 @@ pub unsafe extern "C" fn wollemi_snapshot_memory(
     }
 }
 
-/// Frees a snapshot. NULL is nothing to free.
+/// Frees a snapshot. Ignores NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_snapshot_free(snapshot: *mut wollemi_snapshot) -> wollemi_status {
     // SAFETY: the caller keeps to the header.

@@ -1,4 +1,4 @@
-//! What a call returns, and the details of the last call that failed on a thread.
+//! Status codes, and the details of the last failed call of a thread.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -6,74 +6,73 @@ use std::io::ErrorKind;
 use wollemi::{Error, FilesError, HeapError, IndexError, PoolError, PoolErrorKind};
 use wollemi_status::*;
 
-/// What a call answers. The numbers stay as they are from version to version; new ones may be added. Below 16 nothing
-/// is wrong: the answer is "yes" or a plain "no". From 16 on the call has failed, and wollemi_message() says why.
+/// The result of a call. The numbers stay the same in all versions; new ones may be added. Below 16 nothing is wrong:
+/// the result is "yes" or a plain "no". From 16 on the call has failed, and wollemi_message() says why.
 #[allow(clippy::upper_case_acronyms)]
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum wollemi_status {
     /// Done.
     WOLLEMI_OK = 0,
-    /// There is no such key or map, or the cursor has come to its end.
+    /// The key or map does not exist, or the cursor has reached its end.
     WOLLEMI_NOT_FOUND = 1,
-    /// Nothing was changed, since what is there is not what the call asks for: an insert of a key that is present, an
-    /// update of one that is absent, a compare-and-swap or a batch that expected something else.
+    /// Nothing was changed, because the call's condition does not hold: an insert of a present key, an update of an
+    /// absent one, a compare-and-swap or a batch with a different expectation.
     WOLLEMI_UNCHANGED = 2,
     /// The value is longer than the caller's buffer. Its length was returned.
     WOLLEMI_TOO_SMALL = 3,
-    /// An argument cannot be: NULL where something must be, text that is not UTF-8, a number that means nothing.
+    /// An argument is invalid: an unexpected NULL, text that is not UTF-8, an undefined number.
     WOLLEMI_ERROR_ARGUMENT = 16,
     /// The handle is closed, or of another kind.
     WOLLEMI_ERROR_HANDLE = 17,
     /// The handle is for one thread at a time, and another call is using it.
     WOLLEMI_ERROR_THREADS = 18,
-    /// The library has met a mistake of its own. Please report it, with the message.
+    /// The library has a bug. Please report it, with the message.
     WOLLEMI_ERROR_BUG = 19,
     /// Another process, or another handle of this one, has the pool open.
     WOLLEMI_ERROR_BUSY = 20,
-    /// There is no such file.
+    /// The file does not exist.
     WOLLEMI_ERROR_MISSING = 21,
-    /// The file is no pool, or no file at all.
+    /// The file is not a pool, or not a regular file.
     WOLLEMI_ERROR_NOT_A_POOL = 22,
-    /// The file, or a map in it, is of a newer version, or of an index that this library does not have.
+    /// The file or a map in it has a newer format, or an index that this library does not include.
     WOLLEMI_ERROR_UNSUPPORTED = 23,
     /// The pool, its log or its checkpoint is damaged.
     WOLLEMI_ERROR_DAMAGED = 24,
-    /// The file may not be read or written.
+    /// The file's permissions do not allow reading or writing it.
     WOLLEMI_ERROR_DENIED = 25,
-    /// The level that was asked for cannot be had there.
+    /// The file does not support the requested level.
     WOLLEMI_ERROR_LEVEL = 26,
     /// The machine stopped while the pool was open at level `process`: see wollemi_options_set_after_power_loss().
     WOLLEMI_ERROR_POWER_LOSS = 27,
     /// There is no room: on the disk, within the pool's size, or within a log's limit. Nothing was changed.
     WOLLEMI_ERROR_FULL = 28,
-    /// The operating system has refused something else.
+    /// The operating system has failed in another way.
     WOLLEMI_ERROR_SYSTEM = 29,
     /// A key, a value or a name is too long, or a name is empty.
     WOLLEMI_ERROR_LENGTH = 30,
-    /// The map's index has no order of keys, and a range was asked for.
+    /// The call needs an order of keys, which the map's index lacks.
     WOLLEMI_ERROR_UNORDERED = 31,
-    /// The database was opened to be read.
+    /// The database is opened read-only.
     WOLLEMI_ERROR_READ_ONLY = 32,
-    /// The map has other handles, or there is a snapshot.
+    /// The map has other handles, or a snapshot exists.
     WOLLEMI_ERROR_IN_USE = 33,
-    /// The map is held by another index than the one that was asked for.
+    /// The map is held by a different index than requested.
     WOLLEMI_ERROR_OTHER_INDEX = 34,
-    /// The map is of another database than the batch, the transaction or the snapshot.
+    /// The map belongs to a different database than the batch, the transaction or the snapshot.
     WOLLEMI_ERROR_OTHER_DATABASE = 35,
-    /// Another writer has changed what the transaction has read. Nothing was changed. wollemi_conflict() returns the
-    /// key.
+    /// Another writer has changed a key that the transaction has read. Nothing was changed. wollemi_conflict() returns
+    /// the key.
     WOLLEMI_ERROR_CONFLICT = 36,
-    /// The changes are committed, and the next opening completes them, given room; until then nothing can be written.
+    /// The changes are committed; the next opening completes them if there is room, and until then all writes fail.
     WOLLEMI_ERROR_UNFINISHED = 37,
-    /// The change was made, or seen, and it is not known whether it survives a loss of power: the disk has failed. At
-    /// level `disk` only.
+    /// The change was made, or seen, but may not survive a loss of power: the disk has failed. Only at level `disk`.
     WOLLEMI_ERROR_NOT_DURABLE = 38,
-    /// The map holds values that were not put by the functions for maps whose entries expire.
+    /// The map holds values that were not written by the functions for expiring maps.
     WOLLEMI_ERROR_NOT_EXPIRING = 39,
-    /// The snapshot would need more memory than it may have: it shows nothing any more.
+    /// The snapshot has exceeded its memory limit, and can no longer be read.
     WOLLEMI_ERROR_SNAPSHOT = 40,
-    /// Something else. The message says what.
+    /// Another failure. The message describes it.
     WOLLEMI_ERROR_OTHER = 41,
 }
 
@@ -85,17 +84,17 @@ const ALL: [(wollemi_status, &CStr); 30] = [
     (WOLLEMI_ERROR_ARGUMENT, c"bad argument"),
     (WOLLEMI_ERROR_HANDLE, c"bad handle"),
     (WOLLEMI_ERROR_THREADS, c"handle in use by another call"),
-    (WOLLEMI_ERROR_BUG, c"bug of the library"),
+    (WOLLEMI_ERROR_BUG, c"bug in the library"),
     (WOLLEMI_ERROR_BUSY, c"pool in use"),
     (WOLLEMI_ERROR_MISSING, c"no such file"),
     (WOLLEMI_ERROR_NOT_A_POOL, c"not a pool"),
     (WOLLEMI_ERROR_UNSUPPORTED, c"unsupported format or index"),
     (WOLLEMI_ERROR_DAMAGED, c"damaged"),
     (WOLLEMI_ERROR_DENIED, c"permission denied"),
-    (WOLLEMI_ERROR_LEVEL, c"level cannot be had"),
+    (WOLLEMI_ERROR_LEVEL, c"level not supported"),
     (WOLLEMI_ERROR_POWER_LOSS, c"machine stopped while open"),
     (WOLLEMI_ERROR_FULL, c"full"),
-    (WOLLEMI_ERROR_SYSTEM, c"refused by the system"),
+    (WOLLEMI_ERROR_SYSTEM, c"system error"),
     (WOLLEMI_ERROR_LENGTH, c"too long or empty"),
     (WOLLEMI_ERROR_UNORDERED, c"index without order"),
     (WOLLEMI_ERROR_READ_ONLY, c"read only"),
@@ -103,7 +102,7 @@ const ALL: [(wollemi_status, &CStr); 30] = [
     (WOLLEMI_ERROR_OTHER_INDEX, c"other index"),
     (WOLLEMI_ERROR_OTHER_DATABASE, c"other database"),
     (WOLLEMI_ERROR_CONFLICT, c"conflict"),
-    (WOLLEMI_ERROR_UNFINISHED, c"committed and unfinished"),
+    (WOLLEMI_ERROR_UNFINISHED, c"committed but unfinished"),
     (WOLLEMI_ERROR_NOT_DURABLE, c"not known to be durable"),
     (WOLLEMI_ERROR_NOT_EXPIRING, c"not an expiring map"),
     (WOLLEMI_ERROR_SNAPSHOT, c"snapshot outgrown"),
@@ -132,21 +131,21 @@ impl Failure {
     }
 }
 
-/// A callback's result, as the result of the call that ran it. Details of a call that failed inside the callback are
-/// kept.
+/// Converts a callback's result to the result of the call that ran it. Keeps the details of a call that failed inside
+/// the callback.
 pub fn passed_on(code: c_int) -> Result<wollemi_status, Failure> {
     let known = ALL.iter().find(|(status, _)| *status as c_int == code);
     known.map_or_else(
         || {
             Err(Failure::argument(format!(
-                "the callback answered {code}, which is no status"
+                "the callback returned {code}, which is not a status"
             )))
         },
         |(status, _)| Ok(*status),
     )
 }
 
-/// A C string without what comes after a NUL inside.
+/// Returns a C string, cut at the first inner NUL.
 pub fn c_string(text: impl Into<Vec<u8>>) -> CString {
     let mut bytes = text.into();
     if let Some(end) = bytes.iter().position(|&byte| byte == 0) {
@@ -174,7 +173,7 @@ fn of(error: &Error) -> wollemi_status {
     match error {
         Error::Pool(error) => of_pool(error),
         Error::Heap(error) => of_heap(error),
-        // The log refuses at its limit, where the disk is full, or since it has failed.
+        // The log refuses writes at its limit, on a full disk, or after it has failed.
         Error::Index(IndexError::Refused(_)) => by_kind(error.io_kind()),
         Error::Index(error) => of_index(error),
         Error::Files(FilesError::NeedsRebuild(_)) => WOLLEMI_ERROR_POWER_LOSS,
@@ -239,7 +238,7 @@ fn of_index(error: &IndexError) -> wollemi_status {
     }
 }
 
-/// What is said of the log and the files beside a pool.
+/// Maps an error of the log and the files beside a pool to a status.
 fn by_kind(kind: ErrorKind) -> wollemi_status {
     match kind {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => WOLLEMI_ERROR_FULL,
@@ -263,37 +262,38 @@ thread_local! {
     static LAST: RefCell<Last> = RefCell::default();
 }
 
-/// Keeps what there is to say of a failure.
-pub fn tell(failure: Failure) -> wollemi_status {
+/// Records the details of a failure, and returns its status.
+pub fn record_failure(failure: Failure) -> wollemi_status {
     let Failure {
         status,
         message,
         conflict,
     } = failure;
     let message = c_string(message.replace('\0', "\\0"));
-    // A thread that is ending has no caller left to report to.
+    // A thread that is exiting has no caller left to report to.
     let _ = LAST.try_with(|last| *last.borrow_mut() = Last { message, conflict });
     status
 }
 
-/// Why the last call that failed on this thread has failed: a sentence in English, with the names of what was
-/// concerned. Empty if none has failed. It stays until the next call that fails on this thread.
+/// Returns why this thread's last failed call has failed: a sentence in English that names the objects involved. Empty
+/// if none has failed. Valid until the next failure on this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn wollemi_message() -> *const c_char {
     LAST.try_with(|last| last.borrow().message.as_ptr())
         .unwrap_or(c"".as_ptr())
 }
 
-/// The name of a status in a few words: "conflict" for WOLLEMI_ERROR_CONFLICT. Never NULL, and there for good.
+/// Returns the name of a status in a few words: "conflict" for WOLLEMI_ERROR_CONFLICT. Never NULL; the string is
+/// static.
 #[unsafe(no_mangle)]
 pub extern "C" fn wollemi_status_name(status: c_int) -> *const c_char {
     let found = ALL.iter().find(|(known, _)| *known as c_int == status);
     found.map_or(c"unknown status", |(_, name)| name).as_ptr()
 }
 
-/// The key, and the name of its map, for which the last call on this thread failed with WOLLEMI_ERROR_CONFLICT. Returns
-/// WOLLEMI_NOT_FOUND if the last call that failed did so for another reason. The pointers stay valid until the next
-/// call that fails on this thread. `map`, `key` and `key_len` may be NULL.
+/// Returns the key, and the name of its map, for which this thread's last failed call failed with
+/// WOLLEMI_ERROR_CONFLICT. Returns WOLLEMI_NOT_FOUND if it failed for another reason. The pointers stay valid until the
+/// next failure on this thread. `map`, `key` and `key_len` may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_conflict(
     map: *mut *const c_char,

@@ -10,11 +10,11 @@ use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, TryLockError};
 use wollemi::{Db, Error, Map, Retry, Transaction, TransactionCursor};
 
-/// The object behind a transaction's handle; `None` once it was committed or freed. Its cursors hold it too.
+/// The object behind a transaction's handle; `None` after it was committed or freed. Its cursors share it.
 #[derive(Clone)]
 pub struct Running(Arc<Mutex<Option<Transaction<'static>>>>);
 
-/// The handle's own: what is freed by it is over for its cursors.
+/// The handle's share: freeing it ends the transaction for its cursors too.
 pub struct Owner(Running);
 
 impl Drop for Owner {
@@ -32,7 +32,7 @@ kinds! {
 fn over() -> Failure {
     Failure::new(
         WOLLEMI_ERROR_HANDLE,
-        "this transaction was committed, or given up",
+        "this transaction was committed or abandoned",
     )
 }
 
@@ -61,17 +61,17 @@ impl Running {
                 Err(Failure::new(WOLLEMI_ERROR_THREADS, message))
             }
             Err(TryLockError::Poisoned(_)) => {
-                let message = "an earlier call with this transaction has met a bug of the library";
+                let message = "an earlier call with this transaction met a bug in the library";
                 Err(Failure::new(WOLLEMI_ERROR_BUG, message))
             }
         }
     }
 }
 
-/// Begins a transaction: reads and changes of any maps that happen together, as at one moment, or not at all. It is
-/// optimistic: while it runs no thread waits for it, and its commit fails with WOLLEMI_ERROR_CONFLICT if another writer
-/// has changed what it has read. Begin it again then, or have wollemi_transact() do so. It sees its own changes. Free
-/// it by wollemi_transaction_free(), committed or not; one that was not committed has done nothing.
+/// Begins a transaction: reads and changes of any maps that happen together, atomically, or not at all. It is
+/// optimistic: no thread waits for it while it runs, and its commit fails with WOLLEMI_ERROR_CONFLICT if another writer
+/// has changed a key that it has read. Then begin it again, or let wollemi_transact() do so. It sees its own changes.
+/// Free it by wollemi_transaction_free(), committed or not; without a commit it has no effect.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_transaction_begin(
     db: *const wollemi_db,
@@ -86,8 +86,8 @@ pub unsafe extern "C" fn wollemi_transaction_begin(
     }
 }
 
-/// As wollemi_get(), in the transaction. The key counts as read, present or not. WOLLEMI_ERROR_CONFLICT where it is
-/// certain by now that the transaction cannot be committed.
+/// Like wollemi_get(), in the transaction. The key counts as read, present or not. Returns WOLLEMI_ERROR_CONFLICT if it
+/// is already certain that the transaction cannot commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_transaction_get(
     transaction: *mut wollemi_transaction,
@@ -109,7 +109,7 @@ pub unsafe extern "C" fn wollemi_transaction_get(
     }
 }
 
-/// As wollemi_put(), in the transaction. A key or a value that is too long is an error of the commit.
+/// Like wollemi_put(), in the transaction. A key or a value that is too long fails the commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_transaction_put(
     transaction: *mut wollemi_transaction,
@@ -133,7 +133,7 @@ pub unsafe extern "C" fn wollemi_transaction_put(
     }
 }
 
-/// As wollemi_insert(), in the transaction. The key counts as read.
+/// Like wollemi_insert(), in the transaction. The key counts as read.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_transaction_insert(
     transaction: *mut wollemi_transaction,
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn wollemi_transaction_insert(
     }
 }
 
-/// As wollemi_delete(), in the transaction. The key counts as read.
+/// Like wollemi_delete(), in the transaction. The key counts as read.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_transaction_delete(
     transaction: *mut wollemi_transaction,
@@ -176,9 +176,9 @@ pub unsafe extern "C" fn wollemi_transaction_delete(
     }
 }
 
-/// A cursor over the entries of a map as the transaction sees them, with its own changes, also those that it makes
-/// between two steps. Entries that the cursor has returned count as read, and so do the gaps between them; later
-/// entries do not. When the transaction is over, the cursor answers WOLLEMI_ERROR_HANDLE. Free it by
+/// Opens a cursor over the entries of a map as the transaction sees them, with its own changes, including those it
+/// makes between two steps. Entries that the cursor has returned, and the gaps between them, count as read; later
+/// entries do not. After the end of the transaction, the cursor returns WOLLEMI_ERROR_HANDLE. Free it by
 /// wollemi_cursor_free(), before the transaction or after it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_transaction_range(
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn wollemi_transaction_range(
     }
 }
 
-/// When the transaction is durable, at level `disk`: a wollemi_durability.
+/// Sets the transaction's durability, at level `disk`: a wollemi_durability.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_transaction_set_durability(
     transaction: *mut wollemi_transaction,
@@ -221,9 +221,9 @@ pub unsafe extern "C" fn wollemi_transaction_set_durability(
     }
 }
 
-/// Commits the transaction, if what it has read is still so: it is durable when this returns. WOLLEMI_ERROR_CONFLICT,
-/// and nothing was changed, if not; wollemi_conflict() returns the key. Afterwards, whatever this returns, the
-/// transaction can only be freed.
+/// Commits the transaction, if everything it has read is unchanged; it is durable when this returns. Otherwise returns
+/// WOLLEMI_ERROR_CONFLICT, with nothing changed; wollemi_conflict() returns the key. Afterwards, whatever this returns,
+/// the transaction can only be freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_transaction_commit(transaction: *mut wollemi_transaction) -> wollemi_status {
     // SAFETY: the caller keeps to the header.
@@ -235,14 +235,14 @@ pub unsafe extern "C" fn wollemi_transaction_commit(transaction: *mut wollemi_tr
     }
 }
 
-/// Frees a transaction. One that was not committed has done nothing. NULL is nothing to free.
+/// Frees a transaction. Without a commit it has no effect. Ignores NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_transaction_free(transaction: *mut wollemi_transaction) -> wollemi_status {
     // SAFETY: the caller keeps to the header.
     unsafe { call(|c| c.close::<Owner>(transaction)) }
 }
 
-/// Why a body was not followed by a commit.
+/// Why the transaction of a body was not committed.
 enum GivenUp {
     Failed(Error),
     Body(c_int),
@@ -255,11 +255,11 @@ impl From<Error> for GivenUp {
     }
 }
 
-/// Runs `body` with a transaction and commits it, and does so again after a conflict, up to a hundred times with pauses
-/// in between. `body` answers WOLLEMI_OK to have it committed. Any other answer gives it up: nothing is changed, and
-/// wollemi_transact() answers the same, or WOLLEMI_ERROR_ARGUMENT if that is no status. WOLLEMI_ERROR_CONFLICT from a
-/// call with the transaction should be passed on so: then it is run again. `body` must neither commit nor free the
-/// transaction, nor leave by longjmp() or an exception; it must bear to be run more than once.
+/// Runs `body` with a transaction and commits it, and again after a conflict, up to a hundred times with pauses in
+/// between. `body` returns WOLLEMI_OK to commit. Any other result abandons the transaction: nothing is changed, and
+/// wollemi_transact() returns the same, or WOLLEMI_ERROR_ARGUMENT if that is not a status. If a call with the
+/// transaction returns WOLLEMI_ERROR_CONFLICT, `body` should return that: then it runs again. `body` must neither
+/// commit nor free the transaction, nor exit by longjmp() or an exception; it must tolerate being run more than once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_transact(
     db: *const wollemi_db,
@@ -267,24 +267,24 @@ pub unsafe extern "C" fn wollemi_transact(
     argument: *mut c_void,
 ) -> wollemi_status {
     let run = |c: &FromC<'_>| {
-        let body = body.ok_or_else(|| Failure::argument("NULL in place of a function"))?;
-        // Of its own: the body may close the handle.
+        let body = body.ok_or_else(|| Failure::argument("NULL instead of a function"))?;
+        // A handle of its own: the body may close the caller's.
         let db = c.share::<Db>(db)?.clone();
         let done = db.transact_owned(&Retry::default(), |transaction| {
             let ours = std::mem::replace(transaction, db.begin_owned());
             let running = Running::new(ours);
             let handle = handle::open(Owner(running.clone()));
-            // SAFETY: a function of the header's type, as the header asks.
+            // SAFETY: a function of the header's type, used as the header says.
             let code = unsafe { body(handle, argument) };
             let taken = running.take();
             let closed = c.close::<Owner>(handle);
             *transaction = taken.and_then(|taken| closed.map(|_| taken)).map_err(|_| {
-                let message = "the body of a transaction has committed or freed it, or still uses it";
+                let message = "the body of a transaction committed or freed it, or still uses it";
                 GivenUp::Misused(Failure::argument(message))
             })?;
             match code {
                 0 => Ok(()),
-                // After a conflict that the callback met, what it has read is checked, and it is run again.
+                // After a conflict met by the callback, its reads are checked, and it runs again.
                 code => Err(GivenUp::Body(code)),
             }
         });

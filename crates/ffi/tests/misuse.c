@@ -1,5 +1,5 @@
 /*
- * What a program may do wrong with handles and arguments: each answers a status, and nothing is undefined.
+* Wrong uses of handles and arguments: each returns a status, and none is undefined behaviour.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ struct closing {
     int runs;
 };
 
-/* Closes its own database in its first run, after which it meets a conflict. */
+/* Closes its own database in its first run, and then meets a conflict. */
 static int closes(wollemi_transaction *transaction, void *argument) {
     struct closing *closing = argument;
     void *value;
@@ -50,7 +50,7 @@ static int closes(wollemi_transaction *transaction, void *argument) {
     return WOLLEMI_OK;
 }
 
-/* Takes all that it can get of a cursor that another thread uses too. */
+/* Takes as many entries as it can from a cursor that another thread uses too. */
 static void *take(void *cursor) {
     long taken = 0;
     for (;;) {
@@ -115,7 +115,7 @@ int main(int argc, char **argv) {
     EXPECT(wollemi_get(map, "k", 1, NULL, &length), WOLLEMI_ERROR_ARGUMENT);
     EXPECT(wollemi_read(map, "k", 1, NULL, NULL), WOLLEMI_ERROR_ARGUMENT);
     EXPECT(wollemi_multi_get(map, 1, NULL, NULL), WOLLEMI_ERROR_ARGUMENT);
-    /* Where it fails there is no value to give back. */
+    /* After a failure no value is left to free. */
     for (i = 0; i < 2; i++) {
         memset(values, 0xff, sizeof values);
         EXPECT(wollemi_multi_get(map, 2, i == 0 ? NULL : keys, values), WOLLEMI_ERROR_ARGUMENT);
@@ -132,7 +132,7 @@ int main(int argc, char **argv) {
     OK(wollemi_put(map, "short", 5, "v", 1));
     EXPECT(wollemi_expiring_get(map, "short", 5, &value, &length, NULL), WOLLEMI_ERROR_NOT_EXPIRING);
 
-    /* Handles: none, closed, of another kind, of another database. */
+    /* Handles: NULL, closed, of another kind, of another database. */
     EXPECT(wollemi_put(NULL, "k", 1, "v", 1), WOLLEMI_ERROR_ARGUMENT);
     EXPECT(wollemi_put((wollemi_map *)db, "k", 1, "v", 1), WOLLEMI_ERROR_HANDLE);
     EXPECT(wollemi_close((wollemi_db *)options), WOLLEMI_ERROR_HANDLE);
@@ -154,7 +154,7 @@ int main(int argc, char **argv) {
     if (value != NULL || !strstr(wollemi_message(), "closed")) {
         return 1;
     }
-    /* A closed handle stays one while up to 64 others are closed after it. */
+    /* A closed handle is recognized while up to 64 others are closed after it. */
     for (i = 0; i < 64; i++) {
         OK(wollemi_map_open(db, "m", &nothing));
         OK(wollemi_map_close(nothing));
@@ -186,7 +186,7 @@ int main(int argc, char **argv) {
     }
     OK(wollemi_map_close(closing.map));
 
-    /* A backup that fails leaves no file in the way of the next one. */
+    /* A backup that fails leaves no file that obstructs the next one. */
     snprintf(backup, sizeof backup, "%s.backup", argv[1]);
     OK(wollemi_snapshot_take(db, 1, &snapshot));
     OK(wollemi_put(map, "short", 5, "w", 1));
@@ -213,7 +213,7 @@ int main(int argc, char **argv) {
     }
     OK(wollemi_cursor_free(cursor));
 
-    /* Nothing that was closed has kept the pool open. */
+    /* No closed handle has kept the pool open. */
     OK(wollemi_map_close(map));
     OK(wollemi_close(db));
     OK(wollemi_options_new(&options));
@@ -226,6 +226,6 @@ int main(int argc, char **argv) {
     OK(wollemi_close(db));
     OK(wollemi_options_free(options));
     free(long_key);
-    puts("each misuse was told");
+    puts("each misuse was reported");
     return 0;
 }

@@ -1,4 +1,4 @@
-//! A backup of a database that is being written: of one moment, without stopping anybody; and a new database of it.
+//! Backs up a database at one moment while other threads write to it, and restores the backup into a new one.
 //!
 //! `cargo run -p wollemi --example backup`
 
@@ -10,7 +10,7 @@ use wollemi::Db;
 
 const ACCOUNTS: u32 = 1000;
 
-/// The sum of all accounts.
+/// Returns the sum of all accounts.
 fn total(db: &Db) -> Result<u64, Box<dyn Error>> {
     let mut total = 0;
     for entry in &db.map("accounts")? {
@@ -19,7 +19,7 @@ fn total(db: &Db) -> Result<u64, Box<dyn Error>> {
     Ok(total)
 }
 
-/// Moves money from account to account until `stop` is set: the sum stays the same.
+/// Moves money between accounts until `stop` is set; the sum stays the same.
 fn transfer(db: &Db, stop: &AtomicBool) -> Result<u64, wollemi::Error> {
     let accounts = db.map("accounts")?;
     let cents = |bytes: Option<Vec<u8>>| {
@@ -82,7 +82,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 #[cfg(test)]
 mod tests {
-    /// The example does what it says.
+    /// Runs the example, whose assertions check it.
     #[test]
     fn runs() {
         super::main().expect("it runs");

@@ -1,6 +1,6 @@
-//! A cache in front of something slow: entries live for a while, and survive a restart of the process.
+//! A cache in front of a slow source: entries expire, and survive a restart of the process.
 //!
-//! A sweeper removes what is past its end in the background; a reader never sees such an entry, swept or not.
+//! A sweeper removes expired entries in the background; a reader never sees one, swept or not.
 //!
 //! `cargo run -p wollemi --example cache`
 
@@ -12,7 +12,7 @@ use wollemi::{Db, Expiring, Sweeper};
 struct Cache {
     entries: Expiring,
     life: Duration,
-    /// Removes what is past its end while the cache lives.
+    /// Removes expired entries while the cache lives.
     _sweeper: Sweeper,
 }
 
@@ -27,7 +27,7 @@ impl Cache {
         })
     }
 
-    /// The page, from the cache or from where it is made.
+    /// Returns the page from the cache, or makes it.
     fn page(&self, url: &str, make: impl Fn(&str) -> String) -> Result<String, wollemi::Error> {
         if let Some(page) = self.entries.get(url)? {
             return Ok(String::from_utf8_lossy(&page).into_owned());
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!(made.get(), 1);
     drop(cache);
 
-    // Warm at once after a restart: nothing is loaded.
+    // The cache is warm right after a restart: nothing is loaded.
     let cache = Cache::open(&path, Duration::from_millis(30))?;
     assert_eq!(cache.page("/index", make)?, "<h1>/index</h1>");
     assert_eq!(made.get(), 1);
@@ -72,7 +72,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 #[cfg(test)]
 mod tests {
-    /// The example does what it says.
+    /// Runs the example, whose assertions check it.
     #[test]
     fn runs() {
         super::main().expect("it runs");

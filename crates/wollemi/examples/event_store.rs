@@ -1,6 +1,6 @@
-//! An event store: events in the order in which they came, and an index of them by subject.
+//! An event store: events in order of arrival, and an index of them by subject.
 //!
-//! Both maps are written in one transaction, so that the index names every event and no other, whatever crash comes.
+//! One transaction writes both maps, so that the index names exactly the existing events, whenever a crash comes.
 //!
 //! `cargo run -p wollemi --features derive --example event_store`
 
@@ -54,7 +54,7 @@ impl Store {
         })
     }
 
-    /// The events of one account, in their order.
+    /// Returns the events of one account, in order.
     fn of(&self, account: &str) -> Result<Vec<Event>, wollemi::Error> {
         let keys = self.by_account.with_first(&account.to_owned());
         let numbers: Vec<u64> = keys
@@ -117,7 +117,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 #[cfg(test)]
 mod tests {
-    /// The example does what it says.
+    /// Runs the example, whose assertions check it.
     #[test]
     fn runs() {
         super::main().expect("it runs");

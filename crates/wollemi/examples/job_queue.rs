@@ -1,7 +1,7 @@
 //! A job queue: jobs wait for their time, a worker leases one, and a job whose worker died is leased again.
 //!
-//! Waiting jobs are in the order of their times. A lease is an entry that expires: a worker that ends its job removes
-//! both, and the jobs whose leases have run out are found by the next worker that looks.
+//! Waiting jobs are ordered by their times. A lease is an entry that expires. A worker that finishes its job removes
+//! both; the next worker that looks finds the jobs whose leases have expired.
 //!
 //! `cargo run -p wollemi --features derive --example job_queue`
 
@@ -16,7 +16,7 @@ struct Job {
     what: String,
 }
 
-/// Jobs in the order in which they are due.
+/// Jobs, ordered by due time.
 #[derive(Clone, Debug, PartialEq, Key)]
 struct Due {
     at_ms: u64,
@@ -50,7 +50,7 @@ impl Queue {
         self.jobs.upsert(&Due { at_ms: now_ms(), id }, &job)
     }
 
-    /// The first job that is due and that no living worker has, leased to this worker for `life`.
+    /// Leases to this worker, for `life`, the first due job that no living worker has.
     fn lease(&self, worker: &str, life: Duration) -> Result<Option<(Due, Job)>, wollemi::Error> {
         self.db.transact(|tx| {
             let until = Due {
@@ -73,7 +73,7 @@ impl Queue {
         })
     }
 
-    /// Ends a job, with its lease; `false` if another worker has it by now.
+    /// Ends a job and its lease; returns `false` if another worker has the job by now.
     fn end(&self, worker: &str, due: &Due) -> Result<bool, wollemi::Error> {
         self.db.transact(|tx| {
             let holder = self.leases.get_in(tx, due.id.to_be_bytes())?;
@@ -92,7 +92,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         queue.add(id, &format!("job {id}"))?;
     }
 
-    // This worker dies with its job, which no other worker gets before the lease has ended.
+    // This worker dies with its job, which no other worker gets before the lease has expired.
     let (lost, _) = queue
         .lease("unlucky", Duration::from_millis(50))?
         .expect("ten are due");
@@ -128,7 +128,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 #[cfg(test)]
 mod tests {
-    /// The example does what it says.
+    /// Runs the example, whose assertions check it.
     #[test]
     fn runs() {
         super::main().expect("it runs");

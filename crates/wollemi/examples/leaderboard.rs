@@ -1,11 +1,11 @@
-//! A leaderboard: the best players, a player's rank, and the neighbours of a player, by ranges of an index of scores.
+//! A leaderboard: the best players, a player's rank, and a player's neighbours, by ranges of an index of scores.
 //!
 //! `cargo run -p wollemi --features derive --example leaderboard`
 
 use std::error::Error;
 use wollemi::{Db, Key, TypedMap};
 
-/// By score, and among equals by name.
+/// Ordered by score, then by name.
 #[derive(Clone, Debug, PartialEq, Key)]
 struct Place {
     score: u32,
@@ -27,8 +27,7 @@ impl Board {
         })
     }
 
-    /// Adds to a player's score and returns the new one. Players whose scores change at a time do not wait for each
-    /// other.
+    /// Adds to a player's score and returns the new score. Updates of different players do not wait for each other.
     fn add(&self, player: &str, points: u32) -> Result<u32, wollemi::Error> {
         self.db.transact(|tx| {
             let player = player.to_owned();
@@ -47,7 +46,7 @@ impl Board {
         })
     }
 
-    /// The best players, the first one first.
+    /// Returns the best players, best first.
     fn top(&self, count: usize) -> Result<Vec<Place>, wollemi::Error> {
         self.places
             .iter()
@@ -57,7 +56,7 @@ impl Board {
             .collect()
     }
 
-    /// How many players are better, and one; `None` for a player without a score. Walks the better ones.
+    /// Returns a player's rank, from 1; `None` for a player without a score. Walks the better players.
     fn rank(&self, player: &str) -> Result<Option<usize>, wollemi::Error> {
         let Some(score) = self.scores.get(player)? else {
             return Ok(None);
@@ -91,7 +90,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let best = &board.top(1)?[0];
     assert_eq!(board.rank(&best.player)?, Some(1));
     assert_eq!(board.rank("nobody")?, None);
-    // The index of places says what the scores say.
+    // The index of places agrees with the scores.
     let sum = |scores: &mut dyn Iterator<Item = Result<u32, wollemi::Error>>| scores.sum::<Result<u32, _>>();
     let by_place = sum(&mut board.places.iter().map(|entry| Ok(entry?.0.score)))?;
     assert_eq!(by_place, sum(&mut board.scores.iter().map(|entry| Ok(entry?.1)))?);
@@ -101,7 +100,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 #[cfg(test)]
 mod tests {
-    /// The example does what it says.
+    /// Runs the example, whose assertions check it.
     #[test]
     fn runs() {
         super::main().expect("it runs");

@@ -1,4 +1,4 @@
-//! Upserts of present keys, at levels `process` and `disk`, for a count of their instructions (`docs/disk.md`).
+//! Upserts present keys at levels `process` and `disk`, to count their instructions (`docs/disk.md`).
 //!
 //! ```text
 //! cargo build --profile profiling -p wollemi --features disks --example steps
@@ -9,8 +9,8 @@
 //! callgrind_annotate --inclusive=yes steps.disk
 //! ```
 //!
-//! The pool is in memory, since pools in files do not work under valgrind. The log is in the directory, which is on a
-//! disk. The program prints how long the upserts took.
+//! The pool is in memory, because pools in files do not work under valgrind. The log is in the directory, on a disk.
+//! The program prints how long the upserts took.
 
 use log::Directory;
 use pmem::{Hardware, Pool, PoolOptions};
@@ -22,7 +22,7 @@ use wollemi::{Db, Durability, Map, OnDisk, Options};
 const KEYS: u64 = 100_000;
 const OPERATIONS: u64 = 50_000;
 
-/// Numbers without order, none twice.
+/// Returns distinct numbers in no order.
 fn scrambled(number: u64) -> u64 {
     let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93)

@@ -2,12 +2,12 @@
 
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-/// Ranges of keys: Rust's own range expressions over anything that is bytes, and pairs of [`Bound`]s.
+/// A range of keys: Rust's range expressions over anything that is bytes, and pairs of [`Bound`]s.
 ///
 /// Unlike [`RangeBounds`](std::ops::RangeBounds), which leaves open whether `&key..` is a range of keys or of
 /// references to them, it never needs a type annotation.
 pub trait KeyRange {
-    /// The least and the greatest key.
+    /// Returns the lower and the upper bound.
     fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>);
 }
 

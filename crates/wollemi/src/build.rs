@@ -1,17 +1,17 @@
-//! Maps that are built of sorted pairs.
+//! Building maps from sorted pairs.
 
 use crate::write::journal::Durability;
 use crate::{Db, Error, IndexKind, Map, Media};
 use index::{Parts, Sorted, Upsert};
 
-/// The name of a map that is being built, until this is dropped.
+/// Reserves the name of a map that is being built, until it is dropped.
 struct Building<'d, M: Media> {
     db: &'d Db<M>,
     name: &'d str,
 }
 
 impl<'d, M: Media> Building<'d, M> {
-    /// Takes the name.
+    /// Reserves the name.
     fn begin(db: &'d Db<M>, name: &'d str) -> Result<Self, Error> {
         let maps = db.maps_held();
         let mut held = maps.held();
@@ -30,16 +30,16 @@ impl<M: Media> Drop for Building<'_, M> {
 }
 
 impl<M: Media> Db<M> {
-    /// Makes a map of pairs that ascend by their keys, each key once. The map is there, durable, when this returns, and
-    /// not before: a crash leaves all of it or nothing. An index with a builder of its own neither searches for its
+    /// Creates a map from pairs that ascend by key, each key once. The map appears, durable, when this returns, and not
+    /// before: after a crash all of it is there or nothing. An index with a builder of its own neither searches for its
     /// keys nor persists them one by one, and packs them as densely as it can.
     ///
-    /// Until then others find no map of this name, and cannot make one. A snapshot that was taken before shows the map
-    /// empty.
+    /// Until then other threads find no map of this name, and cannot create one. A snapshot taken earlier shows the map
+    /// as empty.
     ///
-    /// Not so at level [`Disk`](crate::Level::Disk), where the log is to have the pairs: the map is made first, and the
-    /// pairs are written one by one. All are durable when this returns; others see the map meanwhile and may write to it,
-    /// and a crash or an error leaves the map with what had been written.
+    /// Level [`Disk`](crate::Level::Disk) differs, because the log must contain the pairs: the map is created first,
+    /// and the pairs are written one by one. All are durable when this returns. Until then other threads see the map
+    /// and may write to it, and after a crash or an error the map holds the pairs written so far.
     ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;
@@ -53,9 +53,9 @@ impl<M: Media> Db<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::MapExists`] for a map that is there, or being built; [`Error::MapName`]; [`Error::Index`] with
-    /// [`OutOfOrder`](crate::IndexError::OutOfOrder) where keys do not ascend, where a key or a value is too long, or
-    /// the pool is full. Nothing is left of the map then, nor where `pairs` panics, except at level
+    /// [`Error::MapExists`] if the map exists or is being built; [`Error::MapName`]; [`Error::Index`] with
+    /// [`OutOfOrder`](crate::IndexError::OutOfOrder) if keys do not ascend, or if a key or a value is too long or the
+    /// pool is full. On an error, or if `pairs` panics, nothing of the map remains, except at level
     /// [`Disk`](crate::Level::Disk).
     pub fn build_map<K, V>(&self, name: &str, pairs: impl IntoIterator<Item = (K, V)>) -> Result<Map, Error>
     where
@@ -65,8 +65,8 @@ impl<M: Media> Db<M> {
         self.build_map_with(name, self.new_maps(), Parts::new(&mut Sorted::new(pairs)))
     }
 
-    /// As [`build_map`](Db::build_map), of a map held by this index, from one source of pairs or several that are read
-    /// by a thread each.
+    /// Like [`build_map`](Db::build_map), for a map held by the given index. Reads one source of pairs, or several with
+    /// one thread each.
     ///
     /// ```
     /// use wollemi::{IndexKind, Parts, Sorted};
@@ -81,7 +81,7 @@ impl<M: Media> Db<M> {
     ///
     /// # Errors
     ///
-    /// As [`build_map`](Db::build_map), and what a source fails with.
+    /// Those of [`build_map`](Db::build_map), and the error of a source that fails.
     pub fn build_map_with(&self, name: &str, index: IndexKind, parts: Parts<'_>) -> Result<Map, Error> {
         if self.store().traffic.journal.get().is_some() {
             return self.write_map(name, index, parts);
@@ -96,7 +96,7 @@ impl<M: Media> Db<M> {
         Ok(self.handle((index, built)))
     }
 
-    /// Makes a map of pairs by writes that the log has, in a database that has one. They are durable together.
+    /// Creates a map by logged writes, in a database that has a log. The pairs become durable together.
     fn write_map(&self, name: &str, kind: IndexKind, parts: Parts<'_>) -> Result<Map, Error> {
         let map = self.create_map(name, kind)?;
         let target = &map.index;
@@ -110,7 +110,7 @@ impl<M: Media> Db<M> {
             let written = target.write_durably(key, edit, Some(Durability::Eventual));
             written.map(drop)
         });
-        // Where that has failed, the map stays: others may have written to it.
+        // On failure the map stays: others may have written to it.
         written?;
         self.sync()?;
         Ok(map)

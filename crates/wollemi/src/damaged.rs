@@ -1,4 +1,4 @@
-//! A double for tests: an index in a damaged pool.
+//! A test double: an index in a damaged pool.
 
 use crate::write::commit::Plan;
 use crate::write::gate::Closed;
@@ -12,24 +12,24 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// No walk needs this many scans of two keys.
+/// Limit on scans: no walk of this index needs more scans of two keys.
 const MAX_SCANS: usize = 100;
 
-/// An index of these keys, all with one value.
+/// An index of the given keys, all with the same value.
 #[derive(Default)]
 pub struct Damaged {
     keys: Vec<&'static [u8]>,
     value: &'static [u8],
-    /// Whether scans fail behind the last key. Else they show the keys again and again, wherever they begin.
+    /// Whether scans fail after the last key. Otherwise they return the keys over and over, wherever they start.
     torn: bool,
-    /// The keys that were removed.
+    /// The keys removed so far.
     pub removed: Arc<Mutex<Vec<Vec<u8>>>>,
     scans: AtomicUsize,
     traffic: Arc<Traffic>,
 }
 
 impl Damaged {
-    /// Two keys, out of order.
+    /// Returns an index of two keys, out of order.
     pub fn endless() -> Damaged {
         Damaged {
             keys: vec![b"b", b"a"],
@@ -37,7 +37,7 @@ impl Damaged {
         }
     }
 
-    /// Three keys, and no more to be had.
+    /// Returns an index of three keys whose scans fail after the last one.
     pub fn torn(value: &'static [u8]) -> Damaged {
         Damaged {
             keys: vec![b"a", b"b", b"c"],
@@ -72,7 +72,7 @@ impl Index for Damaged {
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), index::Error> {
         let scans = self.scans.fetch_add(1, Ordering::Relaxed);
-        assert!(scans < MAX_SCANS, "there is no end to it");
+        assert!(scans < MAX_SCANS, "the walk does not end");
         let value = Value::Bytes(self.value);
         if !self.torn {
             let again = self.keys.iter().cycle();

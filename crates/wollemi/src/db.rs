@@ -1,4 +1,4 @@
-//! The database: one pool, its heap, and the maps in it. Durability: `durable`.
+//! The database: one pool, its heap, and the maps in it. Durability is in `durable`.
 
 mod durable;
 
@@ -17,13 +17,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// Turns of a wait for a map that is being closed, between two looks at the table of maps.
+/// Turns of waiting for a map to close before the table of maps is checked again.
 const TURNS: u32 = 1000;
 
 /// A database: a pool of named maps. A clone is another handle to the same database.
 ///
-/// The pool is closed, and marked so, when the last handle to it and to its maps is gone; [`Db::close`] does it and tells
-/// of errors.
+/// The pool is closed, and marked so, when the last handle to it and to its maps is dropped. [`Db::close`] does the
+/// same and reports errors.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -32,7 +32,7 @@ const TURNS: u32 = 1000;
 ///     let db = wollemi::Db::open(&path)?;
 ///     db.map("letters")?.upsert("a", "alpha")?;
 /// }
-/// let db = wollemi::Db::open(&path)?; // with the default index, no longer with 100 million keys
+/// let db = wollemi::Db::open(&path)?; // with the default index, as fast with 100 million keys
 /// assert_eq!(db.map("letters")?.get("a")?, Some(b"alpha".to_vec()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -42,38 +42,39 @@ pub struct Db<M: Media = Hardware> {
 
 struct Inner<M: Media> {
     maps: Maps<M>,
-    /// The index of new maps.
+    /// The index for new maps.
     index: IndexKind,
     opened_in: f64,
-    /// Changes of commits that the opening has carried out.
+    /// Changes of interrupted commits that the opening completed.
     carried_out: usize,
-    /// The keeper of a database of level `disk`. Every [`Map`] has it, too.
+    /// The keeper of a database of level `disk`, shared with every [`Map`].
     keeper: Option<Arc<dyn Keeper>>,
 }
 
-/// What looks after the log and the checkpoints of a database.
+/// Maintains the log and the checkpoints of a database.
 pub(crate) trait Keeper: Alive {
-    /// Takes a checkpoint: of all, or of what is less.
+    /// Takes a checkpoint: a full one, or whichever kind is smaller.
     fn checkpoint(&self, full: bool) -> Result<Checkpoint, Error>;
 
-    /// Has a thread take a checkpoint.
+    /// Asks a thread to take a checkpoint.
     fn ask_for_checkpoint(&self);
 
-    /// How it stands.
+    /// Returns statistics.
     fn stats(&self) -> LogStats;
 
     /// Sets the time within which all writes become durable; `None` leaves it to the operating system.
     fn set_sync_within(&self, time: Option<Duration>);
 
-    /// What removes its files, when it and the pool are closed.
+    /// Returns a closure that removes the keeper's files once the keeper and the pool are closed.
     fn removal(&self) -> Box<dyn FnOnce() -> Result<(), Error>>;
 }
 
-/// The maps of a database, also for owners without a handle of it.
+/// The maps of a database, also for owners that have no handle to it.
 pub(crate) struct Maps<M: Media> {
     pub store: Store<M>,
     held: Arc<Mutex<Held>>,
-    /// Held by statistics while they have handles of the maps, which are no use of a map, and by a drop. Before `held`.
+    /// Locked by statistics while they hold handles of the maps, which must not count as uses of a map, and by a drop.
+    /// Taken before `held`.
     looks: Arc<Mutex<()>>,
     pub walked: Arc<Walked>,
 }
@@ -89,23 +90,23 @@ impl<M: Media> Clone for Maps<M> {
     }
 }
 
-/// The maps that are open, or being built.
+/// The maps that are open or being built.
 #[derive(Default)]
 pub(crate) struct Held {
-    /// Two handles to one map share its index.
+    /// The open maps. All handles to one map share its index.
     maps: HashMap<String, (IndexKind, Weak<dyn MapIndex>)>,
-    /// Names of maps that are not there before they are built.
+    /// Names of maps that are being built and do not exist yet.
     pub(crate) building: HashSet<String>,
 }
 
 impl Held {
-    /// A map that was not open before.
+    /// Enters a map that was not open before.
     pub fn hold(&mut self, name: &str, kind: IndexKind, index: &Arc<dyn MapIndex>) {
         self.maps.insert(name.to_owned(), (kind, Arc::downgrade(index)));
     }
 }
 
-/// What a map was opened as, and its index.
+/// The kind with which a map was opened, and its index.
 type Found = (IndexKind, Arc<dyn MapIndex>);
 
 impl<M: Media> Db<M> {
@@ -119,7 +120,7 @@ impl<M: Media> Db<M> {
         Ok(Db::of(Maps::new(store), index, carried_out, started, None))
     }
 
-    /// A database with a log.
+    /// Wraps a database that has a log.
     pub(crate) fn kept(
         maps: Maps<M>,
         index: IndexKind,
@@ -160,19 +161,19 @@ impl<M: Media> Db<M> {
         )
     }
 
-    /// The map of this name; it is created if it is not there, with the index that the
+    /// Returns the map of this name. Creates it if it does not exist, with the index that the
     /// [options](crate::Options::index) name.
     ///
     /// # Errors
     ///
-    /// [`Error::MapName`] for a name that is empty or longer than [`MAX_NAME`] bytes, [`Error::OtherKind`] for a map
-    /// held by an index that this version does not know, [`Error::LeftOut`] for one that it is built without,
-    /// [`Error::Heap`] if the pool is full or damaged.
+    /// [`Error::MapName`] if the name is empty or longer than [`MAX_NAME`] bytes, [`Error::OtherKind`] if the map's
+    /// index is unknown to this version, [`Error::LeftOut`] if this program is built without it, [`Error::Heap`] if the
+    /// pool is full or damaged.
     pub fn map(&self, name: &str) -> Result<Map, Error> {
         self.find_or_create(name, None)
     }
 
-    /// The map of this name, held by this index; it is created so if it is not there.
+    /// Returns the map of this name, held by this index. Creates it if it does not exist.
     ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;
@@ -184,7 +185,7 @@ impl<M: Media> Db<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::OtherIndex`] for a map held by another index, and as [`map`](Db::map).
+    /// [`Error::OtherIndex`] if another index holds the map, and those of [`map`](Db::map).
     pub fn map_with(&self, name: &str, index: IndexKind) -> Result<Map, Error> {
         self.find_or_create(name, Some(index))
     }
@@ -193,7 +194,7 @@ impl<M: Media> Db<M> {
         let Store { heap, traffic, .. } = self.store();
         let make = || heap.with_room(|| self.try_find_or_create(name, wanted));
         let map = traffic.with_log_room(make)?;
-        // It may have been made just now.
+        // Another thread may have just created it.
         traffic.settle_all()?;
         Ok(map)
     }
@@ -206,7 +207,7 @@ impl<M: Media> Db<M> {
         self.create_in(&mut held, name, wanted.unwrap_or(self.inner.index))
     }
 
-    /// Makes a map, unless there is one of this name.
+    /// Creates a map, unless one of this name exists.
     pub(crate) fn create_map(&self, name: &str, kind: IndexKind) -> Result<Map, Error> {
         let Store { heap, traffic, .. } = self.store();
         let make = || {
@@ -223,42 +224,42 @@ impl<M: Media> Db<M> {
         if held.building.contains(name) {
             return Err(Error::MapExists(name.to_owned()));
         }
-        // Pinned, so that the heap does not wait for recovery, which may wait for a guard of a thread that waits for
-        // the table.
+        // Pinned, so that the heap does not wait for recovery: recovery may wait for the guard of a thread that waits
+        // for the table.
         let _guard = heap::pin();
         let index = self.store().create(name, kind)?;
         held.hold(name, kind, &index);
         Ok(self.handle((kind, index)))
     }
 
-    /// The map of this name, if there is one.
+    /// Returns the map of this name, if it exists.
     pub fn find_map(&self, name: &str) -> Result<Option<Map>, Error> {
         let found = self.inner.maps.find(name, None)?;
-        // It may have been made or dropped just now.
+        // Another thread may have just created or dropped it.
         self.store().traffic.settle_all()?;
         Ok(found.map(|found| self.handle(found)))
     }
 
-    /// All maps, by name, and what holds them.
+    /// Lists all maps by name, each with the index that holds it.
     pub fn maps(&self) -> Result<Vec<MapInfo>, Error> {
         let maps = self.store().maps()?;
         self.store().traffic.settle_all()?;
         Ok(maps)
     }
 
-    /// Removes a map and all that it holds; `false` if there is no such map. The map is gone by one durable store:
-    /// a crash leaves all of it or nothing. Giving back its space takes time in proportion to its size, and memory: 10
-    /// to 20 bytes for each of its objects. Meanwhile other maps can be used, and a new one of this name can be made.
+    /// Removes a map and everything in it; returns `false` if it does not exist. One durable store removes the map, so
+    /// a crash leaves all of it or nothing. Freeing its space takes time in proportion to its size, and 10 to 20 bytes
+    /// of memory per object. Meanwhile other maps are usable, and a new map of this name can be created.
     ///
     /// # Errors
     ///
-    /// [`Error::MapInUse`] while there is a handle to the map, or any snapshot. An error about damage comes after the
-    /// map is gone: the next recovery then finds the space that was not given back.
+    /// [`Error::MapInUse`] while a handle to the map, or any snapshot, exists. An error about damage is returned after
+    /// the map is gone: the next recovery finds the space that was not freed.
     pub fn drop_map(&self, name: &str) -> Result<bool, Error> {
         let traffic = &self.store().traffic;
         let unlinked = traffic.with_log_room(|| self.try_unlink(name))?;
         let Some((removed, tracer)) = unlinked else {
-            // It may have been dropped just now.
+            // Another thread may have just dropped it.
             traffic.settle_all()?;
             return Ok(false);
         };
@@ -267,8 +268,8 @@ impl<M: Media> Db<M> {
         Ok(settled.map(|()| true)?)
     }
 
-    /// Unlinks a map that is to be dropped. Holds nothing when it returns, so that a checkpoint may make room for
-    /// another try.
+    /// Unlinks a map that is to be dropped. Holds no lock when it returns, so that a checkpoint can make room for a
+    /// retry.
     fn try_unlink(&self, name: &str) -> Result<Option<Unlinked<'_, M>>, Error> {
         loop {
             let closing = {
@@ -289,8 +290,8 @@ impl<M: Media> Db<M> {
                     None => return self.store().unlink(name),
                 }
             };
-            // Closing may take long, since the threads of the index end. Other maps are used meanwhile. Now and then the
-            // table is looked at again: the map may have been opened once more.
+            // Closing may take long, since the threads of the index end. Other maps are usable meanwhile. The table is
+            // checked again from time to time: the map may have been reopened.
             let heap = &self.store().heap;
             for turn in 0..TURNS {
                 if !heap.is_attached(closing) {
@@ -301,7 +302,7 @@ impl<M: Media> Db<M> {
         }
     }
 
-    /// The index of maps that are made without a word about it.
+    /// Returns the index for new maps that name none.
     pub(crate) fn new_maps(&self) -> IndexKind {
         self.inner.index
     }
@@ -310,7 +311,7 @@ impl<M: Media> Db<M> {
         &self.inner.maps.store
     }
 
-    /// What there is to say without walking the maps.
+    /// Returns statistics that need no walk of the maps.
     pub fn stats(&self) -> Result<Stats, Error> {
         Ok(Stats {
             merges: self.inner.maps.merges(),
@@ -319,47 +320,48 @@ impl<M: Media> Db<M> {
         })
     }
 
-    /// How many changes the opening has made of a batch that was committed before it, and that a crash had interrupted.
+    /// Returns the number of changes that this opening completed for a committed batch that a crash had interrupted.
     pub fn carried_out(&self) -> usize {
         self.inner.carried_out
     }
 
-    /// Recovery's progress. It starts when the database is opened and runs beside every operation.
+    /// Returns recovery's progress. Recovery starts when the database is opened and runs beside every operation.
     pub fn recovery_progress(&self) -> Recovery {
         self.store().recovery()
     }
 
-    /// Recovers in the calling thread, and returns how it ended: for programs that open with [no thread for
-    /// it](crate::Options::recovery_threads) and choose the time. Where recovery was started before, waits. A thread that
-    /// holds a [`Reader`](crate::Reader), for which recovery waits, gets its present state at once.
+    /// Runs recovery in the calling thread and returns its outcome, for programs that open with [no recovery
+    /// thread](crate::Options::recovery_threads) and choose the time themselves. If recovery has already started, waits
+    /// for it. If the calling thread holds a [`Reader`](crate::Reader), for which recovery would wait, returns its
+    /// present state at once.
     pub fn recover(&self) -> Recovery {
         self.store().recover_here();
         self.recovery_progress()
     }
 
-    /// Waits until recovery has ended, and returns how. Returns at once if it was never started, and to a thread that
-    /// holds a [`Reader`](crate::Reader), for which recovery waits.
+    /// Waits until recovery has ended, and returns its outcome. Returns at once if recovery was never started, or if
+    /// the calling thread holds a [`Reader`](crate::Reader), for which recovery would wait.
     pub fn wait_recovered(&self) -> Recovery {
         self.store().wait_recovered();
         self.recovery_progress()
     }
 
-    /// Gives the file's free pages back to its file system; returns how many bytes these were. Maps may be used
-    /// meanwhile. The pages are given blocks again when they are needed, which fails like any growth where there are
-    /// none. Waits for recovery first. Where the pool has much more free space than it will need soon, writes do the
-    /// same by themselves, a piece at a time.
+    /// Returns the file's free pages to the file system, and returns their number of bytes. Maps are usable meanwhile.
+    /// The file system allocates blocks for the pages again when they are needed, which can fail for lack of space like
+    /// any growth. Waits for recovery first. Writes do the same by themselves, piece by piece, when the pool has much
+    /// more free space than it will soon need.
     ///
     /// # Errors
     ///
-    /// [`Error::Pool`] where the file system fails; [`Error::HoldsReader`] to a thread that holds a
-    /// [`Reader`](crate::Reader) before recovery has ended.
+    /// [`Error::Pool`] if the file system fails; [`Error::HoldsReader`] if the calling thread holds a
+    /// [`Reader`](crate::Reader) and recovery has not ended.
     pub fn give_back(&self) -> Result<u64, Error> {
         self.store().give_back()
     }
 
-    /// Walks everything and reports what does not fit: the structure of each map, chunks in use that nothing leads to,
-    /// and chunks to which two links lead. Waits for recovery first. No thread may write meanwhile, or the report may
-    /// name faults that are none.
+    /// Walks the whole pool and reports inconsistencies: in the structure of each map, chunks in use that nothing links
+    /// to, and chunks with two links. Waits for recovery first. No thread may write meanwhile, or the report may
+    /// contain false faults.
     ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;
@@ -372,17 +374,17 @@ impl<M: Media> Db<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::Heap`] if the directory of the maps cannot be read; [`Error::HoldsReader`] to a thread that holds a
-    /// [`Reader`](crate::Reader) before recovery has ended. What is wrong below the directory is in the report.
+    /// [`Error::Heap`] if the directory of the maps cannot be read; [`Error::HoldsReader`] if the calling thread holds
+    /// a [`Reader`](crate::Reader) and recovery has not ended. Faults below the directory are in the report.
     pub fn check(&self) -> Result<Check, Error> {
         self.store().refuse_if_pinned()?;
         let names = self.maps()?;
         let maps = names.iter().map(|map| self.check_map(map.clone())).collect();
-        // Does nothing if recovery is under way, or was.
+        // No effect if recovery is running or has run.
         self.store().recover(1)?;
         let heap = match self.wait_recovered().state {
             RecoveryState::Done => {
-                // Objects that a merge has made and not linked yet would count as lost.
+                // Otherwise objects that a merge has allocated but not linked yet would count as lost.
                 let maps = names.iter().filter_map(|map| self.find_map(&map.name).ok()?);
                 let indexes: Vec<_> = maps.map(|map| map.index()).collect();
                 let _quiesced: Vec<_> = indexes.iter().map(|index| index.quiesce()).collect();
@@ -409,7 +411,7 @@ impl<M: Media> Db<M> {
         }
     }
 
-    /// A map of this name that this index holds.
+    /// Returns a map of this name held by the given index.
     #[cfg(feature = "doubles")]
     pub(crate) fn enter(&self, name: &str, index: &Arc<dyn MapIndex>) -> Map {
         let kind = self.inner.index;
@@ -428,27 +430,27 @@ impl<M: Media> Maps<M> {
         }
     }
 
-    /// The log's end at a moment at which no write is under way, and no map is being made: all of the log up to there
-    /// is in the pool.
+    /// Returns the log's end at a moment when no write is in progress and no map is being created: the pool contains
+    /// all of the log up to there.
     pub fn end_at_rest<D: Disk>(&self, log: &Log<D>) -> Result<Lsn, Error> {
         self.at_rest(|_| Ok(log.appended()))
     }
 
-    /// Notes in the pool up to where all of the log is in it, and durable.
+    /// Records in the pool the log position up to which the pool contains all of the log, durably.
     pub fn note_position<D: Disk>(&self, log: &Log<D>) -> Result<(), Error> {
         self.at_rest(|pool| Ok(pool.set_log_position(Some(log.durable().0))?))
     }
 
-    /// Looks when no write is under way, and no map is being made.
+    /// Runs `look` while no write is in progress and no map is being created.
     fn at_rest<T>(&self, look: impl FnOnce(&Pool<M>) -> Result<T, Error>) -> Result<T, Error> {
         let Store { heap, traffic, .. } = &self.store;
-        // A thread that makes a map is behind no gate, but holds the table between the record and the root.
+        // A thread that creates a map does not enter the gate, but holds the table between the record and the root.
         let _held = self.held();
         let _closed = traffic.gate.close(heap.media())?;
         look(heap.pool())
     }
 
-    /// The map of this name, shared with its other handles.
+    /// Returns the map of this name, shared with its other handles.
     pub fn find(&self, name: &str, wanted: Option<IndexKind>) -> Result<Option<Found>, Error> {
         self.find_in(&mut self.held(), name, wanted)
     }
@@ -479,12 +481,12 @@ impl<M: Media> Maps<M> {
         Ok(found.inspect(|(kind, index)| held.hold(name, *kind, index)))
     }
 
-    /// The merges of each open map.
+    /// Returns the merge counters of each open map.
     fn merges(&self) -> BTreeMap<String, Merges> {
         let _look = self.looks();
         let open =
             |(name, (_, index)): (&String, &(_, Weak<dyn MapIndex>))| Some((name.clone(), index.upgrade()?));
-        // The handles go when the table is not locked, since the last of a map ends its threads.
+        // The handles are dropped after the table is unlocked, since dropping a map's last handle ends its threads.
         let open: Vec<_> = self.held().maps.iter().filter_map(open).collect();
         let merges = open
             .iter()

@@ -1,5 +1,5 @@
-//! For the crash kit: a database whose log and checkpoints are on a disk of the kit's, in sizes so small that a few writes
-//! come to all of it.
+//! For the crash kit: a database whose log and checkpoints are on a disk of the kit, with sizes so small that a few
+//! writes exercise every step.
 
 use crate::disk::manifest::Manifest;
 use crate::disk::opening::{Settings, attach};
@@ -10,34 +10,35 @@ use pmem::Pool;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How a database is opened on a disk of the caller's.
+/// Options for opening a database on the caller's disk.
 #[derive(Clone, Debug)]
 pub struct OnDisk {
-    /// What counts for any database.
+    /// Options that apply to any database.
     pub options: Options,
-    /// Of a log that is created.
+    /// Options of a log that is created.
     pub log: log::Options,
-    /// Bytes of a run.
+    /// Bytes per run.
     pub run: u64,
-    /// Levels above the full one, beyond which the next checkpoint is full.
+    /// Levels above the full one after which the next checkpoint is full.
     pub levels: u32,
-    /// Below this many bytes of all runs, a checkpoint is full.
+    /// A checkpoint is full if all runs together have fewer bytes.
     pub small: u64,
     /// Maximum length of log that a rebuild sorts in memory, in bytes.
     pub merged: u64,
-    /// Threads of a rebuild.
+    /// Threads used by a rebuild.
     pub rebuild_threads: usize,
-    /// Whether threads take checkpoints and sync the records that no write waits for. Otherwise nothing runs by itself.
+    /// Whether threads take checkpoints and sync the records that no write waits for. Otherwise nothing runs in the
+    /// background.
     pub has_threads: bool,
 }
 
 impl OnDisk {
-    /// Opens the database in `pool`, with its log and its checkpoint on `disk`. A pool that is new is filled of these, if
-    /// they are there. To one without a log a log is given.
+    /// Opens the database in `pool`, with its log and its checkpoint on `disk`. A new pool is filled from these if they
+    /// exist. A pool without a log gets one.
     ///
     /// # Errors
     ///
-    /// As [`Options::open`].
+    /// Those of [`Options::open`].
     pub fn open<M: Media, D: Disk>(&self, pool: Pool<M>, disk: Arc<D>) -> Result<Db<M>, Error> {
         let manifest = Manifest::load(&*disk)?;
         let settings = Settings {

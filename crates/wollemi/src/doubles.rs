@@ -1,5 +1,5 @@
-//! For the tests of programs that take a database: maps that an index of theirs holds, commits that fail, and disks
-//! that keep or lose what a test likes.
+//! Test doubles for programs that use a database: maps held by a caller's index, commits that fail, and disks that keep
+//! or lose what a test chooses.
 
 use crate::disk::opening;
 use crate::write::guarded::Guarded;
@@ -12,26 +12,26 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// An index of the caller's.
+/// An index supplied by the caller.
 struct Foreign(Arc<dyn Index>);
 
 impl<M: Media> Db<M> {
-    /// A map of this name that an index of the caller's holds, outside the pool. It is found by its name for as long as
-    /// there is a handle to it.
+    /// Returns a map of this name that the caller's index holds, outside the pool. It can be found by name while a
+    /// handle to it exists.
     pub fn hold(&self, name: &str, index: Arc<dyn Index>) -> Map {
         let index: Arc<dyn MapIndex> = Arc::new(Guarded::new(Foreign(index), name, self.store()));
         self.enter(name, &index)
     }
 
-    /// Has this asked before each commit of a batch, a transaction or an overlay, which fails where it fails. Only the
-    /// first call has an effect.
+    /// Calls `before` before each commit of a batch, a transaction or an overlay; the commit fails if it fails. Only
+    /// the first call has an effect.
     pub fn before_commits(&self, before: impl Fn() -> Result<(), Error> + Send + Sync + 'static) {
         let _ = self.store().traffic.doubles.0.set(Box::new(before));
     }
 }
 
 impl Options {
-    /// A new database of level [`Disk`](crate::Level::Disk) whose log and checkpoints are on the caller's disk, and not
+    /// Creates a database of level [`Disk`](crate::Level::Disk) whose log and checkpoints are on the caller's disk, not
     /// beside its pool.
     pub fn create_on_disk(&self, path: impl AsRef<Path>, disk: Arc<impl Disk>) -> Result<Db, Error> {
         let settings = self.settings();

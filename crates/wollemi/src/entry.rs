@@ -1,6 +1,6 @@
-//! Entries, as they are read several at a time.
+//! Entries, and the limit on batches of them.
 
-/// Bytes of entries that end a batch: large values end it early.
+/// Bytes of entries after which a batch ends: large values end it early.
 pub(crate) const BATCH_BYTES: usize = 1 << 20;
 
 /// A key and its value.

@@ -6,21 +6,21 @@ use crate::stream::StreamError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FilesError {
-    /// The file system refused.
+    /// The file system failed.
     #[error(transparent)]
     Disk(#[from] log::DiskError),
-    /// The log refused, or is not what it should be.
+    /// The log failed or is damaged.
     #[error(transparent)]
     Log(#[from] log::Error),
-    /// A file was changed by something else, or by a failing disk.
+    /// A file is damaged: another program or a failing disk changed it.
     #[error("file '{file}': damaged: {why}")]
     Damaged {
         /// The file's name.
         file: String,
-        /// What does not make sense.
+        /// What is inconsistent.
         why: String,
     },
-    /// A file was written by a later program.
+    /// A newer version wrote the file.
     #[error(
         "file '{file}': written in format {version}, which this program does not know: use a newer Wollemi"
     )]
@@ -30,43 +30,43 @@ pub enum FilesError {
         /// The file's format.
         version: u32,
     },
-    /// A file that the checkpoint needs is not there.
+    /// A file that the checkpoint needs is missing.
     #[error("file '{file}': missing, and the checkpoint needs it")]
     Missing {
         /// The file's name.
         file: String,
     },
-    /// The machine has stopped while the pool was open, and it has a log.
+    /// The machine stopped while the pool was open, and the pool has a log.
     #[error(
         "pool '{0}': the machine stopped while it was open: open it to write once, which rebuilds it from its log"
     )]
     NeedsRebuild(String),
-    /// A pool that was to be read is missing, and its log and its checkpoint are there.
+    /// The pool to be read is missing, but its log and its checkpoint exist.
     #[error(
-        "pool '{0}': missing, though its log and its checkpoint are there: open it to write once, which makes it anew from them"
+        "pool '{0}': missing, but its log and its checkpoint exist: open it to write once, which rebuilds it from them"
     )]
     PoolMissing(String),
-    /// There is no database: a crash interrupted its making.
+    /// The database does not exist: a crash interrupted its creation.
     #[error(
-        "pool '{0}': missing; a crash interrupted its making, before it could hold anything: open it with `create`, \
-         which makes it anew"
+        "pool '{0}': missing; a crash interrupted its creation, before it held any data: open it with `create`, \
+         which creates it again"
     )]
     Unmade(String),
-    /// The pool and the manifest are missing, and there are files that no interrupted making leaves.
+    /// The pool and the manifest are missing, and the files beside them are not those of an interrupted creation.
     #[error(
-        "file '{file}': of a database whose pool and manifest are missing: put these back, or move the directory of \
+        "file '{file}' belongs to a database whose pool and manifest are missing: restore these, or move the directory of \
          this file away to make a new database"
     )]
     Bereft {
         /// One of the files.
         file: String,
     },
-    /// A checkpoint was given up, since the database is being closed.
-    #[error("the checkpoint was given up: the database is being closed")]
+    /// A checkpoint was abandoned because the database is being closed.
+    #[error("checkpoint abandoned: the database is being closed")]
     Stopped,
-    /// The pool has a log, and beside it there is no checkpoint.
+    /// The pool has a log, but the checkpoint beside it is missing.
     #[error(
-        "'{0}': missing, and the pool has a log: put back what was beside the pool, or only read it (to back it up, say)"
+        "'{0}': missing, and the pool has a log: restore the directory beside the pool, or open the pool only to read (for a backup)"
     )]
     NoCheckpoint(String),
     /// The directory belongs to another pool.
@@ -74,9 +74,9 @@ pub enum FilesError {
         "the log and the checkpoint beside the pool belong to the pool {found}, and this is the pool {pool}"
     )]
     Foreign {
-        /// The pool whose it is.
+        /// The pool that the directory belongs to.
         found: pmem::pool::Uuid,
-        /// The pool beside it.
+        /// The pool beside the directory.
         pool: pmem::pool::Uuid,
     },
 }
@@ -89,14 +89,14 @@ impl FilesError {
         }
     }
 
-    /// What a stream in a file has failed with.
+    /// Converts the error of a stream in a file.
     pub(crate) fn of_stream(file: &str, error: StreamError) -> FilesError {
         match error {
             StreamError::Version(version) => FilesError::Newer {
                 file: file.into(),
                 version,
             },
-            // The adaptors of files put the disk's error into it.
+            // File adaptors wrap the disk's error in it.
             StreamError::Io(error) => match error.downcast::<log::DiskError>() {
                 Ok(error) => error.into(),
                 Err(error) => FilesError::damaged(file, error.to_string()),

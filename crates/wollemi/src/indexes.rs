@@ -1,4 +1,4 @@
-//! The list of all indexes: code that makes or opens one by name, or finds one in a pool, asks here.
+//! The list of all indexes. Code that creates or opens an index by name, or finds one in a pool, uses it.
 //!
 //! A new index is a folder, an implementation of [`index::OnHeap`], and one entry below:
 //!
@@ -7,14 +7,15 @@
 //! Variant = index "name", roots 7, Type<M>;
 //! ```
 //!
-//! The first entry is the default. `roots` is the number of its roots in a heap's directory (`OnHeap::KIND`), and no
-//! other's. A program may be built without an entry; it knows the names and roots of all, so as to say so:
+//! The first entry is the default. `roots` is the unique number of its roots in a heap's directory (`OnHeap::KIND`). A
+//! program may be built without an entry; it still knows the names and roots of all, so that it can report a missing
+//! one:
 //!
-//! * The Cargo feature `papers`, which is on by default, has all indexes but ROART.
-//! * *Ablations* are an index with something left out, for measuring what that is worth. Only the laboratory has them
-//!   (Cargo feature `ablations`). They share the number of their index; where they keep their bytes differently, the
-//!   key byte of the root's link says so (`byte 2`), and the first entry of a number and byte is what such a root is
-//!   opened as.
+//! * The Cargo feature `papers`, which is on by default, includes all indexes but ROART.
+//! * *Ablations* are indexes with one technique left out, to measure what it is worth. Only the laboratory has them
+//!   (Cargo feature `ablations`). An ablation shares the number of its index. If it lays out its bytes differently, the
+//!   key byte of the root's link says so (`byte 2`); the first entry with a root's number and byte is the one that
+//!   opens it.
 
 mod compiled;
 mod kind;
@@ -91,8 +92,8 @@ kind::indexes! {
 }
 
 impl IndexKind {
-    /// Whether its objects are the nodes and leaf arrays of a radix tree, which [`name_object`](IndexKind::name_object)
-    /// names.
+    /// Returns whether the index's objects are the nodes and leaf arrays of a radix tree, which
+    /// [`name_object`](IndexKind::name_object) names.
     pub fn is_radix(self) -> bool {
         #[cfg(feature = "papers")]
         return ![
@@ -107,10 +108,10 @@ impl IndexKind {
         return true;
     }
 
-    /// Whether the index claims the crash kit's model `word` beside `power` and `process`: that it relies on nothing
-    /// about the order in which stores to one line become durable.
+    /// Returns whether the index claims the crash kit's model `word` in addition to `power` and `process`: it relies on
+    /// no order in which stores to one line become durable.
     pub fn claims_word(self) -> bool {
-        // These store a pair and then the word that makes it count, which are in one line, and fence once: ROART in its
+        // These store a pair and then, in the same line, the word that makes it valid, and fence once: ROART in its
         // inline leaf arrays, P-CLHT in its buckets.
         !matches!(self.name(), "roart" | "clht")
     }

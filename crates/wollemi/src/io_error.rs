@@ -1,9 +1,9 @@
-//! Conversion of the database's errors to `std::io::Error`, for callers whose functions return these.
+//! Conversion of the database's errors to `std::io::Error`, for callers whose functions return it.
 
 use crate::{Error, FilesError, HeapError, IndexError, PoolError, PoolErrorKind};
 use std::io::{self, ErrorKind};
 
-/// An error of the matching kind, with the database's error inside: [`io::Error::downcast`] gives it back.
+/// Wraps the database's error in one of the matching kind; [`io::Error::downcast`] returns it.
 ///
 /// ```
 /// use std::io;
@@ -24,9 +24,9 @@ impl From<Error> for io::Error {
 }
 
 impl Error {
-    /// The kind that the [`io::Error`] made of this has: for callers that tell errors apart by what can be done about
-    /// them. `StorageFull` and `QuotaExceeded` say that there is no room, `InvalidData` that something is damaged or
-    /// foreign, `NotFound` that a file is missing, and `Unsupported` that it takes another program.
+    /// Returns the kind of the [`io::Error`] made from this error, for callers that choose a reaction by kind.
+    /// `StorageFull` and `QuotaExceeded`: no room. `InvalidData`: something is damaged or foreign. `NotFound`: a file
+    /// is missing. `Unsupported`: this build cannot read the pool; use another version or build.
     pub fn io_kind(&self) -> ErrorKind {
         match self {
             Error::Pool(error) => of_pool(error),
@@ -44,7 +44,7 @@ impl Error {
             Error::Value { .. } => ErrorKind::InvalidData,
             Error::SnapshotOutgrown(_) | Error::OverlayOutgrown(_) => ErrorKind::QuotaExceeded,
             Error::Backup(error) | Error::Thread(error) => error.kind(),
-            // Not the kind of the inner error, since the changes are committed.
+            // Not the kind of the inner error, because the changes are committed.
             Error::Unfinished(_) => ErrorKind::Other,
         }
     }
@@ -158,7 +158,7 @@ mod tests {
         Ok(())
     }
 
-    /// A write that the log refuses has found no room, or a log that has failed.
+    /// A refusal by the log means either no room or a failed log.
     #[test]
     fn refusals_of_the_log_are_told_apart() {
         let refused = |error: log::Error| Error::Index(IndexError::Refused(Box::new(error))).io_kind();
@@ -172,12 +172,12 @@ mod tests {
         );
     }
 
-    /// The database's error comes back whole, with its text.
+    /// The database's error can be recovered whole, with its text.
     #[test]
     fn the_error_is_inside() {
         let error = io::Error::from(Error::MapExists("m".into()));
         assert_eq!(error.kind(), ErrorKind::AlreadyExists);
-        assert_eq!(error.to_string(), "map 'm': there already");
+        assert_eq!(error.to_string(), "map 'm' already exists");
         assert!(matches!(error.downcast::<Error>(), Ok(Error::MapExists(name)) if name == "m"));
     }
 }

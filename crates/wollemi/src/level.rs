@@ -6,21 +6,21 @@ use std::str::FromStr;
 /// The failures that acknowledged operations survive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// The end of the process, however it comes: any file will do.
+    /// The end of the process, for whatever reason; any file supports it.
     #[default]
     Process,
-    /// Also a crash of the kernel and the loss of power, on any file system with a working `fdatasync`: a log and
-    /// checkpoints stand beside the pool.
+    /// Also a crash of the kernel and a loss of power, on any file system with a working `fdatasync`, by a log and
+    /// checkpoints beside the pool.
     Disk,
     /// The same on persistent memory: a DAX file, mapped with `MAP_SYNC`, which needs no log.
     Power,
 }
 
 impl Level {
-    /// All of them.
+    /// All levels.
     pub const ALL: [Level; 3] = [Level::Process, Level::Disk, Level::Power];
 
-    /// Its name.
+    /// Returns its name.
     pub const fn name(self) -> &'static str {
         match self {
             Level::Process => "process",
@@ -45,7 +45,7 @@ impl From<pmem::Level> for Level {
     }
 }
 
-/// No level has this name.
+/// The error for a name that no level has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no level is called '{0}': there are process, disk and power")]
 pub struct UnknownLevel(pub String);

@@ -1,9 +1,9 @@
 //! Wollemi: an embedded, ordered, persistent key-value store that is up again the instant it is reopened, after a
-//! clean close as after `kill -9`.
+//! clean close as well as after `kill -9`.
 //!
-//! A [`Db`] is one file, the pool. It holds named [`Map`]s from keys to values, both any bytes. Every operation is
-//! durable at the pool's level when it returns: by default it survives the death of the process, not the loss of power
-//! (see below). With the default index there is then no log to replay and nothing to load on opening.
+//! A [`Db`] is one file, the pool. It holds named [`Map`]s from keys to values, both arbitrary bytes. Every operation
+//! is durable at the pool's level when it returns: by default it survives the death of the process but not a loss of
+//! power (see below). With the default index, opening then replays no log and loads nothing.
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;
@@ -21,7 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Several keys, of any maps, are read and changed as at one moment, and all or nothing, in a transaction:
+//! A transaction reads and changes several keys, of any maps, atomically and in isolation:
 //!
 //! ```
 //! # let db = wollemi::Db::anonymous()?;
@@ -39,18 +39,18 @@
 //! # Ok::<(), wollemi::Error>(())
 //! ```
 //!
-//! Transactions are optimistic: a running one holds no lock, and [`Db::transact`] runs it again if another writer has
-//! changed what it has read before it commits. A [`Batch`] changes keys without reading them first, and a [`Snapshot`]
+//! Transactions are optimistic: a running one holds no lock, and [`Db::transact`] runs it again if another writer
+//! changes something it has read before it commits. A [`Batch`] changes keys without reading them first. A [`Snapshot`]
 //! reads all maps as they were at one moment, for as long as it is kept.
 //!
-//! The pool's [`Level`] says what a crash may lose: at `process`, which any file gives, everything acknowledged
-//! survives the death of the process; at `disk` it survives the loss of power, too, by a log and checkpoints beside the
-//! pool, for which every write waits (or not: [`Durability`]); at `power`, which needs persistent memory mapped with
-//! `MAP_SYNC`, it survives both without a log. Ask for the level you need with [`Options::level`]: opening fails where
-//! it cannot be had.
+//! The pool's [`Level`] says what a crash may lose. At `process`, which any file supports, everything acknowledged
+//! survives the death of the process. At `disk` it also survives a loss of power: a log and checkpoints beside the pool
+//! hold it, and every write waits for the log's sync (unless [`Durability`] says otherwise). At `power`, which needs
+//! persistent memory mapped with `MAP_SYNC`, it survives both without a log. Request the level you need with
+//! [`Options::level`]: opening fails where it is not available.
 //!
-//! Which index holds a map is chosen when the map is made ([`Options::index`], [`Db::map_with`]); the pool remembers
-//! it.
+//! The index that holds a map is chosen when the map is created ([`Options::index`], [`Db::map_with`]); the pool
+//! records it.
 //!
 //! [`indexes`] lists the indexes that can hold a map. Below this crate: their contract (`wollemi-index`),
 //! the persistent heap (`wollemi-heap`) and persistent memory itself (`wollemi-pmem`).
@@ -129,7 +129,7 @@ pub use write::retry::Retry;
 pub use write::turn::{PausedTurn, Turn};
 pub use write::watch::{Event, Watch};
 
-/// The README's example compiles.
+/// Compiles the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

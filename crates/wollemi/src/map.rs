@@ -7,19 +7,19 @@ use index::{Action, CompareAndSwap, Edit, Edits, Index, Insert, Remove, Update, 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// A map from keys to values, both any bytes: keys of 0 to 65,535 bytes, values up to 64 MiB. It is ordered by the
-/// keys' bytes, unless a hash table holds it ([`IndexKind::is_ordered`]).
+/// A map from keys to values, both arbitrary bytes: keys of 0 to 65,535 bytes, values of up to 64 MiB. It is ordered by
+/// the keys' bytes, unless a hash table holds it ([`IndexKind::is_ordered`]).
 ///
-/// A map may be used from many threads at once; a clone is another handle to the same map. Every operation is
-/// atomic, and durable at the pool's level when it returns: what it has acknowledged, reads included, survives a
-/// crash. A handle keeps its pool open.
+/// Many threads may use a map at once; a clone is another handle to the same map. Every operation is atomic, and
+/// durable at the pool's level when it returns: its result, a read's included, survives a crash. A handle keeps its
+/// pool open.
 ///
 /// ```
 /// let db = wollemi::Db::anonymous()?;
 /// let map = db.map("stock")?;
 ///
 /// assert!(map.insert("apples", "12")?);
-/// assert!(!map.insert("apples", "13")?); // present already
+/// assert!(!map.insert("apples", "13")?); // already present
 /// map.upsert("pears", "7")?;
 /// assert!(map.compare_and_swap("pears", Some("7"), Some("6"))?);
 /// assert_eq!(map.get("pears")?, Some(b"6".to_vec()));
@@ -30,7 +30,7 @@ use std::sync::Arc;
 pub struct Map {
     kind: IndexKind,
     pub(crate) index: Arc<dyn MapIndex>,
-    /// Kept for as long as the handle is, and the index that it has handed out.
+    /// Keeps the database's threads alive as long as this handle and the index it has handed out.
     alive: Option<Arc<dyn Alive>>,
     pub(crate) durability: Option<Durability>,
 }
@@ -45,7 +45,7 @@ impl Map {
         }
     }
 
-    /// A handle whose writes have this durability, in a database of level [`Disk`](crate::Level::Disk).
+    /// Returns a handle whose writes have this durability, in a database of level [`Disk`](crate::Level::Disk).
     ///
     /// ```
     /// use wollemi::Durability;
@@ -62,12 +62,12 @@ impl Map {
         }
     }
 
-    /// As [`Db::settle_turn`](crate::Db::settle_turn): waits until all results of this thread's turn so far are durable,
-    /// for code that has no handle of the database.
+    /// Waits until all results of this thread's turn so far are durable, like
+    /// [`Db::settle_turn`](crate::Db::settle_turn), for code that has no handle to the database.
     ///
     /// # Errors
     ///
-    /// [`Error::Index`], where it is not known whether they are.
+    /// [`Error::Index`] if it is not known whether they are durable.
     pub fn settle_turn(&self) -> Result<(), Error> {
         match self.index.traffic().journal.get() {
             Some(journal) => Ok(journal.settle_turn()?),
@@ -75,18 +75,18 @@ impl Map {
         }
     }
 
-    /// The map's name.
+    /// Returns the map's name.
     pub fn name(&self) -> &str {
         self.index.name()
     }
 
-    /// Which index holds the map.
+    /// Returns the kind of the index that holds the map.
     pub fn index_kind(&self) -> IndexKind {
         self.kind
     }
 
-    /// The index itself, for callers that use its contract (a server, a benchmark). As a handle does, it keeps its pool
-    /// open.
+    /// Returns the index itself, for callers that use its contract (a server, a benchmark). Like a handle, it keeps its
+    /// pool open.
     pub fn index(&self) -> Arc<dyn Index> {
         match &self.alive {
             Some(alive) => Arc::new(KeptIndex {
@@ -101,28 +101,28 @@ impl Map {
         Ok(self.index.write_durably(key.as_ref(), edit, self.durability)?)
     }
 
-    /// Adds the key if it is absent; `false` if it is present.
+    /// Adds the key if it is absent; returns `false` if it is present.
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool, Error> {
         Ok(self.write(key, &mut Insert(value.as_ref()))? == Action::Put)
     }
 
-    /// Gives the key this value, whether it is there or not.
+    /// Sets the key's value, whether or not the key is present.
     pub fn upsert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Error> {
         self.write(key, &mut Upsert(value.as_ref())).map(drop)
     }
 
-    /// Changes the value of a key that is present; `false` if it is absent.
+    /// Replaces the value of a key that is present; returns `false` if it is absent.
     pub fn update(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool, Error> {
         Ok(self.write(key, &mut Update(value.as_ref()))? == Action::Put)
     }
 
-    /// Removes the key; `false` if it is absent.
+    /// Removes the key; returns `false` if it is absent.
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         Ok(self.write(key, &mut Remove)? == Action::Remove)
     }
 
-    /// Replaces `expected` by `new`, either of which may be absent (`None`); `false`, and nothing changed, if the
-    /// key holds something else.
+    /// Replaces `expected` by `new`, each of which may be `None` for an absent key. Returns `false`, with nothing
+    /// changed, if the key's value differs from `expected`.
     pub fn compare_and_swap<V: AsRef<[u8]>>(
         &self,
         key: impl AsRef<[u8]>,
@@ -142,7 +142,7 @@ impl Map {
     /// ```
     /// use wollemi::{Action, Edit};
     ///
-    /// /// Counts up, and forgets the key at a hundred.
+    /// /// Counts to a hundred, then removes the key.
     /// struct Count(Vec<u8>);
     /// impl Edit for Count {
     ///     fn decide(&mut self, current: Option<&[u8]>) -> Action {
@@ -164,13 +164,13 @@ impl Map {
         self.write(key, edit)
     }
 
-    /// Replaces the key's value by what the closure makes of it, atomically, and returns the new value. The closure is
-    /// given the current value, `None` if the key is absent; the key is removed where it returns `None`.
-    /// [`edit`](Map::edit) can also leave the key as it is, and needs no allocation.
+    /// Replaces the key's value by the closure's result, atomically, and returns the new value. The closure gets the
+    /// current value, or `None` if the key is absent; if it returns `None`, the key is removed. [`edit`](Map::edit) can
+    /// also leave the key unchanged, and needs no allocation.
     ///
-    /// The closure runs under the lock on the key: keep it short, and do not use the database in it, which may wait for
-    /// that lock for ever. It runs again where the pool was full and room has been made since, so it should have no
-    /// effect but its result; only the last result counts.
+    /// The closure runs under the lock on the key. Keep it short, and do not use the database in it: that could wait
+    /// forever for the same lock. It runs again if the pool was full and room has been made since, so it should have no
+    /// side effects; only its last result counts.
     ///
     /// ```
     /// let map = wollemi::Db::anonymous()?.map("visits")?;
@@ -188,8 +188,7 @@ impl Map {
     ///
     /// # Errors
     ///
-    /// [`Error::Index`] for a key or a value that is too long, and for a pool that is full, damaged or opened to be
-    /// read.
+    /// [`Error::Index`] if a key or a value is too long, or if the pool is full, damaged or opened read-only.
     pub fn edit_with(
         &self,
         key: impl AsRef<[u8]>,
@@ -200,13 +199,13 @@ impl Map {
         Ok(edit.new)
     }
 
-    /// Upserts many entries in their order and returns how many there were. All are durable when it returns; when one
-    /// fails, those before it are there and those behind it are not. Fastest in key order.
+    /// Upserts many entries in order and returns their number. All are durable when it returns. If one fails, the
+    /// entries before it are in the map and those after it are not. Fastest in key order.
     ///
-    /// Up to 64 entries are taken before they are written [together](Index::write_many), so that their cache misses
-    /// overlap and ROART has them durable together: a crash during the call may leave some of the last 64 without
-    /// earlier ones, and the iterator does not find in the map what it has just produced. Handles with a
-    /// [durability](Map::with_durability) write one by one.
+    /// Collects up to 64 entries and writes them [together](Index::write_many), so that their cache misses overlap and
+    /// ROART persists them together. So a crash during the call may leave some of the last 64 entries without earlier
+    /// ones, and the iterator cannot read from the map what it has just produced. Handles with a
+    /// [durability](Map::with_durability) write entries one by one.
     ///
     /// ```
     /// let map = wollemi::Db::anonymous()?.map("squares")?;
@@ -257,8 +256,8 @@ impl Map {
     }
 }
 
-/// A map's index for a caller without a handle. It keeps the threads of a database that has some: without them nothing
-/// syncs eventual writes, and the pool is closed with what the log does not have durably.
+/// A map's index for a caller without a handle. It keeps the database's threads alive, if there are any: without them
+/// no thread syncs eventual writes, and the pool could be closed with data that is not durable in the log.
 struct KeptIndex {
     index: Arc<dyn MapIndex>,
     _alive: Arc<dyn Alive>,
@@ -268,13 +267,13 @@ impl Index for KeptIndex {
     index::delegate!(index: get, multi_get, prefetch, write, write_many, order, walk, scan, check, settle, quiesce, merges, maintain);
 }
 
-/// Entries that [`Map::load`] writes together.
+/// Maximum number of entries that [`Map::load`] writes together.
 const LOADED_AT_ONCE: usize = 64;
 
-/// Bytes of values from which on it takes no more of them at once.
+/// Bytes of values beyond which a group takes no more entries.
 const BYTES_AT_ONCE: usize = 64 << 10;
 
-/// Upserts, until one fails.
+/// A group of upserts that ends with the first failure.
 struct Upserts<'v> {
     values: Vec<Upsert<'v>>,
     loaded: u64,
@@ -308,7 +307,7 @@ impl std::fmt::Debug for Map {
     }
 }
 
-/// The edit that a closure is: from the current value to the one to put; `None`: absent.
+/// An edit by a closure from the current value to the new one; `None`: absent.
 struct Function<F> {
     function: F,
     new: Option<Vec<u8>>,

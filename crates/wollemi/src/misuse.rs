@@ -1,4 +1,4 @@
-//! Misuses of readers, none of which compiles. Each stands below a right use that differs from it in the misuse only.
+//! Misuses of readers, none of which compiles. Each follows a correct use that differs only in the misuse.
 
 /// A value does not outlive its reader.
 ///
@@ -19,7 +19,7 @@
 /// ```
 mod value_after_the_reader {}
 
-/// Nor does it outlive the reader's change of epochs.
+/// A value does not outlive a repin of its reader.
 ///
 /// ```
 /// let map = wollemi::Db::anonymous().unwrap().map("fruit").unwrap();

@@ -63,14 +63,14 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The defaults: level `process`, one recovery thread, a pool that is created if it is not there.
+    /// Returns the defaults: level `process`, one recovery thread, and creation of a missing pool.
     pub fn new() -> Options {
         Options::default()
     }
 
-    /// The minimum durability level. Opening fails where the file cannot give it. A pool that has a log keeps it,
-    /// whatever is asked for ([`Db::end_log`](crate::Db::end_log) ends that); one that has none is given one at level
-    /// `disk`. That takes a checkpoint of all that it holds.
+    /// Sets the minimum durability level. Opening fails if the file does not support it. A pool that has a log keeps
+    /// it, whatever this says ([`Db::end_log`](crate::Db::end_log) ends it). A pool without a log gets one at level
+    /// `disk`, which takes a full checkpoint.
     pub fn level(mut self, level: Level) -> Options {
         self.level = level;
         self.pool.level = match level {
@@ -80,42 +80,42 @@ impl Options {
         self
     }
 
-    /// The default durability of writes, at level `disk`. Default: durable when they return.
+    /// Sets the default durability of writes, at level `disk`. Default: durable when they return.
     pub fn durability(mut self, durability: Durability) -> Options {
         self.durability = durability;
         self
     }
 
-    /// Within which time [eventual](Durability::Eventual) writes are durable, at level `disk`; at least 1 ms. Default:
-    /// 1 s.
+    /// Sets the time within which [eventual](Durability::Eventual) writes become durable, at level `disk`; at least 1
+    /// ms. Default: 1 s.
     pub fn sync_within(mut self, time: Duration) -> Options {
         self.sync_within = time;
         self
     }
 
-    /// How long the log of a database of level `disk` may be, in bytes: at least 64 MiB. Checkpoints keep it shorter;
-    /// if they cannot, writes wait, and then fail. Default: 256 MiB.
+    /// Sets the maximum length of the log of a database of level `disk`, in bytes: at least 64 MiB. Checkpoints keep it
+    /// shorter; if they cannot keep up, writes wait, and then fail. Default: 256 MiB.
     pub fn log_limit(mut self, bytes: u64) -> Options {
         self.log.limit = bytes.max(64 << 20);
         self
     }
 
-    /// Called with the progress of an opening at level `disk` that rebuilds the pool after a loss of power; several
-    /// threads call it.
-    pub fn on_rebuild(mut self, tell: impl Fn(&Rebuilding) + Send + Sync + 'static) -> Options {
-        self.on_rebuild = Some(Arc::new(tell));
+    /// Sets a callback for the progress of an opening at level `disk` that rebuilds the pool after a loss of power.
+    /// Several threads call it.
+    pub fn on_rebuild(mut self, report: impl Fn(&Rebuilding) + Send + Sync + 'static) -> Options {
+        self.on_rebuild = Some(Arc::new(report));
         self
     }
 
-    /// The size up to which the pool may grow, in bytes. This much address space is reserved; blocks are taken only
-    /// as they are needed. Default: 1 TiB, or what the system allows.
+    /// Sets the maximum size of the pool in bytes. This much address space is reserved; blocks are allocated only when
+    /// needed. Default: 1 TiB, or what the system allows.
     pub fn max_size(mut self, bytes: u64) -> Options {
         self.pool.max_size = bytes;
         self
     }
 
-    /// The heap's page in bytes, a power of two from 64 KiB to 128 MiB, for pools that are created. Larger pages
-    /// mean fewer persists of the heap's own and coarser growth. Default: 256 KiB.
+    /// Sets the heap's page size in bytes, a power of two from 64 KiB to 128 MiB, for pools that are created. Larger
+    /// pages mean fewer persists by the heap itself and coarser growth. Default: 256 KiB.
     pub fn page_size(mut self, bytes: u64) -> Options {
         self.pool.page_size = bytes;
         self
@@ -127,16 +127,16 @@ impl Options {
         self
     }
 
-    /// Number of background threads that search for unused space after the opening. With none, space from before the
-    /// opening is not reused until [`Db::recover`]; what is allocated afterwards is reused as ever, and reads and
-    /// writes work all the same. As many replay a DPTree's log before its opening returns. More than 256 count as 256.
-    /// Default: 1.
+    /// Sets the number of background threads that search for unused space after the opening. With none, space used
+    /// before the opening is not reused until [`Db::recover`] runs; newly allocated space is reused as usual, and reads
+    /// and writes work normally. The same number of threads replays a DPTree's log before its opening returns. Capped
+    /// at 256. Default: 1.
     pub fn recovery_threads(mut self, threads: usize) -> Options {
         self.recovery_threads = threads;
         self
     }
 
-    /// The index for new maps. An existing map is opened with its own. Default: ROART.
+    /// Sets the index for new maps. An existing map keeps its own. Default: ROART.
     ///
     /// ```
     /// let db = wollemi::Options::new().index("roart".parse()?).anonymous()?;
@@ -148,9 +148,9 @@ impl Options {
         self
     }
 
-    /// What to do with a pool of level `process` that was open when the machine crashed or lost power. Pages that the
-    /// page cache had not written then are lost, and the others may be inconsistent with each other. Such a pool stays
-    /// suspect until an opening to write [accepts](AfterPowerLoss::Accept) the loss. Check it before that:
+    /// Sets what to do with a pool of level `process` that was open when the machine crashed or lost power. Pages that
+    /// the page cache had not yet written are lost, and the others may be inconsistent with each other. Such a pool
+    /// stays suspect until an opening to write [accepts](AfterPowerLoss::Accept) the loss. Check it first:
     ///
     /// ```no_run
     /// use wollemi::{AfterPowerLoss, Options};
@@ -167,10 +167,10 @@ impl Options {
         self
     }
 
-    /// Opens the pool to be read: no byte of its file changes, its generation does not count up, and others may read it
-    /// at the same time, but not write it. The file needs no permission to be written, and is not created. Whatever an
-    /// opening does (recovery, finishing a batch, replaying a log) is done in this process's memory, at the cost of a
-    /// copy of each page that is stored to. Operations that write fail with
+    /// Opens the pool read-only: no byte of its file changes, its generation does not increase, and other processes may
+    /// read it at the same time, but not write it. The file need not be writable, and is not created. All work of the
+    /// opening (recovery, completing a batch, replaying a log) happens in this process's memory, at the cost of a copy
+    /// of each page that it stores to. Operations that write fail with
     /// [`IndexError::ReadOnly`](crate::IndexError::ReadOnly). Default: no.
     ///
     /// ```
@@ -188,14 +188,14 @@ impl Options {
         self
     }
 
-    /// How long an opening waits for other processes that have the pool open. One that was killed keeps its pool until
-    /// the kernel has taken it apart, tens of milliseconds later for pools of some hundred megabytes. Default: 2 s.
+    /// Sets how long an opening waits for other processes that have the pool open. A killed process keeps its pool
+    /// until the kernel has torn it down, tens of milliseconds later for pools of some hundred megabytes. Default: 2 s.
     pub fn lock_wait(mut self, wait: Duration) -> Options {
         self.pool.lock_wait = wait;
         self
     }
 
-    /// Whether to create the pool if there is no such file. Default: yes.
+    /// Sets whether to create the pool if its file is missing. Default: yes.
     pub fn create(mut self, create: bool) -> Options {
         self.create = create;
         self
@@ -205,16 +205,16 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// [`Error::Pool`] says what is wrong with the file: missing, in use, not a pool, truncated, of a newer format,
-    /// damaged, or unable to give the level. [`Error::Heap`]: its directory is damaged.
+    /// [`Error::Pool`] if the file is missing, in use, not a pool, truncated, of a newer format, damaged, or does not
+    /// support the level. [`Error::Heap`] if its directory is damaged.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Db, Error> {
         self.open_on(path, Hardware::detect())
     }
 
-    /// Opens the database at `path` on another media than the machine's own.
+    /// Opens the database at `path` on a media other than the machine's own.
     pub fn open_on<M: Media>(&self, path: impl AsRef<Path>, media: M) -> Result<Db<M>, Error> {
         let started = std::time::Instant::now();
-        // The log and a rebuilt pool belong beside the file itself. A circle of links is refused by the opening.
+        // The log and a rebuilt pool belong beside the file itself. The opening refuses a cycle of links.
         let path = &behind_links(path.as_ref()).unwrap_or_else(|_| path.as_ref().into());
         if !self.pool.read_only && (self.level == Level::Disk || disk::opening::has_files(path)) {
             return disk::opening::open(path, &self.settings(), media);
@@ -259,18 +259,18 @@ impl Options {
         }
     }
 
-    /// The database in a pool that is open already: for pools in memory that outlives them. The options of the pool
-    /// itself are ignored.
+    /// Opens the database in an already open pool, for pools in memory that outlives them. Ignores the options of the
+    /// pool itself.
     pub fn open_pool<M: Media>(&self, pool: Pool<M>) -> Result<Db<M>, Error> {
         Db::start(pool, self.index, self.recovery_threads, std::time::Instant::now())
     }
 
-    /// A database in anonymous memory, which goes with its last handle.
+    /// Creates a database in anonymous memory, which is lost with its last handle.
     pub fn anonymous(&self) -> Result<Db, Error> {
         self.anonymous_on(Hardware::detect())
     }
 
-    /// A database in anonymous memory, on another media than the machine's own.
+    /// Creates a database in anonymous memory, on a media other than the machine's own.
     pub fn anonymous_on<M: Media>(&self, media: M) -> Result<Db<M>, Error> {
         let started = std::time::Instant::now();
         let pool = Pool::anonymous(&self.pool, media)?;
@@ -279,12 +279,12 @@ impl Options {
 }
 
 impl Db {
-    /// Opens the database at `path` with the default [`Options`]; it is created if it is not there.
+    /// Opens the database at `path` with the default [`Options`], which create it if it is missing.
     pub fn open(path: impl AsRef<Path>) -> Result<Db, Error> {
         Options::new().open(path)
     }
 
-    /// A database in anonymous memory, which goes with its last handle.
+    /// Creates a database in anonymous memory, which is lost with its last handle.
     pub fn anonymous() -> Result<Db, Error> {
         Options::new().anonymous()
     }

@@ -6,44 +6,44 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-/// A database at one moment.
+/// Statistics of a database at one moment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stats {
-    /// The pool's file; `None` for an anonymous one. Serialized as text, whatever bytes its name has.
+    /// The pool's file; `None` for an anonymous pool. Serialized as text, whatever bytes its name has.
     #[serde(serialize_with = "in_text")]
     pub path: Option<PathBuf>,
-    /// The pool's identity, given to it when it was created.
+    /// The pool's identity, assigned at its creation.
     pub uuid: String,
-    /// How often the pool has been opened, but to be read.
+    /// Number of times the pool has been opened to write.
     pub generation: u32,
     /// The durability level: `process`, `disk` or `power`.
     pub level: String,
     /// How the pool was left before this opening: `new`, `clean`, `process crash` or `machine crash`.
     pub last_shutdown: String,
     /// Whether the machine stopped while the pool was open at level `process`, and the loss was not
-    /// [accepted](crate::AfterPowerLoss::Accept): what it holds may not fit together.
+    /// [accepted](crate::AfterPowerLoss::Accept): its content may be inconsistent.
     pub suspect: bool,
-    /// Whether it is opened to be read, and its file does not change.
+    /// Whether it is opened read-only, so that its file does not change.
     pub read_only: bool,
-    /// How often it was not closed properly.
+    /// Number of times it was not closed properly.
     pub crashes: u64,
-    /// The heap's page, in bytes.
+    /// The heap's page size, in bytes.
     pub page_size: u64,
-    /// The size to which the pool may grow, in bytes.
+    /// The maximum size of the pool, in bytes.
     pub max_size: u64,
     /// Whether huge pages back it.
     pub huge_pages: bool,
-    /// How long opening took, in seconds.
+    /// Duration of the opening, in seconds.
     pub opened_in: f64,
-    /// Where the bytes are.
+    /// How the pool's bytes are used.
     pub space: Space,
-    /// How far the recovery is that follows every opening.
+    /// Progress of the recovery that follows every opening.
     pub recovery: Recovery,
-    /// For a database of level `disk`: its log.
+    /// The log, in a database of level `disk`.
     pub log: Option<LogStats>,
     /// The maps, by name.
     pub maps: Vec<MapInfo>,
-    /// The merges of each map that has a handle and an index that gathers writes.
+    /// The merges of each map that has a handle and an index that buffers writes.
     pub merges: BTreeMap<String, Merges>,
 }
 
@@ -53,16 +53,16 @@ fn in_text<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok
         .serialize(serializer)
 }
 
-/// What a checkpoint has done.
+/// The result of a checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Checkpoint {
-    /// Whether it has all entries, or only what has changed since the one before.
+    /// Whether it contains all entries, or only the changes since the previous one.
     pub full: bool,
     /// Entries written, removed keys included.
     pub entries: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// Where replaying of the log begins now.
+    /// The log position at which replay now begins.
     pub from: u64,
 }
 
@@ -71,52 +71,52 @@ pub struct Checkpoint {
 pub struct LogStats {
     /// The end of the last record, in bytes since the log's beginning.
     pub appended: u64,
-    /// Up to where all records are durable.
+    /// The position up to which all records are durable.
     pub durable: u64,
-    /// Bytes that are kept.
+    /// Bytes of log kept.
     pub kept: u64,
-    /// Bytes that may be kept: beyond, writes wait for a checkpoint.
+    /// Maximum bytes of log kept; beyond that, writes wait for a checkpoint.
     pub limit: u64,
     /// Records appended since the opening.
     pub records: u64,
-    /// Bytes of these.
+    /// Bytes of these records.
     pub bytes: u64,
-    /// Of these records, those that the syncs below have made durable.
+    /// Number of these records that the syncs below have made durable.
     pub synced: u64,
     /// Syncs of the disk since the opening.
     pub syncs: u64,
-    /// Seconds spent in them.
+    /// Seconds spent in these syncs.
     pub sync_seconds: f64,
-    /// How many syncs took how long: of each number, those of less than as many microseconds as its place's power of
-    /// two.
+    /// Histogram of sync durations: element `i` counts the syncs that took less than 2^i microseconds, and not less
+    /// than the previous bound.
     pub sync_micros: Vec<u64>,
-    /// How many records the syncs made durable, in the same way.
+    /// Histogram of records per sync, with the same bounds.
     pub group_sizes: Vec<u64>,
-    /// Calls that have waited for a sync.
+    /// Calls that waited for a sync.
     pub waits: u64,
-    /// Writes refused since the log had reached its limit.
+    /// Writes refused because the log had reached its limit.
     pub refused_at_limit: u64,
-    /// Times that a write has waited for a checkpoint, since the log had reached its limit.
+    /// Number of times a write waited for a checkpoint because the log had reached its limit.
     pub room_waits: u64,
-    /// Seconds that writes have waited so.
+    /// Seconds that writes spent in these waits.
     pub room_wait_seconds: f64,
-    /// Why the log takes no more records, if it does not: nothing can be written until the database is opened again.
+    /// Why the log has failed, if it has: all writes fail until the database is reopened.
     pub failure: Option<String>,
-    /// Where replaying begins after a loss of power.
+    /// The log position at which replay begins after a loss of power.
     pub replayed_from: u64,
     /// Checkpoints taken since the opening.
     pub checkpoints: u64,
-    /// Bytes of these.
+    /// Bytes of these checkpoints.
     pub checkpoint_bytes: u64,
-    /// The last of them.
+    /// The last checkpoint.
     pub last_checkpoint: Option<Checkpoint>,
-    /// Seconds that it took.
+    /// Duration of the last checkpoint, in seconds.
     pub last_checkpoint_seconds: Option<f64>,
-    /// Whether one is being taken.
+    /// Whether a checkpoint is in progress.
     pub is_checkpointing: bool,
-    /// Seconds since the last was taken, or else since the opening.
+    /// Seconds since the last checkpoint, or, before the first, since the opening.
     pub seconds_since_checkpoint: f64,
-    /// Why the last one failed, if it did.
+    /// Why the last checkpoint failed, if it did.
     pub checkpoint_failure: Option<String>,
 }
 
@@ -143,24 +143,24 @@ impl LogStats {
     }
 }
 
-/// Where a pool's bytes are: `used + free + unswept == reserved`.
+/// How a pool's bytes are used: `used + free + unswept == reserved`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Space {
     /// Bytes of the pool: blocks of the device, or memory.
     pub reserved: u64,
     /// Bytes in use.
     pub used: u64,
-    /// Bytes ready for use.
+    /// Free bytes.
     pub free: u64,
-    /// Of these, bytes of which the file system has the blocks back.
+    /// Free bytes whose blocks were returned to the file system.
     pub given_back: u64,
-    /// Bytes of pages from before the opening, in which recovery has yet to tell used from free.
+    /// Bytes of pages from before the opening that recovery has not yet swept.
     pub unswept: u64,
-    /// Objects in use, outside of these pages.
+    /// Objects in use, not counting those pages.
     pub objects: u64,
 }
 
-/// A map's name and what holds it.
+/// A map's name and index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MapInfo {
     /// The map's name.
@@ -169,17 +169,17 @@ pub struct MapInfo {
     pub index: String,
 }
 
-/// Where recovery stands.
+/// The state of recovery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RecoveryState {
     /// Not started: the database was opened with no thread for it.
     Idle,
-    /// Tracing what is reachable, or sweeping the rest.
+    /// Tracing reachable objects, or sweeping the rest.
     Running,
     /// Everything is accounted for.
     Done,
-    /// Given up, for this reason. Every operation goes on, but old space is not reused.
+    /// Abandoned, for this reason. All operations continue, but old space is not reused.
     Failed(String),
 }
 
@@ -194,10 +194,10 @@ impl fmt::Display for RecoveryState {
     }
 }
 
-/// How far the search for unused space has come. Reads and writes do not wait for it.
+/// Progress of the search for unused space. Reads and writes do not wait for it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Recovery {
-    /// Where it stands.
+    /// The state.
     pub state: RecoveryState,
     /// Objects found reachable so far.
     pub objects: u64,
@@ -205,38 +205,38 @@ pub struct Recovery {
     pub pages_swept: u64,
     /// Pages to sweep in all.
     pub pages: u64,
-    /// Since it began, or how long it took, in seconds.
+    /// Seconds since it began, or its duration in seconds.
     pub seconds: f64,
 }
 
-/// What walking everything found.
+/// The result of a check of the whole pool.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Check {
-    /// Each map's structure.
+    /// The structure of each map.
     pub maps: Vec<MapCheck>,
-    /// The heap's account.
+    /// The heap's accounting.
     pub heap: HeapCheck,
 }
 
 impl Check {
-    /// Whether no fault was found.
+    /// Returns whether no fault was found.
     pub fn is_clean(&self) -> bool {
         self.maps.iter().all(|map| map.faults.is_empty()) && self.heap.is_clean()
     }
 }
 
-/// What walking one map found.
+/// The result of checking one map.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct MapCheck {
     /// The map's name.
     pub name: String,
     /// The index that holds it.
     pub index: String,
-    /// Keys met.
+    /// Keys visited.
     pub keys: u64,
-    /// Nodes, leaf arrays and leaves met.
+    /// Nodes, leaf arrays and leaves visited.
     pub objects: u64,
-    /// One line for each fault; at most a thousand are kept.
+    /// One line per fault, at most a thousand.
     pub faults: Vec<String>,
 }
 
@@ -252,18 +252,18 @@ impl MapCheck {
     }
 }
 
-/// How the heap's account compares with what is reachable from its roots.
+/// Compares the heap's accounting with what is reachable from its roots.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct HeapCheck {
     /// Objects reachable from the roots.
     pub reachable: u64,
     /// Their bytes.
     pub reachable_bytes: u64,
-    /// Chunks that the heap holds to be in use and no root leads to.
+    /// Chunks in use that no root leads to.
     pub unreachable: u64,
-    /// Chunks to which more than one link leads.
+    /// Chunks with more than one link to them.
     pub doubly_reachable: u64,
-    /// One line for each fault; at most a thousand are kept.
+    /// One line per fault, at most a thousand.
     pub faults: Vec<String>,
 }
 
@@ -275,7 +275,7 @@ impl HeapCheck {
         }
     }
 
-    /// Whether no fault was found.
+    /// Returns whether no fault was found.
     pub fn is_clean(&self) -> bool {
         self.unreachable == 0 && self.doubly_reachable == 0 && self.faults.is_empty()
     }

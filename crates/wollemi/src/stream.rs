@@ -1,63 +1,63 @@
-//! Streams of sorted entries: what backups and the runs of checkpoints are made of.
+//! Streams of sorted entries, the format of backups and of checkpoint runs.
 //!
 //! ```text
 //! magic     8  "WOLLEMIB"
 //! version   4  2
-//! then records, each with a byte before it that says what it is:
+//! then records, each preceded by a byte with its type:
 //!   1  map:    length of its name (1), of its index's name (1), both names, checksum (8)
 //!   3  end:    number of entries (8), checksum (8)
-//!   4  block:  1 if it is compressed, else 0 (1), bytes that follow (4), bytes when unpacked (4), checksum (8), the bytes
+//!   4  block:  1 if compressed, else 0 (1), bytes that follow (4), bytes when unpacked (4), checksum (8), the bytes
 //!
-//! an unpacked block: entries of the map last named, one after the other, in ascending order of their keys:
-//!   length of the key (varint), 0 for a key that was removed, or 1 + length of the value (varint), key, value
+//! an unpacked block: entries of the last named map, one after the other, in ascending order of their keys:
+//!   length of the key (varint), 0 for a removed key, or 1 + length of the value (varint), key, value
 //! ```
 //!
-//! Little endian; a varint has seven bits a byte, the lowest first, and a high bit in each byte but the last. Blocks
-//! are compressed by LZ4 (its block format) where that saves an eighth. Each checksum is XXH3 of 64 bits over the
-//! record's other bytes, its first one included, seeded by the number of the records before it: a record that is
-//! damaged, missing, doubled or elsewhere is noticed where it stands. Only the runs of checkpoints hold removed keys,
-//! and they count their records from a number of their own, so that none is taken for another.
+//! Little endian. A varint has seven bits per byte, the lowest first, and the high bit set in each byte but the last.
+//! Blocks are compressed by LZ4 (its block format) if that saves an eighth. Each checksum is XXH3 (64 bits) over the
+//! record's other bytes, its type included, seeded with the number of preceding records, so a damaged, missing,
+//! duplicated or misplaced record is detected at its place. Only the runs of checkpoints contain removed keys. Each run
+//! counts its records from a number of its own, so that no run is mistaken for another.
 
 use std::io::{self, Read, Write};
 use xxhash_rust::xxh3::Xxh3;
 
-/// The first bytes, of every version.
+/// The magic bytes of every version.
 pub(crate) const MAGIC: &[u8; 8] = b"WOLLEMIB";
 
-/// The version that is written.
+/// The version written.
 pub(crate) const VERSION: u32 = 2;
 
 const MAP: u8 = 1;
 const END: u8 = 3;
 const BLOCK: u8 = 4;
 
-/// A block is written when it has this many bytes, unpacked.
+/// Unpacked bytes after which a block is written.
 const FULL: usize = 64 << 10;
 
-/// Bytes of a block's head behind its first: compressed or not, stored length, unpacked length.
+/// Bytes of a block's head after its type: compressed or not, stored length, unpacked length.
 const HEAD: usize = 9;
 
 /// Why a stream cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StreamError {
-    /// The system refused.
+    /// The system failed to read or write.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The first bytes are others.
-    #[error("it does not begin like one")]
+    /// The magic bytes are wrong.
+    #[error("wrong magic bytes")]
     Foreign,
-    /// It was written by another version.
-    #[error("it is of format {0}, and this program knows 1 and {VERSION}")]
+    /// Another version wrote it.
+    #[error("format {0}; this program reads 1 and {VERSION}")]
     Version(u32),
-    /// It was changed, or does not go on.
-    #[error("it is damaged or cut short: {0}")]
+    /// It was changed or truncated.
+    #[error("damaged or truncated: {0}")]
     Damaged(&'static str),
 }
 
-/// What was written, or read.
+/// Totals of what was written or read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
-    /// Entries.
+    /// Number of entries.
     pub entries: u64,
     /// Bytes of the stream.
     pub bytes: u64,
@@ -75,11 +75,11 @@ pub(crate) struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a stream whose records are counted from this number on.
+    /// Begins a stream whose records are numbered from `first` on.
     ///
     /// # Errors
     ///
-    /// [`StreamError::Io`], as all other calls.
+    /// [`StreamError::Io`], as for all other calls.
     pub fn new(first: u64, mut out: W) -> Result<Writer<W>, StreamError> {
         out.write_all(MAGIC)?;
         out.write_all(&VERSION.to_le_bytes())?;
@@ -95,7 +95,7 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Begins a map, of at most 255 bytes of name each; the entries that follow are of it.
+    /// Begins a map, whose two names have at most 255 bytes each; the entries that follow belong to it.
     pub fn map(&mut self, name: &str, index: &str) -> Result<(), StreamError> {
         self.end_block()?;
         let lens = [name.len() as u8, index.len() as u8];
@@ -103,7 +103,7 @@ impl<W: Write> Writer<W> {
         self.put(MAP, &record, &[])
     }
 
-    /// Adds an entry of the map begun last; `None`: the key was removed. Its key is above those before it in the map.
+    /// Adds an entry to the current map; `None`: the key was removed. Its key must be above the earlier ones.
     pub fn entry(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), StreamError> {
         put_varint(&mut self.block, key.len());
         put_varint(&mut self.block, value.map_or(0, |value| value.len() + 1));
@@ -116,17 +116,17 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Entries and bytes so far; those of a block that is not full yet are not counted among the bytes.
+    /// Returns the entries and bytes so far, without the bytes of the unfinished block.
     pub fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// Bytes of the block that is not full yet, unpacked.
+    /// Returns the unpacked bytes of the unfinished block.
     pub fn unwritten(&self) -> usize {
         self.block.len()
     }
 
-    /// The destination.
+    /// Returns the destination.
     pub fn out(&mut self) -> &mut W {
         &mut self.out
     }
@@ -155,7 +155,7 @@ impl<W: Write> Writer<W> {
         head[1..5].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
         head[5..].copy_from_slice(&(block.len() as u32).to_le_bytes());
         self.put(BLOCK, &head, bytes)?;
-        // What one large value took is given back.
+        // Frees the memory that one large value needed.
         self.block = if block.capacity() > 4 * FULL {
             Vec::new()
         } else {
@@ -170,7 +170,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes a record: its kind, `head`, the checksum of all three, and `tail`.
+    /// Writes a record: its type, `head`, the checksum of all three parts, and `tail`.
     fn put(&mut self, kind: u8, head: &[u8], tail: &[u8]) -> Result<(), StreamError> {
         let sum = checksum(self.records, kind, &[head, tail]);
         self.records = self.records.wrapping_add(1);
@@ -183,21 +183,21 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// What a stream has next.
+/// The next item of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Item<'r> {
     /// A map begins.
     Map {
-        /// Its name.
+        /// The map's name.
         name: &'r str,
-        /// The name of the index that held it.
+        /// The name of the index that held the map.
         index: &'r str,
     },
-    /// An entry of the map begun last.
+    /// An entry of the current map.
     Entry {
-        /// Its key.
+        /// The key.
         key: &'r [u8],
-        /// Its value; `None`: the key was removed.
+        /// The value; `None`: the key was removed.
         value: Option<&'r [u8]>,
     },
 }
@@ -206,19 +206,19 @@ pub(crate) enum Item<'r> {
 #[derive(Debug)]
 pub(crate) struct StreamReader<R> {
     input: R,
-    /// The present block, unpacked, and how much of it has been returned.
+    /// The current block, unpacked, and how much of it has been returned.
     block: Vec<u8>,
     at: usize,
-    /// The bytes of the present record.
+    /// The bytes of the current record.
     stored: Vec<u8>,
-    /// The length of the present map's name; `None` before the first map.
+    /// The length of the current map's name; `None` before the first map.
     name: Option<usize>,
     records: u64,
     has_ended: bool,
     totals: Totals,
 }
 
-/// Reads the first bytes of a stream; its version.
+/// Reads the first bytes of a stream and returns its version.
 ///
 /// # Errors
 ///
@@ -237,11 +237,11 @@ pub(crate) fn read_start(input: &mut impl Read) -> Result<u32, StreamError> {
 }
 
 impl<R: Read> StreamReader<R> {
-    /// Reads the beginning. The input should be buffered.
+    /// Reads the beginning. Buffer the input.
     ///
     /// # Errors
     ///
-    /// [`StreamError::Foreign`] and [`StreamError::Version`] tell what it is not; [`StreamError::Io`].
+    /// [`StreamError::Foreign`] or [`StreamError::Version`] if the stream cannot be read; [`StreamError::Io`].
     pub fn new(mut input: R) -> Result<StreamReader<R>, StreamError> {
         match read_start(&mut input)? {
             VERSION => Ok(StreamReader::behind_start(input)),
@@ -249,7 +249,7 @@ impl<R: Read> StreamReader<R> {
         }
     }
 
-    /// Goes on behind the [start](read_start) of a stream of this version.
+    /// Continues after the [start](read_start) of a stream of this version.
     pub fn behind_start(input: R) -> StreamReader<R> {
         StreamReader {
             input,
@@ -266,7 +266,7 @@ impl<R: Read> StreamReader<R> {
         }
     }
 
-    /// The same, whose records were [counted from](Writer::new) this number on.
+    /// Sets the first record's number, as passed to [`Writer::new`].
     #[must_use]
     pub fn counting_from(self, first: u64) -> StreamReader<R> {
         StreamReader {
@@ -275,11 +275,11 @@ impl<R: Read> StreamReader<R> {
         }
     }
 
-    /// What comes next; `None` at the end.
+    /// Returns the next item; `None` at the end.
     ///
     /// # Errors
     ///
-    /// [`StreamError::Damaged`] where a record is not what was written, and [`StreamError::Io`].
+    /// [`StreamError::Damaged`] if a record differs from what was written, and [`StreamError::Io`].
     pub fn next(&mut self) -> Result<Option<Item<'_>>, StreamError> {
         while self.at == self.block.len() {
             if self.has_ended {
@@ -295,7 +295,7 @@ impl<R: Read> StreamReader<R> {
     fn map(&self) -> Result<Item<'_>, StreamError> {
         let text = str::from_utf8(&self.stored).ok();
         let names = text.and_then(|text| text.split_at_checked(self.name?));
-        let (name, index) = names.ok_or(StreamError::Damaged("a name that is no text"))?;
+        let (name, index) = names.ok_or(StreamError::Damaged("a name that is not UTF-8"))?;
         Ok(Item::Map { name, index })
     }
 
@@ -310,13 +310,14 @@ impl<R: Read> StreamReader<R> {
             };
             Some((key, value))
         };
-        let (key, value) = parts().ok_or(StreamError::Damaged("an entry that its block cuts off"))?;
+        let (key, value) = parts().ok_or(StreamError::Damaged("an entry extends past its block"))?;
         self.at = self.block.len() - rest.len();
         self.totals.entries += 1;
         Ok(Item::Entry { key, value })
     }
 
-    /// Reads a record and checks it; its kind. Afterwards `stored` has the names of a map, and `block` is a block's.
+    /// Reads and checks a record, and returns its type. Then `stored` has the names of a map, or `block` the content of
+    /// a block.
     fn read_record(&mut self) -> Result<u8, StreamError> {
         let [kind] = self.take()?;
         match kind {
@@ -333,7 +334,7 @@ impl<R: Read> StreamReader<R> {
                 self.stored.clear();
                 self.check(sum, kind, &entries)?;
                 if u64::from_le_bytes(entries) != self.totals.entries {
-                    return Err(StreamError::Damaged("entries are missing"));
+                    return Err(StreamError::Damaged("wrong number of entries"));
                 }
                 self.has_ended = true;
             }
@@ -345,15 +346,15 @@ impl<R: Read> StreamReader<R> {
                 self.check(sum, kind, &head)?;
                 self.unpack(packed != 0, u32::from_le_bytes([u0, u1, u2, u3]) as usize)?;
             }
-            _ => return Err(StreamError::Damaged("a record of no kind")),
+            _ => return Err(StreamError::Damaged("a record of unknown type")),
         }
         Ok(kind)
     }
 
-    /// Makes the present block of the bytes stored, which are as they were written.
+    /// Unpacks the stored bytes, whose checksum is already verified, into the current block.
     fn unpack(&mut self, is_packed: bool, len: usize) -> Result<(), StreamError> {
         if self.name.is_none() {
-            return Err(StreamError::Damaged("an entry of no map"));
+            return Err(StreamError::Damaged("an entry before the first map"));
         }
         self.at = 0;
         if is_packed {
@@ -368,10 +369,10 @@ impl<R: Read> StreamReader<R> {
         Ok(())
     }
 
-    /// Compares the checksum of a record with that of its kind, its head and the bytes stored.
+    /// Verifies a record's checksum, from its type, its head and the stored bytes.
     fn check(&mut self, sum: [u8; 8], kind: u8, head: &[u8]) -> Result<(), StreamError> {
         if checksum(self.records, kind, &[head, &self.stored]) != u64::from_le_bytes(sum) {
-            return Err(StreamError::Damaged("a checksum is another"));
+            return Err(StreamError::Damaged("checksum mismatch"));
         }
         self.records = self.records.wrapping_add(1);
         Ok(())
@@ -382,25 +383,25 @@ impl<R: Read> StreamReader<R> {
         self.input
             .read_exact(&mut bytes)
             .map_err(|error| match error.kind() {
-                io::ErrorKind::UnexpectedEof => CUT_SHORT,
+                io::ErrorKind::UnexpectedEof => TRUNCATED,
                 _ => error.into(),
             })?;
         self.totals.bytes += N as u64;
         Ok(bytes)
     }
 
-    /// Reads this many bytes into `stored`, without allocating more than there are bytes.
+    /// Reads this many bytes into `stored`, without allocating more than the input provides.
     fn fill(&mut self, len: usize) -> Result<(), StreamError> {
         self.stored.clear();
         let read = (&mut self.input).take(len as u64).read_to_end(&mut self.stored)?;
         self.totals.bytes += read as u64;
-        if read < len { Err(CUT_SHORT) } else { Ok(()) }
+        if read < len { Err(TRUNCATED) } else { Ok(()) }
     }
 }
 
-const CUT_SHORT: StreamError = StreamError::Damaged("its end is missing");
+const TRUNCATED: StreamError = StreamError::Damaged("no end record");
 
-/// The checksum of a record whose bytes are its kind and these parts, and which has this number in the stream.
+/// Computes the checksum of a record from its number in the stream, its type and these parts.
 fn checksum(records: u64, kind: u8, parts: &[&[u8]]) -> u64 {
     let mut sum = Xxh3::with_seed(records);
     sum.update(&[kind]);
@@ -416,7 +417,7 @@ fn put_varint(out: &mut Vec<u8>, mut value: usize) {
     out.push(value as u8);
 }
 
-/// Takes a varint of at most five bytes from the beginning.
+/// Takes a varint of at most five bytes from the front.
 fn take_varint(from: &mut &[u8]) -> Option<usize> {
     let mut value = 0;
     for shift in (0..35).step_by(7) {

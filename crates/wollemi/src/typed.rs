@@ -1,4 +1,4 @@
-//! Maps of Rust's own types: keys in an encoding that keeps their order, values by `serde`, in postcard's format.
+//! Maps of Rust types: keys in an order-preserving encoding, values by `serde`, in postcard's format.
 
 mod ends;
 mod key;
@@ -17,8 +17,8 @@ use std::marker::PhantomData;
 use std::ops::RangeBounds;
 pub use views::{TypedView, TypedViewIter, TypedWatch};
 
-/// A [`Map`] whose keys and values are of these types. It is of these types by its use: bytes that are none of them are
-/// an error when they are read.
+/// A [`Map`] with keys of type `K` and values of type `V`. The types are not stored. Bytes that do not decode as `K` or
+/// `V` are an error on read.
 ///
 /// ```
 /// use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ pub use views::{TypedView, TypedViewIter, TypedWatch};
 /// }
 ///
 /// let db = wollemi::Db::anonymous()?;
-/// // By station and second: in the order of the stations, and of the time within each.
+/// By station and second: ordered by station, and by time within each.
 /// let readings = wollemi::TypedMap::<(u32, i64), Reading>::new(db.map("readings")?);
 /// readings.upsert(&(7, -60), &Reading { celsius: 20.5, note: None })?;
 /// readings.upsert(&(7, 60), &Reading { celsius: 21.0, note: Some("sunny".into()) })?;
@@ -40,7 +40,7 @@ pub use views::{TypedView, TypedViewIter, TypedWatch};
 /// assert_eq!(of_seven.len(), 2);
 /// assert_eq!(of_seven[0].0, (7, -60));
 ///
-/// // In a batch, or wherever a map of bytes is wanted:
+/// In a batch, or wherever a map of bytes is required:
 /// let mut batch = db.batch();
 /// let reading = Reading { celsius: 4.0, note: None };
 /// batch.upsert(readings.map(), readings.key(&(8, 1)), readings.value(&reading)?);
@@ -54,7 +54,7 @@ pub struct TypedMap<K, V> {
 }
 
 impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
-    /// The map, taken to be of these types.
+    /// Wraps a map.
     pub fn new(map: Map) -> TypedMap<K, V> {
         TypedMap {
             map,
@@ -62,7 +62,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         }
     }
 
-    /// The map of bytes under it.
+    /// Returns the underlying map of bytes.
     pub fn map(&self) -> &Map {
         &self.map
     }
@@ -72,16 +72,16 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         TypedMap::new(self.map.with_durability(durability))
     }
 
-    /// A key's bytes.
+    /// Returns a key's bytes.
     pub fn key(&self, key: &K) -> Vec<u8> {
         bytes_of(key)
     }
 
-    /// A value's bytes.
+    /// Returns a value's bytes.
     ///
     /// # Errors
     ///
-    /// [`Error::Value`], where the type's `Serialize` fails.
+    /// [`Error::Value`] if the type's `Serialize` fails.
     pub fn value(&self, value: &V) -> Result<Vec<u8>, Error> {
         postcard::to_stdvec(value).map_err(|error| self.wrong(error))
     }
@@ -96,12 +96,12 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     pub(crate) fn read(&self, bytes: &[u8]) -> Result<V, Error> {
         match postcard::take_from_bytes(bytes) {
             Ok((value, [])) => Ok(value),
-            Ok(_) => Err(self.wrong("bytes are left over")),
+            Ok(_) => Err(self.wrong("trailing bytes")),
             Err(error) => Err(self.wrong(error)),
         }
     }
 
-    /// The key's value. A key may be looked up in a form that its type is borrowed as.
+    /// Returns the key's value. Accepts any borrowed form of the key's type.
     ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;
@@ -114,7 +114,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     ///
     /// # Errors
     ///
-    /// [`Error::Value`], and as [`Map::get`].
+    /// [`Error::Value`], and those of [`Map::get`].
     pub fn get<Q: KeyBytes + ?Sized>(&self, key: &Q) -> Result<Option<V>, Error>
     where
         K: Borrow<Q>,
@@ -123,11 +123,11 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         bytes.map(|bytes| self.read(&bytes)).transpose()
     }
 
-    /// Whether the key is present.
+    /// Returns whether the key is present.
     ///
     /// # Errors
     ///
-    /// As [`Map::contains`].
+    /// Those of [`Map::contains`].
     pub fn contains<Q: KeyBytes + ?Sized>(&self, key: &Q) -> Result<bool, Error>
     where
         K: Borrow<Q>,
@@ -135,17 +135,17 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         self.map.contains(bytes_of(key))
     }
 
-    /// Adds the key if it is absent; `false` if it is present.
+    /// Adds the key if it is absent; returns `false` if it is present.
     pub fn insert(&self, key: &K, value: &V) -> Result<bool, Error> {
         self.map.insert(bytes_of(key), self.value(value)?)
     }
 
-    /// Gives the key this value, whether it is there or not.
+    /// Sets the key's value, whether or not the key is present.
     pub fn upsert(&self, key: &K, value: &V) -> Result<(), Error> {
         self.map.upsert(bytes_of(key), self.value(value)?)
     }
 
-    /// Removes the key; `false` if it is absent.
+    /// Removes the key; returns `false` if it is absent.
     pub fn remove<Q: KeyBytes + ?Sized>(&self, key: &Q) -> Result<bool, Error>
     where
         K: Borrow<Q>,
@@ -153,13 +153,13 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         self.map.remove(bytes_of(key))
     }
 
-    /// All entries in key order.
+    /// Iterates over all entries in key order.
     pub fn iter(&self) -> TypedIter<K, V> {
         self.range::<K>(..)
     }
 
-    /// The entries between two bounds, in key order. The bounds, too, may be of a form that the key's type is borrowed
-    /// as.
+    /// Iterates over the entries between two bounds, in key order. The bounds, too, may be a borrowed form of the key's
+    /// type.
     pub fn range<Q: KeyBytes + ?Sized>(&self, keys: impl RangeBounds<Q>) -> TypedIter<K, V>
     where
         K: Borrow<Q>,
@@ -167,7 +167,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         self.over(self.map.range(bounds(keys)))
     }
 
-    /// The entries whose keys are text, or bytes, that begin with these.
+    /// Iterates over the entries whose keys, text or bytes, begin with `prefix`.
     ///
     /// ```
     /// let stock = wollemi::TypedMap::<String, u32>::new(wollemi::Db::anonymous()?.map("stock")?);
@@ -184,8 +184,8 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         self.over(self.map.prefix(bytes_of(prefix)))
     }
 
-    /// The entries whose keys are tuples that begin with this element, in key order. A tuple as `first` stands for
-    /// several elements.
+    /// Iterates in key order over the entries whose keys are tuples that begin with this element. A tuple as `first`
+    /// stands for several elements.
     ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;
@@ -215,14 +215,14 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     }
 
     fn read_key(&self, bytes: &[u8]) -> Result<K, Error> {
-        K::read(bytes).ok_or_else(|| self.wrong("a key of another type"))
+        K::read(bytes).ok_or_else(|| self.wrong("a key does not decode"))
     }
 }
 
-/// A double-ended iterator over a [`TypedMap`]'s entries in key order, which owns what it yields, and a handle of the
+/// A double-ended iterator over a [`TypedMap`]'s entries in key order, which owns what it yields and a handle to the
 /// map.
 ///
-/// An entry of another type is an error, and the iteration continues.
+/// An entry that does not decode is an error, after which the iteration continues.
 pub struct TypedIter<K, V> {
     map: TypedMap<K, V>,
     entries: Iter,
@@ -274,7 +274,7 @@ impl<K, V> fmt::Debug for TypedMap<K, V> {
 mod tests {
     use super::*;
 
-    /// Keys are found by their borrowed forms, and only by the whole of them.
+    /// Keys are found by their borrowed forms, and only by a complete key.
     #[test]
     fn borrowed_forms_find_keys() -> Result<(), Error> {
         let db = crate::Db::anonymous()?;
@@ -293,7 +293,7 @@ mod tests {
         Ok(())
     }
 
-    /// The ends are those of the keys, not of their bytes read otherwise.
+    /// The first and last entry are those by the order of the keys, whatever their bytes mean as another type.
     #[test]
     fn ends_are_those_of_the_keys() -> Result<(), Error> {
         let numbers = TypedMap::<i32, String>::new(crate::Db::anonymous()?.map("m")?);

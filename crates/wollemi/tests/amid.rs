@@ -1,4 +1,4 @@
-//! Another thread writes during a read of a snapshot, a sweep, or the taking of an entry: at each load of the pool.
+//! Another thread writes at each load of the pool during a read of a snapshot, a sweep, or a pop.
 
 use pmem::Watched;
 use pmem::watched::{Step, Watch, What};
@@ -10,9 +10,9 @@ use wollemi::{Db, Error, Expiring, Options};
 type Hook = Box<dyn FnOnce()>;
 
 thread_local! {
-    /// What happens before which of this thread's next loads.
+    /// A hook, and the number of this thread's loads before it runs.
     static LOADS: RefCell<Option<(usize, Hook)>> = const { RefCell::new(None) };
-    /// What happens when this thread waits for another.
+    /// A hook that runs when this thread waits for another.
     static WAITS: RefCell<Option<Hook>> = const { RefCell::new(None) };
 }
 
@@ -48,28 +48,28 @@ fn open(folder: &tempfile::TempDir) -> Result<Hooked, Error> {
     options.open_on(folder.path().join("pool"), Watched::machine(Hooks))
 }
 
-/// Carries out `operation`, and before the `nth` load of it `write`, by another thread: whole, or up to where that
-/// waits for this one. `None` for the write if there are fewer loads.
+/// Runs `operation`, and before its `nth` load `write` in another thread, to its end or until it waits for this thread.
+/// Returns `None` for the write if there are fewer loads.
 fn amid<R>(
     nth: usize,
     operation: impl FnOnce() -> R,
     write: impl FnOnce() -> Result<(), Error> + Send,
 ) -> (R, Option<Result<(), Error>>) {
     let (go, may_go) = channel();
-    let (tell, told) = channel();
+    let (progress_sender, progress) = channel();
     std::thread::scope(|scope| {
         let writer = scope.spawn(move || {
             // The operation may have ended.
             may_go.recv().ok()?;
-            let waits = tell.clone();
+            let waits = progress_sender.clone();
             WAITS.set(Some(Box::new(move || _ = waits.send(()))));
             let done = write();
-            let _ = tell.send(());
+            let _ = progress_sender.send(());
             Some(done)
         });
         let hook: Hook = Box::new(move || {
             go.send(()).expect("it waits for this");
-            told.recv().expect("it ends or waits");
+            progress.recv().expect("it ends or waits");
         });
         LOADS.set(Some((nth, hook)));
         let result = operation();
@@ -78,7 +78,7 @@ fn amid<R>(
     })
 }
 
-/// A key of a snapshot has the value that it had, whenever it is changed, removed or made.
+/// A key of a snapshot keeps its old value, whenever it is changed, removed or created.
 #[test]
 fn a_view_shows_what_was_there_amid_a_write() -> Result<(), Box<dyn std::error::Error>> {
     for (held, comes) in [
@@ -117,7 +117,7 @@ fn a_view_shows_what_was_there_amid_a_write() -> Result<(), Box<dyn std::error::
     Ok(())
 }
 
-/// A sweep leaves what is given a longer life after it was seen.
+/// A sweep keeps an entry whose life was extended after the sweep saw it.
 #[test]
 fn a_sweep_leaves_what_was_renewed_meanwhile() -> Result<(), Box<dyn std::error::Error>> {
     for nth in 1.. {
@@ -142,7 +142,7 @@ fn a_sweep_leaves_what_was_renewed_meanwhile() -> Result<(), Box<dyn std::error:
     Ok(())
 }
 
-/// There is always a key before the far one, but not always the same one, so no thread may take the far one.
+/// There is always a key before the far one, but not always the same one, so no thread may pop the far one.
 #[test]
 fn what_is_taken_is_at_the_end() -> Result<(), Box<dyn std::error::Error>> {
     for (is_first, near, far) in [(true, "a", "z"), (false, "y", "")] {

@@ -1,4 +1,4 @@
-//! Maps built of sorted pairs.
+//! Maps built from sorted pairs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use wollemi::{Db, Error, IndexError, IndexKind, Options, Pair, Pairs, Parts, Sorted};
@@ -10,15 +10,14 @@ fn entries(count: u32) -> Entries {
     (0..count).map(|i| (i.to_be_bytes().to_vec(), value(i))).collect()
 }
 
-/// Everything, in the order of the keys, which some indexes do not have.
+/// Returns all entries in the order of the keys, which some indexes lack.
 fn all(map: &wollemi::Map) -> Result<Entries, Error> {
     let mut entries = map.iter().collect::<Result<Entries, _>>()?;
     entries.sort();
     Ok(entries)
 }
 
-/// A map of each index, built by three threads, holds the pairs, takes writes, and is there when the pool is opened
-/// again.
+/// A map of each index, built by three threads, holds the pairs, accepts writes, and exists after reopening.
 #[test]
 fn a_map_is_built() -> Result<(), Error> {
     let folder = tempfile::tempdir().expect("a folder");
@@ -46,7 +45,7 @@ fn a_map_is_built() -> Result<(), Error> {
     Ok(())
 }
 
-/// While a map is being built, no thread finds, makes or drops one of its name; and it is not made twice.
+/// While a map is being built, no thread finds, creates or drops one of its name, and it is not created twice.
 #[test]
 fn a_name_is_taken_while_its_map_is_built() -> Result<(), Error> {
     struct Asking<'d>(&'d Db, u8, [u8; 1]);
@@ -102,7 +101,7 @@ fn a_build_that_fails_leaves_no_map() -> Result<(), Error> {
     Ok(())
 }
 
-/// A map that is built after a snapshot was taken is empty in it, also once it is written to.
+/// In an earlier snapshot, a map built later is empty, even after it is written to.
 #[test]
 fn a_snapshot_shows_nothing_of_a_map_that_is_built_later() -> Result<(), Error> {
     let db = Db::anonymous()?;
@@ -125,7 +124,7 @@ fn a_snapshot_shows_nothing_of_a_map_that_is_built_later() -> Result<(), Error> 
     Ok(())
 }
 
-/// Nothing is built in a database that is opened to be read.
+/// Nothing is built in a database that is opened read-only.
 #[test]
 fn nothing_is_built_where_nothing_is_written() -> Result<(), Error> {
     let folder = tempfile::tempdir().expect("a folder");
@@ -140,8 +139,8 @@ fn nothing_is_built_where_nothing_is_written() -> Result<(), Error> {
     Ok(())
 }
 
-/// A source that panics ends the build as an error does: the panic goes on to the caller, and nothing of what was built
-/// is left, whichever part's source it was.
+/// A source that panics ends the build as an error does: the panic propagates to the caller, and nothing of what was
+/// built remains, whichever part's source panicked.
 #[test]
 fn a_source_that_panics_leaves_nothing() -> Result<(), Error> {
     let pairs = entries(3000);

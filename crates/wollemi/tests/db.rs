@@ -14,7 +14,7 @@ fn names(db: &Db) -> Result<Vec<String>, Error> {
     Ok(db.maps()?.into_iter().map(|map| map.name).collect())
 }
 
-/// Writes are there after each reopening, while more are added, and everything adds up.
+/// Writes are present after each reopening, while more are added, and all counts agree.
 #[test]
 fn reopening_finds_everything() -> Outcome {
     let dir = tempfile::tempdir()?;
@@ -53,8 +53,8 @@ fn maps_are_apart() -> Outcome {
     Ok(())
 }
 
-/// Each map is held by the index that it was made with, whatever is the choice for new ones; asking for another
-/// names both and changes nothing. All indexes live side by side, are checked, and are dropped without a trace.
+/// Each map keeps the index that it was created with, whatever the default for new maps; a request for another index is
+/// an error that names both, and changes nothing. All indexes coexist, are checked, and are dropped without a trace.
 #[test]
 fn maps_stay_with_their_index() -> Outcome {
     let dir = tempfile::tempdir()?;
@@ -74,7 +74,7 @@ fn maps_stay_with_their_index() -> Outcome {
     for &kind in IndexKind::ALL {
         let map = db.map(kind.name())?;
         assert_eq!(map.count()?, 2000);
-        // An ablation that keeps its bytes as the index does is opened as the index.
+        // An ablation with the index's byte layout is opened as the index.
         let found = map.index_kind();
         assert!(found == kind || kind.is_ablation(), "{kind} opened as {found}");
         for &wanted in IndexKind::ALL.iter().filter(|&&wanted| wanted != found) {
@@ -138,7 +138,7 @@ fn a_dropped_map_leaves_nothing() -> Outcome {
     Ok(())
 }
 
-/// A handle of a map keeps the pool open: a second opener is refused until the last handle is gone.
+/// A handle to a map keeps the pool open: a second opener is refused until the last handle is dropped.
 #[test]
 fn a_second_opener_is_refused() -> Outcome {
     let dir = tempfile::tempdir()?;
@@ -154,8 +154,8 @@ fn a_second_opener_is_refused() -> Outcome {
     Ok(())
 }
 
-/// By default an opening waits two seconds for the database that another opener has. Then it tells how long it has
-/// waited, and for whom.
+/// By default an opening waits two seconds for a database that another opener has. Then it reports how long it has
+/// waited, and for which process.
 #[test]
 fn a_second_opener_waits_two_seconds_by_default() -> Outcome {
     let dir = tempfile::tempdir()?;
@@ -166,7 +166,7 @@ fn a_second_opener_waits_two_seconds_by_default() -> Outcome {
     let waited = begin.elapsed();
     assert!(waited >= Duration::from_secs(2), "{waited:?}");
     let text = refused.to_string();
-    // Some systems do not tell which process holds the lock.
+    // Some systems do not report which process holds the lock.
     let holders = [
         format!("process {}", std::process::id()),
         "another process".into(),
@@ -176,9 +176,9 @@ fn a_second_opener_waits_two_seconds_by_default() -> Outcome {
     Ok(())
 }
 
-/// A database that is opened to be read shows what is there, beside other readers, refuses each way to write, and
-/// leaves every byte of its file as it was: after a crash, too, with what the opening and a recovery then have to do,
-/// in every index.
+/// A database opened read-only shows its content, beside other readers, refuses every kind of write, and leaves every
+/// byte of its file unchanged. So it does after a crash, whatever the opening and a recovery have to do then, for every
+/// index.
 #[test]
 fn reading_leaves_the_file_as_it_was() -> Outcome {
     let dir = tempfile::tempdir()?;
@@ -254,7 +254,7 @@ fn foreign_files_are_refused() -> Outcome {
     Ok(())
 }
 
-/// With no thread for recovery everything can be read and written; the next opening makes up for it.
+/// Without a recovery thread everything can be read and written; the next opening catches up.
 #[test]
 fn recovery_can_be_left_out() -> Outcome {
     let dir = tempfile::tempdir()?;
@@ -276,8 +276,8 @@ fn recovery_can_be_left_out() -> Outcome {
     Ok(())
 }
 
-/// Recovery tells how far it is while readers are answered. It sweeps nothing, and so does not end, before those have
-/// gone that were there when it began.
+/// Recovery reports progress while readers are served. It sweeps nothing, and so does not end, before the readers that
+/// existed when it began are gone.
 #[test]
 fn recovery_is_told_beside_readers() -> Outcome {
     const KEYS: u32 = 1000;
@@ -316,7 +316,7 @@ fn recovery_is_told_beside_readers() -> Outcome {
     Ok(())
 }
 
-/// Handles may go to other threads, and the writes of all of them are there.
+/// Handles may be sent to other threads, and the writes of all threads are present.
 #[test]
 fn threads_share_a_map() -> Outcome {
     let db = Db::anonymous()?;
@@ -341,7 +341,8 @@ fn threads_share_a_map() -> Outcome {
     Ok(())
 }
 
-/// A thread that holds a reader does not wait for recovery, which waits for the reader: what needs recovery is refused.
+/// A thread that holds a reader does not wait for recovery, which waits for the reader: calls that need recovery are
+/// refused.
 #[test]
 fn a_thread_with_a_reader_does_not_wait_for_recovery() -> Outcome {
     let dir = tempfile::tempdir()?;

@@ -1,4 +1,4 @@
-//! Derived keys: their bytes are in the order of `Ord`, and come back.
+//! Derived keys: their bytes are ordered by `Ord`, and read back.
 
 use proptest::prelude::*;
 use std::fmt::Debug;
@@ -24,7 +24,7 @@ enum Event {
     Ended(bool, String),
 }
 
-/// Text with zeros, ends of parts, and texts that begin others.
+/// Text with zeros, end marks of parts, and texts that are prefixes of others.
 fn text() -> impl Strategy<Value = String> {
     "[\u{0}\u{1}a\u{7f}ÿ]{0,4}"
 }
@@ -45,7 +45,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Both ways of writing keep the order and come back.
+/// Both ways of writing keep the order and read back.
 fn in_order<K: Key + Ord + Debug>(one: &K, two: &K) {
     let bytes = |key: &K| {
         let (mut whole, mut part) = (Vec::new(), Vec::new());
@@ -84,7 +84,7 @@ proptest! {
         assert_eq!(derived, tuple);
     }
 
-    /// Bytes that are no key's are none.
+    /// Bytes that are not a key's give `None`.
     #[test]
     fn any_bytes_can_be_read(bytes in proptest::collection::vec(0..4u8, 0..8)) {
         if let Some(event) = Event::read(&bytes) {
@@ -95,7 +95,7 @@ proptest! {
     }
 }
 
-/// A unit has no bytes, and no bytes are a unit.
+/// A unit has no bytes, and empty bytes are a unit.
 #[test]
 fn a_unit_has_no_bytes() -> Result<(), Error> {
     in_order(&Unit, &Unit);

@@ -1,4 +1,4 @@
-//! Dropping maps beside recovery, and beside the use of others.
+//! Dropping maps beside recovery and beside the use of other maps.
 
 use pmem::Watched;
 use pmem::watched::{Step, Watch, What};
@@ -10,7 +10,7 @@ use std::thread::ThreadId;
 use std::time::Duration;
 use wollemi::{Db, Error, IndexKind, Media, Options, RecoveryState};
 
-/// A wait for another thread that takes longer counts as a hang.
+/// Upper bound on a wait for another thread; beyond it the test counts as hung.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -19,7 +19,7 @@ fn key(i: u32) -> String {
     format!("user:{i:08}:profile")
 }
 
-/// A pool with a map to be dropped and one to be kept, closed.
+/// Creates and closes a pool with a map to be dropped and one to be kept.
 fn create(path: &Path, dropped: u32, kept: u32) -> Outcome {
     let db = Db::open(path)?;
     for (name, keys) in [("dropped", dropped), ("kept", kept)] {
@@ -38,7 +38,7 @@ fn assert_holds<M: Media>(db: &Db<M>, name: &str, keys: u32, why: &str) -> Outco
     Ok(())
 }
 
-/// A pool is opened, and one of its maps is dropped at once while a thread writes to the other: the drop succeeds, the
+/// Right after a pool is opened, one of its maps is dropped while a thread writes to the other: the drop succeeds, the
 /// other map keeps all of its keys, and nothing is lost or freed twice.
 #[test]
 fn a_map_can_be_dropped_right_after_the_opening() -> Outcome {
@@ -69,7 +69,7 @@ fn a_map_can_be_dropped_right_after_the_opening() -> Outcome {
     Ok(())
 }
 
-/// Where the thread that drops a map waits: it signals, and continues on a signal.
+/// A stop of the thread that drops a map: it signals, and continues on a signal.
 struct Stop {
     thread: ThreadId,
     unlinked: bool,
@@ -77,7 +77,7 @@ struct Stop {
     go: Receiver<()>,
 }
 
-/// Stops a thread between the fence that makes the removal of a root durable and the next look at an object.
+/// Stops a thread between the fence that makes the removal of a root durable and the next access to an object.
 #[derive(Clone, Default)]
 struct AfterUnlinking(Arc<Mutex<Option<Stop>>>);
 
@@ -114,7 +114,7 @@ impl Watch for AfterUnlinking {
     }
 }
 
-/// Any of this file's watches: of one type, so that the indexes are compiled once.
+/// Any of this file's watches, as one type, so that the indexes are compiled once.
 struct AnyWatch(Arc<dyn Watch>);
 
 impl Watch for AnyWatch {
@@ -132,15 +132,15 @@ impl Watch for AnyWatch {
     }
 }
 
-/// The machine, watched.
+/// Returns the machine's media with a watch.
 fn watched(watch: &(impl Watch + Clone)) -> Watched<AnyWatch> {
     Watched::machine(AnyWatch(Arc::new(watch.clone())))
 }
 
 type StoppedDb = Db<Watched<AnyWatch>>;
 
-/// Drops the map in a pool that was opened without recovery, and calls `meanwhile` when it is unlinked and nothing of
-/// it is retired yet.
+/// Drops the map in a pool that was opened without recovery, and calls `meanwhile` when the map is unlinked and none of
+/// its objects is retired yet.
 fn drop_and_meanwhile(
     meanwhile: impl FnOnce(&StoppedDb) -> Outcome,
 ) -> Result<StoppedDb, Box<dyn std::error::Error>> {
@@ -172,15 +172,15 @@ fn drop_and_meanwhile(
     Ok(db)
 }
 
-/// Recovery begins and traces between the unlinking of a map and its first retirement: nothing is freed twice, nothing
-/// stays.
+/// Recovery begins and traces between the unlinking of a map and its first retirement: nothing is freed twice, and
+/// nothing leaks.
 #[test]
 fn recovery_may_begin_while_a_map_is_dropped() -> Outcome {
     let mut recovering = None;
     let db = drop_and_meanwhile(|db| {
         let other = db.clone();
         recovering = Some(std::thread::spawn(move || other.recover()));
-        // As far as it comes: all of the other map is traced, and then it must not sweep.
+        // Until it has traced all of the other map; then it must not sweep.
         while db.recovery_progress().objects < 1000 {
             std::thread::yield_now();
         }
@@ -192,14 +192,14 @@ fn recovery_may_begin_while_a_map_is_dropped() -> Outcome {
     assert_holds(&db, "kept", 1000, "after recovery")
 }
 
-/// While what hung from a dropped map is retired, other maps are found and made, one of the same name among them, and
-/// it keeps what it is given.
+/// While the objects of a dropped map are being retired, other maps are found and created, including one of the same
+/// name, which keeps its entries.
 #[test]
 fn other_maps_are_found_while_a_map_is_dropped() -> Outcome {
     let db = drop_and_meanwhile(|db| {
         let (done, is_done) = channel();
         let other = db.clone();
-        // A thread of its own, since it may hang.
+        // A thread of its own, because it may hang.
         std::thread::spawn(move || {
             let made = || -> Result<(), wollemi::Error> {
                 assert!(other.find_map("dropped")?.is_none());
@@ -219,7 +219,7 @@ fn other_maps_are_found_while_a_map_is_dropped() -> Outcome {
     assert_holds(&db, "kept", 1000, "beside it")
 }
 
-/// Statistics, which look at every open map, are no use of a map that keeps it from being dropped.
+/// Statistics, which visit every open map, do not keep a map from being dropped.
 #[test]
 fn statistics_keep_no_map_from_being_dropped() -> Outcome {
     let db = Db::anonymous()?;
@@ -264,8 +264,8 @@ impl Watch for UntilUnlinked {
     }
 }
 
-/// The table of maps is locked until a dropped map is unlinked. That takes as long for a large map that was not opened
-/// before as for a small one, whichever index holds it.
+/// The table of maps is locked until a dropped map is unlinked. That takes as many steps for a large map that was not
+/// opened before as for a small one, whichever index holds it.
 #[test]
 fn large_maps_are_unlinked_as_fast_as_small_ones() -> Outcome {
     let steps = |kind, keys: u32| -> Result<usize, Box<dyn std::error::Error>> {
@@ -292,7 +292,7 @@ fn large_maps_are_unlinked_as_fast_as_small_ones() -> Outcome {
     Ok(())
 }
 
-/// Holds merges before their commit point, and tells of it.
+/// Holds merges before their commit point, and signals that.
 #[derive(Clone, Default)]
 struct HeldMerge(Arc<(Mutex<Merging>, Condvar)>);
 
@@ -300,10 +300,10 @@ struct HeldMerge(Arc<(Mutex<Merging>, Condvar)>);
 struct Merging {
     has_come: bool,
     goes_on: bool,
-    /// The thread that drops the map, and whether it has come to wait.
+    /// The thread that drops the map, and whether it waits.
     dropping: Option<ThreadId>,
     drop_waits: bool,
-    /// Whether another thread has come to wait while that one waits.
+    /// Whether another thread waits while that one waits.
     others_wait: bool,
 }
 
@@ -338,7 +338,7 @@ impl Watch for HeldMerge {
     }
 }
 
-/// A map whose last handle is closing it, and waits for a merge, is dropped when it is closed; others are found
+/// A map whose last handle is closing it, and waits for a merge, is dropped once it is closed; other maps are found
 /// meanwhile.
 #[test]
 fn other_maps_are_found_while_a_dropped_map_is_closed() -> Outcome {
@@ -364,7 +364,7 @@ fn other_maps_are_found_while_a_dropped_map_is_closed() -> Outcome {
         });
         merge.wait(|merging| merging.drop_waits);
         let other = db.clone();
-        // A thread of its own, since it may hang.
+        // A thread of its own, because it may hang.
         std::thread::spawn(move || done.send(other.find_map("kept").map(|map| map.is_some())));
         let found = is_done.recv_timeout(PATIENCE / 4);
         let waits = !dropping.is_finished();
@@ -379,7 +379,7 @@ fn other_maps_are_found_while_a_dropped_map_is_closed() -> Outcome {
     Ok(())
 }
 
-/// A map that is opened once more while it is being closed is in use for a drop that has waited for the closing.
+/// A map that is reopened while it is being closed counts as in use for a drop that has waited for the closing.
 #[test]
 fn a_map_that_is_opened_again_while_it_closes_is_in_use() -> Outcome {
     let dir = tempfile::tempdir()?;
@@ -391,7 +391,7 @@ fn a_map_that_is_opened_again_while_it_closes_is_in_use() -> Outcome {
     let closing = std::thread::spawn(|| drop(closed));
     let (done, is_done) = channel();
     let (other, of_merge) = (db.clone(), merge.clone());
-    // Threads of their own, since they may hang.
+    // Threads of their own, because they may hang.
     std::thread::spawn(move || {
         of_merge.change(|merging| merging.dropping = Some(std::thread::current().id()));
         let dropped = loop {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use wollemi::{Expiring, Level, Options};
 
 // SAFETY: the C library, which the standard library links, has all three with these types; none takes a pointer. A
-// child of `fork` has the calling thread alone: the test's child makes no call that could wait for another.
+// child of `fork` has only the calling thread: the test's child makes no call that could wait for another.
 unsafe extern "C" {
     safe fn fork() -> i32;
     safe fn alarm(seconds: u32) -> u32;
@@ -23,7 +23,7 @@ fn a_forked_child_drops_the_database_without_the_threads_of_its_log() -> Result<
     fork_at(Level::Disk)
 }
 
-/// The child ends, and what the parent does afterwards is there when the pool is opened again.
+/// The child ends, and the parent's later writes are present when the pool is reopened.
 fn fork_at(level: Level) -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("pool");
@@ -31,7 +31,7 @@ fn fork_at(level: Level) -> Result<(), Box<dyn std::error::Error>> {
     let db = open()?;
     let map = Expiring::new(db.map("m")?);
     map.upsert("before", "1", None)?;
-    // It has a handle of the database, so that the child's drop would not be the last one.
+    // It has a handle to the database, so that the child's drop is not the last one.
     let sweeper = match level {
         Level::Process => Some(map.sweeper(Duration::from_micros(1))?),
         _ => None,

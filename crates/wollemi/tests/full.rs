@@ -1,6 +1,6 @@
-//! Batches and transactions in a pool that becomes full: each is refused before its commit point or carried out to its
-//! end, whatever else takes room meanwhile. A program of its own: guards of other tests would keep back what is
-//! removed.
+//! Batches and transactions in a pool that becomes full: each is refused before its commit point or completed, however
+//! much room other writers take meanwhile. A program of its own, because guards of other tests would keep removed space
+//! back.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use wollemi::{Db, Error, IndexError, IndexKind, Map, Options};
@@ -9,7 +9,7 @@ const PAGE: u64 = 64 << 10;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-/// Whether the pool had no room for the call. Panics on every other error, an unfinished batch among them.
+/// Returns whether the pool had no room for the call. Panics on every other error, including an unfinished batch.
 fn is_full<T>(done: Result<T, Error>) -> bool {
     match done {
         Ok(_) => false,
@@ -21,8 +21,8 @@ fn is_full<T>(done: Result<T, Error>) -> bool {
     }
 }
 
-/// Commits these entries, in a batch or in a transaction that reads their keys; whether there was no room for them, and
-/// then nothing is changed.
+/// Commits these entries, in a batch or in a transaction that reads their keys. Returns whether there was no room for
+/// them; then nothing is changed.
 fn commit_or_nothing(
     db: &Db,
     map: &Map,
@@ -48,8 +48,8 @@ fn commit_or_nothing(
     Ok(full)
 }
 
-/// Values of many lengths need a page each where no page of their size class has room. However few pages are left, a
-/// batch or a transaction that puts them is carried out or refused.
+/// Values of many lengths need a page each if no page of their size class has room. However few pages are left, a batch
+/// or a transaction that puts them is completed or refused.
 #[test]
 fn values_of_many_sizes_are_put_together_or_not() -> Outcome {
     let lengths = std::iter::successors(Some(2300), |len| Some(len + len / 7));
@@ -77,7 +77,7 @@ fn values_of_many_sizes_are_put_together_or_not() -> Outcome {
     Ok(())
 }
 
-/// Batches in two maps, of which one merges in the background, beside writes of single keys and new maps, until the
+/// Batches in two maps, one of which merges in the background, beside writes of single keys and new maps, until the
 /// pool is full and for a while after that.
 #[test]
 fn no_batch_is_left_unfinished() -> Outcome {
@@ -140,15 +140,15 @@ fn no_batch_is_left_unfinished() -> Outcome {
         assert!(ends.iter().all(Result::is_ok), "a committer panics");
     });
     assert!(made.into_inner() > 0);
-    // The gate is open, and all that is there makes sense.
+    // The gate is open, and the whole pool is consistent.
     drop(db.snapshot()?);
     let check = db.check()?;
     assert!(check.is_clean(), "{check:?}");
     Ok(())
 }
 
-/// Long keys that share all but their ends need a node of P-Masstree for each eight bytes. However few pages are left, a
-/// batch of them is carried out or refused.
+/// Long keys that share all but their ends need a node of P-Masstree for every eight bytes. However few pages are left,
+/// a batch of them is completed or refused.
 #[test]
 fn long_keys_are_put_together_or_not() -> Outcome {
     let long = |first: u8, last: u8| {

@@ -1,4 +1,4 @@
-//! What a database owes to the layers below: other media, and roots that it does not know.
+//! How a database uses the layers below: other media, and unknown roots.
 
 use heap::Heap;
 use index::{Index, OnHeap};
@@ -9,7 +9,7 @@ use wollemi::{Db, Error, Hardware, IndexKind, Level, Options, RecoveryState};
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 /// A database works the same on another media, and every write passes through it: none returns without a fence, and
-/// reads cost none.
+/// reads need none.
 #[test]
 fn writes_are_fenced_and_reads_are_not() -> Outcome {
     let media = Counting::new(Hardware::detect());
@@ -31,8 +31,8 @@ fn writes_are_fenced_and_reads_are_not() -> Outcome {
     Ok(())
 }
 
-/// A batch of several changes costs its writes and three fences more; one of a single change, or of none, no more than
-/// that.
+/// A batch of several changes costs its writes and three more fences; one of a single change, or of none, costs no more
+/// than its writes.
 #[test]
 fn a_batch_costs_three_fences_more() -> Outcome {
     let media = Counting::new(Hardware::detect());
@@ -45,13 +45,13 @@ fn a_batch_costs_three_fences_more() -> Outcome {
         }
         let before = media.counts();
         assert!(batch.commit()?);
-        // Not the heap's, for a page of a class that had none.
+        // Without the heap's own fences, for the first page of a class.
         let spent = media.counts() - before;
         Ok(spent.node.fences + spent.log.fences)
     };
-    // The keys are made, and the database's own root.
+    // Creates the keys, and the database's own root.
     commit(9)?;
-    // Values of eight bytes are changed in place, by one fence each.
+    // Values of eight bytes are changed in place, with one fence each.
     for changes in 2..9 {
         assert_eq!(commit(changes)?, changes + 3);
     }
@@ -65,7 +65,7 @@ persistent! {
     }
 }
 
-/// Puts a root of a kind that no index here has into the pool.
+/// Adds to the pool a root of a kind that no index here has.
 fn land(path: &Path) -> Outcome {
     let pool = Pool::open_or_create(path, &PoolOptions::default(), Hardware::detect())?;
     let heap = Heap::new(pool)?;
@@ -75,14 +75,14 @@ fn land(path: &Path) -> Outcome {
         };
         let object = heap.draft(alien, 0, &batch)?.flush(&batch);
         let fenced = batch.fence();
-        // SAFETY: nothing knows the kind.
+        // SAFETY: no code knows the kind.
         unsafe { heap.create_root(b"alien", 0xa11e, object.persisted(&fenced), Tag::default()) }
     })?;
     Ok(())
 }
 
-/// A map of an unknown kind is listed, refused and reported, and keeps all that it may hold: nothing is swept. All
-/// other maps go on as ever.
+/// A map of an unknown kind is listed, refused and reported, and keeps everything it may hold: nothing is swept. All
+/// other maps work as usual.
 #[test]
 fn unknown_kinds_are_refused_and_kept() -> Outcome {
     let dir = tempfile::tempdir()?;
@@ -113,8 +113,8 @@ fn unknown_kinds_are_refused_and_kept() -> Outcome {
     Ok(())
 }
 
-/// A map that an ablation holds, made where there are ablations, is opened as what it is by a program that has them.
-/// Any other lists it, refuses it with words that name the program to use, and keeps it; all other maps go on as ever.
+/// A program with ablations opens a map that an ablation holds as what it is. Any other program lists it, refuses it
+/// with an error that names the program to use, and keeps it; all other maps work as usual.
 #[test]
 fn ablations_are_left_to_the_laboratory() -> Outcome {
     let dir = tempfile::tempdir()?;
@@ -158,8 +158,8 @@ fn ablations_are_left_to_the_laboratory() -> Outcome {
     Ok(())
 }
 
-/// A map of an index that the program is built without is listed, refused by the index's name, and kept; all other maps
-/// go on as ever.
+/// A map whose index the program is built without is listed, refused with the index's name, and kept; all other maps
+/// work as usual.
 #[test]
 fn an_index_that_is_left_out_is_named() -> Outcome {
     let dir = tempfile::tempdir()?;
@@ -191,7 +191,7 @@ fn an_index_that_is_left_out_is_named() -> Outcome {
     map.load((0..1000u32).map(|i| (i.to_be_bytes(), "more")))?;
     assert_eq!(map.get("k")?, Some(b"v".to_vec()));
     drop((map, db));
-    // A checkpoint could not hold the other map.
+    // A checkpoint could not cover the other map.
     let at_disk = Options::new().level(Level::Disk).open(&path);
     match "part".parse::<IndexKind>() {
         Ok(_) => assert_eq!(at_disk?.level(), Level::Disk),

@@ -1,4 +1,4 @@
-//! A map behaves as a `BTreeMap` does, for hostile keys too, read from either end, copied or borrowed.
+//! A map behaves like a `BTreeMap`, for hostile keys too, read from either end, copied or borrowed.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Carries out an operation on the map and on the model; both must answer alike.
+/// Runs an operation on the map and on the model; both must return the same.
 fn apply(map: &Map, model: &mut Model, op: Op) -> Result<(), Error> {
     match op {
         Op::Insert(key, value) => {
@@ -150,7 +150,7 @@ proptest! {
     }
 }
 
-/// Takes from the front or the back as `ends` says, then the rest from the front; in key order.
+/// Takes items from the front or the back as `ends` says, then the rest from the front; returns them in key order.
 fn from_ends<T>(
     mut entries: impl DoubleEndedIterator<Item = Result<T, Error>>,
     ends: &[bool],
@@ -181,7 +181,7 @@ fn batches_join_without_gap_or_repeat() -> Result<(), Error> {
     Ok(())
 }
 
-/// Threads that count up in one key by closures lose no count.
+/// Threads that increment one key by closures lose no increment.
 #[test]
 fn edits_by_closures_are_atomic() -> Result<(), Error> {
     const THREADS: u64 = 4;

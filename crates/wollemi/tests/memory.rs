@@ -1,4 +1,4 @@
-//! A snapshot's memory, as the program's allocator counts it. A program of its own, so that no other test allocates.
+//! A snapshot's memory, as counted by the program's allocator. A program of its own, so that no other test allocates.
 
 use cap::Cap;
 use std::alloc::System;
@@ -10,12 +10,12 @@ static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 const KEYS: u32 = 2000;
 const VALUE: usize = 4000;
 
-/// What all copies take at least, and what may be left of anything.
+/// Minimum bytes of all copies, and maximum bytes that may remain after anything is freed.
 const COPIES: usize = KEYS as usize * VALUE;
-const LITTLE: usize = COPIES / 16;
+const MAX_LEFT: usize = COPIES / 16;
 
-/// Each snapshot takes memory for what is changed while it lives, as it says itself, and gives it back when it is
-/// dropped: also where others live on, where some of it was being read, and where it was outgrown.
+/// Each snapshot uses as much memory for later changes as it reports, and frees it when it is dropped: also if other
+/// snapshots still exist, if some of it was being read, and if it was outgrown.
 #[test]
 fn a_dropped_snapshot_gives_its_memory_back() -> Result<(), Box<dyn std::error::Error>> {
     let db: Db = Options::new().recovery_threads(0).anonymous()?;
@@ -35,7 +35,7 @@ fn a_dropped_snapshot_gives_its_memory_back() -> Result<(), Box<dyn std::error::
 
         let (second, bounded) = (db.snapshot()?, db.snapshot_within(COPIES as u64 / 2)?);
         change(4)?;
-        // What two snapshots keep of one change they share; the third has its notes alone.
+        // Two snapshots share the images of one change; the third has only its own entries.
         let of_all = taken() - of_first;
         assert!((COPIES..COPIES * 2).contains(&of_all), "{of_all}");
         assert!(bounded.view(&map)?.get([]).is_err());
@@ -54,7 +54,7 @@ fn a_dropped_snapshot_gives_its_memory_back() -> Result<(), Box<dyn std::error::
         let left = taken();
         assert!((COPIES..COPIES + COPIES / 2).contains(&left), "{left}");
         drop(second);
-        assert!(taken() < LITTLE, "{} bytes are left", taken());
+        assert!(taken() < MAX_LEFT, "{} bytes are left", taken());
     }
     Ok(())
 }

@@ -1,9 +1,9 @@
-//! Room that writes make for those that come later. A program of its own: guards of other tests would keep it back.
+//! Replaced values make room for later writes. A program of its own, because guards of other tests would keep it back.
 
 use std::ops::ControlFlow;
 use wollemi::{Action, Edit, Edits, Error, IndexError, Options, RecoveryState};
 
-/// Gives each key the same large value.
+/// Puts the same large value under each key.
 struct Large(Vec<u8>);
 
 impl Edit for Large {
@@ -25,7 +25,7 @@ impl Edits for Large {
     }
 }
 
-/// One after the other: the guards of each would keep the other's back.
+/// In sequence, because the guards of each part would keep the other's space back.
 #[test]
 fn what_is_replaced_makes_room() -> Result<(), Error> {
     what_several_writes_replace_makes_room()?;
@@ -33,7 +33,7 @@ fn what_is_replaced_makes_room() -> Result<(), Error> {
     what_is_replaced_makes_room_without_recovery()
 }
 
-/// The space that they free serves later ones, as it does where they are written one by one.
+/// Grouped writes free space for later ones, like single writes.
 fn what_several_writes_replace_makes_room() -> Result<(), Error> {
     let db = Options::new().max_size(16 << 20).anonymous()?;
     db.wait_recovered();
@@ -50,7 +50,7 @@ fn what_several_writes_replace_makes_room() -> Result<(), Error> {
     Ok(())
 }
 
-/// What batches replace serves those that come later, too.
+/// Values that batches replace make room for later writes too.
 fn what_batches_replace_makes_room() -> Result<(), Error> {
     let db = Options::new().max_size(16 << 20).anonymous()?;
     db.wait_recovered();
@@ -66,8 +66,8 @@ fn what_batches_replace_makes_room() -> Result<(), Error> {
     Ok(())
 }
 
-/// Where recovery is not called, what was there before the opening stays, and what came since serves again when it is
-/// replaced. Recovery then frees what was dead before.
+/// Without a call to recovery, space from before the opening stays occupied, while values written since make room when
+/// they are replaced. Recovery then frees what was dead before.
 fn what_is_replaced_makes_room_without_recovery() -> Result<(), Error> {
     const DEAD: u64 = 6 << 20;
     let dir = tempfile::tempdir().expect("a directory");

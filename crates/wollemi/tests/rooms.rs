@@ -1,6 +1,6 @@
-//! The database's rooms keep their order.
+//! Checks the layers of the database's modules.
 
-/// Below the rooms: what they share.
+/// Each module uses only later ones. The last ones are shared by all.
 const ORDER: [&str; 22] = [
     "typed",
     "expiry",

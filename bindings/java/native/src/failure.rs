@@ -1,4 +1,4 @@
-//! What goes wrong, as Java sees it.
+//! Failures, and their conversion to Java exceptions.
 
 use heap::MayBeFull;
 use jni::errors::ErrorPolicy;
@@ -10,13 +10,13 @@ use wollemi::{Error, FilesError, IndexError, PoolErrorKind};
 
 /// Why a call failed.
 pub enum Failure {
-    /// What it was called on is closed.
+    /// The object of the call is closed.
     Closed(&'static str),
-    /// The database says so.
+    /// The database's error.
     Database(Error),
-    /// An argument makes no sense.
+    /// An argument is invalid.
     Argument(String),
-    /// A JNI call failed; if Java has thrown something, that is on its way.
+    /// A JNI call failed; if Java has thrown an exception, it is pending.
     Jni(jni::errors::Error),
 }
 
@@ -38,16 +38,16 @@ impl From<IndexError> for Failure {
     }
 }
 
-/// The names in `io.github.wollemi.WollemiException.Kind`, and those that become exceptions of Java's own: see
-/// `Failure.java`.
+/// Returns the name in `io.github.wollemi.WollemiException.Kind`, or a name that `Failure.java` maps to a standard
+/// exception.
 fn kind(error: &Error) -> &'static str {
     if error.is_full() {
         return "FULL";
     }
     match error {
-        // As a pool that was open when the machine stopped.
+        // Like a pool that was open when the machine stopped.
         Error::Files(FilesError::NeedsRebuild(_)) => "POOL",
-        // The log refuses at its limit, where the disk is full, or since it has failed.
+        // The log refuses writes at its limit, on a full disk, or after it has failed.
         Error::Index(IndexError::Refused(_)) | Error::Files(_) => match error.io_kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "FULL",
             ErrorKind::InvalidData => "DAMAGED",
@@ -79,7 +79,7 @@ fn kind(error: &Error) -> &'static str {
     }
 }
 
-/// Throws the exception that a failure is.
+/// Throws the exception of a failure.
 pub struct Throw;
 
 impl<T: Default> ErrorPolicy<T, Failure> for Throw {
@@ -121,14 +121,14 @@ impl<T: Default> ErrorPolicy<T, Failure> for Throw {
         throw(
             env,
             "PANIC",
-            &format!("a bug of Wollemi's, please report it: {said}"),
+            &format!("a bug in Wollemi, please report it: {said}"),
             None,
         )?;
         Ok(T::default())
     }
 }
 
-/// Has `Failure.of` make the exception, and throws it. `conflict`: the map's name and the key.
+/// Calls `Failure.of` for the exception, and throws it. `conflict`: the map's name and the key.
 fn throw(
     env: &mut Env,
     kind: &str,
@@ -153,7 +153,7 @@ fn throw(
     )?;
     let exception = env.cast_local::<JThrowable>(made.l()?)?;
     match env.throw(exception) {
-        // This is how jni says that it is thrown.
+        // The jni crate reports a thrown exception this way.
         Err(jni::errors::Error::JavaException) => Ok(()),
         other => other,
     }

@@ -1,4 +1,4 @@
-//! Options of an opening: pairs of a name and a value, as text.
+//! Options for opening a database: pairs of a name and a value, as text.
 
 use crate::failure::Failure;
 use std::fmt::Display;
@@ -12,12 +12,12 @@ fn parse<T: FromStr<Err: Display>>(name: &str, value: &str) -> Result<T, Failure
         .map_err(|error| Failure::Argument(format!("{name}: {error}")))
 }
 
-/// When writes are durable, by its name in Java.
+/// Returns the durability with this Java name.
 pub fn durability(name: &str) -> Result<Durability, Failure> {
     match name {
         "immediate" => Ok(Durability::Immediate),
         "eventual" => Ok(Durability::Eventual),
-        _ => Err(Failure::Argument(format!("no durability is called '{name}'"))),
+        _ => Err(Failure::Argument(format!("unknown durability '{name}'"))),
     }
 }
 
@@ -27,12 +27,12 @@ fn after_power_loss(name: &str) -> Result<AfterPowerLoss, Failure> {
         "look" => Ok(AfterPowerLoss::Look),
         "accept" => Ok(AfterPowerLoss::Accept),
         _ => Err(Failure::Argument(format!(
-            "no way after a loss of power is called '{name}'"
+            "unknown choice after a loss of power: '{name}'"
         ))),
     }
 }
 
-/// The options that pairs of texts name.
+/// Builds options from pairs of texts.
 pub fn options(pairs: &[(&str, &str)]) -> Result<Options, Failure> {
     let mut options = Options::new();
     for &(name, value) in pairs {
@@ -49,7 +49,7 @@ pub fn options(pairs: &[(&str, &str)]) -> Result<Options, Failure> {
             "logLimit" => options.log_limit(parse(name, value)?),
             "lockWaitMillis" => options.lock_wait(Duration::from_millis(parse(name, value)?)),
             "afterPowerLoss" => options.after_power_loss(after_power_loss(value)?),
-            _ => return Err(Failure::Argument(format!("no option is called '{name}'"))),
+            _ => return Err(Failure::Argument(format!("unknown option '{name}'"))),
         };
     }
     Ok(options)

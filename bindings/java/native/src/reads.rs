@@ -1,6 +1,6 @@
-//! Batches of entries: what a cursor of Java's takes a call.
+//! Batches of entries, one per call of a Java cursor.
 //!
-//! A batch is packed: one byte string of one byte, 1 if there may be more, then keys and values by turns.
+//! A batch is packed: first a byte string of one byte, 1 if more may follow, then keys and values alternately.
 
 use crate::bytes::Packed;
 use crate::failure::Failure;
@@ -9,17 +9,17 @@ use index::{Direction, behind};
 use std::ops::{Bound, ControlFlow};
 use wollemi::Entry;
 
-/// Large values end a batch early.
+/// Bytes of entries after which a batch ends early.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Bytes of values that end a reading of many keys early.
+/// Bytes of values after which a read of many keys ends early.
 const MANY_BYTES: usize = 16 << 20;
 
-/// What a cursor asks for.
+/// A cursor's request.
 pub struct Ask {
     pub lower: Bound<Vec<u8>>,
     pub upper: Bound<Vec<u8>>,
-    /// The last key that it has seen.
+    /// The last key that it has returned.
     pub after: Option<Vec<u8>>,
     pub reverse: bool,
     pub limit: usize,
@@ -43,7 +43,7 @@ impl Ask {
         )
     }
 
-    /// The bounds of what is left.
+    /// Returns the bounds of the remaining entries.
     fn left(&self) -> Bounds<'_> {
         let (lower, upper) = self.bounds();
         match (&self.after, self.reverse) {
@@ -54,7 +54,7 @@ impl Ask {
     }
 }
 
-/// A batch that grows.
+/// A batch under construction.
 struct PackedBatch {
     packed: Packed,
     entries: usize,
@@ -72,7 +72,7 @@ impl PackedBatch {
         }
     }
 
-    /// Adds an entry; whether that was the last for which there is room.
+    /// Adds an entry; returns whether the batch is now full.
     fn put(&mut self, key: &[u8], value: &[u8], limit: usize) -> bool {
         self.packed.put(Some(key));
         self.packed.put(Some(value));
@@ -86,11 +86,11 @@ impl PackedBatch {
     }
 }
 
-/// The next entries of a map, in its own order, under one pin.
+/// Returns the next entries of a map, in its own order, under one pin.
 pub fn of_map(Map { map, .. }: &Map, ask: &Ask) -> Result<Vec<u8>, Failure> {
     let index = map.index();
     let order = index.order();
-    // All keys are no range, and a cursor over all of them goes on behind any key.
+    // An unbounded cursor is allowed for any index, and may continue after any key.
     let (lower, upper) = ask.bounds();
     order.take_range(lower, upper)?;
     let (lower, upper) = ask.left();
@@ -108,14 +108,14 @@ pub fn of_map(Map { map, .. }: &Map, ask: &Ask) -> Result<Vec<u8>, Failure> {
         ControlFlow::Continue(())
     })?;
     if let Some(last) = last {
-        // In a damaged pool keys may come in any order, and the cursor would not end.
+        // In a damaged pool keys may come in any order, and the cursor might not end.
         let from = if ask.reverse { upper } else { lower };
         behind(order, &last, from, ask.direction())?;
     }
     Ok(batch.packed.0)
 }
 
-/// The next entries that an iterator yields from the end that is asked for.
+/// Returns the next entries that an iterator yields from the requested end.
 fn of_entries(
     mut entries: impl DoubleEndedIterator<Item = Result<Entry, wollemi::Error>>,
     ask: &Ask,
@@ -134,13 +134,13 @@ fn of_entries(
     Ok(batch.packed.0)
 }
 
-/// The next entries of a map as a snapshot has it.
+/// Returns the next entries of a map in a snapshot.
 pub fn of_view(view: &wollemi::View, map: &Map, ask: &Ask) -> Result<Vec<u8>, Failure> {
     map.map.index().order().require_keys()?;
     of_entries(view.range(ask.left()), ask)
 }
 
-/// The next entries of a map as a transaction sees it.
+/// Returns the next entries of a map as a transaction sees it.
 pub fn of_transaction(
     transaction: &wollemi::Transaction<'_>,
     map: &Map,
@@ -149,7 +149,7 @@ pub fn of_transaction(
     of_entries(transaction.range(&map.map, ask.left())?, ask)
 }
 
-/// The values of the first of these keys, of as many as have a bounded number of bytes, and at least of one.
+/// Returns the values of the first of these keys, up to a bounded number of bytes, and at least one.
 pub fn many(Map { map, .. }: &Map, keys: &[&[u8]]) -> Result<Vec<u8>, Failure> {
     let reader = map.reader();
     let mut packed = Packed::default();

@@ -3,7 +3,7 @@
 use crate::bytes::Packed;
 use wollemi::{Check, MapInfo, Stats};
 
-/// `Stats.java` takes them in this order.
+/// `Stats.java` reads them in this order.
 pub fn stats(stats: &Stats) -> Vec<u8> {
     let mut packed = Packed::default();
     packed.text(&stats.uuid);
@@ -23,12 +23,12 @@ pub fn stats(stats: &Stats) -> Vec<u8> {
     ] {
         packed.number(number);
     }
-    // Nothing in it can fail to be written as JSON; if it does, the rest is there.
+    // Serialization cannot fail here; if it does, the other fields are still present.
     packed.text(serde_json::to_string(stats).unwrap_or_default());
     packed.0
 }
 
-/// Names of maps, and what holds them, by turns.
+/// Packs the maps' names and their indexes, alternately.
 pub fn maps(maps: &[MapInfo]) -> Vec<u8> {
     let mut packed = Packed::default();
     for MapInfo { name, index } in maps {
@@ -38,7 +38,7 @@ pub fn maps(maps: &[MapInfo]) -> Vec<u8> {
     packed.0
 }
 
-/// Whether it is clean, its JSON, and then one line for each fault.
+/// Packs whether the check is clean, its JSON, and one line per fault.
 pub fn check(check: &Check) -> Vec<u8> {
     let mut packed = Packed::default();
     packed.put(Some(&[check.is_clean().into()]));
@@ -52,11 +52,8 @@ pub fn check(check: &Check) -> Vec<u8> {
         packed.text(format!("heap: {fault}"));
     }
     for (count, what) in [
-        (check.heap.unreachable, "chunks in use that nothing leads to"),
-        (
-            check.heap.doubly_reachable,
-            "chunks to which more than one link leads",
-        ),
+        (check.heap.unreachable, "chunks in use that nothing links to"),
+        (check.heap.doubly_reachable, "chunks with more than one link"),
     ] {
         if count > 0 {
             packed.text(format!("heap: {count} {what}"));

@@ -1,8 +1,8 @@
-//! What Java's numbers stand for.
+//! The objects behind Java's numbers.
 //!
-//! I1 Numbers count up, and none is used twice.
-//! I2 What belongs to a database is listed in it ([`Database::own`]), and nothing is added once it is closed. So
-//!    closing a database closes all that belongs to it.
+//! I1 Numbers count up, and none is reused.
+//! I2 The objects of a database are listed in it ([`Database::own`]), and none is added once it is closed. So closing a
+//! database closes all of its objects.
 
 use crate::failure::Failure;
 use std::collections::{HashMap, HashSet};
@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use wollemi::{Db, Sweeper};
 
-/// A database, and the numbers of what belongs to it; `None`: it is closed.
+/// A database, and the numbers of its objects; `None`: it is closed.
 pub struct Database {
     pub db: Db,
     owned: Mutex<Option<HashSet<u64>>>,
 }
 
-/// A handle of a map. Fields are dropped in their order, so the database goes last.
+/// A handle to a map. Fields are dropped in order, so the database goes last.
 pub struct Map {
     pub map: wollemi::Map,
     pub database: Arc<Database>,
@@ -30,11 +30,11 @@ pub struct Snapshot {
     pub _database: Arc<Database>,
 }
 
-/// A transaction that may be committed, or was.
+/// A transaction; `None` after its commit.
 pub struct Running<'d>(pub Option<wollemi::Transaction<'d>>);
 
 self_cell::self_cell!(
-    /// A transaction, and the database that it borrows from.
+    /// A transaction, and the database it borrows from.
     pub struct Borrowed {
         owner: Arc<Database>,
         #[not_covariant]
@@ -42,19 +42,19 @@ self_cell::self_cell!(
     }
 );
 
-/// A transaction. Calls of several threads take turns.
+/// A transaction. Calls of several threads are serialized.
 pub struct Transaction {
     pub running: Mutex<Borrowed>,
     pub _database: Arc<Database>,
 }
 
-/// A thread that removes entries past their end.
+/// A thread that removes expired entries.
 pub struct Sweeping {
     pub sweeper: Sweeper,
     pub _database: Arc<Database>,
 }
 
-/// What a number stands for.
+/// The object behind a number.
 #[derive(Clone)]
 pub enum Object {
     Database(Arc<Database>),
@@ -64,7 +64,7 @@ pub enum Object {
     Sweeper(Arc<Sweeping>),
 }
 
-/// Numbers count up, so they need no better hash than themselves.
+/// Numbers count up, so they serve as their own hashes.
 #[derive(Default)]
 struct Identity(u64);
 
@@ -80,7 +80,7 @@ impl Hasher for Identity {
 
 type Shard = HashMap<u64, Object, BuildHasherDefault<Identity>>;
 
-/// Calls with different numbers rarely share a lock.
+/// Number of shards, so that calls with different numbers rarely share a lock.
 const SHARDS: usize = 16;
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -91,7 +91,7 @@ fn shard(number: u64) -> &'static RwLock<Shard> {
     &TABLE[number as usize % SHARDS]
 }
 
-// What a panicking holder leaves is whole: each change is one insertion or removal.
+// A panicking holder leaves it consistent: each change is one insertion or removal.
 fn insert(object: Object) -> u64 {
     let number = NEXT.fetch_add(1, Relaxed);
     let mut shard = shard(number).write().unwrap_or_else(PoisonError::into_inner);
@@ -129,14 +129,14 @@ lookups! {
     sweeper, Sweeper, Sweeping, "the sweeper is closed, or its database is";
 }
 
-/// A number for a database that was opened.
+/// Adds a database, and returns its number.
 pub fn add_database(db: Db) -> u64 {
     let owned = Mutex::new(Some(HashSet::new()));
     insert(Object::Database(Arc::new(Database { db, owned })))
 }
 
 impl Database {
-    /// A number for what belongs to the database.
+    /// Adds an object of the database, and returns its number.
     pub fn own(&self, object: Object) -> Result<u64, Failure> {
         let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
         let owned = owned.as_mut().ok_or(Failure::Closed("the database is closed"))?;
@@ -158,8 +158,8 @@ impl Database {
     }
 }
 
-/// Closes what a number stands for; `false` if it is closed already. A database is closed with all that belongs to it,
-/// and when this returns its pool is.
+/// Closes the object of a number; returns `false` if it is already closed. Closing a database closes all of its
+/// objects, and its pool before this returns.
 pub fn close(number: i64) -> bool {
     let number = number as u64;
     match remove(number) {

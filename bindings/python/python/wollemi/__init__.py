@@ -8,8 +8,8 @@
         for key, value in prices.items(prefix=b"ap", reverse=True):
             print(key, value)
 
-A write that has returned survives the end of the process, kill -9 included, and at the levels "disk" and "power" the loss
-of power. Databases and maps may be used from many threads at once; the interpreter's lock is given up while they work.
+A write that has returned survives the end of the process, kill -9 included, and at the levels "disk" and "power" also a
+loss of power. Many threads may use databases and maps at once; the library releases the GIL while it works.
 """
 
 from ._database import AsyncMap, Batch, Database, Map, Snapshot, Transaction, View, open

@@ -1,4 +1,4 @@
-"""Databases, maps and what is made of them, over the native half."""
+"""Databases, maps and their objects, over the native half."""
 
 import asyncio
 import contextlib
@@ -13,15 +13,15 @@ from collections.abc import ItemsView, KeysView, Mapping, MutableMapping, Values
 
 from . import _native, codecs
 
-# The package and its native half are built together; a mixture of two versions is refused.
+# The package and its native half are built together; different versions are refused.
 _VERSION = "0.1.0"
 if _native.__version__ != _VERSION:
-    raise ImportError(f"wollemi {_VERSION} with a native library of version {_native.__version__}: install it again")
+    raise ImportError(f"wollemi {_VERSION} with a native library of version {_native.__version__}: reinstall it")
 
 _MISSING = object()
 
 
-def open(  # noqa: A001: it is what users call
+def open(  # noqa: A001: the public name
     path,
     *,
     level="process",
@@ -36,11 +36,11 @@ def open(  # noqa: A001: it is what users call
     sync_within=1.0,
     after_power_loss="refuse",
 ):
-    """Opens the database in the file `path`; it is created if it does not exist. None: a database in memory.
+    """Opens the database in the file `path`, and creates it if it is missing. None: a database in memory.
 
-    level: "process" (survives kill -9), "disk" (also the loss of power, by a log) or "power" (persistent memory).
-    index: what holds maps that are made, "roart" by default. max_size: up to which the pool may grow, in bytes.
-    lock_wait: how long to wait for another process that has it open, in seconds. durability: at level "disk", whether
+    level: "process" (survives kill -9), "disk" (also a loss of power, with a log) or "power" (persistent memory).
+    index: the index for new maps, "roart" by default. max_size: the maximum size of the pool, in bytes.
+    lock_wait: seconds to wait for another process that has it open. durability: at level "disk", whether
     writes are durable when they return ("immediate") or within `sync_within` seconds ("eventual").
     """
     wanted = {
@@ -61,18 +61,18 @@ def open(  # noqa: A001: it is what users call
 
 def _immediate(durability):
     if durability not in ("immediate", "eventual"):
-        raise ValueError(f"durability='{durability}': there are immediate and eventual")
+        raise ValueError(f"durability='{durability}': expected 'immediate' or 'eventual'")
     return durability == "immediate"
 
 
 class _Unpicklable:
     def __reduce_ex__(self, protocol):
         name = type(self).__name__
-        raise TypeError(f"a wollemi.{name} cannot be pickled: it is this process's own; pass the path, and open it there")
+        raise TypeError(f"a wollemi.{name} cannot be pickled: it belongs to this process; pass the path, and open it there")
 
 
 class _Closing(_Unpicklable):
-    """What is closed with its database, or before."""
+    """An object that is closed with its database, or earlier."""
 
     def __init__(self, native, database):
         self._native = native
@@ -80,7 +80,7 @@ class _Closing(_Unpicklable):
         database._register(native)
 
     def close(self):
-        """Lets go of the database. What is done with the object afterwards raises ClosedError."""
+        """Releases the database. Later uses of the object raise ClosedError."""
         self._native.close()
 
 
@@ -89,7 +89,7 @@ class Database(_Unpicklable):
 
     def __init__(self, native):
         self._native = native
-        # The native objects that were made of it, for as long as they are used. A thread that makes one beside a close
+        # The native objects created from it, for as long as they are used. A thread that creates one during a close
         # either finds it closed or has its object closed by it.
         self._children = weakref.WeakSet()
         self._closed = False
@@ -102,7 +102,7 @@ class Database(_Unpicklable):
         self.close()
 
     def close(self):
-        """Closes the database and all that was made of it: maps, iterators, transactions, snapshots."""
+        """Closes the database and all objects created from it: maps, iterators, transactions, snapshots."""
         with self._lock:
             self._closed = True
             children = list(self._children)
@@ -116,43 +116,47 @@ class Database(_Unpicklable):
                 self._children.add(native)
                 return
         native.close()
-        raise _native.ClosedError("closed: the database was closed while this object was made")
+        raise _native.ClosedError("closed: the database was closed while this object was being created")
 
     def map(self, name, *, index=None, key=None, value=None):
-        """The map of this name; it is made if it is not there. `key` and `value` are codecs or their names: "bytes" (the
-        default), "str", "int", "tuple" and, for values, "json"."""
+        """Returns the map of this name, and creates it if it is missing. `key` and `value` are codecs or their names:
+        "bytes" (the default), "str", "int", "tuple" and, for values, "json"."""
         return Map(self._native.map(name, index), self, codecs.find(key), codecs.find(value))
 
     def __contains__(self, name):
         return self._native.has_map(name)
 
     def maps(self):
-        """The names of all maps, and of their indexes."""
+        """Returns the names of all maps, and of their indexes."""
         return dict(self._native.maps())
 
     def drop(self, name):
-        """Removes a map with all that it holds. KeyError if there is none; InUseError while it is open, or a snapshot is."""
+        """Removes a map with its entries. KeyError if it does not exist; InUseError while it, or any snapshot, is
+        open."""
         if not self._native.drop_map(name):
             raise KeyError(name)
 
     def batch(self, *, durability=None):
-        """Changes that are all made, or none, whatever crash comes: `with db.batch() as batch: batch.put(...)`."""
+        """Returns a batch, whose changes are all made or none, also in a crash: `with db.batch() as batch:
+        batch.put(...)`."""
         batch = Batch(self._native.batch(), self)
         if durability is not None:
             batch._native.set_durability(_immediate(durability))
         return batch
 
     def transaction(self, *, durability=None):
-        """Reads and changes that happen together: `with db.transaction() as tx: ...`, which commits at its end, and gives up
-        after an exception. ConflictError if what it has read was changed meanwhile: `transact` runs it again then."""
+        """Returns a transaction: `with db.transaction() as tx: ...` commits at the end of the block, and discards it
+        after an exception. ConflictError if something it has read was changed meanwhile: then `transact` runs it
+        again."""
         transaction = Transaction(self._native.begin(), self)
         if durability is not None:
             transaction._native.set_durability(_immediate(durability))
         return transaction
 
     def transact(self, function, *, tries=100):
-        """Calls `function(transaction)` and commits; again after a conflict, up to `tries` times (once at least). What it
-        returns. An exception of `function` counts as a conflict where what was read has changed meanwhile."""
+        """Calls `function(transaction)` and commits; again after a conflict, up to `tries` times (at least once).
+        Returns its result. An exception of `function` counts as a conflict if something it has read was changed
+        meanwhile."""
         pause = 2e-6
         tries = max(tries, 1)
         for attempt in range(1, tries + 1):
@@ -163,7 +167,7 @@ class Database(_Unpicklable):
                     except _native.ConflictError:
                         raise
                     except Exception:
-                        # It may come of reads of different moments: then it is a conflict.
+                        # It may result from inconsistent reads: then it is a conflict.
                         with contextlib.suppress(_native.ClosedError):
                             transaction._native.check()
                         raise
@@ -174,20 +178,20 @@ class Database(_Unpicklable):
             pause = min(pause * 2, 0.005)
 
     def snapshot(self, *, max_memory=None):
-        """All maps as they are now, to be read while others write. A context manager that ends it."""
+        """Takes a snapshot of all maps, readable while other threads write. A context manager that closes it."""
         return Snapshot(self._native.snapshot(max_memory), self)
 
     @property
     def level(self):
-        """What acknowledged writes survive: "process", "disk" or "power"."""
+        """Returns the level, which says what acknowledged writes survive: "process", "disk" or "power"."""
         return self._native.level()
 
     def sync(self):
-        """Returns when all writes that have returned are durable."""
+        """Waits until all writes that have returned are durable."""
         self._native.sync()
 
     def checkpoint(self, full=False):
-        """Takes a checkpoint, so that the log can forget what was written before. Level "disk" only."""
+        """Takes a checkpoint, so that the log can drop older records. Level "disk" only."""
         self._native.checkpoint(full)
 
     def wait_recovered(self):
@@ -195,21 +199,22 @@ class Database(_Unpicklable):
         self._native.wait_recovered()
 
     def give_back(self):
-        """Gives free pages back to the file system; how many bytes."""
+        """Returns free pages to the file system; returns their number of bytes."""
         return self._native.give_back()
 
     def stats(self):
-        """Its statistics, as a dict."""
+        """Returns its statistics, as a dict."""
         return json.loads(self._native.stats())
 
     def check(self):
-        """Walks everything and looks for damage: whether all is well, and a report. No thread may write meanwhile."""
+        """Walks the whole pool and looks for damage: returns whether it is sound, and a report. No thread may write
+        meanwhile."""
         clean, report = self._native.check()
         return clean, json.loads(report)
 
 
 class _Readable(_Closing):
-    """What can be read as a mapping: a map, a map in a snapshot, a map in a transaction."""
+    """A readable mapping: a map, a map in a snapshot, or a map in a transaction."""
 
     def __init__(self, native, database, key, value):
         super().__init__(native, database)
@@ -227,7 +232,7 @@ class _Readable(_Closing):
         if key is None:
             return None
         if not getattr(self._key, "ordered", False):
-            raise TypeError("a codec without order of keys: there are no ranges of them")
+            raise TypeError("ranges need a codec that preserves the order of keys")
         return self._key.encode(key)
 
     def __getitem__(self, key):
@@ -254,30 +259,30 @@ class _Readable(_Closing):
         return iter(self.keys(reverse=True))
 
     def items(self, start=None, stop=None, *, prefix=None, reverse=False):
-        """The entries in key order: from `start`, before `stop`, those whose keys begin with `prefix`; None: without bound.
-        Iterate over it as often as you like: each time it shows what is there."""
+        """Returns a view of the entries in key order: from `start`, before `stop`, with this `prefix`; None: no bound.
+        It can be iterated repeatedly: each time it shows the present entries."""
         return _Items(self, start, stop, prefix, reverse)
 
     def keys(self, start=None, stop=None, *, prefix=None, reverse=False):
-        """The keys in order, as `items`."""
+        """Returns a view of the keys, like `items`."""
         return _Keys(self, start, stop, prefix, reverse)
 
     def values(self, start=None, stop=None, *, prefix=None, reverse=False):
-        """The values in the order of their keys, as `items`."""
+        """Returns a view of the values in the order of their keys, like `items`."""
         return _Values(self, start, stop, prefix, reverse)
 
     def first(self):
-        """The entry with the least key. KeyError if there is none."""
+        """Returns the entry with the smallest key. KeyError if there is none."""
         return self._end(False)
 
     def last(self):
-        """The entry with the greatest key. KeyError if there is none."""
+        """Returns the entry with the largest key. KeyError if there is none."""
         return self._end(True)
 
     def _end(self, reverse):
         for entry in self.items(reverse=reverse):
             return entry
-        raise KeyError("there is no entry")
+        raise KeyError("no entries")
 
     def _pairs(self, bounds):
         start, stop, prefix, reverse = bounds
@@ -335,7 +340,7 @@ class _Values(_Ranged, ValuesView):
 
 
 class Map(_Readable, MutableMapping):
-    """A map of a database, ordered by its keys' bytes: a dict that is there again after kill -9.
+    """A map of a database, ordered by its keys' bytes: a dict that survives kill -9.
 
     `m[key]`, `m[key] = value`, `del m[key]`, `key in m`, `m[b"a":b"b"]` for a range of entries, and all that a
     MutableMapping has. `len(m)` visits each entry. Every change is durable, at the database's level, when it returns.
@@ -346,12 +351,12 @@ class Map(_Readable, MutableMapping):
 
     @property
     def name(self):
-        """The map's name."""
+        """Returns the map's name."""
         return self._native.name()
 
     @property
     def index(self):
-        """The index that holds it."""
+        """Returns the index that holds it."""
         return self._native.index()
 
     def __setitem__(self, key, value):
@@ -373,12 +378,12 @@ class Map(_Readable, MutableMapping):
         return any(True for _ in self.keys())
 
     def multi_get(self, keys, default=None):
-        """The values of many keys, in their order, `default` where one is absent. Faster than as many gets."""
+        """Returns the values of many keys, in order, `default` for absent ones. Faster than single gets."""
         found = self._native.multi_get([self._key.encode(key) for key in keys])
         return [default if value is None else self._value.decode(value) for value in found]
 
     def insert(self, key, value):
-        """Adds the key if it is absent: whether it was."""
+        """Adds the key if it is absent; returns whether it was."""
         return self._native.insert(self._key.encode(key), self._value.encode(value))
 
     def setdefault(self, key, default=None):
@@ -391,7 +396,7 @@ class Map(_Readable, MutableMapping):
                 return self._value.decode(encoded)
 
     def discard(self, key):
-        """Removes the key: whether it was there."""
+        """Removes the key; returns whether it was present."""
         return self._native.remove(self._key.encode(key))
 
     def pop(self, key, default=_MISSING):
@@ -406,14 +411,14 @@ class Map(_Readable, MutableMapping):
                 return self._value.decode(found)
 
     def popitem(self, last=True):
-        """Removes the entry with the greatest key, or the least, and returns it: no two threads get the same."""
+        """Removes the entry with the largest key, or the smallest, and returns it: no two threads get the same."""
         entry = self._native.pop_end(last)
         if entry is None:
             raise KeyError("popitem(): the map is empty")
         return self._key.decode(entry[0]), self._value.decode(entry[1])
 
     def compare_and_swap(self, key, expected, new):
-        """Replaces the value `expected` by `new`, None: absent; whether it was so."""
+        """Replaces the value `expected` by `new` (None: absent); returns whether the value was `expected`."""
         encode = self._value.encode
         return self._native.compare_and_swap(
             self._key.encode(key),
@@ -422,57 +427,59 @@ class Map(_Readable, MutableMapping):
         )
 
     def with_durability(self, durability):
-        """The same map, whose writes are durable when they return ("immediate") or soon ("eventual"). Level "disk"."""
+        """Returns the same map with writes durable when they return ("immediate") or soon ("eventual"). Level
+        "disk"."""
         other = self._native.with_durability(_immediate(durability))
         return Map(other, self._database, self._key, self._value)
 
     def expiring(self):
-        """The map as one whose entries may expire. It is used so, or as it is, not both."""
+        """Returns the map as one whose entries may expire. Use a map either this way or directly, not both."""
         return Expiring(self)
 
     def aio(self):
-        """The map for asyncio: its methods run in threads, and are awaited."""
+        """Returns the map for asyncio: its methods run in threads, and are awaited."""
         return AsyncMap(self)
 
 
 class Expiring(_Unpicklable):
-    """A map whose entries are absent after a number of seconds. Ends survive crashes; the clock is the system's."""
+    """A map whose entries expire after a number of seconds. Expiry times survive crashes; the clock is the system's."""
 
     def __init__(self, map_):
         self._map = map_
         self._native = map_._native
 
     def put(self, key, value, seconds=None):
-        """Gives the key this value for this many seconds; None, or infinity: without an expiry."""
+        """Sets the key's value for this many seconds; None or infinity: it never expires."""
         self._native.put_expiring(self._map._key.encode(key), self._map._value.encode(value), seconds)
 
     def get(self, key, default=None):
-        """The value of a key that has not expired."""
+        """Returns the value of a key that has not expired."""
         found = self._native.get_expiring(self._map._key.encode(key))
         return default if found is None else self._map._value.decode(found[0])
 
     def left(self, key):
-        """The seconds that a key has left; None: no end. KeyError if there is no such key."""
+        """Returns the seconds until a key expires; None: never. KeyError if the key is absent or expired."""
         found = self._native.get_expiring(self._map._key.encode(key))
         if found is None:
             raise KeyError(key)
         return found[1]
 
     def touch(self, key, seconds=None):
-        """Gives a key that has not expired another life: whether there is one."""
+        """Replaces the life of a key that has not expired; returns whether there is one."""
         return self._native.touch_expiring(self._map._key.encode(key), seconds)
 
     def discard(self, key):
-        """Removes the key: whether there was one that had not expired."""
+        """Removes the key; returns whether it was present and had not expired."""
         return self._native.remove_expiring(self._map._key.encode(key))
 
     def sweep(self):
-        """Removes what has expired, which else takes room until its key is written: how many entries."""
+        """Removes expired entries, which otherwise take space until their keys are written; returns their number."""
         return self._native.sweep_expiring()
 
 
 class AsyncMap(_Unpicklable):
-    """A map whose methods are awaited, and run in threads (asyncio.to_thread), so that no event loop waits for a disk."""
+    """A map whose methods are awaited, and run in threads (asyncio.to_thread), so that no event loop waits for a
+    disk."""
 
     def __init__(self, map_):
         self._map = map_
@@ -493,7 +500,7 @@ class AsyncMap(_Unpicklable):
         return await asyncio.to_thread(self._map.compare_and_swap, key, expected, new)
 
     async def items(self, start=None, stop=None, *, prefix=None, reverse=False, page=256):
-        """The entries in key order, read `page` at a time."""
+        """Yields the entries in key order, read `page` at a time."""
         entries = iter(self._map.items(start, stop, prefix=prefix, reverse=reverse))
 
         def some():
@@ -507,23 +514,23 @@ class AsyncMap(_Unpicklable):
 
 
 class Batch(_Closing):
-    """Changes of any maps that are all made, or none. Of several changes of one key the last one counts."""
+    """Changes of any maps that are all made or none. Of several changes to one key the last counts."""
 
     def put(self, map_, key, value):
-        """The key shall have this value."""
+        """Sets the key's value."""
         self._native.put(map_._native, map_._key.encode(key), map_._value.encode(value))
 
     def remove(self, map_, key):
-        """The key shall be absent."""
+        """Removes the key, if it is present."""
         self._native.remove(map_._native, map_._key.encode(key))
 
     def expect(self, map_, key, value):
-        """It is carried out only if the key has this value before; None: only if it is absent."""
+        """Makes the commit conditional on the key having this value; None: on its absence."""
         value = None if value is None else map_._value.encode(value)
         self._native.expect(map_._native, map_._key.encode(key), value)
 
     def commit(self):
-        """Carries it out: whether all was as expected. It is durable when this returns."""
+        """Commits it, durably when this returns; returns whether all expectations held."""
         return self._native.commit()
 
     def __enter__(self):
@@ -533,20 +540,21 @@ class Batch(_Closing):
         if kind is not None:
             self.close()
         elif not self.commit():
-            raise _native.WollemiError("the batch: something was not as it expected; nothing was changed")
+            raise _native.WollemiError("the batch was not committed: an expectation did not hold")
 
 
 class Transaction(_Closing):
-    """Reads and changes of any maps that happen together, as at one moment, or not at all."""
+    """Reads and changes of any maps that happen together, atomically, or not at all."""
 
     def map(self, map_):
-        """The map as the transaction sees it, and changes it."""
+        """Returns the map as the transaction sees and changes it."""
         return TransactionMap(self, map_)
 
     __getitem__ = map
 
     def commit(self):
-        """Commits it: it is durable when this returns. ConflictError, and nothing was changed, if what it has read was."""
+        """Commits it, durably when this returns. ConflictError, with nothing changed, if something it has read was
+        changed."""
         self._native.commit()
 
     def __enter__(self):
@@ -560,15 +568,16 @@ class Transaction(_Closing):
 
 
 class TransactionMap(_Readable, MutableMapping):
-    """A map in a transaction. What is read, and the gaps between the keys of a range, must be the same at the commit."""
+    """A map in a transaction. The keys read, and the gaps between the keys of a range, must be unchanged at the
+    commit."""
 
     def __init__(self, transaction, map_):
         super().__init__(transaction._native, transaction._database, map_._key, map_._value)
-        # What it reads is the transaction's: see _get and _range.
+        # Reads go through the transaction: see _get and _range.
         self._map = map_._native
 
     def close(self):
-        """Does nothing: it is the transaction that is closed."""
+        """Has no effect: close the transaction instead."""
 
     def _get(self, key):
         return self._native.get(self._map, key)
@@ -588,22 +597,22 @@ class TransactionMap(_Readable, MutableMapping):
 
 
 class Snapshot(_Closing):
-    """All maps as they were at one moment."""
+    """All maps at one moment."""
 
     def map(self, map_):
-        """A map as it was."""
+        """Returns a map as it was."""
         return View(self._native.view(map_._native), self._database, map_._key, map_._value)
 
     __getitem__ = map
 
     @property
     def memory(self):
-        """Roughly the bytes that it takes for what was changed since."""
+        """Returns the approximate bytes it holds for later changes."""
         return self._native.memory()
 
     def backup(self, path):
-        """Writes a backup of all maps, as they were, to a new file, which has its name when it is whole; until then it has
-        a name of its own. `wollemi restore` makes a pool of it."""
+        """Writes a backup of all maps, as they were, to a new file, which gets its name when it is complete; until then
+        it has a temporary name. `wollemi restore` creates a pool from it."""
         self._native.backup(os.fsdecode(path))
 
     def __enter__(self):
@@ -614,7 +623,7 @@ class Snapshot(_Closing):
 
 
 class View(_Readable, Mapping):
-    """A map of a snapshot. It keeps the snapshot until it is closed or forgotten."""
+    """A map of a snapshot. It keeps the snapshot until it is closed or garbage-collected."""
 
     def __len__(self):
         return sum(1 for _ in self._pairs((None, None, None, False)))

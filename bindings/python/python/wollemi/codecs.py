@@ -1,9 +1,9 @@
 """Codecs: keys and values of other types than bytes.
 
-A codec has `encode(object) -> bytes` and `decode(bytes) -> object`. Those for keys keep the order: the bytes of a lesser
-object are lesser bytes, so that ranges mean what they say. Any object with these two methods will do. Where the bytes of
-an object are a prefix of those of others that do not begin with it, `begin_with(bytes) -> (least, behind)` gives the
-range of the keys that do.
+A codec has `encode(object) -> bytes` and `decode(bytes) -> object`. Codecs for keys preserve order: a smaller object
+has smaller bytes, so that ranges work as expected. Any object with these two methods is a codec. If an object's bytes
+are a prefix of the bytes of others that do not begin with it, `begin_with(bytes) -> (least, behind)` gives the range of
+the keys that do.
 """
 
 import json as _json
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Bytes:
-    """Bytes as they are: the default."""
+    """Bytes, unchanged: the default."""
 
     ordered = True
 
@@ -38,7 +38,8 @@ class Str:
 
 
 class Int:
-    """Integers from -2**63 to 2**63 - 1 in eight bytes, in numeric order. Values of eight bytes are updated in place."""
+    """Integers from -2**63 to 2**63 - 1 in eight bytes, in numeric order. Values of eight bytes are updated in
+    place."""
 
     ordered = True
 
@@ -51,7 +52,7 @@ class Int:
 
     def decode(self, data: bytes) -> int:
         if len(data) != 8:
-            raise ValueError(f"{len(data)} bytes are no integer of 64 bits")
+            raise ValueError(f"{len(data)} bytes are not an integer of 64 bits")
         return int.from_bytes(data, "big") - 2**63
 
 
@@ -59,7 +60,7 @@ class Tuple:
     """Tuples of None, bool, int (64 bits), float, str, bytes and tuples, ordered element by element, a prefix first.
 
     Elements of different types are ordered by type: None, bytes, str, tuples, int, float, False, True.
-    `items(prefix=...)` with a shorter tuple finds all that begin with its elements.
+    `items(prefix=...)` with a shorter tuple finds all tuples that begin with its elements.
     """
 
     ordered = True
@@ -86,14 +87,14 @@ class Tuple:
             return bytes([self._INT]) + Int().encode(value)
         if isinstance(value, float):
             (bits,) = _struct.unpack(">Q", _struct.pack(">d", value))
-            # The order of floats is that of their bits, once those of negative ones are turned over.
+            # Floats are ordered by their bits, once those of negative ones are flipped.
             bits ^= 2**64 - 1 if bits >> 63 else 2**63
             return bytes([self._FLOAT]) + bits.to_bytes(8, "big")
-        raise TypeError(f"{type(value).__name__} cannot stand in a key")
+        raise TypeError(f"{type(value).__name__} cannot be part of a key")
 
     def begin_with(self, first: bytes) -> tuple[bytes, bytes]:
-        """The keys of tuples that begin with these elements: the least, and what is greater than all of them. (A zero
-        within a string goes on with 0xff, where another element would begin with its type.)"""
+        """Returns the range of tuples that begin with these elements: the least key, and a bound above all of them. (A
+        zero within a string is followed by 0xff, where another element would begin with its type.)"""
         return first, first + b"\xff"
 
     def decode(self, data: bytes) -> tuple:
@@ -130,7 +131,7 @@ class Tuple:
             else:
                 raise ValueError("not the bytes of a tuple")
         if nested:
-            raise ValueError("the bytes of a tuple end too soon")
+            raise ValueError("truncated bytes of a tuple")
         return tuple(elements), at
 
     @staticmethod
@@ -139,14 +140,14 @@ class Tuple:
         while True:
             end = data.find(b"\0", end)
             if end < 0:
-                raise ValueError("the bytes of a tuple end too soon")
+                raise ValueError("truncated bytes of a tuple")
             if data[end + 1 : end + 2] != b"\xff":
                 return data[at:end].replace(b"\0\xff", b"\0"), end + 1
             end += 2
 
 
 class Json:
-    """Whatever JSON can say. For values: the bytes have no useful order."""
+    """Any JSON value. Only for values: the bytes have no useful order."""
 
     ordered = False
 
@@ -173,12 +174,12 @@ BY_NAME = {
 
 
 def find(codec: Any) -> Any:
-    """The codec of this name, or the codec itself."""
+    """Returns the codec of this name, or the codec itself."""
     if codec is None:
         return bytes_codec
     if isinstance(codec, str):
         if codec not in BY_NAME:
-            raise ValueError(f"no codec is called '{codec}': there are {', '.join(BY_NAME)}")
+            raise ValueError(f"unknown codec '{codec}': expected one of {', '.join(BY_NAME)}")
         return BY_NAME[codec]
     if not (hasattr(codec, "encode") and hasattr(codec, "decode")):
         raise TypeError("a codec has encode() and decode()")

@@ -1,6 +1,6 @@
 //! `backup`, `restore` and `compact`: whole pools.
 
-use super::place::{failed, identity, is_replaced, is_std, make_pool, tell_refused, write_file};
+use super::place::{failed, identity, is_replaced, is_std, make_pool, warn_refused, write_file};
 use super::{in_words, output};
 use crate::context::Context;
 use crate::exit::{Failure, Outcome};
@@ -17,22 +17,22 @@ use wollemi::{Copied, Db, Level, Snapshot};
 /// The arguments of `backup`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A new file may be read by those who may read the pool, and one that replaces another by those who might \
-                  read that. What is no regular file, such as a pipe, is written to as it is.\n\n\
+    after_help = "A new file gets the pool's permissions; a replacement keeps those of the file it replaces. Pipes and \
+                  devices are written to directly.\n\n\
                   The pool is checked first. If that finds damage, the exit code is 4, and nothing is written unless \
                   --damaged is given."
 )]
 pub struct Backup {
-    /// Write all that can be read even if the check finds damage: changed bytes then have a sound checksum in the backup
+    /// Write everything readable even if the check finds damage: damaged bytes then get valid checksums in the backup
     #[arg(long)]
     damaged: bool,
-    /// The file to write, `-` for the standard output. It appears, and replaces an older one, once it is complete
+    /// The file to write, `-` for the standard output. The file appears under its name only when it is complete
     file: PathBuf,
 }
 
 /// The arguments of `restore`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "The pool must not be there: restore makes it. It is there when it is whole.")]
+#[command(after_help = "The pool must not exist. It appears under its name only when it is complete.")]
 pub struct Restore {
     /// The file to read, `-` for the standard input
     file: PathBuf,
@@ -41,18 +41,18 @@ pub struct Restore {
 /// The arguments of `compact`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Needs room for the new file beside the old one, which is only read, and replaced when the new one is \
-                  whole: until then a crash, a signal or an error leaves it as it was. The new one has its owner, group, \
-                  mode and access control list, but no other extended attribute of it.\n\n\
+    after_help = "Needs disk space for both files. The old file is only read, and replaced once the new one is complete: \
+                  until then a crash, a signal or an error leaves it unchanged. The new file gets the old one's owner, \
+                  group, mode and access control list, but none of its other extended attributes.\n\n\
                   The pool is checked first. If that finds damage, the exit code is 4, and nothing is changed unless \
-                  --damaged is given: the new file has new checksums, so damage that was copied can no longer be found."
+                  --damaged is given: the new file has new checksums, so copied damage can no longer be detected."
 )]
 pub struct Compact {
-    /// Only give the blocks of free pages back to the file system, without rewriting. Needs no disk space
+    /// Only return the blocks of free pages to the file system, without rewriting. Needs no disk space
     #[arg(long)]
     in_place: bool,
-    /// Copy all that can be read even if the check finds damage: changed bytes then count as sound, and entries that
-    /// nothing leads to are gone
+    /// Copy everything readable even if the check finds damage: damaged bytes then count as valid, and unreachable
+    /// entries are lost
     #[arg(long, conflicts_with = "in_place")]
     damaged: bool,
 }
@@ -62,17 +62,17 @@ struct Summary {
     #[serde(flatten)]
     copied: Copied,
     seconds: f64,
-    /// Bytes of the file before; for `compact` alone.
+    /// Bytes of the file before; only for `compact`.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<u64>,
-    /// Bytes of the file now, likewise.
+    /// Bytes of the file afterwards; only for `compact`.
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<u64>,
 }
 
 #[derive(Serialize)]
 struct GivenBack {
-    /// Bytes whose blocks the file system has again.
+    /// Bytes whose blocks were returned to the file system.
     given_back: u64,
 }
 
@@ -112,23 +112,23 @@ impl Backup {
 }
 
 impl Restore {
-    /// Makes a pool of a backup.
+    /// Restores a pool from a backup.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
         context.refuse_map()?;
         let pool = context.pool();
         if pool.exists() {
             return Err(Failure::Usage(format!(
-                "'{}' is there: restore makes a new pool (--pool)",
+                "'{}' exists: restore creates a new pool (--pool)",
                 pool.display()
             )));
         }
-        // The file that it is to be, if its name is a link.
+        // The target file, if the name is a link.
         let pool = pmem::pool::behind_links(&pool).map_err(failed(&pool))?;
         let log = log_of(&pool);
-        // An empty directory is no log.
+        // An empty directory is not a log.
         if fs::read_dir(&log).map_or(log.exists(), |mut files| files.next().is_some()) {
             return Err(Failure::Usage(format!(
-                "'{}' is there, of which the pool that it was beside would be made anew: remove it first, or restore \
+                "'{}' exists, and a pool beside it would be rebuilt from it: remove it first, or restore \
                  elsewhere (--pool)",
                 log.display()
             )));
@@ -147,7 +147,7 @@ impl Restore {
         let progress = spinner();
         let options = context.to_write()?;
         let level = context.level();
-        // A log begins when the pool has its name.
+        // The log begins once the pool has its name.
         let before = match level {
             Level::Disk => Level::Process,
             level => level,
@@ -169,14 +169,14 @@ impl Restore {
     }
 }
 
-/// Refuses an input that has bytes behind the backup's end: somebody has written a second backup there, say.
+/// Refuses an input with bytes after the backup's end, such as a second backup.
 fn refuse_more(input: &mut impl Read, name: &str) -> Result<(), Failure> {
     let fail = |error| Failure::input(name, error);
     match input.take(1).read_to_end(&mut Vec::new()).map_err(fail)? {
         0 => Ok(()),
         _ => Err(Failure::input(
             name,
-            "not a backup: bytes follow its end, as where one backup was written behind another",
+            "not a backup: bytes follow its end, perhaps of a second backup",
         )),
     }
 }
@@ -188,7 +188,7 @@ impl Compact {
         if self.in_place {
             return in_place(context);
         }
-        // The file itself, so that a link to it stays one.
+        // The file itself, so that a link to it is kept.
         let pool = context.pool();
         let pool = pmem::pool::behind_links(&pool).map_err(failed(&pool))?;
         let options = context.to_write()?;
@@ -197,13 +197,13 @@ impl Compact {
         }
         let started = Instant::now();
         let progress = spinner();
-        // It stays locked until the new one has its name. An opening that waits for the lock then opens the new one.
+        // It stays locked until the new file has its name. An opening that waits for the lock then opens the new file.
         let opened = identity(&pool).map_err(failed(&pool))?;
         let db = context.to_read().recovery_threads(0).open(&pool)?;
         if db.level() == Level::Disk {
             return Err(has_no_log_to_keep(&pool));
         }
-        // Who may not write it may not replace it.
+        // A user without write permission on the file may not replace it.
         File::options().write(true).open(&pool).map_err(failed(&pool))?;
         if !self.damaged && !db.check()?.is_clean() {
             return Err(Failure::DamagedSource {
@@ -219,23 +219,24 @@ impl Compact {
             &pool,
             part,
             |part, pool| {
-                // Another compaction, which reads the same file, may have replaced it, and others written since.
+                // Another compaction, which reads the same file, may have replaced it, and it may have been written
+                // since.
                 let folder = File::open(folder_of(pool))?;
                 folder.lock()?;
                 match identity(pool)? == opened {
                     true => fs::rename(part, pool),
                     false => Err(io::Error::other(
-                        "another file has got this name meanwhile: it stays",
+                        "another file has taken this name meanwhile: it is kept",
                     )),
                 }
             },
             || {
                 let new: Db = options.page_size(db.stats()?.page_size).open(part)?;
-                // Before there is anything in it.
-                tell_refused(old.give_to(part), part);
+                // Set before the file holds data.
+                warn_refused(old.give_to(part), part);
                 let copied = new.copy_from(&db.snapshot()?, |copied| {
                     if let Some(signal) = stop::signal() {
-                        // The old pool is only read, so nothing is left to do.
+                        // The old pool was only read, so no other cleanup is needed.
                         let _ = fs::remove_file(part);
                         std::process::exit(128 + signal);
                     }
@@ -253,20 +254,20 @@ impl Compact {
 
 fn has_no_log_to_keep(pool: &Path) -> Failure {
     Failure::Usage(format!(
-        "'{}': a log would not be the new file's: compact a pool at level `process` (`wollemi level --to process`, and \
+        "'{}': its log would not fit the new file: compact a pool at level `process` (`wollemi level --to process`, and \
          afterwards `--to disk`), or one that has a log with --in-place",
         pool.display()
     ))
 }
 
-/// The directory of a pool's log.
+/// Returns the directory of a pool's log.
 pub fn log_of(pool: &Path) -> PathBuf {
     let mut name = pool.as_os_str().to_owned();
     name.push(".disk");
     name.into()
 }
 
-/// Gives free pages back to the file system.
+/// Returns free pages to the file system.
 fn in_place(context: &Context) -> Result<Outcome, Failure> {
     let db = context.open_to_write(false)?;
     let given_back = db.give_back()?;
@@ -283,8 +284,8 @@ fn in_place(context: &Context) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// Writes a snapshot of a pool to a file, which it replaces when it is whole and on the medium; until then a crash or
-/// an error leaves it as it was. It fails soon after `ended` does.
+/// Writes a snapshot of a pool to a file. It replaces an existing file once it is complete and on the medium; until
+/// then a crash or an error leaves that file unchanged. Fails soon after `ended` does.
 pub fn to_file(
     snapshot: &Snapshot,
     pool: &Path,
@@ -297,7 +298,7 @@ pub fn to_file(
     })
 }
 
-/// What was done: as JSON on the standard output, or for a person on the error stream.
+/// Reports the result: as JSON on the standard output, or for the user on the error stream.
 fn summarize(
     done: &str,
     copied: Copied,
@@ -342,7 +343,7 @@ fn show(progress: &ProgressBar, copied: &Copied) {
     progress.tick();
 }
 
-/// On the error stream; it hides itself where that is no terminal.
+/// Returns a spinner on the error stream, hidden unless that is a terminal.
 fn spinner() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     match ProgressStyle::with_template("{spinner} {msg}") {

@@ -1,4 +1,4 @@
-//! `check`: walks everything.
+//! `check`: walks the whole pool.
 
 use super::{on_a_line, output, write_json};
 use crate::context::Context;
@@ -10,7 +10,7 @@ use wollemi::Check;
 
 /// The arguments of `check`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Changes nothing. Exit code 0 if nothing is wrong, 4 if anything is.")]
+#[command(after_help = "Changes nothing. The exit code is 0 if the pool is sound, 4 if a fault was found.")]
 pub struct Args {}
 
 #[derive(Serialize)]
@@ -34,7 +34,7 @@ impl Args {
     }
 }
 
-/// Reports what a check has found on the standard output.
+/// Prints the result of a check on the standard output.
 pub fn report(check: &Check, json: bool) -> io::Result<()> {
     let mut out = output();
     if json {

@@ -14,7 +14,7 @@ pub struct Args {
 impl Args {
     /// Writes the script.
     pub fn run(self) -> Result<Outcome, Failure> {
-        // The generator panics where it cannot write, so it writes to memory.
+        // The generator panics if it cannot write, so it writes to memory.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut crate::Cli::command(), "wollemi", &mut script);
         io::stdout().write_all(&script)?;

@@ -1,4 +1,4 @@
-//! `level`: what the pool's acknowledged writes survive, and another level for it. `checkpoint`: for level `disk`.
+//! `level`: shows or changes the pool's durability level. `checkpoint`: takes a checkpoint at level `disk`.
 
 use super::{output, write_json};
 use crate::context::{Context, LevelArg};
@@ -11,10 +11,10 @@ use wollemi::Level;
 /// The arguments of `level`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "To level `disk`, a log and a checkpoint of all that the pool holds are made beside it, in a directory \
-                  called as the pool, with `.disk` behind it. From then on the pool keeps its log, whatever --level it \
-                  is opened with, and can be rebuilt after a loss of power. To level `process`, both are removed. Level \
-                  `power` is the file system's: it needs no log."
+    after_help = "To level `disk`: creates a log and a checkpoint of the pool's content in the directory POOL.disk. From \
+                  then on the pool keeps its log, whatever --level it is opened with, and can be rebuilt after a loss of \
+                  power. To level `process`: removes both. Level `power` is a property of the file system, and needs no \
+                  log."
 )]
 pub struct Args {
     /// The level to move the pool to
@@ -23,7 +23,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Says which level the pool has, or gives it another.
+    /// Shows the pool's level, or changes it.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
         context.refuse_map()?;
         let path = context.pool();
@@ -55,13 +55,13 @@ impl Args {
     }
 }
 
-/// Refuses to make a checkpoint of a damaged pool: that would give changed bytes new checksums.
+/// Refuses to take a checkpoint of a damaged pool: that would give damaged bytes new checksums.
 fn refuse_damaged(context: &Context, level: Level) -> Result<(), Failure> {
     if level != Level::Disk {
         return Ok(());
     }
     let pool = context.pool();
-    let db = context.open_to_look()?;
+    let db = context.open_to_check()?;
     if db.level() == Level::Disk || db.check()?.is_clean() {
         return Ok(());
     }
@@ -74,12 +74,11 @@ fn refuse_damaged(context: &Context, level: Level) -> Result<(), Failure> {
 /// The arguments of `checkpoint`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A checkpoint is what a pool of level `disk` is rebuilt from after a loss of power, with the log behind \
-                  it. A database takes them by itself when its log has grown; this makes the next rebuild as short as it \
-                  can be."
+    after_help = "After a power loss the pool is rebuilt from the last checkpoint and the log after it. A database takes \
+                  checkpoints by itself as its log grows; this command makes the next rebuild as short as possible."
 )]
 pub struct Checkpoint {
-    /// Write all entries, even if writing the changes since the last checkpoint would do
+    /// Write all entries, even if the changes since the last checkpoint would suffice
     #[arg(long)]
     full: bool,
 }
@@ -102,7 +101,7 @@ impl Checkpoint {
             false => writeln!(
                 out,
                 "{}: {} entries, {}",
-                if done.full { "all" } else { "what has changed" },
+                if done.full { "all" } else { "changes" },
                 HumanCount(done.entries),
                 BinaryBytes(done.bytes)
             )?,

@@ -10,7 +10,7 @@ use std::path::PathBuf;
     after_help = "For a user: wollemi man ~/.local/share/man/man1. For all: /usr/local/share/man/man1."
 )]
 pub struct Args {
-    /// The directory for the pages, which is made if it is not there
+    /// The directory for the pages, created if missing
     directory: PathBuf,
 }
 

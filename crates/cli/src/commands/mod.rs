@@ -21,38 +21,38 @@ use indicatif::HumanCount;
 use serde::Serialize;
 use std::io::{self, BufWriter, StdoutLock, Write};
 
-/// What to do.
+/// The command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve the pool to memcached and Redis clients until SIGTERM or SIGINT
     Serve(Box<InPool<serve::Args>>),
-    /// Write the value of a key to the standard output, exactly as it is (with a newline on a terminal)
+    /// Write the value of a key to the standard output, unchanged (with a newline on a terminal)
     Get(InPool<point::Get>),
-    /// Give a key a value, from the command line or the standard input
+    /// Set the value of a key, from the command line or the standard input
     Put(InPool<point::Put>),
     /// Remove keys
     Del(InPool<point::Del>),
     /// List entries in key order
     Scan(InPool<scan::Args>),
-    /// Put the entries of a file
+    /// Put the entries of a file into a map
     Import(InPool<transfer::Import>),
-    /// Write all entries to a file
+    /// Write all entries of a map to a file
     Export(InPool<transfer::Export>),
-    /// Write all maps to a file, as of one moment
+    /// Write all maps, as of one moment, to a file
     Backup(InPool<backup::Backup>),
-    /// Make a pool from a backup
+    /// Create a pool from a backup
     Restore(InPool<backup::Restore>),
-    /// Rewrite the pool into the smallest file that it fits in
+    /// Rewrite the pool into the smallest possible file
     Compact(InPool<backup::Compact>),
-    /// Say what is in the pool
+    /// Show the pool's statistics
     Stats(InPool<stats::Args>),
-    /// Walk everything and report damage
+    /// Walk the whole pool and report damage
     Check(InPool<check::Args>),
     /// Check a pool that was open when the machine stopped, and allow writing to it again
     AcceptLoss(InPool<accept_loss::Args>),
-    /// Say what the pool's acknowledged writes survive, or move it to another level
+    /// Show the pool's durability level, or change it
     Level(InPool<level::Args>),
-    /// Take a checkpoint, of a pool of level `disk`
+    /// Take a checkpoint of a pool of level `disk`
     Checkpoint(InPool<level::Checkpoint>),
     /// Watch a running server: commands, latency, hit rate, memory, recovery
     Top(top::Args),
@@ -63,15 +63,15 @@ pub enum Command {
 }
 
 impl Command {
-    /// Carries the command out, with the options that were given before its name.
+    /// Runs the command, with the options given before its name.
     pub fn run(self, before: Context) -> Result<Outcome, Failure> {
         match self {
             Command::Top(_) | Command::Man(_) | Command::Completions(_) if before != Context::default() => {
                 Err(Failure::Usage(
-                    "options before the command's name are for commands on a pool".into(),
+                    "options before the command's name apply only to commands on a pool".into(),
                 ))
             }
-            // The arguments are parsed again there, together with the other sources of settings.
+            // Parsed again there, together with the other sources of settings.
             Command::Serve(_) => serve::run(),
             Command::Get(InPool { args, context }) => args.run(&context.after(before)),
             Command::Put(InPool { args, context }) => args.run(&context.after(before)),
@@ -94,7 +94,7 @@ impl Command {
     }
 }
 
-/// A number of entries in words.
+/// Spells out a number of entries.
 fn in_words(entries: u64) -> String {
     format!(
         "{} {}",
@@ -103,15 +103,15 @@ fn in_words(entries: u64) -> String {
     )
 }
 
-/// A text on one line, with what a terminal might act on escaped as in tab-separated values.
+/// Returns a text on one line, with characters that a terminal might interpret escaped as in tab-separated values.
 fn on_a_line(text: &str) -> String {
     let mut line = Vec::new();
-    // Writing to memory does not fail, and what is written is UTF-8.
+    // Writing to memory does not fail, and the output is UTF-8.
     let _ = crate::format::tsv::escape(&mut line, text.as_bytes());
     String::from_utf8_lossy(&line).into_owned()
 }
 
-/// Writes a report as JSON, on a line, once all of it could be formed.
+/// Writes a report as JSON on one line, after forming all of it.
 fn write_json(out: &mut impl Write, report: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(report)?;
     line.push(b'\n');
@@ -119,7 +119,7 @@ fn write_json(out: &mut impl Write, report: &impl Serialize) -> io::Result<()> {
     out.flush()
 }
 
-/// The standard output, buffered. Flush it: an error on dropping would go unseen.
+/// Returns the standard output, buffered. Flush it: an error on drop would go unnoticed.
 fn output() -> BufWriter<StdoutLock<'static>> {
     BufWriter::new(io::stdout().lock())
 }

@@ -1,5 +1,5 @@
-//! The files that commands write: a file has its name when it is whole and on the medium, and until then what had the
-//! name before stays.
+//! Files written by commands: a file gets its name when it is complete and on the medium; until then the previous file
+//! of that name stays.
 
 use crate::exit::Failure;
 use pmem::pool::{Permissions, behind_links, create_part, lock_named, sync_folder};
@@ -8,10 +8,10 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// How large the pieces are that are written at once.
+/// Bytes per write.
 const BUFFER: usize = 1 << 18;
 
-/// Where a file is written to, until something says that it is no longer wanted.
+/// A buffered output file whose writes stop once it is no longer wanted.
 pub type Out<'e> = BufWriter<Ending<'e>>;
 
 /// A file whose writes fail once `ended` does.
@@ -31,9 +31,9 @@ impl Write for Ending<'_> {
     }
 }
 
-/// Has `write` write a file of the pool's data. It has the owner and the mode of the one that it replaces; a new one has
-/// those of the pool. Through a symbolic link, the file that it leads to is replaced. What is no regular file, such as a
-/// pipe or a device, is written to as it is. Fails soon after `ended` does.
+/// Lets `write` write a file with the pool's data. A replacement keeps the owner and the mode of the file it replaces;
+/// a new file gets those of the pool. Through a symbolic link, its target is replaced. Pipes and devices are written to
+/// directly. Fails soon after `ended` does.
 pub fn write_file<T>(
     path: &Path,
     pool: &Path,
@@ -49,7 +49,7 @@ pub fn write_file<T>(
                 "'{name}' is the pool: {what} needs a file of its own"
             )));
         }
-        // A link of `/proc` leads to an open file, which need not have the name that it says.
+        // A link in `/proc` leads to an open file, whose name may have changed.
         Ok(old) if !old.is_file() || !file.exists() => {
             let file = File::options().write(true).open(path).map_err(failed(path))?;
             return write_to(Ending { file, ended }, path, write).map(|(done, _)| done);
@@ -60,15 +60,15 @@ pub fn write_file<T>(
     };
     let access = match Permissions::of(if old { file } else { pool }) {
         Ok(access) => Some(access),
-        // The name of a pool that is open may be gone. Its owner alone may read the copy then.
+        // The name of an open pool may be gone. Then only its owner may read the copy.
         Err(_) if !old => None,
         Err(error) => return Err(failed(path)(error)),
     };
     let (part_file, part) = &create_part(file, 0o600).map_err(failed(file))?;
-    // Before there is anything in it.
+    // Set before the file holds data.
     let refused = access.map_or(Vec::new(), |access| access.give_to(part));
     if old {
-        tell_refused(refused, part);
+        warn_refused(refused, part);
     }
     let made = part_file.try_clone().map_err(failed(part)).and_then(|file| {
         let (done, file) = write_to(Ending { file, ended }, part, write)?;
@@ -80,10 +80,10 @@ pub fn write_file<T>(
         Ok(done)
     });
     match made {
-        // Its name is the new file's, whether or not that is durable.
+        // The new file has the name, whether or not that is durable.
         Ok(done) => sync_folder(file).map_err(failed(file)).map(|()| done),
         Err(failure) => {
-            // The failure is what there is to say.
+            // The original failure is the one to report.
             let _ = fs::remove_file(part);
             Err(failure)
         }
@@ -105,8 +105,8 @@ fn write_to<'e, T>(
     Ok((done, file))
 }
 
-/// Has `make` make a pool under another name, which it closes, and gives it the name `path` by `name`. Where that fails,
-/// what there was stays.
+/// Lets `make` create and close a pool under another name, and then renames it to `path` with `name`. On failure the
+/// existing file stays.
 pub fn make_pool<T>(
     path: &Path,
     part: &Path,
@@ -114,8 +114,8 @@ pub fn make_pool<T>(
     make: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let made = make().and_then(|done| {
-        // Locked until it has its name. Its owner and mode go to the medium, too: the pool is there, or `make` has
-        // failed, since a sync after one that failed would succeed and prove nothing.
+        // Locked until it has its name. Its owner and mode are synced too. The pool exists only if `make` has
+        // succeeded: a sync after a failed one would succeed and prove nothing.
         let file = File::open(part).map_err(failed(part))?;
         lock_named(&file, part).map_err(failed(part))?;
         file.sync_all().map_err(failed(part))?;
@@ -125,18 +125,18 @@ pub fn make_pool<T>(
     match made {
         Ok(done) => sync_folder(path).map_err(failed(path)).map(|()| done),
         Err(failure) => {
-            // The failure is what there is to say; a file that is not there is none.
+            // The original failure is the one to report; the file may not exist.
             let _ = fs::remove_file(part);
             Err(failure)
         }
     }
 }
 
-/// Says which of an old file's properties a new one cannot have.
-pub fn tell_refused(refused: Vec<(String, io::Error)>, new: &Path) {
+/// Reports which properties of the old file the new one cannot have.
+pub fn warn_refused(refused: Vec<(String, io::Error)>, new: &Path) {
     for (what, error) in refused {
         let name = new.display();
-        // A file of another owner holds the same.
+        // A file with another owner has the same content.
         let _ = writeln!(
             io::stderr(),
             "'{name}' cannot have {what} of the old file: {error}"
@@ -144,24 +144,24 @@ pub fn tell_refused(refused: Vec<(String, io::Error)>, new: &Path) {
     }
 }
 
-/// What went wrong with a file.
+/// Returns a function that turns an I/O error of this file into a failure.
 pub fn failed(path: &Path) -> impl Fn(io::Error) -> Failure {
     let name = format!("'{}'", path.display());
     move |error| Failure::input(name.clone(), error)
 }
 
-/// What tells the file that a path leads to from others: its device and its inode.
+/// Returns the device and the inode of a path's file, which identify it.
 pub fn identity(path: &Path) -> io::Result<(u64, u64)> {
     let file = fs::metadata(path)?;
     Ok((file.dev(), file.ino()))
 }
 
-/// Whether writing a file there leaves something to remove where it is interrupted, and not just an end.
+/// Returns whether an interrupted write to this path leaves a temporary file to remove.
 pub fn is_replaced(path: &Path) -> bool {
     fs::metadata(path).map_or(true, |old| old.is_file())
 }
 
-/// Whether a path stands for the standard input or output.
+/// Returns whether a path means the standard input or output.
 pub fn is_std(path: &Path) -> bool {
     path == Path::new("-")
 }

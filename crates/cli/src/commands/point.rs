@@ -9,16 +9,16 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::ffi::OsStringExt;
 
-/// How keys and values stand on the command line.
+/// The form of keys and values on the command line.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Escaped {
-    /// Keys and values on the command line are escaped as in tab-separated files: \t \n \r \\ \xNN
+    /// Keys and values on the command line use the escapes of tab-separated files: \t \n \r \\ \xNN
     #[arg(short = 'e', long)]
     escaped: bool,
 }
 
 impl Escaped {
-    /// The bytes that an argument stands for.
+    /// Returns the bytes that an argument stands for.
     pub fn bytes(self, argument: OsString) -> Result<Vec<u8>, Failure> {
         let bytes = argument.into_vec();
         if self.escaped {
@@ -38,8 +38,7 @@ pub struct Get {
 }
 
 impl Get {
-    /// Writes the value as it is, and on a terminal ends its line; escaped and with an end of line if the key was
-    /// escaped.
+    /// Writes the value unchanged, with a newline on a terminal; escaped and with a newline if the key was escaped.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let key = self.escaped.bytes(self.key)?;
         let db = context.open_to_read()?;
@@ -70,12 +69,12 @@ impl Get {
 #[derive(Debug, clap::Args)]
 pub struct Put {
     key: OsString,
-    /// The value; read from the standard input, to its end, if not given
+    /// The value; if not given, it is read from the standard input
     value: Option<OsString>,
-    /// Only if the key is absent; exit code 1 if it is present
+    /// Put only if the key is absent; exit code 1 if it is present
     #[arg(long, conflicts_with = "if_present")]
     if_absent: bool,
-    /// Only if the key is present; exit code 1 if it is absent
+    /// Put only if the key is present; exit code 1 if it is absent
     #[arg(long)]
     if_present: bool,
     #[command(flatten)]
@@ -92,7 +91,7 @@ impl Put {
             Some(value) => self.escaped.bytes(value)?,
             None => {
                 let mut value = Vec::new();
-                // One byte above the limit is enough for the error.
+                // One byte above the limit suffices for the error.
                 let mut input = io::stdin().lock().take(wollemi::MAX_VALUE as u64 + 1);
                 input
                     .read_to_end(&mut value)
@@ -133,7 +132,7 @@ struct Removed {
 }
 
 impl Del {
-    /// Removes each key that is there.
+    /// Removes each key that is present.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let keys = self.keys.into_iter().map(|key| self.escaped.bytes(key));
         let keys = keys.collect::<Result<Vec<_>, _>>()?;

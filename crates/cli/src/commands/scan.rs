@@ -13,29 +13,29 @@ use wollemi::{Entry, Error};
 /// The arguments of `scan`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Each line is KEY TAB VALUE, with \\t \\n \\r \\\\ and \\xNN for what cannot stand for itself; \
+    after_help = "Each line is KEY TAB VALUE, with the escapes \\t \\n \\r \\\\ and \\xNN; \
 with --json an object with key or key_base64, and value or value_base64."
 )]
 pub struct Args {
-    /// The smallest key
+    /// Start at this key
     #[arg(long, value_name = "KEY")]
     from: Option<OsString>,
-    /// The key to stop before
+    /// Stop before this key
     #[arg(long, value_name = "KEY", conflicts_with = "through")]
     to: Option<OsString>,
-    /// The largest key
+    /// Stop after this key
     #[arg(long, value_name = "KEY")]
     through: Option<OsString>,
-    /// Only keys with this prefix
+    /// Print only keys with this prefix
     #[arg(long, value_name = "KEY", conflicts_with_all = ["from", "to", "through"])]
     prefix: Option<OsString>,
-    /// From the largest key downward
+    /// Print in descending order of keys
     #[arg(long)]
     reverse: bool,
     /// Print at most this many entries
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Keys without values
+    /// Print keys without values
     #[arg(long)]
     keys: bool,
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Writes the entries asked for, one a line.
+    /// Writes the requested entries, one per line.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let bytes = |argument: Option<OsString>| argument.map(|key| self.escaped.bytes(key)).transpose();
         let from = bytes(self.from)?.map_or(Bound::Unbounded, Bound::Included);

@@ -1,4 +1,4 @@
-//! `serve`: the pool for memcached and Redis clients.
+//! `serve`: serves the pool to memcached and Redis clients.
 
 mod allocator;
 mod notify;
@@ -13,7 +13,7 @@ use crate::exit::{Failure, Outcome};
 use crate::log;
 use clap::builder::RangedU64ValueParser;
 use program::Program;
-use ready::{Ready, announce, count, heard_or_not, say_goodbye};
+use ready::{Ready, announce, count, log_output_error, say_goodbye};
 use server::{Address, BackupTo, Config, Protocol, Server, Shutdown, Sync, Tls};
 use settings::Settings;
 use std::ffi::OsString;
@@ -29,32 +29,32 @@ use wollemi::Level;
 #[command(
     after_help = "Items are in the map `memcached`: the client's value after a header of 24 bytes. \
 Redis's database 0 is that map, database N the map `memcached-N`. \
-SIGTERM and SIGINT stop the server when it has answered what has arrived; a second one stops it at once. \
-SIGHUP reads the settings again and takes the limits over: --max-connections, --max-value, --max-bulk, --idle-timeout, \
---slow-log, --slow-log-length, --memory-limit, --no-evict; and --sync, --backup, --backup-memory. It reads the files of --passwords, --tls-cert \
-and --tls-key again.
+SIGTERM and SIGINT stop the server once it has answered the requests received so far; a second signal stops it at once. \
+SIGHUP rereads the settings and applies these: --max-connections, --max-value, --max-bulk, --idle-timeout, \
+--slow-log, --slow-log-length, --memory-limit, --no-evict, --sync, --backup and --backup-memory. It also rereads the \
+files of --passwords, --tls-cert and --tls-key.
 
 Every option but --config, --print-config and --after-power-loss can also be set in the environment, \
 as WOLLEMI_MAX_CONNECTIONS=5000 (lists with commas, switches with true or false), and in the file of --config, as \
-max-connections = 5000. The command line is stronger than the environment, that than the file."
+max-connections = 5000. Flags override the environment; the environment overrides the file."
 )]
 pub struct Args {
-    /// Where to listen for memcached clients, by address or name; may be given more than once
+    /// Address for memcached clients, by IP or name; may be given more than once
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:11211", value_parser = listen_on)]
     memcached: Vec<Addresses>,
-    /// Where to listen for Redis clients; may be given more than once
+    /// Address for Redis clients, by IP or name; may be given more than once
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6379", value_parser = listen_on)]
     redis: Vec<Addresses>,
     /// Do not serve Redis clients
     #[arg(long, conflicts_with_all = ["redis", "redis_unix"])]
     no_redis: bool,
-    /// Also serve Redis clients on a unix socket, which only its owner can use
+    /// Also serve Redis clients on a unix socket that only its owner can use
     #[arg(long, value_name = "PATH")]
     redis_unix: Vec<PathBuf>,
-    /// A file of `user:password` lines: clients must then log in
+    /// A file of `user:password` lines; clients must then log in
     #[arg(long, value_name = "FILE")]
     passwords: Option<PathBuf>,
-    /// A PEM file with a certificate and its chain: TCP connections of both protocols then use TLS; unix sockets do not
+    /// A PEM file with a certificate and its chain. TCP connections of both protocols then use TLS; unix sockets do not
     #[arg(long, value_name = "FILE")]
     tls_cert: Option<PathBuf>,
     /// A PEM file with the certificate's private key
@@ -70,8 +70,8 @@ pub struct Args {
     /// Maximum size of an argument of a Redis command, in the same form; at most 64 MiB less 24 bytes
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
     max_bulk: u64,
-    /// When writes survive the loss of power, in a pool of level disk; they survive the end of the process when they
-    /// are answered, in any case [default: always at the levels disk and power, no at the level process]
+    /// When writes survive a power loss, in a pool of level disk. Answered writes always survive the end of the process
+    /// [default: always at the levels disk and power, no at the level process]
     #[arg(long, value_name = "WHEN", value_enum)]
     sync: Option<SyncArg>,
     /// Close connections that are idle for this many seconds; 0: never
@@ -80,7 +80,7 @@ pub struct Args {
     /// Maximum memory for the items, in bytes or with K, M, G or T after the number [default: no limit]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory_limit: Option<u64>,
-    /// At the limit refuse writes instead of evicting items
+    /// Refuse writes at the memory limit, instead of evicting items
     #[arg(short = 'M', long)]
     no_evict: bool,
     /// The file to which Redis's BGSAVE and SAVE write a backup of all databases, for `wollemi restore`. A new backup
@@ -91,16 +91,16 @@ pub struct Args {
     /// aborted
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
     backup_memory: u64,
-    /// Also serve memcached clients on a unix socket, which only its owner can use
+    /// Also serve memcached clients on a unix socket that only its owner can use
     #[arg(long, value_name = "PATH")]
     unix: Vec<PathBuf>,
-    /// Allow, without passwords, addresses that other machines can reach
+    /// Allow addresses that other machines can reach, without passwords
     #[arg(long)]
     allow_remote: bool,
-    /// Threads that serve connections [default: one a processor]
+    /// Threads that serve connections [default: one per processor]
     #[arg(long, value_name = "N", value_parser = from_one_to(server::MAX_THREADS))]
     threads: Option<usize>,
-    /// Threads that search for unused space in the background after the start
+    /// Background threads that search for unused space after the start
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = from_one_to(256))]
     recovery_threads: usize,
     /// Serve metrics for Prometheus and `wollemi top` at this address
@@ -115,7 +115,7 @@ pub struct Args {
     /// Format of the server's log on the standard error stream
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = log::Format::Text)]
     log: log::Format,
-    /// The lowest level of events that are logged
+    /// Minimum level of the events logged
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t = log::Level::Info)]
     log_level: log::Level,
     /// A file of settings, in TOML [env: WOLLEMI_CONFIG]
@@ -128,14 +128,14 @@ pub struct Args {
     new: NewMap,
 }
 
-/// When writes are durable, on the command line.
+/// The choices of `--sync`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum SyncArg {
-    /// Before they are answered: answers of one turn wait for one sync of the disk
+    /// Before they are answered: the answers of one turn wait for one disk sync
     Always,
-    /// Within a second: a loss of power loses at most the last second's answered writes
+    /// Within a second: a power loss loses at most the answered writes of the last second
     Everysec,
-    /// When the operating system has written them: a loss of power may lose the last half minute's, or more
+    /// When the operating system writes them: a power loss may lose the writes of the last half minute or more
     No,
 }
 
@@ -149,11 +149,11 @@ impl From<SyncArg> for Sync {
     }
 }
 
-/// The addresses of one name.
+/// The addresses that one name resolves to.
 type Addresses = Box<[SocketAddr]>;
 
-/// Looks up an address, or a name's addresses, without those of a family that this machine does not have: `localhost`
-/// often stands for `::1` even there.
+/// Resolves an address or a name. Drops addresses of a family that this machine lacks: `localhost` often resolves to
+/// `::1` even there.
 fn listen_on(text: &str) -> Result<Addresses, String> {
     let all: Addresses = text
         .to_socket_addrs()
@@ -161,16 +161,16 @@ fn listen_on(text: &str) -> Result<Addresses, String> {
         .collect();
     let usable = |address: &&SocketAddr| TcpListener::bind((address.ip(), 0)).is_ok();
     let some: Addresses = all.iter().filter(usable).copied().collect();
-    // If none resolves, the server reports what is wrong with the first.
+    // If none is left, the server reports the error of the first.
     Ok(if some.is_empty() { all } else { some })
 }
 
-/// Reads a number that is not zero.
+/// Returns a parser of numbers from 1 to `max`.
 fn from_one_to(max: usize) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..=max as u64)
 }
 
-/// Serves, or shows the settings, as the command line, the environment and the file of settings say.
+/// Serves, or prints the settings, according to the command line, the environment and the settings file.
 pub fn run() -> Result<Outcome, Failure> {
     let Settings { args, context, all } = gather()?;
     if args.print_config {
@@ -182,14 +182,14 @@ pub fn run() -> Result<Outcome, Failure> {
     args.serve(&context)
 }
 
-/// The settings as they are now.
+/// Gathers the current settings.
 fn gather() -> Result<Settings, Failure> {
     let argv: Vec<OsString> = std::env::args_os().collect();
     Settings::gather(argv, |name| std::env::var_os(name))
 }
 
 impl Args {
-    /// The configuration with those arguments that a reload can change.
+    /// Applies the arguments that a reload can change to the configuration.
     fn limits(&self, config: Config) -> Config {
         let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
         Config {
@@ -210,9 +210,9 @@ impl Args {
         }
     }
 
-    /// Serves until a signal or a client stops it.
+    /// Serves until a signal or a client's command stops it.
     fn serve(self, context: &Context) -> Result<Outcome, Failure> {
-        let _telling = log::start(self.log, self.log_level).map_err(server::Error::Threads)?;
+        let _log = log::start(self.log, self.log_level).map_err(server::Error::Threads)?;
         let tls = match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => Some(Tls {
                 certificate: certificate.clone(),
@@ -267,7 +267,7 @@ impl Args {
         // A program that reads this line may stop the server at once.
         let shutdown = Shutdown::on_signals();
         server.hear(&shutdown)?;
-        heard_or_not(announce(&ready, context.json));
+        log_output_error(announce(&ready, context.json));
         notify::ready();
         let watching = recovery::watch(&db);
         let report = server.run(&shutdown)?;
@@ -278,13 +278,13 @@ impl Args {
             closed => closed?,
         }
         if !context.json {
-            heard_or_not(say_goodbye(&report));
+            log_output_error(say_goodbye(&report));
         }
         Ok(Outcome::Done)
     }
 }
 
-/// All that a protocol listens on.
+/// Returns all addresses of a protocol.
 fn addresses(hosts: &[Addresses], files: Vec<PathBuf>) -> Vec<Address> {
     let hosts = hosts.iter().flatten().copied().map(Address::Tcp);
     hosts.chain(files.into_iter().map(Address::Unix)).collect()

@@ -1,4 +1,4 @@
-//! `stats`: what is in the pool.
+//! `stats`: statistics of the pool.
 
 use super::{in_words, on_a_line, output, write_json};
 use crate::context::Context;
@@ -12,10 +12,10 @@ use wollemi::{Db, Map, Merges, Stats};
 /// The arguments of `stats`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Also count each map's entries, by visiting them
+    /// Also count the entries of each map by visiting them
     #[arg(long)]
     count: bool,
-    /// Wait until recovery has found which space is free
+    /// Wait until recovery has found the free space
     #[arg(long)]
     wait: bool,
 }
@@ -29,14 +29,14 @@ struct Report {
 }
 
 impl Args {
-    /// Reports on the pool.
+    /// Prints the statistics.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
         context.refuse_map()?;
-        let db = context.open_to_tell()?;
+        let db = context.open_for_report()?;
         if self.wait {
             db.wait_recovered();
         }
-        // Held, so that they tell how their merges stand.
+        // Handles, so that the maps report on their merges.
         let _held = hold(&db)?;
         let entries = self.count.then(|| count(&db)).transpose()?;
         let report = Report {
@@ -54,7 +54,7 @@ impl Args {
     }
 }
 
-/// The maps that can be opened; of the others there is nothing to hold.
+/// Returns handles to the maps that can be opened.
 fn hold(db: &Db) -> Result<Vec<Map>, wollemi::Error> {
     let maps = db.maps()?.into_iter();
     Ok(maps
@@ -111,7 +111,7 @@ fn print(out: &mut impl Write, Report { stats, entries }: &Report) -> io::Result
     if stats.suspect {
         writeln!(
             out,
-            "SUSPECT     what the page cache held was lost: `wollemi accept-loss` checks what is left and accepts it"
+            "SUSPECT     the page cache was lost: `wollemi accept-loss` checks what is left and accepts it"
         )?;
     }
     if let Some(log) = &stats.log {
@@ -142,7 +142,7 @@ fn print(out: &mut impl Write, Report { stats, entries }: &Report) -> io::Result
     )?;
     writeln!(
         out,
-        "  free      {}, of which the file system has {}",
+        "  free      {}, of which {} were returned to the file system",
         BinaryBytes(space.free),
         BinaryBytes(space.given_back)
     )?;

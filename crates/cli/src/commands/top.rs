@@ -1,11 +1,11 @@
-//! `top`: a running server, live, by its metrics.
+//! `top`: shows a running server, live, from its metrics.
 //!
 //! | module   | what it holds                                 |
 //! |----------|-----------------------------------------------|
-//! | `scrape` | asking the endpoint, and reading its text     |
-//! | `look`   | what two scrapes tell                         |
-//! | `draw`   | how that looks on a terminal                  |
-//! | `print`  | how it looks in a script                      |
+//! | `scrape` | fetching and parsing the metrics              |
+//! | `look`   | the values derived from two scrapes           |
+//! | `draw`   | a look on a terminal                          |
+//! | `print`  | a look as text for scripts                    |
 
 mod draw;
 mod look;
@@ -23,23 +23,23 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::Duration;
 
-/// How long the terminal is waited for between two looks for news.
+/// Timeout of a poll of the terminal, between two checks for news.
 const TICK: Duration = Duration::from_millis(50);
 
 /// The arguments of `top`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Start the server with --metrics. On the terminal, q quits.")]
 pub struct Args {
-    /// Where the server serves its metrics
+    /// Address of the server's metrics
     #[arg(value_name = "HOST:PORT", default_value = "127.0.0.1:9150", value_parser = address)]
     metrics: SocketAddr,
-    /// Seconds between two scrapes; shows what happened in between
+    /// Seconds between two scrapes, and so the interval shown
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
     interval: f64,
-    /// Print what happened in one interval, and exit
+    /// Print the values of one interval, and exit
     #[arg(long)]
     once: bool,
-    /// With --once: as one JSON object
+    /// With --once: print one JSON object
     #[arg(long, requires = "once")]
     json: bool,
 }
@@ -56,7 +56,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "not a number of seconds from 0.1 to 3600".to_owned())
 }
 
-/// What a look at the server has brought.
+/// The result of a scrape.
 type News = Result<Scrape, String>;
 
 impl Args {
@@ -103,11 +103,11 @@ impl Args {
     }
 }
 
-/// Looks at the server again and again, until the receiver is dropped.
+/// Scrapes the server repeatedly until the receiver is dropped.
 fn watch(address: SocketAddr, interval: Duration) -> Receiver<News> {
-    let (tell, news) = mpsc::sync_channel(1);
+    let (sender, news) = mpsc::sync_channel(1);
     std::thread::spawn(move || {
-        while tell.send(scrape::scrape(address)).is_ok() {
+        while sender.send(scrape::scrape(address)).is_ok() {
             std::thread::sleep(interval);
         }
     });
@@ -137,7 +137,7 @@ fn wants_to_quit(event: &Event) -> bool {
             KeyCode::Char('c') => key.modifiers.contains(KeyModifiers::CONTROL),
             _ => false,
         },
-        // A new size is drawn anew in any case.
+        // A resize redraws in any case.
         _ => false,
     }
 }

@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use wollemi::{Db, IndexError, MAX_KEY, MAX_VALUE, Pair, Pairs, Parts};
 
-/// How many entries pass between two looks at the progress bar.
+/// Entries between two updates of the progress bar.
 const STRIDE: u64 = 1024;
 
-/// Bytes of the longest line: those of the longest key and value, as the format may write each of their bytes, and of
-/// what stands around them.
+/// Returns the maximum length of a line: that of the longest key and value with every byte escaped, and of the syntax
+/// around them.
 fn max_line(format: Format, no_escapes: bool) -> u64 {
     let of_a_byte = match format {
         Format::Tsv if no_escapes => 1,
@@ -31,8 +31,8 @@ fn max_line(format: Format, no_escapes: bool) -> u64 {
 /// The arguments of `import`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Stops at the first line that is not an entry, and at a signal; what came before it is in the map. A last \
-                  line of tab-separated values without an end of line is put, with a warning: it may have been cut."
+    after_help = "Stops at the first line that is not an entry, and at a signal; earlier entries stay in the map. A last \
+                  line of tab-separated values without a newline is put, with a warning: it may be truncated."
 )]
 pub struct Import {
     /// The file to read, `-` for the standard input
@@ -41,7 +41,7 @@ pub struct Import {
     /// The file's format; if not given, by its name: .jsonl, .ndjson and .json are jsonl, all others and `-` are tsv
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Take backslashes in tab-separated values as they are
+    /// Do not interpret backslashes in tab-separated values
     #[arg(long)]
     no_escapes: bool,
     #[command(flatten)]
@@ -51,9 +51,9 @@ pub struct Import {
 /// The arguments of `export`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A file appears, and replaces an older one, once it is complete and on the medium. A new file may be read \
-                  by those who may read the pool, and one that replaces another by those who might read that. What is no \
-                  regular file, such as a pipe, is written to as it is."
+    after_help = "A file appears, and replaces an older one, once it is complete and on the medium. A new file gets the \
+                  pool's permissions; a replacement keeps those of the file it replaces. Pipes and devices are written \
+                  to directly."
 )]
 pub struct Export {
     /// The file to write, `-` for the standard output
@@ -71,15 +71,17 @@ struct Summary {
 }
 
 impl Import {
-    /// Puts each line's entry. Stops at the first line that is not an entry; what came before it is kept.
+    /// Puts each line's entry. Stops at the first line that is not an entry; earlier entries stay.
     ///
-    /// A map that is not there is built of the lines up to the first whose key is not above the one before: of all, if
-    /// they are sorted. Entries that a build cannot take are put one by one.
+    /// A new map is built from the lines up to the first whose key is not above its predecessor: from all lines, if
+    /// they are sorted. The remaining entries are put one by one.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let name = name_of(&self.file, "standard input");
         let format = self.format.unwrap_or_else(|| Format::of(&self.file));
         if self.no_escapes && format != Format::Tsv {
-            return Err(Failure::Usage("--no-escapes is for tab-separated values".into()));
+            return Err(Failure::Usage(
+                "--no-escapes applies only to tab-separated values".into(),
+            ));
         }
         let fail = |error| Failure::input(name.clone(), error);
         let (input, len) = if is_std(&self.file) {
@@ -107,7 +109,7 @@ impl Import {
             failed: None,
         };
         let put = self.put_all(context, &db, &mut lines);
-        // What came before a failure is there to stay.
+        // Entries before a failure stay.
         let closed = db.close();
         put?;
         closed?;
@@ -144,20 +146,20 @@ struct Lines {
     no_escapes: bool,
     progress: ProgressBar,
     line: Vec<u8>,
-    /// Bytes of the longest line.
+    /// Maximum length of a line, in bytes.
     max_line: u64,
     bytes: u64,
-    /// Entries read.
+    /// Number of entries read.
     entries: u64,
-    /// The last of them.
+    /// The last entry read.
     entry: Entry,
-    /// It is none that a build takes: it is still to be put.
+    /// Whether the build has refused it, so that it must still be put.
     is_left: bool,
     failed: Option<Failure>,
 }
 
 impl Lines {
-    /// Reads the next entry; `false` at the end.
+    /// Reads the next entry; returns `false` at the end.
     fn read(&mut self) -> Result<bool, Failure> {
         stop::check().map_err(|error| Failure::input(self.name.clone(), error))?;
         self.line.clear();
@@ -188,15 +190,15 @@ impl Lines {
         Ok(true)
     }
 
-    /// Says that the value of the last line may be less than it was.
+    /// Warns that the value of the last line may be truncated.
     fn warn_of_a_cut(&self) {
         let mut key = Vec::new();
         // Writing to memory does not fail.
         let _ = tsv::escape(&mut key, &self.entry.0);
-        // The entry is put whether or not it is heard.
+        // The entry is put even if the warning cannot be printed.
         let _ = writeln!(
             io::stderr(),
-            "{}: no end of line, so the value of key '{}' may have been cut",
+            "{}: no end of line: the value of key '{}' may be truncated",
             self.place(),
             String::from_utf8_lossy(&key)
         );
@@ -206,7 +208,7 @@ impl Lines {
         format!("{}, line {}", self.name, self.entries)
     }
 
-    /// An error that the line read last has met.
+    /// Adds the position of the last line read to an error.
     fn at(&self, error: wollemi::Error) -> Failure {
         Failure::At {
             place: self.place(),
@@ -215,7 +217,7 @@ impl Lines {
     }
 }
 
-/// The entries up to the first that a build would refuse.
+/// Yields the entries up to the first that a build would refuse.
 impl Pairs for Lines {
     fn next(&mut self) -> Result<Option<Pair<'_>>, IndexError> {
         let before = (self.entries > 0).then(|| std::mem::take(&mut self.entry.0));
@@ -256,7 +258,7 @@ impl Export {
         let started = Instant::now();
         if is_std(&self.file) {
             write_all(&map, format, &mut output()).map_err(|failure| match failure {
-                // A part is not what was asked for, whoever has closed the pipe.
+                // A partial output is not a success, even if the reader has closed the pipe.
                 Failure::Output(error) => Failure::input("standard output", error),
                 other => other,
             })?;
@@ -289,7 +291,7 @@ fn write_all(map: &wollemi::Map, format: Format, out: &mut impl Write) -> Result
     Ok(entries)
 }
 
-/// What was done: as JSON on `out`, or for a person on the error stream, out of the way of pipes.
+/// Reports the result: as JSON on `out`, or for the user on the error stream, separate from pipes.
 fn summarize(
     done: &str,
     entries: u64,
@@ -301,14 +303,13 @@ fn summarize(
     if json {
         write_json(out, &Summary { entries, seconds })?;
     } else {
-        // The work is done whether or not anybody hears of it.
+        // The work is done even if the report cannot be printed.
         let _ = writeln!(io::stderr(), "{done} {} in {seconds:.2} s", in_words(entries));
     }
     Ok(Outcome::Done)
 }
 
-/// A progress bar on the error stream, which hides itself where that is no terminal; a spinner if the length is
-/// not known.
+/// Returns a progress bar on the error stream, hidden unless that is a terminal; a spinner if the length is unknown.
 fn bar(len: u64, template: &str) -> ProgressBar {
     let bar = if len == 0 {
         ProgressBar::new_spinner()

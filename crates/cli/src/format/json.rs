@@ -1,4 +1,4 @@
-//! JSON lines: one object an entry, base64 for what is not UTF-8.
+//! JSON lines: one object per entry, base64 for bytes that are not UTF-8.
 
 use super::Entry;
 use base64::prelude::{BASE64_STANDARD, Engine};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Bytes as JSON can hold them: text, or else base64.
+/// An entry with each field as text, or as base64.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct Record<'a> {
@@ -40,7 +40,7 @@ fn decode(name: &str, text: Text<'_>, base64: Text<'_>) -> Result<Vec<u8>, Strin
     }
 }
 
-/// Writes an entry, without an end of line.
+/// Writes an entry, without a newline.
 pub fn write(out: &mut impl Write, key: &[u8], value: &[u8]) -> io::Result<()> {
     let (key, key_base64) = encode(key);
     let (value, value_base64) = encode(value);
@@ -55,7 +55,7 @@ pub fn write(out: &mut impl Write, key: &[u8], value: &[u8]) -> io::Result<()> {
     )?)
 }
 
-/// Writes a key, without an end of line.
+/// Writes a key, without a newline.
 pub fn write_key(out: &mut impl Write, key: &[u8]) -> io::Result<()> {
     let (key, key_base64) = encode(key);
     Ok(serde_json::to_writer(
@@ -68,7 +68,7 @@ pub fn write_key(out: &mut impl Write, key: &[u8]) -> io::Result<()> {
     )?)
 }
 
-/// Reads an entry.
+/// Parses an entry.
 pub fn read(line: &[u8]) -> Result<Entry, String> {
     let record: Record<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     let key = decode("key", record.key, record.key_base64)?;

@@ -1,4 +1,4 @@
-//! Entries as text: tab-separated values and JSON lines. Any bytes survive a round trip through either.
+//! Entries as text: tab-separated values and JSON lines. Both preserve any bytes.
 
 pub mod json;
 pub mod tsv;
@@ -9,17 +9,17 @@ use std::path::Path;
 
 pub use wollemi::Entry;
 
-/// A text form of entries, one a line.
+/// A text form of entries, one per line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// KEY TAB VALUE, with \t \n \r \\ and \xNN for what cannot stand for itself
+    /// KEY TAB VALUE, with the escapes \t \n \r \\ and \xNN
     Tsv,
-    /// {"key": …, "value": …}; key_base64 and value_base64 for what is not UTF-8
+    /// {"key": …, "value": …}; key_base64 and value_base64 for bytes that are not UTF-8
     Jsonl,
 }
 
 impl Format {
-    /// The format that a file's name suggests.
+    /// Returns the format that a file's name suggests.
     pub fn of(path: &Path) -> Format {
         let extension = path.extension().and_then(|extension| extension.to_str());
         match extension {
@@ -28,7 +28,7 @@ impl Format {
         }
     }
 
-    /// Writes one entry and its end of line.
+    /// Writes one entry and a newline.
     pub fn write(self, out: &mut impl Write, key: &[u8], value: &[u8]) -> io::Result<()> {
         match self {
             Format::Tsv => {
@@ -41,7 +41,7 @@ impl Format {
         out.write_all(b"\n")
     }
 
-    /// Reads one entry from a line without its end. The error says what is wrong with the line.
+    /// Parses one entry from a line without its newline. The error says what is wrong with the line.
     pub fn read(self, line: &[u8]) -> Result<Entry, String> {
         match self {
             Format::Tsv => {
@@ -76,7 +76,7 @@ mod tests {
         all
     }
 
-    /// Either format writes one line of UTF-8, and reads it back as the same bytes.
+    /// Both formats write one line of UTF-8, and read it back as the same bytes.
     #[test]
     fn any_bytes_survive_a_round_trip() {
         for format in [Format::Tsv, Format::Jsonl] {
@@ -92,7 +92,7 @@ mod tests {
         }
     }
 
-    /// A line that is not an entry is refused with a reason, never guessed at.
+    /// A line that is not an entry is refused with a reason, never guessed.
     #[test]
     fn malformed_lines_are_refused() {
         for line in [

@@ -1,11 +1,11 @@
 //! Tab-separated values.
 //!
-//! A line is a key, a tab and a value. In both, `\t`, `\n`, `\r` and `\\` stand for tab, newline, carriage return
-//! and backslash, and `\xNN` for a byte; what is written is always UTF-8.
+//! A line is a key, a tab and a value. In both, `\t`, `\n`, `\r` and `\\` stand for tab, newline, carriage return and
+//! backslash, and `\xNN` for a byte; the output is always UTF-8.
 
 use std::io::{self, Write};
 
-/// Writes `bytes` so that they stand on one line, in one field.
+/// Writes `bytes` escaped, so that they fit on one line, in one field.
 pub fn escape(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     for chunk in bytes.utf8_chunks() {
         let mut plain = 0;
@@ -32,7 +32,7 @@ pub fn escape(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The bytes that an escaped text stands for.
+/// Returns the bytes that an escaped text stands for.
 pub fn unescape(text: &[u8]) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -48,7 +48,9 @@ pub fn unescape(text: &[u8]) -> Result<Vec<u8>, String> {
             [b'x', ..] => return Err("'\\x' without two hexadecimal digits".into()),
             [other, ..] => {
                 let other = char::from(*other).escape_default();
-                return Err(format!("'\\{other}' is no escape: write a backslash as '\\\\'"));
+                return Err(format!(
+                    "'\\{other}' is not an escape: write a backslash as '\\\\'"
+                ));
             }
             [] => return Err("a backslash at the end: write it as '\\\\'".into()),
         };
@@ -66,7 +68,7 @@ fn digit(byte: u8) -> Result<u8, String> {
         .ok_or_else(|| "'\\x' without two hexadecimal digits".into())
 }
 
-/// The two fields of a line.
+/// Splits a line into its two fields.
 pub fn split(line: &[u8]) -> Result<(&[u8], &[u8]), String> {
     let mut fields = line.split(|&byte| byte == b'\t');
     match (fields.next(), fields.next(), fields.count()) {

@@ -1,5 +1,5 @@
-//! Lines on their way to the standard error stream, which a thread of its own writes: a server serves its clients,
-//! whether or not anybody takes what it says.
+//! Queues log lines for the standard error stream. A separate thread writes them, so that the server serves its clients
+//! even if no reader takes its output.
 //!
 //! I1 Logging a line never waits: if [`MAX`] lines are queued, it is dropped.
 
@@ -8,42 +8,42 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Lines that may wait.
+/// Maximum number of queued lines.
 const MAX: usize = 4096;
 
-/// How long the drop waits for lines that are not written yet.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long dropping [`LogThread`] waits for queued lines.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 enum Message {
     Line(Box<[u8]>),
-    /// Answers once all lines before it are written.
-    Told(SyncSender<()>),
+    /// Answers once all earlier lines are written.
+    Flush(SyncSender<()>),
 }
 
-/// Where lines go.
+/// The sink for lines.
 #[derive(Clone)]
 pub struct Lines(SyncSender<Message>);
 
-/// Drop waits until the last line is written, for at most a second if the reader takes none.
+/// Dropping it waits until the last line is written, at most a second if the reader takes none.
 #[must_use]
-pub struct Telling(SyncSender<Message>);
+pub struct LogThread(SyncSender<Message>);
 
 /// Starts the thread.
-pub fn start() -> io::Result<(Lines, Telling)> {
+pub fn start() -> io::Result<(Lines, LogThread)> {
     let (lines, taken) = sync_channel(MAX);
     std::thread::Builder::new()
         .name("log".into())
         .spawn(move || write(&taken))?;
-    Ok((Lines(lines.clone()), Telling(lines)))
+    Ok((Lines(lines.clone()), LogThread(lines)))
 }
 
 fn write(taken: &Receiver<Message>) {
     while let Ok(message) = taken.recv() {
         match message {
-            // Errors in saying it are not said.
+            // Errors in writing a log line cannot be reported.
             Message::Line(line) => drop(io::stderr().write_all(&line)),
-            // The caller may have gone.
-            Message::Told(told) => drop(told.try_send(())),
+            // The caller may no longer wait.
+            Message::Flush(flushed) => drop(flushed.try_send(())),
         }
     }
 }
@@ -56,12 +56,12 @@ impl<'l> MakeWriter<'l> for Lines {
     }
 }
 
-/// Takes whole lines.
+/// Collects whole lines.
 pub struct Line<'l>(&'l SyncSender<Message>);
 
 impl Write for Line<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        // Too many wait: it is dropped. The thread is there for as long as anybody sends.
+        // If the queue is full, the line is dropped. The thread lives as long as any sender.
         let _ = self.0.try_send(Message::Line(line.into()));
         Ok(line.len())
     }
@@ -71,18 +71,18 @@ impl Write for Line<'_> {
     }
 }
 
-impl Drop for Telling {
+impl Drop for LogThread {
     fn drop(&mut self) {
         let begin = Instant::now();
-        let (told, all) = sync_channel(1);
-        let mut message = Message::Told(told);
+        let (flushed, all) = sync_channel(1);
+        let mut message = Message::Flush(flushed);
         while let Err(TrySendError::Full(again)) = self.0.try_send(message) {
-            if begin.elapsed() > PATIENCE {
+            if begin.elapsed() > FLUSH_TIMEOUT {
                 return;
             }
             message = again;
             std::thread::sleep(Duration::from_millis(1));
         }
-        let _ = all.recv_timeout(PATIENCE.saturating_sub(begin.elapsed()));
+        let _ = all.recv_timeout(FLUSH_TIMEOUT.saturating_sub(begin.elapsed()));
     }
 }

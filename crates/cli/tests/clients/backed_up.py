@@ -1,12 +1,12 @@
-"""redis-py and pymemcache at work while backups are made; and what they find in a pool made of one.
+"""redis-py and pymemcache write while backups are made, and verify a pool restored from one.
 
     backed_up.py work MEMCACHED_PORT REDIS_PORT DIRECTORY BACKUP   makes DIRECTORY/NUMBER.backup and NUMBER.json
-    backed_up.py verify MEMCACHED_PORT REDIS_PORT BOUNDS           exits with 1 where the pool holds no such moment
+    backed_up.py verify MEMCACHED_PORT REDIS_PORT BOUNDS           exits with 1 if the pool is not of one such moment
 
-What moves together: counters of two databases, by MULTI; a number and a copy of it in another key, by MULTI and by MSET. And
-two keys that a client of memcached sets one after the other, so that the first is ahead by one or none. Bounds are the least
-and the most that each may have had while the backup was made: what was acknowledged before it was asked for, and what had
-begun when it was done.
+Values that change together: counters of two databases, by MULTI; a number and a copy of it in another key, by MULTI and
+by MSET. Also two keys that a memcached client sets one after the other, so that the first is ahead by one or none. The
+bounds are the smallest and the largest value that each may have had during the backup: the last one acknowledged before
+the request, and the last one begun before the end.
 """
 
 import json
@@ -148,7 +148,7 @@ def verify(ports, path):
     for kind in KINDS:
         worker = kind(ports)
         found, (least, most) = worker.moment(), bounds[kind.name]
-        # What comes second may be behind by one.
+        # The second value may be behind by one.
         if not worker.fits(found) or not least <= found[0] <= most:
             wrong += 1
             print(f"{kind.name} is {found}, and was between {least} and {most}")
@@ -156,7 +156,7 @@ def verify(ports, path):
     filled = client.mget([f"fill:{i}" for i in range(FILL)])
     if any(value != b"x" * 500 for value in filled):
         wrong += 1
-        print("what was there all the while is not there")
+        print("a key that was present throughout is missing")
     return wrong
 
 

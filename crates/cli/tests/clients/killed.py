@@ -1,16 +1,17 @@
-"""pymemcache and redis-py at work, each by itself, until the server is gone; and what they find afterwards.
+"""pymemcache and redis-py write independently until the server is gone, and verify the data afterwards.
 
     killed.py work MEMCACHED_PORT REDIS_PORT LEDGER     until the server is gone
-    killed.py verify MEMCACHED_PORT REDIS_PORT LEDGER   exits with 1 where anything acknowledged is lost
+    killed.py verify MEMCACHED_PORT REDIS_PORT LEDGER   exits with 1 if anything acknowledged is lost
 
 The ledger has a line of JSON for each operation that begins, and one for each that is acknowledged:
-[acknowledged, client, key, item]. An item is its data, its flags, and between which milliseconds since 1970 it ends, the
-second of which is not known before it is acknowledged; null where it does not end. No item: the key is absent. No key: all
-are flushed. What was found by `verify` stands there as acknowledged, too.
+[acknowledged, client, key, item]. An item consists of its data, its flags, and two bounds of its expiry in milliseconds
+since 1970, the second of which is known only after the acknowledgement; null if it does not expire. No item: the key is
+absent. No key: all are flushed. `verify` also records what it finds, as acknowledged.
 
-Each client has its own keys: plain ones that live long, short-lived ones, ones that are set and deleted, some that are set together,
-a counter, and a number that is only changed by compare-and-swap. Beside the ledger (LEDGER.held) is a value with the unique that
-memcached's client was shown: by it the value is changed after the kill. Now and then one of them flushes all, while the other waits.
+Each client has its own keys: plain ones that live long, short-lived ones, ones that are set and deleted, some that are
+set together, a counter, and a number that is changed only by compare-and-swap. Beside the ledger (LEDGER.held) is a value
+with the unique that the memcached client got: the value is changed with it after the kill. Occasionally one client
+flushes all, while the other waits.
 """
 
 import contextlib
@@ -66,7 +67,7 @@ class Memcached:
         return self.client.cas(key, str(new), unique)
 
     def hold(self, path):
-        """Sets a value, and notes it with its unique."""
+        """Sets a value, and records it with its unique."""
         value = str(time.time_ns())
         assert self.client.set(HELD, value)
         found, unique = self.client.gets(HELD)
@@ -74,8 +75,8 @@ class Memcached:
         path.write_text(json.dumps([value, unique.decode()]))
 
     def swap_held(self, path):
-        """What is wrong with a unique from before the kill: it is the value's, and changes it once; or the value is another, or
-        gone, and stays so."""
+        """Returns faults of a unique from before the kill: either it is the value's, and changes it once; or the value has
+        changed or is gone, and stays so."""
         value, unique = json.loads(path.read_text())
         found, shown = self.client.gets(HELD)
         swapped = [self.client.cas(HELD, "swapped", unique) for _ in range(2)]
@@ -91,7 +92,7 @@ class Memcached:
         return self.client.flush_all()
 
     def look(self, key):
-        """Data, flags, and when it ends, which this client cannot tell."""
+        """Returns data, flags, and no expiry, which this client cannot read."""
         head = self.client.raw_command(f"mg {key} f", end_tokens=b"\r\n")
         found = self.client.get(key)
         return None if head == b"EN" or found is None else (found.decode(), int(head.split()[1][1:]), None)
@@ -136,19 +137,19 @@ class Redis:
             return pipe.execute() == [True]
 
     def hold(self, path):
-        """It knows no uniques."""
+        """Redis has no uniques."""
 
     def flush(self):
         return self.client.flushall()
 
     def look(self, key):
-        """Data, flags, which this client cannot tell, and when it ends; -1: never."""
+        """Returns data, no flags, which this client cannot read, and the expiry; -1: never."""
         found, ends = self.client.pipeline(transaction=True).get(key).pexpiretime(key).execute()
         return None if found is None else (found.decode(), None, ends)
 
 
 class Gate:
-    """Held by one alone, or shared."""
+    """A lock that one client holds exclusively, or several share."""
 
     def __init__(self):
         self.changed, self.within, self.closed, self.flushes = threading.Condition(), 0, False, 0
@@ -190,7 +191,7 @@ class Worker:
             self.ledger.flush()
 
     def do(self, key, what, data=None, flags=0, life=None):
-        """Does something that leaves the key with this item."""
+        """Runs an operation that leaves the key with this item."""
         item = None if data is None else [data, flags, None, None]
         if life is not None:
             item[2] = now() + life
@@ -201,11 +202,11 @@ class Worker:
         self.note(True, key, item)
 
     def set(self, key, flags, life):
-        value = str(time.time_ns())  # None comes twice.
+        value = str(time.time_ns())  # unique
         self.do(key, lambda: self.client.set(key, value, flags, life), value, flags, life)
 
     def set_many(self, keys):
-        """Sets all of them at once, in one pipeline; twice."""
+        """Sets all of them in one pipeline, twice."""
         for _ in range(2):
             values = {key: str(time.time_ns()) for key in keys}
             for key, value in values.items():
@@ -215,7 +216,7 @@ class Worker:
                 self.note(True, key, [value, 0, None, None])
 
     def begin(self):
-        """The counter and the number as they are, or from nought."""
+        """Returns the counter and the number, or 0 if they are missing."""
         self.flushes = self.gate.flushes
         self.client.hold(self.held)
         for key in (self.counter, self.number):
@@ -253,8 +254,8 @@ class Worker:
 
 
 def replay(path):
-    """What each key may hold; and what, if a flush that was under way at the end was carried out. The last item acknowledged,
-    or one that was under way after it."""
+    """Returns the possible items of each key, without and with a flush that was in progress at the end: the last item
+    acknowledged, or one that was in progress after it."""
     may, flushed = {}, {}
     with open(path) as ledger:
         for line in ledger:
@@ -270,7 +271,7 @@ def replay(path):
 
 
 def fits(item, look, before, after):
-    """Whether this may be what was seen of an item between two milliseconds."""
+    """Returns whether an item may have been read as `seen` between two milliseconds."""
     if item is None:
         return look is None
     data, flags, least, most = item

@@ -1,5 +1,5 @@
-//! Real clients, at work until the server is killed: what they had acknowledged is there afterwards; and at work while
-//! backups are made: each backup is one moment of theirs. And clients of several servers, of which each is killed.
+//! Real clients work until the server is killed: everything acknowledged is present afterwards. They also work while
+//! backups are made: each backup is of one moment. And clients of several servers, each of which is killed.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 
 const KILLS: usize = 4;
 
-/// Operations of each client that are acknowledged before a kill.
+/// Operations of each client to be acknowledged before a kill.
 const BEFORE_A_KILL: usize = 150;
 
-/// How long the server is down after a kill: longer than the short-lived items may live.
+/// How long the server is down after a kill: longer than the lives of short-lived items.
 const DOWN: Duration = Duration::from_millis(1100);
 
 fn clients(script: &str, what: &str, server: &Server, file: &Path) -> Command {
@@ -33,15 +33,15 @@ fn clients(script: &str, what: &str, server: &Server, file: &Path) -> Command {
     command
 }
 
-/// How many operations of the client were acknowledged.
+/// Returns how many operations of the client were acknowledged.
 fn acknowledged(ledger: &Path, client: &str) -> usize {
     let begin = format!("[true, \"{client}\",");
     let text = fs::read_to_string(ledger).unwrap_or_default();
     text.lines().filter(|line| line.starts_with(&begin)).count()
 }
 
-/// Everything that was acknowledged to both clients before the kill holds in the next server: data, flags, counts; what
-/// was deleted or flushed stays away; expiries keep their time, even while no server runs.
+/// Everything acknowledged to both clients before the kill holds in the next server: data, flags, counts. Deleted and
+/// flushed items stay absent; expiries keep their time, even while no server runs.
 #[test]
 fn what_clients_were_told_outlives_a_killed_server() {
     let pool = Pool::new();
@@ -73,8 +73,8 @@ fn what_clients_were_told_outlives_a_killed_server() {
     pool.check();
 }
 
-/// Backups that are made while clients write, one asked for twice, each hold one moment between its request and its
-/// end: keys that are written together agree, in all databases, and no write acknowledged before is missing.
+/// Backups made while clients write, one of them requested twice, each contain one moment between request and end: keys
+/// written together agree, in all databases, and no write acknowledged before is missing.
 #[test]
 fn a_backup_is_one_moment_of_clients_at_work() {
     let pool = Pool::new();
@@ -94,8 +94,8 @@ fn a_backup_is_one_moment_of_clients_at_work() {
     }
 }
 
-/// Three servers behind a proxy, and of clients that divide the keys among them, lose no acknowledged write when each is
-/// killed and started on its pool. The script names what it leaves out: nutcracker, where it is not installed.
+/// Three servers, behind a proxy and with clients that divide the keys among them, lose no acknowledged write when each
+/// is killed and restarted on its pool. The script reports what it skips: nutcracker, if it is not installed.
 #[test]
 fn servers_side_by_side_lose_no_acknowledged_write() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/scale.py");

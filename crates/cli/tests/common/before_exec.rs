@@ -1,10 +1,10 @@
-//! What a program does before it begins: it fails in a call of the system's, or hears a signal.
+//! Prepares a process before exec: a system call fails in it, or it handles a signal.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Has the process fail with `EIO` when it writes more than a megabyte of a mapping out to the medium: a pool is opened
-/// and created as ever, and then not closed.
+/// Makes the process fail with `EIO` when it writes more than a megabyte of a mapping to the medium: a pool is opened
+/// and created as usual, but closing it fails.
 pub fn fail_write_out(command: &mut Command) -> &mut Command {
     const MSYNC: u32 = libc::SYS_msync as u32;
     const LEN: u32 = std::mem::offset_of!(libc::seccomp_data, args) as u32 + 8;
@@ -32,9 +32,9 @@ pub fn fail_write_out(command: &mut Command) -> &mut Command {
             len: steps.len() as u16,
             filter: steps.as_mut_ptr(),
         };
-        // SAFETY: the call reads its numbers alone.
+        // SAFETY: the call reads only its numbers.
         let given_up = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
-        // SAFETY: the program and its steps live until the call returns, and the kernel copies them.
+        // SAFETY: the program and its instructions live until the call returns, and the kernel copies them.
         let set = unsafe {
             libc::prctl(
                 libc::PR_SET_SECCOMP,
@@ -47,19 +47,19 @@ pub fn fail_write_out(command: &mut Command) -> &mut Command {
             _ => Err(std::io::Error::last_os_error()),
         }
     };
-    // SAFETY: between fork and exec, `refuse` makes two system calls and touches no lock and no heap.
+    // SAFETY: between fork and exec, `refuse` makes two system calls and uses no lock and no heap.
     unsafe { command.pre_exec(refuse) }
 }
 
-/// Has the process hear SIGINT, which what is started in the background may ignore.
+/// Enables SIGINT, which processes started in the background may ignore.
 pub fn hear_interrupts(command: &mut Command) -> &mut Command {
     let hear = || {
-        // SAFETY: the call sets what the signal does by default, and no handler.
+        // SAFETY: the call sets the signal's default action, and no handler.
         match unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) } {
             libc::SIG_ERR => Err(std::io::Error::last_os_error()),
             _ => Ok(()),
         }
     };
-    // SAFETY: between fork and exec, `hear` makes one system call and touches no lock and no heap.
+    // SAFETY: between fork and exec, `hear` makes one system call and uses no lock and no heap.
     unsafe { command.pre_exec(hear) }
 }

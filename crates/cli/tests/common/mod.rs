@@ -1,4 +1,4 @@
-//! The binary under test, and a directory of its own for each test.
+//! The binary under test, with a separate directory for each test.
 
 #![allow(dead_code, unused_imports)] // each test binary uses its part
 
@@ -27,17 +27,17 @@ impl Pool {
         }
     }
 
-    /// The pool's file, which the first write creates.
+    /// Returns the path of the pool's file, which the first write creates.
     pub fn path(&self) -> PathBuf {
         self.file("wollemi.pool")
     }
 
-    /// A file beside the pool.
+    /// Returns the path of a file beside the pool.
     pub fn file(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// The file that is being made for this name, or that an interrupted command has left.
+    /// Returns the temporary file of this name, which is being written or was left by an interrupted command.
     pub fn part_of(&self, name: &str) -> Option<PathBuf> {
         let begin = format!(".{name}.wollemi-");
         let mut files = std::fs::read_dir(self.dir.path()).expect("a directory");
@@ -48,7 +48,7 @@ impl Pool {
         })
     }
 
-    /// The binary, run in the pool's directory, where the default pool is.
+    /// Returns a command of the binary, in the pool's directory, where the default pool is.
     pub fn command<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wollemi"));
         command
@@ -58,17 +58,17 @@ impl Pool {
         command
     }
 
-    /// Runs the binary to its end, with nothing to read.
+    /// Runs the binary to its end, with empty input.
     pub fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Run {
         self.run_with(args, b"")
     }
 
-    /// Runs the binary to its end, with `input` to read.
+    /// Runs the binary to its end, with `input` as its input.
     pub fn run_with<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>, input: &[u8]) -> Run {
         run::to_end(&mut self.command(args), input)
     }
 
-    /// Runs the binary and expects success; returns what it has written.
+    /// Runs the binary and expects success; returns its output.
     pub fn ok<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Vec<u8> {
         self.run(args).ok()
     }
@@ -80,8 +80,8 @@ impl Pool {
     }
 }
 
-/// An address without a listener: a port of a loopback address that only this process uses, so that no other process is
-/// given the port.
+/// Returns an address without a listener: a port of a loopback address that only this process uses, so that no other
+/// process gets the port.
 pub fn free_address() -> String {
     let [_, rest @ ..] = std::process::id().to_be_bytes();
     let own = Ipv4Addr::new(127, rest[0], rest[1], rest[2]);
@@ -89,7 +89,7 @@ pub fn free_address() -> String {
     listener.local_addr().expect("bound").to_string()
 }
 
-/// Keys that have broken others.
+/// Keys that have exposed bugs elsewhere.
 pub fn hostile_keys() -> Vec<Vec<u8>> {
     let mut keys = vec![
         Vec::new(),
@@ -114,11 +114,11 @@ pub fn hostile_keys() -> Vec<Vec<u8>> {
     keys
 }
 
-/// A small generator of random numbers (splitmix64), so that a seed tells all.
+/// A small random number generator (splitmix64); its seed determines everything.
 pub struct Random(u64);
 
 impl Random {
-    /// Seeded from the environment (`WOLLEMI_SEED`) or the clock; prints the seed.
+    /// Seeds it from the environment (`WOLLEMI_SEED`) or the clock, and prints the seed.
     pub fn announced(test: &str) -> Random {
         let seed = std::env::var("WOLLEMI_SEED")
             .ok()

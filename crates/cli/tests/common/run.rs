@@ -1,4 +1,4 @@
-//! A program that is run to its end, and how it ended.
+//! Runs a program to its end, and describes how it ended.
 
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -12,7 +12,7 @@ pub struct Run {
     pub err: String,
 }
 
-/// Runs it to its end, with `input` to read.
+/// Runs it to its end, with `input` as its input.
 pub fn to_end(command: &mut Command, input: &[u8]) -> Run {
     command
         .stdin(Stdio::piped())
@@ -50,7 +50,7 @@ impl Run {
         self.out
     }
 
-    /// Expects this exit code and an error text with these words.
+    /// Expects this exit code and an error message with these words.
     pub fn fails(&self, code: i32, words: &[&str]) {
         assert_eq!(self.code, code, "{self:?}");
         for word in words {
@@ -59,7 +59,7 @@ impl Run {
     }
 }
 
-/// Text of what was written.
+/// Returns the output as text.
 pub fn text(out: &[u8]) -> &str {
     std::str::from_utf8(out).expect("UTF-8")
 }

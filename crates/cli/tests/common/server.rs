@@ -1,4 +1,4 @@
-//! A server as a process of its own, and a client of lines.
+//! A server in a separate process, and a line-based client.
 
 use super::Pool;
 use rustix::process::{Pid, Signal, kill_process};
@@ -8,13 +8,13 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// How long a test waits before it fails.
+/// Upper bound on any wait of a test.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A running server of both protocols, on free ports.
 pub struct Server {
     pub child: Child,
-    /// Its first line.
+    /// Its first line of output.
     pub ready: serde_json::Value,
 }
 
@@ -27,14 +27,14 @@ impl Server {
         Server::run(pool.command(["serve", "--json"]).args(args), pool)
     }
 
-    /// Its events go to the file `log`.
+    /// Starts it with its log in the file `log`.
     pub fn run(command: &mut Command, pool: &Pool) -> Server {
         let log = File::create(pool.file("log")).expect("a file");
-        Server::telling(command, log.into())
+        Server::with_log_to(command, log.into())
     }
 
-    /// Its events go there.
-    pub fn telling(command: &mut Command, to: Stdio) -> Server {
+    /// Starts it with its log going to `to`.
+    pub fn with_log_to(command: &mut Command, to: Stdio) -> Server {
         if command.get_args().all(|arg| arg != "--memcached") {
             command.args(["--memcached", "127.0.0.1:0"]);
         }
@@ -52,7 +52,7 @@ impl Server {
         Server { child, ready }
     }
 
-    /// One of its addresses.
+    /// Returns one of its addresses.
     pub fn address(&self, of: &str) -> &str {
         let address = self.ready[of].as_str().or(self.ready[of][0].as_str());
         address.expect("an address")
@@ -74,7 +74,7 @@ impl Server {
         self.connect("redis")
     }
 
-    /// The value of a parameter, as `CONFIG GET` tells it.
+    /// Returns the value of a parameter, from `CONFIG GET`.
     pub fn parameter(&self, name: &str) -> String {
         self.redis_client().parameter(name)
     }
@@ -83,13 +83,13 @@ impl Server {
         kill_process(Pid::from_child(&self.child), signal).expect("it has not been waited for");
     }
 
-    /// Ends it by `kill -9`.
+    /// Kills it by `kill -9`.
     pub fn kill(mut self) {
         self.child.kill().expect("SIGKILL");
         self.child.wait().expect("ends");
     }
 
-    /// Has it end in order; its exit code.
+    /// Stops it in an orderly way; returns its exit code.
     pub fn terminate(mut self) -> Option<i32> {
         self.signal(Signal::TERM);
         self.child.wait().expect("ends").code()
@@ -98,7 +98,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It is this test's own; where it has ended already, there is nothing to do.
+        // Errors mean that the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -109,7 +109,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Sends a request, and reads one line of the answer; `None` if the server is gone.
+    /// Sends a request, and reads one line of the answer; returns `None` if the server is gone.
     pub fn ask(&mut self, request: &str) -> Option<String> {
         self.lines.get_mut().write_all(request.as_bytes()).ok()?;
         self.line()
@@ -121,10 +121,10 @@ impl Client {
         (read.is_ok() && line.ends_with("\r\n")).then(|| line.trim_end().to_owned())
     }
 
-    /// The value of a parameter, as `CONFIG GET` tells it.
+    /// Returns the value of a parameter, from `CONFIG GET`.
     pub fn parameter(&mut self, name: &str) -> String {
         self.ask(&format!("config get {name}\r\n")).expect("an array");
-        // The name's head, the name, the value's head, the value.
+        // The name's header, the name, the value's header, the value.
         (0..4).map(|_| self.line().expect("a line")).last().expect("four")
     }
 

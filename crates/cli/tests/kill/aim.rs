@@ -1,21 +1,22 @@
-//! Kills that are aimed: a process ends itself, as by `kill -9`, just before a chosen step of a chosen part of the
-//! sources, or a chosen number of steps after a change has come to a phase of it.
+//! Aimed kills: a process kills itself, as by `kill -9`, right before a chosen step in a chosen source file, or a
+//! chosen number of steps after a change has reached a phase.
 
 use pmem::watched::{Step, Watch, What};
 use rustix::process::{Signal, getpid, kill_process};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use wollemi::IndexKind;
 
-/// Where a process is to end.
+/// Where a process kills itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aim {
-    /// Steps whose source file has this in its path; or all steps once a change has come to the phase of this name.
+    /// Counts steps whose source file has this in its path, or all steps once a change has reached the phase of this
+    /// name.
     pub part: &'static str,
-    /// The how-manieth of them, from 1.
+    /// The number of the step, from 1.
     pub nth: u64,
 }
 
-/// What a merge comes to, each time.
+/// Phases of every merge.
 const MERGE: &[&str] = &[
     "merge: front becomes middle",
     "merge: metadata",
@@ -28,8 +29,8 @@ const MERGE: &[&str] = &[
     "dptree/src/base/",
 ];
 
-/// What merges come to now and then.
-const MERGE_SELDOM: &[&str] = &[
+/// Phases of some merges.
+const MERGE_RARE: &[&str] = &[
     "merge: new leaf",
     "merge: leaf split",
     "merge: leaf without pairs",
@@ -38,11 +39,11 @@ const MERGE_SELDOM: &[&str] = &[
     ALLOCATION,
 ];
 
-/// Allocation: what a pool that has its pages comes to no more.
+/// Allocation: a pool that has all of its pages no longer passes through it.
 const ALLOCATION: &str = "heap/src/";
 
 impl Aim {
-    /// The parts that are rarely met by chance, and that any child comes to: changes of structure, merges.
+    /// Returns the parts that random kills rarely hit, and that every child reaches: changes of structure, merges.
     pub fn parts(kind: IndexKind) -> &'static [&'static str] {
         match kind {
             IndexKind::DpTree => MERGE,
@@ -50,36 +51,36 @@ impl Aim {
         }
     }
 
-    /// Those that not every child comes to.
-    fn seldom(kind: IndexKind) -> &'static [&'static str] {
+    /// Returns the parts that not every child reaches.
+    fn rare(kind: IndexKind) -> &'static [&'static str] {
         match kind {
-            IndexKind::DpTree => MERGE_SELDOM,
+            IndexKind::DpTree => MERGE_RARE,
             _ => &[ALLOCATION],
         }
     }
 
-    /// All of them.
+    /// Returns all parts.
     pub fn all(kind: IndexKind) -> Vec<&'static str> {
-        [Aim::parts(kind), Aim::seldom(kind)].concat()
+        [Aim::parts(kind), Aim::rare(kind)].concat()
     }
 
-    /// The part of this name.
+    /// Returns the part of this name.
     pub fn named(kind: IndexKind, name: &str) -> Option<&'static str> {
         Aim::all(kind).into_iter().find(|&part| part == name)
     }
 }
 
-/// What watches for the moment.
+/// Watches for the aimed step.
 #[derive(Debug)]
 pub struct Trigger {
     part: &'static str,
-    /// A change has come to the phase of this name.
+    /// Whether a change has reached the phase of this name.
     in_phase: AtomicBool,
     left: AtomicU64,
 }
 
 impl Trigger {
-    /// For this aim; without one, nothing ever happens.
+    /// Creates the trigger for this aim; without one it never fires.
     pub fn new(aim: Option<Aim>) -> Trigger {
         let aim = aim.unwrap_or(Aim {
             part: "no such file",
@@ -103,7 +104,7 @@ impl Watch for Trigger {
             && (self.in_phase.load(Relaxed) || step.site.file().contains(self.part))
             && self.left.fetch_sub(1, Relaxed) == 1
         {
-            // Nothing can be done about a failure but to work on, which the parent notices.
+            // On failure the process continues, which the parent notices.
             let _ = kill_process(getpid(), Signal::KILL);
         }
     }

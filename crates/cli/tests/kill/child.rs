@@ -19,7 +19,7 @@ pub fn work(pool: &Path, kind: IndexKind, (seed, round): (u64, u64), aim: Option
         .open_on(pool, Watched::machine(Trigger::new(aim)))
         .expect("the pool opens");
     let map = db.map_with(MAP, kind).expect("the map opens");
-    // One unbuffered write a record: it is in the pipe when the call returns, whatever happens then.
+    // One unbuffered write per record: it is in the pipe when the call returns, whatever happens then.
     let pipe = File::from(std::io::stdout().as_fd().try_clone_to_owned().expect("a pipe"));
     thread::scope(|scope| {
         let (map, pipe) = (&map, &pipe);
@@ -81,7 +81,7 @@ fn read(map: &Map, pipe: &File, seed: u64) {
         let mut last = None;
         for entry in reader.range(&bytes..).take(30) {
             let (bytes, value) = entry.expect("scanned");
-            assert!(last < Some(bytes), "a scan goes on in order");
+            assert!(last < Some(bytes), "a scan continues in order");
             last = Some(bytes);
             let (writer, key) = names[bytes];
             tell(

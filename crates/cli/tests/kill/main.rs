@@ -1,13 +1,13 @@
-//! A process that writes and reads is killed with `kill -9` at random moments, over and over, and in the midst of
-//! changes of structure and of merges (`aim`); whatever it had acknowledged before, writes and reads, is there
+//! A process that writes and reads is killed with `kill -9` at random moments, over and over, and in the middle of
+//! changes of structure and of merges (`aim`). Everything it had acknowledged before, writes and reads, is present
 //! afterwards, and no space is lost.
 //!
 //! This binary is both processes: the parent kills, judges (`oracle`) and reopens; the child works (`child`) and
-//! acknowledges through a pipe, which outlives it. Each thread's operations are computed from the seed (`workload`), so
-//! the parent knows which operation was in flight.
+//! acknowledges through a pipe, which outlives it. The seed determines each thread's operations (`workload`), so the
+//! parent knows which operation was in flight.
 //!
-//! `WOLLEMI_SEED` repeats a run's workload (not the moments of its kills), `WOLLEMI_KILLS` sets how many kills, and
-//! `WOLLEMI_INDEX` the one index whose map is worked on.
+//! `WOLLEMI_SEED` repeats a run's workload (not the moments of its kills), `WOLLEMI_KILLS` sets the number of kills,
+//! and `WOLLEMI_INDEX` selects the one index to test.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -54,7 +54,7 @@ fn main() {
         }
         Err(_) => {
             acknowledged_operations_survive_kill_9(IndexKind::default(), kills.unwrap_or(50));
-            // Merges in the background, and a log that is replayed.
+            // It merges in the background, and replays a log.
             acknowledged_operations_survive_kill_9(IndexKind::DpTree, kills.unwrap_or(20));
         }
     }
@@ -70,13 +70,13 @@ fn acknowledged_operations_survive_kill_9(kind: IndexKind, kills: u64) {
     let mut hits = BTreeMap::<&str, u64>::new();
     let parts = Aim::parts(kind);
     for round in 1..=kills + parts.len() as u64 {
-        // At last, one in each of the parts that few come to: soon, but waited for, however slow the machine is.
+        // Finally one kill in each of the rarely reached parts, however long a slow machine takes to reach it.
         let surely = (round - 1).checked_sub(kills).map(|part| Aim {
             part: parts[part as usize],
             nth: 1 + random.below(16),
         });
         let waited_for = surely.is_some();
-        // Before, some die while they open or recover, some in full flight, some where few come to.
+        // Before that, some die during opening or recovery, some at random moments, some in rarely reached parts.
         let (micros, aim) = match random.below(8) {
             _ if waited_for => (120_000_000, surely),
             0 | 1 => (random.below(15_000), None),
@@ -96,7 +96,7 @@ fn acknowledged_operations_survive_kill_9(kind: IndexKind, kills: u64) {
         }
         assert!(
             ended.by_itself || !waited_for,
-            "nothing came to {}",
+            "no child reached {}",
             part.unwrap_or_default()
         );
         let written = ended
@@ -107,7 +107,7 @@ fn acknowledged_operations_survive_kill_9(kind: IndexKind, kills: u64) {
         writes += written;
         reads += ended.heard.len() - written;
         oracle.judge(seed, round, &ended.heard);
-        // Without a look in between, two crashes may meet in one recovery.
+        // Without a check in between, two crashes may fall into one recovery.
         if pool.path().exists() && random.below(2) == 0 {
             verify(&pool.path(), kind, &mut oracle);
         }
@@ -118,14 +118,14 @@ fn acknowledged_operations_survive_kill_9(kind: IndexKind, kills: u64) {
     );
     verify(&pool.path(), kind, &mut oracle);
     pool.check();
-    // A DPTree that was emptied still has the log of it.
+    // An emptied DPTree still has its log.
     if kind != IndexKind::DpTree {
         nothing_is_left_of_nothing(&pool.path());
         pool.check();
     }
 }
 
-/// A place, and how often the child passes it before it ends there: mostly a few times.
+/// Returns a place, and how often the child passes it before it kills itself there: mostly a few times.
 fn aim(kind: IndexKind, random: &mut Random) -> Aim {
     let parts = Aim::all(kind);
     let bits = random.below(13);
@@ -137,13 +137,13 @@ fn aim(kind: IndexKind, random: &mut Random) -> Aim {
 
 /// How a child ended.
 struct Ended {
-    /// What it had acknowledged.
+    /// The acknowledgements received.
     heard: Vec<Record>,
-    /// It came to where it was to end.
+    /// Whether it reached the aimed step.
     by_itself: bool,
 }
 
-/// Lets a child work for a while, or until it comes to where it is to end.
+/// Runs a child for a while, or until it reaches the aimed step.
 fn run_and_kill(
     pool: &Path,
     kind: IndexKind,
@@ -195,7 +195,7 @@ fn run_and_kill(
     }
 }
 
-/// Opens the pool, compares every key with what it may hold, and walks everything.
+/// Opens the pool, compares every key with its possible values, and walks everything.
 fn verify(pool: &Path, kind: IndexKind, oracle: &mut Oracle) {
     let db = Db::open(pool).expect("the pool opens after a kill");
     let map = db.map_with(MAP, kind).expect("the map opens");
@@ -203,7 +203,7 @@ fn verify(pool: &Path, kind: IndexKind, oracle: &mut Oracle) {
     assert_eq!(db.wait_recovered().state, RecoveryState::Done);
     let check = db.check().expect("everything can be walked");
     assert!(check.is_clean(), "{check:#?}");
-    // While a merge begun again takes and frees leaves, the numbers are of slightly different moments.
+    // While a restarted merge allocates and frees leaves, the numbers are of slightly different moments.
     let started = Instant::now();
     loop {
         let space = db.stats().expect("statistics").space;
@@ -216,7 +216,7 @@ fn verify(pool: &Path, kind: IndexKind, oracle: &mut Oracle) {
     oracle.compare(&map);
 }
 
-/// When all keys are removed, hardly any space is in use: none was lost by the kills.
+/// After all keys are removed, hardly any space is in use: the kills have leaked none.
 fn nothing_is_left_of_nothing(pool: &Path) {
     let db = Db::open(pool).expect("the pool opens");
     db.wait_recovered();

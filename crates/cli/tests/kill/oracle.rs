@@ -1,7 +1,7 @@
-//! What each key may hold.
+//! The possible values of each key.
 //!
-//! One writer has each key, so its acknowledged operations say what the key holds, up to the one that was in flight at
-//! a kill: that may have happened or not. Once a read has returned its effect, the effect must stay.
+//! Each key has one writer, so the writer's acknowledged operations determine its value, up to the operation in flight
+//! at a kill, which may or may not have happened. Once a read has returned its effect, the effect must stay.
 
 use crate::workload::{self, KEYS, Record, WRITERS};
 use std::collections::{HashMap, HashSet};
@@ -9,7 +9,7 @@ use wollemi::Map;
 
 type State = Option<u64>;
 
-/// The states that each key may be in: one, except for keys with an operation in flight at a kill.
+/// The possible states of each key: one, except for keys with an operation in flight at a kill.
 pub struct Oracle {
     keys: HashMap<(u8, u32), Vec<State>>,
 }
@@ -22,9 +22,9 @@ impl Oracle {
         }
     }
 
-    /// Follows the acknowledgements of one round.
+    /// Applies the acknowledgements of one round.
     pub fn judge(&mut self, seed: u64, round: u64, records: &[Record]) {
-        // All that each key was in this round, for what readers say.
+        // All states of each key in this round, to judge the readers' acknowledgements.
         let mut history: HashMap<(u8, u32), HashSet<State>> = HashMap::new();
         let mut next = [0; WRITERS as usize];
         for record in records {
@@ -88,7 +88,8 @@ impl Oracle {
         }
     }
 
-    /// Compares the map with what it may hold, key by key and in one scan; from here on it holds what it held.
+    /// Compares the map with the possible values, key by key and in one scan; from here on the value found is the only
+    /// one.
     pub fn compare(&mut self, map: &Map) {
         let mut present = 0;
         for (&(writer, key), states) in &mut self.keys {

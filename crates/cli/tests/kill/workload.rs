@@ -1,17 +1,17 @@
-//! What the child's threads do, as a function of the seed, and how they report it.
+//! The operations of the child's threads, determined by the seed, and their reports.
 
 use crate::common::Random;
 
-/// The map that is worked on.
+/// The map under test.
 pub const MAP: &str = "killed";
 
-/// Threads that write, each its own keys.
+/// Number of writing threads, each with its own keys.
 pub const WRITERS: u8 = 3;
 
-/// Keys of each writer.
+/// Number of keys of each writer.
 pub const KEYS: u32 = 2000;
 
-/// What a writer does with a key.
+/// The kind of a writer's operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Insert,
@@ -25,11 +25,11 @@ pub enum Action {
 pub struct Op {
     pub key: u32,
     pub action: Action,
-    /// The version that it writes: unlike that of any other operation on this key.
+    /// The version that it writes: unique among the operations on this key.
     pub version: u64,
 }
 
-/// The `n`th operation of a writer in a round.
+/// Returns the `n`th operation of a writer in a round.
 pub fn op(seed: u64, round: u64, writer: u8, n: u32) -> Op {
     let mut random = Random::from_seed(seed ^ round << 40 ^ u64::from(writer) << 32 ^ u64::from(n));
     let action = match random.below(20) {
@@ -47,7 +47,7 @@ pub fn op(seed: u64, round: u64, writer: u8, n: u32) -> Op {
 }
 
 impl Op {
-    /// What the key holds after the operation, and what the operation answers.
+    /// Returns the key's state after the operation, and the operation's result.
     pub fn outcome(&self, before: Option<u64>) -> (Option<u64>, bool) {
         match (self.action, before) {
             (Action::Insert, Some(_)) | (Action::Update | Action::Remove, None) => (before, false),
@@ -57,7 +57,7 @@ impl Op {
     }
 }
 
-/// A key's bytes: short and long, with long shared prefixes, prefixes of each other, and zeros.
+/// Returns a key's bytes: short and long, with long common prefixes, prefixes of each other, and zeros.
 pub fn key(writer: u8, key: u32) -> Vec<u8> {
     let mut bytes = vec![b'a' + writer];
     match key % 4 {
@@ -66,14 +66,14 @@ pub fn key(writer: u8, key: u32) -> Vec<u8> {
         2 => bytes.extend(std::iter::repeat_n(0, key as usize)),
         _ => bytes.extend(Random::from_seed(key.into()).next().to_le_bytes()),
     }
-    // Tells apart what the above may not.
+    // Distinguishes keys that may be equal so far.
     if key % 8 == 5 {
         bytes.push(b'+');
     }
     bytes
 }
 
-/// A version's value, from which the version can be read back: mostly one word, sometimes large.
+/// Returns a version's value, from which the version can be read back: mostly one word, sometimes large.
 pub fn value(version: u64) -> Vec<u8> {
     let mut random = Random::from_seed(version);
     let more = match random.below(1000) {
@@ -87,7 +87,7 @@ pub fn value(version: u64) -> Vec<u8> {
     value
 }
 
-/// The version in a value; panics if the value was never written.
+/// Returns the version in a value; panics if the value was never written.
 pub fn version(bytes: &[u8]) -> u64 {
     let word = bytes.first_chunk().expect("a value of eight bytes or more");
     let version = u64::from_le_bytes(*word);
@@ -101,9 +101,9 @@ pub fn version(bytes: &[u8]) -> u64 {
 /// An acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub enum Record {
-    /// The writer's next operation is done and answered so.
+    /// The writer's next operation is done, with this result.
     Wrote { writer: u8, answer: bool },
-    /// A reader saw this in a writer's key.
+    /// A reader has read this from a writer's key.
     Saw {
         writer: u8,
         key: u32,

@@ -1,4 +1,4 @@
-//! Backups of a server that runs, and pools made of them.
+//! Backups of a running server, and pools restored from them.
 
 use crate::common::Pool;
 use crate::common::server::{Client, Server};
@@ -9,14 +9,14 @@ use std::process::Command;
 
 const BACKUP: &[&str] = &["--backup", "all.backup"];
 
-/// A server over the pool that a backup makes.
+/// Returns a server over a pool restored from a backup.
 fn restored(pool: &Pool, name: &str) -> Server {
     pool.ok(["restore", "all.backup", "--pool", name]);
     pool.ok(["check", "--pool", name]);
     Server::start_with(pool, &["--pool", name])
 }
 
-/// A line of an answer, and those behind it.
+/// Returns the first line of an answer, and the ones after it.
 fn lines(client: &mut Client, request: &str, more: usize) -> Vec<String> {
     let first = client.ask(request).expect("an answer");
     let rest = (0..more).map(|_| client.line().expect("a line"));
@@ -32,7 +32,7 @@ fn set(client: &mut Client, key: &str, flags: u32, expires: u32, value: &str) {
     assert_eq!(ask(client, &request), "STORED");
 }
 
-/// Whether a backup is under way.
+/// Returns whether a backup is in progress.
 fn runs(client: &mut Client) -> bool {
     let head = ask(client, "INFO persistence");
     let length: usize = head.trim_start_matches('$').parse().expect("a length");
@@ -43,10 +43,10 @@ fn runs(client: &mut Client) -> bool {
         found = found.or(line.strip_prefix("rdb_bgsave_in_progress:").map(|is| is == "1"));
     }
     assert_eq!(client.line().as_deref(), Some(""));
-    found.expect("it is logged")
+    found.expect("the log has the line")
 }
 
-/// All that can be asked of items that were put in many ways.
+/// Returns all observable properties of items that were put in many ways.
 fn all(server: &Server) -> Vec<Vec<String>> {
     let (mut cached, mut redis) = (server.client(), server.redis_client());
     let mut all = vec![
@@ -65,8 +65,8 @@ fn all(server: &Server) -> Vec<Vec<String>> {
     all
 }
 
-/// A pool that is made of a backup holds what there was at its moment, in all databases: data, flags, uniques, times,
-/// marks; nothing of what came later; and uniques that have been given are not given again.
+/// A pool restored from a backup has the content of its moment, in all databases: data, flags, uniques, times, marks.
+/// It has nothing from later, and does not hand out uniques again.
 #[test]
 fn a_backup_is_exactly_what_there_was() {
     let pool = Pool::new();
@@ -78,7 +78,7 @@ fn a_backup_is_exactly_what_there_was() {
     set(&mut cached, "stale", 5, 0, "old");
     set(&mut cached, "gone", 5, 0, "deleted");
     assert_eq!(ask(&mut cached, "md stale I T1000"), "HD");
-    // The first call may replace it.
+    // The first client to read it may replace it.
     assert!(ask(&mut cached, "mg stale").contains(" W"));
     assert_eq!(ask(&mut cached, "delete gone"), "DELETED");
     assert_eq!(ask(&mut redis, "INCRBY counted 41"), ":41");
@@ -94,7 +94,7 @@ fn a_backup_is_exactly_what_there_was() {
     let then = all(&server);
     assert_eq!(ask(&mut redis, "SAVE"), "+OK");
 
-    // The last unique that was given.
+    // The last unique handed out.
     set(&mut cached, "plain", 8, 0, "later");
     let unique = |of: &[String]| {
         let last = of[0].rsplit(' ').next().expect("words");
@@ -118,7 +118,7 @@ fn a_backup_is_exactly_what_there_was() {
         assert!(given > unique(std::slice::from_ref(item)), "{given} and {item}");
     }
     assert_eq!(server.terminate(), Some(0));
-    // The pool itself goes on with what came later.
+    // The pool itself keeps the later changes.
     let server = Server::start(&pool);
     assert_eq!(server.client().get("plain"), None);
     assert_eq!(server.terminate(), Some(0));
@@ -133,7 +133,7 @@ fn a_backup_that_fails_leaves_the_older_one() {
         fs::write(pool.file("w.toml"), format!("backup = \"{file}\"\n")).expect("a file");
     };
     set_to("nowhere/all.backup");
-    // A file that grows beyond its limit is then an error, as on a full disk, and no signal.
+    // A file that grows beyond its limit is then an error, as on a full disk, and not a signal.
     let mut command = Command::new("sh");
     command
         .args([
@@ -215,8 +215,8 @@ fn a_backup_that_fails_leaves_the_older_one() {
     pool.check();
 }
 
-/// A server that ends during a backup, by `kill -9` or in order, leaves the older one or the newer one, whole; and what
-/// a kill has left half done is not in the way of the next.
+/// A server that ends during a backup, by `kill -9` or normally, leaves the older backup or the newer one, complete;
+/// leftovers of a kill do not obstruct the next backup.
 #[test]
 fn a_server_that_ends_amid_a_backup_leaves_a_whole_one() {
     let pool = Pool::new();

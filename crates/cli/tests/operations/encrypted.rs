@@ -1,4 +1,4 @@
-//! Encrypted connections, as the flags say.
+//! Encrypted connections, by the server's flags.
 
 use crate::common::Pool;
 use crate::common::server::{PATIENCE, Server};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 const FLAGS: &[&str] = &["--tls-cert", "cert.pem", "--tls-key", "key.pem"];
 
-/// Puts a new certificate and its key where the flags say.
+/// Puts a new certificate and its key where the flags point.
 fn certify(pool: &Pool) -> CertificateDer<'static> {
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
@@ -23,7 +23,7 @@ fn certify(pool: &Pool) -> CertificateDer<'static> {
     cert.der().clone()
 }
 
-/// What a server answers to a client that trusts this certificate alone; `None` if its own is another one.
+/// Returns the server's answer to a client that trusts only this certificate; `None` if the server has another one.
 fn ask(server: &Server, of: &str, trusted: &CertificateDer<'static>, request: &str) -> Option<String> {
     let mut roots = RootCertStore::empty();
     roots.add(trusted.clone()).expect("a certificate");
@@ -45,8 +45,8 @@ fn ask(server: &Server, of: &str, trusted: &CertificateDer<'static>, request: &s
     read.ok().map(|_| String::from_utf8(answer).expect("text"))
 }
 
-/// With a certificate, connections of both protocols are encrypted and others are not served; a signal takes over a new
-/// certificate, and one without its key changes nothing.
+/// With a certificate, connections of both protocols are encrypted, and unencrypted ones are refused; a signal loads a
+/// new certificate, and one without its key changes nothing.
 #[test]
 fn certificates_are_served_and_renewed() {
     let pool = Pool::new();
@@ -76,7 +76,7 @@ fn certificates_are_served_and_renewed() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// A certificate goes with its key, and both must be there.
+/// A certificate needs its key, and both must exist.
 #[test]
 fn certificates_that_cannot_be_served_are_refused() {
     let pool = Pool::new();

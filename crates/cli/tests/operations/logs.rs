@@ -5,7 +5,7 @@ use crate::common::server::Server;
 use crate::{log, wait_until};
 use std::process::Stdio;
 
-/// Connections, recovery and slow commands are logged as JSON, one object a line, with their details.
+/// Connections, recovery and slow commands are logged as JSON, one object per line, with their details.
 #[test]
 fn events_are_told() {
     let pool = Pool::new();
@@ -44,13 +44,13 @@ fn events_have_levels() {
     assert_eq!(log(&pool), "");
 }
 
-/// A server whose log has no reader goes on serving, and shuts down normally.
+/// A server whose log has no reader continues to serve, and shuts down normally.
 #[test]
 fn nobody_need_take_the_events() {
     let pool = Pool::new();
     let mut command = pool.command(["serve", "--json", "--log-level", "debug"]);
     // This pipe is never read.
-    let server = Server::telling(&mut command, Stdio::piped());
+    let server = Server::with_log_to(&mut command, Stdio::piped());
     for i in 0..2000 {
         let mut client = server.client();
         let stored = client.ask(&format!("set k 0 0 4\r\n{i:04}\r\n"));
@@ -60,7 +60,7 @@ fn nobody_need_take_the_events() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// Errors of clients are logged at level `debug` only.
+/// Errors of clients are logged only at level `debug`.
 #[test]
 fn mistakes_of_clients_are_told_to_clients() {
     for (level, told) in [("info", false), ("debug", true)] {

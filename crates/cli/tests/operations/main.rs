@@ -1,4 +1,4 @@
-//! Operating a server: its settings and how they change while it runs, what it tells.
+//! Operating a server: its settings, how they change while it runs, and what it reports.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -15,12 +15,12 @@ use common::Pool;
 use common::server::PATIENCE;
 use std::time::{Duration, Instant};
 
-/// Waits until this is so.
+/// Waits until the condition holds.
 #[track_caller]
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !is_so() {
-        assert!(begin.elapsed() < PATIENCE, "{what} has not come to be");
+        assert!(begin.elapsed() < PATIENCE, "timed out waiting for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -1,4 +1,4 @@
-//! What a server holds for its clients, and gives back.
+//! Memory that a server uses for its clients, and frees.
 
 use crate::common::Pool;
 use crate::common::server::{PATIENCE, Server};
@@ -8,10 +8,10 @@ use std::time::Instant;
 
 const MIB: usize = 1 << 20;
 
-/// What else may come and go meanwhile.
+/// Allowance for other changes meanwhile.
 const SLACK: usize = 40 * MIB;
 
-/// The bytes of memory of its own that a process has: not those of files, which its pool is.
+/// Returns the process's own memory in bytes: without files, such as its pool.
 fn own_memory(server: &Server) -> usize {
     let path = format!("/proc/{}/status", server.child.id());
     let status = std::fs::read_to_string(path).expect("it runs");
@@ -28,7 +28,7 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// Sends a request and waits for an answer that ends so.
+/// Sends a request and waits for an answer that ends with `end`.
 fn ask(stream: &mut TcpStream, request: &[u8], end: &[u8]) {
     let mut socket = stream.try_clone().expect("a socket");
     let request = request.to_vec();
@@ -45,7 +45,7 @@ fn ask(stream: &mut TcpStream, request: &[u8], end: &[u8]) {
     sent.join().expect("no panic").expect("the server reads");
 }
 
-/// Waits until the server has no more than this much memory of its own.
+/// Waits until the server's own memory is at most this much.
 fn expect_at_most(server: &Server, max: usize, what: &str) {
     let begin = Instant::now();
     loop {
@@ -59,7 +59,7 @@ fn expect_at_most(server: &Server, max: usize, what: &str) {
     }
 }
 
-/// The memory of queued transactions is given back, whether their commands are large or small, carried out or not.
+/// The memory of queued transactions is freed, whether their commands are large or small, executed or discarded.
 #[test]
 fn the_memory_of_large_queues_is_given_back() {
     let pool = Pool::new();
@@ -92,7 +92,7 @@ fn the_memory_of_large_queues_is_given_back() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// A command that is half sent takes what was sent, not a multiple of it.
+/// A partly sent command takes as much memory as was sent, not a multiple of it.
 #[test]
 fn half_a_command_takes_what_was_sent() {
     let pool = Pool::new();
@@ -104,13 +104,13 @@ fn half_a_command_takes_what_was_sent() {
         .write_all(format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${}\r\n", 60 * MIB).as_bytes())
         .expect("the server reads");
     client.write_all(&vec![b'x'; half]).expect("the server reads");
-    // Until it has read that; what is in the sockets' buffers is far less.
+    // Until the server has read it; the sockets' buffers hold far less.
     let begin = Instant::now();
     while own_memory(&server) < before + half - 8 * MIB {
-        assert!(begin.elapsed() < PATIENCE, "it is not read");
+        assert!(begin.elapsed() < PATIENCE, "the server does not read it");
     }
     expect_at_most(&server, before + half + 8 * MIB, "half a command");
     drop(client);
-    expect_at_most(&server, before + SLACK / 2, "after it was given up");
+    expect_at_most(&server, before + SLACK / 2, "after the client disconnected");
     assert_eq!(server.terminate(), Some(0));
 }

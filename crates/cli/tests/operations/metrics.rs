@@ -1,9 +1,9 @@
-//! Metrics, and watching a server by them.
+//! Metrics, and monitoring a server with them.
 
 use crate::common::server::Server;
 use crate::common::{Pool, text};
 
-/// `top --once` tells what a server has done in an interval, for people and for programs.
+/// `top --once` shows a server's activity in an interval, as text and as JSON.
 #[test]
 fn one_look_is_printed() {
     let pool = Pool::new();
@@ -12,7 +12,7 @@ fn one_look_is_printed() {
     let mut client = server.client();
     client.ask("set k 0 0 1\r\nx\r\n").expect("an answer");
     let look = ["top", "--once", "--interval", "0.1", metrics];
-    // Recovery is done beside the clients; and a server that stands still for seconds is asked again.
+    // Recovery may still be running, and the server may stall for seconds: ask again.
     let mut printed = String::new();
     crate::wait_until("a look after recovery", || {
         let run = pool.run(look);
@@ -45,7 +45,7 @@ fn one_look_is_printed() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// `top` reports why it cannot watch: no server, no terminal.
+/// `top` reports why it cannot monitor: no server, no terminal.
 #[test]
 fn what_cannot_be_watched_is_told() {
     let pool = Pool::new();

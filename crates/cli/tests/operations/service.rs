@@ -1,4 +1,4 @@
-//! The server as a service: the manager is notified, the examples are right, there are manual pages.
+//! The server as a service: the manager is notified, the example files work, and there are manual pages.
 
 use crate::PATIENCE;
 use crate::common::server::Server;
@@ -14,7 +14,7 @@ fn contrib(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// The manager is notified once the server serves, at a socket with a file and at one without.
+/// The manager is notified once the server serves, at a socket with a file and at an abstract one.
 #[test]
 fn the_manager_is_told() {
     let pool = Pool::new();
@@ -42,7 +42,7 @@ fn the_manager_is_told() {
     }
 }
 
-/// The example of the settings is right, those that are commented out included; the unit's command is one.
+/// The example settings are valid, including those that are commented out; the unit's command is valid.
 #[test]
 fn the_examples_are_right() {
     let pool = Pool::new();

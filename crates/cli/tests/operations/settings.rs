@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 
-/// All settings are shown with where they come from, and nothing is opened.
+/// All settings are printed with their sources, and nothing is opened.
 #[test]
 fn the_settings_are_shown() {
     let pool = Pool::new();
@@ -40,7 +40,7 @@ fn the_settings_are_shown() {
     assert_eq!(json["idle-timeout"]["source"], "w.toml:2");
 }
 
-/// A file with a mistake keeps the server from starting, and the mistake is placed.
+/// A file with a mistake keeps the server from starting, and the error names the place.
 #[test]
 fn mistakes_keep_the_server_from_starting() {
     let pool = Pool::new();
@@ -52,7 +52,7 @@ fn mistakes_keep_the_server_from_starting() {
     assert!(!pool.path().exists());
 }
 
-/// SIGHUP takes the file's limits over; a file that is wrong changes nothing, and the server says so and goes on.
+/// SIGHUP applies the file's limits; an invalid file changes nothing, and the server reports it and continues.
 #[test]
 fn limits_are_reloaded() {
     let pool = Pool::new();
@@ -62,7 +62,7 @@ fn limits_are_reloaded() {
     assert_eq!(server.parameter("maxclients"), "50");
     write("max-connections = 60\nidle-timeout = 200\nmax-bulk = '2M'\nslow-log = 5\n");
     server.signal(Signal::HUP);
-    // One is taken over after the other.
+    // Settings are applied one after the other.
     let bulk = (2 << 20).to_string();
     for (name, value) in [
         ("maxclients", "60"),
@@ -71,7 +71,7 @@ fn limits_are_reloaded() {
     ] {
         wait_until(name, || server.parameter(name) == value);
     }
-    // The command line is stronger than the file.
+    // Flags override the file.
     assert_eq!(server.parameter("timeout"), "100");
     write("max-connections = 'many'\n");
     server.signal(Signal::HUP);
@@ -83,7 +83,7 @@ fn limits_are_reloaded() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// The files that a process may have open follow the limit on connections, also when it is raised later.
+/// The limit on open files follows the limit on connections, also when it is raised later.
 #[test]
 fn files_follow_the_limit_on_connections() {
     let pool = Pool::new();
@@ -123,8 +123,8 @@ fn files_follow_the_limit_on_connections() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// The flags for passwords, addresses and limits take effect. Changed passwords count from the next reload on, for
-/// later logins; an invalid file of passwords changes nothing.
+/// The flags for passwords, addresses and limits take effect. Changed passwords apply from the next reload on, to later
+/// logins; an invalid file of passwords changes nothing.
 #[test]
 fn flags_and_passwords_hold() {
     let pool = Pool::new();

@@ -1,4 +1,4 @@
-//! Compiling C programs against the library that Cargo has built for these tests.
+//! Compiles C programs against the library that Cargo has built for these tests.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 pub const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// A folder with `libwollemi_c.so` and `libwollemi_c.a`, as `cargo build` would name them: links to what Cargo has
-/// built for these tests, beside this one.
+/// Returns a folder with `libwollemi_c.so` and `libwollemi_c.a`, named as by `cargo build`: links to the libraries that
+/// Cargo has built for these tests, beside this one.
 pub fn libraries() -> &'static Path {
     static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
         let test = std::env::current_exe().expect("the path of this test");
@@ -25,7 +25,7 @@ pub fn libraries() -> &'static Path {
     &FOLDER
 }
 
-/// The library that was built last: of static ones Cargo keeps those of other features too.
+/// Returns the library built last: Cargo also keeps static ones with other features.
 fn newest(built: &Path, extension: &str) -> PathBuf {
     let files = std::fs::read_dir(built).expect("the folder of this test");
     let paths = files.map(|file| file.expect("a file").path());
@@ -39,7 +39,7 @@ fn newest(built: &Path, extension: &str) -> PathBuf {
         .expect("a library that Cargo has built")
 }
 
-/// Whether the machine has this program.
+/// Returns whether the machine has this program.
 pub fn has(program: &str) -> bool {
     Command::new(program)
         .arg("--version")
@@ -47,7 +47,7 @@ pub fn has(program: &str) -> bool {
         .is_ok_and(|output| output.status.success())
 }
 
-/// The C compilers that the machine has: the one that Rust links with, at least.
+/// Returns the C compilers of the machine: at least the one that Rust links with.
 pub fn compilers() -> Vec<&'static str> {
     let found: Vec<_> = ["cc", "gcc", "clang"]
         .into_iter()
@@ -57,7 +57,7 @@ pub fn compilers() -> Vec<&'static str> {
     found
 }
 
-/// A tool that the machine lacks is reported, and is no failure.
+/// Reports a tool that the machine lacks, which is not a failure.
 pub fn left_out(what: &str) {
     eprintln!("left out: {what}");
 }
@@ -69,7 +69,7 @@ pub struct Build {
     pub sanitized: bool,
 }
 
-/// Compiles a program of this crate. `None`: the compiler has no sanitizer.
+/// Compiles a program of this crate. Returns `None` if the compiler has no sanitizer.
 pub fn compile(compiler: &str, source: &str, folder: &Path, build: Build) -> Option<PathBuf> {
     let program = folder.join(format!("{compiler}-{}", source.replace('/', "-")));
     let mut command = Command::new(compiler);
@@ -92,7 +92,7 @@ pub fn compile(compiler: &str, source: &str, folder: &Path, build: Build) -> Opt
             .arg(libraries())
             .args(["-lwollemi_c", "-pthread"]);
         command.arg(format!("-Wl,-rpath,{}", libraries().display()));
-        // The loader looks for the name that the library has once it is installed.
+        // The loader looks for the name of the installed library.
         let name = "libwollemi.so.0.1";
         let link = folder.join(name);
         if !link.exists() {
@@ -109,7 +109,7 @@ pub fn compile(compiler: &str, source: &str, folder: &Path, build: Build) -> Opt
     Some(program)
 }
 
-/// Runs a program and expects success; what it has printed.
+/// Runs a program, expects success, and returns its output.
 pub fn run(command: &mut Command) -> String {
     let output = command
         .output()

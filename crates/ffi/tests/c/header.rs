@@ -1,9 +1,9 @@
-//! The header is what cbindgen makes of the crate, compiles as C and as C++, and has the library's version.
+//! The header equals cbindgen's output for the crate, compiles as C and as C++, and has the library's version.
 
 use crate::compiler::{CRATE, compilers, has, left_out, run};
 use std::process::Command;
 
-/// The modules with what C sees, in the order in which a reader wants it.
+/// The modules with C's items, in reading order.
 const MODULES: [&str; 12] = [
     "types",
     "status",
@@ -19,7 +19,7 @@ const MODULES: [&str; 12] = [
     "transaction",
 ];
 
-/// `WOLLEMI_UPDATE_HEADER=1` writes it anew.
+/// `WOLLEMI_UPDATE_HEADER=1` regenerates the header.
 #[test]
 fn it_is_what_the_crate_says() {
     let config = cbindgen::Config::from_file(format!("{CRATE}/cbindgen.toml")).expect("the configuration");
@@ -37,7 +37,7 @@ fn it_is_what_the_crate_says() {
     let kept = std::fs::read_to_string(&path).expect("the header");
     assert!(
         made == kept,
-        "include/wollemi.h is not what the crate says: WOLLEMI_UPDATE_HEADER=1 cargo test -p wollemi-ffi header"
+        "include/wollemi.h is not up to date: WOLLEMI_UPDATE_HEADER=1 cargo test -p wollemi-ffi header"
     );
 }
 
@@ -54,7 +54,7 @@ fn it_has_the_version_of_the_crate() {
     }
 }
 
-/// Every function has its comment.
+/// Every function has a comment.
 #[test]
 fn it_documents_every_function() {
     let header = std::fs::read_to_string(format!("{CRATE}/include/wollemi.h")).expect("the header");

@@ -1,17 +1,17 @@
-//! What is installed works, by the commands of the README.
+//! An installed library works with the commands of the README.
 
 use crate::compiler::{CRATE, has, left_out, libraries, run};
 use std::path::Path;
 use std::process::Command;
 
-/// What a line of the README for the shell begins with that compiles and runs the first program.
+/// The beginning of the README's shell line that compiles and runs the first program.
 const LINE: &str = "cc first.c";
 
 fn readme() -> String {
     std::fs::read_to_string(format!("{CRATE}/README.md")).expect("the README")
 }
 
-/// The first block of C in the README.
+/// Returns the first C block of the README.
 fn program() -> String {
     let readme = readme();
     let (_, rest) = readme.split_once("```c\n").expect("a block");
@@ -24,7 +24,7 @@ fn install(arguments: &[&str]) -> Command {
     command
 }
 
-/// The first program, typed as the README has it, and its line for the shell.
+/// Builds and runs the README's first program with its shell line.
 fn first_program(prefix: &Path) {
     let folder = tempfile::tempdir().expect("a folder");
     let program = program();

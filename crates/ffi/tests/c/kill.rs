@@ -1,5 +1,4 @@
-//! A C program that is killed during its writes: every number that it acknowledged is there. `WOLLEMI_SEED` repeats a
-//! run.
+//! A C program is killed during its writes: every number that it acknowledged is present. `WOLLEMI_SEED` repeats a run.
 
 use crate::compiler::{Build, compile, run};
 use std::io::{BufRead, BufReader};
@@ -7,7 +6,7 @@ use std::process::{Command, Stdio};
 
 const ROUNDS: u64 = 6;
 
-/// A number that looks drawn at random (SplitMix64).
+/// A pseudorandom number (SplitMix64).
 fn mix(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e3779b97f4a7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58476d1ce4e5b9);
@@ -34,7 +33,7 @@ fn what_was_told_survives_kill_9() {
             .expect("the program");
         let lines = mix(seed.wrapping_add(round)) % 3000;
         let mut output = BufReader::new(child.stdout.take().expect("piped")).lines();
-        // Its output before the kill counts up to the last whole line.
+        // Its output before the kill counts up to the last complete line.
         let mut last = None;
         for _ in 0..=lines {
             last = Some(

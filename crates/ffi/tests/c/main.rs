@@ -1,4 +1,4 @@
-//! The library as C programs use it: the header, the examples, misuse, kills, and what is installed.
+//! The library as C programs use it: the header, the examples, misuse, kills, and an installation.
 
 mod compiler;
 mod header;

@@ -1,5 +1,4 @@
-//! The examples and what misuses the library, by every compiler that is there, shared and static, and under what looks
-//! for mistakes in memory.
+//! Runs the examples and the misuse test with every available compiler, shared and static, and with memory checkers.
 
 use crate::compiler::{Build, compile, compilers, has, left_out, run};
 use std::path::Path;
@@ -48,7 +47,7 @@ fn they_run_with_the_static_library() {
     all(build, |program| Command::new(program));
 }
 
-/// Nothing of the C heap is used after it was freed, or lost.
+/// No memory of the C heap is leaked or used after it was freed.
 #[test]
 fn the_address_sanitizer_finds_nothing() {
     let build = Build {
@@ -74,7 +73,7 @@ fn valgrind_finds_nothing() {
             "--quiet",
         ]);
         command.arg(program);
-        // In memory: valgrind gives up at mappings of files that grow.
+        // In memory: valgrind fails at mappings of growing files.
         try_out(command, false);
     }
 }

@@ -7,9 +7,9 @@ use std::io::{BufWriter, ErrorKind};
 use std::path::Path;
 
 impl<M: Media> Snapshot<M> {
-    /// As [`backup`](Self::backup), to a new file, which has its name when it is whole and on the medium: until then it
-    /// has [one of its own](pmem::pool::part_of). Others may do with it what they may do with the pool's file. Where
-    /// that fails, no file is left, except where all that has failed is to make the name durable.
+    /// Like [`backup`](Self::backup), to a new file, which gets its name only when it is complete and on the medium;
+    /// until then it has [a temporary one](pmem::pool::part_of). The file gets the permissions of the pool's file. On
+    /// failure no file remains, unless only the sync of the name failed.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().map_err(wollemi::Error::Backup)?;
@@ -22,21 +22,21 @@ impl<M: Media> Snapshot<M> {
     ///
     /// # Errors
     ///
-    /// Those of [`backup`](Self::backup); [`Error::Backup`] also where the name is taken, or another process is writing a
-    /// file to it.
+    /// Those of [`backup`](Self::backup); [`Error::Backup`] also if the name exists, or if another process is writing a
+    /// file to that name.
     pub fn backup_to(&self, path: impl AsRef<Path>, progress: impl FnMut(&Copied)) -> Result<Copied, Error> {
         let path = path.as_ref();
-        // It is refused for good when the file gets its name. There is no need to write all of it before.
+        // The rename below refuses an existing name in any case; this avoids writing the whole file first.
         if fs::symlink_metadata(path).is_ok() {
             return Err(Error::Backup(ErrorKind::AlreadyExists.into()));
         }
         let path_of_pool = self.pool_path();
-        // The pool's name may be gone. Its owner alone may read the copy then.
+        // The pool's name may be gone. Then only its owner may read the copy.
         let pool = path_of_pool.and_then(|pool| Permissions::of(pool).ok());
         let mode = if path_of_pool.is_some() { 0o600 } else { 0o666 };
         let (file, part) = create_part(path, mode).map_err(Error::Backup)?;
         if let Some(pool) = pool {
-            // Of another owner, it holds the same.
+            // A copy with another owner has the same content.
             let _ = pool.give_to(&part);
         }
         let mut out = BufWriter::with_capacity(1 << 18, &file);
@@ -46,7 +46,7 @@ impl<M: Media> Snapshot<M> {
             Ok(copied)
         });
         if made.is_err() {
-            // The failure is what there is to say.
+            // The original failure is the one to report.
             let _ = fs::remove_file(&part);
         }
         let copied = made?;

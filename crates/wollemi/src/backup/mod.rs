@@ -1,15 +1,15 @@
-//! Backups: all maps at one moment as a stream of bytes, and databases made of them.
+//! Backups: all maps at one moment as a stream of bytes, and databases restored from them.
 //!
 //! ```text
 //! magic     8  "WOLLEMIB"
 //! version   4  1
-//! then records, each with a byte before it that says what it is:
+//! then records, each preceded by a byte with its type:
 //!   1  map:   length of its name (1), of its index's name (1), both names
 //!   2  entry, of the map last named: length of the key (2), of the value (4), key, value
 //!   3  end:   number of entries (8), checksum of everything before these eight bytes (8): FNV-1a over words, see `sum`
 //! ```
 //!
-//! Little endian. A stream that ends before its end record, or whose checksum is another, is refused.
+//! Little endian. A stream that ends before its end record, or whose checksum does not match, is refused.
 
 mod file;
 mod restore;
@@ -27,17 +27,17 @@ const MAP: u8 = 1;
 const ENTRY: u8 = 2;
 const END: u8 = 3;
 
-/// Entries between two reports of progress.
+/// Entries between two progress reports.
 const STRIDE: u64 = 256;
 
-/// How much of a backup, or of a copy, has been done.
+/// Progress of a backup or a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Copied {
-    /// Maps begun.
+    /// Maps begun so far.
     pub maps: u64,
-    /// Entries.
+    /// Entries copied so far.
     pub entries: u64,
-    /// Bytes of the stream; of keys and values, where there is none.
+    /// Bytes of the stream, or of keys and values where there is no stream.
     pub bytes: u64,
 }
 
@@ -52,7 +52,7 @@ impl Copied {
 
 impl<M: Media> Snapshot<M> {
     /// Writes all maps, as of the snapshot, to `out`, and flushes it. Other threads may write to the database
-    /// meanwhile. Calls `progress` now and then, and at the end.
+    /// meanwhile. Calls `progress` at intervals and at the end.
     ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;
@@ -69,8 +69,8 @@ impl<M: Media> Snapshot<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::Backup`] where `out` fails; [`Error::SnapshotOutgrown`]; [`Error::OtherKind`] for a map held by an
-    /// index that this version does not know; an index's, where the pool is damaged.
+    /// [`Error::Backup`] if `out` fails; [`Error::SnapshotOutgrown`]; [`Error::OtherKind`] if a map's index is unknown
+    /// to this version; an index's error if the pool is damaged.
     pub fn backup(&self, out: &mut impl Write, mut progress: impl FnMut(&Copied)) -> Result<Copied, Error> {
         let mut out = Summed::new(out);
         let mut copied = Copied::default();
@@ -110,5 +110,5 @@ impl<M: Media> Snapshot<M> {
 const _: () = assert!(MAX_NAME <= u8::MAX as usize && MAX_KEY <= u16::MAX as usize);
 
 fn damaged(why: &str) -> Error {
-    Error::NotBackup(format!("it is damaged or cut short: {why}"))
+    Error::NotBackup(format!("damaged or truncated: {why}"))
 }

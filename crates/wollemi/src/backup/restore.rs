@@ -1,4 +1,4 @@
-//! Databases made of backups, and of the snapshots of others.
+//! Databases restored from backups and copied from snapshots.
 
 use super::sum::Summed;
 use super::{Copied, END, ENTRY, MAGIC, MAP, VERSION, damaged};
@@ -7,24 +7,24 @@ use index::{Pair, Pairs, Parts};
 use std::io::Read;
 
 impl<M: Media> Db<M> {
-    /// Makes the maps of a backup, each held by the index that held it. Each is [built](Db::build_map_with) as a whole,
-    /// and appears when its last entry was read (at level [`Disk`](crate::Level::Disk), while they are read). If this
-    /// fails, earlier maps are there, and at that level a part of the last one; drop them. Calls `progress` now and then,
-    /// and at the end. `input` is read to the backup's end and no further; give it a buffer.
+    /// Creates the maps of a backup, each held by its original index. Each map is [built](Db::build_map_with) as a
+    /// whole and appears once its last entry has been read (at level [`Disk`](crate::Level::Disk), while its entries
+    /// are read). If this fails, earlier maps exist, and at that level a part of the last one; drop them. Calls
+    /// `progress` at intervals and at the end. Reads `input` to the end of the backup and no further; buffer it.
     ///
     /// # Errors
     ///
-    /// [`Error::MapExists`] where a map of the backup is there already, [`Error::NotBackup`] where the bytes are not a
-    /// backup, cut short or damaged, [`Error::Backup`] where `input` fails, and an index's where the pool is full.
+    /// [`Error::MapExists`] if a map of the backup exists, [`Error::NotBackup`] if the bytes are not a backup or are
+    /// truncated or damaged, [`Error::Backup`] if `input` fails, and an index's error if the pool is full.
     pub fn restore(&self, input: &mut impl Read, mut progress: impl FnMut(&Copied)) -> Result<Copied, Error> {
         let mut input = Summed::new(input);
         if &input.take::<8>()? != MAGIC {
-            return Err(Error::NotBackup("it does not begin like one".into()));
+            return Err(Error::NotBackup("wrong magic bytes".into()));
         }
         let version = u32::from_le_bytes(input.take()?);
         if version != VERSION {
             return Err(Error::NotBackup(format!(
-                "it is of format {version}, and this program knows {VERSION}"
+                "format {version}; this program reads {VERSION}"
             )));
         }
         let [mut record] = input.take::<1>()?;
@@ -41,8 +41,8 @@ impl<M: Media> Db<M> {
             match record {
                 MAP => record = self.restore_map(&mut entries)?,
                 END => break,
-                ENTRY => return Err(damaged("an entry of no map")),
-                _ => return Err(damaged("a record of no kind")),
+                ENTRY => return Err(damaged("an entry before the first map")),
+                _ => return Err(damaged("a record of unknown type")),
             }
         }
         let Restored {
@@ -53,17 +53,17 @@ impl<M: Media> Db<M> {
         let entries = u64::from_le_bytes(input.take()?);
         let sum = input.sum.get();
         if u64::from_le_bytes(input.take()?) != sum {
-            return Err(damaged("its checksum is another"));
+            return Err(damaged("checksum mismatch"));
         }
         if entries != copied.entries {
-            return Err(damaged("entries are missing"));
+            return Err(damaged("wrong number of entries"));
         }
         copied.bytes = input.bytes;
         progress(&copied);
         Ok(copied)
     }
 
-    /// Builds a map; which record follows.
+    /// Builds a map; returns the type of the record that follows.
     fn restore_map<R: Read, F: FnMut(&Copied)>(
         &self,
         entries: &mut Restored<'_, '_, R, F>,
@@ -73,7 +73,7 @@ impl<M: Media> Db<M> {
         let mut bytes = Vec::new();
         let mut text = |len| {
             input.fill(&mut bytes, len)?;
-            let text = str::from_utf8(&bytes).map_err(|_| damaged("a name that is no text"))?;
+            let text = str::from_utf8(&bytes).map_err(|_| damaged("a name that is not UTF-8"))?;
             Ok::<_, Error>(text.to_owned())
         };
         let (name, index) = (text(name_len)?, text(index_len)?);
@@ -88,16 +88,16 @@ impl<M: Media> Db<M> {
                 .failed
                 .take()
                 .unwrap_or(Error::Index(index::Error::Stopped))),
-            Err(Error::Index(index::Error::OutOfOrder)) => Err(damaged("the keys of a map out of order")),
+            Err(Error::Index(index::Error::OutOfOrder)) => Err(damaged("keys of a map are out of order")),
             Err(error) => Err(error),
         }
     }
 
-    /// Makes the maps of a snapshot here, packed as densely as they can be. Durability, progress and errors are those
-    /// of [`restore`](Db::restore).
+    /// Creates the maps of a snapshot in this database, packed as densely as possible. Durability, progress and errors
+    /// are those of [`restore`](Db::restore).
     ///
-    /// Into a new pool this compacts a database, as `wollemi compact` does, which then gives the new file the old one's
-    /// name:
+    /// Copying into a new pool compacts a database. `wollemi compact` does so, and then gives the new file the old
+    /// one's name:
     ///
     /// ```
     /// let grown = wollemi::Db::anonymous()?;
@@ -137,12 +137,12 @@ impl<M: Media> Db<M> {
     }
 }
 
-/// The entries of one map of a backup.
+/// Reads the entries of one map of a backup.
 struct Restored<'r, 'p, R, F> {
     input: Summed<'r, R>,
     copied: Copied,
     progress: &'p mut F,
-    /// The record behind the map's last entry; 0 before that.
+    /// The type of the record after the map's last entry; 0 until it is known.
     next: u8,
     failed: Option<Error>,
     key: Vec<u8>,
@@ -150,9 +150,9 @@ struct Restored<'r, 'p, R, F> {
 }
 
 impl<R: Read, F: FnMut(&Copied)> Restored<'_, '_, R, F> {
-    /// Reads the next entry; `false` at another record.
+    /// Reads the next entry; returns `false` at a record of another type.
     fn read(&mut self) -> Result<bool, Error> {
-        // Its reader may ask again behind the end.
+        // The caller may ask again after the end.
         if self.next != 0 {
             return Ok(false);
         }
@@ -160,7 +160,7 @@ impl<R: Read, F: FnMut(&Copied)> Restored<'_, '_, R, F> {
         let [record] = input.take::<1>()?;
         if record != ENTRY {
             if record == 0 {
-                return Err(damaged("a record of no kind"));
+                return Err(damaged("a record of unknown type"));
             }
             self.next = record;
             return Ok(false);
@@ -168,7 +168,7 @@ impl<R: Read, F: FnMut(&Copied)> Restored<'_, '_, R, F> {
         let key_len = u16::from_le_bytes(input.take()?).into();
         let value_len = u32::from_le_bytes(input.take()?) as usize;
         if key_len > MAX_KEY || value_len > MAX_VALUE {
-            return Err(damaged("a length that no entry has"));
+            return Err(damaged("an entry length out of range"));
         }
         input.fill(&mut self.key, key_len)?;
         input.fill(&mut self.value, value_len)?;
@@ -191,7 +191,7 @@ impl<R: Read, F: FnMut(&Copied)> Pairs for Restored<'_, '_, R, F> {
     }
 }
 
-/// The entries of one map of a snapshot.
+/// Reads the entries of one map of a snapshot.
 struct Copying<'c, F> {
     entries: ViewIter,
     copied: &'c mut Copied,

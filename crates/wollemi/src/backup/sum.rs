@@ -1,10 +1,10 @@
-//! The checksum of a backup, and streams that keep it.
+//! The checksum of a backup, and streams that compute it.
 
 use super::damaged;
 use crate::Error;
 use std::io::{self, Read, Write};
 
-/// FNV-1a, of 64 bits, over words of eight bytes; the last has zeros after it, and then the number of bytes follows.
+/// FNV-1a, 64 bits, over words of eight bytes. The last word is padded with zeros and followed by the number of bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Sum {
     hash: u64,
@@ -21,7 +21,7 @@ impl Sum {
 
     fn mix(hash: u64, word: u64) -> u64 {
         let mixed = (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
-        // The product's high bits depend on all of the word; those below depend on the low ones alone.
+        // The product's high bits depend on the whole word, its low bits only on the word's low bits.
         mixed ^ mixed >> 32
     }
 
@@ -47,7 +47,7 @@ impl Sum {
     }
 }
 
-/// A stream, its bytes counted and summed up.
+/// A stream that counts its bytes and computes their checksum.
 pub(super) struct Summed<'s, S> {
     pub inner: &'s mut S,
     pub sum: Sum,
@@ -79,7 +79,7 @@ impl<W: Write> Summed<'_, W> {
 impl<R: Read> Summed<'_, R> {
     pub fn read(&mut self, into: &mut [u8]) -> Result<(), Error> {
         self.inner.read_exact(into).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => damaged("its end is missing"),
+            io::ErrorKind::UnexpectedEof => damaged("no end record"),
             _ => Error::Backup(error),
         })?;
         self.count(into);
@@ -111,7 +111,8 @@ mod tests {
     }
 
     proptest! {
-        /// A sum depends on the bytes and not on the parts in which they come; other bytes, more or fewer have another.
+        /// The sum depends only on the bytes, not on how they are divided; different, more or fewer bytes have another
+        /// sum.
         #[test]
         fn sums_are_of_bytes(bytes in prop::collection::vec(any::<u8>(), 1..60), cuts: [prop::sample::Index; 2], at: prop::sample::Index, bit in 0..8) {
             let mut cuts = cuts.map(|cut| cut.index(bytes.len()));

@@ -1,4 +1,4 @@
-//! When writes are durable; the log and its checkpoints.
+//! Durability of writes; the log and its checkpoints.
 
 use super::{Db, Inner};
 use crate::files_error::FilesError;
@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl<M: Media> Db<M> {
-    /// Waits until all writes that have returned are durable, [eventual](crate::Durability::Eventual) ones included. In
-    /// a [turn](Db::turn) it returns at once, and the turn waits for them. At the levels `process` and `power` all are
-    /// durable already.
+    /// Waits until all writes that have returned are durable, including [eventual](crate::Durability::Eventual) ones.
+    /// In a [turn](Db::turn) it returns at once, and the turn's end waits for them. At the levels `process` and `power`
+    /// all writes are durable already.
     ///
     /// # Errors
     ///
-    /// [`Error::Index`] where the disk refuses.
+    /// [`Error::Index`] if the disk fails.
     pub fn sync(&self) -> Result<(), Error> {
         match self.journal() {
             Some(journal) => Ok(journal.settle(journal.log().appended())?),
@@ -30,9 +30,9 @@ impl<M: Media> Db<M> {
         self.store().traffic.journal.get()
     }
 
-    /// Begins a turn: operations of this thread that do not each wait until they are durable; they wait together when
-    /// the turn [ends](Turn::end). Until then their results must not leave the program. (A server does so with requests
-    /// that came together.) At levels other than `disk` it does nothing.
+    /// Begins a turn: this thread's operations do not wait for durability one by one; they wait together when the turn
+    /// [ends](Turn::end). Until then their results must not leave the program. (A server uses it for requests that
+    /// arrive together.) At levels other than `disk` it has no effect.
     ///
     /// ```
     /// # let db = wollemi::Db::anonymous()?;
@@ -47,13 +47,13 @@ impl<M: Media> Db<M> {
         self.resume(PausedTurn::default())
     }
 
-    /// Continues a turn that was [paused](Turn::pause), perhaps on another thread. A turn of another database stays that
-    /// database's.
+    /// Continues a turn that was [paused](Turn::pause), possibly on another thread. A turn of another database remains
+    /// a turn of that database.
     pub fn resume(&self, turn: PausedTurn) -> Turn<'_> {
         Turn::resume(self.journal(), turn)
     }
 
-    /// Whether all results of this thread's turn are durable already, so that its end would not wait.
+    /// Returns whether all results of this thread's turn are already durable, so that its end would not wait.
     #[inline]
     pub fn is_turn_durable(&self) -> bool {
         self.journal().is_none_or(|journal| journal.is_turn_durable())
@@ -63,7 +63,7 @@ impl<M: Media> Db<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::Index`], where it is not known whether it is.
+    /// [`Error::Index`] if it is not known whether they are durable.
     pub fn settle_turn(&self) -> Result<(), Error> {
         match self.journal() {
             Some(journal) => Ok(journal.settle_turn()?),
@@ -71,45 +71,46 @@ impl<M: Media> Db<M> {
         }
     }
 
-    /// The failed sync that has stopped all writing, in a database of level `disk`; `None` if there was none. Until the
-    /// database is opened again, writes fail, and so do reads of data that was not durable then.
+    /// Returns the failed sync that has stopped all writing, in a database of level `disk`; `None` if there was none.
+    /// Until the database is reopened, writes fail, and so do reads of data that was not durable at the failure.
     pub fn failure(&self) -> Option<Arc<str>> {
         self.journal()?.log().failure()
     }
 
-    /// The default durability of writes, in a database of level `disk`.
+    /// Returns the default durability of writes, in a database of level `disk`.
     pub fn durability(&self) -> Durability {
         self.journal()
             .map_or(Durability::Immediate, |journal| journal.durability())
     }
 
-    /// Sets the default durability of writes, in a database of level `disk`. No write that is still eventual by the
-    /// former default is under way when [`Immediate`](Durability::Immediate) has been set: [`sync`](Db::sync) makes all
-    /// of them durable then.
+    /// Sets the default durability of writes, in a database of level `disk`. After it has set
+    /// [`Immediate`](Durability::Immediate), no eventual write by the former default is in progress: [`sync`](Db::sync)
+    /// then makes all of them durable.
     pub fn set_durability(&self, durability: Durability) {
         let Some(journal) = self.journal() else {
             return;
         };
         journal.set_durability(durability);
         if durability == Durability::Immediate {
-            // Writers who have asked before go on, and the gate is shut for good only where no write succeeds.
+            // Lets writers that have already read the default finish. The gate is shut for good only where no write can
+            // succeed.
             let Store { heap, traffic, .. } = self.store();
             drop(traffic.gate.close(heap.media()));
         }
     }
 
-    /// Sets within which time [eventual](Durability::Eventual) writes are durable, at least 1 ms, in a database of level
-    /// `disk`, from now on. `None` leaves them to the operating system: a loss of power takes back what it had not written yet, at
-    /// most as much as the log may have grown by between two checkpoints, and always the newest of them.
+    /// Sets the time within which [eventual](Durability::Eventual) writes become durable, at least 1 ms, in a database
+    /// of level `disk`. `None` leaves them to the operating system: a loss of power then loses the writes that it had
+    /// not written yet, which are always the newest, and at most as much as the log may grow between two checkpoints.
     pub fn set_sync_within(&self, time: impl Into<Option<Duration>>) {
         if let Some(keeper) = &self.inner.keeper {
             keeper.set_sync_within(time.into());
         }
     }
 
-    /// Takes a checkpoint of a database of level `disk`, so that the log can drop older records: of all maps if `full`,
-    /// else of the changes since the last one if these are fewer. `None` at other levels. The database takes
-    /// checkpoints by itself when the log has grown.
+    /// Takes a checkpoint of a database of level `disk`, so that the log can drop older records. It covers all maps if
+    /// `full`, otherwise only the changes since the last checkpoint if these are fewer. Returns `None` at other levels.
+    /// The database takes checkpoints by itself as the log grows.
     ///
     /// # Errors
     ///
@@ -120,27 +121,26 @@ impl<M: Media> Db<M> {
         keeper.map(|keeper| keeper.checkpoint(full)).transpose()
     }
 
-    /// Asks the database's own thread for a checkpoint, in a database of level `disk`; after a failed one the thread
-    /// waits some seconds. Returns whether there is a thread.
+    /// Asks the database's own thread for a checkpoint, in a database of level `disk`; after a failed checkpoint the
+    /// thread waits some seconds. Returns whether such a thread exists.
     pub fn ask_for_checkpoint(&self) -> bool {
         let keeper = self.inner.keeper.as_ref();
         keeper.map(|keeper| keeper.ask_for_checkpoint()).is_some()
     }
 
-    /// Statistics of the log and the checkpoints, in a database of level `disk`.
+    /// Returns statistics of the log and the checkpoints, in a database of level `disk`.
     pub fn log_stats(&self) -> Option<LogStats> {
         self.inner.keeper.as_ref().map(|keeper| keeper.stats())
     }
 
-    /// Ends level `disk`: the log and the checkpoints are removed, and the pool is closed, at level `process`. Does
-    /// nothing at other levels. (The other way round, [`Options::level`](crate::Options::level) has an opening begin a
+    /// Ends level `disk`: removes the log and the checkpoints and closes the pool, which then has level `process`. Has
+    /// no effect at other levels. ([`Options::level`](crate::Options::level) does the opposite: an opening begins a
     /// log.)
     ///
     /// # Errors
     ///
-    /// [`Error::InUse`] while there is another handle of the database, or anything of it that reads; [`Error::Pool`] and
-    /// [`Error::Files`] where the disk refuses: then the database is still of level `disk`, or files are left over, which
-    /// the next opening removes.
+    /// [`Error::InUse`] while the database has another handle or a reader; [`Error::Pool`] and [`Error::Files`] if the
+    /// disk fails: then the database still has level `disk`, or files are left over that the next opening removes.
     pub fn end_log(self) -> Result<(), Error> {
         let inner = Arc::into_inner(self.inner).ok_or(Error::InUse)?;
         let Some(remove) = inner.keeper.as_ref().map(|keeper| keeper.removal()) else {
@@ -151,8 +151,8 @@ impl<M: Media> Db<M> {
     }
 
     /// Closes the database, and returns when the pool is on the medium and marked as closed. Dropping the last handle
-    /// does the same, but tells of no error: a program whose next step relies on the file, such as renaming or copying
-    /// it, calls this first.
+    /// does the same without reporting errors. A program whose next step relies on the file, such as renaming or
+    /// copying it, should call this first.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -166,16 +166,16 @@ impl<M: Media> Db<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::InUse`] while there is another handle of the database or of a map, or anything that reads: the last of
-    /// these to be dropped closes it. [`Error::Pool`] and [`Error::Index`] where the medium fails: the pool then counts
-    /// as one whose process was killed, and nothing is known of what was written to it. A second try would prove
-    /// nothing, since the kernel reports such a failure once.
+    /// [`Error::InUse`] while another handle of the database or of a map, or a reader, exists: the last of these to be
+    /// dropped closes it. [`Error::Pool`] and [`Error::Index`] if the medium fails: the pool then counts as one whose
+    /// process was killed, and which writes reached the medium is unknown. A retry would prove nothing, since the
+    /// kernel reports such a failure only once.
     pub fn close(self) -> Result<(), Error> {
         let inner = Arc::into_inner(self.inner).ok_or(Error::InUse)?;
         Ok(inner.into_pool()?.close()?)
     }
 
-    /// What acknowledged operations survive.
+    /// Returns the level: which failures acknowledged operations survive.
     pub fn level(&self) -> Level {
         let pool = self.store().heap.pool();
         match (pool.log_position(), pool.level()) {
@@ -187,16 +187,16 @@ impl<M: Media> Db<M> {
 }
 
 impl<M: Media> Inner<M> {
-    /// Ends what the database does by itself, and returns its pool, still open.
+    /// Stops the database's own threads, and returns its pool, still open.
     fn into_pool(self) -> Result<Pool<M>, Error> {
         let Inner { maps, keeper, .. } = self;
         if let Some(keeper) = keeper {
             if Arc::strong_count(&keeper) > 1 {
                 return Err(Error::InUse);
             }
-            // A log that has failed leaves open what of the pool is in it, and stays.
+            // After the log has failed it is unknown how much of the pool the log holds, so the log stays.
             if let Some(journal) = maps.store.traffic.journal.get() {
-                // Even in a turn, which would only note it.
+                // Waits even in a turn, which would only note it.
                 let log = journal.log();
                 log.wait_durable(log.appended()).map_err(FilesError::from)?;
             }
@@ -204,7 +204,7 @@ impl<M: Media> Inner<M> {
         }
         let Store { heap, traffic, .. } = maps.store;
         drop(traffic);
-        // An iterator keeps the pool open, for one.
+        // An iterator, for example, keeps the pool open.
         heap.into_pool().ok_or(Error::InUse)
     }
 }

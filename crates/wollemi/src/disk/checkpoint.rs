@@ -1,35 +1,36 @@
-//! Checkpoints, after which the log can drop its old segments.
+//! Checkpoints, which let the log drop its old segments.
 //!
-//! A *full* checkpoint is fuzzy: it walks the maps while others write.
+//! A *full* checkpoint is fuzzy: it walks the maps while other threads write.
 //!
-//! 1. `from` is the log's end at a moment at which no write is under way.
-//! 2. Each map is walked in key order into runs. An entry may be newer than `from`.
-//! 3. `until` is the log's end after the walk. The log is durable up to there, and the pool's log position behind `from`,
-//!    before the manifest counts.
-//! 4. The manifest names the runs, `from` and `until`; then segments below `from` are dropped.
+//! 1. `from` is the log's end at a moment when no write is in progress.
+//! 2. Each map is written in key order into runs. An entry may be newer than `from`.
+//! 3. `until` is the log's end after the walk. Before the manifest takes effect, the log is durable up to `until`, and
+//!    the pool's log position is past `from`.
+//! 4. The manifest names the runs, `from` and `until`; then the segments below `from` are dropped.
 //!
-//! Records are absolute, so replaying the log from `from` over the runs gives what each key held at the end of the log,
-//! whatever the walk has seen of it. The log must reach `until`: a walk may have seen part of a transaction, or a change
-//! that was not durable yet, and the rest is in the log below `until`.
+//! Records are idempotent, so replaying the log from `from` over the runs yields each key's value at the end of the
+//! log, whichever changes the walk has seen. The log must reach `until`: the walk may have seen part of a transaction,
+//! or a change that was not yet durable, and the rest is in the log below `until`.
 //!
 //! A *delta* is made from the log alone: from its records between the last checkpoint's `from` and a later position,
-//! sorted, with the last statement of each key. It does not read the maps, so its cost follows what was written, not
+//! sorted, with the last record of each key. It does not read the maps, so its cost depends on what was written, not on
 //! the size of the maps. A later level takes precedence.
 //!
-//! Write amplification. Each byte of a key and a value is written once to the log and at most once to a delta; a full
-//! checkpoint is made when the deltas have become as large as the last full one. So beside overheads of some bytes a
-//! record, at most three bytes are written for one, as long as no more than [`Sizes::levels`] deltas come between two full
-//! checkpoints.
+//! Write amplification: each byte of a key and a value is written once to the log and at most once to a delta. A full
+//! checkpoint is taken when the deltas have become as large as the last full one. So, apart from some bytes of overhead
+//! per record, at most three bytes are written per byte, as long as no more than [`Sizes::levels`] deltas separate two
+//! full checkpoints.
 //!
-//! I1 The pool's log position is never below the manifest's `from`: the log behind either is kept.
-//! I2 The manifest in memory is the one on disk, except while a checkpoint holds its lock, and while a later one is in doubt
-//!    (I4).
-//! I3 A file whose name the manifest does not have belongs to nothing, or to a manifest in doubt: a failed checkpoint
-//!    removes its own, an opening what a crash has left.
-//! I4 Where the sync of the directory fails behind a manifest's renaming, this manifest is in doubt: processes see it, and
-//!    the medium has it or the one before. Another sync would prove nothing about the name. So the files of both stay,
-//!    until the name has been written once more, and durably: by the next checkpoint, which is made over the runs of the
-//!    one before, or by an opening (`clear_beside` there).
+//! I1 The pool's log position is never below the manifest's `from`: the log after either is kept.
+//! I2 The manifest in memory is the one on disk, except while a checkpoint holds its lock, and while a later one is in
+//!    doubt (I4).
+//! I3 A file whose name is not in the manifest belongs to nothing, or to a manifest in doubt. A failed checkpoint
+//!    removes its own files; an opening removes those that a crash has left.
+//! I4 If the sync of the directory fails after a manifest was renamed, this manifest is in doubt: processes see it,
+//!    while the medium may have either it or its predecessor. Another sync would prove nothing about the name. So the
+//!    files of both stay until the manifest has been written again, durably: by the next checkpoint, which builds on
+//!    the runs of the one in doubt, or by an opening (`clear_beside` there). one before, or by an opening
+//!    (`clear_beside` there).
 
 use crate::db::Maps;
 use crate::disk::delta::Deltas;
@@ -54,8 +55,8 @@ pub(crate) struct Checkpoints<D: Disk> {
     /// The manifest's `uuid`.
     pool: u128,
     manifest: Mutex<Manifest>,
-    /// Numbers of runs that go when the next manifest is durable: those of manifests in doubt (I4), and those that could not
-    /// be removed. Changes under the manifest's lock.
+    /// Numbers of runs to remove once the next manifest is durable: those of manifests in doubt (I4), and those whose
+    /// removal failed. Changes under the manifest's lock.
     left: Mutex<Vec<u64>>,
     at_hand: AtHand,
     sizes: Sizes,
@@ -91,11 +92,11 @@ impl<D: Disk> Checkpoints<D> {
         }
     }
 
-    /// Takes a checkpoint: of what has changed, where that is less than all.
+    /// Takes a checkpoint: a delta if that is smaller than a full one.
     ///
     /// # Errors
     ///
-    /// [`Error::Files`], and an index's where the pool is damaged. The last checkpoint counts then.
+    /// [`Error::Files`], and an index's error if the pool is damaged. The last checkpoint then stays in effect.
     pub fn take<M: Media>(&self, maps: &Maps<M>, stop: &AtomicBool) -> Result<Checkpoint, Error> {
         let mut manifest = self.lock();
         let of = |full: bool| {
@@ -116,32 +117,32 @@ impl<D: Disk> Checkpoints<D> {
     ///
     /// # Errors
     ///
-    /// As [`take`](Checkpoints::take).
+    /// Those of [`take`](Checkpoints::take).
     pub fn take_full<M: Media>(&self, maps: &Maps<M>, stop: &AtomicBool) -> Result<Checkpoint, Error> {
         self.replace(maps, &mut self.lock(), |new| self.walk(maps, stop, new))
     }
 
-    /// What it writes to.
+    /// Returns the disk that holds the checkpoints.
     pub fn disk(&self) -> Arc<D> {
         self.disk.clone()
     }
 
-    /// Where replaying begins.
+    /// Returns the log position at which replay begins.
     pub fn from(&self) -> u64 {
         self.at_hand.from.load(SeqCst)
     }
 
-    /// Bytes of the runs of the last full checkpoint.
+    /// Returns the bytes of the runs of the last full checkpoint.
     pub fn full_bytes(&self) -> u64 {
         self.at_hand.full_bytes.load(SeqCst)
     }
 
     fn lock(&self) -> MutexGuard<'_, Manifest> {
-        // A panicking holder has replaced the manifest by one store, or not.
+        // A holder that panics has either replaced the manifest by one store or not at all.
         self.manifest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has `make` write runs and change a copy of the manifest, and makes that the one that counts.
+    /// Lets `make` write runs and change a copy of the manifest, and puts that copy into effect.
     fn replace<M: Media>(
         &self,
         maps: &Maps<M>,
@@ -151,15 +152,15 @@ impl<D: Disk> Checkpoints<D> {
         let (mut new, names) = (manifest.clone(), self.log.change_names());
         let made = make(&mut new).and_then(|()| {
             self.log.wait_durable(Lsn(new.until)).map_err(FilesError::from)?;
-            // I1. A pool without a position is given its first one when there is a checkpoint.
+            // I1. A pool without a position gets its first one once a checkpoint exists.
             if maps.store.heap.pool().log_position().is_some() {
                 maps.note_position(&self.log)?;
             }
-            // The names of the runs.
+            // Makes the names of the runs durable.
             self.log.sync_names(names).map_err(FilesError::from)?;
             Ok(new.write(&*self.disk)?)
         });
-        // No number is used twice, since files of a failed attempt may still be there.
+        // No number is reused, since files of a failed attempt may still exist.
         let first = std::mem::replace(&mut manifest.next_run, new.next_run);
         if let Err(error) = made {
             (first..new.next_run).for_each(|number| self.remove_run(number));
@@ -167,7 +168,7 @@ impl<D: Disk> Checkpoints<D> {
         }
         if let Err(failed) = Manifest::put_in_place(&*self.disk, Some(&*self.log)) {
             match failed.is_in_doubt {
-                // I4: the runs of both stay, and so does the log from the earlier `from` on.
+                // I4: the runs of both manifests stay, and so does the log from the earlier `from` on.
                 true => self.left().extend(first..new.next_run),
                 false => (first..new.next_run).for_each(|number| self.remove_run(number)),
             }
@@ -204,8 +205,8 @@ impl<D: Disk> Checkpoints<D> {
         Ok(())
     }
 
-    /// Writes a map into new runs. Where the map is dropped meanwhile, the log says so below `until`, and what the runs hold
-    /// of it does not count.
+    /// Writes a map into new runs. If the map is dropped meanwhile, the log records that below `until`, and the map's
+    /// entries in the runs are ignored.
     fn walk_map<M: Media>(
         &self,
         maps: &Maps<M>,
@@ -222,7 +223,7 @@ impl<D: Disk> Checkpoints<D> {
             };
             let runs = runs.get_or_insert_with(|| Runs::new(self, (name, kind.name()), 0));
             if runs.of.1 != kind.name() {
-                break; // dropped, and made anew in another order
+                break; // dropped, and recreated with another order
             }
             while let Some(behind) = visit_batch(map.bare(), &from, runs, next)? {
                 runs.end_step(pace)?;
@@ -240,7 +241,7 @@ impl<D: Disk> Checkpoints<D> {
         Pace::new(&self.log, stop, self.sizes.rest)
     }
 
-    /// Removes a run that no manifest names. If that fails, the next checkpoint tries again, or the next opening.
+    /// Removes a run that no manifest names. If that fails, the next checkpoint or opening tries again.
     fn remove_run(&self, number: u64) {
         let run = Run {
             number,
@@ -280,7 +281,7 @@ impl<D: Disk> Checkpoints<D> {
                     index: index.clone(),
                     runs: Vec::new(),
                 },
-                // It was made and dropped, or dropped alone.
+                // The map was created and dropped, or only dropped.
                 (None, None) => continue,
             };
             let order = index_kind(&map.name, &map.index)?.order();
@@ -327,7 +328,7 @@ impl<'c, D: Disk> Runs<'c, D> {
         }
     }
 
-    /// Adds an entry, to a new run if the present one is long enough.
+    /// Adds an entry, to a new run if the current one is long enough.
     fn entry(&mut self, key: &[u8], value: Option<&[u8]>, next: &mut u64) -> Result<(), FilesError> {
         let Checkpoints { disk, sizes, .. } = self.checkpoints;
         if let Some(full) = self.open.take_if(|run| run.bytes() >= sizes.run) {
@@ -350,7 +351,7 @@ impl<'c, D: Disk> Runs<'c, D> {
         run.entry(key, value)
     }
 
-    /// Ends a step of the checkpoint: syncs what it has written, where that is due, and rests.
+    /// Ends a step of the checkpoint: syncs what it has written, if a sync is due, and rests.
     fn end_step(&mut self, pace: &mut Pace<'_, D>) -> Result<(), FilesError> {
         if pace.is_stopped() {
             return Err(FilesError::Stopped);
@@ -377,7 +378,8 @@ impl<'c, D: Disk> Runs<'c, D> {
     }
 }
 
-/// Writes the next entries of a map, as many as may be visited under one guard; the last one's key if there may be more.
+/// Writes the next entries of a map, as many as may be visited under one guard; returns the last key if more may
+/// follow.
 fn visit_batch<D: Disk>(
     index: &dyn Index,
     from: &Bound<Vec<u8>>,

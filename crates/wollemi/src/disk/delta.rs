@@ -1,7 +1,7 @@
-//! The log's statements between two positions: the last one of each key, by maps, sorted.
+//! The log's records between two positions: the last one of each key, by map, sorted.
 //!
 //! Keys and values are copied into one buffer per map, in the order of the log, and references to them are sorted. A
-//! delta so takes about the memory that its records take in the log.
+//! delta thus takes about as much memory as its records take in the log.
 
 use crate::disk::run::RunEntry;
 use crate::files_error::FilesError;
@@ -9,55 +9,55 @@ use index::Order;
 use log::{Change, Disk, Log, Lsn};
 use std::collections::HashMap;
 
-/// The log's statements about a map.
+/// The log's records about a map.
 #[derive(Default)]
 pub(crate) struct MapDelta {
-    /// Its name.
+    /// The map's name.
     pub name: String,
-    /// Its index, if it was made.
+    /// The map's index, if the map was created.
     pub made: Option<String>,
-    /// Whether the map's earlier content is gone.
+    /// Whether the map's earlier content was dropped.
     pub dropped: bool,
     keys: Statements,
 }
 
-/// Statements about keys; there may be several about one key.
+/// Records about keys; one key may have several.
 #[derive(Default)]
 struct Statements {
     refs: Vec<StatementRef>,
     bytes: Vec<u8>,
 }
 
-/// A statement's place in the buffer.
+/// A record's place in the buffer.
 #[derive(Clone, Copy)]
 struct StatementRef {
-    /// The key's first bytes, where the map's order is that of bytes. Most comparisons need no more.
+    /// The key's first bytes, if the map is ordered by bytes. Most comparisons need no more.
     prefix: u64,
     /// Where the key begins.
     at: usize,
-    /// Number of earlier statements. `at` does not tell which of two is later: an empty key with an empty value, or
-    /// with none, takes no bytes.
+    /// Number of earlier records. `at` does not order two records: an empty key with an empty value, or with none,
+    /// takes no bytes.
     number: u32,
     /// Bytes of the key.
     key: u32,
-    /// Bytes of the value behind the key; `None`: the key was removed.
+    /// Length of the value after the key; `None`: the key was removed.
     value: Option<u32>,
 }
 
-/// The last statement of each key, in the order of a map.
+/// The last record of each key, in the order of a map.
 pub(crate) struct LastStatements(Statements);
 
-/// The statements of a part of the log, by maps, and where the part ends.
+/// The records of a part of the log, by map, and where the part ends.
 pub(crate) struct Deltas {
     pub maps: Vec<MapDelta>,
     pub end: Lsn,
-    /// The index in `maps` of each name.
+    /// Maps each name to its index in `maps`.
     numbers: HashMap<String, usize>,
 }
 
 impl Deltas {
-    /// Reads the log between two positions, and stops early behind the first record that ends `max` bytes from the
-    /// beginning or later. Calls `passed` with each record's end.
+    /// Reads the log between two positions; stops early after the first record that ends `max` or more bytes after the
+    /// beginning. Calls `passed` with each record's end.
     pub fn read<D: Disk>(
         log: &Log<D>,
         (from, until): (Lsn, Lsn),
@@ -120,12 +120,12 @@ impl Deltas {
 }
 
 impl MapDelta {
-    /// Whether any statement is about a key.
+    /// Returns whether any record is about a key.
     pub fn has_keys(&self) -> bool {
         !self.keys.refs.is_empty()
     }
 
-    /// Takes the statements about keys, and returns the last one of each key.
+    /// Takes the records about keys, and returns the last one of each key.
     pub fn take_last(&mut self, order: Order) -> LastStatements {
         let Statements { mut refs, bytes } = std::mem::take(&mut self.keys);
         if order.is_by_keys() {
@@ -145,7 +145,7 @@ impl MapDelta {
 
 impl Statements {
     fn add(&mut self, key: &[u8], value: Option<&[u8]>) {
-        // Lengths in the log have 32 bits, and a log of maximum length has fewer than 2^32 statements.
+        // Lengths in the log have 32 bits, and a log of maximum length has fewer than 2^32 records.
         self.refs.push(StatementRef {
             prefix: 0,
             at: self.bytes.len(),
@@ -164,7 +164,7 @@ impl StatementRef {
     }
 }
 
-/// The first eight bytes of a key, as a number. Keys with different prefixes are in the order of these.
+/// Returns the first eight bytes of a key as a number. Keys with different prefixes are ordered as their prefixes.
 fn prefix(key: &[u8]) -> u64 {
     let mut first = [0; 8];
     let len = key.len().min(8);
@@ -173,12 +173,12 @@ fn prefix(key: &[u8]) -> u64 {
 }
 
 impl LastStatements {
-    /// Number of keys.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.0.refs.len()
     }
 
-    /// The statement of this number.
+    /// Returns the record of this number.
     pub fn get(&self, number: usize) -> Option<RunEntry<'_>> {
         let Statements { refs, bytes } = &self.0;
         let one = refs.get(number)?;
@@ -189,12 +189,12 @@ impl LastStatements {
         ))
     }
 
-    /// All statements.
+    /// Iterates over all records.
     pub fn iter(&self) -> impl Iterator<Item = RunEntry<'_>> {
         (0..self.len()).filter_map(|number| self.get(number))
     }
 
-    /// The number of the first key at or behind `key`.
+    /// Returns the number of the first key at or after `key`.
     pub fn first_from(&self, order: Order, key: &[u8]) -> usize {
         let Statements { refs, bytes } = &self.0;
         refs.partition_point(|one| order.compare(one.key(bytes), key).is_lt())
@@ -234,7 +234,7 @@ mod tests {
         ("", Some("")),
     ];
 
-    /// The last statement of each key is kept, in the order of bytes, within the prefix and behind it.
+    /// The last record of each key is kept, in the order of bytes, within the prefix and after it.
     #[test]
     fn the_last_statement_of_each_key_counts() {
         let sorted = delta(&SAID).take_last(Order::Keys);
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!((sorted.get(5), sorted.len()), (None, 5));
     }
 
-    /// Of statements that take no bytes the last one counts.
+    /// The last of several records that take no bytes counts.
     #[test]
     fn a_removal_of_an_empty_key_counts() {
         let removed = [("", Some("")), ("", None)];
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(texts(&delta(&many).take_last(Order::Keys)), [("", None)]);
     }
 
-    /// A map with another order than that of bytes is sorted in its own.
+    /// A map with an order other than that of bytes is sorted in its own order.
     #[test]
     fn ranks_come_before_bytes() {
         let order = Order::Ranks(|key| key.last().map_or(0, |&last| u64::from(last ^ 0xff)));

@@ -1,10 +1,11 @@
-//! The background threads of a database of level `disk`: the *keeper* notes how much of the log the pool holds and
-//! makes the log's next segment ready; the *checkpointer* takes checkpoints when they are due.
+//! The background threads of a database of level `disk`. The *keeper* records how much of the log the pool holds and
+//! prepares the log's next segment. The *checkpointer* takes checkpoints when they are due.
 //!
-//! They are two, since a checkpoint takes long, and an opening after a kill replays all records since the last note.
+//! They are separate because a checkpoint takes long, and an opening after a kill replays all records since the last
+//! note.
 //!
-//! They live as long as the handles of the database and its maps do, and hold the pool open only while these do: the
-//! drop of the last one stops them, and waits for them. A checkpoint that is under way is given up then.
+//! They live as long as the handles of the database and its maps, and hold the pool open only while these do. Dropping
+//! the last handle stops them and waits for them. A checkpoint in progress is then abandoned.
 
 use crate::db::{Keeper, Maps};
 use crate::disk::checkpoint::Checkpoints;
@@ -21,18 +22,18 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Maximum length of log that an opening after a kill replays, beside records that came between two looks of the
+/// Maximum length of log that an opening after a kill replays, apart from records appended between two polls of the
 /// keeper.
 pub(super) const REPLAYED: u64 = 4 << 20;
 
-/// How often the keeper looks.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often the keeper polls.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Minimum growth of the log before the next checkpoint. A checkpoint is due when the log has grown by this much since
 /// the last one, or by the size of the last full one if that is more, and in any case by half of the log's limit.
-const DUE: u64 = 64 << 20;
+const MIN_GROWTH: u64 = 64 << 20;
 
-/// After a checkpoint that has failed, the next one is tried after this time.
+/// Delay before the next attempt after a failed checkpoint.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// State shared by the threads and their callers.
@@ -45,17 +46,17 @@ pub(crate) struct KeeperState<D: Disk, M: Media> {
     last: Mutex<Last>,
 }
 
-/// What became of the last checkpoints.
+/// Results of the last checkpoints.
 #[derive(Debug)]
 struct Last {
     taken: u64,
     bytes: u64,
     done: Option<Checkpoint>,
-    /// How long that took.
+    /// How long the last checkpoint took.
     took: Option<Duration>,
-    /// When it was taken; or else when the database was opened.
+    /// When the last checkpoint was taken, or, before the first, when the database was opened.
     at: Instant,
-    /// Those under way.
+    /// Checkpoints in progress.
     running: usize,
     failure: Option<String>,
 }
@@ -63,10 +64,10 @@ struct Last {
 /// Wakes the threads, and stops them.
 #[derive(Default)]
 pub(crate) struct Bell {
-    /// What takes the checkpoint where no thread hears it.
+    /// Takes the checkpoint in the calling thread if no thread waits for the bell.
     at_once: OnceLock<Box<dyn Fn() + Send + Sync>>,
     stop: AtomicBool,
-    /// Whether room is wanted in the log.
+    /// Whether the log needs room.
     rung: Mutex<bool>,
     changed: Condvar,
 }
@@ -81,20 +82,20 @@ impl Bell {
         self.changed.notify_all();
     }
 
-    /// Waits until the bell rings, a look finds a checkpoint due, or the threads are to stop.
+    /// Waits until the bell rings, a poll finds a checkpoint due, or the threads are stopped.
     fn wait(&self, is_due: impl Fn() -> bool) {
         let quiet = |rung: &mut bool| !*rung && !is_due() && !self.is_stopped();
         let waited = self.changed.wait_while(self.lock(), quiet);
         *waited.unwrap_or_else(PoisonError::into_inner) = false;
     }
 
-    /// Wakes the checkpointer, to look whether a checkpoint is due. It may miss the call just before it sleeps; the
+    /// Wakes the checkpointer to check whether a checkpoint is due. It may miss the call just before it sleeps; the
     /// keeper repeats it.
     fn look(&self) {
         self.changed.notify_all();
     }
 
-    /// Waits for the given time, or until the threads are to stop.
+    /// Waits for the given time, or until the threads are stopped.
     fn rest(&self, time: Duration) {
         let waited = self
             .changed
@@ -107,7 +108,7 @@ impl Bell {
     }
 
     fn stop(&self) {
-        // Under the lock, so that no thread misses it between its look and its sleep.
+        // Under the lock, so that no thread misses it between its check and its sleep.
         let _rung = self.lock();
         self.stop.store(true, SeqCst);
         self.changed.notify_all();
@@ -118,7 +119,7 @@ impl Bell {
     }
 }
 
-/// Whether an earlier part of the log cannot be read.
+/// Returns whether the error means that an earlier part of the log cannot be read.
 fn is_of_log(error: &Error) -> bool {
     matches!(
         error,
@@ -128,11 +129,11 @@ fn is_of_log(error: &Error) -> bool {
     )
 }
 
-/// The threads. Dropping it stops them. In a forked child there are none, and its drop only frees memory.
+/// The threads. Dropping it stops them. In a forked child there are none, and dropping it only frees memory.
 pub(crate) struct Threads<D: Disk, M: Media> {
     shared: Arc<KeeperState<D, M>>,
     threads: Vec<JoinHandle<()>>,
-    /// Makes durable the records that no write waits for.
+    /// Syncs the records that no write waits for.
     syncer: Option<Syncer>,
     process: Process,
 }
@@ -172,7 +173,7 @@ impl<D: Disk, M: Media> KeeperState<D, M> {
             false => self.checkpoints.take(&self.maps, stop),
         };
         if taken.as_ref().is_err_and(is_of_log) {
-            // A full one asks nothing of the log.
+            // A full checkpoint does not read the log.
             taken = self.checkpoints.take_full(&self.maps, stop);
         }
         let mut last = self.last();
@@ -197,15 +198,15 @@ impl<D: Disk, M: Media> KeeperState<D, M> {
 
     fn is_due(&self) -> bool {
         let grown = self.log.appended().0.saturating_sub(self.checkpoints.from());
-        grown >= self.limit / 2 || grown >= DUE.max(self.checkpoints.full_bytes())
+        grown >= self.limit / 2 || grown >= MIN_GROWTH.max(self.checkpoints.full_bytes())
     }
 
     /// The keeper's loop.
     fn keep(&self) {
         let mut noted = self.log.durable().0;
         while !self.bell.is_stopped() {
-            self.bell.rest(LOOK);
-            // An append would make it ready itself, and tell of an error.
+            self.bell.rest(POLL_INTERVAL);
+            // An append would prepare it itself, and report the error.
             let _ = self.log.prepare();
             if self.is_due() {
                 self.bell.look();
@@ -218,8 +219,8 @@ impl<D: Disk, M: Media> KeeperState<D, M> {
         }
     }
 
-    /// Syncs the records that no write has waited for, and notes how much of the log the pool holds. Where that fails,
-    /// the next opening replays more.
+    /// Syncs the records that no write has waited for, and records how much of the log the pool holds. On failure the
+    /// next opening replays more.
     fn note(&self) -> Result<u64, Error> {
         let end = self.log.sync().map_err(FilesError::from)?;
         self.maps.note_position(&self.log)?;
@@ -241,8 +242,8 @@ impl<D: Disk, M: Media> KeeperState<D, M> {
 }
 
 impl<D: Disk, M: Media> Threads<D, M> {
-    /// Starts them. A record that no write waits for is durable within `sync_within`. Without such a bound nothing
-    /// runs by itself: a checkpoint is taken by the writer that lacks room in the log.
+    /// Starts the threads. A record that no write waits for becomes durable within `sync_within`. Without such a bound
+    /// nothing runs in the background: the writer that lacks room in the log takes a checkpoint.
     pub fn start(
         shared: Arc<KeeperState<D, M>>,
         sync_within: Option<Duration>,
@@ -259,7 +260,7 @@ impl<D: Disk, M: Media> Threads<D, M> {
             });
         };
         let syncer = Syncer::start(shared.log.clone(), sync_within).map_err(Error::Thread)?;
-        // Dropped, it stops those that were started, should one of them not start.
+        // Dropping it stops the threads already started if one fails to start.
         let mut threads = Threads {
             shared,
             threads: Vec::new(),
@@ -291,12 +292,12 @@ impl<D: Disk, M: Media> Drop for Threads<D, M> {
             // A panic of the thread was reported where it happened.
             let _ = thread.join();
         }
-        // It may be making a segment, and another process may open the pool as soon as this one has closed it.
+        // It may be creating a segment, and another process may open the pool as soon as this one has closed it.
         drop(self.syncer.take());
         // All handles of the database are gone, so no thread writes.
         let KeeperState { log, maps, .. } = &*self.shared;
         if log.sync().is_ok() {
-            // Where this fails, the next opening replays a little more.
+            // If this fails, the next opening replays a little more.
             let _ = maps.note_position(log);
             maps.store.heap.pool().leave_unclosed(false);
         }

@@ -1,17 +1,18 @@
-//! A new database of level `disk`: its steps, and what a crash amid them leaves.
+//! Creation of a database of level `disk`: its steps, and what a crash between them leaves.
 //!
-//! 1. The log, which holds no record of changes.
-//! 2. The manifest of a checkpoint of nothing, which names the log's end. Its durable name is what makes the database:
-//!    before, there is none.
-//! 3. The pool. Its header has the log position before the file has the pool's name.
+//! 1. The log, with no record of changes.
+//! 2. The manifest of an empty checkpoint, which names the log's end. The database exists once its name is durable, not
+//!    before.
+//! 3. The pool. Its header has the log position before the file gets the pool's name.
 //!
-//! M1 A crash before 2 leaves neither manifest nor pool, no run, and a log without a record of changes. Files like that
-//!    never belong to a database that has acknowledged anything, since it has a manifest from 2 on: they are removed, and
-//!    the database is made anew. All other files without manifest and pool are refused and stay as they are.
-//! M2 From 2 on the manifest and the log say what the database holds: a crash before 3 leaves what an opening rebuilds
-//!    where a pool was lost. It first writes the manifest again ([`Manifest::settle`]), whose name the medium may lack.
-//! M3 A making never leaves a pool without a log position. One that the machine has left without is of level `process`, or
-//!    was being given its log, and may hold what no log does.
+//! M1 A crash before 2 leaves neither manifest nor pool, no run, and a log without a record of changes. Such files
+//!    never belong to a database that has acknowledged anything, since that has a manifest from 2 on. They are removed,
+//!    and the database is created again. All other files without manifest and pool are refused and stay as they are.
+//! M2 From 2 on the manifest and the log hold the content of the database: a crash before 3 leaves what an opening
+//!    rebuilds after the loss of a pool. The opening first writes the manifest again ([`Manifest::settle`]), because
+//!    the medium may lack its name.
+//! M3 Creation never leaves a pool without a log position. If a machine crash leaves a pool without one, the pool has
+//!    level `process`, or was about to get its log, and may hold data that no log contains.
 
 use crate::disk::manifest::{self, Manifest, Run};
 use crate::disk::opening::clear;
@@ -20,11 +21,11 @@ use log::{Disk, Log, Trace};
 use pmem::pool::Uuid;
 use std::sync::Arc;
 
-/// Whether there are files that an interrupted making has left (M1), beside neither pool nor manifest.
+/// Returns whether files of an interrupted creation exist (M1), with neither pool nor manifest.
 ///
 /// # Errors
 ///
-/// Files of a database that has held something, or that have the names of a database's files and are others'.
+/// Files of a database that has held data, or foreign files with the names of a database's files.
 pub(crate) fn left_over<D: Disk>(disk: &D) -> Result<bool, FilesError> {
     let names = disk.list()?;
     if let Some(run) = names.iter().find(|name| Run::is_name(name)) {
@@ -41,7 +42,7 @@ pub(crate) fn left_over<D: Disk>(disk: &D) -> Result<bool, FilesError> {
     }
 }
 
-/// Makes the log and the manifest of a database that holds nothing (steps 1 and 2). What is [`left_over`] goes first.
+/// Creates the log and the manifest of an empty database (steps 1 and 2). Removes what is [`left_over`] first.
 pub(crate) fn make<D: Disk>(
     disk: &Arc<D>,
     pool: Uuid,

@@ -1,11 +1,11 @@
-//! The manifest: which runs hold the last checkpoint, and from where on the log must be replayed over them.
+//! The manifest names the runs of the last checkpoint and the position from which the log must be replayed over them.
 //!
 //! ```text
 //! magic     8  "WOLLEMIM"
 //! version   4  1
 //! uuid     16  of the pool
-//! from      8  position in the log from which it is replayed
-//! until     8  position up to which the log must reach for the runs to be of one moment
+//! from      8  log position at which replay begins
+//! until     8  position that the log must reach for the runs to be consistent
 //! next      8  number of the next run
 //! maps      4  count; then each map:
 //!              length of its name (1), of its index's name (1), both names
@@ -14,12 +14,12 @@
 //! checksum  8  XXH3 of 64 bits over all before it
 //! ```
 //!
-//! Little endian. It is written aside under the name `manifest.new`, synced, renamed and the directory synced, so that there
-//! is always a whole one.
+//! Little endian. It is written as `manifest.new`, synced and renamed, and the directory is synced, so that a complete
+//! manifest always exists.
 //!
 //! I1 The runs that the manifest names are durable before it is.
-//! I2 The log holds everything from `from` on; what is older than `from` is in the runs.
-//! I3 A file that the manifest does not name is left over, and removed by the next opening or checkpoint.
+//! I2 The log holds everything from `from` on; everything older is in the runs.
+//! I3 A file that the manifest does not name is a leftover, and the next opening or checkpoint removes it.
 
 use crate::files_error::FilesError;
 use log::Log;
@@ -36,11 +36,11 @@ const VERSION: u32 = 1;
 /// The last checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Manifest {
-    /// Of the pool.
+    /// The pool's id.
     pub uuid: u128,
-    /// Where replaying begins.
+    /// The log position at which replay begins.
     pub from: u64,
-    /// How far the log must reach.
+    /// The position that the log must reach.
     pub until: u64,
     /// The number of the next run.
     pub next_run: u64,
@@ -63,15 +63,15 @@ pub(crate) struct Run {
     /// The manifest's `uuid`.
     pub pool: u128,
     pub number: u64,
-    /// 0: part of all entries of a moment. Above: part of what has changed since the level before.
+    /// 0: part of a full checkpoint. Above 0: part of the changes since the level below.
     pub level: u32,
     pub entries: u64,
     pub bytes: u64,
 }
 
-/// A manifest could not be put in place, or not durably.
+/// The manifest could not be put into effect, or not durably.
 pub(crate) struct NotInPlace {
-    /// Whether it may count all the same, and after a crash the one before may. Otherwise the one before does.
+    /// Whether the new manifest may be in effect after a crash. Otherwise its predecessor is.
     pub is_in_doubt: bool,
     pub error: FilesError,
 }
@@ -83,12 +83,12 @@ impl From<NotInPlace> for FilesError {
 }
 
 impl Run {
-    /// The name of its file.
+    /// Returns the name of the run's file.
     pub fn file(&self) -> String {
         format!("run-{:08}", self.number)
     }
 
-    /// The number of the run that has this file.
+    /// Returns the number of the run that this file holds, if its name is that of a run.
     pub fn number_of(file: &str) -> Option<u64> {
         let number = file.strip_prefix("run-")?.parse().ok()?;
         let run = Run {
@@ -98,12 +98,12 @@ impl Run {
         (run.file() == file).then_some(number)
     }
 
-    /// Whether a file has the name of a run.
+    /// Returns whether a file has the name of a run.
     pub fn is_name(file: &str) -> bool {
         Run::number_of(file).is_some()
     }
 
-    /// From where on its stream counts records: no two runs count alike.
+    /// Returns the first record number of the run's stream: no two runs use the same.
     pub fn first_record(&self) -> u64 {
         let name = [self.pool.to_le_bytes(), u128::from(self.number).to_le_bytes()];
         xxh3_64(name.as_flattened())
@@ -111,16 +111,16 @@ impl Run {
 }
 
 impl Manifest {
-    /// All runs.
+    /// Iterates over all runs.
     pub fn runs(&self) -> impl Iterator<Item = &Run> {
         self.maps.iter().flat_map(|map| &map.runs)
     }
 
-    /// Writes this manifest aside, durably.
+    /// Writes this manifest under the temporary name, durably.
     ///
     /// # Errors
     ///
-    /// [`FilesError::Disk`]; the one before counts.
+    /// [`FilesError::Disk`]; the previous manifest stays in effect.
     pub fn write<D: Disk>(&self, disk: &D) -> Result<(), FilesError> {
         match disk.remove(NEW) {
             Err(error) if !error.is_missing() => return Err(error.into()),
@@ -131,16 +131,16 @@ impl Manifest {
         Ok(file.sync()?)
     }
 
-    /// Makes the manifest that was written aside the one that counts; durable when it returns. While a log is in use, its
-    /// syncs of the directory are told to each other.
+    /// Renames the temporary manifest into effect; it is durable when this returns. While a log is in use, their syncs
+    /// of the directory are coordinated.
     ///
     /// # Errors
     ///
-    /// What the disk said, and which manifest may count then.
+    /// The disk's error, and which manifest may then be in effect.
     pub fn put_in_place<D: Disk>(disk: &D, log: Option<&Log<D>>) -> Result<(), NotInPlace> {
         let names = log.map(|log| (log, log.change_names()));
         disk.rename(NEW, NAME).map_err(|error| NotInPlace {
-            // A rename for which the system has too little has changed nothing.
+            // A rename that fails for lack of resources has changed nothing.
             is_in_doubt: !error.is_shortage(),
             error: error.into(),
         })?;
@@ -154,9 +154,9 @@ impl Manifest {
         })
     }
 
-    /// Writes the manifest that was loaded once more. Its name may not be durable: the process that gave it may have been
-    /// killed, after a sync of the directory had failed, and then no sync makes it so. The medium may have the manifest
-    /// before, or none where this is the first.
+    /// Writes the loaded manifest again. Its name may not be durable: the process that renamed it may have been killed
+    /// after a failed sync of the directory, and no later sync makes that name durable. The medium may have the
+    /// previous manifest, or none if this is the first.
     ///
     /// # Errors
     ///
@@ -166,12 +166,12 @@ impl Manifest {
         Ok(Manifest::put_in_place(disk, None)?)
     }
 
-    /// Refuses a file that has the name of a manifest aside and does not begin as one. It begins with the magic, or with
-    /// zeros where a crash came before it was synced.
+    /// Refuses a file with the temporary name that does not begin as a manifest: with the magic, or with zeros if a
+    /// crash came before its sync.
     ///
     /// # Errors
     ///
-    /// [`FilesError`].
+    /// [`FilesError`] if it does not, or cannot be read.
     pub fn check_aside<D: Disk>(disk: &D) -> Result<(), FilesError> {
         let file = disk.open(NEW)?;
         let mut first = [0; MAGIC.len()];
@@ -179,7 +179,7 @@ impl Manifest {
         file.read_at(0, &mut first[..len])?;
         match first == *MAGIC || first == [0; MAGIC.len()] {
             true => Ok(()),
-            false => Err(FilesError::damaged(NEW, "it does not begin like a manifest")),
+            false => Err(FilesError::damaged(NEW, "wrong magic bytes")),
         }
     }
 
@@ -187,7 +187,7 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// [`FilesError`].
+    /// [`FilesError`] if it cannot be read or is damaged.
     pub fn load<D: Disk>(disk: &D) -> Result<Option<Manifest>, FilesError> {
         let file = match disk.open(NAME) {
             Err(error) if error.is_missing() => return Ok(None),
@@ -195,7 +195,7 @@ impl Manifest {
         };
         let len = file.len()?;
         if len > MAX {
-            return Err(damaged("it is longer than any"));
+            return Err(damaged("too long for a manifest"));
         }
         let mut bytes = vec![0; len as usize];
         file.read_at(0, &mut bytes)?;
@@ -228,13 +228,13 @@ impl Manifest {
     }
 
     fn decode(bytes: &[u8]) -> Result<Manifest, FilesError> {
-        let (rest, sum) = bytes.split_last_chunk::<8>().ok_or(damaged("it is cut short"))?;
+        let (rest, sum) = bytes.split_last_chunk::<8>().ok_or(damaged("truncated"))?;
         let mut rest = rest;
         let from = &mut rest;
         if from.split_off(..8) != Some(MAGIC) {
-            return Err(damaged("it does not begin like one"));
+            return Err(damaged("wrong magic bytes"));
         }
-        let cut = || damaged("it is cut short");
+        let cut = || damaged("truncated");
         let version = take(from).map(u32::from_le_bytes).ok_or_else(cut)?;
         if version != VERSION {
             return Err(FilesError::Newer {
@@ -243,7 +243,7 @@ impl Manifest {
             });
         }
         if xxh3_64(&bytes[..bytes.len() - 8]) != u64::from_le_bytes(*sum) {
-            return Err(damaged("its checksum is another"));
+            return Err(damaged("checksum mismatch"));
         }
         Manifest::decode_rest(from).ok_or_else(cut)
     }
@@ -276,7 +276,7 @@ impl Manifest {
     }
 }
 
-/// More than the manifest of any database has: a thousand maps with ten thousand runs each.
+/// Above the size of any real manifest: a thousand maps with ten thousand runs each.
 const MAX: u64 = 1 << 30;
 
 fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
@@ -324,7 +324,7 @@ mod tests {
         }
     }
 
-    /// A manifest that is cut off, lengthened or changed anywhere is refused.
+    /// A manifest that is truncated, extended or changed anywhere is refused.
     #[test]
     fn damage_is_noticed_everywhere() {
         let bytes = some().encode();

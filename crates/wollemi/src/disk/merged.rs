@@ -1,5 +1,5 @@
-//! A map's content: its runs of all levels, and the log's statements above them, merged; of two statements of a key the
-//! one of the later level counts.
+//! A map's content: its runs of all levels and the log's records above them, merged. For each key the latest level
+//! counts.
 
 use crate::disk::delta::LastStatements;
 use crate::disk::manifest::Run;
@@ -10,24 +10,24 @@ use index::{Error, Order, Pair, Pairs};
 use log::Disk;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The entries of a map in its index's order, from a key on and up to another.
+/// Iterates over a map's entries between two keys, in its index's order.
 pub(crate) struct Merged<'m, D: Disk> {
     order: Order,
     levels: Vec<Level<'m, D>>,
     until: Option<&'m [u8]>,
-    /// Why it has stopped.
+    /// The error that stopped the iteration.
     failed: Option<FilesError>,
-    /// The level whose entry was handed out last.
+    /// The level of the entry returned last.
     current: Option<usize>,
     progress: &'m Progress,
-    /// Entries passed since the last report.
+    /// Entries passed since the last progress report.
     passed: u64,
 }
 
-/// A level, entry by entry.
+/// The entries of one level.
 struct Level<'m, D: Disk> {
     source: Source<'m, D>,
-    /// Its first entry that was not handed out; meaningless at its end.
+    /// The first entry not yet returned; meaningless at the level's end.
     key: Vec<u8>,
     value: Option<Vec<u8>>,
     has_ended: bool,
@@ -35,18 +35,18 @@ struct Level<'m, D: Disk> {
 
 /// The source of a level's entries.
 enum Source<'m, D: Disk> {
-    /// In runs, one after the other.
+    /// Runs, one after the other.
     Runs {
         disk: &'m D,
         map: &'m str,
         runs: std::vec::IntoIter<&'m Run>,
         reader: Option<Box<RunReader<D::File>>>,
     },
-    /// Statements of the log, in memory, from this number on.
+    /// Records of the log, in memory, from this number on.
     Log(&'m LastStatements, usize),
 }
 
-/// A run, and its first key.
+/// A run and its first key.
 pub(crate) type RunStart<'m> = (&'m Run, Vec<u8>);
 
 /// A range of a map's keys, and the sources of its entries.
@@ -55,7 +55,7 @@ pub(crate) struct MapPart<'m> {
     pub map: &'m str,
     /// The runs of each level, older levels first.
     pub levels: &'m [Vec<RunStart<'m>>],
-    /// The log's statements.
+    /// The log's records.
     pub log: Option<&'m LastStatements>,
     /// The part begins with this key.
     pub from: &'m [u8],
@@ -64,7 +64,7 @@ pub(crate) struct MapPart<'m> {
 }
 
 impl<'m, D: Disk> Merged<'m, D> {
-    /// The entries of a part of a map.
+    /// Iterates over the entries of a part of a map.
     pub fn new(
         disk: &'m D,
         order: Order,
@@ -73,7 +73,7 @@ impl<'m, D: Disk> Merged<'m, D> {
     ) -> Result<Merged<'m, D>, FilesError> {
         let &MapPart { map, levels, log, .. } = part;
         let runs = levels.iter().map(|level| {
-            // Those in front of the last that begins with the part or before it end before it.
+            // Runs before the last one that begins at or before the part end before it.
             let begun = level.partition_point(|(_, first)| order.compare(first, part.from).is_le());
             let runs: Vec<_> = level[begun.saturating_sub(1)..]
                 .iter()
@@ -111,12 +111,12 @@ impl<'m, D: Disk> Merged<'m, D> {
         })
     }
 
-    /// Why it has stopped, if it has.
+    /// Returns the error that stopped the iteration, if any.
     pub fn into_failure(self) -> Option<FilesError> {
         self.failed
     }
 
-    /// Goes on to the next key that is present; whether there is one.
+    /// Advances to the next key that is present; returns whether one exists.
     fn advance(&mut self) -> Result<bool, FilesError> {
         loop {
             if let Some(current) = self.current.take() {
@@ -127,7 +127,7 @@ impl<'m, D: Disk> Merged<'m, D> {
                 .iter()
                 .enumerate()
                 .filter(|(_, level)| !level.has_ended);
-            // The latest of several with the same key.
+            // Of several levels with the same key, the latest.
             let first = ahead.min_by(|(a, x), (b, y)| self.order.compare(&x.key, &y.key).then(b.cmp(a)));
             let Some((first, level)) = first else {
                 return Ok(false);
@@ -145,7 +145,7 @@ impl<'m, D: Disk> Merged<'m, D> {
         }
     }
 
-    /// Passes the key of this level in all levels.
+    /// Skips this level's key in all levels.
     fn pass(&mut self, current: usize) -> Result<(), FilesError> {
         let key = std::mem::take(&mut self.levels[current].key);
         for (at, level) in self.levels.iter_mut().enumerate() {
@@ -158,7 +158,7 @@ impl<'m, D: Disk> Merged<'m, D> {
             self.progress
                 .entries
                 .fetch_add(std::mem::take(&mut self.passed), Relaxed);
-            self.progress.tell();
+            self.progress.report();
         }
         Ok(())
     }
@@ -181,7 +181,7 @@ impl<D: Disk> Pairs for Merged<'_, D> {
 }
 
 impl<D: Disk> Level<'_, D> {
-    /// Goes on to the next entry.
+    /// Advances to the next entry.
     fn advance(&mut self) -> Result<(), FilesError> {
         match &mut self.source {
             Source::Log(log, next) => {
@@ -216,7 +216,7 @@ impl<D: Disk> Level<'_, D> {
     }
 }
 
-/// Copies an entry over another.
+/// Copies an entry, reusing the buffers.
 fn hold(key: &mut Vec<u8>, value: &mut Option<Vec<u8>>, entry: RunEntry<'_>) {
     key.clear();
     key.extend_from_slice(entry.0);
@@ -230,7 +230,7 @@ fn hold(key: &mut Vec<u8>, value: &mut Option<Vec<u8>>, entry: RunEntry<'_>) {
     };
 }
 
-/// The first key of a run; `None` of one without entries.
+/// Returns the first key of a run; `None` if it has no entries.
 pub(crate) fn first_key<D: Disk>(disk: &D, run: &Run, map: &str) -> Result<Option<Vec<u8>>, FilesError> {
     let mut reader = RunReader::open(disk, run, map)?;
     Ok(reader.next()?.map(|(key, _)| key.to_vec()))

@@ -1,15 +1,15 @@
 //! Opening a pool with its log and its checkpoint.
 //!
-//! | there is                                   | what happens                                                        |
-//! |--------------------------------------------|---------------------------------------------------------------------|
-//! | nothing                                    | a database is made (`making`)                                       |
-//! | a pool without a checkpoint                | the pool begins to keep a log: a full checkpoint is its beginning    |
-//! | a pool that was closed, or left by a kill  | the log is replayed from the pool's log position                     |
-//! | a pool that the machine has left, or none  | a new pool is made of checkpoint and log, and takes the pool's name  |
-//! | a new pool in memory, and a checkpoint     | it is filled of checkpoint and log                                   |
+//! | found                                      | the opening                                               |
+//! |--------------------------------------------|-----------------------------------------------------------|
+//! | nothing                                    | creates a database (`making`)                             |
+//! | a pool without a checkpoint                | begins a log, starting with a full checkpoint             |
+//! | a pool that was closed, or left by a kill  | replays the log from the pool's log position              |
+//! | a pool left by a machine crash, or no pool | builds a new pool from checkpoint and log, and renames it |
+//! | a new pool in memory, and a checkpoint     | fills the pool from checkpoint and log                    |
 //!
-//! The pool's log position is what says that a pool has a log. It is stored when the first checkpoint is durable, so a crash
-//! before leaves a pool without a log, and files that the next opening removes.
+//! A pool has a log if its header has a log position. The position is stored once the first checkpoint is durable, so a
+//! crash before that leaves a pool without a log, and files that the next opening removes.
 
 use crate::db::Maps;
 use crate::disk::checkpoint::Checkpoints;
@@ -20,7 +20,7 @@ use crate::disk::rebuild::{OnRebuild, rebuild};
 use crate::disk::replay::catch_up;
 use crate::disk::sizes::Sizes;
 use crate::files_error::FilesError;
-use crate::write::journal::{Durability, Journal, PATIENCE};
+use crate::write::journal::{Durability, Journal, ROOM_TIMEOUT};
 use crate::write::store::Store;
 use crate::{Db, Error, Hardware, IndexKind, Media};
 use log::{Directory, Disk, Log, Lsn};
@@ -35,12 +35,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What an opening at level `disk` is asked for.
+/// Settings of an opening at level `disk`.
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub pool: PoolOptions,
     pub create: bool,
-    /// Whether a pool without a log is given one.
+    /// Whether a pool without a log gets one.
     pub begins_log: bool,
     pub recovery_threads: usize,
     pub index: IndexKind,
@@ -48,27 +48,26 @@ pub(crate) struct Settings {
     pub durability: Durability,
     pub sync_within: Duration,
     pub on_rebuild: Option<OnRebuild>,
-    /// Threads of a rebuild.
+    /// Threads used by a rebuild.
     pub rebuild_threads: usize,
     pub sizes: Sizes,
-    /// Whether threads take checkpoints, and sync the records that no write waits for.
+    /// Whether threads take checkpoints and sync the records that no write waits for.
     pub has_threads: bool,
 }
 
-/// The directory of the log and the checkpoint of the pool at `path`.
+/// Returns the directory of the log and the checkpoint of the pool at `path`.
 pub(crate) fn directory_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".disk");
     name.into()
 }
 
-/// Whether the pool at `path` has a log, or had one when the machine stopped.
+/// Returns whether the pool at `path` has a log, or had one when the machine stopped.
 pub(crate) fn has_log(path: &Path) -> bool {
     directory_of(path).join(manifest::NAME).exists()
 }
 
-/// Whether there is something beside the pool at `path` that an opening to write must look at: its log, or files that are
-/// left over of one.
+/// Returns whether an opening to write must look at files beside the pool at `path`: its log, or leftovers of one.
 pub(crate) fn has_files(path: &Path) -> bool {
     let is_run_or_segment = |name: &str| Run::is_name(name) || log::is_segment(name);
     let has_any = |directory: PathBuf| {
@@ -78,7 +77,7 @@ pub(crate) fn has_files(path: &Path) -> bool {
     has_log(path) || path.exists() && has_any(directory_of(path))
 }
 
-/// Refuses to read a pool whose content is in its log: a missing one, and one that was open when the machine stopped,
+/// Refuses to read a pool whose content is in its log: a missing pool, and one that was open when the machine stopped,
 /// except for [a look](AfterPowerLoss::Look) at what is left.
 pub(crate) fn refuse_unbuilt(path: &Path, pool: &PoolOptions) -> Result<(), Error> {
     if !has_log(path) {
@@ -96,11 +95,11 @@ pub(crate) fn refuse_unbuilt(path: &Path, pool: &PoolOptions) -> Result<(), Erro
 pub(crate) fn open<M: Media>(path: &Path, settings: &Settings, media: M) -> Result<Db<M>, Error> {
     let name = directory_of(path);
     let is_new = name.symlink_metadata().is_err();
-    // Until the pool is locked: only one process makes a pool anew.
+    // Held until the pool is locked: only one process rebuilds a pool.
     let (directory, _lock) = lock(path, settings.pool.lock_wait)?;
     let opened = open_beside(path, directory, settings, media);
     if is_new && opened.is_err() {
-        // A refusal leaves nothing. What is not empty stays.
+        // A refusal leaves nothing behind. A directory with files stays.
         let _ = std::fs::remove_dir(&name);
     }
     opened
@@ -117,15 +116,15 @@ fn open_beside<M: Media>(
     let disk = Arc::new(directory);
     let mut manifest = Manifest::load(&*disk)?;
     if manifest.is_none() {
-        // A crash may have come between the directory's creation and this.
+        // A crash may have come between the creation of the directory and this sync.
         disk.sync_name().map_err(FilesError::from)?;
     }
     let pool = match (look(path, &settings.pool)?, &manifest) {
         (Found::Sound, _) => {
             let pool = Pool::open(path, &settings.pool, media)?;
-            // See below; an opening that fails here must not close it either.
+            // See below; an opening that fails here must not mark it closed either.
             pool.leave_unclosed(pool.log_position().is_some() && pool.last_shutdown() != LastShutdown::Clean);
-            // Until now another process may have had it open, and taken a checkpoint.
+            // Another process may have had it open until now, and taken a checkpoint.
             manifest = Manifest::load(&*disk)?;
             pool
         }
@@ -142,7 +141,8 @@ fn open_beside<M: Media>(
                 ..settings.pool.clone()
             };
             let pool = Pool::create(path, &options, media).inspect_err(|_| {
-                // Nothing is refused for it later. If this fails, the next opening makes the pool of the manifest.
+                // These files cannot cause a later refusal. If this fails, the next opening builds the pool from the
+                // manifest.
                 let _ = clear(&*disk, None);
             })?;
             manifest = Some(made);
@@ -150,11 +150,11 @@ fn open_beside<M: Media>(
         }
         (Found::Nothing, None) if settings.create => Pool::create(path, &settings.pool, media)?,
         (Found::Nothing, None) => return Err(missing(path)),
-        // There is no log to make it of, and the caller takes it as it is.
+        // Without a log the pool cannot be rebuilt, and the caller accepts it as it is.
         (Found::Lost { log: None, .. }, _) if settings.pool.after_power_loss == AfterPowerLoss::Accept => {
             Pool::open(path, &settings.pool, media)?
         }
-        // Without a position the files were left over when the pool's log was ended, or are of a log that was not begun yet.
+        // Without a position the files are leftovers of a log that was ended, or of one that was not yet begun.
         (Found::Lost { log: None, .. }, _) | (Found::Lost { .. }, None) => {
             return Err(ErrorKind::Lost.of(path).into());
         }
@@ -172,7 +172,7 @@ fn open_beside<M: Media>(
         if let Some(left) = &manifest {
             refuse_foreign(left, pool.uuid())?;
         }
-        // A crash came amid their removal, or amid the making of a log. The files of other pools stay.
+        // A crash interrupted their removal, or the creation of a log. Files of other pools stay.
         if manifest.is_some() || is_of(&*disk, pool.uuid())? {
             clear(&*disk, None)?;
         }
@@ -186,7 +186,7 @@ fn open_beside<M: Media>(
     attach(pool, disk, manifest, settings, started)
 }
 
-/// Refuses to make a pool beside the files of a database that has held something and lacks its pool and its manifest.
+/// Refuses to create a pool beside the files of a database that has held data and lacks its pool and its manifest.
 pub(crate) fn refuse_bereft(path: &Path) -> Result<(), Error> {
     let directory = directory_of(path);
     // An opening of a directory would create it.
@@ -196,7 +196,7 @@ pub(crate) fn refuse_bereft(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The error of an opening that finds no pool and may not create one.
+/// Returns the error of an opening that finds no pool and may not create one.
 pub(crate) fn missing(path: &Path) -> Error {
     let directory = directory_of(path);
     // An opening of a directory would create it.
@@ -213,11 +213,11 @@ pub(crate) fn missing(path: &Path) -> Error {
     }
 }
 
-/// What is at a pool's path.
+/// The state of a pool's path.
 enum Found {
     Nothing,
     Sound,
-    /// The machine has stopped while it was open.
+    /// The machine stopped while the pool was open.
     Lost {
         uuid: Uuid,
         page_size: u64,
@@ -261,9 +261,9 @@ pub(crate) fn attach<M: Media, D: Disk>(
         pool.set_log_position(position)?;
         manifest = Some(made);
     }
-    // The pool may have changes that the log does not have durably. Until it does, the pool is left as by a kill: while the
-    // machine runs the log is whole, and after a loss of power the pool does not count. A pool that was closed has none,
-    // and stays closed if its log cannot be opened.
+    // The pool may hold changes that are not yet durable in the log. Until they are, the pool stays marked as left by a
+    // kill: while the machine runs the log is complete, and after a loss of power the pool is not used. A pool that was
+    // closed holds no such changes, and stays closed if its log cannot be opened.
     pool.leave_unclosed(position.is_some() && pool.last_shutdown() != LastShutdown::Clean);
     let (store, carried_out) = Store::start(pool, settings.recovery_threads)?;
     // A checkpoint reads every map, and without checkpoints the log would reach its limit.
@@ -271,7 +271,7 @@ pub(crate) fn attach<M: Media, D: Disk>(
     let bell = Arc::new(Bell::default());
     let ring = bell.clone();
     let patience = if settings.has_threads {
-        PATIENCE
+        ROOM_TIMEOUT
     } else {
         Duration::ZERO
     };
@@ -337,7 +337,7 @@ pub(crate) fn attach<M: Media, D: Disk>(
     ))
 }
 
-/// Makes the pool at `path` anew of the checkpoint and the log.
+/// Rebuilds the pool at `path` from the checkpoint and the log.
 fn remake(
     path: &Path,
     settings: &Settings,
@@ -355,13 +355,13 @@ fn remake(
     let new = part_of(path).map_err(|error| failed(path, "rebuild", error))?;
     let made = remake_as(&new, path, &options, settings, disk, &log, manifest);
     if made.is_err() {
-        // What there is to say is why. Where the process ends before, the next rebuild removes it.
+        // The original failure is reported. If the process ends before this, the next rebuild removes the file.
         let _ = std::fs::remove_file(&new);
     }
     made
 }
 
-/// Makes the pool anew under another name, and gives it its own.
+/// Builds the pool under another name, and renames it.
 fn remake_as(
     new: &Path,
     path: &Path,
@@ -372,23 +372,23 @@ fn remake_as(
     manifest: &Manifest,
 ) -> Result<(), Error> {
     let pool = Pool::create(new, options, Hardware::detect())?;
-    // Before there is anything in it. Where the old pool is missing, its files say who may read it.
+    // Set before the file holds data. If the old pool is missing, its files give the permissions.
     let access = Permissions::of(path)
         .or_else(|_| Permissions::of(disk.path()).map(|directory| directory.in_directory()));
-    // Of another owner, it holds the same.
+    // A file with another owner has the same content.
     let _ = access.map_err(|error| failed(path, "stat", error))?.give_to(new);
     let (store, _) = Store::start(pool, 0)?;
     rebuild(&**disk, log, manifest, &store, settings)?;
     let end = log.appended();
     log.wait_durable(end).map_err(FilesError::from)?;
     store.heap.pool().set_log_position(Some(end.0))?;
-    // The pool is closed, and so on the medium, when its last handle goes.
+    // Dropping the last handle closes the pool, and thereby makes it durable.
     close(store)?;
     std::fs::rename(new, path).map_err(|error| failed(new, "rename", error))?;
     sync_folder(path).map_err(|error| failed(path, "fsync of the folder", error))
 }
 
-/// Makes the maps of an empty pool of the checkpoint and the log.
+/// Creates the maps of an empty pool from the checkpoint and the log.
 fn refill<M: Media, D: Disk>(
     disk: &D,
     log: &Log<D>,
@@ -401,10 +401,10 @@ fn refill<M: Media, D: Disk>(
     Ok(())
 }
 
-/// Opens and locks the directory beside the pool at `path`. Waits at most `wait` for another process that has it locked.
-/// Makes the directory if it is missing, with the owner and the mode of the pool.
+/// Opens and locks the directory beside the pool at `path`. Waits at most `wait` for another process that holds the
+/// lock. Creates the directory if it is missing, with the owner and the mode of the pool.
 fn lock(path: &Path, wait: Duration) -> Result<(Directory, std::fs::File), Error> {
-    // The directory itself, where its name is a link.
+    // The directory itself, if its name is a link.
     let name = directory_of(path);
     let name = behind_links(&name).unwrap_or(name);
     let started = Instant::now();
@@ -416,7 +416,7 @@ fn lock(path: &Path, wait: Duration) -> Result<(Directory, std::fs::File), Error
             opened => _ = opened.map_err(FilesError::from)?,
         }
         if is_new && let Ok(pool) = Permissions::of(path) {
-            // Of another owner, it holds the same.
+            // A directory with another owner has the same content.
             let _ = pool.for_directory().give_to(&name);
         }
         let locked = std::fs::File::open(&name).and_then(|file| {
@@ -426,14 +426,14 @@ fn lock(path: &Path, wait: Duration) -> Result<(Directory, std::fs::File), Error
         match locked {
             Ok(file) => {
                 let directory = Directory::open(&name).map_err(FilesError::from)?;
-                // It is the directory that is locked: one that removes it has it locked, but for one that has just made
-                // it and could not make its name durable.
+                // The lock is on the directory itself. A process that removes the directory holds the lock, except for
+                // one that has just created it and could not make its name durable.
                 match lock_named(&file, &name) {
                     Ok(()) => return Ok((directory, file)),
                     Err(_) => continue,
                 }
             }
-            // Another process has it, or has just removed it.
+            // Another process holds the lock, or has just removed the directory.
             Err(error) if matches!(error.kind(), Other | NotFound) => {
                 if started.elapsed() >= wait {
                     let busy = std::io::Error::new(WouldBlock, "another process is opening the database");
@@ -461,7 +461,7 @@ fn failed(path: &Path, operation: &'static str, source: std::io::Error) -> Error
     FilesError::from(error).into()
 }
 
-/// Opens the log, which is to be replayed from a position on, and first removes what a crash has left beside it.
+/// Opens the log, to be replayed from a position on, and first removes what a crash has left beside it.
 pub(super) fn open_log<D: Disk>(
     disk: &Arc<D>,
     manifest: &Manifest,
@@ -480,8 +480,8 @@ pub(super) fn open_log<D: Disk>(
     Ok(Arc::new(log.map_err(FilesError::from)?))
 }
 
-/// Removes the files of a log that has been ended, unless another process has the pool by now: it has removed them
-/// itself, or begun a log of its own.
+/// Removes the files of a log that has ended, unless another process has opened the pool since: that process has
+/// removed them itself, or begun a log of its own.
 pub(crate) fn remove_ended(path: &Path) -> Result<(), Error> {
     let look = PoolOptions {
         read_only: true,
@@ -489,13 +489,13 @@ pub(crate) fn remove_ended(path: &Path) -> Result<(), Error> {
         ..PoolOptions::default()
     };
     let Ok((directory, _lock)) = lock(path, PoolOptions::default().lock_wait) else {
-        // One that is opening the pool removes what is left over, as the next opening does.
+        // A process that is opening the pool removes leftovers, as the next opening does.
         return Ok(());
     };
     match Pool::open(path, &look, Hardware::detect()) {
         Ok(pool) if pool.log_position().is_none() => {
             clear(&directory, None)?;
-            // What is not empty stays.
+            // A directory with files stays.
             let _ = std::fs::remove_dir(directory.path());
             Ok(())
         }
@@ -505,7 +505,7 @@ pub(crate) fn remove_ended(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Whether a pool's own log, or a segment that is left of it, is on the disk.
+/// Returns whether the pool's own log, or a leftover segment of it, is on the disk.
 fn is_of<D: Disk>(disk: &D, pool: Uuid) -> Result<bool, FilesError> {
     Ok(Log::has_segment_of(disk, pool.to_u128())?)
 }
@@ -520,15 +520,15 @@ fn refuse_foreign(manifest: &Manifest, pool: Uuid) -> Result<(), FilesError> {
     }
 }
 
-/// Removes what a crash has left: files that the manifest does not name; without one, the log, too.
+/// Removes what a crash has left: files that the manifest does not name; without a manifest also the log.
 pub(crate) fn clear<D: Disk>(disk: &D, manifest: Option<&Manifest>) -> Result<(), FilesError> {
     match manifest {
         Some(manifest) => clear_beside(disk, manifest),
         None => {
-            // First and durably: without a pool, a manifest would be refused whose log is gone.
+            // First and durably: without a pool, a manifest whose log is missing would be refused.
             remove_files(disk, |file| [manifest::NAME, manifest::NEW].contains(&file))?;
             disk.sync_dir()?;
-            // The log last: it says whose all of this is.
+            // The log last: it identifies the pool that the files belong to.
             remove_files(disk, Run::is_name)?;
             disk.sync_dir()?;
             Log::remove(disk)?;
@@ -537,17 +537,17 @@ pub(crate) fn clear<D: Disk>(disk: &D, manifest: Option<&Manifest>) -> Result<()
     }
 }
 
-/// Removes the files that a manifest does not name, and makes sure that those can go that the log gives up when it is
-/// opened.
+/// Removes the files that a manifest does not name, and makes sure that the files that the log drops while it is opened
+/// may go.
 ///
-/// That there is such a manifest may not be durable: the crash may have been a kill, perhaps after a sync of the directory
-/// had failed, and then the medium keeps the manifest before, whatever is synced (I4 of `checkpoint`). So before anything
-/// goes that the one before may need, the manifest is written once more.
+/// The name of this manifest may not be durable: the crash may have been a kill, perhaps after a failed sync of the
+/// directory, and then the medium keeps the previous manifest, whatever is synced (I4 of `checkpoint`). So the manifest
+/// is written again before any file goes that its predecessor may need.
 fn clear_beside<D: Disk>(disk: &D, manifest: &Manifest) -> Result<(), FilesError> {
     disk.sync_dir()?;
     let named: HashSet<_> = manifest.runs().map(Run::file).collect();
     let is_left = |file: &str| Run::is_name(file) && !named.contains(file) || file == manifest::NEW;
-    // No manifest before can name these.
+    // No previous manifest can name these.
     let is_later = |file: &str| Run::number_of(file).is_none_or(|number| number >= manifest.next_run);
     let mut is_changed = remove_files(disk, |file| is_left(file) && is_later(file))?;
     let may_be_needed = disk.list()?.iter().any(|file| is_left(file));
@@ -561,7 +561,7 @@ fn clear_beside<D: Disk>(disk: &D, manifest: &Manifest) -> Result<(), FilesError
     Ok(())
 }
 
-/// Removes the files of some names; whether there are any.
+/// Removes the files whose names match; returns whether it removed any.
 fn remove_files<D: Disk>(disk: &D, is_left: impl Fn(&str) -> bool) -> Result<bool, FilesError> {
     let mut is_changed = false;
     for file in disk.list()?.iter().filter(|file| is_left(file)) {

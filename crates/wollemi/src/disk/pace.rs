@@ -1,39 +1,39 @@
 //! The pace of a checkpoint beside writers.
 //!
-//! A sync of the log takes longer while the disk writes a run, and writers need the processors. So a checkpoint goes in
-//! small steps. If a write has waited for a sync lately, each step's bytes are synced by themselves, and a rest follows
-//! that is a multiple of the time that the step took: few writes meet a step, and none meets a long one. Rests become
-//! shorter as the log fills up, and end when it is nearly full. While no write waits, there are no rests.
+//! A sync of the log takes longer while the disk writes a run, and writers need the processors. So a checkpoint
+//! proceeds in small steps. If a write has recently waited for a sync, each step's bytes are synced separately and
+//! followed by a rest that is a multiple of the step's duration: few writes meet a step, and none meets a long one.
+//! Rests become shorter as the log fills up, and end when it is nearly full. While no write waits, there are no rests.
 
 use log::{Disk, Log};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 /// How long a checkpoint stays slow after a write has waited.
-const LATELY: Duration = Duration::from_secs(1);
+const SLOW_AFTER_WAIT: Duration = Duration::from_secs(1);
 
-/// How often a rest checks whether the checkpoint is to stop.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often a rest checks whether the checkpoint is stopped.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The longest rest.
-const LONGEST: Duration = Duration::from_secs(1);
+/// Maximum length of a rest.
+const MAX_REST: Duration = Duration::from_secs(1);
 
 /// The pace of one checkpoint.
 pub(crate) struct Pace<'c, D: Disk> {
     log: &'c Log<D>,
     stop: &'c AtomicBool,
-    /// Length of a rest, in lengths of its step.
+    /// Length of a rest, as a multiple of its step.
     rest: f64,
-    /// When the present step began.
+    /// When the current step began.
     began: Instant,
-    /// Number of waits for a sync, at the last look.
+    /// Number of waits for a sync at the last check.
     waits: u64,
-    /// When a look last found that this number had grown.
+    /// When a check last found that this number had grown.
     waited: Option<Instant>,
 }
 
 impl<'c, D: Disk> Pace<'c, D> {
-    /// Begins the first step of a checkpoint, which is given up once `stop` is set.
+    /// Begins the first step of a checkpoint, which is abandoned once `stop` is set.
     pub fn new(log: &'c Log<D>, stop: &'c AtomicBool, rest: f64) -> Pace<'c, D> {
         Pace {
             log,
@@ -45,27 +45,28 @@ impl<'c, D: Disk> Pace<'c, D> {
         }
     }
 
-    /// Whether the checkpoint is to stop.
+    /// Returns whether the checkpoint is stopped.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(SeqCst)
     }
 
-    /// Whether writes wait for syncs.
+    /// Returns whether writes wait for syncs.
     pub fn is_beside_writers(&mut self) -> bool {
         let waits = self.log.waits();
         if std::mem::replace(&mut self.waits, waits) != waits {
             self.waited = Some(Instant::now());
         }
-        self.waited.is_some_and(|waited| waited.elapsed() < LATELY)
+        self.waited
+            .is_some_and(|waited| waited.elapsed() < SLOW_AFTER_WAIT)
     }
 
     /// Rests, and begins the next step.
     pub fn rest(&mut self) {
         if self.is_beside_writers() {
             let factor = self.rest * slack(self.log.room(), self.log.limit());
-            let mut left = self.began.elapsed().mul_f64(factor).min(LONGEST);
+            let mut left = self.began.elapsed().mul_f64(factor).min(MAX_REST);
             while !left.is_zero() && !self.is_stopped() {
-                let now = left.min(LOOK);
+                let now = left.min(POLL_INTERVAL);
                 std::thread::sleep(now);
                 left -= now;
             }
@@ -74,8 +75,8 @@ impl<'c, D: Disk> Pace<'c, D> {
     }
 }
 
-/// The part of a rest for which the log leaves time: all of it while half of the limit or more is left, none below a
-/// quarter.
+/// Returns the fraction of a rest that the log's free space permits: 1 while half of the limit or more is free, 0 below
+/// a quarter.
 fn slack(room: u64, limit: u64) -> f64 {
     (4.0 * room as f64 / limit as f64 - 1.0).clamp(0.0, 1.0)
 }

@@ -1,7 +1,7 @@
-//! A pool made anew of a checkpoint and the log.
+//! Building a new pool from a checkpoint and the log.
 //!
-//! The log's statements are sorted and merged with the runs, so that they cost a build and no writes. That is done for
-//! [a bounded part](crate::disk::sizes::Sizes::merged) of the log; the rest is replayed.
+//! The log's records are sorted and merged with the runs, so that they add to a build instead of costing single writes.
+//! This applies to [a bounded part](crate::disk::sizes::Sizes::merged) of the log; the rest is replayed.
 
 use crate::disk::delta::{Deltas, LastStatements, MapDelta};
 use crate::disk::manifest::{Manifest, MapRuns};
@@ -18,27 +18,27 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// How far a rebuild has come.
+/// Progress of a rebuild.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Rebuilding {
-    /// Entries of the checkpoint that were loaded, and all of them; removed keys count.
+    /// Entries of the checkpoint loaded so far; removed keys count.
     pub entries: u64,
     /// All entries of the checkpoint.
     pub entries_in_all: u64,
-    /// Bytes of the log that were replayed.
+    /// Bytes of the log replayed so far.
     pub log: u64,
-    /// All bytes of the log that are to be replayed.
+    /// Bytes of the log to replay in all.
     pub log_in_all: u64,
 }
 
-/// Told how far a rebuild has come, by several threads.
+/// Called with the progress of a rebuild, by several threads.
 pub type OnRebuild = Arc<dyn Fn(&Rebuilding) + Send + Sync>;
 
-/// Entries, or log records, between two reports.
+/// Entries, or log records, between two progress reports.
 pub(crate) const STRIDE: u64 = 16 << 10;
 
-/// Bytes of the log between two reports.
-const REPORTED: u64 = 1 << 20;
+/// Bytes of the log between two progress reports.
+const LOG_STRIDE: u64 = 1 << 20;
 
 /// The progress of a rebuild, for the callback.
 pub(crate) struct Progress {
@@ -46,13 +46,13 @@ pub(crate) struct Progress {
     pub log: AtomicU64,
     entries_in_all: u64,
     log_in_all: u64,
-    tell: Option<OnRebuild>,
+    report: Option<OnRebuild>,
 }
 
 impl Progress {
-    pub fn tell(&self) {
-        if let Some(tell) = &self.tell {
-            tell(&Rebuilding {
+    pub fn report(&self) {
+        if let Some(report) = &self.report {
+            report(&Rebuilding {
                 entries: self.entries.load(Relaxed),
                 entries_in_all: self.entries_in_all,
                 log: self.log.load(Relaxed),
@@ -69,11 +69,11 @@ impl WithIndex for Built {
     fn with<I: Index + 'static>(self, _: I) {}
 }
 
-/// Fills the empty pool of `store` with what the database held at the log's end.
+/// Fills the empty pool of `store` with the database's content at the log's end.
 ///
 /// # Errors
 ///
-/// [`Error::Files`] where a file is missing or damaged; an index's where the pool is full.
+/// [`Error::Files`] if a file is missing or damaged; an index's error if the pool is full.
 pub(crate) fn rebuild<M: Media, D: Disk>(
     disk: &D,
     log: &Log<D>,
@@ -88,22 +88,22 @@ pub(crate) fn rebuild<M: Media, D: Disk>(
         log: AtomicU64::new(0),
         entries_in_all: manifest.runs().map(|run| run.entries).sum(),
         log_in_all: until.0 - from.0,
-        tell: settings.on_rebuild.clone(),
+        report: settings.on_rebuild.clone(),
     };
-    let mut told = 0;
+    let mut reported = 0;
     let deltas = Deltas::read(log, (from, until), settings.sizes.merged, |end| {
         let passed = end.0 - from.0;
         progress.log.store(passed, Relaxed);
-        if passed - told >= REPORTED {
-            told = passed;
-            progress.tell();
+        if passed - reported >= LOG_STRIDE {
+            reported = passed;
+            progress.report();
         }
     })?;
     let end = deltas.end;
     let named = |delta: MapDelta| (delta.name.clone(), delta);
     let mut deltas: BTreeMap<_, _> = deltas.maps.into_iter().map(named).collect();
     for map in &manifest.maps {
-        // Of a map that the log drops the runs do not count.
+        // The runs of a map that the log drops are ignored.
         if !deltas.get(&map.name).is_some_and(|delta| delta.dropped) {
             let delta = deltas.remove(&map.name);
             build_map(disk, map, delta, store, settings, &progress)?;
@@ -125,15 +125,15 @@ pub(crate) fn rebuild<M: Media, D: Disk>(
     replay(store, log, end, Some((&progress, from)), &gone)?;
     progress.entries.store(progress.entries_in_all, Relaxed);
     progress.log.store(progress.log_in_all, Relaxed);
-    progress.tell();
+    progress.report();
     Ok(())
 }
 
-/// How many files of a checkpoint a rebuild has open at once, where one thread does not need more. A process may have a
-/// thousand by default.
-const FILES: usize = 256;
+/// Files of a checkpoint that a rebuild opens at once, unless one thread alone needs more. A process may have a
+/// thousand open files by default.
+const MAX_OPEN_FILES: usize = 256;
 
-/// Builds a map of its runs and of the log's statements about it.
+/// Builds a map from its runs and the log's records about it.
 fn build_map<M: Media, D: Disk>(
     disk: &D,
     map: &MapRuns,
@@ -145,8 +145,11 @@ fn build_map<M: Media, D: Disk>(
     let kind = index_kind(&map.name, &map.index)?;
     let log = delta.map(|mut delta| delta.take_last(kind.order()));
     let levels = levels(disk, map)?;
-    // Each part has a file of each level open.
-    let threads = settings.rebuild_threads.min(FILES / levels.len().max(1)).max(1);
+    // Each part keeps a file of each level open.
+    let threads = settings
+        .rebuild_threads
+        .min(MAX_OPEN_FILES / levels.len().max(1))
+        .max(1);
     let starts = starts(kind.order(), &levels, log.as_ref(), threads);
     let mut sources = Vec::new();
     for i in 0..=starts.len() {
@@ -171,7 +174,7 @@ fn build_map<M: Media, D: Disk>(
     }
 }
 
-/// The runs of each level of a map, except for those without entries.
+/// Returns the runs of each level of a map, without the empty ones.
 fn levels<'m, D: Disk>(disk: &D, map: &'m MapRuns) -> Result<Vec<Vec<RunStart<'m>>>, FilesError> {
     let mut levels = Vec::<Vec<_>>::new();
     let mut last = None;
@@ -186,8 +189,8 @@ fn levels<'m, D: Disk>(disk: &D, map: &'m MapRuns) -> Result<Vec<Vec<RunStart<'m
     Ok(levels)
 }
 
-/// The keys at which parts of about the same number of entries begin, in ascending order. The first part, which begins
-/// before all keys, has none.
+/// Returns the keys at which parts with about equal numbers of entries begin, in ascending order. The first part, which
+/// begins before all keys, has none.
 fn starts(
     order: Order,
     levels: &[Vec<RunStart<'_>>],
@@ -242,8 +245,8 @@ mod tests {
             .collect()
     }
 
-    /// Parts have about the same number of entries, whichever levels these are in; a part begins with the first key of
-    /// a run.
+    /// Parts have about equal numbers of entries, whichever levels these are in; a part begins with the first key of a
+    /// run.
     #[test]
     fn threads_have_about_as_much() {
         let sorted = [
@@ -256,7 +259,7 @@ mod tests {
         assert_eq!(starts_of(&sorted, 2), ["d"]);
         assert_eq!(starts_of(&sorted, 3), ["c", "d"]);
         assert_eq!(starts_of(&sorted, 1), [""; 0]);
-        // There are no more parts than different first keys.
+        // There are no more parts than distinct first keys.
         assert_eq!(starts_of(&[(0, "a", 10), (1, "a", 10), (2, "a", 10)], 8), ["a"]);
         assert_eq!(starts_of(&[(0, "", 10), (1, "", 10)], 8), [""; 0]);
         assert_eq!(starts_of(&[], 8), [""; 0]);

@@ -1,9 +1,9 @@
 //! Replaying the log over the maps.
 //!
-//! A pool that a kill has left holds all that was published, and lacks what its threads were about to publish: only what
-//! each key shall hold at last is made so. A rebuild replays change by change. The maps then go through what they held in
-//! between, for which a pool that is nearly full, of keys or of maps, may have no room beside what they have held
-//! since; there, too, only what was at the end is made so: maps are dropped and keys removed first.
+//! A pool left by a kill holds everything that was published, and lacks what its threads were about to publish: only
+//! the final value of each key is applied. A rebuild replays change by change. The maps then pass through intermediate
+//! states for which a pool nearly full of keys or of maps may have no room; in that case, too, only the final state is
+//! applied: maps are dropped and keys removed first.
 
 use crate::disk::delta::{Deltas, LastStatements, MapDelta};
 use crate::disk::rebuild::{Progress, STRIDE};
@@ -21,11 +21,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Makes all changes that the log had from a position on when it was opened, in a pool that is rebuilt. No other
-/// operation runs yet.
+/// Applies all changes that the log contained after a position when it was opened, to a pool that is being rebuilt. No
+/// other operation runs yet.
 ///
-/// `gone` has the names of missing maps that the log has changed before the position. Progress is counted from a
-/// position of its own.
+/// `gone` has the names of missing maps that the log has changed before the position. Progress counts from a separate
+/// position.
 pub(crate) fn replay<M: Media, D: Disk>(
     store: &Store<M>,
     log: &Log<D>,
@@ -44,7 +44,7 @@ pub(crate) fn replay<M: Media, D: Disk>(
     }
 }
 
-/// Whether the pool has as many maps as it can have.
+/// Returns whether the pool has the maximum number of maps.
 fn has_no_root(error: &Error) -> bool {
     matches!(error, Error::Heap(heap::Error::TooManyRoots(_)))
 }
@@ -65,24 +65,24 @@ fn replay_all<M: Media, D: Disk>(
         }
         if let Some((progress, begun)) = progress.filter(|_| replay.changes.is_multiple_of(STRIDE)) {
             progress.log.store(record.end.0 - begun.0, Relaxed);
-            progress.tell();
+            progress.report();
         }
     }
     replay.ended()
 }
 
-/// Has a pool that the end of a process has left hold what its log says from a position on. No other operation runs
+/// Brings a pool that a killed process has left up to date with its log from a position on. No other operation runs
 /// yet.
 ///
-/// What the pool lacks was not published when the process ended, so that no thread was told of it. It is committed as
-/// one, or, where the pool has no room for it, left out as one: the log then says what the pool holds. So a crash during
-/// this leaves what the next opening begins again.
+/// What the pool lacks was not published when the process ended, so no thread has seen it. It is committed as one
+/// batch, or, if the pool has no room for it, discarded as one: then the log records what the pool holds. If a crash
+/// interrupts this, the next opening starts again.
 pub(crate) fn catch_up<M: Media, D: Disk>(store: &Store<M>, log: &Log<D>, from: Lsn) -> Result<(), Error> {
     let until = log.found_end().max(from);
     let last = Last::new(Deltas::read(log, (from, until), u64::MAX, |_| ())?);
     let mut done = last.commit(store);
     if done.as_ref().is_err_and(MayBeFull::is_full) {
-        // The pool's free space is known when recovery has ended.
+        // The pool's free space is known once recovery has ended.
         store.recover_here();
         done = last.commit(store);
     }
@@ -98,12 +98,12 @@ pub(crate) fn catch_up<M: Media, D: Disk>(store: &Store<M>, log: &Log<D>, from: 
     }
 }
 
-/// What a part of the log says last: of each map, and of each of its keys.
+/// The last record about each map and each key in a part of the log.
 struct Last(Vec<(MapDelta, LastStatements)>);
 
 impl Last {
     fn new(deltas: Deltas) -> Last {
-        // The order is only that of the writes.
+        // Byte order suffices: it only orders the writes.
         let last = |mut delta: MapDelta| {
             let last = delta.take_last(Order::Keys);
             (delta, last)
@@ -111,7 +111,7 @@ impl Last {
         Last(deltas.maps.into_iter().map(last).collect())
     }
 
-    /// Makes it so in a pool that is rebuilt: maps are dropped and keys removed first.
+    /// Applies the final state to a pool that is being rebuilt: maps are dropped and keys removed first.
     fn make<M: Media>(&self, store: &Store<M>, gone: &HashSet<String>) -> Result<(), Error> {
         let mut replay = Replay::new(store, gone);
         for (delta, last) in &self.0 {
@@ -135,10 +135,10 @@ impl Last {
         replay.ended()
     }
 
-    /// Commits what the maps of a pool lack of it, as one.
+    /// Commits what the pool's maps lack, as one batch.
     fn commit<M: Media>(&self, store: &Store<M>) -> Result<(), Error> {
         let mut replay = Replay::new(store, &HashSet::new());
-        // Where a map was made after it was dropped, the pool has dropped it: what there is of this name is the new one.
+        // If a map was created after it was dropped, the pool has dropped it: the map of this name is the new one.
         for (delta, _) in self.0.iter().filter(|(delta, _)| delta.made.is_none()) {
             if delta.dropped {
                 replay.make(Change::MapDropped { map: &delta.name })?;
@@ -157,7 +157,7 @@ impl Last {
         store.commit(&plan).map(drop)
     }
 
-    /// The keys that hold something else, and what they shall hold.
+    /// Returns the keys whose values differ, with their final values.
     fn lacking<'l, M: Media>(&'l self, replay: &mut Replay<'_, M>) -> Result<Vec<Lacking<'l>>, Error> {
         let mut lacking = Vec::new();
         for (delta, last) in self.0.iter().filter(|(_, last)| last.len() > 0) {
@@ -176,9 +176,9 @@ impl Last {
 
     /// Appends one record of what the pool holds instead.
     ///
-    /// A rebuild cannot do that. Here the pool says what was not acknowledged: what it lacks. There, a record at the end
-    /// of the log may be that of a write that was refused, or of one that was acknowledged right before the crash, and
-    /// only a later record would say that it was durable.
+    /// A rebuild cannot do that. Here the pool shows which writes were not acknowledged: those it lacks. In a rebuild,
+    /// a record at the end of the log may belong to a write that was refused, or to one acknowledged right before the
+    /// crash; only a later record would prove that it was durable.
     fn leave_out<M: Media, D: Disk>(&self, store: &Store<M>, log: &Log<D>) -> Result<(), Error> {
         let mut replay = Replay::new(store, &HashSet::new());
         let lacking = self.lacking(&mut replay)?;
@@ -207,10 +207,10 @@ impl Last {
     }
 }
 
-/// A key of a map, and what it shall hold.
+/// A map, a key, and the key's final value.
 type Lacking<'l> = (Arc<dyn MapIndex>, &'l [u8], Option<&'l [u8]>);
 
-/// Gives a key a value that it may have already.
+/// Puts a value unless the key already has it.
 struct UnlessHeld<'v>(&'v [u8]);
 
 impl Edit for UnlessHeld<'_> {
@@ -229,8 +229,8 @@ impl Edit for UnlessHeld<'_> {
 struct Replay<'s, M: Media> {
     store: &'s Store<M>,
     maps: HashMap<String, Arc<dyn MapIndex>>,
-    /// Maps that the log changes and that are not there: it drops them further on, and the pool, or the checkpoint, was
-    /// past that already.
+    /// Maps that the log changes but that do not exist: the log drops them further on, and the pool, or the checkpoint,
+    /// was already past that.
     gone: HashSet<String>,
     changes: u64,
 }
@@ -249,7 +249,7 @@ impl<'s, M: Media> Replay<'s, M> {
         match self.gone.iter().next() {
             None => Ok(()),
             Some(map) => {
-                let what = format!("changes of a map '{map}' that was never made");
+                let what = format!("changes of a map '{map}' that was never created");
                 Err(FilesError::damaged("log", what).into())
             }
         }
@@ -309,7 +309,7 @@ impl<'s, M: Media> Replay<'s, M> {
     }
 }
 
-/// The index that a checkpoint or the log names for a map.
+/// Parses the index that a checkpoint or the log names for a map.
 pub(crate) fn index_kind(map: &str, index: &str) -> Result<IndexKind, Error> {
     index.parse().map_err(
         |unknown: crate::UnknownIndex| match IndexKind::left_out_by_name(index) {

@@ -6,7 +6,7 @@ use crate::stream::{Item, StreamReader, Totals, Writer};
 use log::{Disk, DiskError, DiskFile};
 use std::io::{self, Read, Write};
 
-/// Bytes of one read.
+/// Bytes per read.
 const READ: usize = 1 << 20;
 
 /// Writes a run.
@@ -16,8 +16,8 @@ pub(crate) struct RunWriter<F: DiskFile> {
 }
 
 impl<F: DiskFile> RunWriter<F> {
-    /// Begins the run, of which pool, number and level are known; its file must not be there. Each write to the file is
-    /// of `full` bytes or more.
+    /// Creates the file of a run, which must not exist yet; pool, number and level are set. Each write to the file has
+    /// `full` bytes or more.
     pub fn create<D: Disk<File = F>>(
         disk: &D,
         run: Run,
@@ -41,18 +41,18 @@ impl<F: DiskFile> RunWriter<F> {
         Ok(RunWriter { run, stream })
     }
 
-    /// Adds an entry, whose key is above all before it; `None`: the key was removed.
+    /// Adds an entry, whose key is above all earlier ones; `None`: the key was removed.
     pub fn entry(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), FilesError> {
         let added = self.stream.entry(key, value);
         added.map_err(|error| FilesError::of_stream(&self.run.file(), error))
     }
 
-    /// Bytes so far, roughly.
+    /// Returns the bytes so far, roughly.
     pub fn bytes(&self) -> u64 {
         self.stream.totals().bytes + self.stream.unwritten() as u64
     }
 
-    /// Syncs the file, if `bytes` or more were written since the last sync.
+    /// Syncs the file if `bytes` or more were written since the last sync.
     pub fn sync_each(&mut self, bytes: u64) -> Result<(), FilesError> {
         let appending = self.stream.out();
         if appending.at - appending.synced >= bytes {
@@ -62,7 +62,7 @@ impl<F: DiskFile> RunWriter<F> {
         Ok(())
     }
 
-    /// Ends the run, whose contents are durable then; its name is not.
+    /// Ends the run and makes its contents durable, but not its name.
     pub fn finish(self) -> Result<Run, FilesError> {
         let file = self.run.file();
         let ended = self.stream.finish();
@@ -77,7 +77,7 @@ impl<F: DiskFile> RunWriter<F> {
     }
 }
 
-/// A file that is written from its beginning on.
+/// A file that is written sequentially.
 struct Appending<F> {
     file: F,
     /// Bytes written.
@@ -85,7 +85,7 @@ struct Appending<F> {
     /// Bytes synced.
     synced: u64,
     buffer: Vec<u8>,
-    /// Bytes of the buffer from which on it is written.
+    /// The buffer is written once it has this many bytes.
     full: usize,
 }
 
@@ -126,7 +126,7 @@ impl<F: DiskFile> RunReader<F> {
     ///
     /// # Errors
     ///
-    /// [`FilesError::Missing`], and what is wrong with the file.
+    /// [`FilesError::Missing`], or the damage found in the file.
     pub fn open<D: Disk<File = F>>(disk: &D, run: &Run, map: &str) -> Result<RunReader<F>, FilesError> {
         let file = run.file();
         let reading = match disk.open(&file) {
@@ -135,7 +135,7 @@ impl<F: DiskFile> RunReader<F> {
         };
         let len = reading.file.len()?;
         if len != run.bytes {
-            let why = format!("it has {len} bytes, and the manifest says {}", run.bytes);
+            let why = format!("{len} bytes, but the manifest says {}", run.bytes);
             return Err(FilesError::damaged(file, why));
         }
         let wrong = |error| FilesError::of_stream(&file, error);
@@ -146,26 +146,26 @@ impl<F: DiskFile> RunReader<F> {
             _ => {
                 return Err(FilesError::damaged(
                     file,
-                    "it is not of the map that the manifest names",
+                    "it belongs to a different map than the manifest says",
                 ));
             }
         }
         Ok(RunReader { file, stream })
     }
 
-    /// The next entry; `None` at the end.
+    /// Returns the next entry; `None` at the end.
     pub fn next(&mut self) -> Result<Option<RunEntry<'_>>, FilesError> {
         let file = &self.file;
         match self.stream.next() {
             Ok(Some(Item::Entry { key, value })) => Ok(Some((key, value))),
             Ok(None) => Ok(None),
-            Ok(Some(Item::Map { .. })) => Err(FilesError::damaged(file, "there is a second map in it")),
+            Ok(Some(Item::Map { .. })) => Err(FilesError::damaged(file, "a second map in one run")),
             Err(error) => Err(FilesError::of_stream(file, error)),
         }
     }
 }
 
-/// A file that is read from its beginning on.
+/// A file that is read sequentially.
 struct Reading<F> {
     file: F,
     at: u64,
@@ -188,8 +188,8 @@ mod tests {
     use super::*;
     use log::Directory;
 
-    /// A run of the same map and the same length is not taken for another one: neither an earlier one of the pool, nor
-    /// that of another pool.
+    /// A run is not mistaken for another run of the same map and the same length: neither for an earlier one of the
+    /// pool, nor for one of another pool.
     #[test]
     fn a_run_is_not_taken_for_another() {
         let run = |pool, number| Run {

@@ -1,25 +1,27 @@
-//! Sizes by which checkpoints are divided and become due. Tests take smaller ones, so that a few writes come to all of it.
+//! Sizes that divide checkpoints and determine when they are due. Tests use smaller ones, so that a few writes exercise
+//! every step.
 
-/// Sizes by which checkpoints are divided and become due.
+/// Sizes that divide checkpoints and determine when they are due.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
-    /// A run is ended when it has this many bytes: what one thread of a rebuild loads at a time.
+    /// Bytes after which a run ends: the unit that one thread of a rebuild loads.
     pub run: u64,
     /// Bytes of entries that are visited under one guard.
     pub batch: usize,
-    /// Bytes of a run between two calls of the system.
+    /// Bytes of a run per system call.
     pub buffer: usize,
     /// Bytes of a run between two syncs.
     pub synced: u64,
     /// Bytes of a run between two syncs while writes wait for the log's syncs, which take longer beside those of a run.
     pub step: u64,
-    /// Levels above the full one, beyond which the next checkpoint is full.
+    /// Levels above the full one after which the next checkpoint is full.
     pub levels: u32,
-    /// Below this many bytes of all runs, a checkpoint is full: a delta saves nothing that counts.
+    /// A checkpoint is full if all runs together have fewer bytes: a delta would save nothing.
     pub small: u64,
     /// Maximum length of log that a rebuild sorts in memory, in bytes.
     pub merged: u64,
-    /// Length of the rest behind a step of a checkpoint, in lengths of the step, while writes wait for the log's syncs.
+    /// Length of the rest after a step of a checkpoint, as a multiple of the step, while writes wait for the log's
+    /// syncs.
     pub rest: f64,
 }
 

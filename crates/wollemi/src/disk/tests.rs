@@ -17,17 +17,17 @@ use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long a thread is waited for that may have to wait for this one.
+/// How long to wait for a thread that may itself wait for this one.
 const MOMENT: Duration = Duration::from_millis(15);
 
-/// What happens at a step of this thread, and how many come before it.
+/// The number of steps of this thread to pass, and the action at the next.
 type Amid = (usize, Box<dyn FnOnce()>);
 
 thread_local! {
     static AMID: RefCell<Option<Amid>> = const { RefCell::new(None) };
 }
 
-/// Does what is to happen during the steps that change the pool, or make it durable.
+/// Runs an action during the steps that change the pool or make it durable.
 #[derive(Debug)]
 struct Changes;
 
@@ -53,7 +53,7 @@ impl Watch for Changes {
     }
 }
 
-/// What databases of these tests are opened with.
+/// Settings of these tests' databases.
 fn settings(max_size: u64) -> Settings {
     Settings {
         pool: PoolOptions {
@@ -79,7 +79,7 @@ fn settings(max_size: u64) -> Settings {
     }
 }
 
-/// A database in memory, whose log and checkpoints are on a disk: a new one, or what they hold.
+/// Opens a database in memory whose log and checkpoints are on a disk: a new one, or the one that they hold.
 fn open_on<M: Media, D: Disk>(disk: D, media: M, max_size: u64) -> Db<M> {
     let settings = settings(max_size);
     let disk = Arc::new(disk);
@@ -96,9 +96,9 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a directory")
 }
 
-/// The database as a crash of the machine at this moment leaves its files.
+/// Opens a copy of the files, as a machine crash at this moment leaves them.
 fn left(files: &Path) -> (TempDir, Db<Hardware>) {
-    // The log's files may get other names meanwhile, and a checkpoint may end: then what was copied is of no one moment.
+    // The log's files may be renamed and a checkpoint may end during the copy; then the copy is not of one moment.
     let look = || {
         let entries = std::fs::read_dir(files).expect("a directory");
         let names: BTreeSet<_> = entries.map(|file| file.expect("an entry").file_name()).collect();
@@ -118,7 +118,7 @@ fn left(files: &Path) -> (TempDir, Db<Hardware>) {
     (left, db)
 }
 
-/// All that a database holds.
+/// Returns all entries of a database.
 fn contents<M: Media>(db: &Db<M>) -> Vec<(String, Vec<u8>, Vec<u8>)> {
     let mut all = Vec::new();
     for info in db.maps().expect("sound") {
@@ -131,8 +131,7 @@ fn contents<M: Media>(db: &Db<M>) -> Vec<(String, Vec<u8>, Vec<u8>)> {
     all
 }
 
-/// Makes a change, with a checkpoint by another thread in front of each of its steps: what it has done is there after a
-/// loss of power.
+/// Makes a change, with a checkpoint by another thread before each of its steps; the change survives a loss of power.
 fn checkpoint_amid(change: impl Fn(&Db<Watched<Changes>>)) {
     let mut steps = 0;
     loop {
@@ -165,7 +164,7 @@ fn checkpoint_amid(change: impl Fn(&Db<Watched<Changes>>)) {
     assert!(steps > 1, "{steps}");
 }
 
-/// The log has the record of the making, or the checkpoint has the map.
+/// The log has the record of the creation, or the checkpoint has the map.
 #[test]
 fn a_checkpoint_comes_amid_the_making_of_a_map() {
     checkpoint_amid(|db| {
@@ -190,8 +189,7 @@ fn a_checkpoint_comes_amid_a_write() {
     checkpoint_amid(|db| assert!(db.drop_map("b").expect("room")));
 }
 
-/// A key that is written while a checkpoint walks the map is there after a loss of power, even if the walk had passed
-/// it.
+/// A key that is written while a checkpoint walks the map survives a loss of power, even if the walk had passed it.
 #[test]
 fn writes_come_amid_a_walk() {
     const KEYS: u32 = 4000;
@@ -230,7 +228,7 @@ fn writes_come_amid_a_walk() {
     }
 }
 
-/// Whether files may be synced now.
+/// Whether syncs are held back.
 #[derive(Clone, Default)]
 struct Held(Arc<(Mutex<bool>, Condvar)>);
 
@@ -246,7 +244,7 @@ impl Held {
     }
 }
 
-/// Holds syncs back. Its drop lets them go on, after a panic too: the drop of a database waits for its threads.
+/// Holds syncs back. Dropping it releases them, after a panic too: dropping a database waits for its threads.
 struct Hold<'h>(&'h Held);
 
 impl Hold<'_> {
@@ -334,7 +332,7 @@ impl DiskFile for SlowFile {
     }
 }
 
-/// A read that has seen a write returns when that is durable, whichever way it came to it.
+/// A read that has seen a write returns only after that write is durable, whatever the kind of read.
 #[test]
 fn nothing_is_read_before_it_is_durable() {
     #[derive(Debug)]
@@ -360,7 +358,7 @@ fn nothing_is_read_before_it_is_durable() {
             assert!(!map.insert("key", "not put, as there is one").expect("sound"));
             Some(b"value".to_vec())
         },
-        // What a transaction that gives up has found.
+        // The keys read by an abandoned transaction.
         |db, map| {
             let found = db.transact(|tx| match tx.get(map, "key") {
                 Ok(value) => Err(GivenUp(value)),
@@ -381,7 +379,7 @@ fn nothing_is_read_before_it_is_durable() {
     let (files, held) = (folder(), Held::default());
     let directory = Directory::open(files.path()).expect("a directory");
     let db = open_on(Slow(directory, held.clone(), ""), Hardware::detect(), 1 << 30);
-    // Asking for the map waits as well.
+    // Looking up the map waits as well.
     let map = db.map("map").expect("room");
     for (number, read) in reads.into_iter().enumerate() {
         map.remove("key").expect("room");
@@ -397,21 +395,21 @@ fn nothing_is_read_before_it_is_durable() {
             {
                 std::thread::yield_now();
             }
-            let (tell, told) = mpsc::channel();
+            let (sender, results) = mpsc::channel();
             let (db, map) = (&db, &map);
-            let reader = scope.spawn(move || tell.send(read(db, map)));
-            let early = told.recv_timeout(MOMENT);
+            let reader = scope.spawn(move || sender.send(read(db, map)));
+            let early = results.recv_timeout(MOMENT);
             held.hold(false);
-            assert!(early.is_err(), "read {number} has told of {early:?}");
-            assert_eq!(told.recv().expect("it ends"), Some(b"value".to_vec()));
-            reader.join().expect("no panic").expect("it was heard");
+            assert!(early.is_err(), "read {number} has returned early: {early:?}");
+            assert_eq!(results.recv().expect("it ends"), Some(b"value".to_vec()));
+            reader.join().expect("no panic").expect("the result was received");
             writer.join().expect("no panic").expect("room");
         });
     }
 }
 
-/// While a long checkpoint is under way, the pool's position follows the log, so that an opening after a kill replays a
-/// bounded part of it. Writes that no thread waits for count as well. The position is never ahead of the durable end.
+/// While a long checkpoint runs, the pool's position follows the log, so that an opening after a kill replays a bounded
+/// part of it. Writes that no thread waits for count as well. The position is never ahead of the durable end.
 #[test]
 fn the_position_is_noted_beside_a_checkpoint() {
     let (files, held) = (folder(), Held::default());
@@ -443,8 +441,8 @@ fn the_position_is_noted_beside_a_checkpoint() {
     }
 }
 
-/// What is written while a checkpoint walks the map may be in its runs, so the log must reach that far wherever the
-/// checkpoint counts: the manifest says so.
+/// Writes made while a checkpoint walks the map may be in its runs, so the log must contain them if the checkpoint is
+/// used: the manifest records that.
 #[test]
 fn the_log_must_reach_what_a_walk_has_seen() {
     let (files, held) = (folder(), Held::default());
@@ -456,7 +454,7 @@ fn the_log_must_reach_what_a_walk_has_seen() {
     let written = std::thread::scope(|scope| {
         let hold = Hold::new(&held);
         let taken = scope.spawn(|| db.checkpoint(true));
-        // Its run cannot be ended before it is synced.
+        // Its run cannot end before it is synced.
         while runs_in(files.path()).is_empty() {
             assert!(!taken.is_finished(), "it has written no run");
             std::thread::yield_now();
@@ -475,13 +473,13 @@ fn the_log_must_reach_what_a_walk_has_seen() {
     );
 }
 
-/// A directory whose sync can fail behind the renaming of a manifest, and that notes renamings, removals and syncs.
+/// A directory whose sync can fail after the renaming of a manifest, and that records renamings, removals and syncs.
 #[derive(Clone)]
 struct Doubtful(Arc<Directory>, Arc<Mutex<Doubts>>);
 
 #[derive(Default)]
 struct Doubts {
-    /// Whether the next sync fails that follows the renaming of a manifest.
+    /// Whether the next sync after the renaming of a manifest fails.
     is_armed: bool,
     done: Vec<String>,
 }
@@ -539,15 +537,15 @@ impl Disk for Doubtful {
     }
 }
 
-/// The names of the runs in a directory.
+/// Returns the names of the runs in a directory.
 fn runs_in(path: &Path) -> BTreeSet<String> {
     let entries = std::fs::read_dir(path).expect("a directory");
     let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text"));
     names.filter(|name| name.starts_with("run-")).collect()
 }
 
-/// Where the sync fails behind a manifest's renaming, the runs of both manifests stay, since either may count after a
-/// loss of power. The next checkpoint settles it, and leaves no other's runs.
+/// If the sync after a manifest's renaming fails, the runs of both manifests stay, since either may be in effect after
+/// a loss of power. The next checkpoint settles it, and leaves only its own runs.
 #[test]
 fn a_manifest_in_doubt_takes_no_files() {
     let files = folder();
@@ -565,7 +563,7 @@ fn a_manifest_in_doubt_takes_no_files() {
         assert!(failed.to_string().contains("fsync of the directory"), "{failed}");
         let both = runs_in(files.path());
         assert!(both.is_superset(&before) && both.len() > before.len(), "{both:?}");
-        // The medium has the new manifest, or the one before.
+        // The medium has the new manifest or its predecessor.
         for keeps_new in [true, false] {
             let left = folder();
             for entry in std::fs::read_dir(files.path()).expect("a directory") {
@@ -586,8 +584,8 @@ fn a_manifest_in_doubt_takes_no_files() {
     }
 }
 
-/// An opening that finds a manifest whose name may not be durable writes it once more, and syncs that, before it removes
-/// or renames a file that the one before may need.
+/// An opening that finds a manifest whose name may not be durable writes it again, and syncs it, before it removes or
+/// renames a file that its predecessor may need.
 #[test]
 fn an_opening_settles_a_manifest_in_doubt() {
     let files = folder();
@@ -596,12 +594,12 @@ fn an_opening_settles_a_manifest_in_doubt() {
     let map = db.map("map").expect("room");
     map.upsert("key", [1; 100]).expect("room");
     db.checkpoint(true).expect("a checkpoint");
-    // A segment of the log that only the manifest before needs.
+    // A segment of the log that only the previous manifest needs.
     (0..8u32).for_each(|i| map.upsert(i.to_be_bytes(), vec![7; 30 << 10]).expect("room"));
     disk.doubts().is_armed = true;
     db.checkpoint(true).map(drop).expect_err("the sync fails");
     let held = contents(&db);
-    // The process is killed, and the next one knows nothing of the sync. It finds the pool, or makes it anew.
+    // The process is killed, and the next one does not know of the failed sync. It finds the pool, or rebuilds it.
     for is_rebuilt in [false, true] {
         let left = folder();
         for entry in std::fs::read_dir(files.path()).expect("a directory") {
@@ -632,7 +630,7 @@ fn an_opening_settles_a_manifest_in_doubt() {
     }
 }
 
-/// A write that fails after its record was appended is not made by a replay.
+/// A replay does not apply a write that failed after its record was appended.
 #[test]
 fn what_fails_is_undone_in_the_log() {
     let files = folder();
@@ -641,7 +639,7 @@ fn what_fails_is_undone_in_the_log() {
     let map = db.map("map").expect("room");
     let mut refused = 0;
     for i in 0..400u32 {
-        // Of those that are there already each third one is to become longer.
+        // Every third write makes an existing value longer.
         let (key, len) = match i % 3 {
             2 => (i / 2, 9000),
             _ => (i, 3000),
@@ -656,8 +654,8 @@ fn what_fails_is_undone_in_the_log() {
     assert_eq!(contents(&left(files.path()).1), contents(&db));
 }
 
-/// A write that has found no room is reported as refused when the record that undoes it is durable: were its first
-/// record alone to survive a loss of power, the write would be made.
+/// A write that found no room is reported as refused only once the record that undoes it is durable: if only its first
+/// record survived a loss of power, the write would be applied.
 #[test]
 fn what_fails_is_undone_durably() {
     let (files, held) = (folder(), Held::default());
@@ -665,7 +663,7 @@ fn what_fails_is_undone_durably() {
     let db = open_on(Slow(directory, held.clone(), ""), Hardware::detect(), 1 << 20);
     let map = db.map("map").expect("room");
     let is_refused = |i: &u32| map.upsert(i.to_be_bytes(), [1; 3000]).is_err();
-    // Guards of other tests may keep something back, of which the second try has the room.
+    // Guards of other tests may hold space back, which a second try can use.
     let full = (0..400u32).find(|i| {
         is_refused(i) && {
             while db.store().heap.stats().retired > 0 {
@@ -685,18 +683,18 @@ fn what_fails_is_undone_durably() {
     for (number, write) in writes.into_iter().enumerate() {
         let _hold = Hold::new(&held);
         std::thread::scope(|scope| {
-            let (tell, told) = mpsc::channel();
-            scope.spawn(move || tell.send(write()));
-            let early = told.recv_timeout(MOMENT);
+            let (sender, results) = mpsc::channel();
+            scope.spawn(move || sender.send(write()));
+            let early = results.recv_timeout(MOMENT);
             held.hold(false);
-            assert!(early.is_err(), "write {number} has told of {early:?}");
-            let refused = told.recv().expect("it ends").expect_err("no room");
+            assert!(early.is_err(), "write {number} has returned early: {early:?}");
+            let refused = results.recv().expect("it ends").expect_err("no room");
             assert!(refused.to_string().contains("no room"), "{refused}");
         });
     }
 }
 
-/// An index that a caller has kept keeps the database's threads: what is written to it becomes durable.
+/// An index that a caller keeps also keeps the database's threads alive: what is written to it becomes durable.
 #[test]
 fn an_index_keeps_the_threads() {
     let files = folder();

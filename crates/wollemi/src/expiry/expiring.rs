@@ -1,6 +1,6 @@
-//! Maps whose entries end by themselves.
+//! Maps whose entries expire.
 //!
-//! What the map under it holds:
+//! The format of a value in the underlying map:
 //!
 //! ```text
 //! offset  size  field
@@ -8,8 +8,8 @@
 //!      8     …  value
 //! ```
 //!
-//! I1 An entry whose end has come is absent for everyone, whether it is still there or not.
-//! I2 It is removed by an edit that looks again: what was put meanwhile stays.
+//! I1 An expired entry is absent for every reader, whether or not it has been removed.
+//! I2 An edit that checks again removes it, so a value written meanwhile stays.
 //!
 //! Not here: the thread that sweeps (`sweeper`), and transactions (`transaction`).
 
@@ -19,11 +19,11 @@ use std::time::{Duration, SystemTime};
 
 const HEADER: usize = 8;
 
-/// A [`Map`] each of whose entries may be given a *life*, after which it is absent.
+/// A [`Map`] in which each entry may have a *life*, after which it is absent.
 ///
-/// The clock is the system's: entries live shorter or longer if it is set. Ends survive crashes, as values do. An entry
-/// past its end takes space until a write of its key or a [`Sweeper`](crate::Sweeper) removes it. A map is expiring by
-/// use alone: a value that was not written through `Expiring` is refused.
+/// The clock is the system's: setting it lengthens or shortens lives. Expiry times survive crashes, as values do. An
+/// expired entry takes space until a write of its key or a [`Sweeper`](crate::Sweeper) removes it. The map is not
+/// marked as expiring: a value that was not written through `Expiring` is an error on read.
 ///
 /// ```
 /// use std::time::Duration;
@@ -36,9 +36,9 @@ const HEADER: usize = 8;
 /// sessions.upsert("bob", "token", Some(Duration::ZERO))?;
 /// assert_eq!(sessions.get("alice")?, Some(b"token".to_vec()));
 /// assert_eq!(sessions.get("bob")?, None);
-/// assert!(sessions.insert("bob", "another", None)?); // for ever
+/// assert!(sessions.insert("bob", "another", None)?); // never expires
 ///
-/// // In a batch and in a snapshot, which have the bytes of the map under it:
+/// Batches and snapshots use the bytes of the underlying map:
 /// let mut batch = db.batch();
 /// let hour = Some(Duration::from_secs(3600));
 /// batch.upsert(sessions.map(), "carol", sessions.bytes("token", hour));
@@ -53,16 +53,16 @@ pub struct Expiring {
     map: Map,
 }
 
-/// A value, and what is left of its life; `None`: it has no end.
+/// A value and its remaining life; `None`: it never expires.
 pub type WithLife = (Vec<u8>, Option<Duration>);
 
-/// The milliseconds since 1970.
+/// Returns the milliseconds since 1970.
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// The end of a life that begins now.
+/// Returns the expiry time of a life that begins now.
 fn end_of(life: Option<Duration>, now: u64) -> u64 {
     life.map_or(0, |life| {
         let millis = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
@@ -70,7 +70,7 @@ fn end_of(life: Option<Duration>, now: u64) -> u64 {
     })
 }
 
-/// A value and its end, if it has come or will.
+/// Splits bytes into the expiry time and the value; `None` if the header is missing.
 fn read(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (end, value) = bytes.split_first_chunk::<HEADER>()?;
     Some((u64::from_le_bytes(*end), value))
@@ -80,11 +80,11 @@ fn is_over(end: u64, now: u64) -> bool {
     end != 0 && end <= now
 }
 
-/// An edit by a rule, which is given the value and its end, if there is one, and fills the bytes to put.
+/// An edit by a rule. The rule gets the value and its expiry time, if an entry exists, and fills the bytes to put.
 struct RuleEdit<R> {
     rule: R,
     put: Vec<u8>,
-    /// The map holds something else.
+    /// Whether the map holds a value without an expiry header.
     foreign: bool,
 }
 
@@ -110,25 +110,25 @@ fn fill(put: &mut Vec<u8>, end: u64, value: &[u8]) {
 }
 
 impl Expiring {
-    /// The map as one whose entries may end. It is empty, or has been one before.
+    /// Wraps a map that is empty, or that was written only through `Expiring`.
     pub fn new(map: Map) -> Expiring {
         Expiring { map }
     }
 
-    /// The map under it.
+    /// Returns the underlying map.
     pub fn map(&self) -> &Map {
         &self.map
     }
 
-    /// What the map under it holds for this value with, if any, a life from now on: for batches.
+    /// Encodes a value, with its life from now on if given, as the underlying map stores it: for batches.
     pub fn bytes(&self, value: impl AsRef<[u8]>, life: Option<Duration>) -> Vec<u8> {
         let mut bytes = Vec::new();
         fill(&mut bytes, end_of(life, now()), value.as_ref());
         bytes
     }
 
-    /// The value in what the map under it holds, as snapshots, watches and backups show it, and what is left of its
-    /// life; `None`: its end has come by now.
+    /// Decodes a value of the underlying map, as snapshots, watches and backups show it. Returns the value and its
+    /// remaining life, or `None` if it has expired.
     ///
     /// # Errors
     ///
@@ -161,12 +161,12 @@ impl Expiring {
         Ok(action)
     }
 
-    /// The value of a key that is alive, copied.
+    /// Returns a copy of the value of a live key.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
         Ok(self.get_with_life(key)?.map(|(value, _)| value))
     }
 
-    /// The value of a key that is alive, copied, and what is left of its life; `None`: it has no end.
+    /// Returns a copy of the value of a live key, and its remaining life; `None`: it never expires.
     pub fn get_with_life(&self, key: impl AsRef<[u8]>) -> Result<Option<WithLife>, Error> {
         let guard = heap::pin();
         match self.map.index.get(key.as_ref(), &guard)? {
@@ -175,7 +175,7 @@ impl Expiring {
         }
     }
 
-    /// Gives the key this value and, if any, this life.
+    /// Sets the key's value and, if given, its life.
     pub fn upsert(
         &self,
         key: impl AsRef<[u8]>,
@@ -185,7 +185,7 @@ impl Expiring {
         self.map.upsert(key, self.bytes(value, life))
     }
 
-    /// Adds the key if none that is alive is there; `false` if one is.
+    /// Adds the key unless it is alive; returns `false` if it is.
     pub fn insert(
         &self,
         key: impl AsRef<[u8]>,
@@ -203,10 +203,10 @@ impl Expiring {
         Ok(action == Action::Put)
     }
 
-    /// Gives a key that is alive another life from now on, or none; `false` if there is no such key.
+    /// Replaces the life of a live key, from now on, or makes it permanent; returns `false` if the key is not alive.
     pub fn touch(&self, key: impl AsRef<[u8]>, life: Option<Duration>) -> Result<bool, Error> {
         let action = self.change(key.as_ref(), |found, put| {
-            // Not before the wait for the key, during which the entry may end, and others see that.
+            // Read after the wait for the key: the entry may expire during the wait, and other readers see that.
             let now = now();
             match found {
                 Some((end, value)) if !is_over(end, now) => {
@@ -219,7 +219,7 @@ impl Expiring {
         Ok(action == Action::Put)
     }
 
-    /// Removes the key; `false` if none that is alive was there.
+    /// Removes the key; returns `false` if it was not alive.
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         let (now, mut alive) = (now(), false);
         self.change(key.as_ref(), |found, _| {
@@ -229,12 +229,12 @@ impl Expiring {
         Ok(alive)
     }
 
-    /// The entries between two bounds that are alive when they are come to, in key order.
+    /// Iterates in key order over the entries between two bounds that are alive when the iterator reaches them.
     pub fn range(&self, keys: impl KeyRange) -> impl DoubleEndedIterator<Item = Result<crate::Entry, Error>> {
         self.map.range(keys).filter_map(|entry| self.alive(entry))
     }
 
-    /// An entry that is alive, without its header.
+    /// Returns a live entry without its header.
     pub(crate) fn alive(&self, entry: Result<crate::Entry, Error>) -> Option<Result<crate::Entry, Error>> {
         let (key, mut bytes) = match entry {
             Ok(entry) => entry,
@@ -247,14 +247,14 @@ impl Expiring {
         (!is_over(end, now())).then_some(Ok((key, bytes)))
     }
 
-    /// Looks at the next keys after `cursor`, at most `limit` (one at least), and removes those that are past their
-    /// end; holds no pin for longer than it looks. Where fewer keys than `limit` were seen, that was the last of them,
-    /// and `cursor` is at the beginning again: `None`.
+    /// Visits the next keys after `cursor`, at most `limit` (at least one), and removes the expired ones. Holds its pin
+    /// only while it visits. If it has seen fewer than `limit` keys, it has reached the end of the map and resets
+    /// `cursor` to `None`, the beginning.
     ///
     /// # Errors
     ///
-    /// Where a damaged pool does not show all of these keys, those that it has shown are removed before, if they are
-    /// past their end, and `cursor` is at the beginning: from where it was, the next step would fail as this one did.
+    /// If the pool is damaged and returns only some of these keys, the expired ones among them are removed first. The
+    /// cursor is reset to the beginning, because continuing from its old position would fail again.
     pub fn sweep(&self, cursor: &mut Option<Vec<u8>>, limit: usize) -> Result<Swept, Error> {
         let now = now();
         let past = |_: &[u8], value: &[u8]| read(value).is_some_and(|(end, _)| is_over(end, now));
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
     use crate::damaged::Damaged;
 
-    /// A round of sweeps ends, with an error, however the pool is damaged.
+    /// A round of sweeps ends with an error, whatever the damage to the pool.
     #[test]
     fn keys_out_of_order_end_a_round() {
         let map = Expiring::new(Damaged::endless().map());
@@ -281,7 +281,7 @@ mod tests {
         while map.sweep(&mut cursor, 2).is_ok() {}
     }
 
-    /// Entries before a damaged spot are removed, in each round.
+    /// Each round removes the expired entries before a damaged spot.
     #[test]
     fn a_damaged_spot_ends_a_round() {
         let torn = Damaged::torn(&[1, 0, 0, 0, 0, 0, 0, 0]);

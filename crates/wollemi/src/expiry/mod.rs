@@ -1,10 +1,10 @@
-//! Entries that end by themselves.
+//! Entries that expire.
 //!
 //! | module        | what it holds                              |
 //! |---------------|--------------------------------------------|
-//! | `expiring`    | maps whose entries may end                 |
-//! | `sweeper`     | the thread that removes what has ended     |
-//! | `transaction` | the same in transactions                   |
+//! | `expiring`    | maps whose entries may expire              |
+//! | `sweeper`     | the thread that removes expired entries    |
+//! | `transaction` | expiring entries in transactions           |
 
 pub mod expiring;
 pub mod sweeper;

@@ -1,4 +1,4 @@
-//! A thread that removes entries past their end.
+//! A thread that removes expired entries.
 
 use crate::{Error, Expiring};
 use pmem::Process;
@@ -7,16 +7,15 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Keys that the sweeper looks at under one guard.
+/// Keys that the sweeper visits under one guard.
 const STEP: usize = 256;
 
 impl Expiring {
-    /// Starts a thread that removes the entries past their end: it goes through the whole map, rests for `pause`, and
-    /// begins again.
+    /// Starts a thread that removes expired entries: it walks the whole map, sleeps for `pause`, and starts over.
     ///
-    /// A round costs a scan of the map, in steps of 256 keys, and a remove of each entry past its end; it keeps one
-    /// core busy. With rounds that take as long as `pause` that is half of the time. An entry is gone `pause` and one
-    /// round after its end, at the latest.
+    /// A round costs a scan of the map, in steps of 256 keys, and a removal of each expired entry; it keeps one core
+    /// busy. If a round takes as long as `pause`, that is half of the time. An entry is removed within `pause` and one
+    /// round after it expires.
     ///
     /// # Errors
     ///
@@ -35,7 +34,7 @@ impl Expiring {
         })
     }
 
-    /// Sweeps the map in rounds, idle for `pause` between two of them, until `stops_within` that pause.
+    /// Sweeps the map in rounds, sleeping for `pause` between them, until the sweeper is stopped.
     fn sweep_rounds(
         &self,
         shared: &SweeperState,
@@ -50,7 +49,7 @@ impl Expiring {
         }
     }
 
-    /// Goes through the map once, unless it is stopped or meets an error.
+    /// Walks the map once; ends early when stopped or on an error.
     fn sweep_round(&self, shared: &SweeperState) {
         let mut cursor = None;
         // A full or damaged pool, or a foreign value: reads and writes return the error. The next round tries again.
@@ -71,7 +70,7 @@ struct SweeperState {
 }
 
 impl SweeperState {
-    /// Waits for this time, or until the sweeper is to stop; returns whether it is to stop.
+    /// Waits for this time, or until the sweeper is stopped; returns whether it is.
     fn stops_within(&self, rest: Duration) -> bool {
         let stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
         let (stop, _) = self
@@ -82,8 +81,8 @@ impl SweeperState {
     }
 }
 
-/// A thread that removes what is past its end, until this is dropped. It keeps the database open. In a forked
-/// child there is no such thread, and dropping this there does nothing.
+/// A thread that removes expired entries until this is dropped. It keeps the database open. A forked child has no such
+/// thread, and dropping this there has no effect.
 #[derive(Debug)]
 pub struct Sweeper {
     shared: Arc<SweeperState>,
@@ -92,7 +91,7 @@ pub struct Sweeper {
 }
 
 impl Sweeper {
-    /// Entries that it has removed.
+    /// Returns the number of entries it has removed.
     pub fn removed(&self) -> u64 {
         self.shared.removed.load(Relaxed)
     }
@@ -108,7 +107,7 @@ impl Drop for Sweeper {
         *self.shared.stop.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.shared.stopped.notify_all();
         if let Some(thread) = self.thread.take() {
-            // It has nothing to say: what it removed is counted.
+            // The thread returns nothing; removed entries are counted as it goes.
             let _ = thread.join();
         }
     }
@@ -118,7 +117,7 @@ impl Drop for Sweeper {
 mod tests {
     use super::*;
 
-    /// The sweeper rests for as long as was asked for, whatever it finds and however long its rounds take.
+    /// The sweeper sleeps for the requested time, whatever it finds and however long its rounds take.
     #[test]
     fn it_rests_as_long_as_was_asked_for() -> Result<(), Error> {
         let db = crate::Db::anonymous()?;
@@ -137,7 +136,7 @@ mod tests {
         Ok(())
     }
 
-    /// Expired entries are gone after one round, however few they are.
+    /// One round removes all expired entries, however few.
     #[test]
     fn one_round_removes_all_that_is_over() -> Result<(), Error> {
         let db = crate::Db::anonymous()?;

@@ -1,4 +1,4 @@
-//! Entries that end, in transactions.
+//! Expiring entries in transactions.
 
 use crate::expiry::expiring::{Expiring, WithLife};
 use crate::txn::transaction::Transaction;
@@ -6,12 +6,12 @@ use crate::{Error, KeyRange, Media};
 use std::time::Duration;
 
 impl Expiring {
-    /// The value of a key that is alive, and what is left of its life, as a transaction sees it. Whether it is alive is
-    /// asked when it is read, not when the transaction is committed.
+    /// Returns the value of a live key and its remaining life, as a transaction sees it. Expiry is checked when the key
+    /// is read, not when the transaction commits.
     ///
     /// # Errors
     ///
-    /// [`Error::NotExpiring`], and as [`Transaction::get`].
+    /// [`Error::NotExpiring`], and those of [`Transaction::get`].
     pub fn get_in<M: Media>(
         &self,
         tx: &Transaction<'_, M>,
@@ -23,7 +23,7 @@ impl Expiring {
         }
     }
 
-    /// Gives the key this value and, if any, this life in a transaction.
+    /// Sets the key's value and, if given, its life, in a transaction.
     ///
     /// ```
     /// use std::time::Duration;
@@ -43,7 +43,7 @@ impl Expiring {
     ///
     /// # Errors
     ///
-    /// As [`Transaction::upsert`].
+    /// Those of [`Transaction::upsert`].
     pub fn upsert_in<M: Media>(
         &self,
         tx: &mut Transaction<'_, M>,
@@ -54,11 +54,11 @@ impl Expiring {
         tx.upsert(self.map(), key, self.bytes(value, life))
     }
 
-    /// Removes the key in a transaction; `false` if none that is alive is there.
+    /// Removes the key in a transaction; returns `false` if it was not alive.
     ///
     /// # Errors
     ///
-    /// As [`get_in`](Expiring::get_in).
+    /// Those of [`get_in`](Expiring::get_in).
     pub fn remove_in<M: Media>(
         &self,
         tx: &mut Transaction<'_, M>,
@@ -69,11 +69,12 @@ impl Expiring {
         Ok(alive)
     }
 
-    /// The entries between two bounds that are alive when they are come to, in key order, as a transaction sees them.
+    /// Iterates in key order over the entries between two bounds that are alive when the iterator reaches them, as a
+    /// transaction sees them.
     ///
     /// # Errors
     ///
-    /// As [`Transaction::range`].
+    /// Those of [`Transaction::range`].
     pub fn range_in<'t, M: Media>(
         &'t self,
         tx: &'t Transaction<'_, M>,

@@ -1,5 +1,5 @@
-//! Indexes behind a pointer, compiled in this crate for the media that most programs use, rather than again in each
-//! program.
+//! Indexes behind a pointer, compiled once in this crate for the media that most programs use, rather than again in
+//! each program.
 
 use super::{IndexKind, WithIndex};
 use heap::{Heap, Tracers};
@@ -8,20 +8,20 @@ use pmem::{Hardware, Media};
 
 /// A media for which every index is compiled here.
 pub trait Compiled: Media {
-    /// Makes an empty index under the root `name`, as [`IndexKind::create`] does.
+    /// Creates an empty index under the root `name`, as [`IndexKind::create`] does.
     ///
     /// # Errors
     ///
-    /// If the name is taken or not a name, or the pool is full.
+    /// If the name is taken or invalid, or the pool is full.
     fn create(kind: IndexKind, heap: &Heap<Self>, name: &[u8]) -> Result<Box<dyn Index>, heap::Error>
     where
         Self: Sized;
 
-    /// Builds an index of sorted pairs under the root `name`, as [`IndexKind::build`] does.
+    /// Builds an index from sorted pairs under the root `name`, as [`IndexKind::build`] does.
     ///
     /// # Errors
     ///
-    /// As for [`IndexKind::build`].
+    /// Those of [`IndexKind::build`].
     fn build(
         kind: IndexKind,
         heap: &Heap<Self>,
@@ -40,7 +40,7 @@ pub trait Compiled: Media {
     where
         Self: Sized;
 
-    /// What traces the roots of every kind.
+    /// Returns the tracers of the roots of every kind.
     fn tracers() -> Tracers<Self>
     where
         Self: Sized;
@@ -91,6 +91,6 @@ macro_rules! compiled {
 }
 
 compiled!(Hardware);
-// For the laboratory, and not for this crate's own tests: that is half of the code again.
+// For the laboratory. Left out of this crate's own tests, since it compiles half of the code again.
 #[cfg(all(feature = "ablations", not(test)))]
 compiled!(pmem::Observed);

@@ -1,4 +1,4 @@
-//! The type that the list defines: `IndexKind`, with a value for each entry.
+//! The type that the list defines: `IndexKind`, with a variant for each entry.
 
 use super::{ENTRIES, IndexKind};
 use heap::{Root, Tracers};
@@ -7,7 +7,7 @@ use pmem::{Link, Media};
 use std::fmt;
 use std::str::FromStr;
 
-/// No index of this program has this name.
+/// The error for a name that no index of this program has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why} '{0}'", why = why_unknown(.0))]
 pub struct Unknown(pub String);
@@ -20,26 +20,26 @@ fn why_unknown(name: &str) -> &'static str {
     }
 }
 
-/// What to do with an index, of whatever type.
+/// An action on an index of any type.
 pub trait WithIndex {
-    /// What comes of it.
+    /// The result.
     type Out;
-    /// Does it.
+    /// Runs the action.
     fn with<I: Index + 'static>(self, index: I) -> Self::Out;
 }
 
-/// The part of an entry that the list has even if a program leaves the index out.
+/// The part of an entry that the list keeps even if a program leaves the index out.
 pub(crate) struct KindEntry {
     pub name: &'static str,
-    /// The kind of its roots.
+    /// The kind number of its roots.
     pub kind: u32,
-    /// The key byte of their links, if that tells them apart from others of that kind.
+    /// The key byte of their links, if it distinguishes them from other roots of that kind.
     pub byte: Option<u8>,
-    /// Whether it is another index with something left out.
+    /// Whether it is an ablation of another index.
     pub ablation: bool,
 }
 
-/// Makes [`IndexKind`](super::IndexKind) of the list.
+/// Defines [`IndexKind`](super::IndexKind) from the list.
 macro_rules! indexes {
     ($(
         #[doc = $about:literal]
@@ -51,7 +51,7 @@ macro_rules! indexes {
         use pmem::Media;
         use std::sync::Arc;
 
-        /// An index by its name: what a map can be held by.
+        /// An index, by its name: the kinds that can hold a map.
         ///
         /// ```
         /// use wollemi::indexes::{IndexKind, Unknown};
@@ -68,18 +68,18 @@ macro_rules! indexes {
             $(#[doc = $about] $(#[cfg($cfg)])? $kind,)+
         }
 
-        /// The list, with what this program leaves out of it.
+        /// The list, including the entries that this program is built without.
         const ENTRIES: &[kind::KindEntry] = &[$(kind::entry!($role $name, $roots $(, $byte)?)),+];
 
         $($(#[cfg($cfg)])?
         const _: () = {
-            // Any media's types have the same kinds.
+            // The types of all media have the same kinds.
             type M = pmem::Hardware;
             assert!(<$index as OnHeap>::KIND == $roots, "the number of its roots");
         };)+
 
         impl IndexKind {
-            /// All of them.
+            /// All indexes of this program.
             pub const ALL: &[IndexKind] = &[$($(#[cfg($cfg)])? IndexKind::$kind),+];
 
             const fn entry(self) -> kind::KindEntry {
@@ -88,45 +88,45 @@ macro_rules! indexes {
                 }
             }
 
-            /// A line about it.
+            /// Returns a one-line description.
             pub fn about(self) -> &'static str {
                 match self {
                     $($(#[cfg($cfg)])? IndexKind::$kind => $about.trim_ascii(),)+
                 }
             }
 
-            /// Whether it is another index with something left out, for measuring what that is worth.
+            /// Returns whether it is an ablation: an index with one technique left out, to measure what it is worth.
             pub fn is_ablation(self) -> bool {
                 self.entry().ablation
             }
 
-            /// Whether its maps are ordered by their keys' bytes. Those of a hash table can be walked from one end to
-            /// the other, and refuse ranges, prefixes and ends.
+            /// Returns whether its maps are ordered by their keys' bytes. A hash table's maps can be walked from one
+            /// end to the other, but refuse ranges, prefixes, and first and last entries.
             pub const fn is_ordered(self) -> bool {
                 self.order().is_by_keys()
             }
 
-            /// The order in which it visits its keys.
+            /// Returns the order in which it visits its keys.
             pub const fn order(self) -> index::Order {
-                // Any media's types have the same order.
+                // The types of all media have the same order.
                 type M = pmem::Hardware;
                 match self {
                     $($(#[cfg($cfg)])? IndexKind::$kind => <$index as OnHeap>::ORDER,)+
                 }
             }
 
-            /// What traces its objects after a crash, or to give them back.
+            /// Returns the tracer of its objects, for recovery after a crash and for freeing them.
             pub fn tracer<M: Media>(self) -> Arc<dyn Trace<M>> {
                 match self {
                     $($(#[cfg($cfg)])? IndexKind::$kind => <$index as OnHeap>::tracer(),)+
                 }
             }
 
-            /// Makes an empty one under the root `name`.
+            /// Creates an empty index under the root `name`.
             ///
             /// # Errors
             ///
-            /// If the name is taken or not a name, or the pool is full.
+            /// If the name is taken or invalid, or the pool is full.
             pub fn create<M: Media, W: WithIndex>(
                 self,
                 heap: &Heap<M>,
@@ -138,11 +138,11 @@ macro_rules! indexes {
                 }
             }
 
-            /// Builds one of sorted pairs under the root `name`, as [`Bulk::build`] does.
+            /// Builds an index from sorted pairs under the root `name`, as [`Bulk::build`] does.
             ///
             /// # Errors
             ///
-            /// As for [`Bulk::build`].
+            /// Those of [`Bulk::build`].
             pub fn build<M: Media, W: WithIndex>(
                 self,
                 heap: &Heap<M>,
@@ -155,15 +155,15 @@ macro_rules! indexes {
                 }
             }
 
-            /// Whether there is one under the root `name`. It is not opened, which may take the longer the more it
-            /// holds.
+            /// Returns whether one exists under the root `name`, without opening it: opening may take time in
+            /// proportion to its size.
             pub(crate) fn is_there<M: Media>(self, heap: &Heap<M>, name: &[u8]) -> Result<bool, heap::Error> {
                 match self {
                     $($(#[cfg($cfg)])? IndexKind::$kind => <$index as OnHeap>::is_there(heap, name),)+
                 }
             }
 
-            /// Opens the one under the root `name`; `None` if there is no such root.
+            /// Opens the index under the root `name`; returns `None` if there is no such root.
             ///
             /// # Errors
             ///
@@ -214,13 +214,13 @@ macro_rules! is_ablation {
 pub(crate) use {entry, indexes, is_ablation, optional};
 
 impl KindEntry {
-    /// Whether it can open this root: the one it was made as, or one that keeps its bytes alike.
+    /// Returns whether it can open this root: one of its own kind, or of a kind with the same layout.
     fn holds(&self, root: &Root) -> bool {
         let byte = art::Tagged::byte(root.link);
         self.kind == root.kind && self.byte.is_none_or(|own| own == byte)
     }
 
-    /// Which index it is, and which program has it, where this one is built without.
+    /// Names the index and the build that includes it, for programs built without it.
     fn left_out(&self) -> String {
         match self.ablation {
             true => "an ablation of an index, made for measuring, which only wollemi-lab has".to_owned(),
@@ -230,25 +230,25 @@ impl KindEntry {
 }
 
 impl IndexKind {
-    /// What to open a root as; `None` if this program knows no index of its kind, or [leaves it
-    /// out](IndexKind::left_out).
+    /// Returns the kind that opens a root; `None` if this program knows no index of its kind, or [is built
+    /// without](IndexKind::left_out) it.
     pub fn of(root: &Root) -> Option<IndexKind> {
         let same_kind = || IndexKind::ALL.iter().filter(|kind| kind.root_kind() == root.kind);
         match same_kind().find(|kind| kind.holds(root)) {
             Some(found) => Some(*found),
             None if IndexKind::left_out(root).is_some() => None,
-            // No index has this byte: the index itself will report that its root is damaged.
+            // No index has this byte: the index itself reports that its root is damaged.
             None => same_kind().next().copied(),
         }
     }
 
-    /// Whether it can open this root: the one it was made as, or one that keeps its bytes alike.
+    /// Returns whether it can open this root: one of its own kind, or of a kind with the same layout.
     pub fn holds(self, root: &Root) -> bool {
         self.entry().holds(root)
     }
 
-    /// For a root whose index this program is built without: that index, and which program has it. `None` for any other
-    /// root.
+    /// For a root whose index this program is built without, names that index and the build that includes it. Returns
+    /// `None` for any other root.
     pub fn left_out(root: &Root) -> Option<String> {
         if IndexKind::ALL.iter().any(|kind| kind.holds(root)) {
             return None;
@@ -259,7 +259,7 @@ impl IndexKind {
             .map(KindEntry::left_out)
     }
 
-    /// For the name of an index that this program is built without, the same.
+    /// Does the same for the name of an index that this program is built without.
     pub(crate) fn left_out_by_name(name: &str) -> Option<String> {
         if IndexKind::ALL.iter().any(|kind| kind.name() == name) {
             return None;
@@ -270,17 +270,18 @@ impl IndexKind {
             .map(KindEntry::left_out)
     }
 
-    /// Its name.
+    /// Returns its name.
     pub const fn name(self) -> &'static str {
         self.entry().name
     }
 
-    /// The kind of its roots, as the heap's directory has it.
+    /// Returns the kind number of its roots in the heap's directory.
     pub(crate) const fn root_kind(self) -> u32 {
         self.entry().kind
     }
 
-    /// The paper's name for the object that a link leads to; `None` for a leaf, and for an object that is no node.
+    /// Returns the paper's name for the object that a link points to; `None` for a leaf and for an object that is not a
+    /// node.
     pub fn name_object(link: Link, len: u64) -> Option<String> {
         match art::Tagged::kind(link) {
             kind @ (art::Kind::N4 | art::Kind::N16 | art::Kind::N48 | art::Kind::N256) => {
@@ -292,7 +293,7 @@ impl IndexKind {
         }
     }
 
-    /// What traces the roots of every kind.
+    /// Returns the tracers of the roots of every kind.
     pub fn tracers<M: Media>() -> Tracers<M> {
         let mut tracers = Tracers::new();
         for kind in IndexKind::ALL {
@@ -305,7 +306,7 @@ impl IndexKind {
 }
 
 impl Default for IndexKind {
-    /// The first of the list.
+    /// Returns the first entry of the list.
     fn default() -> IndexKind {
         IndexKind::ALL[0]
     }

@@ -1,4 +1,4 @@
-//! Both ends of a map: its first and its last entry.
+//! The first and the last entry of a map.
 
 use crate::entry::Entry;
 use crate::read::merge::Read;
@@ -7,7 +7,7 @@ use index::Direction;
 use std::ops::Bound;
 
 impl Map {
-    /// The entry with the smallest key, copied; `None` if the map is empty.
+    /// Returns a copy of the entry with the smallest key; `None` if the map is empty.
     ///
     /// ```
     /// let map = wollemi::Db::anonymous()?.map("letters")?;
@@ -20,32 +20,32 @@ impl Map {
     ///
     /// # Errors
     ///
-    /// [`Error::Index`] for a damaged pool, and where the index has [no order](crate::IndexKind::is_ordered).
+    /// [`Error::Index`] if the pool is damaged, or if the index has [no order](crate::IndexKind::is_ordered).
     pub fn first(&self) -> Result<Option<Entry>, Error> {
         self.end(Direction::Forward)
     }
 
-    /// The entry with the largest key, copied; `None` if the map is empty.
+    /// Returns a copy of the entry with the largest key; `None` if the map is empty.
     ///
     /// # Errors
     ///
-    /// As [`first`](Map::first).
+    /// Those of [`first`](Map::first).
     pub fn last(&self) -> Result<Option<Entry>, Error> {
         self.end(Direction::Reverse)
     }
 
     fn end(&self, direction: Direction) -> Result<Option<Entry>, Error> {
         self.index.order().require_keys()?;
-        let read = Read::some(&*self.index, (Bound::Unbounded, Bound::Unbounded), direction, 1)?;
+        let read = Read::batch(&*self.index, (Bound::Unbounded, Bound::Unbounded), direction, 1)?;
         Ok(read.entries.into_iter().next())
     }
 
-    /// The number of entries: [`count`](Map::count), by the name that collections give it. No number is kept: the call
-    /// visits each entry. [`is_empty`](Map::is_empty) looks for one entry only.
+    /// Returns the number of entries, like [`count`](Map::count), under the name that collections use. The map keeps no
+    /// counter: the call visits each entry. [`is_empty`](Map::is_empty) visits at most one.
     ///
     /// # Errors
     ///
-    /// As [`count`](Map::count).
+    /// Those of [`count`](Map::count).
     pub fn len(&self) -> Result<u64, Error> {
         self.count()
     }

@@ -1,7 +1,7 @@
 //! Iterators that own what they yield.
 //!
-//! An [`Iter`] copies a batch of entries at a time and pins the epoch only while it does, so it may be kept for any
-//! time and sent to another thread; it holds a handle of its map. Iterators that borrow from the pool are in
+//! An [`Iter`] copies a batch of entries at a time and pins the epoch only meanwhile, so it can be kept for any time
+//! and sent to another thread; it holds a handle to its map. Iterators that borrow from the pool are in
 //! [`reader`](crate::Reader).
 
 use crate::Error;
@@ -11,11 +11,10 @@ use index::{Direction, ReadAhead, Refill};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// A double-ended iterator over a map's entries in key order (in a hash table's, in an order of its own), which owns
-/// what it yields.
+/// A double-ended iterator over a map's entries in key order (a hash table's own order), which owns what it yields.
 ///
-/// Each key that is present throughout is yielded once and none twice; the whole is not one moment's view. An error
-/// ends the iteration after it has been yielded once.
+/// It yields each key that is present throughout exactly once, and no key twice, but is not a view of one moment. After
+/// it has yielded an error, it ends.
 pub struct Iter {
     index: Arc<dyn MapIndex>,
     ahead: ReadAhead<Vec<u8>, Vec<u8>>,
@@ -79,7 +78,7 @@ impl std::fmt::Debug for Iter {
 mod tests {
     use crate::damaged::Damaged;
 
-    /// Iteration ends, with an error, however the pool is damaged.
+    /// Iteration ends with an error, whatever the damage to the pool.
     #[test]
     fn keys_out_of_order_end_it() {
         let map = Damaged::endless().map();

@@ -8,20 +8,20 @@ use crate::{Error, Map};
 use std::ops::{Bound, ControlFlow};
 
 impl Map {
-    /// The key's value, copied. [`reader`](Map::reader) reads without a copy.
+    /// Returns a copy of the key's value. [`reader`](Map::reader) reads without a copy.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
         let guard = heap::pin();
         Ok(self.index.get(key.as_ref(), &guard)?.map(|value| value.to_vec()))
     }
 
-    /// Whether the key is present.
+    /// Returns whether the key is present.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         let guard = heap::pin();
         Ok(self.index.get(key.as_ref(), &guard)?.is_some())
     }
 
-    /// The values of many keys, copied, in the keys' order. Faster than as many [`get`](Map::get)s: the keys' cache
-    /// misses overlap.
+    /// Returns copies of the values of many keys, in the keys' order. Faster than single [`get`](Map::get)s, because
+    /// the keys' cache misses overlap.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>, Error> {
         let values = self.reader();
         let values = values.multi_get(keys)?;
@@ -31,17 +31,17 @@ impl Map {
             .collect())
     }
 
-    /// Reads that borrow from the pool, under one pin.
+    /// Returns a reader whose reads borrow from the pool, under one pin.
     pub fn reader(&self) -> Reader<'_> {
         Reader::new(&*self.index)
     }
 
-    /// A stream of the changes of keys that start with `prefix`, of those that begin from now on. Buffers up to
-    /// `capacity` undelivered events, at least one. Writers do not wait for it.
+    /// Returns a stream of the changes to keys that start with `prefix`, for writes that begin from now on. Buffers up
+    /// to `capacity` undelivered events, at least one. Writers do not wait for it.
     ///
     /// # Errors
     ///
-    /// [`Error::Index`] where an [unfinished](Error::Unfinished) batch has stopped all writing.
+    /// [`Error::Index`] if an [unfinished](Error::Unfinished) batch has stopped all writing.
     pub fn watch(&self, prefix: impl AsRef<[u8]>, capacity: usize) -> Result<Watch, Error> {
         let _closed = self.index.close_gate()?;
         let traffic = self.index.traffic();
@@ -53,14 +53,14 @@ impl Map {
         ))
     }
 
-    /// All entries in key order, copied a batch at a time; where the index has [no
-    /// order](crate::IndexKind::is_ordered), in one of its own.
+    /// Iterates over all entries in key order, copied a batch at a time; in the index's own order if it has [no key
+    /// order](crate::IndexKind::is_ordered).
     pub fn iter(&self) -> Iter {
         self.range(..)
     }
 
-    /// The entries between two bounds, copied a batch at a time. Bounds that cross are an empty range. The first entry
-    /// is an error where the index has [no order](crate::IndexKind::is_ordered).
+    /// Iterates over the entries between two bounds, copied a batch at a time. Crossed bounds are an empty range. The
+    /// first item is an error if the index has [no order](crate::IndexKind::is_ordered).
     ///
     /// ```
     /// let map = wollemi::Db::anonymous()?.map("letters")?;
@@ -78,17 +78,17 @@ impl Map {
         Iter::new(self.index.clone(), lower, upper)
     }
 
-    /// The entries whose keys start with `prefix`, copied a batch at a time.
+    /// Iterates over the entries whose keys start with `prefix`, copied a batch at a time.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
         self.range(index::prefix_bounds(prefix.as_ref()))
     }
 
-    /// Counts the entries by visiting each of them, in batches, so that no pin is held for long. Exact if no thread
-    /// writes meanwhile.
+    /// Counts the entries by visiting each, in batches, so that no pin is held for long. Exact if no thread writes
+    /// meanwhile.
     ///
     /// # Errors
     ///
-    /// [`Error::Index`], also where the keys of a damaged pool are so out of order that it would not end.
+    /// [`Error::Index`], including when the keys of a damaged pool are so disordered that the count would not end.
     pub fn count(&self) -> Result<u64, Error> {
         const BATCH: u64 = 4096;
         let mut from: Bound<Vec<u8>> = Bound::Unbounded;
@@ -119,7 +119,7 @@ impl Map {
         }
     }
 
-    /// Whether the map holds no key.
+    /// Returns whether the map has no entries.
     pub fn is_empty(&self) -> Result<bool, Error> {
         self.iter().next().transpose().map(|entry| entry.is_none())
     }
@@ -137,7 +137,7 @@ impl IntoIterator for &Map {
 mod tests {
     use crate::damaged::Damaged;
 
-    /// Counting ends, with an error, however the pool is damaged.
+    /// Counting ends with an error, whatever the damage to the pool.
     #[test]
     fn keys_out_of_order_end_a_count() {
         assert!(Damaged::endless().map().count().is_err());

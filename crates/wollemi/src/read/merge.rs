@@ -5,20 +5,20 @@ use index::{Direction, Index, Order};
 use std::collections::VecDeque;
 use std::ops::{Bound, ControlFlow};
 
-/// Two bounds.
+/// A lower and an upper bound.
 pub(crate) type Bounds<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);
 
-/// Some entries of an index, in its order, as seen from one end.
+/// A batch of entries of an index, in its order, read from one end.
 pub(crate) struct Read {
     order: Order,
     pub entries: Vec<Entry>,
-    /// Whether there may be more.
+    /// Whether more entries may follow.
     full: bool,
 }
 
 impl Read {
     /// Reads at most `limit` entries between two bounds, from one end.
-    pub fn some(
+    pub fn batch(
         index: &dyn Index,
         (lower, upper): Bounds<'_>,
         direction: Direction,
@@ -43,7 +43,7 @@ impl Read {
         })
     }
 
-    /// How far the index was read, if not to the end.
+    /// Returns the last key read, if the index was not read to the end.
     pub fn reached(&self) -> Option<Vec<u8>> {
         self.last().map(<[u8]>::to_vec)
     }
@@ -52,11 +52,11 @@ impl Read {
         self.entries.last().filter(|_| self.full).map(|(key, _)| &**key)
     }
 
-    /// The bounds between which everything was read.
+    /// Returns the bounds between which everything was read.
     ///
     /// # Errors
     ///
-    /// Where a damaged pool shows keys out of order, so that they cross.
+    /// If a damaged pool returns keys out of order, so that the bounds cross.
     pub fn covered<'b>(
         &'b self,
         (lower, upper): Bounds<'b>,
@@ -75,7 +75,7 @@ impl Read {
     }
 }
 
-/// Merges the entries found with the overlay, which replaces them, in the order of the index, as seen from one end.
+/// Merges entries of the index with the overlay, which replaces them, in the index's order, as seen from one end.
 pub(crate) fn merge<V: AsRef<[u8]>>(
     found: Vec<Entry>,
     over: Vec<(Vec<u8>, Option<V>)>,

@@ -1,4 +1,4 @@
-//! Reading maps: by key, in order, and as they were at a moment.
+//! Reading maps: by key, in order, and as of a moment.
 //!
 //! | module     | what it holds                                              |
 //! |------------|------------------------------------------------------------|
@@ -6,7 +6,7 @@
 //! | `reader`   | reads that borrow from the pool                             |
 //! | `iter`     | iterators that own what they yield                          |
 //! | `ends`     | the first and the last entry                                |
-//! | `walk`     | going through a map a few keys at a time                    |
+//! | `walk`     | walking a map a few keys at a time                          |
 //! | `merge`    | entries of an index with others laid over them              |
 //! | `snapshot` | all maps as they were at one moment                         |
 

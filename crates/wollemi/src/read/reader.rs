@@ -1,7 +1,7 @@
 //! Reads that borrow from the pool.
 //!
-//! A [`Reader`] holds the pin of an epoch: nothing that it has met can be reused before it is dropped. Keep it for
-//! a request or a batch, not for minutes: what is removed meanwhile waits for it.
+//! A [`Reader`] pins an epoch: nothing it has read can be reused before it is dropped. Keep it for a request or a
+//! batch, not for minutes, because it delays the reuse of everything removed meanwhile.
 
 use crate::{Error, KeyRange};
 use index::{Direction, Guard, Index, Value};
@@ -35,12 +35,12 @@ impl<'m> Reader<'m> {
         }
     }
 
-    /// The key's value.
+    /// Returns the key's value.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value<'_>>, Error> {
         Ok(self.index.get(key.as_ref(), &self.guard)?)
     }
 
-    /// The values of many keys, in the keys' order; their cache misses overlap.
+    /// Returns the values of many keys, in the keys' order; their cache misses overlap.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value<'_>>>, Error> {
         let keys: Vec<&[u8]> = keys.iter().map(K::as_ref).collect();
         let mut values = vec![None; keys.len()];
@@ -49,19 +49,20 @@ impl<'m> Reader<'m> {
         Ok(values)
     }
 
-    /// All entries in key order; where the index has [no order](crate::IndexKind::is_ordered), in one of its own.
+    /// Iterates over all entries in key order; in the index's own order if it has [no key
+    /// order](crate::IndexKind::is_ordered).
     pub fn iter(&self) -> Range<'_> {
         self.range(..)
     }
 
-    /// The entries between two bounds. Bounds that cross are an empty range. The first one is an error where the index
-    /// has [no order](crate::IndexKind::is_ordered).
+    /// Iterates over the entries between two bounds. Crossed bounds are an empty range. The first item is an error if
+    /// the index has [no order](crate::IndexKind::is_ordered).
     pub fn range(&self, keys: impl KeyRange) -> Range<'_> {
         let (lower, upper) = keys.bounds();
         Range(index::Range::new(self.index, lower, upper, &self.guard))
     }
 
-    /// The entries whose keys start with `prefix`.
+    /// Iterates over the entries whose keys start with `prefix`.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range<'_> {
         Range(index::Range::with_prefix(
             self.index,
@@ -70,8 +71,8 @@ impl<'m> Reader<'m> {
         ))
     }
 
-    /// Calls `visit` for each entry between two bounds in key order until it breaks: the fastest way through many
-    /// entries. As for [`range`](Reader::range), all entries are no range.
+    /// Calls `visit` for each entry between two bounds in key order until it breaks: the fastest way to read many
+    /// entries. An index without order accepts `..` only.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -98,7 +99,7 @@ impl<'m> Reader<'m> {
             .walk(lower, upper, Direction::Forward, &self.guard, &mut visit)?)
     }
 
-    /// Lets go of what was read so far and pins anew: for a reader that is kept over many requests.
+    /// Releases what was read so far and pins again, for a reader that is kept over many requests.
     pub fn repin(&mut self) {
         self.guard.repin();
     }
@@ -112,8 +113,8 @@ impl std::fmt::Debug for Reader<'_> {
 
 /// A double-ended iterator over entries borrowed from the pool, in key order.
 ///
-/// Each key that is present throughout is yielded once and none twice. An error ends the iteration after it has been
-/// yielded once.
+/// It yields each key that is present throughout exactly once, and no key twice. After it has yielded an error, it
+/// ends.
 #[derive(Debug)]
 pub struct Range<'r>(index::Range<'r>);
 

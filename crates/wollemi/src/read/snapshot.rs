@@ -1,7 +1,7 @@
 //! Snapshots: all maps as they were at one moment, while other threads write.
 //!
-//! Taking one copies nothing. While it lives, the first change of a key records the key's before-image in memory
-//! (`before_images`); a reader of the snapshot reads the index and then the images, which take precedence.
+//! Taking one copies nothing. While it exists, the first change of a key records the key's before-image in memory
+//! (`before_images`). A reader of the snapshot reads the index and then the images, which take precedence.
 
 use crate::entry::Entry;
 use crate::read::merge::{self, Read};
@@ -13,15 +13,15 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-/// All maps of a database as they were when it was taken. It may be read from many threads.
+/// All maps of a database at the moment the snapshot was taken. Many threads may read it.
 ///
-/// It shows every write that was acknowledged before, none that began after, and each batch whole or not at all.
+/// It shows every write acknowledged before that moment, none that began after it, and each batch as a whole or not at
+/// all.
 ///
-/// While it lives, the first change of each key makes a copy of what the key held (key, value and some 80 bytes), in
-/// memory and for each snapshot that has none, up to the bound of [`Db::snapshot_within`]; dropping the snapshot and
-/// its views frees these copies. A writer waits for its readers for at most as long as it takes to read 512 of the
-/// copies, or a megabyte of them. Taking a snapshot waits for the writes that are under way. No map can be dropped
-/// before the snapshot is.
+/// While it exists, the first change of each key copies the key's old state (key, value and some 80 bytes) into memory,
+/// for each snapshot that lacks it, up to the bound of [`Db::snapshot_within`]. Dropping the snapshot and its views
+/// frees these copies. A writer waits for a snapshot's readers at most as long as they take to read 512 copies, or a
+/// megabyte of them. Taking a snapshot waits for the writes in progress. No map can be dropped while a snapshot exists.
 ///
 /// ```
 /// let db = wollemi::Db::anonymous()?;
@@ -45,7 +45,7 @@ pub struct Snapshot<M: Media = Hardware> {
     maps: Vec<MapInfo>,
 }
 
-/// A snapshot's before-images. They are recorded until the snapshot and all its views are gone.
+/// A snapshot's before-images. They are recorded until the snapshot and all its views are dropped.
 #[derive(Debug)]
 struct Moment {
     traffic: Arc<Traffic>,
@@ -59,22 +59,22 @@ impl Drop for Moment {
 }
 
 impl<M: Media> Db<M> {
-    /// All maps as they are now, to be read while others write.
+    /// Takes a snapshot of all maps, readable while other threads write.
     ///
     /// # Errors
     ///
-    /// [`Error::Index`] where an [unfinished](Error::Unfinished) batch has stopped all writing.
+    /// [`Error::Index`] if an [unfinished](Error::Unfinished) batch has stopped all writing.
     pub fn snapshot(&self) -> Result<Snapshot<M>, Error> {
         self.snapshot_within(u64::MAX)
     }
 
-    /// As [`snapshot`](Db::snapshot), of a snapshot that takes at most `max` bytes of memory for what is changed while
-    /// it lives ([`Snapshot::memory`]). When it would need more, writers go on, and its readers get
+    /// Like [`snapshot`](Db::snapshot), with a limit of `max` bytes on the memory for changes made while it exists
+    /// ([`Snapshot::memory`]). When it would need more, writers continue, and its readers get
     /// [`Error::SnapshotOutgrown`].
     ///
     /// # Errors
     ///
-    /// As [`snapshot`](Db::snapshot).
+    /// Those of [`snapshot`](Db::snapshot).
     pub fn snapshot_within(&self, max: u64) -> Result<Snapshot<M>, Error> {
         Snapshot::new(self.clone(), max)
     }
@@ -90,7 +90,7 @@ impl<M: Media> Snapshot<M> {
             images: store.traffic.before_images.begin(max),
         });
         drop(closed);
-        // Everything that it shows is durable from the beginning, so its readers do not wait.
+        // Everything it shows is durable from the start, so its readers do not wait.
         store.traffic.settle_all()?;
         Ok(Snapshot {
             moment,
@@ -99,12 +99,12 @@ impl<M: Media> Snapshot<M> {
         })
     }
 
-    /// The maps that there were, by name.
+    /// Returns the maps that existed at that moment, by name.
     pub fn maps(&self) -> &[MapInfo] {
         &self.maps
     }
 
-    /// A map as it was. A map that was made since is empty.
+    /// Returns a map as it was. A map created later is empty.
     ///
     /// # Errors
     ///
@@ -120,22 +120,22 @@ impl<M: Media> Snapshot<M> {
         })
     }
 
-    /// The map of this name as it was; `None` if there is no such map.
+    /// Returns the map of this name as it was; `None` if no such map exists.
     ///
     /// # Errors
     ///
-    /// As [`Db::map`].
+    /// Those of [`Db::map`].
     pub fn find_view(&self, name: &str) -> Result<Option<View>, Error> {
         let map = self.db.find_map(name)?;
         map.map(|map| self.view(&map)).transpose()
     }
 
-    /// The pool's file.
+    /// Returns the path of the pool's file.
     pub(crate) fn pool_path(&self) -> Option<&Path> {
         self.db.store().heap.pool().path()
     }
 
-    /// Bytes of memory that the snapshot takes for what was changed since, roughly.
+    /// Returns the approximate memory, in bytes, that the snapshot uses for later changes.
     pub fn memory(&self) -> u64 {
         self.moment.images.bytes()
     }
@@ -149,34 +149,34 @@ impl<M: Media> std::fmt::Debug for Snapshot<M> {
     }
 }
 
-/// One map as it was when a snapshot was taken. It may be sent to another thread, and outlive the [`Snapshot`].
+/// One map as it was when a snapshot was taken. It may be sent to another thread, and may outlive the [`Snapshot`].
 #[derive(Clone, Debug)]
 pub struct View {
     map: Map,
-    /// Whether the map did not exist yet. The view is empty then, whatever the images say: the map may have been built
-    /// with content.
+    /// Whether the map did not exist yet. Then the view is empty, whatever the images contain: the map may have been
+    /// built with content.
     made_since: bool,
     moment: Arc<Moment>,
 }
 
 impl View {
-    /// The map's name.
+    /// Returns the map's name.
     pub fn name(&self) -> &str {
         self.map.name()
     }
 
-    /// Which index holds the map.
+    /// Returns the kind of the index that holds the map.
     pub fn index_kind(&self) -> IndexKind {
         self.map.index_kind()
     }
 
-    /// What the key held, copied.
+    /// Returns a copy of the value that the key had.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
         if self.made_since {
             return Ok(None);
         }
         let key = key.as_ref();
-        // In this order: see `before_images`.
+        // The index before the images: see `before_images`.
         let guard = heap::pin();
         let now = self
             .map
@@ -193,18 +193,18 @@ impl View {
         })
     }
 
-    /// Whether the key was present.
+    /// Returns whether the key was present.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         Ok(self.get(key)?.is_some())
     }
 
-    /// All entries, in key order, or in that of an index [without one](IndexKind::is_ordered).
+    /// Iterates over all entries, in key order or, [without one](IndexKind::is_ordered), in the index's own order.
     pub fn iter(&self) -> ViewIter {
         self.range(..)
     }
 
-    /// The entries between two bounds. Bounds that cross are an empty range. The first one is an error where the index
-    /// has [no order](IndexKind::is_ordered).
+    /// Iterates over the entries between two bounds. Crossed bounds are an empty range. The first item is an error if
+    /// the index has [no order](IndexKind::is_ordered).
     pub fn range(&self, keys: impl KeyRange) -> ViewIter {
         let (lower, upper) = keys.bounds();
         ViewIter {
@@ -214,12 +214,12 @@ impl View {
         }
     }
 
-    /// The entries whose keys start with `prefix`.
+    /// Iterates over the entries whose keys start with `prefix`.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> ViewIter {
         self.range(index::prefix_bounds(prefix.as_ref()))
     }
 
-    /// Reads the next entries as they were, from one end; returns whether it stopped before the other. It yields no
+    /// Reads the next entries as they were, from one end; returns whether it stopped before the other end. It yields no
     /// entry only if none is left.
     fn fill(&self, batch: Refill<'_, Vec<u8>, Vec<u8>>, direction: Direction) -> Result<bool, index::Error> {
         let Refill {
@@ -241,16 +241,16 @@ impl View {
             if !order.has_between(bounds.0, bounds.1) {
                 return Ok(false);
             }
-            let mut read = Read::some(self.map.index.bare(), bounds, direction, limit)?;
+            let mut read = Read::batch(self.map.index.bare(), bounds, direction, limit)?;
             let covered = read.covered(bounds, direction)?;
             let places = (
                 covered.0.map(|key| order.place(key)),
                 covered.1.map(|key| order.place(key)),
             );
-            let (images, more) = self.moment.images.some(self.map.name(), places, direction);
+            let (images, more) = self.moment.images.batch(self.map.name(), places, direction);
             let mut reached = read.reached();
             if let Some((last, _)) = images.last().filter(|_| more) {
-                // Keys behind the last of these images are read again, with the images there.
+                // Keys after the last of these images are read again, with their images.
                 let found = &mut read.entries;
                 found.truncate(found.partition_point(|(key, _)| !order.comes_first(last, key, direction)));
                 reached = Some(last.clone());
@@ -268,12 +268,12 @@ impl View {
 
 /// A double-ended iterator over a [`View`]'s entries in key order, which owns what it yields.
 ///
-/// An error ends the iteration after it has been yielded once.
+/// After it has yielded an error, it ends.
 #[derive(Debug)]
 pub struct ViewIter {
     view: View,
     ahead: ReadAhead<Vec<u8>, Vec<u8>>,
-    /// Whether it has yielded that the snapshot is outgrown.
+    /// Whether it has reported that the snapshot is outgrown.
     outgrown: bool,
 }
 

@@ -1,32 +1,32 @@
-//! Walks over all keys of a map, a step at a time, beside writers: what sweeps, counts and evictions are made of.
+//! Walks over all keys of a map, a step at a time, beside writers. Sweeps, counts and evictions are built from them.
 //!
-//! I1 A step holds a guard for as long as it looks, and no lock.
-//! I2 A walk ends, however a pool is damaged: keys out of order are an error.
+//! I1 A step holds a guard only while it visits keys, and no lock.
+//! I2 A walk ends whatever the damage to the pool: keys out of order are an error.
 
 use crate::Map;
 use index::Direction;
 use std::ops::{Bound, ControlFlow};
 
-/// What a step of a walk has come to.
+/// The result of a step of a walk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Walked {
-    /// Keys looked at.
+    /// Keys visited.
     pub seen: usize,
-    /// The last of them, behind which the next step begins; `None`: there are no more.
+    /// The last key visited, after which the next step begins; `None` at the end of the map.
     pub last: Option<Vec<u8>>,
 }
 
-/// What a step of a sweep has done.
+/// The result of a step of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Keys looked at.
+    /// Keys visited.
     pub seen: usize,
-    /// Entries removed that were past their end.
+    /// Expired entries removed.
     pub removed: usize,
 }
 
 impl Map {
-    /// Shows the entries from `lower` on in the order of the map's index, at most `limit`, which is not zero.
+    /// Visits the entries from `lower` on in the order of the map's index, at most `limit`, which must not be zero.
     ///
     /// ```
     /// use std::ops::Bound;
@@ -42,8 +42,8 @@ impl Map {
     ///
     /// # Errors
     ///
-    /// Those of the map's index, after what it has shown until then, and where the keys of a damaged pool are so out of
-    /// order that the walk would not end.
+    /// Those of the map's index, after the entries read until then have been visited. Also if the keys of a damaged
+    /// pool are so disordered that the walk would not end.
     pub fn walk(
         &self,
         lower: Bound<&[u8]>,
@@ -73,15 +73,15 @@ impl Map {
         Ok(walked)
     }
 
-    /// Looks at the entries behind `cursor` (`None`: from the first on), at most `limit`, and has those removed that
-    /// are over: `remove` looks again, under the lock on the key, and says whether it has removed the entry. `cursor`
-    /// is then behind the last of them, or, where fewer were left than `limit`, at the beginning again.
+    /// Visits the entries after `cursor` (`None`: from the first on), at most `limit`, and removes those that are over.
+    /// `remove` checks again, under the lock on the key, and returns whether it has removed the entry. Afterwards
+    /// `cursor` is at the last entry visited, or, if fewer than `limit` were left, at the beginning again.
     ///
     /// # Errors
     ///
-    /// Those of `remove`, which ends the step. As [`walk`](Map::walk): then those entries that were shown before are
-    /// removed all the same, and `cursor` is at the beginning, as from where it was the next step would fail as this
-    /// one did.
+    /// Those of `remove`, which end the step, and those of [`walk`](Map::walk). After the latter, the entries already
+    /// visited are removed all the same, and the cursor is reset to the beginning, because continuing from its old
+    /// position would fail again.
     pub fn sweep<E: From<index::Error>>(
         &self,
         cursor: &mut Option<Vec<u8>>,

@@ -67,7 +67,7 @@ fn what_is_written_is_read() {
     assert_eq!(read(&write(&some())).expect("sound"), owned(some()));
 }
 
-/// Entries that repeat one another take less room than they have bytes.
+/// Repetitive entries take less space than their bytes.
 #[test]
 fn blocks_are_compressed() {
     let letters = some().swap_remove(0);
@@ -75,7 +75,7 @@ fn blocks_are_compressed() {
     assert!(write(&[letters]).len() < raw);
 }
 
-/// Nothing behind the end record is read.
+/// Nothing after the end record is read.
 #[test]
 fn what_follows_is_left() {
     let mut bytes = write(&some());
@@ -98,7 +98,7 @@ fn other_files_are_told() {
     ));
 }
 
-/// A stream that ends anywhere, or has another bit anywhere, is refused.
+/// A stream that is truncated anywhere, or has any bit flipped, is refused.
 #[test]
 fn damage_is_noticed_everywhere() {
     let few = ("few", vec![(b"a".to_vec(), Some(vec![1; 40]))]);
@@ -113,14 +113,14 @@ fn damage_is_noticed_everywhere() {
     }
 }
 
-/// Blocks that change places, or are there twice or not at all, are noticed.
+/// Blocks that are swapped, duplicated or missing are detected.
 #[test]
 fn records_have_their_places() {
     let stream = |keys: &[u8]| {
         let entries = keys.iter().map(|&key| (vec![key], Some(vec![key; FULL])));
         write(&[("m", entries.collect())])
     };
-    // The same bytes begin each: so the lengths tell where the records are.
+    // All begin with the same bytes, so the lengths tell where the records are.
     let (none, one, both) = (stream(&[]), stream(&[1]), stream(&[1, 2]));
     let end = 17;
     let (start, first, second) = (none.len() - end, one.len() - end, both.len() - end);
@@ -133,7 +133,7 @@ fn records_have_their_places() {
 }
 
 proptest! {
-    /// Any entries come back.
+    /// Any entries read back.
     #[test]
     fn any_entries(entries in prop::collection::vec(
         (prop::collection::vec(any::<u8>(), 0..300), prop::option::of(prop::collection::vec(any::<u8>(), 0..5000))),
@@ -143,7 +143,7 @@ proptest! {
         prop_assert_eq!(read(&bytes).expect("sound"), vec![("map".to_owned(), entries)]);
     }
 
-    /// Bytes that are no stream end in an error.
+    /// Bytes that are not a stream give an error.
     #[test]
     fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..500)) {
         let start = [&MAGIC[..], &VERSION.to_le_bytes(), &bytes].concat();

@@ -1,6 +1,6 @@
 //! Batches: commits without reads.
 //!
-//! How they are carried out: [`commit`](crate::write::commit).
+//! [`commit`](crate::write::commit) implements their commit.
 
 use crate::write::commit::Plan;
 use crate::write::journal::Durability;
@@ -9,19 +9,19 @@ use crate::{Db, Error, Hardware, Map, Media};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Changes to be made together: all of them or, whatever crash comes, none.
+/// Changes applied together: all of them or, whenever a crash comes, none.
 ///
 /// * **Crashes**: after one, either every change is there or none is. A batch that [`commit`](Batch::commit) has
 ///   acknowledged is there.
-/// * **Writers**: batches, [transactions](crate::Transaction) and all other writes of the database happen as if one
-///   after the other. A writer waits for a batch that is carried out if they share a key (or, rarely, the hash of one),
-///   and for none that is being put together.
-/// * **Snapshots** show a batch whole or not at all.
-/// * **Readers** do not wait. While a batch is carried out they may see some of its changes and not yet others; what
-///   they see is durable, and the others follow. Each key goes from what it held before the batch to what it holds
-///   after it, and holds nothing else in between. Read a [`Snapshot`](crate::Snapshot) where several keys matter.
+/// * **Writers**: batches, [transactions](crate::Transaction) and all other writes of the database behave as if they
+///   ran one after the other. A writer waits for a committing batch if they share a key (or, rarely, the hash of one),
+///   and never for a batch that is still being filled.
+/// * **Snapshots** show a batch as a whole or not at all.
+/// * **Readers** do not wait. While a batch is being applied, they may see some of its changes before the others; what
+///   they see is durable, and the others follow. Each key changes directly from its value before the batch to its value
+///   after it. Read a [`Snapshot`](crate::Snapshot) if several keys must be consistent.
 ///
-/// Only the last of several changes to one key is made. A batch holds a handle of its database and may be sent to
+/// Of several changes to one key, only the last is applied. A batch holds a handle to its database and may be sent to
 /// another thread.
 ///
 /// ```
@@ -37,7 +37,7 @@ use std::sync::Arc;
 ///
 /// let mut batch = db.batch();
 /// batch.expect(&stock, "apples", Some("12")).remove(&stock, "apples");
-/// assert!(!batch.commit()?); // there are 10 by now: nothing was changed
+/// assert!(!batch.commit()?); // 10 are left: nothing was changed
 /// assert!(stock.contains("apples")?);
 /// # Ok::<(), wollemi::Error>(())
 /// ```
@@ -50,7 +50,7 @@ pub struct Batch<M: Media = Hardware> {
 }
 
 impl<M: Media> Db<M> {
-    /// A batch of changes to any of the maps, all of which happen or none, whatever crash comes.
+    /// Creates a batch of changes to any of the maps. All of them happen or none, whenever a crash comes.
     pub fn batch(&self) -> Batch<M> {
         Batch::new(self.clone())
     }
@@ -66,20 +66,20 @@ impl<M: Media> Batch<M> {
         }
     }
 
-    /// The key shall have this value, whether it is there or not.
+    /// Sets the key's value, whether or not the key is present.
     pub fn upsert(&mut self, map: &Map, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Self {
         self.changes
             .push(KeyState::new(&map.index, key.as_ref(), Some(value.as_ref())));
         self
     }
 
-    /// The key shall be absent.
+    /// Removes the key, if it is present.
     pub fn remove(&mut self, map: &Map, key: impl AsRef<[u8]>) -> &mut Self {
         self.changes.push(KeyState::new(&map.index, key.as_ref(), None));
         self
     }
 
-    /// The batch is carried out only if, before it, the key has this value; `None`: only if it is absent.
+    /// Makes the commit conditional on the key having this value before it; `None`: on its absence.
     pub fn expect<V: AsRef<[u8]>>(
         &mut self,
         map: &Map,
@@ -91,32 +91,33 @@ impl<M: Media> Batch<M> {
         self
     }
 
-    /// How many changes it has.
+    /// Returns the number of changes.
     pub fn len(&self) -> usize {
         self.changes.len()
     }
 
-    /// Whether it has no change.
+    /// Returns whether it has no changes.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// When it is durable, in a database of level [`Disk`](crate::Level::Disk); else as the database's writes are.
+    /// Sets the batch's durability, in a database of level [`Disk`](crate::Level::Disk). Default: that of the
+    /// database's writes.
     pub fn durability(&mut self, durability: Durability) -> &mut Batch<M> {
         self.durability = Some(durability);
         self
     }
 
-    /// Carries the batch out: it is durable when this returns. `false`, and nothing was changed, if something is not as
-    /// it was [expected](Batch::expect).
+    /// Commits the batch, which is durable when this returns. Returns `false`, with nothing changed, if an
+    /// [expectation](Batch::expect) does not hold.
     ///
-    /// Costs the writes of its changes and, if there are several, three fences and the persists of a copy of them. Of
-    /// batches and transactions with several changes sixteen at a time are carried out; others wait.
+    /// Costs the writes of its changes and, for several changes, three fences and the persists of a copy of them. At
+    /// most 16 multi-change commits run at a time; further ones wait.
     ///
     /// # Errors
     ///
-    /// [`Error::OtherDatabase`], a key or a value that is too long, a pool that is full or damaged: nothing was
-    /// changed. [`Error::Unfinished`]: it is committed, and the next opening of the database completes it.
+    /// [`Error::OtherDatabase`], a key or a value that is too long, or a pool that is full or damaged: nothing was
+    /// changed. [`Error::Unfinished`]: the batch is committed, and the next opening of the database completes it.
     pub fn commit(mut self) -> Result<bool, Error> {
         self.keep_last_changes();
         self.db.store().commit(&Plan {
@@ -127,12 +128,12 @@ impl<M: Media> Batch<M> {
         })
     }
 
-    /// Drops each change that a later change to the same key replaces: a reader, or a watch, must not see a value that
-    /// the key holds neither before the batch nor after it.
+    /// Drops each change that a later change to the same key replaces: no reader or watch may see a value that the key
+    /// has neither before nor after the batch.
     fn keep_last_changes(&mut self) {
         let mut later = HashSet::with_capacity(self.changes.len());
         let changes = self.changes.iter().rev();
-        // A map of another database may have the name too; the commit refuses it.
+        // A map of another database may have the same name; the commit refuses it.
         let mut kept: Vec<bool> = changes
             .map(|entry| {
                 let database = Arc::as_ptr(entry.map.traffic());

@@ -1,15 +1,15 @@
-//! Ranges as a transaction sees them, which borrow nothing from it.
+//! Cursors over ranges as a transaction sees them, which borrow nothing from it.
 
 use crate::entry::Entry;
 use crate::{Error, KeyRange, Map, Media, Transaction};
 use index::Direction;
 use std::ops::Bound;
 
-/// A place in a range as a transaction sees it, which is moved by asking the transaction for the next entry: for
-/// callers that cannot borrow it meanwhile. Each entry is yielded once, from whichever end it is asked for.
+/// A position in a range as a transaction sees it. Each step asks the transaction for the next entry, so the cursor
+/// does not borrow it in between. It yields each entry once, from whichever end it is asked for.
 ///
-/// Unlike [`TransactionRange`](crate::TransactionRange) it sees what the transaction changes between two steps. Each
-/// step is a range of its own, so it costs a lookup, and a read to check when the transaction commits.
+/// Unlike [`TransactionRange`](crate::TransactionRange), it sees what the transaction changes between two steps. Each
+/// step is a range of its own: it costs a lookup, and a read to check at commit.
 ///
 /// ```
 /// use wollemi::{Direction, TransactionCursor};
@@ -35,7 +35,7 @@ pub struct TransactionCursor {
 }
 
 impl TransactionCursor {
-    /// A place before the first and after the last entry between these bounds.
+    /// Creates a cursor over the entries between these bounds.
     pub fn new(map: &Map, keys: impl KeyRange) -> TransactionCursor {
         let (lower, upper) = keys.bounds();
         TransactionCursor {
@@ -45,11 +45,11 @@ impl TransactionCursor {
         }
     }
 
-    /// The next entry from the end at which a scan in this direction begins; `None` when nothing is left.
+    /// Returns the next entry in this direction; `None` when nothing is left.
     ///
     /// # Errors
     ///
-    /// As [`Transaction::range`], and those of the map's index.
+    /// Those of [`Transaction::range`] and of the map's index.
     pub fn step<M: Media>(
         &mut self,
         transaction: &Transaction<'_, M>,

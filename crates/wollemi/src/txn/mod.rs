@@ -4,10 +4,10 @@
 //! |---------------|----------------------------------------------------------|
 //! | `transaction` | reads and changes of any keys, committed together        |
 //! | `range`       | ranges as a transaction sees them                        |
-//! | `cursor`      | the same, a step at a time, without borrowing it         |
-//! | `pop`         | taking the entry at an end of a map                      |
+//! | `cursor`      | ranges a step at a time, without borrowing               |
+//! | `pop`         | removing the first or last entry of a map                |
 //! | `batch`       | changes without reads                                    |
-//! | `overlay`     | changes that are not committed, over what the maps hold  |
+//! | `overlay`     | uncommitted changes over the content of the maps         |
 
 pub mod batch;
 pub mod cursor;

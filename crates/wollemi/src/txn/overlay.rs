@@ -1,4 +1,4 @@
-//! Changes that are kept back, and the maps as they would be with them.
+//! Buffered changes, and the maps as they would be with them applied.
 
 use crate::write::commit::Plan;
 use crate::write::key_state::KeyState;
@@ -8,17 +8,17 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// The changed keys of a map, and their values; `None`: removed.
+/// The changed keys of a map, and their new values; `None`: removed.
 pub(crate) type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
-/// What a scan calls for each key and its value.
+/// The callback of a scan, for each key and its value.
 pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
 
-/// Changes to any of a database's maps that are kept back until they are committed, all of them or none, by
-/// [`Db::commit`]. Only reads and edits through the overlay see them.
+/// Buffered changes to any of a database's maps. [`Db::commit`] commits all of them or none. Only reads and edits
+/// through the overlay see them.
 ///
-/// An overlay notes nothing of what is read and locks nothing, and its commit makes the changes whatever the maps hold
-/// when it is called. It is for a caller that keeps other writers away meanwhile; all others use [`Db::transact`].
+/// An overlay records no reads and takes no locks, and its commit applies the changes regardless of the maps' content
+/// at that time. Use it only if other writers are kept away meanwhile; otherwise use [`Db::transact`].
 ///
 /// ```
 /// use wollemi::{Overlay, Upsert};
@@ -38,24 +38,24 @@ pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
 pub struct Overlay {
     /// In the order in which the maps were first changed.
     maps: Vec<Layer>,
-    /// Maximum number of bytes that the changes of one map may have.
+    /// Maximum bytes of changes to one map.
     max: usize,
-    /// There was more, and something is missing.
+    /// Whether the limit was exceeded, so that changes are missing.
     outgrown: bool,
 }
 
-/// What is kept back of a map.
+/// The buffered changes to a map.
 #[derive(Debug)]
 struct Layer {
     map: Map,
     changes: Changes,
-    /// Of keys and values.
+    /// Bytes of keys and values.
     bytes: usize,
 }
 
 impl Layer {
-    /// Whether it is of this map. All handles to a map share its index, also where another database has one of this
-    /// name.
+    /// Returns whether it is of this map. All handles to a map share its index; maps of the same name in other
+    /// databases do not.
     fn is_of(&self, map: &Map) -> bool {
         std::ptr::addr_eq(Arc::as_ptr(&self.map.index), Arc::as_ptr(&map.index))
     }
@@ -68,13 +68,13 @@ impl Default for Overlay {
 }
 
 impl Overlay {
-    /// No changes yet.
+    /// Creates an empty overlay.
     pub fn new() -> Overlay {
         Overlay::default()
     }
 
-    /// No changes yet, which may have at most this many bytes for each map. With more the overlay is
-    /// [outgrown](Overlay::is_outgrown): it keeps no further values and cannot be committed.
+    /// Creates an empty overlay with a limit of this many bytes of changes to each map. Beyond it the overlay is
+    /// [outgrown](Overlay::is_outgrown): it buffers no further values and cannot be committed.
     pub fn within(max: usize) -> Overlay {
         Overlay {
             maps: Vec::new(),
@@ -83,18 +83,18 @@ impl Overlay {
         }
     }
 
-    /// The changes of a map, if there are any.
+    /// Returns the changes to a map, if there are any.
     pub(crate) fn of(&self, map: &Map) -> Option<&Changes> {
         let layer = self.maps.iter().find(|layer| layer.is_of(map));
         layer.map(|layer| &layer.changes)
     }
 
-    /// What a key was changed to, if it was.
+    /// Returns the buffered change of a key, if there is one.
     pub(crate) fn get(&self, map: &Map, key: &[u8]) -> Option<&Option<Vec<u8>>> {
         self.of(map)?.get(key)
     }
 
-    /// Changes a key.
+    /// Buffers a change of a key.
     pub(crate) fn set(&mut self, map: &Map, key: &[u8], value: Option<&[u8]>) {
         let place = self.maps.iter().position(|layer| layer.is_of(map));
         let place = place.unwrap_or_else(|| {
@@ -119,7 +119,7 @@ impl Overlay {
         }
     }
 
-    /// Shows a key's value.
+    /// Calls a closure with a key's value.
     ///
     /// # Errors
     ///
@@ -137,12 +137,11 @@ impl Overlay {
         Ok(show(map.index.get(key, &guard)?.as_deref()))
     }
 
-    /// Carries out an edit, and keeps back what it changes. What it decided, or [`Action::Keep`] where it would remove
-    /// what is absent.
+    /// Applies an edit to the overlay. Returns its decision, or [`Action::Keep`] if it would remove an absent key.
     ///
     /// # Errors
     ///
-    /// A key or a value that is too long, and those of the map's index.
+    /// A key or a value that is too long, and the errors of the map's index.
     pub fn edit(&mut self, map: &Map, key: &[u8], edit: &mut dyn Edit) -> Result<Action, index::Error> {
         if key.len() > MAX_KEY {
             return Err(index::Error::KeyTooLong(key.len()));
@@ -187,7 +186,7 @@ impl Overlay {
         let mut ended = false;
         map.index
             .walk(lower, upper, direction, &guard, &mut |key, value| {
-                // The buffered changes of keys that come before this one.
+                // Buffered changes of keys before this one.
                 while let Some((before, kept)) = next
                     && order.comes_first(before, key, direction)
                 {
@@ -221,27 +220,27 @@ impl Overlay {
         Ok(())
     }
 
-    /// How many keys are changed.
+    /// Returns the number of changed keys.
     pub fn len(&self) -> usize {
         self.maps.iter().map(|layer| layer.changes.len()).sum()
     }
 
-    /// Whether nothing is changed.
+    /// Returns whether no key is changed.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of the changed keys and of their values.
+    /// Returns the bytes of the changed keys and of their values.
     pub fn bytes(&self) -> usize {
         self.maps.iter().map(|layer| layer.bytes).sum()
     }
 
-    /// Whether there are more bytes than there may be.
+    /// Returns whether the limit was exceeded.
     pub fn is_outgrown(&self) -> bool {
         self.outgrown || self.maps.iter().any(|layer| layer.bytes > self.max)
     }
 
-    /// The changes, as a commit makes them.
+    /// Converts the changes for a commit.
     pub(crate) fn into_changes(self) -> Arc<[KeyState]> {
         let layers = self.maps.into_iter();
         layers
@@ -256,10 +255,10 @@ impl Overlay {
     }
 }
 
-/// Changes, as seen from one end.
+/// Changes, in order from one end.
 type Between<'c> = Box<dyn Iterator<Item = (&'c Vec<u8>, &'c Option<Vec<u8>>)> + 'c>;
 
-/// The changes between bounds that do not cross.
+/// Returns the changes between bounds that do not cross.
 fn between<'c>(
     changes: &'c Changes,
     order: Order,
@@ -273,7 +272,7 @@ fn between<'c>(
             Direction::Reverse => Box::new(range.rev()),
         };
     }
-    // They are kept by their bytes.
+    // The changes are ordered by their bytes.
     let mut some: Vec<_> = changes
         .iter()
         .filter(|(key, _)| order.contains(bounds, key))
@@ -286,13 +285,13 @@ fn between<'c>(
 }
 
 impl<M: Media> Db<M> {
-    /// Makes all changes of an overlay or, whatever crash comes, none: they are durable when this returns. They are
-    /// made as a [`Batch`](crate::Batch)'s are.
+    /// Applies all changes of an overlay or, whenever a crash comes, none: they are durable when this returns. It works
+    /// like the commit of a [`Batch`](crate::Batch).
     ///
     /// # Errors
     ///
-    /// As [`Batch::commit`](crate::Batch::commit), [`Error::OtherDatabase`] among them; [`Error::OverlayOutgrown`].
-    /// Nothing was changed then.
+    /// Those of [`Batch::commit`](crate::Batch::commit), including [`Error::OtherDatabase`];
+    /// [`Error::OverlayOutgrown`]. Nothing was changed then.
     pub fn commit(&self, overlay: Overlay) -> Result<(), Error> {
         if overlay.is_outgrown() {
             return Err(Error::OverlayOutgrown(overlay.max));
@@ -301,7 +300,7 @@ impl<M: Media> Db<M> {
             changes: overlay.into_changes(),
             ..Plan::default()
         };
-        // Nothing is expected, so it is carried out.
+        // It has no expectations, so it is always applied.
         self.store().commit(&plan).map(drop)
     }
 }
@@ -349,7 +348,7 @@ mod tests {
         seen
     }
 
-    /// With more than it may have, an overlay cannot be committed, also when what it has is less again.
+    /// An overlay that has exceeded its limit cannot be committed, even when its changes have become smaller again.
     #[test]
     fn an_outgrown_overlay_is_not_committed() -> Result<(), Error> {
         let db = Db::anonymous()?;
@@ -368,7 +367,7 @@ mod tests {
     }
 
     /// Maps of the same name in two databases are two maps: each shows its own changes, and a commit to either database
-    /// changes nothing of the other.
+    /// changes nothing in the other.
     #[test]
     fn maps_of_other_databases_are_refused() -> Result<(), Error> {
         let databases = [Db::anonymous()?, Db::anonymous()?];
@@ -388,8 +387,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// Through an overlay the map is as if the changes had been made, while it is as it was; and once they are
-        /// committed it is so.
+        /// Through an overlay the map reads as if the changes had been made, while the map itself is unchanged; after
+        /// the commit it has the changes.
         #[test]
         fn an_overlay_shows_its_own_changes(
             before in prop::collection::vec(any::<Step>(), 0..30),

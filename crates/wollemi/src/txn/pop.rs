@@ -1,7 +1,7 @@
-//! Taking the entry at an end of a map, as a transaction.
+//! Removing the first or last entry of a map, as a transaction.
 //!
-//! The entry is read together with the gap before it, so the commit fails where a key was put into the gap meanwhile.
-//! An empty map is read as one gap.
+//! The entry is read together with the gap before it, so the commit fails if a key was put into the gap meanwhile. An
+//! empty map is read as one gap.
 
 use crate::entry::Entry;
 use crate::read::merge::Read;
@@ -13,12 +13,12 @@ use index::Direction;
 use std::ops::Bound;
 
 impl Map {
-    /// Removes the entry with the least key and returns it; `None` if the map is empty. With keys in the order of
-    /// arrival or of priority, the map is a queue.
+    /// Removes the entry with the smallest key and returns it; `None` if the map is empty. With keys in order of
+    /// arrival or priority, the map is a queue.
     ///
-    /// It runs as a transaction of its own ([`Db::transact`](crate::Db::transact)) does: the entry is the first one at
-    /// the moment at which it is removed, and no two threads get the same. Threads that take from the same end conflict
-    /// and try again, so they do not get faster by being more.
+    /// It runs as a transaction of its own ([`Db::transact`](crate::Db::transact)): the entry is the first one at the
+    /// moment of its removal, and no two threads get the same. Threads that pop from the same end conflict and retry,
+    /// so more threads are not faster.
     ///
     /// ```
     /// let jobs = wollemi::Db::anonymous()?.map("jobs")?;
@@ -31,24 +31,23 @@ impl Map {
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] where other writers changed the end of the map during each of the tries of the default
-    /// [`Retry`](crate::Retry). [`Error::Index`] for a pool that is damaged or opened to be read, and where
-    /// the index has [no order](crate::IndexKind::is_ordered). The entry is still there.
+    /// [`Error::Conflict`] if other writers changed the end of the map during each attempt of the default
+    /// [`Retry`](crate::Retry). [`Error::Index`] if the pool is damaged or opened read-only, or if the index has [no
+    /// order](crate::IndexKind::is_ordered). The entry remains.
     pub fn pop_first(&self) -> Result<Option<Entry>, Error> {
         self.pop(Direction::Forward, &|_| Ok(()))
     }
 
-    /// Removes the entry with the greatest key and returns it, as [`pop_first`](Map::pop_first) does with the least.
+    /// Removes the entry with the largest key and returns it, as [`pop_first`](Map::pop_first) does with the smallest.
     ///
     /// # Errors
     ///
-    /// As [`pop_first`](Map::pop_first).
+    /// Those of [`pop_first`](Map::pop_first).
     pub fn pop_last(&self) -> Result<Option<Entry>, Error> {
         self.pop(Direction::Reverse, &|_| Ok(()))
     }
 
-    /// Removes the entry at the end at which a scan in this direction begins, if `check` lets it go: an error leaves it
-    /// where it is.
+    /// Removes the first entry in this direction if `check` accepts it; an error leaves it in the map.
     pub(crate) fn pop(
         &self,
         direction: Direction,
@@ -58,7 +57,7 @@ impl Map {
         let mut popped = Ok(None);
         self.index.commit(&mut || {
             let all = (Bound::Unbounded, Bound::Unbounded);
-            let read = Read::some(self.index.bare(), all, direction, 1)?;
+            let read = Read::batch(self.index.bare(), all, direction, 1)?;
             let (lower, upper) = read.covered(all, direction)?;
             let range = RangeRead {
                 map: self.index.clone(),
@@ -68,7 +67,7 @@ impl Map {
             };
             let first = read.entries.into_iter().next();
             popped = first.map(|entry| check(&entry).map(|()| entry)).transpose();
-            // Where it may not be taken, the plan only checks that it was there.
+            // If `check` refuses the entry, the plan only verifies that it was there.
             let changes = match &popped {
                 Ok(Some((key, _))) => [KeyState::new(&self.index, key, None)].into(),
                 _ => Default::default(),

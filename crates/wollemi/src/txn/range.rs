@@ -1,7 +1,8 @@
 //! Ranges as a transaction sees them.
 //!
-//! I1 Each part of the range that was read stands among the transaction's reads before an entry of it is yielded.
-//!    Entries that were read ahead and not yielded are taken off again, where the iterator was used from one end only.
+//! I1 Each part of the range that was read is among the transaction's reads before one of its entries is yielded.
+//!    Entries that were read ahead but not yielded are removed from the reads, if the iterator was used from one end
+//!    only.
 
 use crate::entry::Entry;
 use crate::read::merge::{self, Read};
@@ -15,24 +16,24 @@ use std::ops::Bound;
 /// A double-ended iterator over the entries that a transaction sees between two bounds, in key order, which owns what
 /// it yields.
 ///
-/// An error ends the iteration after it has been yielded once.
+/// After it has yielded an error, it ends.
 pub struct TransactionRange<'t> {
     ahead: ReadAhead<Vec<u8>, Vec<u8>>,
     source: Source<'t>,
-    /// From which end the last entry was asked for.
+    /// The end from which the last entry was requested.
     direction: Option<Direction>,
-    /// The key of the last entry that was yielded.
+    /// The key of the last entry yielded.
     yielded: Vec<u8>,
-    /// Whether all that was read counts: both ends were used, or the end was come to.
+    /// Whether everything read counts: both ends were used, or the end was reached.
     whole: bool,
 }
 
-/// Where batches of entries come from.
+/// The source of the batches.
 struct Source<'t> {
     map: Map,
     changes: Option<&'t Changes>,
     reads: &'t RefCell<Reads>,
-    /// The last part that was read, among the transaction's reads.
+    /// Index of the last part read among the transaction's reads.
     last: Option<usize>,
 }
 
@@ -72,8 +73,8 @@ impl<'t> TransactionRange<'t> {
 }
 
 impl Source<'_> {
-    /// Reads the next entries from one end, with the transaction's changes; whether it stopped before the other. It
-    /// does not come back with nothing unless nothing is left.
+    /// Reads the next entries from one end, with the transaction's changes; returns whether it stopped before the other
+    /// end. It adds no entry only if none is left.
     fn fill(
         &mut self,
         batch: Refill<'_, Vec<u8>, Vec<u8>>,
@@ -95,7 +96,7 @@ impl Source<'_> {
             if !order.has_between(bounds.0, bounds.1) {
                 return Ok(false);
             }
-            let read = Read::some(self.map.index.bare(), bounds, direction, limit)?;
+            let read = Read::batch(self.map.index.bare(), bounds, direction, limit)?;
             let covered = read.covered(bounds, direction)?;
             self.note(&read, covered, direction);
             let changes = self.changes.map(|changes| changes.range::<[u8], _>(covered));

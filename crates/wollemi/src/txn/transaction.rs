@@ -1,8 +1,8 @@
-//! Optimistic transactions: reads and changes of any keys, committed together if all that was read is still so.
+//! Optimistic transactions: reads and changes of any keys, committed together if everything they read is unchanged.
 //!
-//! While it runs, a transaction holds nothing: it notes what it reads (`reads`) and keeps what it changes to itself
-//! ([`overlay`](crate::txn::overlay)). How it is committed, and why that is serializable:
-//! [`commit`](crate::write::commit).
+//! A running transaction holds no locks: it records its reads (`reads`) and buffers its changes
+//! ([`overlay`](crate::txn::overlay)). [`commit`](crate::write::commit) explains the commit, and why it is
+//! serializable.
 
 use crate::txn::overlay::Overlay;
 use crate::txn::range::TransactionRange;
@@ -16,35 +16,35 @@ use crate::{Db, Error, Hardware, KeyRange, Map, Media};
 use std::cell::RefCell;
 use std::ops::Deref;
 
-/// Reads and changes of any of a database's maps that happen together, as at one moment, or not at all.
+/// Reads and changes of any of a database's maps that happen together, atomically, or not at all.
 ///
 /// * **Isolation**: transactions, [batches](crate::Batch), [snapshots](crate::Snapshot) and writes of single keys are
-///   strictly serializable: each happens as if at one moment between its beginning and its end. The commit checks
-///   everything that the transaction has read, absent keys and ranges included; if any of it has changed, the commit
-///   fails with [`Error::Conflict`] and has changed nothing.
-/// * **Crashes**: after one, either all changes are there or none is. What [`commit`](Transaction::commit) has
-///   acknowledged is there.
-/// * **Waiting**: no thread waits for a transaction that runs. A commit and another write wait for each other only if
+///   strictly serializable: each takes effect at one moment between its beginning and its end. The commit checks
+///   everything that the transaction has read, including absent keys and ranges. If any of it has changed, the commit
+///   fails with [`Error::Conflict`] and changes nothing.
+/// * **Crashes**: after one, either all changes are there or none is. Changes that [`commit`](Transaction::commit) has
+///   acknowledged are there.
+/// * **Waiting**: no thread waits for a running transaction. A commit and another write wait for each other only if
 ///   they change the same key (or, rarely, keys with the same hash); so does a transaction that reads a key while it is
-///   being changed. Readers of maps never wait; they may see some changes of a commit that is being carried out and not
-///   yet others, as with a [`Batch`](crate::Batch).
-/// * **Until it is committed**, a transaction may have read some keys before another writer changed them and others
-///   after it. What it then computes is thrown away; but code in between should bear to see what never was together.
+///   being changed. Readers of maps never wait; they may see some changes of a commit in progress before the others, as
+///   with a [`Batch`](crate::Batch).
+/// * **Until it commits**, a transaction may have read some keys before another writer changed them and others after
+///   that. Its results are then discarded, but until then the closure must tolerate inconsistent values.
 ///
-/// It reads what it has changed itself. It keeps a copy of all that it reads and changes in memory, and holds the maps
-/// that it has used: they cannot be dropped meanwhile. Dropped, it has done nothing. [`Db::transact`] runs a
-/// transaction again after a conflict.
+/// It sees its own changes. It keeps a copy of everything it reads and changes in memory, and handles to the maps it
+/// has used, which cannot be dropped meanwhile. Dropping it discards it. [`Db::transact`] runs a transaction again
+/// after a conflict.
 #[must_use = "a transaction changes nothing before it is committed"]
 pub struct Transaction<'d, M: Media = Hardware> {
     store: Held<'d, M>,
     reads: RefCell<Reads>,
     changes: Overlay,
     durability: Option<Durability>,
-    /// Whether writes of other keys must not fail the commit: it has met a conflict before.
+    /// Whether writes of other keys must not fail the commit, because an earlier attempt met a conflict.
     announces_points: bool,
 }
 
-/// The database's store, as a transaction holds it.
+/// The database's store, borrowed or owned.
 enum Held<'d, M: Media> {
     Borrowed(&'d Store<M>),
     Owned(Db<M>),
@@ -61,8 +61,8 @@ impl<M: Media> Deref for Held<'_, M> {
 }
 
 impl<M: Media> Db<M> {
-    /// Runs a transaction and commits it; runs it again when something that it has read was changed meanwhile, as the
-    /// default [`Retry`] says.
+    /// Runs a transaction and commits it. If a key it has read was changed meanwhile, runs it again, as the default
+    /// [`Retry`] says.
     ///
     /// ```
     /// use wollemi::{Db, Error};
@@ -84,7 +84,7 @@ impl<M: Media> Db<M> {
     /// assert_eq!(left, 7);
     /// assert_eq!(accounts.get("bob")?, Some(b"3".to_vec()));
     ///
-    /// // An error gives it up. It may be of any type that the database's errors can become.
+    /// An error abandons the transaction. It can be any type that implements `From<Error>`.
     /// #[derive(Debug)]
     /// enum Refused {
     ///     TooLittle,
@@ -106,9 +106,9 @@ impl<M: Media> Db<M> {
     ///
     /// # Errors
     ///
-    /// What `run` returns, if what it has read is so; the transaction has then changed nothing. (If not, it is run
-    /// again: the error may come of what never was together.) [`Error::Conflict`] after the last try, and as
-    /// [`Transaction::commit`].
+    /// The closure's own error, if everything it read is still valid; then nothing was changed. (If not, the closure
+    /// runs again, since its error may result from inconsistent reads.) [`Error::Conflict`] after the last attempt, and
+    /// the errors of [`Transaction::commit`].
     pub fn transact<R, E: From<Error>>(
         &self,
         run: impl FnMut(&mut Transaction<'_, M>) -> Result<R, E>,
@@ -116,11 +116,11 @@ impl<M: Media> Db<M> {
         self.transact_with(&Retry::default(), run)
     }
 
-    /// As [`transact`](Db::transact), run again as `retry` says.
+    /// Like [`transact`](Db::transact), with retries as `retry` says.
     ///
     /// # Errors
     ///
-    /// As [`transact`](Db::transact).
+    /// Those of [`transact`](Db::transact).
     pub fn transact_with<R, E: From<Error>>(
         &self,
         retry: &Retry,
@@ -129,11 +129,12 @@ impl<M: Media> Db<M> {
         self.run(retry, || self.begin(), run)
     }
 
-    /// As [`transact_with`](Db::transact_with), with transactions that [own](Db::begin_owned) a handle of the database.
+    /// Like [`transact_with`](Db::transact_with), with transactions that [own](Db::begin_owned) a handle to the
+    /// database.
     ///
     /// # Errors
     ///
-    /// As [`transact`](Db::transact).
+    /// Those of [`transact`](Db::transact).
     pub fn transact_owned<R, E: From<Error>>(
         &self,
         retry: &Retry,
@@ -158,7 +159,7 @@ impl<M: Media> Db<M> {
         })
     }
 
-    /// Begins a transaction, to be committed by its [`commit`](Transaction::commit).
+    /// Begins a transaction; its [`commit`](Transaction::commit) commits it.
     ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;
@@ -177,8 +178,8 @@ impl<M: Media> Db<M> {
         Transaction::on(Held::Borrowed(self.store()))
     }
 
-    /// As [`begin`](Db::begin), of a transaction that holds a handle of the database in place of borrowing one: for
-    /// those that live in objects of another language.
+    /// Like [`begin`](Db::begin), for a transaction that owns a handle to the database instead of borrowing it, for
+    /// objects of another language.
     ///
     /// ```
     /// # let db = wollemi::Db::anonymous()?;
@@ -208,12 +209,12 @@ impl<'d, M: Media> Transaction<'d, M> {
 }
 
 impl<M: Media> Transaction<'_, M> {
-    /// The key's value.
+    /// Returns the key's value.
     ///
     /// # Errors
     ///
-    /// [`Error::OtherDatabase`]. [`Error::Conflict`] where it is certain by now that the transaction cannot be
-    /// committed. [`Error::Index`] for a key that is too long, or a damaged pool.
+    /// [`Error::OtherDatabase`]. [`Error::Conflict`] if it is already certain that the transaction cannot commit.
+    /// [`Error::Index`] if the key is too long or the pool is damaged.
     pub fn get(&self, map: &Map, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
         let key = key.as_ref();
         self.store.refuse_if_foreign(&*map.index)?;
@@ -223,7 +224,7 @@ impl<M: Media> Transaction<'_, M> {
         let (traffic, media) = (&self.store.traffic, self.store.heap.media());
         let id = map.index.stripe_of(key);
         let version = traffic.stripes.version(id, &traffic.gate, media)?;
-        // The commit waits until what was read is durable.
+        // The commit waits until the values read are durable.
         let value = map
             .index
             .bare()
@@ -234,31 +235,31 @@ impl<M: Media> Transaction<'_, M> {
         Ok(value)
     }
 
-    /// Whether the key is present.
+    /// Returns whether the key is present.
     ///
     /// # Errors
     ///
-    /// As [`get`](Transaction::get).
+    /// Those of [`get`](Transaction::get).
     pub fn contains(&self, map: &Map, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         Ok(self.get(map, key)?.is_some())
     }
 
-    /// Gives the key this value, whether it is there or not.
+    /// Sets the key's value, whether or not the key is present.
     ///
     /// # Errors
     ///
-    /// [`Error::OtherDatabase`]. A key or a value that is too long is an error of the commit.
+    /// [`Error::OtherDatabase`]. A key or a value that is too long fails the commit.
     pub fn upsert(&mut self, map: &Map, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Error> {
         self.store.refuse_if_foreign(&*map.index)?;
         self.changes.set(map, key.as_ref(), Some(value.as_ref()));
         Ok(())
     }
 
-    /// Adds the key if it is absent; `false` if it is present. Reads it.
+    /// Adds the key if it is absent; returns `false` if it is present. Counts as a read.
     ///
     /// # Errors
     ///
-    /// As [`get`](Transaction::get).
+    /// Those of [`get`](Transaction::get).
     pub fn insert(
         &mut self,
         map: &Map,
@@ -272,11 +273,11 @@ impl<M: Media> Transaction<'_, M> {
         Ok(absent)
     }
 
-    /// Removes the key; `false` if it is absent. Reads it.
+    /// Removes the key; returns `false` if it is absent. Counts as a read.
     ///
     /// # Errors
     ///
-    /// As [`get`](Transaction::get).
+    /// Those of [`get`](Transaction::get).
     pub fn remove(&mut self, map: &Map, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         let present = self.contains(map, key.as_ref())?;
         if present {
@@ -285,15 +286,16 @@ impl<M: Media> Transaction<'_, M> {
         Ok(present)
     }
 
-    /// The entries between two bounds, in key order from either end, with the transaction's own changes. Bounds that
-    /// cross are an empty range. Yielded entries count as read, and so do the gaps between them; later entries do not.
+    /// Iterates over the entries between two bounds, in key order from either end, with the transaction's own changes.
+    /// Crossed bounds are an empty range. Yielded entries and the gaps between them count as read; later entries do
+    /// not.
     ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;
     /// let jobs = db.map("jobs")?;
     /// jobs.load([("1", "sweep"), ("2", "mop")])?;
     ///
-    /// // Two threads that take the first job each do not get the same one.
+    /// Two threads that each take the first job do not get the same one.
     /// let first = db.transact(|tx| {
     ///     let first = tx.range(&jobs, ..)?.next().transpose()?;
     ///     if let Some((key, _)) = &first {
@@ -308,7 +310,7 @@ impl<M: Media> Transaction<'_, M> {
     ///
     /// # Errors
     ///
-    /// [`Error::OtherDatabase`]; [`Error::Index`] where the map's index has [no order](crate::IndexKind::is_ordered).
+    /// [`Error::OtherDatabase`]; [`Error::Index`] if the map's index has [no order](crate::IndexKind::is_ordered).
     pub fn range(&self, map: &Map, keys: impl KeyRange) -> Result<TransactionRange<'_>, Error> {
         self.store.refuse_if_foreign(&*map.index)?;
         map.index.order().require_keys()?;
@@ -317,41 +319,42 @@ impl<M: Media> Transaction<'_, M> {
         Ok(TransactionRange::new(map, lower, upper, changes, &self.reads))
     }
 
-    /// The entries whose keys start with `prefix`, as [`range`](Transaction::range).
+    /// Iterates over the entries whose keys start with `prefix`, like [`range`](Transaction::range).
     ///
     /// # Errors
     ///
-    /// As [`range`](Transaction::range).
+    /// Those of [`range`](Transaction::range).
     pub fn prefix(&self, map: &Map, prefix: impl AsRef<[u8]>) -> Result<TransactionRange<'_>, Error> {
         self.range(map, index::prefix_bounds(prefix.as_ref()))
     }
 
-    /// When it is durable, in a database of level [`Disk`](crate::Level::Disk); else as the database's writes are.
+    /// Sets the transaction's durability, in a database of level [`Disk`](crate::Level::Disk). Default: that of the
+    /// database's writes.
     pub fn set_durability(&mut self, durability: Durability) {
         self.durability = Some(durability);
     }
 
-    /// How many keys it has changed.
+    /// Returns the number of keys it has changed.
     pub fn len(&self) -> usize {
         self.changes.len()
     }
 
-    /// Whether it has changed nothing.
+    /// Returns whether it has changed nothing.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Commits it, if what it has read is still so: it is durable when this returns.
+    /// Commits it, if everything it read is unchanged; it is durable when this returns.
     ///
-    /// Costs two looks at a word for each key that was read, two scans of the ranges that were read, and the writes of
-    /// its changes; if there are several, three fences and the persists of a copy of them as well. Of batches and
-    /// transactions with several changes sixteen at a time are carried out; others wait.
+    /// Costs two loads of a word for each key read, two scans of the ranges read, and the writes of its changes; for
+    /// several changes also three fences and the persists of a copy of them. At most 16 multi-change commits run at a
+    /// time; further ones wait.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] if something that it has read was changed, or is about to be changed by another commit. A
-    /// key or a value that is too long, a pool that is full or damaged. Nothing was changed. [`Error::Unfinished`]: it
-    /// is committed, and the next opening of the database completes it.
+    /// [`Error::Conflict`] if a key that it has read was changed, or is about to be changed by another commit; a key or
+    /// a value that is too long; a pool that is full or damaged. Nothing was changed then. [`Error::Unfinished`]: it is
+    /// committed, and the next opening of the database completes it.
     pub fn commit(self) -> Result<(), Error> {
         let (points, ranges) = self.reads.into_inner().into_parts()?;
         let plan = Plan {
@@ -365,14 +368,14 @@ impl<M: Media> Transaction<'_, M> {
         self.store.commit(&plan).map(drop)
     }
 
-    /// What it has read so far.
+    /// Returns what it has read so far.
     #[cfg(test)]
     pub(crate) fn into_reads(self) -> Reads {
         self.reads.into_inner()
     }
 
-    /// Checks that what it has read is unchanged, and drops it without a change. For callers with a retry loop of their
-    /// own, such as [`Db::transact`]: an error inside a transaction may stem from reads that never held together.
+    /// Checks that everything it read is unchanged, and discards it. For callers with their own retry loop, such as
+    /// [`Db::transact`]: an error inside a transaction may result from inconsistent reads.
     ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;
@@ -387,7 +390,7 @@ impl<M: Media> Transaction<'_, M> {
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] if something that it has read was changed, or is about to be changed by another commit.
+    /// [`Error::Conflict`] if a key that it has read was changed, or is about to be changed by another commit.
     pub fn check(self) -> Result<(), Error> {
         let (points, ranges) = self.reads.into_inner().into_parts()?;
         self.store.check(&Plan {

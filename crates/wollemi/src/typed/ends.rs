@@ -1,4 +1,4 @@
-//! Both ends of a typed map.
+//! The first and the last entry of a typed map.
 
 use super::{Key, TypedMap};
 use crate::Error;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
-    /// The entry with the least key; `None` if the map is empty.
+    /// Returns the entry with the smallest key; `None` if the map is empty.
     ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;
@@ -22,60 +22,60 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     ///
     /// # Errors
     ///
-    /// [`Error::Value`], and as [`Map::first`](crate::Map::first).
+    /// [`Error::Value`], and those of [`Map::first`](crate::Map::first).
     pub fn first(&self) -> Result<Option<(K, V)>, Error> {
         self.map.first()?.map(|entry| self.entry(Ok(entry))).transpose()
     }
 
-    /// The entry with the greatest key; `None` if the map is empty.
+    /// Returns the entry with the largest key; `None` if the map is empty.
     ///
     /// # Errors
     ///
-    /// As [`first`](TypedMap::first).
+    /// Those of [`first`](TypedMap::first).
     pub fn last(&self) -> Result<Option<(K, V)>, Error> {
         self.map.last()?.map(|entry| self.entry(Ok(entry))).transpose()
     }
 
-    /// Removes the entry with the least key and returns it, as [`Map::pop_first`](crate::Map::pop_first) does.
+    /// Removes the entry with the smallest key and returns it, as [`Map::pop_first`](crate::Map::pop_first) does.
     ///
     /// # Errors
     ///
-    /// [`Error::Value`] where the entry is of other types; it stays. As
+    /// [`Error::Value`] if the entry does not decode; it then remains. Those of
     /// [`Map::pop_first`](crate::Map::pop_first).
     pub fn pop_first(&self) -> Result<Option<(K, V)>, Error> {
         self.pop(Direction::Forward)
     }
 
     fn pop(&self, direction: Direction) -> Result<Option<(K, V)>, Error> {
-        // What is of other types is not taken.
+        // An entry that does not decode remains in the map.
         let check = |entry: &crate::Entry| self.entry(Ok(entry.clone())).map(drop);
         let entry = self.map.pop(direction, &check)?;
         entry.map(|entry| self.entry(Ok(entry))).transpose()
     }
 
-    /// Removes the entry with the greatest key and returns it, as [`Map::pop_last`](crate::Map::pop_last) does.
+    /// Removes the entry with the largest key and returns it, as [`Map::pop_last`](crate::Map::pop_last) does.
     ///
     /// # Errors
     ///
-    /// As [`pop_first`](TypedMap::pop_first).
+    /// Those of [`pop_first`](TypedMap::pop_first).
     pub fn pop_last(&self) -> Result<Option<(K, V)>, Error> {
         self.pop(Direction::Reverse)
     }
 
-    /// The number of entries, by a visit of each, as [`Map::len`](crate::Map::len).
+    /// Returns the number of entries by visiting each, like [`Map::len`](crate::Map::len).
     ///
     /// # Errors
     ///
-    /// As [`Map::len`](crate::Map::len).
+    /// Those of [`Map::len`](crate::Map::len).
     pub fn len(&self) -> Result<u64, Error> {
         self.map.len()
     }
 
-    /// Whether the map holds no key.
+    /// Returns whether the map has no entries.
     ///
     /// # Errors
     ///
-    /// As [`Map::is_empty`](crate::Map::is_empty).
+    /// Those of [`Map::is_empty`](crate::Map::is_empty).
     pub fn is_empty(&self) -> Result<bool, Error> {
         self.map.is_empty()
     }
@@ -85,7 +85,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
 mod tests {
     use super::*;
 
-    /// An entry of other types is an error, and stays.
+    /// An entry of other types is an error, and remains.
     #[test]
     fn what_cannot_be_read_is_not_taken() -> Result<(), Error> {
         let db = crate::Db::anonymous()?;

@@ -1,16 +1,16 @@
-//! Keys of Rust's own types, as bytes that are ordered as the keys are.
+//! Keys of Rust types, as bytes in the same order as the keys.
 
 use std::ops::{Bound, RangeBounds};
 
-/// A type of keys: each has its bytes, and these are ordered as the keys are.
+/// A type of keys with an encoding as bytes that preserves their order.
 ///
-/// Unsigned integers are big-endian; signed ones too, with the sign bit turned over; `false` comes before `true`; text
-/// and bytes are what they are. A tuple is one part after the other. A part that says where it ends, as an integer
-/// does, is written as it is; text and bytes, unless they come last, with each zero byte as `00 ff` and `00 00` at
-/// their end.
+/// Unsigned integers are big-endian; signed ones too, with the sign bit flipped; `false` comes before `true`; text and
+/// bytes are written as they are. A tuple is the concatenation of its parts. A part of known length, such as an
+/// integer, is written unchanged. Text and bytes, unless they come last, are written with each zero byte as `00 ff` and
+/// end with `00 00`.
 ///
-/// The feature `derive` has `#[derive(Key)]` for structs, which are written as tuples of their fields, and for enums,
-/// whose first byte is the variant's number. Fields in another order, and variants before others, make other bytes.
+/// The feature `derive` provides `#[derive(Key)]` for structs, which are written as tuples of their fields, and for
+/// enums, whose first byte is the variant's number. Reordering fields or variants changes the bytes.
 #[cfg_attr(
     feature = "derive",
     doc = "```
@@ -31,27 +31,27 @@ assert_eq!(of_alice.len(), 2);
 ```"
 )]
 pub trait Key: Sized {
-    /// Puts the key's bytes behind what is there.
+    /// Appends the key's bytes.
     fn write(&self, into: &mut Vec<u8>);
 
-    /// The key of these bytes; `None` if they are no key's.
+    /// Decodes the bytes as a key; returns `None` if they are not one.
     fn read(bytes: &[u8]) -> Option<Self>;
 
-    /// Puts bytes behind what is there that say where they end, for a part of a key that others follow.
+    /// Appends bytes that mark their own end, for a part of a key that others follow.
     fn write_part(&self, into: &mut Vec<u8>) {
         let start = into.len();
         self.write(into);
         escape(into, start);
     }
 
-    /// The part that `bytes` begin with, and what follows it; `None` if they begin with none.
+    /// Returns the part that `bytes` begin with, and the rest; `None` if they begin with none.
     fn read_part(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (part, rest) = unescape(bytes)?;
         Some((Self::read(&part)?, rest))
     }
 }
 
-/// Escapes the zeros from `start` on, and ends the part.
+/// Escapes the zeros from `start` on, and appends the end mark.
 fn escape(bytes: &mut Vec<u8>, start: usize) {
     let zeros = bytes[start..].iter().filter(|&&byte| byte == 0).count();
     if zeros > 0 {
@@ -67,7 +67,7 @@ fn escape(bytes: &mut Vec<u8>, start: usize) {
     bytes.extend_from_slice(&[0, 0]);
 }
 
-/// The part that these bytes begin with, and what follows its end.
+/// Returns the unescaped part that these bytes begin with, and what follows its end mark.
 fn unescape(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut part = Vec::new();
     let mut rest = bytes;
@@ -83,11 +83,11 @@ fn unescape(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     }
 }
 
-/// What a key can be looked up by: the key itself, text for a [`String`], a slice for bytes.
+/// A form in which a key can be looked up: the key itself, text for a [`String`], a slice for bytes.
 ///
-/// A key and the form that it is [borrowed](std::borrow::Borrow) as have the same bytes.
+/// A key and its [borrowed](std::borrow::Borrow) form have the same bytes.
 pub trait KeyBytes {
-    /// Puts the key's bytes behind what is there.
+    /// Appends the key's bytes.
     fn write_bytes(&self, into: &mut Vec<u8>);
 }
 
@@ -109,7 +109,7 @@ impl KeyBytes for [u8] {
     }
 }
 
-/// The parts of a type all of whose keys have `$len` bytes are written as its keys are.
+/// Writes the parts of a type whose keys all have `$len` bytes in the same way as its keys.
 macro_rules! of_one_length {
     ($len:expr) => {
         fn write_part(&self, into: &mut Vec<u8>) {
@@ -198,25 +198,25 @@ impl<const N: usize> Key for [u8; N] {
 macro_rules! tuples {
     ($($($part:ident)+, $last:ident;)+) => {$(
         impl<$($part: Key,)+ $last: Key> Key for ($($part,)+ $last) {
-            #[expect(non_snake_case, reason = "the parts are named as their types")]
+            #[expect(non_snake_case, reason = "the parts are named after their types")]
             fn write(&self, into: &mut Vec<u8>) {
                 let ($($part,)+ $last) = self;
                 $($part.write_part(into);)+
                 $last.write(into);
             }
-            #[expect(non_snake_case, reason = "the parts are named as their types")]
+            #[expect(non_snake_case, reason = "the parts are named after their types")]
             fn read(bytes: &[u8]) -> Option<Self> {
                 $(let ($part, bytes) = $part::read_part(bytes)?;)+
                 let $last = $last::read(bytes)?;
                 Some(($($part,)+ $last))
             }
-            #[expect(non_snake_case, reason = "the parts are named as their types")]
+            #[expect(non_snake_case, reason = "the parts are named after their types")]
             fn write_part(&self, into: &mut Vec<u8>) {
                 let ($($part,)+ $last) = self;
                 $($part.write_part(into);)+
                 $last.write_part(into);
             }
-            #[expect(non_snake_case, reason = "the parts are named as their types")]
+            #[expect(non_snake_case, reason = "the parts are named after their types")]
             fn read_part(bytes: &[u8]) -> Option<(Self, &[u8])> {
                 $(let ($part, bytes) = $part::read_part(bytes)?;)+
                 let ($last, bytes) = $last::read_part(bytes)?;
@@ -234,7 +234,7 @@ tuples! {
     A B C D E, F;
 }
 
-/// The bytes of a range's bounds.
+/// Returns the bytes of a range's bounds.
 pub(crate) fn bounds<Q: KeyBytes + ?Sized>(keys: impl RangeBounds<Q>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let bytes = |bound: Bound<&Q>| bound.map(bytes_of);
     (bytes(keys.start_bound()), bytes(keys.end_bound()))
@@ -270,13 +270,13 @@ mod tests {
         assert_eq!((&read, rest), (one, &[0, 0xff][..]));
     }
 
-    /// Bytes with many zeros and ends.
+    /// Bytes with many zeros and end marks.
     fn hostile() -> impl Strategy<Value = Vec<u8>> {
         proptest::collection::vec(prop_oneof![Just(0u8), Just(1), Just(0xfe), Just(0xff)], 0..6)
     }
 
     proptest! {
-        /// Keys come back from their bytes, which are in the keys' order; as parts of others, too.
+        /// Keys read back from their bytes, also as parts of others, and the bytes are in the keys' order.
         #[test]
         fn bytes_are_in_the_order_of_keys(
             ints: ((u8, u32), (u8, u32)),
@@ -296,14 +296,14 @@ mod tests {
             in_order(&arrays.0, &arrays.1);
         }
 
-        /// Bytes may hold zeros, and be the beginning of others.
+        /// Bytes may contain zeros, and be prefixes of others.
         #[test]
         fn bytes_may_come_before_others(one in (hostile(), hostile(), hostile()), two in (hostile(), hostile(), hostile())) {
             in_order(&one, &two);
             in_order(&((one.0.clone(), one.1.clone()), one.2.clone()), &((two.0.clone(), two.1.clone()), two.2.clone()));
         }
 
-        /// Bytes that are no key's are none, and nothing panics.
+        /// Bytes that are not a key's give `None`, and nothing panics.
         #[test]
         fn any_bytes_can_be_read(bytes in hostile()) {
             if let Some(key) = <(Vec<u8>, bool, String)>::read(&bytes) {

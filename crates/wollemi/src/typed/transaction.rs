@@ -9,7 +9,7 @@ use std::borrow::Borrow;
 use std::ops::RangeBounds;
 
 impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
-    /// The key's value, as a transaction sees it.
+    /// Returns the key's value, as a transaction sees it.
     ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;
@@ -26,7 +26,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     ///
     /// # Errors
     ///
-    /// [`Error::Value`], and as [`Transaction::get`].
+    /// [`Error::Value`], and those of [`Transaction::get`].
     pub fn get_in<M: Media, Q: KeyBytes + ?Sized>(
         &self,
         tx: &Transaction<'_, M>,
@@ -55,11 +55,11 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         tx.contains(self.map(), bytes_of(key))
     }
 
-    /// Adds the key in a transaction if it is absent there; `false` if it is present.
+    /// Adds the key in a transaction if it is absent there; returns `false` if it is present.
     ///
     /// # Errors
     ///
-    /// [`Error::Value`], and as [`Transaction::insert`].
+    /// [`Error::Value`], and those of [`Transaction::insert`].
     pub fn insert_in<M: Media>(
         &self,
         tx: &mut Transaction<'_, M>,
@@ -69,20 +69,20 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         tx.insert(self.map(), bytes_of(key), self.value(value)?)
     }
 
-    /// Gives the key this value in a transaction.
+    /// Sets the key's value in a transaction.
     ///
     /// # Errors
     ///
-    /// [`Error::Value`], and as [`Transaction::upsert`].
+    /// [`Error::Value`], and those of [`Transaction::upsert`].
     pub fn upsert_in<M: Media>(&self, tx: &mut Transaction<'_, M>, key: &K, value: &V) -> Result<(), Error> {
         tx.upsert(self.map(), bytes_of(key), self.value(value)?)
     }
 
-    /// Removes the key in a transaction; `false` if it is absent there.
+    /// Removes the key in a transaction; returns `false` if it is absent there.
     ///
     /// # Errors
     ///
-    /// As [`Transaction::remove`].
+    /// Those of [`Transaction::remove`].
     pub fn remove_in<M: Media, Q: KeyBytes + ?Sized>(
         &self,
         tx: &mut Transaction<'_, M>,
@@ -94,11 +94,11 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         tx.remove(self.map(), bytes_of(key))
     }
 
-    /// The entries between two bounds, in key order, as a transaction sees them.
+    /// Iterates over the entries between two bounds, in key order, as a transaction sees them.
     ///
     /// # Errors
     ///
-    /// As [`Transaction::range`].
+    /// Those of [`Transaction::range`].
     pub fn range_in<'t, M: Media, Q: KeyBytes + ?Sized>(
         &'t self,
         tx: &'t Transaction<'_, M>,

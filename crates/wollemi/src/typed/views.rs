@@ -1,4 +1,4 @@
-//! Typed maps as they were at a moment, and as they change.
+//! Views of typed maps in snapshots, and watches of their changes.
 
 use super::{Key, KeyBytes, TypedMap, bounds, bytes_of};
 use crate::{Error, Event, Media, Snapshot, View, ViewIter, Watch};
@@ -8,21 +8,21 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::ops::RangeBounds;
 
-/// A typed map as it was when a snapshot was taken: [`TypedMap::view`].
+/// A typed map as it was when a snapshot was taken. See [`TypedMap::view`].
 pub struct TypedView<K, V> {
     map: TypedMap<K, V>,
     view: View,
 }
 
-/// Tells of each change of a typed map: [`TypedMap::watch`]. As an iterator it waits for the next event, as a [`Watch`]
-/// does. A key or a value of another type is an error, and the watch goes on.
+/// A stream of the changes of a typed map, from [`TypedMap::watch`]. As an iterator it waits for the next event, like a
+/// [`Watch`]. A key or a value that does not decode is an error, after which the watch continues.
 pub struct TypedWatch<K, V> {
     map: TypedMap<K, V>,
     watch: Watch,
 }
 
 impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
-    /// The map as a snapshot has it.
+    /// Returns the map as it was when the snapshot was taken.
     ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;
@@ -36,7 +36,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     ///
     /// # Errors
     ///
-    /// As [`Snapshot::view`].
+    /// Those of [`Snapshot::view`].
     pub fn view<M: Media>(&self, snapshot: &Snapshot<M>) -> Result<TypedView<K, V>, Error> {
         Ok(TypedView {
             map: self.clone(),
@@ -44,7 +44,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         })
     }
 
-    /// Tells of each change that is begun from now on, as [`Map::watch`](crate::Map::watch) does.
+    /// Reports each change that begins from now on, as [`Map::watch`](crate::Map::watch) does.
     ///
     /// ```
     /// use wollemi::Event;
@@ -60,7 +60,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     ///
     /// # Errors
     ///
-    /// As [`Map::watch`](crate::Map::watch).
+    /// Those of [`Map::watch`](crate::Map::watch).
     pub fn watch(&self, capacity: usize) -> Result<TypedWatch<K, V>, Error> {
         self.watch_bytes(&[], capacity)
     }
@@ -90,11 +90,11 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
 }
 
 impl<K: Key, V: Serialize + DeserializeOwned> TypedView<K, V> {
-    /// What the key held.
+    /// Returns the value that the key had.
     ///
     /// # Errors
     ///
-    /// [`Error::Value`], and as [`View::get`].
+    /// [`Error::Value`], and those of [`View::get`].
     pub fn get<Q: KeyBytes + ?Sized>(&self, key: &Q) -> Result<Option<V>, Error>
     where
         K: Borrow<Q>,
@@ -103,11 +103,11 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedView<K, V> {
         bytes.map(|bytes| self.map.read(&bytes)).transpose()
     }
 
-    /// Whether the key was present.
+    /// Returns whether the key was present.
     ///
     /// # Errors
     ///
-    /// As [`View::get`].
+    /// Those of [`View::get`].
     pub fn contains<Q: KeyBytes + ?Sized>(&self, key: &Q) -> Result<bool, Error>
     where
         K: Borrow<Q>,
@@ -115,12 +115,12 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedView<K, V> {
         self.view.contains(bytes_of(key))
     }
 
-    /// All entries in key order.
+    /// Iterates over all entries in key order.
     pub fn iter(&self) -> TypedViewIter<K, V> {
         self.range::<K>(..)
     }
 
-    /// The entries between two bounds, in key order.
+    /// Iterates over the entries between two bounds, in key order.
     pub fn range<Q: KeyBytes + ?Sized>(&self, keys: impl RangeBounds<Q>) -> TypedViewIter<K, V>
     where
         K: Borrow<Q>,
@@ -180,11 +180,11 @@ impl<K: Key, V: Serialize + DeserializeOwned> DoubleEndedIterator for TypedViewI
 }
 
 impl<K: Key, V: Serialize + DeserializeOwned> TypedWatch<K, V> {
-    /// The next event, if there is one.
+    /// Returns the next event, if there is one.
     ///
     /// # Errors
     ///
-    /// [`Error::Value`]; the next event comes after it.
+    /// [`Error::Value`]; the next call returns the next event.
     pub fn try_next(&mut self) -> Result<Option<Event<K, V>>, Error> {
         let event = self.watch.try_next();
         event.map(|event| self.map.event(event)).transpose()
@@ -232,7 +232,7 @@ impl<K, V> fmt::Debug for TypedWatch<K, V> {
 mod tests {
     use super::*;
 
-    /// A view shows what was there, in both directions, whatever has become of it since.
+    /// A view shows the old entries, in both directions, whatever has changed since.
     #[test]
     fn views_show_what_was_there() -> Result<(), Error> {
         let db = crate::Db::anonymous()?;
@@ -286,7 +286,7 @@ mod tests {
         Ok(())
     }
 
-    /// An event of another type is an error by itself; later events still come.
+    /// An event that does not decode is an error; later events still arrive.
     #[test]
     fn watches_go_on_behind_an_error() -> Result<(), Error> {
         let map = crate::Db::anonymous()?.map("m")?;

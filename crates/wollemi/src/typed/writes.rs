@@ -1,4 +1,4 @@
-//! The rest of what a map does, on typed maps.
+//! The remaining operations of a map, on typed maps.
 
 use super::{Key, KeyBytes, TypedMap, bytes_of};
 use crate::Error;
@@ -7,11 +7,11 @@ use serde::de::DeserializeOwned;
 use std::borrow::Borrow;
 
 impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
-    /// The keys' values, looked up together, as [`Map::multi_get`](crate::Map::multi_get) does.
+    /// Looks up many keys together and returns their values, like [`Map::multi_get`](crate::Map::multi_get).
     ///
     /// # Errors
     ///
-    /// [`Error::Value`], and as [`Map::multi_get`](crate::Map::multi_get).
+    /// [`Error::Value`], and those of [`Map::multi_get`](crate::Map::multi_get).
     pub fn multi_get<'q, Q: KeyBytes + ?Sized + 'q>(
         &self,
         keys: impl IntoIterator<Item = &'q Q>,
@@ -26,30 +26,30 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
             .collect()
     }
 
-    /// Gives the key this value if it is present; `false` if it is absent.
+    /// Replaces the key's value if it is present; returns `false` if it is absent.
     ///
     /// # Errors
     ///
-    /// [`Error::Value`], and as [`Map::update`](crate::Map::update).
+    /// [`Error::Value`], and those of [`Map::update`](crate::Map::update).
     pub fn update(&self, key: &K, value: &V) -> Result<bool, Error> {
         self.map.update(bytes_of(key), self.value(value)?)
     }
 
-    /// Replaces `expected` by `new`, either of which may be absent (`None`); `false`, and nothing changed, if the key
-    /// holds something else. Values are compared as bytes.
+    /// Replaces `expected` by `new`, each of which may be `None` for an absent key. Returns `false`, with nothing
+    /// changed, if the key's value differs from `expected`. Values are compared as bytes.
     ///
     /// # Errors
     ///
-    /// [`Error::Value`], and as [`Map::compare_and_swap`](crate::Map::compare_and_swap).
+    /// [`Error::Value`], and those of [`Map::compare_and_swap`](crate::Map::compare_and_swap).
     pub fn compare_and_swap(&self, key: &K, expected: Option<&V>, new: Option<&V>) -> Result<bool, Error> {
         let bytes = |value: Option<&V>| value.map(|value| self.value(value)).transpose();
         self.map
             .compare_and_swap(bytes_of(key), bytes(expected)?, bytes(new)?)
     }
 
-    /// Replaces the key's value by what the closure makes of it, atomically, and returns the new value; `None`, before
-    /// and after: the key is absent. The closure runs under the lock on the key and perhaps more than once, as that of
-    /// [`Map::edit_with`](crate::Map::edit_with) does.
+    /// Replaces the key's value by the closure's result, atomically, and returns the new value. `None`, as argument or
+    /// result, means that the key is absent. The closure runs under the lock on the key and may run more than once,
+    /// like that of [`Map::edit_with`](crate::Map::edit_with).
     ///
     /// ```
     /// let visits = wollemi::TypedMap::<String, u64>::new(wollemi::Db::anonymous()?.map("visits")?);
@@ -61,8 +61,8 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     ///
     /// # Errors
     ///
-    /// [`Error::Value`] where the key holds a value of another type, or the new one cannot be written: the key is as it
-    /// was. As [`Map::edit_with`](crate::Map::edit_with).
+    /// [`Error::Value`] if the key's value does not decode, or the new one cannot be encoded: the key is unchanged.
+    /// Those of [`Map::edit_with`](crate::Map::edit_with).
     pub fn edit_with(
         &self,
         key: &K,
@@ -90,11 +90,11 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         decided
     }
 
-    /// Upserts many entries and returns how many there were, as [`Map::load`](crate::Map::load) does.
+    /// Upserts many entries and returns their number, like [`Map::load`](crate::Map::load).
     ///
     /// # Errors
     ///
-    /// [`Error::Value`], and as [`Map::load`](crate::Map::load); what came before is there.
+    /// [`Error::Value`], and those of [`Map::load`](crate::Map::load); earlier entries are in the map.
     pub fn load<'e>(&self, entries: impl IntoIterator<Item = (&'e K, &'e V)>) -> Result<u64, Error>
     where
         K: 'e,
@@ -114,7 +114,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
 mod tests {
     use super::*;
 
-    /// Each does what it does on a map of bytes.
+    /// Each operation does the same as on a map of bytes.
     #[test]
     fn writes_are_those_of_maps() -> Result<(), Error> {
         let stock = TypedMap::<String, i32>::new(crate::Db::anonymous()?.map("stock")?);
@@ -135,7 +135,7 @@ mod tests {
         Ok(())
     }
 
-    /// An edit of a value of another type changes nothing and says so.
+    /// An edit of a value that does not decode changes nothing and returns an error.
     #[test]
     fn what_cannot_be_read_is_not_edited() -> Result<(), Error> {
         let map = crate::Db::anonymous()?.map("m")?;

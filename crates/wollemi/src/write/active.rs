@@ -1,19 +1,19 @@
-//! Commits under way, as far as others must know of them: which keys each is about to change, and which ranges it is
-//! checking.
+//! Commits in progress, as other commits and writers see them: the keys that each is about to change, and the ranges
+//! that it is checking.
 //!
-//! A transaction that has read a range cannot lock the keys that are not there. Instead it announces the range for as
-//! long as it checks it. A writer that has taken its key's stripe and finds the key in an announced range marks the
-//! range as broken before it changes anything, and does not wait; the transaction then starts again. A single key that
-//! is announced is a range of one key, in what follows, too: writers look it up by its stripe.
+//! A transaction that has read a range cannot lock the keys that are absent from it. Instead it announces the range
+//! while it checks it. A writer that has taken its key's stripe and finds the key in an announced range marks the range
+//! as broken before it changes anything, without waiting; the transaction then starts again. An announced single key is
+//! a range of one key, here and below; writers look it up by its stripe.
 //!
-//! I1 A writer of a single key looks here after it has taken the stripe and before it changes the key. So of the
-//!    changes made in a range while it stands here unbroken, no two are of one key: only writers that held a stripe
-//!    when the range was announced make any, and each changes its key once while it holds the stripe.
-//! I2 A commit announces its changes and its ranges at once, after it has its stripes and before it checks what it has
-//!    read, and takes its changes away after it has made them. If one of two commits changes a key in a range of the
-//!    other, the second one notices: it gives up if the range is its own, and marks the range as broken if the change
-//!    is.
-//! I3 A commit that was published and cannot be finished shuts the gate before its changes are gone from here.
+//! I1 A writer of a single key looks here after it has taken the stripe and before it changes the key. So, of the
+//! changes made in a range while the range is announced and unbroken, no two are of one key: only writers that held a
+//! stripe when the range was announced make any, and each changes its key once while it holds the stripe.
+//! I2 A commit announces its changes and its ranges together, after it has its stripes and before it checks its reads,
+//! and withdraws its changes after it has applied them. If one of two commits changes a key in a range of the other,
+//! the second to announce notices: it fails if the range is its own, and marks the range as broken if the change is its
+//! own.
+//! I3 A published commit that cannot be completed shuts the gate before its changes are withdrawn here.
 //!
 //! A thread waits here for one mutex only, whose holder compares some keys and waits for nothing.
 
@@ -25,10 +25,10 @@ use crossbeam_utils::CachePadded;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The commits under way in a database.
+/// The commits in progress in a database.
 #[derive(Debug, Default)]
 pub(crate) struct Active {
-    /// Commits whose ranges are being checked: what writers of single keys look at.
+    /// Number of commits whose ranges are being checked. Writers of single keys read it first.
     checking: CachePadded<AtomicUsize>,
     commits: Mutex<Commits>,
 }
@@ -43,9 +43,9 @@ struct Commits {
 struct Announced {
     id: u64,
     changes: Arc<[KeyState]>,
-    /// None once they are checked.
+    /// Empty once they are checked.
     reads: AnnouncedReads,
-    /// The key by which one of the ranges was broken.
+    /// The key whose change broke one of the ranges.
     broken: Option<(String, Vec<u8>)>,
 }
 
@@ -58,7 +58,7 @@ impl Announced {
     }
 }
 
-/// A commit that stands here, until this is dropped.
+/// A commit listed here, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Entered<'a> {
     active: &'a Active,
@@ -70,7 +70,7 @@ impl Active {
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] where another commit is about to change a key in one of the ranges.
+    /// [`Error::Conflict`] if another commit is about to change a key in one of the ranges.
     pub fn enter(&self, changes: &Arc<[KeyState]>, reads: &AnnouncedReads) -> Result<Entered<'_>, Error> {
         let mut commits = self.lock();
         if !reads.is_empty() {
@@ -93,15 +93,15 @@ impl Active {
             reads: reads.clone(),
             broken: None,
         });
-        // Before the ranges are looked at: a writer that looks from now on marks them.
+        // Before the ranges are examined: a writer that looks from now on marks them.
         self.checking.fetch_add(usize::from(!reads.is_empty()), SeqCst);
         Ok(Entered { active: self, id })
     }
 
-    /// Marks the ranges in which the key lies, which the caller is about to change; it holds the key's stripe, this one.
+    /// Marks the ranges that contain the key as broken. The caller is about to change the key and holds its stripe.
     #[inline]
     pub fn meet(&self, stripe: StripeId, map: &str, key: &[u8]) {
-        // The stripe was taken by a sequentially consistent exchange: either this look sees the range, or the stripe
+        // The stripe was taken by a sequentially consistent exchange: either this load sees the range, or the stripe
         // was held when the range was announced.
         if self.checking.load(SeqCst) != 0 {
             self.meet_ranges(stripe, map, key);
@@ -123,7 +123,7 @@ impl Active {
 }
 
 impl Entered<'_> {
-    /// Takes the ranges away, which were checked.
+    /// Withdraws the ranges, which were checked.
     ///
     /// # Errors
     ///

@@ -1,14 +1,14 @@
-//! Before-images: what keys held before their first change since a snapshot began.
+//! Before-images: the values of keys before their first change since a snapshot began.
 //!
-//! A snapshot begins while the [gate](super::gate) is closed, so no write is under way then. From that moment each
-//! write records its key's before-image, under the index's lock on the key and before it changes anything, in every
-//! snapshot that has no image of that key yet. Images are in DRAM only.
+//! A snapshot begins while the [gate](super::gate) is closed, so no write is in progress. From then on each write
+//! records its key's before-image in every snapshot that has no image of that key yet, under the index's lock on the
+//! key and before it changes anything. Images are in DRAM only.
 //!
-//! I1 A snapshot's image of a key is what the key held when the snapshot began, and never changes. The first answer of
-//!    an edit that may change the key makes it, whether or not the index carries that answer out.
-//! I2 A reader that reads a key in the index and then finds no image of it has read what the key held when the snapshot
-//!    began, since a change becomes visible after its image. This does not hold once the snapshot is outgrown, so
-//!    readers check that last.
+//! I1 A snapshot's image of a key is the key's state when the snapshot began, and never changes. The first decision of
+//! an edit to change the key records it, whether or not the index carries that decision out.
+//! I2 A reader that reads a key in the index and then finds no image of it has read the key's state at the snapshot's
+//! beginning, since a change becomes visible after its image. This does not hold once the snapshot is outgrown, so
+//! readers check that last.
 
 use crate::Error;
 use crate::entry::BATCH_BYTES;
@@ -19,25 +19,25 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-/// What a key held; `None` if it was absent.
+/// A key's old value; `None` if it was absent.
 pub(crate) type BeforeImage = Option<Arc<[u8]>>;
 
-/// Sorted as the map's index is walked.
+/// Sorted in the walk order of the map's index.
 type ByPlace = BTreeMap<Place, BeforeImage>;
 
-/// Bytes of memory that an image takes beside key and value, roughly.
+/// Approximate memory that an image takes in addition to key and value, in bytes.
 const OVERHEAD: u64 = 2 * size_of::<(Place, BeforeImage)>() as u64;
 
-/// Maximum number of images that a reader copies under one lock. Bounds how long writers wait for it.
+/// Maximum number of images that a reader copies under one lock. Bounds how long writers wait for the lock.
 const MAX_READ: usize = 512;
 
 /// One snapshot's images.
 #[derive(Debug)]
 pub(crate) struct Images {
     inner: Mutex<Inner>,
-    /// Maximum number of bytes that they may take.
+    /// Maximum bytes of all images.
     max: u64,
-    /// Whether an image found no room. From then on none is recorded, and reads fail.
+    /// Whether an image exceeded the limit. From then on no image is recorded, and reads fail.
     outgrown: AtomicBool,
 }
 
@@ -84,28 +84,28 @@ impl Images {
         images.insert(place.clone(), before);
     }
 
-    /// Whether what a reader has read is the snapshot's. Call it after reading the index and the images.
+    /// Checks that the data read belongs to the snapshot. Call it after reading the index and the images.
     ///
     /// # Errors
     ///
     /// [`Error::SnapshotOutgrown`]
     pub fn is_whole(&self) -> Result<(), Error> {
         // A reader that has seen a change without an image has taken the images' lock after the writer, and so sees
-        // this flag, too.
+        // this flag too.
         match self.outgrown.load(Relaxed) {
             true => Err(Error::SnapshotOutgrown(self.max)),
             false => Ok(()),
         }
     }
 
-    /// The image of a key, if there is one.
+    /// Returns the image of a key, if there is one.
     pub fn of(&self, map: &str, place: &Place) -> Option<BeforeImage> {
         self.lock().maps.get(map)?.get(place).cloned()
     }
 
-    /// The first images between two bounds that do not cross, in order from one end, and whether there are more. Copies
-    /// a bounded number, so that writers wait for a bounded time.
-    pub fn some(
+    /// Returns the first images between two bounds that do not cross, in order from one end, and whether more follow.
+    /// Copies a bounded number, so that writers wait for a bounded time.
+    pub fn batch(
         &self,
         map: &str,
         bounds: (Bound<Place>, Bound<Place>),
@@ -128,13 +128,13 @@ impl Images {
         (some, false)
     }
 
-    /// Bytes that the images take, roughly.
+    /// Returns the approximate bytes that the images take.
     pub fn bytes(&self) -> u64 {
         self.lock().bytes
     }
 }
 
-/// All snapshots' images.
+/// The images of all snapshots.
 #[derive(Debug, Default)]
 pub(crate) struct BeforeImages {
     any: AtomicBool,
@@ -142,7 +142,8 @@ pub(crate) struct BeforeImages {
 }
 
 impl BeforeImages {
-    /// Whether there is a snapshot. A writer asks after it has passed the gate, and so sees each that began before.
+    /// Returns whether a snapshot exists. A writer asks after it has passed the gate, and so sees each that began
+    /// before.
     #[inline]
     pub fn any_snapshot(&self) -> bool {
         self.any.load(Relaxed)
@@ -164,7 +165,7 @@ impl BeforeImages {
         self.any.store(!all.is_empty(), Relaxed);
     }
 
-    /// Wraps an edit so that what it replaces is recorded first.
+    /// Wraps an edit so that the value it replaces is recorded first.
     pub fn preserving<'e>(
         &'e self,
         map: &'e Arc<str>,
@@ -189,7 +190,7 @@ impl BeforeImages {
     }
 }
 
-/// An edit that records what it replaces.
+/// An edit that records the value it replaces.
 pub(crate) struct Preserving<'e> {
     before_images: &'e BeforeImages,
     map: &'e Arc<str>,
@@ -202,8 +203,8 @@ impl Edit for Preserving<'_> {
     fn decide(&mut self, current: Option<&[u8]>) -> Action {
         let action = self.edit.decide(current);
         if action != Action::Keep {
-            // A repeated answer records nothing more: the first image counts, and was made when the key held what it
-            // had held since the snapshot began.
+            // A repeated decision records nothing more: the first image counts, and was recorded while the key still
+            // had the value from the snapshot's beginning.
             let place = self.order.place(self.key);
             self.before_images.record(self.map, &place, current);
         }

@@ -1,57 +1,57 @@
-//! Commits: changes to several keys, of any of a database's maps, that happen together or not at all, if what was read
-//! before is still so.
+//! Commits: changes to several keys of any of a database's maps, applied together or not at all, if everything read
+//! before is unchanged.
+//! for the ranges.
+//! The steps of a commit:
 //!
-//! How a commit is carried out:
+//! 1. It passes the [gate](super::gate), so that a snapshot shows it as a whole or not at all.
+//! 2. It takes the [stripes](super::stripes) of its keys in order: of the keys that it changes and of those with
+//!    expectations. It compares the expectations.
+//! 3. It [announces](super::active) its changes and the ranges that it has read.
+//! 4. It checks its reads. If the stripe of a single key has another version than when the key was read, the key is
+//!    read again; if its value differs, the commit fails. Ranges are read again twice. Then the stripes of the single
+//!    keys must still have the same versions. A transaction that has met a conflict before announces and checks its
+//!    single keys as ranges of one key, and ignores versions: otherwise writes of other keys with the same stripes
+//!    would fail it again and again while it checks a long range.
+//! 5. It writes the changes into an [intent](super::intent), which is persisted, in a slot that no other commit has.
+//! 6. It publishes a link to the intent in the slot. This is the commit point.
+//! 7. It applies each change by an ordinary write of its key.
+//! 8. It clears the link, and only then releases the stripes.
 //!
-//! 1. It passes the [gate](super::gate), so that a snapshot shows it whole or not at all.
-//! 2. It takes the [stripes](super::stripes) of its keys, in their order: of those that it changes and those of which
-//!    it expects something. What it expects is compared.
-//! 3. It [announces](super::active) its changes, and the ranges that were read.
-//! 4. It checks what was read. If the stripe of a single key has another version than when the key was read, the key is
-//!    read again, and holds the same, or the commit gives up. Ranges are read again twice. Then the stripes of the
-//!    single keys have the same versions still. A transaction that has met a conflict before has its single keys
-//!    announced and checked as ranges of one key, and looks at no version: writes of other keys with the same stripes
-//!    would fail it again and again while it looks at a long range.
-//! 5. The changes are written into an [intent](super::intent), which is persisted, in a slot that no other commit has.
-//! 6. A link to it is published in the slot. This is the commit point.
-//! 7. Each change is made by an ordinary write of its key.
-//! 8. The link is taken away, and only then the stripes are released.
-//!
-//! A crash before 6 leaves nothing; opening after a later one begins again with 7, before any operation. Changes say
-//! what a key shall hold, so to make one twice is to make it once, and no other write of the key comes between the
-//! first time and the last. Intents that stand at one time are of different keys, so their order does not matter.
+//! A crash before 6 leaves nothing. After a later crash, the opening resumes at 7 before any other operation. Changes
+//! are idempotent, and no other write of a key comes between the first and the last application of its change. Intents
+//! that exist at the same time have different keys, so their order does not matter.
 //!
 //! In a database that has a log, all changes are appended to it as one record between 5 and 6, and the commit returns
-//! when that is durable. A crash of the process between the two leaves the record, which the next opening replays
-//! whole, or leaves out whole where the pool has no room for it.
+//! when that record is durable. If the process crashes between the two, the next opening replays the record as a whole,
+//! or discards it as a whole if the pool has no room for it.
 //!
-//! A commit of one change is an ordinary write: it needs none of 5, 6 and 8. One without any change needs 4 alone, and
-//! 3 for the ranges.
+//! A commit of one change is an ordinary write: it needs none of 5, 6 and 8. A commit without changes needs only 4, and
 //!
-//! Why it is serializable. Take for each commit the moment between its two looks at its ranges, or, without ranges,
-//! before it looks at the versions at last; for a write of a single key, the moment of its change.
+//! Why commits are serializable. Take for each commit the moment between its two checks of its ranges, or, without
+//! ranges, before its last check of the versions; for a write of a single key, the moment of its change.
 //!
-//! I1 A key that a commit has read singly held what was read at that moment, and no commit was about to change it: its
-//!    stripe was free from before a read of it until after the moment.
-//! I2 So did all of a range. A commit that had announced a change in it before the range was announced has made the
-//!    change, or else the range's commit gives up; one that announces such a change later does so after that moment, or
-//!    breaks the range. A single write that takes its stripe later breaks the range as well; what is left is at most
-//!    one change of each key, by a writer that was under way. Both looks show the same, so no such change came before
-//!    the second look at the key, and nothing in the range changed up to that moment.
-//! I3 No other thread changes what a commit changes from before that moment until it is done.
+//! I1 A key that a commit has read singly had the value read at that moment, and no commit was about to change it: its
+//! stripe was free from before a read of it until after the moment.
+//! I2 The same holds for all of a range. A commit that had announced a change in the range before the range was
+//! announced has applied it, or else the range's commit fails; a commit that announces such a change later does so
+//! after that moment, or breaks the range. A single write that takes its stripe later breaks the range as well. There
+//! remains at most one change of each key, by a writer already in progress. Both checks read the same, so no such
+//! change came before the second check of the key, and nothing in the range changed up to that moment.
+//! I3 From before that moment until the commit is done, no other thread changes the keys that it changes.
 //!
-//! A single key that is checked as a range falls under I2 and not under I1. I2 asks of a range only that a writer finds
-//! out whether its key lies in it, and that each look shows what each key holds at a moment of the look; a read of the
-//! key does. It does not ask which stripes are free: a writer that holds the key's own stripe at the second look has not
-//! changed the key by then, and so comes later than the moment; one that holds it for another key is no matter. For
-//! others nothing is different: a commit of either kind holds the stripes of what it changes, for I1, and announces it,
-//! for I2, before its own moment. Of two commits that each read what the other changes, the second to be announced
-//! finds the change, if its read is announced; if not, it finds the stripe held, or changed.
+//! I2 instead of I1 covers a single key that is checked as a range. I2 requires only that a writer finds out whether
+//! its key lies in the range, and that each check reads each key's value at a moment of the check; a read of the key
+//! does. It does not require free stripes: a writer that holds the key's own stripe at the second check has not yet
+//! changed the key, and so comes later than the moment; one that holds it for another key is irrelevant. For other
+//! commits nothing differs: a commit of either kind holds the stripes of its changes, for I1, and announces them, for
+//! I2, before its own moment. Of two commits that each read what the other changes, the second to announce finds the
+//! change, if its read is announced; if not, it finds the stripe held, or changed.
 //!
-//! So each commit reads what the commits and writes with earlier moments have left, and changes what later ones read.
+//! So each commit reads the state left by the commits and writes with earlier moments, and later ones read its changes.
 //!
-//! Order of locks: gate, stripes, slot. A thread pins only after it has its stripes, and waits for nothing but a slot
-//! then, whose holder waits for nothing. A full pool is met with everything released.
+//! Lock order: gate, stripes, slot. A thread pins only after it has its stripes, and from then on waits only for a
+//! slot, whose holder waits for nothing. A thread that finds the pool full releases everything before it waits for
+//! room.
 
 use crate::write::active::Entered;
 use crate::write::gate::Gate;
@@ -67,30 +67,30 @@ use heap::Guard;
 use log::Lsn;
 use std::sync::Arc;
 
-/// Looks at each range and each announced key: see the module's invariants.
+/// Checks of each range and each announced key: see the module's invariants.
 const LOOKS: usize = 2;
 
-/// A commit's content: changes of different keys, to be made if all expectations and reads still hold.
+/// A commit's content: changes of different keys, to be applied if all expectations and reads still hold.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub changes: Arc<[KeyState]>,
     pub expected: Vec<KeyState>,
     pub points: Arc<Points>,
     pub ranges: Arc<[RangeRead]>,
-    /// Whether single keys that were read are checked as ranges of one key.
+    /// Whether the single keys read are checked as ranges of one key.
     pub announces_points: bool,
-    /// As the database's writes are, if nothing is said.
+    /// `None`: the database's default.
     pub durability: Option<Durability>,
 }
 
 impl Plan {
-    /// Of all single keys in it.
+    /// The stripes of all single keys in it.
     fn stripes(&self) -> impl Iterator<Item = StripeId> {
         let keys = self.changes.iter().chain(&self.expected).map(KeyState::stripe);
         keys.chain(self.points.stripes())
     }
 
-    /// What it announces that it has read.
+    /// Returns the reads that it announces.
     fn announced(&self) -> AnnouncedReads {
         let is_announced = self.announces_points && !self.points.is_empty();
         AnnouncedReads {
@@ -100,8 +100,8 @@ impl Plan {
     }
 }
 
-/// A commit that has its stripes. Dropped between its publication and its withdrawal, it shuts the gate, and releases
-/// neither its stripes nor its slot.
+/// A commit that has its stripes. If it is dropped between its publication and its withdrawal, it shuts the gate, and
+/// releases neither its stripes nor its slot.
 struct Underway<'s> {
     gate: &'s Gate,
     parts: Option<(Vec<Held<'s>>, Entered<'s>, Option<Slot<'s>>)>,
@@ -130,7 +130,7 @@ impl<M: Media> Store<M> {
         }
     }
 
-    /// Refuses a key of another database's map, and what no map can hold.
+    /// Refuses a key of another database's map, and a key or value that is too long.
     fn check_key(&self, state: &KeyState) -> Result<(), Error> {
         self.refuse_if_foreign(&*state.map)?;
         if state.key.len() > MAX_KEY {
@@ -142,12 +142,11 @@ impl<M: Media> Store<M> {
         }
     }
 
-    /// Commits; `false`, and nothing was changed, if something is not as it is expected. It is durable when this
-    /// returns.
+    /// Commits, durably when this returns. Returns `false`, with nothing changed, if an expectation does not hold.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] if something is not as it was read. As `Batch::commit` and `Transaction::commit` say.
+    /// [`Error::Conflict`] if a read is no longer valid. See `Batch::commit` and `Transaction::commit` for the others.
     pub fn commit(&self, plan: &Plan) -> Result<bool, Error> {
         let mut keys = plan.expected.iter().chain(&*plan.changes);
         keys.try_for_each(|key| self.check_key(key))?;
@@ -169,8 +168,8 @@ impl<M: Media> Store<M> {
         Ok(committed)
     }
 
-    /// The position up to which the log must be durable before what keys of these stripes and these ranges hold may be
-    /// acknowledged.
+    /// Returns the position up to which the log must be durable before reads of keys with these stripes and of these
+    /// ranges may be acknowledged.
     fn end_of(&self, stripes: impl Iterator<Item = StripeId>, ranges: &[RangeRead]) -> Lsn {
         match self.traffic.journal.get() {
             Some(journal) if !ranges.is_empty() => journal.newest(),
@@ -178,7 +177,7 @@ impl<M: Media> Store<M> {
         }
     }
 
-    /// Checks what a transaction has read, and returns when that is durable.
+    /// Checks a transaction's reads, and returns once the data read is durable.
     ///
     /// # Errors
     ///
@@ -199,7 +198,7 @@ impl<M: Media> Store<M> {
         if !changes.is_empty() {
             self.refuse_if_read_only()?;
         }
-        // It may close the gate.
+        // This may close the gate.
         let own = (changes.len() > 1).then(|| self.own()).transpose()?;
         let (
             Traffic {
@@ -213,8 +212,8 @@ impl<M: Media> Store<M> {
         let _pass = gate.enter(media)?;
         let ids = changes.iter().chain(expected).map(KeyState::stripe).collect();
         let held = stripes.lock_all(ids, gate, media)?;
-        // Pinned, so that the heap does not wait for recovery, which may wait for a guard of a thread that waits for a
-        // stripe.
+        // Pinned, so that the heap does not wait for recovery: recovery may wait for the guard of a thread that waits
+        // for a stripe.
         let guard = heap::pin();
         for key in expected {
             if !key.holds(&guard)? {
@@ -240,7 +239,7 @@ impl<M: Media> Store<M> {
         Ok(true)
     }
 
-    /// Makes the changes, all or none.
+    /// Applies all changes or none.
     fn make_changes(&self, plan: &Plan, underway: &mut Underway<'_>, guard: &Guard) -> Result<(), Error> {
         let (media, changes) = (self.heap.media(), &*plan.changes);
         let make_all = |recording| {
@@ -266,7 +265,7 @@ impl<M: Media> Store<M> {
         Ok(())
     }
 
-    /// Appends all changes to the log, if there is one, as one record. Its keys' stripes are held.
+    /// Appends all changes to the log, if there is one, as one record. The caller holds the keys' stripes.
     fn record(&self, plan: &Plan) -> Result<(), Error> {
         let Some(journal) = self.traffic.journal.get() else {
             return Ok(());
@@ -283,7 +282,7 @@ impl<M: Media> Store<M> {
         Ok(journal.append(&changes.collect::<Vec<_>>(), stripes, durability)?)
     }
 
-    /// Checks what was read by a transaction that changes nothing.
+    /// Checks the reads of a transaction that changes nothing.
     ///
     /// # Errors
     ///
@@ -299,13 +298,13 @@ impl<M: Media> Store<M> {
             self.check_entered(points, &reads, &entered, &[], &guard)
         };
         check().map_err(|conflict| match self.traffic.gate.refuse_if_shut() {
-            // A commit that cannot be finished stands in the way for good.
+            // A commit that cannot be completed blocks this for good.
             Err(shut) => shut.into(),
             Ok(()) => conflict,
         })
     }
 
-    /// Checks what was read, for a commit that has its stripes and was announced.
+    /// Checks the reads of a commit that has its stripes and is announced.
     fn check_entered(
         &self,
         points: &Points,

@@ -1,22 +1,22 @@
 //! Admission of writers: any number of writers and committers, or one closer that needs all of them stopped.
 //!
-//! A writer counts itself in, in one of a few counters so that writers on different processors share no line, and looks
-//! whether the gate is open. A closer closes the gate, and then waits until all counters are zero. Readers do not come
-//! by here.
+//! A writer increments one of a few counters, so that writers on different processors share no line, and then checks
+//! whether the gate is open. A closer closes the gate, and then waits until all counters are zero. Readers do not use
+//! the gate.
 //!
-//! The gate does not leave writers out for good. A writer that finds it closed says that it waits. Closers pass by
-//! waiting writers [`PASSED_BY`] times; then none closes the gate before all of these are in. (Were it once, each
-//! closing would wait for the scheduler to wake a writer.)
+//! The gate does not starve writers. A writer that finds it closed registers as waiting. At most [`PASSED_BY`] closers
+//! in a row may overtake waiting writers; after that no closer closes the gate before all of these have entered. (With
+//! a limit of one, each closing would wait for the scheduler to wake a writer.)
 //!
 //! I1 While a [`Closed`] is held, no [`Pass`] is.
-//! I2 A pass is held for one write, for several in one call, or for one commit. Its holder waits for nothing but
-//!    [stripes](super::stripes) and the slots of intents, whose holders have passes themselves, and for nothing that
-//!    waits for guards: it is pinned, and so the heap does not let it wait for recovery. Hence a thread that waits
-//!    here, with a guard or without, waits for a bounded time.
-//! I3 A gate that was [shut](Gate::shut), since a commit was published and could not be finished, stays shut for as
-//!    long as the database is open.
-//! I4 From the moment at which a writer has said that it waits, at most [`PASSED_BY`] closers close the gate before
-//!    that writer passes, and one more that had already looked for waiting writers.
+//! I2 A pass is held for one write, for several in one call, or for one commit. Its holder waits only for
+//! [stripes](super::stripes) and the slots of intents, whose holders have passes themselves, and for nothing that waits
+//! for guards: it is pinned, so the heap does not let it wait for recovery. Hence a thread that waits here, with or
+//! without a guard, waits for a bounded time.
+//! I3 A gate that was [shut](Gate::shut), because a published commit could not be completed, stays shut as long as the
+//! database is open.
+//! I4 After a writer has registered as waiting, at most [`PASSED_BY`] closers close the gate before that writer enters,
+//! and one more that had already checked for waiting writers.
 
 use crossbeam_utils::CachePadded;
 use index::Error;
@@ -27,16 +27,16 @@ use std::time::Duration;
 const COUNTERS: usize = 16;
 
 const OPEN: u8 = 0;
-/// A bit: a closer holds the gate.
+/// Bit: a closer holds the gate.
 const CLOSED: u8 = 1;
-/// A bit: the gate stays shut.
+/// Bit: the gate stays shut.
 const SHUT: u8 = 2;
 
-/// Closings in a row that waiting writers may have to stand by.
+/// Maximum number of consecutive closings that may overtake waiting writers.
 const PASSED_BY: u64 = 8;
 
-/// Turns of waiting after which a thread sleeps between two looks.
-const AWAKE: u32 = 256;
+/// Turns of waiting after which a thread sleeps between two checks.
+const SPIN_TURNS: u32 = 256;
 
 const NAP: Duration = Duration::from_micros(50);
 
@@ -45,13 +45,13 @@ const NAP: Duration = Duration::from_micros(50);
 pub(crate) struct Gate {
     writers: [CachePadded<AtomicU64>; COUNTERS],
     state: AtomicU8,
-    /// Writers that have found the gate closed and have not passed since.
+    /// Writers that have found the gate closed and have not entered since.
     waiting: AtomicU64,
-    /// Closings since no writer was waiting. Only the thread that holds the gate closed writes it.
+    /// Closings since no writer was waiting. Written only by the thread that holds the gate closed.
     passed_by: AtomicU64,
 }
 
-/// Leave to write: one count in a counter, until it is dropped.
+/// Permission to write: one count in a counter, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Pass<'g>(&'g AtomicU64);
 
@@ -69,7 +69,7 @@ impl Drop for Pass<'_> {
     }
 }
 
-/// All writers stand still.
+/// Proof that all writers are stopped.
 #[derive(Debug)]
 pub(crate) struct Closed<'g>(&'g Gate);
 
@@ -80,7 +80,7 @@ impl Drop for Closed<'_> {
 }
 
 impl Gate {
-    /// Waits until the gate is open, and goes in.
+    /// Waits until the gate is open, and enters.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl Gate {
         self.enter_later(counter, media)
     }
 
-    /// Says that the writer waits, and goes in when the gate is open.
+    /// Registers as waiting, and enters when the gate is open.
     #[cold]
     fn enter_later<'g, M: Media>(&'g self, counter: &'g AtomicU64, media: &M) -> Result<Pass<'g>, Error> {
         let _waiting = Pass::count(&self.waiting);
@@ -113,23 +113,23 @@ impl Gate {
         }
     }
 
-    /// Goes in, if the gate is open. A test has others act where `between` is called.
+    /// Enters if the gate is open. Tests act at `between`.
     #[inline]
     fn try_enter<'g>(&self, counter: &'g AtomicU64, between: impl FnOnce()) -> Option<Pass<'g>> {
-        // The count and the look are sequentially consistent, as are the closer's store and its looks at the counters:
+        // The count and the check are sequentially consistent, as are the closer's store and its reads of the counters:
         // either the closer sees the writer counted, or the writer sees the gate closed.
         let pass = Pass::count(counter);
         between();
         (self.state.load(SeqCst) == OPEN).then_some(pass)
     }
 
-    /// Keeps the gate shut for as long as the database is open: a commit was published and cannot be finished, and no
-    /// other write may come before its changes. Called by a holder of a pass.
+    /// Shuts the gate for as long as the database is open: a published commit cannot be completed, and no other write
+    /// may precede its changes. Called by the holder of a pass.
     pub fn shut(&self) {
         self.state.fetch_or(SHUT, SeqCst);
     }
 
-    /// Whether the gate stays shut.
+    /// Returns an error if the gate stays shut.
     ///
     /// # Errors
     ///
@@ -141,13 +141,13 @@ impl Gate {
         }
     }
 
-    /// Whether a closer may close the gate: no writer waits, or those that do have not been passed by too often.
+    /// Returns whether a closer may close the gate: no writer waits, or the waiting ones were not overtaken too often.
     fn may_be_closed(&self) -> bool {
         self.waiting.load(SeqCst) == 0 || self.passed_by.load(SeqCst) < PASSED_BY
     }
 
-    /// Closes the gate, after the closer that holds it and the writers that must go in first, and waits until all
-    /// writers are out.
+    /// Closes the gate, after the closer that holds it and the writers that must enter first, and waits until all
+    /// writers have left.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl Gate {
         loop {
             match self.state.load(SeqCst) {
                 state if state & SHUT != 0 => return Err(Error::Unfinished),
-                // Each writer that waits can go in now, and no other begins to wait while the gate is open.
+                // Each waiting writer can enter now, and no other begins to wait while the gate is open.
                 OPEN if self.may_be_closed() => {
                     if self.state.compare_exchange(OPEN, CLOSED, SeqCst, SeqCst).is_ok() {
                         break;
@@ -184,23 +184,23 @@ impl Gate {
     }
 }
 
-/// A turn of waiting for another thread.
+/// One turn of waiting for another thread.
 pub(crate) fn wait<M: Media>(turn: &mut u32, media: &M) {
     media.wait(*turn);
     *turn = turn.saturating_add(1);
-    if *turn > AWAKE && !M::TAKES_TURNS {
+    if *turn > SPIN_TURNS && !M::TAKES_TURNS {
         std::thread::sleep(NAP);
     }
 }
 
-/// The counter of this thread.
+/// Returns the index of this thread's counter.
 #[inline]
 fn counter() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         static MINE: usize = NEXT.fetch_add(1, Relaxed) % COUNTERS;
     }
-    // While a thread ends, any counter will do.
+    // While a thread exits, any counter will do.
     MINE.try_with(|&mine| mine).unwrap_or(0)
 }
 
@@ -210,7 +210,7 @@ mod tests {
     use pmem::Hardware;
     use std::sync::atomic::AtomicBool;
 
-    /// With many writers and several closers, no writer is inside while the gate is closed, and all get through.
+    /// With many writers and several closers, no writer is inside while the gate is closed, and all of them finish.
     #[test]
     fn no_writer_is_inside_while_it_is_closed() -> Result<(), Error> {
         const EACH: u64 = 2000;
@@ -223,7 +223,7 @@ mod tests {
                     for _ in 0..EACH {
                         let _pass = gate.enter(&media).expect("never shut");
                         inside.fetch_add(1, SeqCst);
-                        assert!(!closed.load(SeqCst), "a writer beside a closer");
+                        assert!(!closed.load(SeqCst), "a writer together with a closer");
                         inside.fetch_sub(1, SeqCst);
                         done.fetch_add(1, SeqCst);
                     }
@@ -234,7 +234,7 @@ mod tests {
                     for _ in 0..EACH / 10 {
                         let _closed = gate.close(&media).expect("never shut");
                         assert!(!closed.swap(true, SeqCst), "two closers");
-                        assert_eq!(inside.load(SeqCst), 0, "a closer beside a writer");
+                        assert_eq!(inside.load(SeqCst), 0, "a closer together with a writer");
                         std::thread::yield_now();
                         closed.store(false, SeqCst);
                     }
@@ -245,7 +245,7 @@ mod tests {
         Ok(())
     }
 
-    /// A closer that comes between a writer's two steps either waits for the writer or keeps it out.
+    /// A closer that arrives between a writer's two steps either waits for the writer or keeps it out.
     #[test]
     fn a_closer_amid_an_entry_keeps_the_writer_out() {
         let (gate, media) = (&Gate::default(), &Hardware::detect());
@@ -262,17 +262,17 @@ mod tests {
                 while gate.state.load(SeqCst) == OPEN {
                     std::thread::yield_now();
                 }
-                // Time in which a closer that does not see the writer comes through.
+                // Time for a closer that does not see the writer to finish.
                 std::thread::sleep(Duration::from_millis(20));
             });
             let kept_out = pass.is_none();
             drop(pass);
             done.store(true, SeqCst);
-            assert!(kept_out, "the writer is in beside a closer");
+            assert!(kept_out, "the writer is inside together with a closer");
         });
     }
 
-    /// Writers that wait are passed by a number of times. Then the gate stays open until they are in.
+    /// Closers overtake waiting writers a limited number of times. Then the gate stays open until they have entered.
     #[test]
     fn waiting_writers_are_passed_by_a_number_of_times() -> Result<(), Error> {
         let (gate, media) = (&Gate::default(), &Hardware::detect());
@@ -291,14 +291,14 @@ mod tests {
             for turn in 0..10_000 {
                 assert!(
                     !closed.load(SeqCst),
-                    "closed after {turn} turns, though a writer waits"
+                    "closed after {turn} closings, although a writer waits"
                 );
                 assert_eq!(gate.state.load(SeqCst), OPEN);
                 if !calls.load(SeqCst) || turn % 1000 == 0 {
                     std::thread::sleep(NAP);
                 }
             }
-            // As the writer does: in, no longer waiting, out again.
+            // Like the writer: enters, no longer waits, leaves.
             let pass = Pass::count(&gate.writers[0]);
             drop(waiting);
             drop(pass);
@@ -308,7 +308,7 @@ mod tests {
         Ok(())
     }
 
-    /// A gate that was shut by a thread inside stays shut for all, for a closer that waits for that thread, too.
+    /// A gate shut by a thread inside stays shut for all threads, including a closer that waits for that thread.
     #[test]
     fn what_is_unfinished_shuts_it() -> Result<(), Error> {
         let (gate, media) = (&Gate::default(), &Hardware::detect());

@@ -1,8 +1,8 @@
-//! Indexes as maps have them: each write comes through the database's [gate](super::gate) and takes its key's
-//! [stripe](super::stripes); what it replaces is recorded for live snapshots, and its change is sent to the watches.
+//! Indexes as maps use them: each write passes the database's [gate](super::gate) and takes its key's
+//! [stripe](super::stripes). It records the value it replaces for live snapshots, and sends its change to the watches.
 //!
-//! Reads go straight to the index. Where the database has a log, a write appends to it before the index publishes, and
-//! reads and writes return when what they have seen and done is durable ([`journal`](super::journal)).
+//! Reads go straight to the index. In a database with a log, a write appends to it before the index publishes, and
+//! reads and writes return once everything they have seen and done is durable ([`journal`](super::journal)).
 
 use crate::write::commit::Plan;
 use crate::write::gate::Closed;
@@ -18,11 +18,11 @@ use pmem::Media;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// An index behind the gate, by its type.
+/// An index of a concrete type behind the gate.
 pub(crate) struct Guarded<I, M: Media> {
     index: I,
     name: Arc<str>,
-    /// Of the name.
+    /// Hash of the map's name.
     hash: u64,
     store: Store<M>,
 }
@@ -37,7 +37,7 @@ impl<I: Index, M: Media> Guarded<I, M> {
         }
     }
 
-    /// Writes; returns what was done, and up to where the log must be durable before that may be acknowledged.
+    /// Writes; returns the action, and the position up to which the log must be durable before it may be acknowledged.
     fn try_write(
         &self,
         key: &[u8],
@@ -58,21 +58,21 @@ impl<I: Index, M: Media> Guarded<I, M> {
         let stripe = self.stripe_of(key);
         let mut held = stripes.lock(stripe, gate, media)?;
         active.meet(stripe, &self.name, key);
-        // Pinned, so that the heap does not wait for recovery, which may wait for a guard of a thread that waits at the
-        // gate or for the stripe.
+        // Pinned, so that the heap does not wait for recovery: recovery may wait for the guard of a thread that waits
+        // at the gate or for the stripe.
         let _guard = heap::pin();
         let done = self.write_held(key, edit, Recording::Append(durability));
-        // An error leaves open what was changed.
+        // After an error it is unknown whether the key was changed.
         if !matches!(done, Ok(Action::Keep)) {
             held.changed();
         }
         Ok((done?, self.store.traffic.last(std::iter::once(stripe))))
     }
 
-    /// Takes the stripes of the first of these keys, as many as are all different, and says how many these are.
+    /// Takes the stripes of the longest prefix of these keys without repeats, and returns its length.
     fn lock_group(&self, keys: &[&[u8]]) -> Result<(Vec<Held<'_>>, usize), Error> {
         let ids: Vec<_> = keys.iter().map(|key| self.stripe_of(key)).collect();
-        // Keys that are the same have the same stripe, which is rare among others.
+        // Equal keys have the same stripe, which is rare among different keys.
         let repeats = |i: &usize| (0..*i).any(|j| ids[j] == ids[*i] && keys[j] == keys[*i]);
         let len = (0..keys.len()).find(repeats).unwrap_or(keys.len());
         let Traffic {
@@ -89,29 +89,29 @@ impl<I: Index, M: Media> Guarded<I, M> {
 }
 
 impl<I: Index, M: Media> Guarded<I, M> {
-    /// What follows a write, or some, that have changed something.
+    /// Maintenance after writes that have changed something.
     fn wrote(&self) {
         self.index.maintain();
-        // A batch has set apart what it counts on.
+        // A batch has reserved the space it needs.
         if self.store.heap.has_too_much() {
             self.store.heap.give_back_some();
         }
     }
 }
 
-/// Keys per gate pass and guard. Bounds how long others wait for the gate and the stripes, and how long what these keys
-/// replace is kept from other uses.
+/// Keys per gate pass and guard. Bounds how long other threads wait for the gate and the stripes, and how long the
+/// objects that these keys replace are kept from reuse.
 const PASS: usize = 64;
 
-/// Edits of several keys, on their way.
+/// A group of edits of several keys in progress.
 struct Group<'e> {
     edits: &'e mut dyn Edits,
-    /// The first of those behind the present pass of the gate.
+    /// The first edit after the current pass of the gate.
     first: usize,
-    /// How many are done.
+    /// Number of edits done.
     done: usize,
     changed: bool,
-    /// Whether the others are to be left out.
+    /// Whether the remaining edits are to be skipped.
     ended: bool,
 }
 
@@ -132,7 +132,7 @@ impl Edits for Group<'_> {
 
     fn done(&mut self, _: usize, done: Result<Action, Error>) -> ControlFlow<()> {
         match done {
-            // To be tried again without the guard, which keeps back what the others have retired.
+            // Retried without the guard, which delays the reuse of objects that other threads have retired.
             Err(Error::Heap(heap::Error::Full { .. })) => ControlFlow::Break(()),
             done => self.end(done),
         }
@@ -190,7 +190,7 @@ impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
         if action != Action::Keep && watches.are_there() {
             let journal = journal.get();
             let end = journal.map(|journal| (journal, journal.last(self.stripe_of(key))));
-            watches.tell((&self.name, key), action, edit, end);
+            watches.publish((&self.name, key), action, edit, end);
         }
         Ok(action)
     }
@@ -267,7 +267,7 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
         };
         while group.done < keys.len() && !group.ended {
             let mut end = keys.len().min(group.done + PASS);
-            // While a pass is held, no snapshot and no watch begins, and no log.
+            // While a pass is held, no snapshot, watch or log begins.
             if journal.get().is_none()
                 && !self.store.heap.pool().is_read_only()
                 && let Ok(_pass) = gate.enter(self.store.heap.media())
@@ -282,8 +282,8 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
                     held.iter_mut().for_each(Held::changed);
                 }
             }
-            // A write that snapshots, watches or the log must see, and one that found no room or is refused, is carried
-            // out alone.
+            // A write that snapshots, watches or the log must see, and one that found no room or was refused, is
+            // carried out alone.
             if group.done < end && !group.ended {
                 let done = self.write(keys[group.done], group.edits.edit(group.done));
                 let _ = group.end(done);
@@ -303,7 +303,7 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Error> {
         self.index.scan(lower, upper, direction, guard, visit)?;
-        // The gaps between the keys that were visited count, too.
+        // The gaps between the visited keys count too.
         self.store.traffic.settle_all()
     }
 

@@ -1,4 +1,4 @@
-//! The database's own root, and the intents: what committed batches and transactions are about to do.
+//! The database's own root, and the intents: the pending changes of committed batches and transactions.
 //!
 //! ```text
 //! root ""  -->  Own    128  intents: 16 slots, each a link to an Intent, or null
@@ -12,28 +12,28 @@
 //!                           …  name, key, value
 //! ```
 //!
-//! Little endian. The root is made by the first commit of several changes. Before transactions came, it was of another
-//! kind and had one slot:
+//! Little endian. The first commit of several changes creates the root. Before transactions existed, the root was of
+//! another kind and had one slot:
 //!
 //! ```text
 //! root ""  -->  SingleSlot  8  intent: link to an Intent, or null
 //! ```
 //!
 //! I1 An intent is constant from its publication, and durable before it.
-//! I2 While a link to it stands in the root, its keys are written by it alone. So intents that stand at one time name
-//!    different keys.
+//! I2 While the root links to an intent, only its commit writes its keys. So intents that exist at the same time name
+//! different keys.
 
 use heap::{Access, Trace, footprint};
 use pmem::{Link, Media, Offset, PSlot, PWord, Tag, persistent};
 use std::sync::Arc;
 
-/// The kind of the root, which no index has.
+/// The kind of the root, distinct from every index's.
 pub(crate) const KIND: u32 = u32::from_le_bytes(*b"wkv\x01");
 
-/// The kind of a root that has one slot.
+/// The kind of a root with one slot.
 pub(crate) const SINGLE_SLOT: u32 = u32::from_le_bytes(*b"wkv\0");
 
-/// Intents that can stand at one time.
+/// Maximum number of concurrent intents.
 pub(crate) const SLOTS: usize = 16;
 
 /// The name of the root, which no map can have.
@@ -45,13 +45,13 @@ pub(crate) const INTENT: Tag = Tag::new(2);
 persistent! {
     /// The root object.
     pub(crate) struct Own [size: 128, align: 64] {
-        /// The intents of the commits that are being carried out.
+        /// The intents of the commits in progress.
         pub intents: [PSlot; SLOTS],
     }
 
-    /// The root object with one slot.
+    /// The root object with a single slot.
     pub(crate) struct SingleSlot [size: 8] {
-        /// The intent of the batch that was being carried out.
+        /// The intent of the batch in progress.
         pub intent: PSlot,
     }
 
@@ -67,10 +67,10 @@ const SIZE: u64 = size_of::<Intent>() as u64;
 const UPSERT: u8 = 1;
 const REMOVE: u8 = 2;
 
-/// The bytes before a change's name.
+/// Bytes before a change's name.
 const HEAD: usize = 8;
 
-/// What one key of one map shall hold; `None`: nothing.
+/// The new value of one key of one map; `None`: removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyChange<'b> {
     pub map: &'b str,
@@ -79,12 +79,12 @@ pub(crate) struct KeyChange<'b> {
 }
 
 impl KeyChange<'_> {
-    /// The bytes that it takes in an intent.
+    /// Returns its length in an intent, in bytes.
     pub fn len(&self) -> usize {
         HEAD + self.map.len() + self.key.len() + self.value.map_or(0, <[u8]>::len)
     }
 
-    /// Writes it at the beginning of `into`, and returns what comes after it. The lengths have been checked.
+    /// Writes it at the beginning of `into`, and returns the rest of `into`. The lengths have been checked.
     fn write<'t>(&self, into: &'t mut [u8]) -> &'t mut [u8] {
         let value = self.value.unwrap_or_default();
         let verb = if self.value.is_some() { UPSERT } else { REMOVE };
@@ -104,7 +104,7 @@ impl KeyChange<'_> {
 }
 
 impl<'b> KeyChange<'b> {
-    /// The change at the beginning of `from`, which is left with what comes after it.
+    /// Takes the change at the beginning of `from`.
     fn read(from: &mut &'b [u8]) -> Option<KeyChange<'b>> {
         let head: [u8; HEAD] = from.split_off(..HEAD)?.try_into().ok()?;
         let [verb, name, k0, k1, v0, v1, v2, v3] = head;
@@ -124,7 +124,7 @@ impl<'b> KeyChange<'b> {
 }
 
 impl Intent {
-    /// The fixed part of an intent of this many bytes.
+    /// Returns the fixed part of an intent of this many bytes.
     pub fn new(bytes: usize, count: usize) -> Intent {
         Intent {
             bytes: PWord::new(bytes as u64),
@@ -137,10 +137,10 @@ impl Intent {
         changes.fold(into, |rest, change| change.write(rest));
     }
 
-    /// The changes of an intent, and its footprint.
+    /// Returns the changes of an intent, and its footprint.
     pub fn read<M: Media>(heap: &Access<M>, link: Link) -> Result<(Vec<KeyChange<'_>>, usize), heap::Error> {
-        let offset = link.offset().ok_or(damaged("an intent that is nowhere", 0))?;
-        let wrong = || damaged("an intent makes no sense", offset.get());
+        let offset = link.offset().ok_or(damaged("a null link to an intent", 0))?;
+        let wrong = || damaged("an intent is malformed", offset.get());
         let intent: &Intent = heap.at(offset)?;
         let media = heap.media();
         let bytes = usize::try_from(intent.bytes.load(media)).map_err(|_| wrong())?;
@@ -163,7 +163,7 @@ fn damaged(what: &'static str, offset: u64) -> heap::Error {
     heap::Error::Damaged { what, offset }
 }
 
-/// What knows the roots of one kind.
+/// Traces the roots of one kind.
 pub(crate) struct Tracer {
     kind: u32,
 }
@@ -173,15 +173,15 @@ impl Tracer {
     pub const SINGLE_SLOT: Tracer = Tracer { kind: SINGLE_SLOT };
 }
 
-// SAFETY: it reports all slots that the root has; intents have none.
+// SAFETY: it reports all slots of the root; intents link to nothing.
 unsafe impl<M: Media> Trace<M> for Tracer {
     fn kind(&self) -> u32 {
         self.kind
     }
 
     fn trace(&self, heap: &Access<M>, link: Link, children: &mut Vec<Link>) -> Result<u64, heap::Error> {
-        let offset = link.offset().ok_or(damaged("a root that is nowhere", 0))?;
-        let wrong = || damaged("the database's root makes no sense", offset.get());
+        let offset = link.offset().ok_or(damaged("a null link to a root", 0))?;
+        let wrong = || damaged("the database's root is malformed", offset.get());
         let media = heap.media();
         let len = if link.tag() == INTENT {
             let bytes = heap.at::<Intent>(offset)?.bytes.load(media);
@@ -198,7 +198,7 @@ unsafe impl<M: Media> Trace<M> for Tracer {
     }
 }
 
-/// What tells the heap what the roots keep alive.
+/// Returns the tracers of the database's own roots.
 pub(crate) fn tracers<M: Media>() -> [Arc<dyn Trace<M>>; 2] {
     [Arc::new(Tracer::SLOTS), Arc::new(Tracer::SINGLE_SLOT)]
 }
@@ -219,8 +219,7 @@ mod tests {
     }
 
     proptest! {
-        /// Changes are read as they were written; cut short or with other bytes they are some changes or none, never a
-        /// panic.
+        /// Changes read back as written. Truncated or altered, they decode to some changes or none, and never panic.
         #[test]
         fn changes_are_read_as_written(
             changes in prop::collection::vec(("\\PC{1,9}", any::<Vec<u8>>(), any::<Option<Vec<u8>>>()), 0..6),

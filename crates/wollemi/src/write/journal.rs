@@ -1,17 +1,17 @@
-//! The log as writers and readers of maps meet it.
+//! The log as writers and readers of maps use it.
 //!
-//! A write appends what its key shall hold under the key's [stripe](crate::write::stripes), in the edit, before the
-//! index publishes it. So the log's order of a key's records is the order in which the index took them, and at every
-//! moment all that the pool holds is in the log, be it only in the page cache.
+//! A write appends its key's new value in the edit, under the key's [stripe](crate::write::stripes), before the index
+//! publishes it. So the log orders a key's records as the index applied them, and everything in the pool is always in
+//! the log, though possibly only in the page cache.
 //!
-//! An operation returns when what it did, and what it has seen, is durable:
+//! An operation returns when everything it did and saw is durable:
 //!
-//! I1 A record of an [immediate](Durability::Immediate) write is noted, for the key's stripe and as the newest of all,
-//!    before the index publishes it.
-//! I2 A reader asks for the notes after it has read the index. So it knows of a record at least as late as that of what
-//!    it has seen, and waits until that is durable. For a key it asks its stripe, for a range, whose gaps have no
-//!    stripe, the newest of all.
-//! I3 [Eventual](Durability::Eventual) writes are not noted: a reader of what they have put may see it lost.
+//! I1 The record of an [immediate](Durability::Immediate) write is noted, for the key's stripe and as the newest of
+//! all, before the index publishes the write.
+//! I2 A reader reads the notes after it has read the index. So it knows of a record at least as late as that of the
+//! data it has seen, and waits until that record is durable. For a key it reads the stripe's note; for a range, whose
+//! gaps have no stripe, the newest of all.
+//! I3 [Eventual](Durability::Eventual) writes are not noted: a power loss may take back data that a reader has seen.
 
 use crate::files_error::FilesError;
 use crate::write::stripes::{STRIPES, StripeId};
@@ -23,29 +23,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::time::Duration;
 
-/// When a write is durable, in a database of level [`Disk`](crate::Level::Disk).
+/// When a write becomes durable, in a database of level [`Disk`](crate::Level::Disk).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
     /// When it returns. Writes that wait at the same time share one sync of the disk.
     #[default]
     Immediate,
-    /// Within a bounded time ([`Options::sync_within`](crate::Options::sync_within)), and when a later
-    /// [`Db::sync`](crate::Db::sync) or immediate write returns. It survives the end of the process at once, as at
-    /// level `process`. Until it is durable, a loss of power takes it back, also from those that have read it.
+    /// Within a bounded time ([`Options::sync_within`](crate::Options::sync_within)), or when a later
+    /// [`Db::sync`](crate::Db::sync) or immediate write returns, if that is earlier. The write survives the end of the
+    /// process at once, as at level `process`. Until it is durable, a loss of power can take it back, even if other
+    /// threads have read it.
     Eventual,
 }
 
 /// How long a write waits for a checkpoint to make room in a log that has reached its limit.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const ROOM_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The log, whatever disk it is on.
+/// A log on any disk.
 pub(crate) trait AnyLog: Send + Sync {
     fn append(&self, changes: &[Change<'_>]) -> Result<Lsn, log::Error>;
     fn append_beyond_limit(&self, changes: &[Change<'_>]) -> Result<Lsn, log::Error>;
     fn wait_durable(&self, lsn: Lsn) -> Result<(), log::Error>;
     fn appended(&self) -> Lsn;
     fn durable(&self) -> Lsn;
-    /// Why it takes no more records, if it does not.
+    /// Returns why the log has failed, if it has.
     fn failure(&self) -> Option<Arc<str>>;
     fn is_settled(&self) -> bool;
     fn wait_for_room(&self, bytes: u64, timeout: Duration) -> Result<bool, log::Error>;
@@ -83,16 +84,16 @@ pub(crate) struct Journal {
     log: Arc<dyn AnyLog>,
     /// By stripe: the end of the last record of an immediate write.
     last: Box<[AtomicU64]>,
-    /// Of all stripes.
+    /// The maximum over all stripes.
     newest: CachePadded<AtomicU64>,
     /// Whether writes are [eventual](Durability::Eventual) unless they say otherwise.
     is_eventual: AtomicBool,
-    /// How long a write waits for room in the log, each time.
+    /// How long a write waits for room in the log, per attempt.
     patience: Duration,
-    /// The log's limit, if a write has waited in vain, else 0. Until there is room, those that follow are refused at
+    /// The log's limit if a write has waited for room in vain, else 0. Until there is room, later writes are refused at
     /// once.
     waited_at: AtomicU64,
-    /// Asked for a checkpoint, where the log has reached its limit.
+    /// Called to request a checkpoint when the log has reached its limit.
     wants_room: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -118,7 +119,7 @@ impl Journal {
         &*self.log
     }
 
-    /// What writes are that say nothing.
+    /// Returns the default durability of writes.
     pub fn durability(&self) -> Durability {
         match self.is_eventual.load(Relaxed) {
             true => Durability::Eventual,
@@ -143,9 +144,9 @@ impl Journal {
         Ok(())
     }
 
-    /// Appends a record of what keys hold, or of what maps there are, after a write has failed of which
-    /// [`append`](Journal::append) has appended a record. The log's limit is no obstacle: without this record, a replay
-    /// would make the write after all.
+    /// Appends a record of what keys hold, or of which maps exist, after the failure of a write whose record was
+    /// [appended](Journal::append). Ignores the log's limit: without this record, a replay would apply the failed
+    /// write.
     pub fn undo(
         &self,
         changes: &[Change<'_>],
@@ -157,7 +158,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Has readers of keys with these stripes wait for a record of an immediate write (I1).
+    /// Makes readers of keys with these stripes wait for the record of an immediate write (I1).
     fn note(&self, Lsn(end): Lsn, stripes: impl Iterator<Item = StripeId>, durability: Durability) {
         if durability == Durability::Immediate {
             stripes.for_each(|id| self.last[usize::from(id)].store(end, Release));
@@ -165,7 +166,8 @@ impl Journal {
         }
     }
 
-    /// An edit of a key whose stripe the caller holds, which appends what it decides. `index` is what it is given to.
+    /// Wraps an edit of a key whose stripe the caller holds, so that its decision is appended. `index` will apply the
+    /// edit.
     pub fn logged<'e>(
         &'e self,
         (map, key): (&'e str, &'e [u8]),
@@ -187,19 +189,19 @@ impl Journal {
         }
     }
 
-    /// The position that must be durable before reads of keys with this stripe may be acknowledged.
+    /// Returns the position that must be durable before reads of keys with this stripe may be acknowledged.
     #[inline]
     pub fn last(&self, stripe: StripeId) -> Lsn {
         Lsn(self.last[usize::from(stripe)].load(Acquire))
     }
 
-    /// The position that must be durable before any read may be acknowledged.
+    /// Returns the position that must be durable before any read may be acknowledged.
     #[inline]
     pub fn newest(&self) -> Lsn {
         Lsn(self.newest.load(Acquire))
     }
 
-    /// Returns when everything below the position is durable; in a [turn] at once.
+    /// Waits until everything below the position is durable; returns at once in a [turn].
     ///
     /// # Errors
     ///
@@ -217,7 +219,8 @@ impl Journal {
         self.settle_in(end, turn::newest(self))
     }
 
-    /// Returns when everything below the position is durable. In a turn of this thread at once: the turn waits for it.
+    /// Waits until everything below the position is durable. In a turn of this thread it returns at once: the turn
+    /// waits.
     ///
     /// # Errors
     ///
@@ -241,13 +244,13 @@ impl Journal {
         self.log.wait_durable(end).map_err(not_durable)
     }
 
-    /// Whether all is durable that this thread's turn has done and seen; without a turn it always is.
+    /// Returns whether everything that this thread's turn has done and seen is durable; `true` without a turn.
     #[inline]
     pub fn is_turn_durable(&self) -> bool {
         turn::end(self) <= self.log.durable()
     }
 
-    /// Returns when all is durable that this thread's turn has done and seen. The turn goes on.
+    /// Waits until everything that this thread's turn has done and seen is durable. The turn continues.
     ///
     /// # Errors
     ///
@@ -259,8 +262,8 @@ impl Journal {
         }
     }
 
-    /// Runs what may be refused since the log has reached its limit, and again when a checkpoint has made room. It
-    /// holds nothing when it is refused.
+    /// Runs an operation that the log may refuse because of its limit, and again when a checkpoint has made room. The
+    /// operation holds no locks when it is refused.
     pub fn with_room<R, E: From<Error> + AsLogError>(
         &self,
         mut run: impl FnMut() -> Result<R, E>,
@@ -270,7 +273,7 @@ impl Journal {
         if waited_at > 0 && matches!(self.log.wait_for_room(waited_at / 8, Duration::ZERO), Ok(true)) {
             self.waited_at.store(0, Relaxed);
         }
-        // How much room it needs is not known: first some, then more.
+        // The room that it needs is unknown: first a little, then more.
         for share in [8, 4, 2] {
             let limit = match &result {
                 Err(error) => match error.as_log_error() {
@@ -284,7 +287,7 @@ impl Journal {
                 0 => self.patience,
                 _ => Duration::ZERO,
             };
-            // Where the log has failed, running it again tells so.
+            // If the log has failed, the next run reports it.
             if let Ok(false) = self.log.wait_for_room(limit / share, patience) {
                 self.waited_at.store(limit, Relaxed);
                 return result;
@@ -325,8 +328,8 @@ impl AsLogError for crate::Error {
     }
 }
 
-/// Whether a write that has failed so may have a record in the log, and another that undoes it: there was no room for it
-/// in the pool, or, when it was tried again, none in the log.
+/// Returns whether a write that failed with this error may have a record in the log and another that undoes it: the
+/// pool had no room for it, or the log had none when it was retried.
 pub(crate) fn may_be_undone(error: &Error) -> bool {
     let no_room = |error: &log::Error| matches!(error, log::Error::LogFull { .. } | log::Error::DiskFull(_));
     matches!(error, Error::Heap(_)) || error.as_log_error().is_some_and(no_room)
@@ -340,9 +343,9 @@ fn not_durable(error: log::Error) -> Error {
     Error::NotDurable(Box::new(error))
 }
 
-/// An edit that appends what it decides before the index publishes it.
+/// An edit that appends its decision before the index publishes it.
 ///
-/// Where the write does not end as decided, after a record was appended, another record says what the key holds: in
+/// If the write does not end as decided after a record was appended, another record states the key's value: in
 /// [`ended`](Logged::ended) after an error, and in the drop after a panic.
 pub(crate) struct Logged<'e> {
     journal: &'e Journal,
@@ -352,9 +355,9 @@ pub(crate) struct Logged<'e> {
     durability: Durability,
     edit: &'e mut dyn Edit,
     index: &'e dyn Index,
-    /// Whether there is a record that the index's write has not confirmed.
+    /// Whether a record exists that the index's write has not confirmed.
     is_appended: bool,
-    /// Why the log has not taken it: nothing is changed then.
+    /// Why the log refused the record; then nothing is changed.
     refused: Option<Error>,
 }
 
@@ -365,7 +368,7 @@ impl Logged<'_> {
             .append(&[self.change(value)], stripe, self.durability)
     }
 
-    /// The change that has the key hold this.
+    /// Returns the change that sets the key to this value.
     fn change<'v>(&'v self, value: Option<&'v [u8]>) -> Change<'v> {
         let (map, key) = (self.map, self.key);
         match value {
@@ -374,7 +377,7 @@ impl Logged<'_> {
         }
     }
 
-    /// The outcome of the index's write: the log's error if the log has refused it.
+    /// Returns the outcome of the index's write, or the log's error if the log refused it.
     pub fn ended(mut self, done: Result<Action, Error>) -> Result<Action, Error> {
         let done = self.refused.take().map_or(done, Err);
         let is_appended = std::mem::take(&mut self.is_appended);
@@ -384,22 +387,22 @@ impl Logged<'_> {
         done
     }
 
-    /// Appends what the key holds.
+    /// Appends the key's current value.
     fn undo(&self) -> Result<(), Error> {
         let guard = heap::pin();
         let holds = self.index.get(self.key, &guard)?;
         let stripe = std::iter::once(self.stripe);
-        // Where the log does not take that, a replay makes the write after all.
+        // If the log refuses that, a replay applies the write after all.
         self.journal
             .undo(&[self.change(holds.as_deref())], stripe, self.durability)
     }
 }
 
 impl Drop for Logged<'_> {
-    /// A panic of the edit, which is asked again after a record was appended, or for its value.
+    /// Handles a panic of the edit, which is called again after a record was appended, or for its value.
     fn drop(&mut self) {
         if self.is_appended {
-            // The panic goes on to the caller; where the log refuses, nothing tells of it.
+            // The panic propagates to the caller; an error of the log here is not reported.
             let _ = self.undo();
         }
     }
@@ -410,11 +413,11 @@ impl Edit for Logged<'_> {
         let action = self.edit.decide(current);
         self.refused = None;
         let appended = match action {
-            // The index refuses it. (What is appended was decided before, and is undone.)
+            // The index refuses it. (A record appended for an earlier decision is undone.)
             Action::Put if self.edit.value().len() > MAX_VALUE => return action,
             Action::Put => self.append(Some(self.edit.value())),
             Action::Remove if current.is_some() => self.append(None),
-            // It was asked before, and has decided otherwise.
+            // It was called before, and has now decided differently.
             _ if self.is_appended => self.append(current),
             _ => return action,
         };

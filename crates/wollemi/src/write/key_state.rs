@@ -1,4 +1,4 @@
-//! A key and what it holds, or shall hold: what is read, expected and changed is made of these.
+//! A key and its present or future value: the unit of reads, expectations and changes.
 
 use crate::Error;
 use crate::write::intent::KeyChange;
@@ -7,7 +7,7 @@ use crate::write::traffic::MapIndex;
 use heap::Guard;
 use std::sync::Arc;
 
-/// A key and what it holds, or shall hold.
+/// A key and its present or future value.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyState {
     pub map: Arc<dyn MapIndex>,

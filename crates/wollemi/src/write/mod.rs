@@ -2,24 +2,24 @@
 //!
 //! | module          | what it holds                                                                    |
 //! |-----------------|----------------------------------------------------------------------------------|
-//! | `gate`          | who may write now: writers and committers, or one that needs them to stand still |
+//! | `gate`          | admits writers and committers, or one closer that needs them stopped             |
 //! | `stripes`       | versioned locks on keys                                                          |
 //! | `guarded`       | an index behind gate and stripes                                                 |
-//! | `traffic`       | what the maps of a database have in common                                       |
+//! | `traffic`       | state shared by the maps of a database                                           |
 //! | `store`         | the heap, the traffic and the slots                                              |
-//! | `commit`        | several changes at once, after what was read was checked                         |
-//! | `intent`        | the bytes of a commit that is under way                                          |
+//! | `commit`        | several changes at once, after a check of the reads                              |
+//! | `intent`        | the bytes of a commit in progress                                                |
 //! | `own`           | the database's own root in use; `slots`: which of its slots are claimed          |
-//! | `key_state`     | a key and what it holds, or shall hold                                           |
-//! | `roots`         | the maps' roots: maps made, opened and dropped                                   |
-//! | `retry`         | how often what meets a conflict is tried again                                   |
-//! | `reads`         | what a transaction has read                                                      |
-//! | `active`        | commits under way, as others must know of them                                   |
-//! | `before_images` | what keys held before they changed, for snapshots                                |
-//! | `journal`       | the log of a database of level `disk`, as writers and readers meet it            |
-//! | `turn`          | operations of a thread that wait together until they are durable                 |
-//! | `walked`        | which map a checkpoint walks                                                     |
-//! | `watch`         | events, for those who watch                                                      |
+//! | `key_state`     | a key and its present or future value                                            |
+//! | `roots`         | the maps' roots: creating, opening and dropping maps                             |
+//! | `retry`         | the policy for retries after conflicts                                           |
+//! | `reads`         | a transaction's reads                                                            |
+//! | `active`        | commits in progress, as other writers see them                                   |
+//! | `before_images` | values of keys before their changes, for snapshots                               |
+//! | `journal`       | the log of a database of level `disk`, as writers and readers use it             |
+//! | `turn`          | operations of a thread that wait together for durability                         |
+//! | `walked`        | the map that a checkpoint is walking                                             |
+//! | `watch`         | streams of change events                                                         |
 
 pub mod active;
 pub mod before_images;

@@ -1,11 +1,11 @@
-//! The database's own root in use: the slots of the intents, and what an opening makes of those that stand in them.
+//! The database's own root in use: the slots of the intents, and the completion of leftover intents at an opening.
 //!
-//! The thread that commits claims a slot, publishes its intent in it, makes the changes, and empties it. Which slots
-//! are claimed is known in DRAM only; whatever stands in a slot when the database is opened is carried out and taken
-//! away before the first commit.
+//! The committing thread claims a slot, publishes its intent in it, applies the changes, and clears it. The claims are
+//! kept in DRAM only. At the opening of the database, every intent found in a slot is applied and cleared before the
+//! first commit.
 //!
-//! The root is made by the first commit of several changes, while the gate is closed. In a pool whose root is of the
-//! older kind, with one slot, that commit removes it, empty as it is, and makes the one of today.
+//! The first commit of several changes creates the root, while the gate is closed. In a pool whose root is of the older
+//! kind with one slot, that commit removes it, which is empty by then, and creates the current kind.
 
 use crate::write::intent::{self, INTENT, Intent, KeyChange, Own, SLOTS, SingleSlot};
 use crate::write::key_state::KeyState;
@@ -17,22 +17,22 @@ use pmem::{Link, LinkAndPersist, Offset, PSlot, Purpose, Tag, persist_scope};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Bytes that a change may need beside its own, for nodes that it splits.
+/// Bytes that a change may need beyond its own, for nodes that it splits.
 const CHANGE_ROOM: usize = 4096;
 
-/// A write of a DPTree may need a new log page, but not more of them than its log has partitions.
+/// A write of a DPTree may need a new log page, but no more pages than its log has partitions.
 const LOG_PAGE: usize = 17 << 10;
 const LOG_PAGES: usize = 64;
 
-/// Maximum number of size classes that one change allocates from, and the number that all nodes and short values have;
-/// each class may leave most of a page empty.
+/// Maximum number of size classes that one change allocates from, and the number of classes of all nodes and short
+/// values; each class may leave most of a page empty.
 const CLASSES_OF_CHANGE: usize = 6;
 const CLASSES: usize = 32;
 
-/// Values in whose own object there is no more than this are counted among the short ones.
+/// A value whose own object has at most this many bytes counts as short.
 const SHORT: usize = 2048;
 
-/// Bytes of the object that holds a value, beside its key and its value.
+/// Bytes of the object that holds a value, beyond its key and its value.
 const HEADER: usize = 64;
 
 /// The database's root, of either kind.
@@ -41,18 +41,18 @@ enum Root {
     SingleSlot(Offset),
 }
 
-/// An intent that stands in a slot.
+/// An intent found in a slot.
 #[derive(Clone, Copy)]
 pub(crate) struct Standing {
     link: Link,
     footprint: usize,
 }
 
-/// What maps were opened as, by name.
+/// The maps opened so far, by name.
 type Opened = HashMap<String, Arc<dyn MapIndex>>;
 
 impl<M: Media> Store<M> {
-    /// The database's root object; the root is made if it is not there.
+    /// Returns the database's root object; creates the root if it does not exist.
     pub fn own(&self) -> Result<&Own, Error> {
         let offset = match self.slots.root.get() {
             Some(offset) => *offset,
@@ -65,8 +65,8 @@ impl<M: Media> Store<M> {
     fn make_own(&self) -> Result<Offset, Error> {
         let media = self.heap.media();
         let _closed = self.traffic.gate.close(media)?;
-        // Pinned, so that the heap does not wait for recovery, which may wait for a guard of a thread that waits at the
-        // gate.
+        // Pinned, so that the heap does not wait for recovery: recovery may wait for the guard of a thread that waits
+        // at the gate.
         let _guard = heap::pin();
         let offset = match self.find_own()? {
             Some(Root::Slots(offset)) => offset,
@@ -81,9 +81,9 @@ impl<M: Media> Store<M> {
         Ok(*self.slots.root.get_or_init(|| offset))
     }
 
-    /// Removes a root of the older kind. The gate is closed, so no intent stands there.
+    /// Removes a root of the older kind. The gate is closed, so it has no intent.
     fn remove_single_slot(&self) -> Result<(), Error> {
-        // SAFETY: the slot of such a root is read by the opening, which is over, and by recovery.
+        // SAFETY: only the opening, which is over, and recovery read the slot of such a root.
         let removed = unsafe { self.heap.remove_root(intent::NAME) }?;
         match removed {
             Some(removed) => Ok(removed.retire(&intent::Tracer::SINGLE_SLOT)?),
@@ -107,14 +107,14 @@ impl<M: Media> Store<M> {
                     .create_root(intent::NAME, intent::KIND, own, Tag::default())
             }
         })?;
-        let gone = damaged("the database's root is nowhere");
+        let gone = damaged("the link to the database's root is null");
         Ok(link.offset().ok_or(gone)?)
     }
 
-    /// The heap, for reads.
+    /// Returns the heap, for reads.
     fn access(&self) -> &Access<M> {
-        // SAFETY: what is read is the database's root, which stays while there are commits, and intents, each of which
-        // only the thread that has published it withdraws, or the opening.
+        // SAFETY: it is used to read the database's root, which stays while there are commits, and intents, each of
+        // which is withdrawn only by the thread that has published it, or by the opening.
         unsafe { self.heap.access() }
     }
 
@@ -129,7 +129,7 @@ impl<M: Media> Store<M> {
         }
     }
 
-    /// Sets apart in the heap what these changes may need.
+    /// Reserves in the heap what these changes may need.
     fn set_apart<'c>(
         &self,
         changes: impl ExactSizeIterator<Item = KeyChange<'c>>,
@@ -139,12 +139,13 @@ impl<M: Media> Store<M> {
         let mut long = Vec::new();
         for change in changes {
             let object = HEADER + change.key.len() + change.value.map_or(0, <[u8]>::len);
-            // A long key may make nodes all along: P-Masstree one of 256 bytes for each eight of its own.
+            // A long key may create nodes along its length: P-Masstree one of 256 bytes for every eight bytes of the
+            // key.
             bytes += CHANGE_ROOM + 32 * change.key.len();
             if object > SHORT {
                 long.push(object);
             } else {
-                // A size class may be larger than the object by as much.
+                // A size class may exceed the object by as much.
                 bytes += 2 * object;
             }
         }
@@ -154,8 +155,8 @@ impl<M: Media> Store<M> {
         Ok(self.heap.set_apart(pages, long)?)
     }
 
-    /// Persists an intent of these changes and publishes it in a slot, which commits them: the intent, and what is set
-    /// apart for its changes. Calls `begin` when nothing else can go wrong any more and nothing is committed yet.
+    /// Persists an intent of these changes and publishes it in a slot, which commits them. Returns the intent and the
+    /// space reserved for its changes. Calls `begin` when nothing else can fail and nothing is committed yet.
     pub fn declare(
         &self,
         slot: &PSlot,
@@ -172,7 +173,7 @@ impl<M: Media> Store<M> {
                 .draft(Intent::new(bytes, changes.len()), bytes, &batch)?;
             Intent::write(changes.iter().map(KeyState::change), draft.tail_mut());
             let flushed = draft.flush(&batch);
-            // The intent is there by now: it takes nothing of what is set apart.
+            // The intent is already allocated, so it uses none of the reserved space.
             let apart = self.set_apart(changes.iter().map(KeyState::change))?;
             let persisted = flushed.persisted(&batch.fence());
             begin()?;
@@ -185,22 +186,22 @@ impl<M: Media> Store<M> {
         })
     }
 
-    /// Takes an intent away: what it says is done. The guard was there before.
+    /// Withdraws an intent whose changes are applied. The guard is older than the intent's withdrawal.
     pub fn withdraw(&self, slot: &PSlot, standing: Standing, guard: &Guard) -> Result<(), Error> {
         self.heap.media().comes_to("batch: intent withdrawn");
         let _durable = slot
             .publish_link::<LinkAndPersist, M>(self.heap.media(), Link::NULL)
             .commit();
         if let Some(offset) = standing.link.offset() {
-            // SAFETY: the slot led to the intent until the line above, under the guard, and the thread whose commit it
-            // is alone withdraws it.
+            // SAFETY: the slot led to the intent until the line above, under the guard, and only the thread of its
+            // commit withdraws it.
             unsafe { self.heap.retire(guard, offset, standing.footprint) };
         }
         Ok(())
     }
 
-    /// Carries out what was committed before the opening and not carried out to its end; how many changes that are.
-    /// No operation runs yet.
+    /// Completes the commits that were published but not completed before the opening; returns the number of their
+    /// changes. No operation runs yet.
     pub(crate) fn finish_commits(&self) -> Result<usize, Error> {
         let mut indexes = Opened::new();
         match self.find_own()? {
@@ -225,7 +226,7 @@ impl<M: Media> Store<M> {
         }
     }
 
-    /// Carries out the intent in a slot, if there is one.
+    /// Completes the intent in a slot, if there is one.
     fn finish_commit(&self, slot: &PSlot, indexes: &mut Opened) -> Result<usize, Error> {
         let link = slot.settle(self.heap.media());
         if link.is_null() {
@@ -237,7 +238,7 @@ impl<M: Media> Store<M> {
             if !indexes.contains_key(change.map) {
                 let (_, index) = self
                     .open(change.map, None)?
-                    .ok_or_else(|| Error::from(damaged("an intent names a map that is not there")))?;
+                    .ok_or_else(|| Error::from(damaged("an intent names a map that does not exist")))?;
                 indexes.insert(change.map.to_owned(), index);
             }
         }
@@ -247,10 +248,10 @@ impl<M: Media> Store<M> {
         };
         let made = make_all();
         if let Err(Error::Index(index::Error::Heap(heap::Error::Full { .. }))) = made {
-            // The pool's free space is known when recovery has ended.
+            // The pool's free space is known once recovery has ended.
             self.recover_here();
-            // Merges of the maps that are open by now allocate as well. Where too little is left, the changes may do
-            // with less.
+            // Merges of the maps opened so far allocate as well. If too little space is left to reserve, the changes
+            // may still succeed with less.
             let _apart = self.set_apart(changes.iter().copied()).ok();
             make_all().map_err(|error| Error::Unfinished(Box::new(error)))?;
         } else {

@@ -1,7 +1,7 @@
-//! A transaction's reads, and the check that they still hold.
+//! A transaction's reads, and the check that they are still valid.
 //!
-//! I1 The version of a stripe is noted before a key of it is read.
-//! I2 A range is noted as far as it was read, with all that the index had there.
+//! I1 The version of a stripe is noted before one of its keys is read.
+//! I2 A range is noted as far as it was read, with all entries that the index had there.
 
 use crate::write::key_state::KeyState;
 use crate::write::stripes::{Held, StripeId, Stripes};
@@ -13,12 +13,12 @@ use std::collections::{BTreeMap, btree_map};
 use std::ops::{Bound, ControlFlow, RangeBounds};
 use std::sync::Arc;
 
-/// What was read.
+/// The reads of a transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
     points: Points,
     pub ranges: Vec<RangeRead>,
-    /// What was met already: it stays one, even if the key holds again what it held.
+    /// A conflict already met: it remains one, even if the key gets its old value back.
     conflict: Option<Error>,
 }
 
@@ -28,16 +28,16 @@ pub(crate) struct RangeRead {
     pub map: Arc<dyn MapIndex>,
     pub lower: Bound<Vec<u8>>,
     pub upper: Bound<Vec<u8>>,
-    /// All entries there were, in ascending order.
+    /// All its entries, in ascending order.
     pub entries: Vec<Entry>,
 }
 
 impl Reads {
-    /// Notes what a key holds, which was read when its stripe had this version, or later.
+    /// Notes a key's value, which was read when its stripe had this version or a later one.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] if the key was read before, and held something else.
+    /// [`Error::Conflict`] if the key was read before with a different value.
     pub fn note(&mut self, id: StripeId, version: u64, read: KeyState) -> Result<(), Error> {
         let point = match self.points.0.entry(id) {
             btree_map::Entry::Vacant(vacant) => {
@@ -62,11 +62,11 @@ impl Reads {
         Ok(())
     }
 
-    /// The reads as a commit checks them: ranges are shared with the writers that look for them.
+    /// Returns the reads as a commit checks them: the writers that look for ranges share them.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] if reads have met one.
+    /// [`Error::Conflict`] if the reads have met one.
     pub fn into_parts(self) -> Result<(Arc<Points>, Arc<[RangeRead]>), Error> {
         match self.conflict {
             Some(conflict) => Err(conflict),
@@ -75,8 +75,8 @@ impl Reads {
     }
 }
 
-/// The reads that a commit announces while it checks them: ranges, and single keys if these are not checked by the
-/// versions of their stripes.
+/// The reads that a commit announces while it checks them: ranges, and single keys if these are not checked by their
+/// stripes' versions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AnnouncedReads {
     pub ranges: Arc<[RangeRead]>,
@@ -88,7 +88,7 @@ impl AnnouncedReads {
         self.ranges.is_empty() && self.points.is_none()
     }
 
-    /// Whether a key of a map, which has this stripe, was read.
+    /// Returns whether a key of a map, which has this stripe, was read.
     pub fn has(&self, stripe: StripeId, map: &str, key: &[u8]) -> bool {
         self.ranges.iter().any(|range| range.has(map, key))
             || self
@@ -97,7 +97,7 @@ impl AnnouncedReads {
                 .is_some_and(|points| points.has(stripe, map, key))
     }
 
-    /// Reads all of it again, and checks that it holds what it held.
+    /// Reads all of it again, and checks that it is unchanged.
     ///
     /// # Errors
     ///
@@ -108,11 +108,11 @@ impl AnnouncedReads {
     }
 }
 
-/// The single keys that were read, by their stripes.
+/// The single keys read, by their stripes.
 #[derive(Debug, Default)]
 pub(crate) struct Points(BTreeMap<StripeId, Point>);
 
-/// The keys of a stripe that were read, and what they held; none of them before the stripe had this version.
+/// The keys of a stripe that were read, and their values; none was read before the stripe had this version.
 #[derive(Debug)]
 struct Point {
     version: u64,
@@ -121,7 +121,7 @@ struct Point {
 }
 
 impl Points {
-    /// The stripes of all keys.
+    /// Returns the stripes of all keys.
     pub fn stripes(&self) -> impl Iterator<Item = StripeId> {
         self.0.keys().copied()
     }
@@ -130,23 +130,23 @@ impl Points {
         self.0.is_empty()
     }
 
-    /// Whether a key of a map, which has this stripe, is among them.
+    /// Returns whether a key of a map, which has this stripe, is among them.
     fn has(&self, stripe: StripeId, map: &str, key: &[u8]) -> bool {
         let is_read = |read: &KeyState| read.key == key && read.map.name() == map;
         self.0.get(&stripe).is_some_and(|point| point.keys().any(is_read))
     }
 
-    /// Reads them again, and checks that they hold what they held.
+    /// Reads them again, and checks that they are unchanged.
     fn check(&self, guard: &Guard) -> Result<(), Error> {
         self.0.values().try_for_each(|point| point.check(guard))
     }
 
-    /// Finds, for each stripe, a version at which its keys hold what was read: the one that was noted, or, if there is
-    /// another by now, that one, after the keys were read again. Then it was perhaps changed for other keys.
+    /// Finds, for each stripe, a version at which its keys have the values read: the noted version, or, if the stripe's
+    /// version has changed, the new one after the keys were read again. Then perhaps only other keys were changed.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] where a key holds something else, or another thread is about to change one of the stripe.
+    /// [`Error::Conflict`] if a key has another value, or another thread is about to change a key of the stripe.
     pub fn refresh(
         &self,
         stripes: &Stripes,
@@ -170,7 +170,7 @@ impl Points {
     }
 }
 
-/// Versions of stripes at which all that was read is so.
+/// Versions of stripes at which all reads are valid.
 #[derive(Debug)]
 pub(crate) struct Versions<'p> {
     points: &'p Points,
@@ -209,7 +209,7 @@ impl Point {
 }
 
 impl RangeRead {
-    /// Whether a key of a map lies in it.
+    /// Returns whether a key of a map lies in it.
     pub fn has(&self, map: &str, key: &[u8]) -> bool {
         let bounds = (
             self.lower.as_ref().map(Vec::as_slice),
@@ -218,7 +218,7 @@ impl RangeRead {
         self.map.name() == map && RangeBounds::<[u8]>::contains(&bounds, key)
     }
 
-    /// Reads it again, and checks that it holds what it held.
+    /// Reads it again, and checks that it is unchanged.
     ///
     /// # Errors
     ///
@@ -249,7 +249,7 @@ impl RangeRead {
         }
     }
 
-    /// Forgets what lies behind `last`, which is a key of it, as seen by a reader that goes in this direction.
+    /// Drops the part after `last`, which is one of its keys, as seen by a reader in this direction.
     pub fn shorten(&mut self, last: &[u8], direction: Direction) {
         match direction {
             Direction::Forward => {

@@ -1,18 +1,18 @@
-//! The retry policy: how often a transaction is run, and how long it pauses between two runs.
+//! The retry policy: the number of attempts of a transaction, and the pauses between them.
 
 use crate::write::store::Store;
 use crate::{Error, Media};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
-/// Pauses shorter than this are spent awake: the system's shortest sleep is some fifty microseconds.
-const AWAKE: Duration = Duration::from_micros(20);
+/// Shorter pauses spin: the system's shortest sleep is some fifty microseconds.
+const MAX_SPIN: Duration = Duration::from_micros(20);
 
-/// How often [`Db::transact_with`](crate::Db::transact_with) runs a transaction that meets conflicts, and how it pauses
-/// between two runs.
+/// The number of attempts that [`Db::transact_with`](crate::Db::transact_with) makes at a transaction that meets
+/// conflicts, and the pauses between them.
 ///
-/// Before each further run it pauses for a random time, at most `pause` before the second run and twice as long before
-/// each one that follows, up to `longest_pause`: so transactions that change the same keys do not meet again and again.
+/// Before each retry it pauses for a random time: at most `pause` before the second attempt, twice as long before each
+/// further one, up to `longest_pause`. So transactions that change the same keys do not collide again and again.
 ///
 /// ```
 /// use std::time::Duration;
@@ -48,43 +48,43 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// A hundred tries; pauses of at most 2 µs at first and at most 5 ms later.
+    /// Returns the default: a hundred attempts, with pauses of at most 2 µs at first and at most 5 ms later.
     pub fn new() -> Retry {
         Retry::default()
     }
 
-    /// How often the transaction is run in all; 0 counts as 1.
+    /// Sets the total number of attempts; 0 counts as 1.
     pub fn tries(mut self, tries: u32) -> Retry {
         self.tries = tries;
         self
     }
 
-    /// The longest pause before the second run.
+    /// Sets the maximum pause before the second attempt.
     pub fn pause(mut self, pause: Duration) -> Retry {
         self.pause = pause;
         self
     }
 
-    /// The longest pause before any run.
+    /// Sets the maximum pause before any attempt.
     pub fn longest_pause(mut self, pause: Duration) -> Retry {
         self.longest_pause = pause;
         self
     }
 
-    /// The tries of one call.
+    /// Starts the attempts of one call.
     pub(super) fn start(&self) -> Tries<'_> {
         Tries { retry: self, made: 0 }
     }
 }
 
-/// The tries of one call.
+/// The attempts of one call.
 pub(super) struct Tries<'r> {
     retry: &'r Retry,
     made: u32,
 }
 
 impl Tries<'_> {
-    /// Pauses before the next try; `false` if the last one is over.
+    /// Pauses before the next attempt; returns `false` if there is none left.
     pub fn wait<M: Media>(&mut self, media: &M) -> bool {
         self.made += 1;
         if self.made >= self.retry.tries {
@@ -96,7 +96,7 @@ impl Tries<'_> {
         }
         let doubled = self.retry.pause.saturating_mul(1 << (self.made - 1).min(30));
         let pause = doubled.min(self.retry.longest_pause).mul_f64(random());
-        if pause < AWAKE {
+        if pause < MAX_SPIN {
             let until = std::time::Instant::now() + pause;
             while std::time::Instant::now() < until {
                 std::hint::spin_loop();
@@ -108,16 +108,16 @@ impl Tries<'_> {
     }
 }
 
-/// A number from 0 up to 1.
+/// Returns a random number from 0 up to 1.
 fn random() -> f64 {
-    // The standard library seeds these hashers anew each time.
+    // The standard library seeds these hashers differently each time.
     let bits = RandomState::new().build_hasher().finish();
     (bits >> 11) as f64 / (1u64 << 53) as f64
 }
 
 impl<M: Media> Store<M> {
-    /// Attempts something, and again where it ends in a conflict, as `retry` says. An attempt is told whether one has met
-    /// a conflict before; it tells how it ended, and what is returned if that was well, or in an error of its own.
+    /// Runs attempts until one ends without a conflict, as `retry` says. The closure receives whether an earlier
+    /// attempt met a conflict. It returns the commit's result and the caller's result, or its own error.
     pub fn retry<R, E: From<Error>>(
         &self,
         retry: &Retry,

@@ -1,4 +1,4 @@
-//! The maps' roots: each is opened as what its kind says, behind the database's gate.
+//! The maps' roots. Each is opened by the index that its kind names, behind the database's gate.
 
 use crate::indexes::WithIndex;
 use crate::write::guarded::Guarded;
@@ -15,10 +15,10 @@ use std::sync::Arc;
 /// An unlinked root, and the tracer of the objects below it.
 pub(crate) type Unlinked<'s, M> = (Removed<'s, M>, Arc<dyn Trace<M>>);
 
-/// The kind that a map was opened as, and its index.
+/// The kind with which a map was opened, and its index.
 type Opened = (IndexKind, Arc<dyn MapIndex>);
 
-/// An index as a handle that can be shared, behind the store's gate.
+/// Wraps an index as a shared handle behind the store's gate.
 struct IntoHandle<'s, M: Media> {
     store: &'s Store<M>,
     name: &'s str,
@@ -47,7 +47,7 @@ impl<M: Media> Store<M> {
         })?;
         let made = kind.create(&self.heap, name.as_bytes(), self.shared(name));
         if made.is_err() {
-            // The log already records that the map exists. It may: a DPTree whose thread does not start is made.
+            // The log already records that the map exists. It may: a DPTree whose thread did not start was created.
             if self.heap.root(name.as_bytes())?.is_none()
                 && let Some(journal) = self.traffic.journal.get()
             {
@@ -59,7 +59,7 @@ impl<M: Media> Store<M> {
         Ok(made?)
     }
 
-    /// Appends the making or dropping of a map to the log, if there is one.
+    /// Appends the creation or drop of a map to the log, if there is one.
     fn record_map(&self, change: &Change<'_>) -> Result<(), Error> {
         if let Some(journal) = self.traffic.journal.get() {
             journal.append(&[*change], std::iter::empty(), Durability::Immediate)?;
@@ -67,7 +67,7 @@ impl<M: Media> Store<M> {
         Ok(())
     }
 
-    /// Builds a map of sorted pairs. The caller holds no guard.
+    /// Builds a map from sorted pairs. The caller holds no guard.
     pub fn build(&self, name: &str, kind: IndexKind, parts: Parts<'_>) -> Result<Arc<dyn MapIndex>, Error> {
         self.refuse_if_read_only()?;
         let built = kind.build(&self.heap, name.as_bytes(), parts, self.shared(name));
@@ -100,8 +100,8 @@ impl<M: Media> Store<M> {
             .try_for_each(|(name, root)| kind_of(&String::from_utf8_lossy(name), root).map(drop))
     }
 
-    /// The root of a map without handles that is still being closed: its last handle waits for the threads of its
-    /// index, and something is [attached](Heap::is_attached) to the root until they have ended.
+    /// Returns the root of a map without handles that is still being closed: its last handle waits for the threads of
+    /// its index, and something is [attached](Heap::is_attached) to the root until they have ended.
     pub fn closing_root(&self, name: &str) -> Result<Option<Offset>, Error> {
         self.refuse_if_read_only()?;
         let root = self.heap.root(name.as_bytes())?;
@@ -110,9 +110,10 @@ impl<M: Media> Store<M> {
     }
 
     /// Unlinks a map without handles, which is [not being closed](Store::closing_root). The caller retires the objects
-    /// below it, by the returned tracer.
+    /// below it with the returned tracer.
     ///
-    /// The map is not opened, since the maps are locked meanwhile: opening may take the longer the more it holds.
+    /// The map is not opened, because the maps are locked meanwhile, and opening may take time in proportion to its
+    /// size.
     pub fn unlink(&self, name: &str) -> Result<Option<Unlinked<'_, M>>, Error> {
         self.refuse_if_read_only()?;
         let Some(root) = self.heap.root(name.as_bytes())? else {
@@ -133,7 +134,7 @@ impl<M: Media> Store<M> {
     }
 }
 
-/// The index that holds a map.
+/// Returns the index that holds a map.
 fn kind_of(name: &str, root: &Root) -> Result<IndexKind, Error> {
     let name = || name.to_owned();
     IndexKind::of(root).ok_or_else(|| match IndexKind::left_out(root) {

@@ -6,7 +6,7 @@ use pmem::{Media, Offset, PSlot};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
-/// Where the root is, once that is known, and which of its slots are claimed.
+/// The root's offset, once it is known, and the claims on its slots.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     pub root: OnceLock<Offset>,
@@ -30,7 +30,7 @@ impl Drop for Slot<'_> {
 }
 
 impl Slots {
-    /// Claims a slot; waits until one is free. The caller has a pass, and waits for holders of passes only.
+    /// Claims a slot; waits until one is free. The caller has a pass, and waits only for holders of passes.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
-//! A pool's heap and the indexes in it: what a database is made of, without names held or handles counted.
+//! A pool's heap and the indexes in it: the database without its table of names and handles.
 //!
-//! Each map is a root of the heap. The root says which index holds it, which gives the code that opens and traces it; a
-//! kind that this program does not know is refused, never guessed at.
+//! Each map is a root of the heap. The root's kind names the index that holds it, and so the code that opens and traces
+//! it; a kind that this program does not know is refused, never guessed.
 
 use crate::report::{HeapCheck, MapInfo, Recovery, RecoveryState, Space, Stats};
 use crate::write::intent;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(crate) struct Store<M: Media> {
     pub heap: Heap<M>,
     pub traffic: Arc<Traffic>,
-    /// Slots of intents.
+    /// The slots of the intents.
     pub slots: Arc<Slots>,
 }
 
@@ -31,8 +31,8 @@ impl<M: Media> Clone for Store<M> {
 }
 
 impl<M: Media> Store<M> {
-    /// The store in a pool. Recovery begins in the background, if it is given threads. Commits that were not carried
-    /// out to their end are so now; how many changes these are.
+    /// Opens the store in a pool. Recovery begins in the background, if it has threads. Completes the commits that were
+    /// not completed, and returns the number of their changes.
     pub fn start(pool: Pool<M>, recovery_threads: usize) -> Result<(Store<M>, usize), Error> {
         let store = Store {
             heap: Heap::new(pool)?,
@@ -46,7 +46,7 @@ impl<M: Media> Store<M> {
         Ok((store, carried_out))
     }
 
-    /// Refuses to write where the pool is opened to be read.
+    /// Refuses to write if the pool is opened read-only.
     pub fn refuse_if_read_only(&self) -> Result<(), index::Error> {
         match self.heap.pool().is_read_only() {
             true => Err(index::Error::ReadOnly),
@@ -54,7 +54,7 @@ impl<M: Media> Store<M> {
         }
     }
 
-    /// The maps, by name. A root of another program's making has its name made readable.
+    /// Returns the maps, by name. The name of a root that another program created is made printable.
     pub fn maps(&self) -> Result<Vec<MapInfo>, Error> {
         let roots = self.map_roots()?;
         let mut maps: Vec<_> = roots.iter().map(|(name, root)| map_info(name, root)).collect();
@@ -62,26 +62,26 @@ impl<M: Media> Store<M> {
         Ok(maps)
     }
 
-    /// The maps' roots, in no order, with their names.
+    /// Returns the maps' roots, in no order, with their names.
     pub fn map_roots(&self) -> Result<Vec<(Vec<u8>, Root)>, Error> {
         let mut roots = self.heap.roots()?;
         roots.retain(|(_, root)| ![intent::KIND, intent::SINGLE_SLOT].contains(&root.kind));
         Ok(roots)
     }
 
-    /// Starts recovery, unless it was started already.
+    /// Starts recovery, unless it was already started.
     pub fn recover(&self, threads: usize) -> Result<(), Error> {
         Ok(self.heap.recover(tracers(), threads)?)
     }
 
-    /// Whether the thread holds a guard, for which recovery would wait. Logical threads that share one of the system's
-    /// share its guards, too, and may wait for each other's.
+    /// Returns whether the thread holds a guard, for which recovery would wait. Logical threads that share a system
+    /// thread share its guards too, and may wait for each other's.
     fn is_pinned() -> bool {
         !M::REUSES_AT_ONCE && heap::is_pinned()
     }
 
-    /// Recovers in this thread, unless recovery was started already: then waits for it. Does neither for a thread that
-    /// holds a guard: recovery would wait for that.
+    /// Runs recovery in this thread; if recovery was already started, waits for it. Does neither if the thread holds a
+    /// guard, because recovery would wait for that.
     pub fn recover_here(&self) {
         if !Self::is_pinned() {
             self.heap.recover_now(&tracers());
@@ -104,14 +104,14 @@ impl<M: Media> Store<M> {
         }
     }
 
-    /// Waits until recovery has ended; not for a thread that holds a guard.
+    /// Waits until recovery has ended. Returns at once if the thread holds a guard.
     pub fn wait_recovered(&self) {
         if !Self::is_pinned() {
             self.heap.wait_recovered();
         }
     }
 
-    /// Refuses to wait for recovery where the thread holds a guard, unless there is nothing to wait for.
+    /// Refuses to wait for recovery if the thread holds a guard, unless recovery has ended.
     ///
     /// # Errors
     ///
@@ -180,7 +180,7 @@ impl<M: Media> Store<M> {
     }
 }
 
-/// What traces the roots: those of the indexes, and the database's own.
+/// Returns the tracers of all roots: those of the indexes and the database's own.
 fn tracers<M: Media>() -> Tracers<M> {
     let mut tracers = IndexKind::tracers();
     tracers.extend(intent::tracers());
@@ -207,14 +207,14 @@ mod tests {
 
     const KEYS: u64 = 1000;
 
-    /// What traces a map whose links were damaged.
+    /// A tracer of a map whose links were damaged.
     struct Astray<F> {
         sound: Arc<dyn Trace<Hardware>>,
         damage: F,
         traced: AtomicU64,
     }
 
-    // SAFETY: it does not keep the promise, and no sweep goes by it.
+    // SAFETY: it breaks the contract, but no sweep relies on it.
     unsafe impl<F: Fn(&mut Vec<Link>, &mut u64) + Send + Sync> Trace<Hardware> for Astray<F> {
         fn kind(&self) -> u32 {
             self.sound.kind()
@@ -227,14 +227,14 @@ mod tests {
             children: &mut Vec<Link>,
         ) -> Result<u64, heap::Error> {
             let traced = self.traced.fetch_add(1, Ordering::Relaxed);
-            assert!(traced < 10 * KEYS, "there is no end to it");
+            assert!(traced < 10 * KEYS, "the trace does not end");
             let mut len = self.sound.trace(heap, link, children)?;
             (self.damage)(children, &mut len);
             Ok(len)
         }
     }
 
-    /// Drops a map so damaged: an error, and nothing is retired twice.
+    /// Drops a map with this damage: it gives an error, and retires nothing twice.
     fn drop_damaged(damage: impl Fn(Link, &mut Vec<Link>, &mut u64) + Send + Sync) {
         let pool = Pool::anonymous(&PoolOptions::default(), Hardware::detect()).expect("memory");
         let (store, _) = Store::start(pool, 1).expect("a new pool");

@@ -1,24 +1,24 @@
-//! Stripes: versioned locks on keys, by which writers of one key take turns and transactions see whether it has
-//! changed.
+//! Stripes: versioned locks on keys. Writers of one key take turns by them, and transactions detect by them whether a
+//! key has changed.
 //!
 //! ```text
 //!  63                              1     0
 //! +---------------------------------+--------+
-//! |  how often a key of it changed  | locked |
+//! | changes of its keys, in total   | locked |
 //! +---------------------------------+--------+
 //! ```
 //!
-//! A key of a map has one stripe, by its hash; keys share stripes. A writer holds its key's stripe from before the
-//! index's write until that is durable and the watches have the event.
+//! The hash of a map's key selects its stripe; keys share stripes. A writer holds its key's stripe from before the
+//! index's write until the write is durable and the watches have the event.
 //!
-//! I1 While a stripe is held, no other thread changes a key of it. The next version is stored after the changes are
-//!    durable.
-//! I2 A thread that finds the same free version before a read and later has read what the key held all the time
-//!    between.
+//! I1 While a thread holds a stripe, no other thread changes one of its keys. The next version is stored after the
+//! changes are durable.
+//! I2 If a thread finds the same unlocked version before and after a read, the key had the value read for all of that
+//! time.
 //! I3 A thread that takes several stripes takes them in ascending order, and no other afterwards, so threads cannot
-//!    deadlock. It has a [pass](super::gate), and waits here for holders of passes only.
-//! I4 The stripes of a commit that was published and cannot be finished stay locked. A thread that waits for a stripe
-//!    looks whether the gate is shut.
+//! deadlock. It has a [pass](super::gate), and waits here only for holders of passes.
+//! I4 The stripes of a published commit that cannot be completed stay locked. A thread that waits for a stripe checks
+//! whether the gate is shut.
 
 use crate::write::gate::{Gate, wait};
 use index::Error;
@@ -30,7 +30,7 @@ pub(crate) const STRIPES: usize = 4096;
 
 const LOCKED: u64 = 1;
 
-/// The number of a stripe.
+/// Index of a stripe.
 pub(crate) type StripeId = u16;
 
 const _: () = assert!(STRIPES - 1 <= StripeId::MAX as usize && STRIPES.is_power_of_two());
@@ -45,7 +45,7 @@ impl Default for Stripes {
     }
 }
 
-/// A stripe that this thread holds. Dropped, it is free again.
+/// A stripe that this thread holds. Dropping it releases the stripe.
 #[derive(Debug)]
 pub(crate) struct Held<'s> {
     word: &'s AtomicU64,
@@ -55,13 +55,13 @@ pub(crate) struct Held<'s> {
 }
 
 impl Held<'_> {
-    /// Says that a key of it was changed.
+    /// Records that one of its keys was changed.
     #[inline]
     pub fn changed(&mut self) {
         self.changed = true;
     }
 
-    /// Says that a key of this stripe was changed, which is one of those held.
+    /// Records, for one of the stripes held, that one of its keys was changed.
     pub fn change(held: &mut [Held<'_>], id: StripeId) {
         if let Ok(at) = held.binary_search_by_key(&id, |held| held.id) {
             held[at].changed();
@@ -72,7 +72,7 @@ impl Held<'_> {
 impl Drop for Held<'_> {
     #[inline]
     fn drop(&mut self) {
-        // A panic leaves open what was changed.
+        // After a panic it is unknown whether a key was changed.
         let changed = self.changed || std::thread::panicking();
         let version = self.version + if changed { 2 } else { 0 };
         self.word.store(version, Release);
@@ -122,7 +122,7 @@ impl Stripes {
         }
     }
 
-    /// Takes several, whose order does not matter, each once; they come in ascending order.
+    /// Takes several stripes, given in any order and each once; returns them in ascending order.
     ///
     /// # Errors
     ///
@@ -138,8 +138,8 @@ impl Stripes {
         ids.into_iter().map(|id| self.lock(id, gate, media)).collect()
     }
 
-    /// The version of a stripe that is free, or becomes so: what is read of its keys later, and before the version is
-    /// found [unchanged](Stripes::is_unchanged), they held all the time.
+    /// Returns the version of a stripe once it is unlocked. Values read from its keys later, and before the version is
+    /// found [unchanged](Stripes::is_unchanged), were valid for all of that time.
     ///
     /// # Errors
     ///
@@ -156,7 +156,7 @@ impl Stripes {
         }
     }
 
-    /// The version of a stripe; `None` while another thread holds it. The caller holds `held`.
+    /// Returns the version of a stripe; `None` while another thread holds it. The caller holds `held`.
     pub fn version_now(&self, id: StripeId, held: &[Held<'_>]) -> Option<u64> {
         match held.binary_search_by_key(&id, |held| held.id) {
             Ok(at) => Some(held[at].version),
@@ -164,7 +164,7 @@ impl Stripes {
         }
     }
 
-    /// Whether no thread has held the stripe since it had this version, except the caller, which holds `held`.
+    /// Returns whether no thread but the caller, which holds `held`, has taken the stripe since it had this version.
     pub fn is_unchanged(&self, id: StripeId, version: u64, held: &[Held<'_>]) -> bool {
         self.version_now(id, held) == Some(version)
     }
@@ -179,7 +179,7 @@ fn mix(word: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// A hash of some bytes, other for another seed.
+/// Hashes some bytes; the result depends on the seed.
 #[inline]
 pub(crate) fn hash(seed: u64, bytes: &[u8]) -> u64 {
     let mut hash = seed ^ bytes.len() as u64;
@@ -192,7 +192,7 @@ pub(crate) fn hash(seed: u64, bytes: &[u8]) -> u64 {
     mix(hash ^ u64::from_le_bytes(last) ^ MULTIPLIER)
 }
 
-/// The stripe of a key, of the map whose name has this hash.
+/// Returns the stripe of a key, from the hash of its map's name.
 #[inline]
 pub(crate) fn stripe_of(map: u64, key: &[u8]) -> StripeId {
     (hash(map, key) % STRIPES as u64) as StripeId
@@ -204,7 +204,7 @@ mod tests {
     use pmem::Hardware;
     use std::sync::atomic::AtomicBool;
 
-    /// A version counts changes, and only its holder changes it meanwhile.
+    /// A version counts changes, and while the stripe is held only its holder changes it.
     #[test]
     fn versions_count_changes() -> Result<(), Error> {
         let (stripes, gate, media) = (Stripes::default(), Gate::default(), Hardware::detect());
@@ -221,7 +221,7 @@ mod tests {
         Ok(())
     }
 
-    /// Threads that take several stripes each, in any order, exclude one another and all get through.
+    /// Threads that each take several stripes, in any order, exclude one another and all of them finish.
     #[test]
     fn several_are_taken_without_a_circle() {
         const EACH: u64 = 30_000;
@@ -250,7 +250,7 @@ mod tests {
         assert!(versions.sum::<u64>() >= 4 * EACH);
     }
 
-    /// A stripe that stays locked hangs no writer once the gate is shut.
+    /// A stripe that stays locked blocks no writer once the gate is shut.
     #[test]
     fn nobody_waits_when_the_gate_is_shut() -> Result<(), Error> {
         let (stripes, gate, media) = (Stripes::default(), Gate::default(), Hardware::detect());

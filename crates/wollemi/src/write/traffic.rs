@@ -1,4 +1,4 @@
-//! The stations that writes of all maps of a database pass, and a map's index as the code behind them sees it.
+//! The steps that writes of all maps of a database share, and a map's index as the code after these steps sees it.
 
 use crate::write::active::Active;
 use crate::write::before_images::BeforeImages;
@@ -12,7 +12,7 @@ use index::{Action, Edit, Error, Index, Remove, Upsert};
 use log::Lsn;
 use std::sync::{Arc, OnceLock};
 
-/// What the maps of a database have in common.
+/// State shared by the maps of a database.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     pub gate: Gate,
@@ -20,21 +20,21 @@ pub(crate) struct Traffic {
     pub active: Active,
     pub before_images: BeforeImages,
     pub watches: Arc<Watches>,
-    /// The log, of a database that has one.
+    /// The log, in a database that has one.
     pub journal: OnceLock<Arc<Journal>>,
     #[cfg(feature = "doubles")]
     pub doubles: Doubles,
 }
 
-/// What lives as long as any handle of a database or of a map.
+/// State that lives as long as any handle of a database or of a map.
 pub(crate) trait Alive: Send + Sync {}
 
 /// An index behind the gate.
 pub(crate) trait MapIndex: Index {
-    /// The map's name.
+    /// Returns the map's name.
     fn name(&self) -> &str;
 
-    /// Writes, and is durable as asked for; where nothing is asked for, as the database's writes are.
+    /// Writes with this durability, or with the database's default.
     fn write_durably(
         &self,
         key: &[u8],
@@ -42,23 +42,22 @@ pub(crate) trait MapIndex: Index {
         durability: Option<Durability>,
     ) -> Result<Action, Error>;
 
-    /// Writes, for a thread that holds the key's stripe. A change that is [not in the log](Recording::Append) yet is
-    /// appended.
+    /// Writes, for a thread that holds the key's stripe. Appends the change to the log if [`Recording`] says so.
     fn write_held(&self, key: &[u8], edit: &mut dyn Edit, recording: Recording) -> Result<Action, Error>;
 
-    /// The index itself: reads of it do not wait until what they see is durable, and its writes are in no log.
+    /// Returns the index itself: its reads do not wait for durability, and its writes are not logged.
     fn bare(&self) -> &dyn Index;
 
-    /// The stripe of a key.
+    /// Returns the stripe of a key.
     fn stripe_of(&self, key: &[u8]) -> StripeId;
 
     /// Closes the database's gate.
     fn close_gate(&self) -> Result<Closed<'_>, Error>;
 
-    /// The database's.
+    /// Returns the database's shared state.
     fn traffic(&self) -> &Arc<Traffic>;
 
-    /// Commits what `plan` plans; has it plan anew after a conflict, as the default [`Retry`](crate::Retry) says.
+    /// Commits what `plan` returns; calls it again after a conflict, as the default [`Retry`](crate::Retry) says.
     fn commit(&self, plan: &mut dyn FnMut() -> Result<Plan, crate::Error>) -> Result<(), crate::Error>;
 }
 
@@ -70,17 +69,17 @@ impl std::fmt::Debug for dyn MapIndex {
     }
 }
 
-/// Whether a write has to be appended to the log.
+/// Whether a write must be appended to the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Recording {
-    /// It is to be, so durable; as the database's writes are, if nothing is said.
+    /// It must, with this durability; `None`: the database's default.
     Append(Option<Durability>),
-    /// It is there already, as a part of a commit.
+    /// Its commit has already appended it.
     Done,
 }
 
 impl Traffic {
-    /// Returns when what was read of keys with this stripe is durable.
+    /// Waits until everything that could be read of keys with this stripe is durable.
     #[inline]
     pub fn settle_key(&self, stripe: impl FnOnce() -> StripeId) -> Result<(), Error> {
         match self.journal.get() {
@@ -89,7 +88,7 @@ impl Traffic {
         }
     }
 
-    /// Returns when all that could be read is durable.
+    /// Waits until everything that could be read is durable.
     #[inline]
     pub fn settle_all(&self) -> Result<(), Error> {
         match self.journal.get() {
@@ -98,7 +97,7 @@ impl Traffic {
         }
     }
 
-    /// The end of the last record of an immediate write of keys with these stripes.
+    /// Returns the end of the last record of an immediate write of keys with these stripes.
     pub fn last(&self, stripes: impl Iterator<Item = StripeId>) -> Lsn {
         match self.journal.get() {
             Some(journal) => stripes.map(|id| journal.last(id)).max().unwrap_or_default(),
@@ -106,7 +105,7 @@ impl Traffic {
         }
     }
 
-    /// Returns when everything below the position is durable.
+    /// Waits until everything below the position is durable.
     pub fn settle(&self, end: Lsn) -> Result<(), Error> {
         match self.journal.get() {
             Some(journal) => journal.settle(end),
@@ -114,9 +113,9 @@ impl Traffic {
         }
     }
 
-    /// Returns when all that was appended is durable: for a write that has failed after it has a record. One that finds
-    /// no room in the pool has another record that undoes the first: were the first alone to survive a loss of power,
-    /// the write would be made. One that is committed and cannot be finished says so.
+    /// Waits until everything appended is durable, for a write that failed after appending its record. If the pool had
+    /// no room for the write, another record undoes the first: if only the first survived a loss of power, the write
+    /// would be applied. If the write was committed but cannot be completed, its error says so.
     #[cold]
     pub fn settle_appended(&self) -> Result<(), Error> {
         match self.journal.get() {
@@ -125,7 +124,7 @@ impl Traffic {
         }
     }
 
-    /// Runs what may be refused since the log has reached its limit, and once more when there is room in it.
+    /// Runs an operation that the log may refuse because of its limit, and again when there is room.
     pub fn with_log_room<R, E: From<Error> + AsLogError>(
         &self,
         mut run: impl FnMut() -> Result<R, E>,
@@ -137,7 +136,7 @@ impl Traffic {
     }
 }
 
-/// Makes a change, in the map's index, for a thread that holds its stripe.
+/// Applies a change in the map's index, for a thread that holds its stripe.
 pub(crate) fn make(
     change: &KeyChange<'_>,
     index: &dyn MapIndex,
@@ -150,12 +149,12 @@ pub(crate) fn make(
     Ok(())
 }
 
-/// What a test has put before the commits of a database.
+/// A hook that a test has installed before the commits of a database.
 #[cfg(feature = "doubles")]
 #[derive(Default)]
 pub(crate) struct Doubles(pub std::sync::OnceLock<BeforeCommit>);
 
-/// What is asked before each commit.
+/// The hook called before each commit.
 #[cfg(feature = "doubles")]
 pub(crate) type BeforeCommit = Box<dyn Fn() -> Result<(), crate::Error> + Send + Sync>;
 

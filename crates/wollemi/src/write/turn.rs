@@ -1,12 +1,12 @@
-//! Turns: a number of operations of a thread that wait once, all together, until they are durable.
+//! Turns: operations of a thread that wait for durability once, together.
 //!
-//! A turn is the thread's, and of one database. While it is under way, [`Journal::settle`] of that database notes what
-//! must be durable, rather than wait for it.
+//! A turn belongs to a thread and to one database. While it is active, [`Journal::settle`] of that database notes the
+//! position that must be durable, instead of waiting for it.
 //!
-//! I1 A thread may have several turns, which end in any order. An operation is noted for the newest turn of its
-//!    database.
-//! I2 A turn that ends within an older turn of its database has that one wait for it, and else waits itself. Newer
-//!    turns do not wait for it.
+//! I1 A thread may have several turns, which may end in any order. An operation is noted for the newest turn of its
+//! database.
+//! I2 If a turn ends while an older turn of its database is active, the older turn waits for it; otherwise the ending
+//! turn waits itself. Newer turns do not wait for it.
 
 use crate::write::journal::Journal;
 use log::Lsn;
@@ -19,13 +19,13 @@ thread_local! {
 
 /// The turns of a thread.
 struct Turns {
-    /// The id of the next one.
+    /// The id of the next turn.
     next: u64,
-    /// From the oldest to the newest.
+    /// The active turns, from the oldest to the newest.
     under_way: Vec<UnderWay>,
 }
 
-/// A turn of the thread's.
+/// An active turn of the thread.
 struct UnderWay {
     id: TurnId,
     of: Arc<Journal>,
@@ -33,7 +33,7 @@ struct UnderWay {
     end: Lsn,
 }
 
-/// The name of a turn, on its thread.
+/// The id of a turn, unique on its thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TurnId(u64);
 
@@ -56,22 +56,22 @@ impl UnderWay {
     }
 }
 
-/// The newest of these turns that is of this journal.
+/// Returns the newest of these turns that belongs to this journal.
 fn newest_of<'t>(turns: &'t [UnderWay], journal: &Journal) -> Option<&'t UnderWay> {
     turns.iter().rev().find(|turn| turn.is_of(journal))
 }
 
-/// Looks at the thread's turns. A thread that is ending has none.
+/// Accesses the thread's turns. A thread that is exiting has none.
 fn with<R>(look: impl FnOnce(&mut Turns) -> R) -> Option<R> {
     TURNS.try_with(|turns| look(&mut turns.borrow_mut())).ok()
 }
 
-/// The thread's newest turn of this journal.
+/// Returns the thread's newest turn of this journal.
 pub(crate) fn newest(journal: &Journal) -> Option<TurnId> {
     with(|turns| newest_of(&turns.under_way, journal).map(|turn| turn.id)).flatten()
 }
 
-/// Has a turn of the thread's wait for this position at its end.
+/// Makes a turn of the thread wait for this position at its end.
 pub(crate) fn note(id: TurnId, end: Lsn) {
     with(|turns| {
         if let Some(at) = turns.position(id) {
@@ -81,7 +81,8 @@ pub(crate) fn note(id: TurnId, end: Lsn) {
     });
 }
 
-/// The position that must be durable before results of the thread's newest turn of this journal may be acknowledged.
+/// Returns the position that must be durable before results of the thread's newest turn of this journal may be
+/// acknowledged.
 #[inline]
 pub(crate) fn end(journal: &Journal) -> Lsn {
     with(|turns| newest_of(&turns.under_way, journal).map(|turn| turn.end))
@@ -89,37 +90,37 @@ pub(crate) fn end(journal: &Journal) -> Lsn {
         .unwrap_or_default()
 }
 
-/// A [turn](Turn) that its thread has left, to go on with it later: see [`Turn::pause`].
+/// A [turn](Turn) that its thread has paused, to be resumed later. See [`Turn::pause`].
 #[derive(Debug, Default)]
 #[must_use = "results of the turn must not be acknowledged before it has ended"]
 pub struct PausedTurn {
-    /// The turn's database, if that has a journal.
+    /// The journal of the turn's database, if that has one.
     journal: Option<Arc<Journal>>,
     end: Lsn,
 }
 
-/// A number of operations of this thread that are to be durable together: see [`Db::turn`](crate::Db::turn).
+/// Operations of this thread that wait for durability together. See [`Db::turn`](crate::Db::turn).
 ///
-/// Turns of a thread end in any order. An operation is part of the newest turn of its database.
+/// Turns of a thread may end in any order. An operation is part of the newest turn of its database.
 #[derive(Debug)]
 #[must_use = "its results must not be acknowledged before it has ended"]
 pub struct Turn<'d> {
-    /// `None` where the database has no journal, and when the turn was left.
+    /// `None` if the database has no journal, and after the turn was left.
     id: Option<TurnId>,
     /// It ends on the thread on which it began.
     _here: std::marker::PhantomData<(*const (), &'d ())>,
 }
 
-/// What is left of a turn when its thread has left it.
+/// The state of a turn that its thread has left.
 struct Left {
     journal: Arc<Journal>,
     end: Lsn,
-    /// The older turn of the same journal that it was within.
+    /// The older turn of the same journal that enclosed it.
     around: Option<TurnId>,
 }
 
 impl Turn<'_> {
-    /// A paused turn stays its own database's. One that has none yet becomes this journal's.
+    /// A paused turn stays with its own database. One that has none yet joins this journal.
     pub(crate) fn resume(
         journal: Option<&Arc<Journal>>,
         PausedTurn { journal: own, end }: PausedTurn,
@@ -131,8 +132,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Leaves the turn without waiting, for [`Db::resume`](crate::Db::resume) to go on with: so that several turns of a
-    /// thread, those of tasks, say, can take turns themselves.
+    /// Pauses the turn without waiting. [`Db::resume`](crate::Db::resume) continues it, so that several turns of one
+    /// thread, for example those of tasks, can alternate.
     pub fn pause(mut self) -> PausedTurn {
         match self.leave() {
             Some(Left { journal, end, .. }) => PausedTurn {
@@ -154,12 +155,12 @@ impl Turn<'_> {
         .flatten()
     }
 
-    /// Returns when all is durable that the thread has done and seen in this turn. Within an older turn of the same
-    /// database it returns at once, and that one waits.
+    /// Waits until everything that the thread has done and seen in this turn is durable. Within an older turn of the
+    /// same database it returns at once, and the older turn waits.
     ///
     /// # Errors
     ///
-    /// [`Error::Index`](crate::Error::Index), where it is not known whether it is.
+    /// [`Error::Index`](crate::Error::Index) if it is not known whether it is durable.
     pub fn end(mut self) -> Result<(), crate::Error> {
         Ok(self.leave().map_or(Ok(()), Left::settle)?)
     }
@@ -172,7 +173,7 @@ impl Left {
 }
 
 impl Drop for Turn<'_> {
-    /// A turn that is given up waits as one that ends, and has no way to tell of an error.
+    /// A dropped turn waits like one that ends, but cannot report an error.
     fn drop(&mut self) {
         let _ = self.leave().map(Left::settle);
     }

@@ -1,11 +1,11 @@
-//! Which map a checkpoint is walking, so that a map that is to be dropped is not held by it for long.
+//! The map that a checkpoint is walking. A checkpoint must not hold a map for long that is to be dropped.
 //!
-//! The walk and the drop take turns: the walk leaves the map after a batch, and goes on when the drop has ended. By
-//! then the map is gone, and the log says so, or the drop was refused, and the map is there to be walked to its end.
+//! The walk and the drop alternate: the walk leaves the map after a batch, and continues when the drop has ended. By
+//! then either the map is gone, and the log says so, or the drop was refused, and the walk continues to the map's end.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Where the walk is, and which maps are to be dropped.
+/// The map being walked, and the maps to be dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Walked {
     state: Mutex<State>,
@@ -16,14 +16,14 @@ pub(crate) struct Walked {
 struct State {
     /// The map that a checkpoint holds a handle to.
     held: Option<String>,
-    /// The map that a checkpoint waits for. It comes before later drops, so that their number does not keep it waiting.
+    /// The map that a checkpoint waits for. It precedes later drops, so that their number cannot starve it.
     awaited: Option<String>,
-    /// Maps that are being dropped, once for each thread that does.
+    /// Maps that are being dropped, once per dropping thread.
     unwanted: Vec<String>,
 }
 
 impl Walked {
-    /// A checkpoint comes to a map: it may take a handle for as long as the value lives. Waits while the map is being
+    /// Lets a checkpoint take a handle to a map for as long as the returned value lives. Waits while the map is being
     /// dropped.
     pub fn begin(self: &Arc<Self>, map: &str) -> Walk {
         let mut state = self.lock();
@@ -36,8 +36,8 @@ impl Walked {
         Walk(self.clone())
     }
 
-    /// A map is to be dropped: waits until no checkpoint holds it, at most for two batches of a walk, and keeps
-    /// checkpoints away for as long as the value lives.
+    /// Waits until no checkpoint holds a map that is to be dropped, at most for two batches of a walk, and keeps
+    /// checkpoints away from it for as long as the returned value lives.
     pub fn keep_away(self: &Arc<Self>, map: &str) -> KeptAway {
         let mut state = self.wait_while(self.lock(), |state| state.awaited.as_deref() == Some(map));
         state.unwanted.push(map.to_owned());
@@ -63,12 +63,12 @@ impl Walked {
     }
 }
 
-/// A checkpoint holds a map. To be dropped after the handle.
+/// Proof that a checkpoint may hold a map. Dropped after the handle.
 #[derive(Debug)]
 pub(crate) struct Walk(Arc<Walked>);
 
 impl Walk {
-    /// Whether the map is to be dropped, and the walk to leave it until then.
+    /// Returns whether the map is to be dropped, so that the walk must leave it until then.
     pub fn is_unwanted(&self) -> bool {
         let state = self.0.lock();
         state
@@ -85,7 +85,7 @@ impl Drop for Walk {
     }
 }
 
-/// No checkpoint begins with the map.
+/// While this lives, no checkpoint begins with the map.
 #[derive(Debug)]
 pub(crate) struct KeptAway {
     walked: Arc<Walked>,
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-    /// A thread that drops a map tells the walk to leave it and waits until it has; then the walk waits for the drop to
+    /// A thread that drops a map makes the walk leave it and waits until it has; then the walk waits for the drop to
     /// end.
     #[test]
     fn walks_and_drops_take_turns() {
@@ -137,7 +137,7 @@ mod tests {
         });
     }
 
-    /// However many drops of a map are tried, a walk comes to its turn.
+    /// However many drops of a map are attempted, a walk gets its turn.
     #[test]
     fn drops_do_not_starve_walks() {
         let (walked, done) = (Arc::new(Walked::default()), AtomicBool::new(false));

@@ -1,10 +1,10 @@
 //! Watches: a stream of the changes of all keys with a prefix.
 //!
 //! A writer sends the event when its change is durable (at level `disk` the receiver waits for that), and before it
-//! releases the key's [stripe](super::stripes): events of one key come in the order of its writes. Events of
-//! [eventual](crate::Durability::Eventual) writes are handed out at once: waiting for them would have a sync for each.
+//! releases the key's [stripe](super::stripes), so events of one key arrive in the order of its writes. Events of
+//! [eventual](crate::Durability::Eventual) writes are delivered at once: waiting would cost a sync per event.
 //!
-//! I1 A queue holds no more than its watch has asked for: no writer waits for a watcher that does not listen.
+//! I1 A queue holds at most its watch's capacity: no writer waits for a watcher that does not read.
 
 use crate::write::journal::Journal;
 use index::{Action, Edit};
@@ -14,29 +14,29 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
-/// What became of a key. Keys and values are bytes, or what a typed map takes them for.
+/// A change of a key. Keys and values are bytes, or the types of a typed map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<K = Vec<u8>, V = Vec<u8>> {
-    /// The key has this value now; `None`: it is gone.
+    /// The key has a new value; `None`: it was removed.
     Changed {
         /// The key.
         key: K,
-        /// Its value.
+        /// The new value.
         value: Option<V>,
     },
-    /// The watch did not keep up: this many events that came here are lost. Those that follow are later.
+    /// The watch did not keep up: this many events are lost at this place in the stream. Later events follow.
     Missed(u64),
 }
 
-/// Tells of each change of the keys with a prefix, from when the watch began.
+/// A stream of the changes of the keys with a prefix, from when the watch began.
 ///
 /// Each event is sent when its change is durable. That of an [eventual](crate::Durability::Eventual) write is sent at
-/// once, as a reader may see it: a loss of power may take the change back. Events of one key come in the order of its
+/// once, as a reader may see it: a loss of power may take the change back. Events of one key arrive in the order of its
 /// changes; those of different keys too, if one change was acknowledged before the other began. A batch is sent as one
-/// event per key. A watch buffers up to its capacity of undelivered events; beyond that it drops the oldest, and
-/// [`Event::Missed`] says so.
+/// event per key. A watch buffers up to its capacity of undelivered events; beyond that it drops the oldest and yields
+/// [`Event::Missed`].
 ///
-/// As an iterator it waits for the next event, and ends when the last handle to the map's database is gone.
+/// As an iterator it waits for the next event, and ends when the last handle to the map's database is dropped.
 ///
 /// ```
 /// use wollemi::Event;
@@ -49,11 +49,11 @@ pub enum Event<K = Vec<u8>, V = Vec<u8>> {
 /// map.remove("apple")?;
 /// drop((map, db));
 ///
-/// let told: Vec<_> = watch.collect();
+/// let events: Vec<_> = watch.collect();
 /// let key = b"apple".to_vec();
-/// assert_eq!(told[0], Event::Changed { key: key.clone(), value: Some(b"0.30".to_vec()) });
-/// assert_eq!(told[1], Event::Changed { key, value: None });
-/// assert_eq!(told.len(), 2);
+/// assert_eq!(events[0], Event::Changed { key: key.clone(), value: Some(b"0.30".to_vec()) });
+/// assert_eq!(events[1], Event::Changed { key, value: None });
+/// assert_eq!(events.len(), 2);
 /// # Ok::<(), wollemi::Error>(())
 /// ```
 #[derive(Debug)]
@@ -78,22 +78,22 @@ impl Watch {
         }
     }
 
-    /// The next event, if there is one.
+    /// Returns the next event, if there is one.
     pub fn try_next(&mut self) -> Option<Event> {
-        let told = self.queue.lock().take();
-        told.map(Told::settled)
+        let event = self.queue.lock().take();
+        event.map(QueuedEvent::settled)
     }
 
-    /// The next event; waits for it for at most this time. `None` if there was none.
+    /// Waits at most this time for the next event. Returns `None` if there was none.
     pub fn next_within(&mut self, patience: Duration) -> Option<Event> {
         let until = Instant::now().checked_add(patience);
         let mut waiting = self.queue.lock();
         loop {
-            let told = waiting.take();
+            let event = waiting.take();
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            if told.is_some() || waiting.ended || left == Some(Duration::ZERO) {
+            if event.is_some() || waiting.ended || left == Some(Duration::ZERO) {
                 drop(waiting);
-                return told.map(Told::settled);
+                return event.map(QueuedEvent::settled);
             }
             let more = &self.queue.more;
             waiting = more
@@ -112,8 +112,8 @@ impl Iterator for Watch {
             .queue
             .more
             .wait_while(waiting, |waiting| !waiting.ended && waiting.is_empty());
-        let told = waited.unwrap_or_else(PoisonError::into_inner).take();
-        told.map(Told::settled)
+        let event = waited.unwrap_or_else(PoisonError::into_inner).take();
+        event.map(QueuedEvent::settled)
     }
 }
 
@@ -125,7 +125,7 @@ impl Drop for Watch {
     }
 }
 
-/// What a watch has not taken yet.
+/// The undelivered events of a watch.
 #[derive(Debug)]
 struct Queue {
     map: Box<str>,
@@ -135,15 +135,15 @@ struct Queue {
     more: Condvar,
 }
 
-/// An event, and what must be durable before it is handed out.
+/// An event, and the position that must be durable before it is delivered.
 #[derive(Debug)]
-struct Told {
+struct QueuedEvent {
     event: Event,
     end: Option<(Arc<Journal>, Lsn)>,
 }
 
-impl Told {
-    /// The event, when its change is durable. If that cannot be known, it counts as missed.
+impl QueuedEvent {
+    /// Returns the event once its change is durable. If that cannot be known, it counts as missed.
     fn settled(self) -> Event {
         match self.end {
             Some((journal, end)) if journal.log().wait_durable(end).is_err() => Event::Missed(1),
@@ -154,9 +154,9 @@ impl Told {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    events: VecDeque<Told>,
+    events: VecDeque<QueuedEvent>,
     missed: u64,
-    /// Nothing more will come.
+    /// No more events will come.
     ended: bool,
 }
 
@@ -165,10 +165,10 @@ impl Waiting {
         self.events.is_empty() && self.missed == 0
     }
 
-    fn take(&mut self) -> Option<Told> {
+    fn take(&mut self) -> Option<QueuedEvent> {
         match std::mem::take(&mut self.missed) {
             0 => self.events.pop_front(),
-            missed => Some(Told {
+            missed => Some(QueuedEvent {
                 event: Event::Missed(missed),
                 end: None,
             }),
@@ -182,13 +182,13 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, told: Told) {
+    fn push(&self, event: QueuedEvent) {
         let mut waiting = self.lock();
         if waiting.events.len() == self.capacity {
             waiting.events.pop_front();
             waiting.missed += 1;
         }
-        waiting.events.push_back(told);
+        waiting.events.push_back(event);
         drop(waiting);
         self.more.notify_one();
     }
@@ -214,14 +214,14 @@ impl Watches {
         self.any.store(!all.is_empty(), Relaxed);
     }
 
-    /// Whether anybody watches. A writer asks behind the gate, which is closed when a watch begins.
+    /// Returns whether any watch exists. A writer asks after passing the gate, which is closed when a watch begins.
     #[inline]
     pub fn are_there(&self) -> bool {
         self.any.load(Relaxed)
     }
 
-    /// Tells what an edit has done. Of a database with a log: the log, and up to where it must be durable first.
-    pub fn tell(
+    /// Sends what an edit has done. In a database with a log: also the log, and the position to be durable first.
+    pub fn publish(
         &self,
         (map, key): (&str, &[u8]),
         action: Action,
@@ -230,7 +230,7 @@ impl Watches {
     ) {
         for queue in &*self.all.read().unwrap_or_else(PoisonError::into_inner) {
             if *queue.map == *map && key.starts_with(&queue.prefix) {
-                queue.push(Told {
+                queue.push(QueuedEvent {
                     event: Event::Changed {
                         key: key.to_vec(),
                         value: (action == Action::Put).then(|| edit.value().to_vec()),

@@ -1,4 +1,4 @@
-//! Checkpoints beside what changes the maps themselves.
+//! Checkpoints beside changes of the set of maps.
 
 use crate::{Place, entries, options};
 use std::collections::BTreeMap;
@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 use wollemi::{Error, IndexKind};
 
-/// A map that cannot be dropped, since there is a handle of it, is in the checkpoint as a whole, however often it is
-/// tried.
+/// A map whose drop is refused, because it has a handle, is in the checkpoint as a whole, however often the drop is
+/// attempted.
 #[test]
 fn a_drop_that_is_refused_takes_nothing_from_a_checkpoint() -> Result<(), Error> {
     let place = Place::new();
@@ -38,7 +38,7 @@ fn a_drop_that_is_refused_takes_nothing_from_a_checkpoint() -> Result<(), Error>
     Ok(())
 }
 
-/// Maps that are made while a checkpoint begins are there after a loss of power, with what was put into them.
+/// Maps that are created while a checkpoint begins survive a loss of power, with their entries.
 #[test]
 fn maps_are_made_beside_checkpoints() -> Result<(), Error> {
     let place = Place::new();
@@ -74,7 +74,7 @@ fn maps_are_made_beside_checkpoints() -> Result<(), Error> {
     Ok(())
 }
 
-/// Bytes that compression makes no shorter.
+/// Incompressible bytes.
 fn noise(mut seed: u64, len: usize) -> Vec<u8> {
     let mut next = || {
         seed ^= seed << 13;
@@ -85,13 +85,13 @@ fn noise(mut seed: u64, len: usize) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-/// After each of several checkpoints of what has changed, a loss of power leaves what was there: keys that were put,
-/// put again, removed and put back, and maps that were made, dropped and made anew.
+/// A loss of power after each of several delta checkpoints leaves the current content: keys that were put, put again,
+/// removed and put back, and maps that were created, dropped and recreated.
 #[test]
 fn deltas_have_what_has_changed() -> Result<(), Error> {
     let place = Place::new();
     let db = place.open()?;
-    // Beside it, what has changed is little.
+    // Compared with this map, the changes are small.
     let large = db.map("large")?;
     let turn = db.turn();
     for i in 1..=320u64 {
@@ -136,8 +136,8 @@ fn deltas_have_what_has_changed() -> Result<(), Error> {
     Ok(())
 }
 
-/// An opening that waits for the process that has the pool open goes by the last checkpoint that this one has taken, and
-/// removes nothing of it.
+/// An opening that waits for the process that has the pool open uses the last checkpoint which that process has taken,
+/// and removes nothing of it.
 #[test]
 fn an_opening_that_waits_knows_the_last_checkpoint() -> Result<(), Error> {
     let place = Place::new();
@@ -167,8 +167,8 @@ fn an_opening_that_waits_knows_the_last_checkpoint() -> Result<(), Error> {
     Ok(())
 }
 
-/// Where the log before a checkpoint cannot be read, the checkpoint is a full one, which asks nothing of the log; and
-/// those after it have what has changed since.
+/// If the log before a checkpoint cannot be read, the checkpoint is a full one, which does not need the log; later ones
+/// contain the changes since.
 #[test]
 fn a_checkpoint_over_a_damaged_log_is_full() -> Result<(), Error> {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! From one level to another.
+//! Changing from one level to another.
 
 use crate::{Place, entries, names, options};
 use pmem::pool::LastShutdown;
@@ -6,7 +6,7 @@ use pmem::{Hardware, Pool, PoolOptions};
 use std::time::Duration;
 use wollemi::{AfterPowerLoss, Db, Error, IndexError, Level, Options};
 
-/// A pool without a log is given one, with all that it holds; a log can be ended, and nothing is lost by it.
+/// A pool without a log gets one that covers its content; a log can be ended, and neither loses anything.
 #[test]
 fn a_pool_changes_its_level() -> Result<(), Error> {
     let place = Place::new();
@@ -38,8 +38,8 @@ fn a_pool_changes_its_level() -> Result<(), Error> {
     Ok(())
 }
 
-/// A crash amid the removal of a log that was ended leaves files, which the next opening removes, also one that asks for
-/// no log. A pool that lies beside another's files leaves them alone.
+/// If a crash interrupts the removal of an ended log, the next opening removes the leftover files, even if it requests
+/// no log. A pool beside another pool's files leaves them alone.
 #[test]
 fn what_is_left_of_an_ended_log_goes() -> Result<(), Error> {
     for (what, is_left) in [
@@ -82,7 +82,7 @@ fn what_is_left_of_an_ended_log_goes() -> Result<(), Error> {
     Ok(())
 }
 
-/// The directory of the log may be elsewhere, where a link leads.
+/// The directory of the log may be a link to another place.
 #[test]
 fn a_log_may_be_elsewhere() -> Result<(), Error> {
     let place = Place::new();
@@ -123,8 +123,7 @@ fn the_log_of_the_next_process_stays() -> Result<(), Error> {
     Ok(())
 }
 
-/// A log is not ended while anything reads the database, an iterator for one: what that reads would be closed without
-/// its log.
+/// A log is not ended while the database has a reader, such as an iterator: its pool would be closed without a log.
 #[test]
 fn a_log_with_readers_is_not_ended() -> Result<(), Error> {
     let place = Place::new();
@@ -141,8 +140,8 @@ fn a_log_with_readers_is_not_ended() -> Result<(), Error> {
     Ok(())
 }
 
-/// Closing returns when the pool is marked as closed; while anything else keeps it open, it says so, and what keeps it
-/// closes it.
+/// Closing returns when the pool is marked as closed. While another handle keeps it open, closing reports that, and
+/// that handle closes it.
 #[test]
 fn closing_tells_how_it_ended() -> Result<(), Error> {
     for level in [Level::Process, Level::Disk] {
@@ -171,7 +170,7 @@ fn closing_tells_how_it_ended() -> Result<(), Error> {
     Ok(())
 }
 
-/// Where the making of a map fails, what others have written to it meanwhile stays.
+/// If building a map fails, the entries that other threads have written to it stay.
 #[test]
 fn a_failed_build_takes_nothing_from_others() -> Result<(), Error> {
     let place = Place::new();
@@ -193,7 +192,7 @@ fn a_failed_build_takes_nothing_from_others() -> Result<(), Error> {
     Ok(())
 }
 
-/// A pool without a log that was open when the machine stopped is given one only by a caller that accepts what was lost.
+/// A pool without a log that was open when the machine stopped gets one only if the caller accepts the loss.
 #[test]
 fn a_suspect_pool_is_given_a_log_once_it_is_accepted() -> Result<(), Error> {
     let place = Place::new();
@@ -201,7 +200,7 @@ fn a_suspect_pool_is_given_a_log_once_it_is_accepted() -> Result<(), Error> {
     db.map("m")?.upsert("key", "value")?;
     let left = Place::new();
     let mut pool = std::fs::read(&place.path).expect("a file");
-    // The id of another boot: the pool's own name, which is laid out alike (docs/format.md).
+    // The id of another boot: the pool's own UUID, which has the same layout (docs/format.md).
     pool.copy_within(24..48, 72);
     std::fs::write(&left.path, pool).expect("written");
     let refused = left.open().expect_err("suspect");
@@ -226,7 +225,7 @@ fn a_log_is_kept() -> Result<(), Error> {
     Ok(())
 }
 
-/// A pool that is missing beside its log is not read; the error says what to do, and doing it makes the pool anew.
+/// A pool that is missing beside its log is not read; the error says what to do, and doing it rebuilds the pool.
 #[test]
 fn a_missing_pool_is_not_read() -> Result<(), Error> {
     let place = Place::new();
@@ -259,7 +258,7 @@ fn foreign_files_are_refused() -> Result<(), Error> {
     Ok(())
 }
 
-/// Nothing is written to a pool behind its log's back, but it can be read.
+/// Nothing is written to a pool whose log is missing, but the pool can be read.
 #[test]
 fn a_pool_without_its_log_is_only_read() -> Result<(), Error> {
     let place = Place::new();
@@ -275,8 +274,9 @@ fn a_pool_without_its_log_is_only_read() -> Result<(), Error> {
     Ok(())
 }
 
-/// An opening that is refused, since the directory of the log is away, changes nothing of the pool: neither of one that
-/// was open when the machine stopped, whose loss the caller accepts, nor of one that a kill has left or that was closed.
+/// An opening that is refused because the log's directory is missing changes nothing in the pool: neither in one that
+/// was open when the machine stopped, whose loss the caller accepts, nor in one that a kill has left or that was
+/// closed.
 #[test]
 fn a_refused_opening_changes_nothing() -> Result<(), Error> {
     let place = Place::new();
@@ -305,7 +305,7 @@ fn a_refused_opening_changes_nothing() -> Result<(), Error> {
     Ok(())
 }
 
-/// A pool that was closed stays so when an opening at level `disk` fails: it can be read after a loss of power.
+/// A closed pool stays closed when an opening at level `disk` fails: it can be read after a loss of power.
 #[test]
 fn a_failed_opening_leaves_a_closed_pool_closed() -> Result<(), Error> {
     let place = Place::new();
@@ -335,7 +335,7 @@ fn the_log_of_another_pool_is_kept() -> Result<(), Error> {
     Ok(())
 }
 
-/// An opening that may not create makes nothing.
+/// An opening that may not create a database creates nothing.
 #[test]
 fn nothing_is_made_unasked() {
     let place = Place::new();

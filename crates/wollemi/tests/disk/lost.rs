@@ -1,4 +1,4 @@
-//! What is there after a kill, and after a loss of power.
+//! The content after a kill, and after a loss of power.
 
 use crate::{Place, entries, is_durable};
 use heap::MayBeFull;
@@ -19,7 +19,7 @@ fn truth(truth: &Truth) -> Vec<(Vec<u8>, Vec<u8>)> {
         .collect()
 }
 
-/// The database holds this, and is sound.
+/// Checks that the database has this content and is sound.
 fn holds(place: &Place, maps: &[(&str, &Truth)]) -> Result<(), Error> {
     let db = place.open()?;
     for (name, held) in maps {
@@ -30,8 +30,7 @@ fn holds(place: &Place, maps: &[(&str, &Truth)]) -> Result<(), Error> {
     Ok(())
 }
 
-/// After each of some hundred steps of every kind, what was acknowledged is there after a kill and after a loss of
-/// power.
+/// After each of some hundred steps of every kind, acknowledged writes survive a kill and a loss of power.
 #[test]
 fn every_step_survives() -> Result<(), Error> {
     let place = Place::new();
@@ -91,7 +90,7 @@ fn every_step_survives() -> Result<(), Error> {
     holds(&place.cut(), &[("a", &in_a), ("b", &in_b)])
 }
 
-/// Maps that were dropped stay away, and those that were made anew have what was put since.
+/// Dropped maps stay dropped, and recreated ones have the entries put since.
 #[test]
 fn maps_come_and_go() -> Result<(), Error> {
     let place = Place::new();
@@ -117,7 +116,7 @@ fn maps_come_and_go() -> Result<(), Error> {
     Ok(())
 }
 
-/// A log that reaches its limit is made shorter by checkpoints, and writes go on.
+/// Checkpoints shorten a log that reaches its limit, and writes continue.
 #[test]
 fn a_full_log_is_checkpointed() -> Result<(), Error> {
     let place = Place::new();
@@ -136,8 +135,8 @@ fn a_full_log_is_checkpointed() -> Result<(), Error> {
     Ok(())
 }
 
-/// An opening that fails does not close the pool as one that is whole: it may have what the log does not have durably,
-/// and would count after a loss of power.
+/// An opening that fails does not mark the pool as closed: the pool may hold data that is not durable in the log, and
+/// would be trusted after a loss of power.
 #[test]
 fn an_opening_that_fails_closes_nothing() -> Result<(), Error> {
     let place = Place::new();
@@ -160,8 +159,8 @@ fn an_opening_that_fails_closes_nothing() -> Result<(), Error> {
     Ok(())
 }
 
-/// A pool that is full, since values go for others to come, opens after a kill and after a loss of power: what was
-/// there in between need not find room beside what is there now.
+/// A full pool, in which values were removed to make room for others, opens after a kill and after a loss of power:
+/// intermediate values need not find room beside the present ones.
 #[test]
 fn a_full_pool_opens_again() -> Result<(), Error> {
     const VALUE: usize = 300 << 10;
@@ -174,7 +173,7 @@ fn a_full_pool_opens_again() -> Result<(), Error> {
         let (key, value) = (vec![number], vec![number; VALUE]);
         while !written(map.upsert(&key, &value))? {
             if *oldest == number {
-                // Guards of other tests keep back all that has gone.
+                // Guards of other tests keep back the space of all removed values.
                 assert!(started.elapsed() < Duration::from_secs(120), "no room comes back");
                 std::thread::yield_now();
                 continue;
@@ -190,7 +189,7 @@ fn a_full_pool_opens_again() -> Result<(), Error> {
     for number in 0..40 {
         put(number, &mut oldest)?;
     }
-    // More than there is no room for go where other threads' guards keep back what has gone.
+    // More values than needed are removed if other threads' guards keep their space back.
     assert!((20..40).contains(&oldest), "{oldest} have gone");
     for left in [place.kill(), place.cut()] {
         let db = options().open(&left.path)?;
@@ -201,15 +200,15 @@ fn a_full_pool_opens_again() -> Result<(), Error> {
     Ok(())
 }
 
-/// A write for which the pool has no room is in the log before that shows, and another record undoes it. A process that
-/// is killed between the two leaves a pool that opens, with what was there before.
+/// The record of a write for which the pool has no room is in the log before the write fails, and another record undoes
+/// it. A kill between the two leaves a pool that opens, with its previous content.
 #[test]
 fn a_kill_amid_a_refused_write_leaves_a_pool_that_opens() -> Result<(), Error> {
     const VALUE: usize = 300 << 10;
     let options = || crate::options().max_size(4 << 20);
     let place = Place::new();
     let db = options().open(&place.path)?;
-    // A map of a name that the log drops further before is not dropped again.
+    // A map whose name the log drops earlier is not dropped again.
     db.map("again")?.upsert("before", "1")?;
     db.drop_map("again")?;
     db.map_with("again", IndexKind::Part)?.upsert("after", "2")?;
@@ -237,16 +236,16 @@ fn a_kill_amid_a_refused_write_leaves_a_pool_that_opens() -> Result<(), Error> {
         let db = options().recovery_threads(n % 2).open(&left.path)?;
         assert_eq!(entries(&db, "m"), truth(&held), "kill {n}");
         assert_eq!(entries(&db, "again"), again, "kill {n}");
-        // Nor does a loss of power bring it back.
+        // A loss of power does not bring it back either.
         let cut = options().open(&left.cut().path).map(|db| entries(&db, "m"))?;
         assert_eq!(cut, truth(&held), "kill {n}");
     }
     Ok(())
 }
 
-/// A kill comes when a batch is in the log and not in the pool yet, beside a write for which there is no room and which
-/// is in the log, too. The opening leaves out all of both, and a loss of power brings nothing of them back. Where the
-/// write is not in the log, or undone there, all of the batch is made.
+/// A kill comes when a batch is in the log but not yet in the pool, beside a write without room that is also in the
+/// log. The opening discards all of both, and a loss of power does not bring them back. If the write is not in the log,
+/// or is undone there, the whole batch is applied.
 #[test]
 fn a_batch_beside_a_refused_write_is_left_out_whole() -> Result<(), Error> {
     let options = || crate::options().page_size(64 << 10).max_size(8 << 20);
@@ -276,7 +275,7 @@ fn a_batch_beside_a_refused_write_is_left_out_whole() -> Result<(), Error> {
     let held = |db: &Db| (entries(db, "a"), entries(db, "b"));
     let mut outcomes = Vec::new();
     for (n, left) in killed.iter().enumerate() {
-        // The pool of before the batch.
+        // The pool from before the batch.
         std::fs::copy(&before.path, &left.path).expect("copied");
         let db = options().open(&left.path)?;
         let is_made = held(&db) == made;
@@ -291,7 +290,7 @@ fn a_batch_beside_a_refused_write_is_left_out_whole() -> Result<(), Error> {
     Ok(())
 }
 
-/// Of batches for which the pool has no room a rebuilt database has nothing.
+/// A rebuilt database contains nothing of batches for which the pool had no room.
 #[test]
 fn refused_batches_are_not_rebuilt() -> Result<(), Error> {
     const PAGE: usize = 64 << 10;
@@ -306,7 +305,7 @@ fn refused_batches_are_not_rebuilt() -> Result<(), Error> {
         }
         written(changes.commit().map(drop))
     };
-    // Some 2.5 MiB are left.
+    // Some 2.5 MiB are free.
     for number in 0..88 {
         assert!(put(&[number], PAGE - 200)?, "{number}");
         held.insert(vec![number], vec![number; PAGE - 200]);
@@ -320,7 +319,7 @@ fn refused_batches_are_not_rebuilt() -> Result<(), Error> {
         assert_eq!(entries(&db, "m"), truth(&held), "{batch:?}");
     }
     assert_eq!(rebuilt(place.cut())?, truth(&held));
-    // At last there is room for a batch's intent, and none for its changes beside it; and then for both.
+    // At some length there is room for a batch's intent but not for its changes; later for both.
     let (mut len, mut refused) = (2 << 20, 0);
     while !put(&[254, 255], len)? {
         assert_eq!(entries(&db, "m"), truth(&held), "{len}");
@@ -333,8 +332,8 @@ fn refused_batches_are_not_rebuilt() -> Result<(), Error> {
     Ok(())
 }
 
-/// Puts a value, and keeps what a kill leaves at each moment at which it is asked for it: before there is a record of
-/// it, and, by the index, after.
+/// An edit that puts a value, and copies the files as a kill would leave them each time the index asks it: before a
+/// record of it exists, and after.
 struct Killed<'k>(&'k Place, Vec<u8>, &'k RefCell<Vec<Place>>);
 
 impl Edit for Killed<'_> {
@@ -348,7 +347,7 @@ impl Edit for Killed<'_> {
     }
 }
 
-/// Whether there was room.
+/// Returns whether there was room.
 fn written(done: Result<(), Error>) -> Result<bool, Error> {
     match done {
         Err(error) if error.is_full() => Ok(false),
@@ -356,7 +355,7 @@ fn written(done: Result<(), Error>) -> Result<bool, Error> {
     }
 }
 
-/// Several threads write while checkpoints are taken; their acknowledged writes are there afterwards.
+/// Several threads write while checkpoints are taken; their acknowledged writes are present afterwards.
 #[test]
 fn checkpoints_beside_writers() -> Result<(), Error> {
     let place = Place::new();
@@ -393,7 +392,7 @@ fn checkpoints_beside_writers() -> Result<(), Error> {
     holds(&place.kill(), &[("m", &held)])
 }
 
-/// A turn waits once for what all of its operations have done.
+/// A turn waits once for all of its operations.
 #[test]
 fn a_turn_waits_once() -> Result<(), Error> {
     let place = Place::new();
@@ -414,7 +413,7 @@ fn a_turn_waits_once() -> Result<(), Error> {
     Ok(())
 }
 
-/// A turn that is paused goes on with what it had to wait for; others of the thread have their own.
+/// A paused turn keeps the position it must wait for; other turns of the thread have their own.
 #[test]
 fn turns_of_a_thread_take_turns() -> Result<(), Error> {
     let place = Place::new();
@@ -429,7 +428,7 @@ fn turns_of_a_thread_take_turns() -> Result<(), Error> {
 
     let reads = db.resume(reads);
     assert!(db.is_turn_durable());
-    // It has seen what the other has done.
+    // It has seen the other turn's write.
     assert_eq!(map.get("key")?, Some(b"value".to_vec()));
     assert!(!db.is_turn_durable());
     reads.end()?;
@@ -467,8 +466,8 @@ fn a_turn_waits_for_eventual_writes_if_it_is_told_to() -> Result<(), Error> {
     Ok(())
 }
 
-/// A pool that has as many maps as it can have opens again after a kill, whatever maps were asked for, dropped and made
-/// by then.
+/// A pool with the maximum number of maps opens again after a kill, whatever maps were requested, dropped and created
+/// before.
 #[test]
 fn a_pool_full_of_maps_opens_again() -> Result<(), Error> {
     let place = Place::new();
@@ -487,7 +486,7 @@ fn a_pool_full_of_maps_opens_again() -> Result<(), Error> {
     );
     let count = |db: &Db| db.maps().map(|maps| maps.len());
     assert_eq!(count(&place.kill().open()?)?, made);
-    // The last one gives way to another.
+    // The last map is replaced by another.
     assert!(db.drop_map("map 0")?);
     db.map("other")?.upsert("key", "value")?;
     let left = place.kill().open()?;
@@ -514,7 +513,7 @@ fn a_value_that_is_too_long_is_in_no_log() -> Result<(), Error> {
     Ok(())
 }
 
-/// A turn is of one database: what is written to another one meanwhile waits as it would without.
+/// A turn belongs to one database: a write to another database meanwhile waits as usual.
 #[test]
 fn a_turn_is_of_its_database_alone() -> Result<(), Error> {
     let (place, other) = (Place::new(), Place::new());
@@ -529,7 +528,7 @@ fn a_turn_is_of_its_database_alone() -> Result<(), Error> {
         assert!(is_durable(&others));
         turn.end()?;
     }
-    // A turn within another one of the same database leaves its waiting to that.
+    // A turn within another turn of the same database leaves the waiting to it.
     let outer = others.turn();
     let inner = others.turn();
     map.upsert("key", "value")?;
@@ -540,7 +539,7 @@ fn a_turn_is_of_its_database_alone() -> Result<(), Error> {
     Ok(())
 }
 
-/// What is taken from an end of a map is gone with the durability of the handle.
+/// Popped entries are removed with the durability of the handle.
 #[test]
 fn entries_are_taken_durably() -> Result<(), Error> {
     let place = Place::new();
@@ -559,8 +558,8 @@ fn entries_are_taken_durably() -> Result<(), Error> {
     Ok(())
 }
 
-/// An edit that panics when it is asked again leaves no record of what it decided before: the log says what the map
-/// holds, also after a loss of power.
+/// An edit that panics when it is called again leaves no record of its earlier decision: the log agrees with the map,
+/// also after a loss of power.
 #[test]
 fn an_edit_that_panics_leaves_no_record() -> Result<(), Error> {
     for before in [Some("before"), None] {
@@ -574,7 +573,7 @@ fn an_edit_that_panics_leaves_no_record() -> Result<(), Error> {
         let edit = |_: Option<&[u8]>| {
             calls.set(calls.get() + 1);
             assert!(calls.get() == 1, "asked again");
-            // A write of another key of the node, beside this one.
+            // A write of another key of the same node.
             std::thread::scope(|scope| scope.spawn(|| map.upsert("other", "1")).join().expect("no panic"))
                 .expect("room");
             Some(b"never".to_vec())

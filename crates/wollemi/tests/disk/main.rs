@@ -1,7 +1,7 @@
-//! Level `disk`: what was acknowledged is there after a kill and after a loss of power.
+//! Level `disk`: acknowledged writes survive a kill and a loss of power.
 //!
-//! The power is not cut here: the pool is taken away, as if none of it had reached the medium, and what the log's files
-//! hold is all that is left. The crash kit explores what of these a power cut may lose.
+//! These tests do not cut the power: they remove the pool, as if none of it had reached the medium, so that only the
+//! log's files remain. The crash kit explores which writes to these files a power cut may lose.
 
 mod checkpoints;
 mod levels;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wollemi::{Db, Error, Level, Options};
 
-/// A database's place, which goes with the value.
+/// A database's directory, removed when the value is dropped.
 #[derive(Debug)]
 struct Place {
     _directory: tempfile::TempDir,
@@ -37,19 +37,19 @@ impl Place {
         options().open(&self.path)
     }
 
-    /// The same, and no thread syncs in the time of a test.
+    /// Opens it so that no thread syncs during a test.
     fn open_unhurried(&self) -> Result<Db, Error> {
         options()
             .sync_within(Duration::from_secs(1 << 20))
             .open(&self.path)
     }
 
-    /// The directory of log and checkpoint.
+    /// Returns the directory of log and checkpoint.
     fn files(&self) -> PathBuf {
         self.path.with_extension("pool.disk")
     }
 
-    /// A place that has what is left of this one when the machine stops now: the files, and no pool.
+    /// Returns a copy as a stop of the machine at this moment leaves it: the files, and no pool.
     fn cut(&self) -> Place {
         let left = Place::new();
         let files = || {
@@ -58,8 +58,7 @@ impl Place {
                 std::fs::read(self.files().join("manifest")).ok(),
             )
         };
-        // A checkpoint may end meanwhile, and the log's files get other names: then what was copied is of no one
-        // moment.
+        // A checkpoint may end during the copy, and the log's files may be renamed; then the copy is not of one moment.
         loop {
             let before = files();
             let copied = try_copy(&self.files(), &left.files());
@@ -70,7 +69,7 @@ impl Place {
         }
     }
 
-    /// A place that has what is left of this one when the process is killed now: the pool as well.
+    /// Returns a copy as a kill of the process at this moment leaves it: with the pool.
     fn kill(&self) -> Place {
         let left = self.cut();
         std::fs::copy(&self.path, &left.path).expect("copied");
@@ -95,7 +94,7 @@ fn try_copy(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The names of a directory's files.
+/// Returns the names of a directory's files.
 fn names(directory: &Path) -> BTreeSet<OsString> {
     let entries = std::fs::read_dir(directory).expect("a directory");
     entries
@@ -103,13 +102,13 @@ fn names(directory: &Path) -> BTreeSet<OsString> {
         .collect()
 }
 
-/// Whether all that the log has is durable.
+/// Returns whether the whole log is durable.
 fn is_durable(db: &Db) -> bool {
     let log = db.log_stats().expect("a log");
     log.durable == log.appended
 }
 
-/// All entries of a map.
+/// Returns all entries of a map.
 fn entries(db: &Db, map: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
     let map = db.find_map(map).expect("sound").expect("there");
     map.iter().collect::<Result<_, _>>().expect("sound")

@@ -1,4 +1,4 @@
-//! Power lost while a database is being made.
+//! Loss of power while a database is being created.
 
 use crate::{Place, entries, options};
 use pmem::Watched;
@@ -9,16 +9,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use wollemi::{Db, Error, Options};
 
-/// The machine stops while the pool at `place` is open: it starts anew under another boot id.
+/// Marks the pool at `place` as open when the machine stopped, and gives the machine another boot id.
 fn stop_machine(place: &Place) {
     if let Ok(mut pool) = std::fs::read(&place.path) {
-        // The id of another boot: the pool's own name, which is laid out alike (docs/format.md).
+        // The id of another boot: the pool's own UUID, which has the same layout (docs/format.md).
         pool.copy_within(24..48, 72);
         std::fs::write(&place.path, pool).expect("written");
     }
 }
 
-/// The database opens, holds nothing and can be used.
+/// Checks that the database opens, is empty and can be used.
 fn is_new(place: &Place) -> Result<(), Error> {
     let db = place.open()?;
     assert_eq!(db.maps()?.len(), 0);
@@ -33,7 +33,7 @@ fn is_new(place: &Place) -> Result<(), Error> {
     Ok(())
 }
 
-/// All files of a place, with their bytes.
+/// Returns all files of a place, with their bytes.
 fn files(place: &Place) -> BTreeMap<OsString, Vec<u8>> {
     let read = |path: &Path| std::fs::read(path).expect("a file");
     let mut files: BTreeMap<_, _> = crate::names(&place.files())
@@ -46,7 +46,7 @@ fn files(place: &Place) -> BTreeMap<OsString, Vec<u8>> {
     files
 }
 
-/// Stops the machine before each store into the pool that is being made, and before each fence.
+/// Stops the machine before each store into the pool that is being created, and before each fence.
 #[derive(Clone, Debug)]
 struct Stops(Arc<Mutex<Making>>);
 
@@ -79,7 +79,7 @@ impl Watch for Stops {
     }
 }
 
-/// Wherever the power goes while a database is being made, it is made by the next opening.
+/// Whenever the power fails during the creation of a database, the next opening creates it.
 #[test]
 fn power_lost_amid_the_making() -> Result<(), Error> {
     let place = Place::new();
@@ -105,7 +105,7 @@ fn power_lost_amid_the_making() -> Result<(), Error> {
     Ok(())
 }
 
-/// A place at which a crash has interrupted the making of a database before it had a manifest.
+/// Returns a place where a crash has interrupted the creation of a database before it had a manifest.
 fn interrupted(keep: impl Fn(&str) -> bool) -> Place {
     let place = Place::new();
     drop(place.open().expect("room"));
@@ -120,15 +120,15 @@ fn interrupted(keep: impl Fn(&str) -> bool) -> Place {
     place
 }
 
-/// Left-overs of a making are told from nothing by an opening that may not create, which leaves them; one that may
-/// makes the database anew.
+/// An opening that may not create a database distinguishes leftovers of a creation from no files, and keeps them; one
+/// that may creates the database again.
 #[test]
 fn left_overs_of_a_making_are_recognised() -> Result<(), Error> {
     let log = |name: &str| name.starts_with("log-");
     let both = interrupted(|_| true);
     let only_log = interrupted(log);
     let only_aside = interrupted(|name| name == "manifest.new");
-    // The length of the file was durable, and not its bytes.
+    // The length of the file was durable, but not its bytes.
     let zeros = interrupted(log);
     std::fs::write(zeros.files().join("manifest.new"), [0; 64]).expect("written");
     let cut_short = interrupted(|_| false);
@@ -139,7 +139,7 @@ fn left_overs_of_a_making_are_recognised() -> Result<(), Error> {
         let reads = options().read_only(true);
         for unasked in [options().create(false), Options::new().create(false), reads] {
             let refused = unasked.open(&place.path).expect_err("there is none").to_string();
-            assert!(refused.contains("a crash interrupted its making"), "{refused}");
+            assert!(refused.contains("a crash interrupted its creation"), "{refused}");
             assert_eq!(files(&place), before);
         }
         is_new(&place)?;
@@ -151,8 +151,8 @@ fn left_overs_of_a_making_are_recognised() -> Result<(), Error> {
     is_new(&nothing)
 }
 
-/// What is left of a database that has acknowledged something is never taken for the left-overs of a making, even without
-/// its pool and its manifest.
+/// Files of a database that has acknowledged writes are never mistaken for leftovers of a creation, even without its
+/// pool and its manifest.
 #[test]
 fn a_database_that_was_used_is_not_made_anew() -> Result<(), Error> {
     let step = |db: &Db, number: usize| -> Result<(), Error> {
@@ -188,7 +188,7 @@ fn a_database_that_was_used_is_not_made_anew() -> Result<(), Error> {
     Ok(())
 }
 
-/// Files of others with the names of a database's files are refused and stay as they are.
+/// Foreign files with the names of a database's files are refused and kept.
 #[test]
 fn files_of_others_are_left_alone() -> Result<(), Error> {
     for name in ["log-00000000", "spare-00000000", "manifest.new", "manifest"] {

@@ -1,4 +1,4 @@
-//! Turns of one thread that end in another order than the reverse of their beginnings.
+//! Turns of one thread that end in an order other than the reverse of their beginnings.
 
 use crate::{Place, is_durable};
 use std::sync::mpsc;
@@ -14,8 +14,8 @@ fn durable(db: &Db) -> u64 {
     db.log_stats().expect("a log").durable
 }
 
-/// Whichever of two turns ends first, what was written in a turn is durable when that has ended, or is left to the turn
-/// around it; and writes behind both wait as ever.
+/// Whichever of two turns ends first, its writes are durable when it has ended, or the turn around it waits for them;
+/// later writes wait as usual.
 #[test]
 fn turns_of_one_thread_end_in_any_order() -> Result<(), Error> {
     for older_first in [true, false] {
@@ -48,7 +48,7 @@ fn turns_of_one_thread_end_in_any_order() -> Result<(), Error> {
     Ok(())
 }
 
-/// A turn that ends between the parts of a newer one takes nothing from that.
+/// A turn that ends while a newer one is paused takes nothing from it.
 #[test]
 fn an_older_turn_is_paused_within_a_newer_one() -> Result<(), Error> {
     let place = Place::new();
@@ -76,7 +76,7 @@ fn turns_of_two_databases_are_apart() -> Result<(), Error> {
     for one_first in [true, false] {
         let turns = (one.turn(), two.turn());
         for map in &maps {
-            // Not those of one database alone: its positions are higher, or lower.
+            // The positions differ between the databases, in both directions.
             map.upsert("key", vec![7; 10_000])?;
             assert!(!is_durable(&one));
         }
@@ -99,7 +99,7 @@ fn turns_of_two_databases_are_apart() -> Result<(), Error> {
     Ok(())
 }
 
-/// A paused turn stays the turn of its database, whichever resumes it.
+/// A paused turn remains a turn of its database, whichever database resumes it.
 #[test]
 fn a_paused_turn_stays_with_its_database() -> Result<(), Error> {
     let (first, second) = (Place::new(), Place::new());
@@ -114,7 +114,7 @@ fn a_paused_turn_stays_with_its_database() -> Result<(), Error> {
     Ok(())
 }
 
-/// A turn that was forgotten holds up no write of another database.
+/// A forgotten turn delays no write of another database.
 #[test]
 fn a_forgotten_turn_is_of_its_database_alone() -> Result<(), Error> {
     for _ in 0..8 {
@@ -128,8 +128,8 @@ fn a_forgotten_turn_is_of_its_database_alone() -> Result<(), Error> {
     Ok(())
 }
 
-/// A write that has begun while writes were eventual is durable when writes have been made immediate and the database
-/// was synced.
+/// A write that began while writes were eventual is durable once writes have been made immediate and the database has
+/// been synced.
 #[test]
 fn eventual_writes_end_before_writes_are_immediate() -> Result<(), Error> {
     let place = Place::new();
@@ -144,8 +144,8 @@ fn eventual_writes_end_before_writes_are_immediate() -> Result<(), Error> {
         let map = &map;
         let writer = scope.spawn(move || {
             map.edit_with("key", |_| {
-                begin.send(()).expect("it is waited for");
-                goes_on.recv().expect("it is told");
+                begin.send(()).expect("the test waits");
+                goes_on.recv().expect("the test releases it");
                 Some(b"value".to_vec())
             })
         });
@@ -154,7 +154,7 @@ fn eventual_writes_end_before_writes_are_immediate() -> Result<(), Error> {
             db.set_durability(Durability::Immediate);
             db.sync()
         });
-        // Were it not to wait for the writer, it would be done soon.
+        // If it did not wait for the writer, it would finish soon.
         for _ in 0..50 {
             if !setter.is_finished() {
                 thread::sleep(Duration::from_millis(4));

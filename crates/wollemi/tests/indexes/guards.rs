@@ -1,4 +1,4 @@
-//! An index reads the pool under a guard only, in checks too, and so does an audit: beside writers they may come to
+//! An index reads the pool only under a guard, in checks too, and so does an audit: beside writers they may reach
 //! objects that are being retired.
 
 use heap::Heap;
@@ -8,13 +8,13 @@ use pmem::{Pool, PoolOptions, Watched};
 use std::cell::Cell;
 
 thread_local! {
-    /// Whether this thread reads what others may retire.
+    /// Whether this thread reads objects that other threads may retire.
     static READS: Cell<bool> = const { Cell::new(false) };
-    /// Its loads, and those of them under no guard.
+    /// Number of its loads, and of those without a guard.
     static LOADS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// Counts the loads of threads that are at it.
+/// Counts the loads of threads that are reading.
 struct Guarded;
 
 impl Watch for Guarded {
@@ -28,7 +28,7 @@ impl Watch for Guarded {
 
 type Media = Watched<Guarded>;
 
-/// Has all loads of `read` counted; every one is to be under a guard. How many there were comes with its result.
+/// Counts all loads of `read`, each of which must be under a guard; returns their number with its result.
 fn guarded<R>(what: &str, read: impl FnOnce() -> R) -> (R, u64) {
     LOADS.set((0, 0));
     READS.set(true);
@@ -53,7 +53,7 @@ fn reads_hold_a_guard<I: OnHeap<Media = Media>>() {
     let (audit, traced) = guarded("the audit", audit);
     assert_eq!(audit.faults, [""; 0]);
     assert!(checked > 0 && traced > 0);
-    // That of a DPTree loads nothing: its buffer is in DRAM.
+    // A DPTree's write loads nothing: its buffer is in DRAM.
     guarded("a write", || index.upsert(b"another", b"value").expect("room"));
 }
 

@@ -1,4 +1,4 @@
-//! What the list must say of a root that is found in a pool.
+//! How the list identifies a root that is found in a pool.
 
 use heap::{Heap, State};
 use index::Index;
@@ -8,7 +8,7 @@ use wollemi::indexes::{IndexKind, WithIndex};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-/// The index, as one type.
+/// Boxes an index, so that all have one type.
 struct Boxed;
 
 impl WithIndex for Boxed {
@@ -26,7 +26,7 @@ fn heap() -> Result<Heap, Box<dyn std::error::Error>> {
     Ok(Heap::new(Pool::anonymous(&options, Hardware::detect())?)?)
 }
 
-/// Each index has a name of its own, by which it is found, and says something about itself.
+/// Each index has a name of its own, by which it is found, and a description.
 #[test]
 fn names_are_distinct() -> Outcome {
     let mut names = HashSet::new();
@@ -39,8 +39,8 @@ fn names_are_distinct() -> Outcome {
     Ok(())
 }
 
-/// A root made by one index is recognized as that index, or as one that the same code can open; every index that claims
-/// to open it does, and the others do not.
+/// The list recognizes a root created by one index as that index, or as one that the same code can open. Every index
+/// that claims to open it does, and the others do not.
 #[test]
 fn roots_are_opened_as_what_they_are() -> Outcome {
     let heap = heap()?;
@@ -68,7 +68,7 @@ fn roots_are_opened_as_what_they_are() -> Outcome {
     Ok(())
 }
 
-/// The kind of its roots alone identifies an index that is no ablation.
+/// The kind of its roots alone identifies an index that is not an ablation.
 #[test]
 fn kinds_are_distinct() -> Outcome {
     let heap = heap()?;
@@ -81,7 +81,7 @@ fn kinds_are_distinct() -> Outcome {
     Ok(())
 }
 
-/// Recovery knows what every index keeps alive, by one tracer for each kind of root.
+/// Recovery can trace what every index keeps alive, with one tracer for each kind of root.
 #[test]
 fn every_root_is_traced() -> Outcome {
     let heap = heap()?;

@@ -1,9 +1,9 @@
-//! `docs/papers.md` leads to what there is.
+//! The references in `docs/papers.md` exist.
 
 use std::path::Path;
 
-/// Each file that a table of the page names, from the repository's root, is there, and has what the table says is in
-/// it.
+/// Each file that a table of the page names, relative to the repository's root, exists and contains what the table
+/// says.
 #[test]
 fn the_papers_map_leads_to_what_there_is() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

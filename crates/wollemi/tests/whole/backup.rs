@@ -1,4 +1,4 @@
-//! Backups: what is restored is what there was at one moment; what is no backup, or no whole one, is refused.
+//! Backups: a restore yields the content of one moment; anything but a complete backup is refused.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ fn maps(db: &Db) -> Result<Maps, Error> {
     Ok(maps)
 }
 
-/// A database with maps of several indexes, and entries of all sizes.
+/// Returns a database with maps of several indexes, and entries of all sizes.
 fn filled() -> Result<Db, Error> {
     let db = Db::anonymous()?;
     for (i, kind) in [IndexKind::Roart, IndexKind::Wort, IndexKind::Part]
@@ -34,7 +34,7 @@ fn filled() -> Result<Db, Error> {
     Ok(db)
 }
 
-/// Every map comes back as it was, held by the index that held it; progress is reported; a copy is the same.
+/// Every map is restored as it was, in its original index; progress is reported; a copy is the same.
 #[test]
 fn what_is_restored_is_what_there_was() -> Outcome {
     let db = filled()?;
@@ -65,19 +65,19 @@ fn what_is_restored_is_what_there_was() -> Outcome {
     Ok(())
 }
 
-/// A file has its name when it is whole, takes no name that there is, and leaves nothing where it fails.
+/// A file gets its name when it is complete, replaces no existing name, and leaves nothing on failure.
 #[test]
 fn a_file_is_whole_or_not_there() -> Outcome {
     let db = filled()?;
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("a");
-    // As interrupted backups leave them.
+    // Files that interrupted backups leave.
     let part = folder.path().join(".a.wollemi-0123456789abcdef");
     let theirs = folder.path().join("a.part");
     std::fs::write(&theirs, "a user's")?;
     let names = || std::fs::read_dir(folder.path()).map(Iterator::count);
 
-    // A backup removes what an interrupted one has left.
+    // A backup removes the leftovers of an interrupted one.
     std::fs::write(&part, "left over")?;
     let copied = db
         .snapshot()?
@@ -97,7 +97,7 @@ fn a_file_is_whole_or_not_there() -> Outcome {
     assert!(matches!(error, Error::Backup(_)), "{error}");
 
     std::fs::remove_file(&path)?;
-    // Another one is at work, in another process as in this.
+    // Another backup is running, in another process or in this one.
     let other = std::fs::File::create_new(&part)?;
     other.lock()?;
     db.snapshot()?.backup_to(&path, |_| {}).expect_err("another one");
@@ -123,7 +123,7 @@ fn a_file_is_whole_or_not_there() -> Outcome {
     Ok(())
 }
 
-/// A pool whose name is gone while it is open can be backed up all the same.
+/// A pool whose name was removed while it is open can still be backed up.
 #[test]
 fn a_pool_without_a_name_is_backed_up() -> Outcome {
     let folder = tempfile::tempdir()?;
@@ -184,7 +184,7 @@ fn a_backup_is_one_moment() -> Outcome {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// However a backup is cut or changed, restoring it ends with an error that says so, and never with a panic.
+    /// However a backup is truncated or changed, restoring it returns an error that says so, and never panics.
     #[test]
     fn damage_is_noticed(cut: prop::sample::Index, flip: prop::sample::Index, bit in 0..8u32, noise: Vec<u8>) {
         let db = Db::anonymous()?;

@@ -7,7 +7,7 @@ use wollemi::{Db, Error, Event, IndexError, Map, Options};
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 type Model = BTreeMap<(usize, Vec<u8>), Vec<u8>>;
 
-/// A key of a map and what it holds.
+/// A key of a map and its value.
 type PlacedValue = ((usize, Vec<u8>), Option<Vec<u8>>);
 
 fn key() -> impl Strategy<Value = (usize, Vec<u8>)> {
@@ -39,7 +39,7 @@ fn entries(maps: &[Map; 2]) -> Result<Model, Error> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A batch does what its changes do one by one, in their order, if all is as expected; else nothing.
+    /// A batch is equivalent to its changes one by one, in order, if all expectations hold; otherwise it does nothing.
     #[test]
     fn a_batch_is_its_changes(
         batches in prop::collection::vec(
@@ -84,7 +84,7 @@ proptest! {
     }
 }
 
-/// Only the last of several changes to one key is made: no watch, and so no reader, sees a value that the key holds
+/// Only the last of several changes to one key is applied: no watch, and so no reader, sees a value that the key has
 /// neither before the batch nor after it.
 #[test]
 fn a_key_changes_once_in_a_batch() -> Outcome {
@@ -112,7 +112,7 @@ fn a_key_changes_once_in_a_batch() -> Outcome {
     Ok(())
 }
 
-/// Commits are there after reopening, and the database's own root is no map.
+/// Committed batches are present after reopening, and the database's own root is not listed as a map.
 #[test]
 fn batches_are_there_after_reopening() -> Outcome {
     let dir = tempfile::tempdir()?;
@@ -136,7 +136,7 @@ fn batches_are_there_after_reopening() -> Outcome {
     Ok(())
 }
 
-/// A batch that cannot be is refused whole: a key too long, a map of another database, no room.
+/// An invalid batch is refused as a whole: a key too long, a map of another database, no room.
 #[test]
 fn what_cannot_be_changes_nothing() -> Outcome {
     let db = Options::new().max_size(16 << 20).anonymous()?;
@@ -161,7 +161,7 @@ fn what_cannot_be_changes_nothing() -> Outcome {
         "{error}"
     );
     let error = refused(&|batch| _ = batch.upsert(&foreign, "k", "v"));
-    assert_eq!(error.to_string(), "map 'm': of another database");
+    assert_eq!(error.to_string(), "map 'm' belongs to another database");
     let error = refused(&|batch| _ = batch.upsert(&foreign, "k", "v").upsert(&map, "k", "v"));
     assert!(matches!(error, Error::OtherDatabase(_)), "{error}");
     let error = refused(&|batch| _ = batch.expect(&foreign, "k", Some("v")));
@@ -184,8 +184,8 @@ fn number(value: Option<Vec<u8>>) -> u64 {
         .map_or(0, u64::from_le_bytes)
 }
 
-/// Threads move amounts between accounts of two maps by batches that expect what they have read, beside writers of
-/// single keys. No amount is lost or made, at the end and in every snapshot.
+/// Threads move amounts between accounts of two maps by batches that expect the values read, beside writers of single
+/// keys. The total is constant, at the end and in every snapshot.
 #[test]
 fn nothing_is_lost_between_accounts() -> Outcome {
     const ACCOUNTS: u64 = 6;

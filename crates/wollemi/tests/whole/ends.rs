@@ -1,10 +1,10 @@
-//! Taking entries from the ends of a map, beside other writers, transactions and snapshots.
+//! Popping entries from the ends of a map, beside other writers, transactions and snapshots.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wollemi::{Db, Entry, Error, IndexError, IndexKind, Map, Options};
 
-/// Maps of every kind of index that has ends.
+/// Returns a map of every ordered kind of index.
 fn maps(db: &Db) -> Result<Vec<Map>, Error> {
     IndexKind::ALL
         .iter()
@@ -17,7 +17,7 @@ fn numbered(i: usize) -> Vec<u8> {
     i.to_be_bytes().to_vec()
 }
 
-/// Takes entries from an end until all threads together have taken `all`.
+/// Pops entries from an end until all threads together have popped `all`.
 fn take(map: &Map, from_front: bool, taken: &AtomicUsize, all: usize) -> Vec<Entry> {
     let mut entries = Vec::new();
     while taken.load(Ordering::SeqCst) < all {
@@ -37,7 +37,7 @@ fn take(map: &Map, from_front: bool, taken: &AtomicUsize, all: usize) -> Vec<Ent
     entries
 }
 
-/// Threads that take from both ends, while others put, take each entry once and leave none.
+/// Threads that pop from both ends, while others put, pop each entry once and leave none.
 #[test]
 fn each_entry_is_taken_once() -> Result<(), Error> {
     const PUTTERS: usize = 2;
@@ -74,7 +74,7 @@ fn each_entry_is_taken_once() -> Result<(), Error> {
     Ok(())
 }
 
-/// A transaction that has read the first entry conflicts with a thread that takes it; a snapshot still shows it.
+/// A transaction that has read the first entry conflicts with a thread that pops it; a snapshot still shows it.
 #[test]
 fn transactions_and_snapshots_notice() -> Result<(), Error> {
     let db = Db::anonymous()?;
@@ -96,7 +96,7 @@ fn transactions_and_snapshots_notice() -> Result<(), Error> {
     Ok(())
 }
 
-/// Popped entries stay away after the database is opened again; opened read-only, it pops nothing.
+/// Popped entries stay removed after the database is reopened; opened read-only, it pops nothing.
 #[test]
 fn taken_entries_stay_away() -> Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;

@@ -1,4 +1,4 @@
-//! Maps whose entries end: what is over is absent for everyone, whether or not the sweeper has come by.
+//! Maps whose entries expire: an expired entry is absent for all readers, swept or not.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -33,11 +33,11 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// It is a map of what is alive; sweeping changes nothing that anybody sees, and leaves nothing that is over.
+    /// It behaves as a map of live entries; sweeping changes nothing visible, and leaves no expired entry.
     #[test]
     fn what_is_over_is_absent(ops in prop::collection::vec(op(), 0..80)) {
         let map = Expiring::new(Db::anonymous()?.map("m")?);
-        // What is alive, and whether it has an end.
+        // The live entries, and whether each expires.
         let mut model: BTreeMap<u8, (Vec<u8>, bool)> = BTreeMap::new();
         let mut cursor = None;
         for op in ops {
@@ -86,7 +86,7 @@ proptest! {
     }
 }
 
-/// The sweeper removes what is over and nothing else, while others write, and ends when it is dropped.
+/// The sweeper removes expired entries and nothing else, while other threads write, and ends when it is dropped.
 #[test]
 fn the_sweeper_removes_what_is_over() -> Result<(), Error> {
     let db = Db::anonymous()?;
@@ -109,7 +109,7 @@ fn the_sweeper_removes_what_is_over() -> Result<(), Error> {
     Ok(())
 }
 
-/// A sweeper goes through the whole map at once, however long it rests afterwards and however little it finds.
+/// A sweeper walks the whole map at once, however long it sleeps afterwards and however little it finds.
 #[test]
 fn a_sweeper_rests_between_rounds_only() -> Result<(), Error> {
     let db = Db::anonymous()?;
@@ -176,13 +176,13 @@ fn other_values_are_refused() -> Result<(), Error> {
     Ok(())
 }
 
-/// An edit that tells that it was asked, and answers when it may.
+/// An edit that signals that it was called, and returns when it is released.
 struct Held(mpsc::Sender<()>, mpsc::Receiver<()>);
 
 impl Edit for Held {
     fn decide(&mut self, _: Option<&[u8]>) -> Action {
-        self.0.send(()).expect("it is waited for");
-        self.1.recv().expect("it may go on");
+        self.0.send(()).expect("the test waits");
+        self.1.recv().expect("the test releases it");
         Action::Keep
     }
 
@@ -191,8 +191,8 @@ impl Edit for Held {
     }
 }
 
-/// An entry that has ended, and that others have seen absent, is not given another life by a touch that has waited for the
-/// key meanwhile.
+/// A touch that has waited for the key does not revive an entry that expired meanwhile and that readers have seen
+/// absent.
 #[test]
 fn a_touch_that_waits_revives_nothing() -> Result<(), Error> {
     const LIFE: Duration = Duration::from_millis(300);
@@ -202,14 +202,14 @@ fn a_touch_that_waits_revives_nothing() -> Result<(), Error> {
     let ((asked, is_asked), (go, goes)) = (mpsc::channel(), mpsc::channel());
     std::thread::scope(|scope| {
         let editor = scope.spawn(|| map.map().edit("key", &mut Held(asked, goes)));
-        is_asked.recv().expect("it is asked");
+        is_asked.recv().expect("the edit is called");
         let toucher = scope.spawn(|| map.touch("key", HOUR));
         while map.get("key")?.is_some() {
             std::thread::sleep(LIFE / 30);
         }
         go.send(()).expect("it waits");
         editor.join().expect("no panic")?;
-        assert!(!toucher.join().expect("no panic")?, "it ended before");
+        assert!(!toucher.join().expect("no panic")?, "the entry had expired");
         assert_eq!(map.get("key")?, None);
         Ok(())
     })

@@ -1,4 +1,4 @@
-//! What concerns a database as a whole, or more than one key of it. One program, as it has much in common to compile.
+//! Tests of a database as a whole, or of more than one key. One program, because they share much code to compile.
 
 mod backup;
 mod batch;

@@ -1,8 +1,8 @@
-//! Random operations of several threads on few keys are strictly serializable: transactions, transactions that only
-//! read, batches, snapshots, single writes, and several of these at once.
+//! Random operations of several threads on few keys are strictly serializable: transactions, read-only transactions,
+//! batches, snapshots, single writes, and grouped writes.
 //!
 //! Each written value is unique, and each write knows which value it has replaced. So the order of a key's values is
-//! known, and what each operation depends on: see `graph`.
+//! known, and with it the dependencies of each operation: see `graph`.
 
 mod graph;
 
@@ -36,7 +36,7 @@ impl Random {
         (self.below(2) as usize, self.below(KEYS.into()) as u8)
     }
 
-    /// Different keys.
+    /// Returns distinct keys.
     fn keys(&mut self, max: u64) -> Vec<Key> {
         let mut keys: Vec<_> = (0..1 + self.below(max)).map(|_| self.key()).collect();
         keys.sort_unstable();
@@ -50,14 +50,14 @@ fn version(value: Option<&[u8]>) -> Version {
     bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// A value: its version, and now and then more bytes, so that it is held otherwise.
+/// Returns a value: its version, sometimes with more bytes, so that it is stored differently.
 fn value(version: Version) -> Vec<u8> {
     let mut value = version.to_le_bytes().to_vec();
     value.resize(if version.is_multiple_of(3) { 40 } else { 8 }, 7);
     value
 }
 
-/// A single write, which notes what it replaces.
+/// A single write that records the value it replaces.
 struct Put {
     replaced: Version,
     value: Vec<u8>,
@@ -133,7 +133,7 @@ impl Client<'_> {
         Ok(reads)
     }
 
-    /// Runs an operation, which answers what it has read and written if it was carried out.
+    /// Runs an operation, which returns its reads and writes if it was carried out.
     fn timed(
         &mut self,
         run: impl FnOnce(&mut Self) -> Result<Option<Vec<graph::Effect>>, Error>,
@@ -312,7 +312,7 @@ fn history(seed: u64) -> Result<Vec<Done>, Error> {
     Ok(done.into_inner())
 }
 
-/// Set `WOLLEMI_SEED` to run one history again.
+/// Set `WOLLEMI_SEED` to rerun one history.
 #[test]
 fn histories_are_strictly_serializable() -> Result<(), Error> {
     let given = std::env::var("WOLLEMI_SEED")

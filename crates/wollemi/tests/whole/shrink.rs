@@ -1,4 +1,4 @@
-//! Free pages go back to the file system, and come from there again.
+//! Free pages are returned to the file system, and reused.
 
 use rustix::fs::FallocateFlags;
 use std::io::Write;
@@ -15,7 +15,7 @@ const MIB: u64 = 1 << 20;
 /// Upper bound on any wait for other threads, on a busy machine; beyond it the test counts as hung.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Whether files in this folder can have holes.
+/// Returns whether files in this folder can have holes.
 fn holes_can_be_punched(folder: &Path) -> Result<bool, std::io::Error> {
     let mut file = tempfile::tempfile_in(folder)?;
     file.write_all(&[1; 1 << 16])?;
@@ -44,8 +44,8 @@ fn expect(map: &Map, keys: std::ops::Range<u32>) -> Outcome {
     Ok(())
 }
 
-/// The requested space goes back at once; a crash at any time later finds all that was there, and space that was given
-/// back serves again.
+/// The requested space is returned at once; a crash at any later time leaves all entries intact, and returned space is
+/// usable again.
 #[test]
 fn free_pages_are_given_back_and_serve_again() -> Outcome {
     let dir = tempfile::tempdir()?;
@@ -60,7 +60,7 @@ fn free_pages_are_given_back_and_serve_again() -> Outcome {
     for i in 100..40_000u32 {
         map.remove(i.to_be_bytes())?;
     }
-    // Guards of other tests in this process may hold some up for a while.
+    // Guards of other tests in this process may delay it for a while.
     let begin = Instant::now();
     let mut given = db.give_back()?;
     while given <= 30 * MIB {
@@ -81,7 +81,7 @@ fn free_pages_are_given_back_and_serve_again() -> Outcome {
     assert_eq!(stats.used + stats.free, stats.reserved);
     drop(map);
 
-    // As a crash leaves it: the file as it is, while the database is open.
+    // The file as a crash leaves it, while the database is open.
     let image = dir.path().join("image.pool");
     std::fs::copy(&path, &image)?;
     let crashed = Db::open(&image)?;
@@ -103,7 +103,7 @@ fn free_pages_are_given_back_and_serve_again() -> Outcome {
     Ok(())
 }
 
-/// Where much more is free than is needed, writes give it back by themselves, a piece at a time, and keep a reserve.
+/// If much more space is free than needed, writes return it by themselves, piece by piece, and keep a reserve.
 #[test]
 fn long_runs_go_back_by_themselves() -> Outcome {
     let dir = tempfile::tempdir()?;
@@ -120,7 +120,7 @@ fn long_runs_go_back_by_themselves() -> Outcome {
     for i in 0..160_000u32 {
         map.remove(i.to_be_bytes())?;
     }
-    // Guards of other tests in this process may hold up what was removed, until later writes.
+    // Guards of other tests in this process may keep removed space back until later writes.
     let begin = Instant::now();
     let mut space = db.stats()?.space;
     while space.given_back <= 16 * MIB {

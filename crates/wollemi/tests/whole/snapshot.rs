@@ -1,4 +1,4 @@
-//! Snapshots: one moment, however long they are looked at and whatever is written meanwhile.
+//! Snapshots: one moment, however long they are read and whatever is written meanwhile.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -40,8 +40,8 @@ fn crossed(lower: &Bound<Vec<u8>>, upper: &Bound<Vec<u8>>) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// However much is changed after each of them, singly or by batches, each snapshot shows what there was when it was
-    /// taken: by key, by range, from both ends.
+    /// However much is changed after each of them, singly or by batches, each snapshot shows the content at the moment
+    /// it was taken: by key, by range, from both ends.
     #[test]
     fn a_snapshot_stays_what_it_was(
         rounds in prop::collection::vec(changes(200), 1..5),
@@ -99,8 +99,8 @@ proptest! {
     }
 }
 
-/// Each thread counts two keys up, one after the other, throughout. Every snapshot shows them at one moment: the first
-/// ahead by one or none; and shows the same when it is read again.
+/// Each thread keeps incrementing two keys, one after the other. Every snapshot shows them at one moment, the first
+/// ahead by one or none, and shows the same when it is read again.
 #[test]
 fn snapshots_are_one_moment() -> Outcome {
     let db = Db::anonymous()?;
@@ -112,7 +112,7 @@ fn snapshots_are_one_moment() -> Outcome {
                 let (map, stop) = (&map, &stop);
                 scope.spawn(move || -> Result<(), Error> {
                     for count in 1u64.. {
-                        // Of two threads each, the values are in place or not.
+                        // Two threads each store their values in place, two do not.
                         let value = format!("{count:0len$}", len = 8 + usize::from(thread % 2));
                         map.upsert([thread, 0], &value)?;
                         map.upsert([thread, 1], &value)?;
@@ -152,7 +152,7 @@ fn snapshots_are_one_moment() -> Outcome {
     })
 }
 
-/// A snapshot takes memory for what is changed while it lives, and nothing is noted for one that is gone.
+/// A snapshot uses memory for changes made while it exists, and nothing is recorded for a dropped one.
 #[test]
 fn memory_is_taken_for_changes_alone() -> Outcome {
     let db = Db::anonymous()?;
@@ -178,8 +178,8 @@ fn memory_is_taken_for_changes_alone() -> Outcome {
     Ok(())
 }
 
-/// However much of what there was is gone, and more than is looked at together, a snapshot shows all of it, from either
-/// end and from both; values that are large together as well.
+/// Even if more entries were removed than are read at a time, a snapshot shows all of them, from either end and from
+/// both; also large values.
 #[test]
 fn what_is_removed_meanwhile_is_shown() -> Outcome {
     let db = Db::anonymous()?;
@@ -217,7 +217,7 @@ fn what_is_removed_meanwhile_is_shown() -> Outcome {
     Ok(())
 }
 
-/// A value that came since, and is as much as is read at a time, is passed over from either end.
+/// A later value, as large as the limit of one read, is skipped from either end.
 #[test]
 fn large_values_that_came_since_are_passed() -> Outcome {
     let db = Db::anonymous()?;
@@ -234,7 +234,7 @@ fn large_values_that_came_since_are_passed() -> Outcome {
     Ok(())
 }
 
-/// A bounded snapshot does not exceed its bound. Where it would have to, writers go on and its readers get an error;
+/// A bounded snapshot does not exceed its bound. When it would, writers continue and its readers get an error;
 /// snapshots with other bounds are unaffected.
 #[test]
 fn a_bounded_snapshot_takes_no_more() -> Outcome {
@@ -276,7 +276,7 @@ fn a_bounded_snapshot_takes_no_more() -> Outcome {
     Ok(())
 }
 
-/// A snapshot names the maps that there were; one made since is empty in it; none is dropped under it.
+/// A snapshot lists the maps that existed; one created later is empty in it; no map is dropped while it exists.
 #[test]
 fn maps_stay_while_a_snapshot_lives() -> Outcome {
     let db = Db::anonymous()?;
@@ -298,8 +298,8 @@ fn maps_stay_while_a_snapshot_lives() -> Outcome {
     Ok(())
 }
 
-/// A view and an iterator of it show what was there when their snapshot is gone, in another thread, too; no map can be
-/// dropped until they are gone.
+/// A view and its iterator still show the old content after their snapshot is dropped, in another thread too; no map
+/// can be dropped until they are.
 #[test]
 fn a_view_outlives_its_snapshot() -> Outcome {
     let db = Db::anonymous()?;

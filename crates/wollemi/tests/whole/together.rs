@@ -1,4 +1,4 @@
-//! Writes of several keys at once (`Index::write_many`) beside snapshots and watches.
+//! Grouped writes of several keys (`Index::write_many`) beside snapshots and watches.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use wollemi::{Action, Db, Edit, Edits, Error, Event, IndexError, Map, Snapshot};
 
 const KEYS: usize = 40;
 
-/// Gives every key one value, but removes each fifth where the value is odd.
+/// Puts one value under every key, but removes every fifth key if the value is odd.
 struct Round {
     value: [u8; 8],
     odd: bool,
@@ -61,13 +61,13 @@ fn key(i: usize) -> Vec<u8> {
     format!("a key of more than eight bytes, {i:02}").into_bytes()
 }
 
-/// What stands under each key after `round` rounds, and the first keys of the next.
+/// Returns the value of each key after `round` rounds and the first keys of the next one.
 fn expected(i: usize, round: u64, next: usize) -> Option<Vec<u8>> {
     let round = Round::new(round + u64::from(i < next));
     round.keeps(i).then(|| round.value.to_vec())
 }
 
-/// How far a snapshot shows the writes: the number of rounds, and of keys of the next.
+/// Returns how many rounds, and how many keys of the next round, a snapshot shows.
 fn shown(snapshot: &Snapshot, map: &Map, least: u64) -> Result<(u64, usize), Error> {
     let view = snapshot.view(map)?;
     let held: Vec<_> = (0..KEYS).map(|i| view.get(key(i))).collect::<Result<_, _>>()?;
@@ -83,7 +83,7 @@ fn shown(snapshot: &Snapshot, map: &Map, least: u64) -> Result<(u64, usize), Err
         .expect("a snapshot shows one moment of writes that come one after the other"))
 }
 
-/// A snapshot shows the first of them and not the others, never something between; each later one at least as much.
+/// A snapshot shows a prefix of the writes, never a torn state; each later snapshot shows at least as much.
 #[test]
 fn a_snapshot_shows_the_first_of_several_writes() -> Result<(), Error> {
     let db = Db::anonymous()?;
@@ -109,7 +109,7 @@ fn a_snapshot_shows_the_first_of_several_writes() -> Result<(), Error> {
     })
 }
 
-/// A watch gets an event for each of them, in their order.
+/// A watch gets an event for each of them, in order.
 #[test]
 fn each_of_several_writes_is_told() -> Result<(), Error> {
     let db = Db::anonymous()?;
@@ -132,10 +132,10 @@ fn each_of_several_writes_is_told() -> Result<(), Error> {
     Ok(())
 }
 
-/// However many they are, a snapshot waits for some of them only.
+/// However many keys there are, a snapshot waits for some of the writes only.
 #[test]
 fn a_snapshot_comes_between_many_writes() -> Result<(), Error> {
-    /// Keeps things as they are, slowly, until the snapshot is there.
+    /// Changes nothing, slowly, until the snapshot exists.
     struct Slow<'s>(&'s AtomicBool);
 
     impl Edit for Slow<'_> {
@@ -162,7 +162,7 @@ fn a_snapshot_comes_between_many_writes() -> Result<(), Error> {
 
     let db = Db::anonymous()?;
     let map = db.map("m")?;
-    // A hundred seconds' worth.
+    // Enough for a hundred seconds.
     let keys: Vec<_> = (0..100_000u32).map(u32::to_be_bytes).collect();
     let keys: Vec<&[u8]> = keys.iter().map(<[u8; 4]>::as_slice).collect();
     let is_there = AtomicBool::new(false);

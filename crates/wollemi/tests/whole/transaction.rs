@@ -1,4 +1,4 @@
-//! Transactions: what they see, what they conflict with, and what they leave.
+//! Transactions: their visibility, their conflicts, and their effects.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ enum Op {
     Upsert(Vec<u8>, Vec<u8>),
     Insert(Vec<u8>, Vec<u8>),
     Remove(Vec<u8>),
-    /// Entries between bounds: how many from the front, and then from the back.
+    /// Entries between bounds: the number taken from the front, and then from the back.
     Range(Bound<Vec<u8>>, Bound<Vec<u8>>, usize, usize),
     Prefix(Vec<u8>),
 }
@@ -47,7 +47,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Carries an operation out in a transaction and on a model, and compares.
+/// Runs an operation in a transaction and on a model, and compares.
 fn apply(tx: &mut Transaction<'_>, map: &Map, model: &mut Model, op: Op) -> Outcome {
     match op {
         Op::Get(key) => {
@@ -101,8 +101,8 @@ fn entries(map: &Map) -> Result<Model, Error> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A transaction sees the database and its own changes, no other thread sees these before it is committed, and then
-    /// all are there; dropped, it leaves nothing.
+    /// A transaction sees the database and its own changes; no other thread sees these before the commit, and all of
+    /// them after it. A dropped transaction leaves nothing.
     #[test]
     fn a_transaction_is_its_operations(
         present in prop::collection::btree_map(key(), prop::collection::vec(any::<u8>(), 0..20), 0..60),
@@ -139,8 +139,7 @@ fn is_conflict(done: Result<(), Error>, at: &[u8]) -> bool {
     }
 }
 
-/// The commit checks exactly what the transaction has read: keys, keys that are absent, and ranges as far as they were
-/// read.
+/// The commit checks exactly the transaction's reads: keys, absent keys, and ranges as far as they were read.
 #[test]
 fn what_was_read_is_checked() -> Outcome {
     let db = Db::anonymous()?;
@@ -214,8 +213,8 @@ fn what_was_read_is_checked() -> Outcome {
     Ok(())
 }
 
-/// A key that is gone breaks a range, and so does one that is changed by a batch or by several writes at once; a write
-/// that changes nothing breaks nothing.
+/// The removal of a key breaks a range, and so does a change by a batch or by a grouped write; a write that changes
+/// nothing breaks nothing.
 #[test]
 fn every_kind_of_write_is_noticed() -> Outcome {
     let db = Db::anonymous()?;
@@ -255,7 +254,7 @@ fn every_kind_of_write_is_noticed() -> Outcome {
     Ok(())
 }
 
-/// A transaction that has read its own key twice, and another writer in between, conflicts at once.
+/// A transaction that reads a key twice, with a change by another writer in between, conflicts at once.
 #[test]
 fn a_second_read_of_another_value_is_a_conflict() -> Outcome {
     let db = Db::anonymous()?;
@@ -268,7 +267,7 @@ fn a_second_read_of_another_value_is_a_conflict() -> Outcome {
     Ok(())
 }
 
-/// An error gives a transaction up, unless what it has read was not so: then it is run again.
+/// An error abandons a transaction, unless its reads are no longer valid: then it runs again.
 #[test]
 fn an_error_counts_if_what_was_read_is_so() -> Outcome {
     let db = Db::anonymous()?;
@@ -295,7 +294,7 @@ fn an_error_counts_if_what_was_read_is_so() -> Outcome {
     Ok(())
 }
 
-/// A transaction is tried as often as was asked for.
+/// A transaction is attempted as often as requested.
 #[test]
 fn tries_are_counted() -> Outcome {
     let db = Db::anonymous()?;
@@ -369,7 +368,7 @@ fn watches_and_snapshots_see_it() -> Outcome {
     Ok(())
 }
 
-/// Entries that end are absent in transactions once their end has come.
+/// Expired entries are absent in transactions.
 #[test]
 fn entries_end_in_transactions() -> Outcome {
     let db = Db::anonymous()?;
@@ -420,8 +419,8 @@ fn number(value: Option<Vec<u8>>) -> u64 {
     bytes.map_or(0, u64::from_le_bytes)
 }
 
-/// Two doctors are on call; each may leave if another is there. However they leave and come back at the same time, one
-/// is there (write skew).
+/// Two doctors are on call; each may leave if the other is there. However they leave and return concurrently, one is
+/// always there (write skew).
 #[test]
 fn no_write_skew() -> Outcome {
     const ROUNDS: u64 = 400;
@@ -460,8 +459,8 @@ fn no_write_skew() -> Outcome {
     Ok(())
 }
 
-/// Threads add and remove entries, each if the number of entries allows it, and keep that number in a key: what a range
-/// holds and the number agree in every transaction, so no entry comes or goes unseen (phantoms).
+/// Threads add and remove entries, each if the number of entries allows it, and keep that number in a key. The entries
+/// of the range and the number agree in every transaction, so no entry appears or disappears unnoticed (phantoms).
 #[test]
 fn no_phantoms() -> Outcome {
     const ROUNDS: u64 = 300;
@@ -534,7 +533,7 @@ fn no_phantoms() -> Outcome {
     Ok(())
 }
 
-/// A transaction over more keys than one read-ahead, in several maps, and again after reopening.
+/// A transaction over more keys than one read-ahead, in several maps, also after reopening.
 #[test]
 fn a_large_transaction_is_there_after_reopening() -> Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;
@@ -559,8 +558,8 @@ fn a_large_transaction_is_there_after_reopening() -> Result<(), Box<dyn std::err
     Ok(())
 }
 
-/// A conflict that a read has met stays one, although the key holds again what it held: the transaction is tried again,
-/// and cannot be committed.
+/// A conflict that a read has met remains one, even if the key has its old value again: the transaction is retried, and
+/// cannot commit.
 #[test]
 fn a_conflict_that_was_met_stays() -> Result<(), Error> {
     let db = Db::anonymous()?;

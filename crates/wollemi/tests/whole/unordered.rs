@@ -1,4 +1,4 @@
-//! Maps that a hash table holds: all that needs no order of keys works, and what needs one is refused.
+//! Maps held by a hash table: operations that need no key order work, and those that need one are refused.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -12,7 +12,7 @@ fn unordered(db: &Db) -> Result<(Map, Entries), Error> {
     let map = db.map_with("hashed", IndexKind::Clht)?;
     let mut model = Entries::new();
     for i in 0..5000_u32 {
-        // Pairs in place, and others.
+        // Values stored in place, and others.
         let key = i
             .wrapping_mul(0x9e37_79b9)
             .to_be_bytes()
@@ -30,7 +30,7 @@ fn is_unordered<T>(done: Result<T, Error>) -> bool {
     matches!(done, Err(Error::Index(index::Error::Unordered)))
 }
 
-/// Ranges, prefixes and ends are refused, by an error that says why; all entries are no range.
+/// Ranges, prefixes and ends are refused with an error that gives the reason; iterating over all entries is allowed.
 #[test]
 fn what_needs_an_order_is_refused() -> Outcome {
     let db = Db::anonymous()?;
@@ -52,12 +52,12 @@ fn what_needs_an_order_is_refused() -> Outcome {
     assert!(is_unordered(view.range("a"..).next().expect("an error")));
     let why = map.first().expect_err("refused").to_string();
     assert!(why.contains("no order of keys"), "{why}");
-    // Nothing was taken.
+    // Nothing was removed.
     assert_eq!(map.count()?, model.len() as u64);
     Ok(())
 }
 
-/// Everything can be walked, counted and looked at, from both ends and a step at a time.
+/// Everything can be walked, counted and read, from both ends and a step at a time.
 #[test]
 fn everything_is_walked() -> Outcome {
     let db = Db::anonymous()?;
@@ -101,7 +101,7 @@ fn everything_is_walked() -> Outcome {
     Ok(())
 }
 
-/// A snapshot shows what there was, whatever is written meanwhile, before its walk has come there and after.
+/// A snapshot shows its entries, whatever is written meanwhile, before its walk has reached them and after.
 #[test]
 fn snapshots_stand_still() -> Outcome {
     let db = Db::anonymous()?;
@@ -132,7 +132,7 @@ fn snapshots_stand_still() -> Outcome {
     Ok(())
 }
 
-/// Backups and copies take such maps along; batches, transactions on single keys, and what they are restored as.
+/// Backups, copies, batches and transactions on single keys work with such maps, and a restore keeps their index.
 #[test]
 fn backups_and_batches() -> Outcome {
     let db = Db::anonymous()?;

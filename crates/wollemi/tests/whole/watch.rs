@@ -1,12 +1,12 @@
-//! Watches: every change of the keys with a prefix is an event, in order; a watch that lags learns how many it has
-//! missed.
+//! Watches: every change of the keys with a prefix is an event, in order; a watch that lags learns how many events it
+//! has missed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wollemi::{Db, Error, Event};
 
-/// While threads write, singly and by batches, the events of a watch, applied in order to the first content, give the
-/// map's last content; keys without the prefix cause no events.
+/// While threads write, singly and by batches, the events of a watch, applied in order to the initial content, yield
+/// the map's final content; keys without the prefix cause no events.
 #[test]
 fn what_is_told_is_what_is_there() -> Result<(), Error> {
     let db = Db::anonymous()?;
@@ -60,8 +60,8 @@ fn what_is_told_is_what_is_there() -> Result<(), Error> {
     Ok(())
 }
 
-/// A watch that lags gets the number of missed events, and then the latest; a write that fails or changes nothing is no
-/// event.
+/// A watch that lags gets the number of missed events, and then the latest; a write that fails or changes nothing is
+/// not an event.
 #[test]
 fn a_watch_that_lags_is_told() -> Result<(), Error> {
     let map = Db::anonymous()?.map("m")?;

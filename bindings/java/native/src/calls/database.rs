@@ -1,4 +1,4 @@
-//! Opening, closing, and what concerns a whole database.
+//! Opening and closing a database, and operations on all of it.
 
 use super::native;
 use crate::bytes::{Packed, array, bytes, text, unpack};
@@ -12,18 +12,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use wollemi::{Check, RecoveryState};
 
-/// Operations of a batch, as `Batch.java` numbers them.
+/// Operations of a batch, with the numbers of `Batch.java`.
 const PUT: u8 = 0;
 const REMOVE: u8 = 1;
 const EXPECT: u8 = 2;
 
-/// A batch's operation: what to do (1), the map's number (8).
+/// Parses a batch's operation: its number (1 byte), the map's number (8 bytes).
 fn operation(bytes: Option<&[u8]>) -> Option<(u8, i64)> {
     let (&what, map) = bytes?.split_first()?;
     Some((what, i64::from_be_bytes(map.try_into().ok()?)))
 }
 
-/// A name of UTF-8 in a packed array.
+/// Returns a UTF-8 name of a packed array.
 fn name(bytes: Option<&[u8]>) -> Result<&str, Failure> {
     let name = bytes.and_then(|bytes| std::str::from_utf8(bytes).ok());
     name.ok_or_else(|| Failure::Argument("a name that is not UTF-8".into()))
@@ -146,7 +146,7 @@ native! {
         if !durability.is_null() {
             batch.durability(options::durability(&text(env, &durability)?)?);
         }
-        let torn = || Failure::Argument("a batch that makes no sense".into());
+        let torn = || Failure::Argument("a malformed batch".into());
         let mut last: Option<(i64, Arc<Map>)> = None;
         let (operations, []) = operations.as_chunks::<3>() else {
             return Err(torn());

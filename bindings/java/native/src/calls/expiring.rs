@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wollemi::Expiring;
 
-/// A map whose entries expire, and its handle: closing the database waits for the calls that have one. It goes last.
+/// An expiring map, and its handle: closing the database waits for the calls that hold one. Dropped last.
 struct Held {
     expiring: Expiring,
     _map: Arc<table::Map>,
@@ -33,12 +33,12 @@ fn expiring(map: jlong) -> Result<Held, Failure> {
     })
 }
 
-/// A life in milliseconds; a negative one has no end.
+/// Converts a life in milliseconds; a negative one means none.
 fn life(millis: jlong) -> Option<Duration> {
     u64::try_from(millis).ok().map(Duration::from_millis)
 }
 
-/// A value, and its remaining life in milliseconds, if it expires.
+/// Packs a value, with its remaining life in milliseconds if it expires.
 fn living(read: Option<wollemi::WithLife>) -> Option<Packed> {
     let (value, left) = read?;
     let mut packed = Packed::default();

@@ -12,10 +12,10 @@ use jni::sys::{jboolean, jint, jlong};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The answer for an absent key.
+/// The result for an absent key.
 const ABSENT: jint = -1;
 
-/// A bound, as `Bounds.java` has it: a key, or none, and whether it belongs to the range.
+/// Converts a bound of `Bounds.java`: a key, or none, and whether the range includes it.
 fn bound(env: &Env, key: &JByteArray, inclusive: bool) -> Result<Bound<Vec<u8>>, Failure> {
     Ok(match (optional(env, key)?, inclusive) {
         (None, _) => Bound::Unbounded,
@@ -24,7 +24,7 @@ fn bound(env: &Env, key: &JByteArray, inclusive: bool) -> Result<Bound<Vec<u8>>,
     })
 }
 
-/// What a cursor asks for.
+/// Converts a cursor's request.
 pub fn ask<'l>(
     env: &Env,
     (lower, lower_inclusive): (&JByteArray<'l>, bool),
@@ -42,7 +42,7 @@ pub fn ask<'l>(
     })
 }
 
-/// Bytes that are a whole array, or else a part of a direct buffer.
+/// Returns the bytes of a whole array, or of a part of a direct buffer.
 fn either(
     env: &Env,
     array: &JByteArray,
@@ -91,7 +91,7 @@ native! {
     "multiGet" => fn multi_get<'l>(env, map: jlong, keys: JByteArray<'l>) -> JByteArray<'l> {
         let map = table::map(map)?;
         let keys = bytes(env, &keys)?;
-        let missing = || Failure::Argument("null in place of a key".into());
+        let missing = || Failure::Argument("null instead of a key".into());
         let keys = unpack(&keys)?.into_iter().map(|key| key.ok_or_else(missing));
         let keys = keys.collect::<Result<Vec<_>, _>>()?;
         let values = reads::many(&map, &keys)?;

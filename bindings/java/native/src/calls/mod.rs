@@ -1,4 +1,4 @@
-//! The native methods, by what they are called on.
+//! The native methods, grouped by object.
 
 mod database;
 mod expiring;
@@ -6,11 +6,11 @@ mod maps;
 mod snapshots;
 mod transactions;
 
-/// Native methods of `io.github.wollemi.Handle`. The body is a fallible closure over the environment; what it fails
-/// with, a panic included, becomes an exception.
+/// Defines native methods of `io.github.wollemi.Handle`. The body is a fallible closure over the environment; its
+/// error, or its panic, becomes an exception.
 macro_rules! native {
     ($($name:literal => fn $rust:ident<$l:lifetime>($env:ident $(, $argument:ident: $type:ty)* $(,)?) -> $result:ty $body:block)*) => {$(
-        // J2: the name and the types are those that `Handle.java` declares.
+        // J2: the name and the types are those declared in `Handle.java`.
         #[unsafe(export_name = concat!("Java_io_github_wollemi_Handle_", $name))]
         extern "system" fn $rust<$l>(
             mut unowned: jni::EnvUnowned<$l>,

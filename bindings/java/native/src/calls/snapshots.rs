@@ -1,4 +1,4 @@
-//! Reading a map as a snapshot has it.
+//! Reading maps in a snapshot.
 
 use super::maps::ask;
 use super::native;
@@ -11,18 +11,18 @@ use jni::sys::{jboolean, jint, jlong};
 use std::sync::Arc;
 use wollemi::View;
 
-/// A map as a snapshot has it. The snapshot's handle comes with it, and goes after it: closing the database waits for
-/// the calls that have one.
+/// Returns a map's view in a snapshot, with the snapshot's handle, to be dropped after the view: closing the database
+/// waits for the calls that hold one.
 fn view(snapshot: jlong, map: jlong) -> Result<(Arc<table::Snapshot>, View), Failure> {
     let snapshot = table::snapshot(snapshot)?;
     let view = snapshot.snapshot.view(&table::map(map)?.map)?;
     Ok((snapshot, view))
 }
 
-// `_held` is the handle of the map: while the call runs, it is not collected, and so not closed.
+// `_held` is the map's handle: passing it keeps it from being collected, and so closed, during the call.
 native! {
     "snapshotGet" => fn snapshot_get<'l>(env, snapshot: jlong, _held: JObject<'l>, map: jlong, key: JByteArray<'l>) -> JByteArray<'l> {
-        // Dropped in the opposite order.
+        // Dropped in reverse order.
         let (_snapshot, view) = view(snapshot, map)?;
         match view.get(bytes(env, &key)?)? {
             Some(value) => array(env, &value),

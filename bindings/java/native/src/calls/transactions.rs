@@ -13,7 +13,7 @@ use wollemi::Error;
 
 const ENDED: Failure = Failure::Closed("the transaction has ended");
 
-/// Does something with a transaction that has not ended.
+/// Runs a closure with a transaction that has not ended.
 fn with<R>(
     number: jlong,
     run: impl FnOnce(&mut wollemi::Transaction<'_>) -> Result<R, Failure>,
@@ -23,7 +23,7 @@ fn with<R>(
     running.with_dependent_mut(|_, running| run(running.0.as_mut().ok_or(ENDED)?))
 }
 
-/// The same, with a map.
+/// Runs a closure with a transaction and a map.
 fn with_map<R>(
     number: jlong,
     map: jlong,
@@ -33,7 +33,7 @@ fn with_map<R>(
     with(number, |transaction| run(transaction, &map))
 }
 
-/// Ends a transaction. One of the threads that try it succeeds.
+/// Ends a transaction. Only one of several threads that try succeeds.
 fn end(
     number: jlong,
     how: impl FnOnce(wollemi::Transaction<'_>) -> Result<(), Error>,
@@ -47,7 +47,7 @@ fn end(
     ended
 }
 
-// `_held` is the handle of the map: while the call runs, it is not collected, and so not closed.
+// `_held` is the map's handle: passing it keeps it from being collected, and so closed, during the call.
 native! {
     "begin" => fn begin<'l>(env, database: jlong, durability: JByteArray<'l>) -> jlong {
         let database = table::database(database)?;

@@ -1,28 +1,29 @@
-//! Settings of glibc's allocator for a server; other allocators are left as they are.
+//! Settings of glibc's allocator for a server; other allocators are left alone.
 
-/// Allocations of this many bytes or more are mappings of their own, which go when they are freed.
+/// Allocations of at least this many bytes are separate mappings, which are unmapped when they are freed.
 #[cfg(target_env = "gnu")]
 const MAPPED: i32 = 256 << 10;
 
-/// Sets the allocator up.
+/// Configures the allocator.
 #[cfg(target_env = "gnu")]
 pub fn set_up() {
-    // By itself glibc would raise this with each large allocation that is freed, up to 32 MiB, and keep what is below.
+    // By default glibc would raise this threshold with each large allocation that is freed, up to 32 MiB, and keep the
+    // smaller ones.
     // SAFETY: `mallopt` may be called at any time, from any thread, and this parameter takes any number up to 32 MiB.
     unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED) };
 }
 
-/// Gives free memory back that lies between memory in use.
+/// Returns free memory between allocations to the system.
 #[cfg(target_env = "gnu")]
 pub fn give_back() {
-    // SAFETY: `malloc_trim` may be called at any time, from any thread: it gives back pages without a byte in use.
+    // SAFETY: `malloc_trim` may be called at any time, from any thread: it returns pages without a byte in use.
     unsafe { libc::malloc_trim(0) };
 }
 
-/// Does nothing: this allocator is not known.
+/// Does nothing: this allocator is unknown.
 #[cfg(not(target_env = "gnu"))]
 pub fn set_up() {}
 
-/// Does nothing: this allocator is not known.
+/// Does nothing: this allocator is unknown.
 #[cfg(not(target_env = "gnu"))]
 pub fn give_back() {}

@@ -1,11 +1,11 @@
-//! Telling the service manager that the server is ready: systemd's `sd_notify`, a datagram to `$NOTIFY_SOCKET`.
+//! Readiness notification for the service manager: systemd's `sd_notify`, a datagram to `$NOTIFY_SOCKET`.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Tells that clients are served from now on, if a manager wants to know.
+/// Notifies the service manager, if one asked for it, that clients are served from now on.
 pub fn ready() {
     let Some(name) = std::env::var_os("NOTIFY_SOCKET") else {
         return;

@@ -1,4 +1,4 @@
-//! What the program provides to the server that it runs: the `Host`.
+//! The `Host` that the program provides to the server it runs.
 
 use super::super::backup::to_file;
 use super::{allocator, gather};
@@ -7,13 +7,13 @@ use std::io;
 use std::path::PathBuf;
 use wollemi::Snapshot;
 
-/// The program, and the pool that it serves.
+/// The program and the pool that it serves.
 pub struct Program {
     pub pool: PathBuf,
 }
 
 impl Host for Program {
-    /// The settings as the command line, the environment and the file say now.
+    /// Gathers the current settings from the command line, the environment and the file.
     fn reload(&self) -> Result<Config, String> {
         match gather() {
             Ok(settings) => Ok(settings.args.limits(Config::default())),
@@ -21,10 +21,10 @@ impl Host for Program {
         }
     }
 
-    /// Writes what `wollemi backup` writes of a pool that is not open.
+    /// Writes the same backup as `wollemi backup` of a closed pool.
     fn back_up(&self, snapshot: &Snapshot, to: &BackupTo, copying: &Copying) -> Result<(), String> {
         let ended = || match copying.is_given_up() {
-            true => Err(io::Error::other("given up, as the server ends")),
+            true => Err(io::Error::other("aborted: the server is shutting down")),
             false => Ok(()),
         };
         let written = to_file(snapshot, &self.pool, &to.file, &ended, |copied| {

@@ -1,4 +1,4 @@
-//! The lines of `serve` on the standard output: one when it is ready, one when it has ended.
+//! The output lines of `serve`: one when it is ready, one when it has stopped.
 
 use super::super::{in_words, output, write_json};
 use crate::exit::Failure;
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use wollemi::{Map, RecoveryState};
 
-/// Upper bound on the time for which counting entries may delay the start.
+/// Maximum time for counting entries at the start.
 const COUNTING: Duration = Duration::from_millis(20);
 
 /// The line that the server prints when it is ready.
@@ -27,7 +27,7 @@ pub struct Ready<'a> {
     pub map: &'a str,
     pub index: &'static str,
     pub entries: u64,
-    /// Whether these are all entries, or as many as could be counted without making clients wait.
+    /// Whether the count is exact, or only covers the entries that could be counted without delaying clients.
     pub entries_exact: bool,
     pub opened_in: f64,
     pub recovery: RecoveryState,
@@ -36,14 +36,14 @@ pub struct Ready<'a> {
     pub metrics: Option<SocketAddr>,
 }
 
-/// As text, whatever bytes its name has.
+/// Serializes a path as text, whatever bytes it has.
 fn in_text<S: Serializer>(path: &&Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }
 
-/// Logs that a line could not be written. The server goes on: it serves its clients even if nobody reads its output. It
-/// logs nothing where the reader has closed the pipe, who did not want the line.
-pub fn heard_or_not(said: io::Result<()>) {
+/// Logs that a line could not be written. The server continues: its clients do not depend on its output. Logs nothing
+/// if the reader has closed the pipe.
+pub fn log_output_error(said: io::Result<()>) {
     if let Err(error) = said
         && error.kind() != ErrorKind::BrokenPipe
     {
@@ -96,8 +96,8 @@ pub fn announce(ready: &Ready<'_>, json: bool) -> io::Result<()> {
     out.flush()
 }
 
-/// Counts items for a short time; returns the number, and whether these are all. The server's own record, under the
-/// empty key, does not count.
+/// Counts items for a short time; returns the number, and whether it is complete. The server's own record, under the
+/// empty key, is not counted.
 pub fn count(map: &Map) -> Result<(u64, bool), Failure> {
     const STRIDE: u64 = 1024;
     let started = Instant::now();

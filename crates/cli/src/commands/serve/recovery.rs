@@ -5,23 +5,23 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use wollemi::{Db, Recovery, RecoveryState};
 
-/// The pause between two looks.
+/// Time between two progress lines.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Looks until recovery has ended, or this is dropped: it keeps the pool open.
+/// Logs progress until recovery has ended or this is dropped, and keeps the pool open.
 pub struct Watching {
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Logs recovery's progress from now on. Logs nothing if no thread can be started.
+/// Starts logging recovery's progress. Logs nothing if no thread can be started.
 pub fn watch(db: &Db) -> Watching {
     let (end, ended) = mpsc::channel();
     let db = db.clone();
     let look = move || {
         loop {
             let progress = db.recovery_progress();
-            tell(&progress);
+            log_progress(&progress);
             let pause = match progress.state {
                 RecoveryState::Running => ended.recv_timeout(PAUSE),
                 _ => return,
@@ -44,13 +44,13 @@ impl Drop for Watching {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // The thread ends by itself; after a panic there is nothing left to log.
+            // The thread ends by itself; after a panic nothing is left to log.
             let _ = thread.join();
         }
     }
 }
 
-fn tell(progress: &Recovery) {
+fn log_progress(progress: &Recovery) {
     let Recovery {
         objects,
         pages_swept,
@@ -59,7 +59,7 @@ fn tell(progress: &Recovery) {
         ..
     } = *progress;
     match &progress.state {
-        RecoveryState::Failed(why) => tracing::error!(why, "recovery failed, old space is not used again"),
+        RecoveryState::Failed(why) => tracing::error!(why, "recovery failed: old space is not reused"),
         state => tracing::info!(%state, objects, pages_swept, pages, seconds, "recovery"),
     }
 }

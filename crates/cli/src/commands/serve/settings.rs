@@ -1,9 +1,9 @@
-//! The effective settings of `serve`: its flags, else the environment, else a file, else the defaults.
+//! The effective settings of `serve`: from flags, the environment, a file, or the defaults, in this order.
 //!
-//! I1 Every long option of `serve` is a setting, by one name: `--max-connections 5`, `WOLLEMI_MAX_CONNECTIONS=5`, and
-//!    `max-connections = 5` in the file. What the weaker sources say is turned into flags, so that one parser reads
-//!    all.
-//! I2 A setting comes whole from the strongest source that names it, or names one that excludes it.
+//! I1 Every long option of `serve` is a setting with one name: `--max-connections 5`, `WOLLEMI_MAX_CONNECTIONS=5`, and
+//!    `max-connections = 5` in the file. Settings of the environment and the file are turned into flags, so that one
+//!    parser reads all.
+//! I2 A setting comes as a whole from the first source that sets it, or that sets an option which excludes it.
 //!
 //! Not here: what the settings mean (`commands::serve`, `context`), the file's syntax (`file`).
 
@@ -21,10 +21,10 @@ pub use shown::show;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Options that are no settings: they say where settings are, are for one time, or are shown alone.
+/// Options that are not settings: they locate settings, apply once, or only print something.
 const NOT_SETTINGS: &[&str] = &["config", "print-config", "after-power-loss", "help", "version"];
 
-/// Where a setting comes from.
+/// The source of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The command line.
@@ -33,7 +33,7 @@ pub enum Source {
     Variable(String),
     /// A line of the file.
     Line(PathBuf, usize),
-    /// Neither the command line, nor the environment, nor the file.
+    /// None of the other sources.
     Default,
 }
 
@@ -48,9 +48,9 @@ impl std::fmt::Display for Source {
     }
 }
 
-/// What a weaker source says of one setting.
+/// The values of one setting in the environment or the file.
 #[derive(Clone, Debug)]
-struct Said {
+struct Given {
     name: String,
     values: Values,
     source: Source,
@@ -62,25 +62,25 @@ enum Values {
     Texts(Vec<OsString>),
 }
 
-/// A setting that one of the sources gives.
+/// A setting that one of the sources has given.
 struct Settled {
     name: String,
     source: Source,
-    /// Whether it is a switch that is off.
+    /// Whether it is a switch that is turned off.
     off: bool,
 }
 
-/// All that applies.
+/// All effective settings.
 #[derive(Debug)]
 pub struct Settings {
-    /// As if all had been given as flags.
+    /// The arguments, as if all settings had been given as flags.
     pub args: Args,
     pub context: Context,
     /// The settings, in the order of the options.
     pub all: Vec<Setting>,
 }
 
-/// One setting: its name, its values, if it has any, and where they come from.
+/// One setting: its name, its values, if any, and their source.
 #[derive(Debug)]
 pub struct Setting {
     name: String,
@@ -89,7 +89,7 @@ pub struct Setting {
 }
 
 impl Settings {
-    /// Gathers what applies to a call of `serve` with these arguments, which have been found to be right.
+    /// Gathers the effective settings for a call of `serve` with these arguments, which are already validated.
     pub fn gather(
         mut argv: Vec<OsString>,
         variable: impl Fn(&str) -> Option<OsString>,
@@ -121,7 +121,7 @@ impl Settings {
             let stronger = settled.len();
             for said in layer {
                 let excluding = excluded_by(&command, &options, &said.name);
-                // What is switched off excludes nothing.
+                // A switch that is off excludes nothing.
                 let wins =
                     |one: &Settled| one.name == said.name || (!one.off && excluding.contains(&one.name));
                 if settled[..stronger].iter().any(wins) {
@@ -157,7 +157,7 @@ impl Settings {
     }
 }
 
-impl Said {
+impl Given {
     fn flags(&self) -> Vec<OsString> {
         let name = &self.name;
         match &self.values {
@@ -175,7 +175,7 @@ impl Said {
     }
 }
 
-/// The options of `serve` that are settings.
+/// Returns the options of `serve` that are settings.
 fn options(command: &Command) -> impl Iterator<Item = &Arg> {
     let serve = command.find_subcommand("serve");
     let options = serve.into_iter().flat_map(Command::get_arguments);
@@ -198,13 +198,13 @@ fn is_list(option: &Arg) -> bool {
     matches!(option.get_action(), ArgAction::Append)
 }
 
-/// What is said behind the command's name.
+/// Returns the matches after the command's name.
 fn below(matches: &ArgMatches) -> &ArgMatches {
     matches.subcommand_matches("serve").unwrap_or(matches)
 }
 
-/// Those matches that tell of an option: behind the command's name, where both do.
-fn tells<'m>(matches: &'m ArgMatches, option: &Arg) -> &'m ArgMatches {
+/// Returns the matches that contain an option: those after the command's name, if both do.
+fn matches_with<'m>(matches: &'m ArgMatches, option: &Arg) -> &'m ArgMatches {
     let id = option.get_id().as_str();
     let given = |matches: &&ArgMatches| {
         let source = matches
@@ -221,10 +221,10 @@ fn tells<'m>(matches: &'m ArgMatches, option: &Arg) -> &'m ArgMatches {
 
 fn is_flag(matches: &ArgMatches, option: &Arg) -> bool {
     let id = option.get_id().as_str();
-    tells(matches, option).value_source(id) == Some(ValueSource::CommandLine)
+    matches_with(matches, option).value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// The names of the options that exclude this one.
+/// Returns the names of the options that exclude this one.
 fn excluded_by(command: &Command, options: &[&Arg], wanted: &str) -> Vec<String> {
     let Some(serve) = command.find_subcommand("serve") else {
         return Vec::new();
@@ -249,7 +249,7 @@ fn parse(argv: &[OsString]) -> Result<ArgMatches, Failure> {
         .map_err(|error| wrong(&error))
 }
 
-/// What clap says, in one line.
+/// Returns clap's error message on one line.
 fn said(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let lines = text.lines().map(str::trim).take_while(|line| !line.is_empty());
@@ -271,18 +271,18 @@ fn check(flags: &[OsString], source: &Source) -> Result<(), Failure> {
     }
 }
 
-/// A setting's variable.
+/// Returns the name of a setting's variable.
 fn variable_of(name: &str) -> String {
     format!("WOLLEMI_{}", name.replace('-', "_").to_ascii_uppercase())
 }
 
-/// The value of a setting's variable. An empty one says nothing.
+/// Returns the value of a setting's variable. An empty one counts as unset.
 fn set(variable: &impl Fn(&str) -> Option<OsString>, name: &str) -> Option<OsString> {
     variable(&variable_of(name)).filter(|value| !value.is_empty())
 }
 
-/// What the environment says.
-fn variables(options: &[&Arg], variable: &impl Fn(&str) -> Option<OsString>) -> Result<Vec<Said>, Failure> {
+/// Reads the settings from the environment.
+fn variables(options: &[&Arg], variable: &impl Fn(&str) -> Option<OsString>) -> Result<Vec<Given>, Failure> {
     let mut all = Vec::new();
     for option in options {
         let Some(value) = set(variable, name(option)) else {
@@ -293,14 +293,14 @@ fn variables(options: &[&Arg], variable: &impl Fn(&str) -> Option<OsString>) -> 
             Some("true" | "yes" | "on" | "1") if is_switch(option) => Values::Switch(true),
             Some("false" | "no" | "off" | "0") if is_switch(option) => Values::Switch(false),
             _ if is_switch(option) => {
-                return Err(Failure::Usage(format!("{source}: neither true nor false")));
+                return Err(Failure::Usage(format!("{source}: expected true or false")));
             }
             Some(list) if is_list(option) => {
                 Values::Texts(list.split(',').map(|text| text.trim().into()).collect())
             }
             _ => Values::Texts(vec![value]),
         };
-        all.push(Said {
+        all.push(Given {
             name: name(option).to_owned(),
             values,
             source,
@@ -312,13 +312,13 @@ fn variables(options: &[&Arg], variable: &impl Fn(&str) -> Option<OsString>) -> 
 fn setting(option: &Arg, matches: &ArgMatches, settled: &[Settled]) -> Setting {
     let name = name(option);
     let source = settled.iter().find(|settled| settled.name == name);
-    let (tells, id) = (tells(matches, option), option.get_id().as_str());
+    let (found, id) = (matches_with(matches, option), option.get_id().as_str());
     Setting {
         name: name.to_owned(),
         values: match is_switch(option) {
-            true => Values::Switch(source.is_some() && tells.get_flag(id)),
+            true => Values::Switch(source.is_some() && found.get_flag(id)),
             false => Values::Texts(
-                tells
+                found
                     .get_raw(id)
                     .into_iter()
                     .flatten()

@@ -1,4 +1,4 @@
-//! A look on a terminal of any size.
+//! Draws a look on a terminal of any size.
 
 use super::look::{History, Look};
 use super::print;
@@ -12,10 +12,10 @@ use ratatui::widgets::{
 };
 use std::net::SocketAddr;
 
-/// The one colour that is not a warning: the pine's.
+/// The one colour that is not a warning: pine green.
 const PINE: Color = Color::Green;
 
-/// Draws what is known of a server.
+/// Draws the server's values.
 pub fn draw(frame: &mut Frame<'_>, history: &History, address: SocketAddr) {
     let [head, body, foot] =
         Layout::vertical([Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)])
@@ -220,7 +220,7 @@ mod tests {
         history
     }
 
-    /// All that is known stands on a screen of the usual size.
+    /// All values fit on a screen of the usual size.
     #[test]
     fn a_server_is_shown() {
         let screen = screen(80, 24, &seen());
@@ -250,7 +250,7 @@ mod tests {
         );
     }
 
-    /// No size of the screen is too small, nor is a server of which nothing is known yet.
+    /// Any size of the screen works, and so does a server without values yet.
     #[test]
     fn any_screen_will_do() {
         for history in [&seen(), &History::default()] {
@@ -262,7 +262,7 @@ mod tests {
         }
     }
 
-    /// A server that does not answer any more is still shown as it was, with the reason.
+    /// A server that no longer answers is still shown with its last values and the reason.
     #[test]
     fn a_lost_server_is_told() {
         let mut history = seen();

@@ -1,4 +1,4 @@
-//! What happened between two scrapes.
+//! The changes between two scrapes.
 
 use super::scrape::{Sample, Scrape};
 use serde::Serialize;
@@ -9,7 +9,7 @@ const DURATION: &str = "wollemi_command_duration_seconds";
 /// The histograms of the log.
 const SYNC: &str = "wollemi_log_sync_duration_seconds";
 const GROUP: &str = "wollemi_log_group_records";
-/// Number of scrapes that the curve shows.
+/// Number of scrapes shown in the graph.
 const REMEMBERED: usize = 512;
 
 /// A server, over an interval.
@@ -30,7 +30,7 @@ pub struct Look {
     pub rejected_connections: f64,
     pub items: f64,
     pub item_memory: ItemMemory,
-    /// Bytes of the process.
+    /// Resident bytes of the process.
     pub resident: f64,
     pub pool: Pool,
     pub recovery: Recovery,
@@ -45,15 +45,15 @@ pub struct Look {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ItemMemory {
     pub used: f64,
-    /// Its limit; 0: none.
+    /// Its limit; 0: no limit.
     pub limit: f64,
     /// Items evicted since the server was started.
     pub evicted: f64,
-    /// Writes refused since then for want of room.
+    /// Writes refused since then for lack of room.
     pub refused: f64,
 }
 
-/// Where the pool's bytes are.
+/// How the pool's bytes are used.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Pool {
     pub used: f64,
@@ -62,7 +62,7 @@ pub struct Pool {
     pub largest: f64,
 }
 
-/// How far recovery has come.
+/// Progress of recovery.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Recovery {
     pub state: String,
@@ -78,9 +78,9 @@ pub struct Backup {
     pub items: f64,
     /// Backups since the server was started.
     pub made: f64,
-    /// Whether the last did not fail.
+    /// Whether the last backup succeeded.
     pub ok: bool,
-    /// Seconds since the last backup was made; `None` if none was.
+    /// Seconds since the last backup; `None` if there was none.
     pub age: Option<f64>,
 }
 
@@ -95,20 +95,20 @@ pub struct Log {
     pub syncs_per_second: f64,
     /// Mean number of records per sync; `None` without a sync in the interval.
     pub records_per_sync: Option<f64>,
-    /// Seconds that syncs took in the interval.
+    /// Duration of syncs in the interval, in seconds.
     pub sync_p50: Option<f64>,
     pub sync_p99: Option<f64>,
-    /// Times in the interval that a write has waited for a checkpoint.
+    /// Number of times in the interval that a write waited for a checkpoint.
     pub room_waits: f64,
     /// Seconds since the last checkpoint.
     pub checkpoint_age: f64,
     pub checkpointing: bool,
     pub checkpoint_ok: bool,
-    /// Whether it takes records.
+    /// Whether it accepts records.
     pub ok: bool,
 }
 
-/// A command. Times are in seconds; `None` if it did not come in the interval.
+/// A command. Times are in seconds; `None` if it was not called in the interval.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Row {
     pub protocol: String,
@@ -121,10 +121,10 @@ pub struct Row {
 }
 
 impl Look {
-    /// What happened between two scrapes; without an earlier one, since the server was started.
+    /// Returns the changes between two scrapes, or, without an earlier one, since the server was started.
     pub fn between(before: Option<&Scrape>, now: &Scrape) -> Look {
         let uptime = now.one("wollemi_uptime_seconds").unwrap_or_default();
-        // A server that was started meanwhile counts anew.
+        // A server that was restarted meanwhile counts from zero.
         let before =
             before.filter(|before| before.one("wollemi_uptime_seconds").unwrap_or_default() <= uptime);
         let interval = before
@@ -245,7 +245,7 @@ fn rows(before: Option<&Scrape>, now: &Scrape, interval: f64) -> Vec<Row> {
     now.all(&counts).iter().map(row).collect()
 }
 
-/// The cumulative buckets of a histogram, the smallest bound first.
+/// Returns the cumulative buckets of a histogram, by ascending bound.
 fn buckets(
     before: Option<&Scrape>,
     now: &Scrape,
@@ -266,7 +266,7 @@ fn buckets(
     own.map(bucket).collect()
 }
 
-/// The quantile of this share, interpolated linearly within its bucket.
+/// Returns a quantile, interpolated linearly within its bucket.
 fn quantile(buckets: &[(f64, f64)], share: f64) -> Option<f64> {
     let all = buckets.last()?.1;
     if all <= 0.0 {
@@ -282,15 +282,15 @@ fn quantile(buckets: &[(f64, f64)], share: f64) -> Option<f64> {
     Some(begin + (end - begin) * (wanted - below) / (within - below))
 }
 
-/// What was seen so far.
+/// The values seen so far.
 #[derive(Debug, Default)]
 pub struct History {
     last: Option<Scrape>,
     /// The latest view, once there is one.
     pub look: Option<Look>,
-    /// Commands a second, the newest first.
+    /// Commands per second, newest first.
     pub rates: VecDeque<u64>,
-    /// Why the server could not be asked the last time.
+    /// Why the last scrape failed, if it did.
     pub lost: Option<String>,
 }
 
@@ -390,7 +390,7 @@ pub mod tests {
         assert!(near(row.p99.expect("some"), 0.001 + 0.001 * 18.0 / 20.0));
     }
 
-    /// Counts of a server that was started anew are not compared with those of the one before.
+    /// Counts of a restarted server are not compared with those before the restart.
     #[test]
     fn a_new_server_is_looked_at_anew() {
         let (before, now) = scrapes();
@@ -401,7 +401,7 @@ pub mod tests {
         assert!(nothing.log.is_none());
     }
 
-    /// No command came in the interval: there is no percentile.
+    /// Without commands in the interval there is no percentile.
     #[test]
     fn nothing_has_no_percentiles() {
         let (before, _) = scrapes();

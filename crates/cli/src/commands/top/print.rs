@@ -1,4 +1,4 @@
-//! A look as text, and the words for numbers that the terminal's view shares.
+//! Prints a look as text, and formats numbers for it and for the terminal's view.
 
 use super::look::{Log, Look, Row};
 use std::io::{self, Write};
@@ -38,10 +38,10 @@ pub fn print(out: &mut impl Write, look: &Look) -> io::Result<()> {
     Ok(())
 }
 
-/// The heads of the commands' columns.
+/// The headers of the commands' columns.
 pub const HEADS: [&str; 7] = ["protocol", "command", "/s", "p50", "p99", "p99.9", "total"];
 
-/// A command's columns.
+/// Returns a command's columns.
 pub fn cells(row: &Row) -> [String; 7] {
     let time = |seconds: Option<f64>| seconds.map_or("-".to_owned(), time);
     [
@@ -55,7 +55,7 @@ pub fn cells(row: &Row) -> [String; 7] {
     ]
 }
 
-/// `3 of 1024`, and those turned away.
+/// Returns `3 of 1024`, and the number of rejected connections.
 pub fn connections(look: &Look) -> String {
     let open = format!("{} of {}", look.connections, look.max_connections);
     match look.rejected_connections {
@@ -64,7 +64,7 @@ pub fn connections(look: &Look) -> String {
     }
 }
 
-/// Memory of the items, its limit, and how many items were evicted or refused.
+/// Returns the memory of the items, its limit, and how many items were evicted or refused.
 pub fn item_memory(look: &Look) -> String {
     let memory = &look.item_memory;
     let mut text = bytes(memory.used);
@@ -79,7 +79,7 @@ pub fn item_memory(look: &Look) -> String {
     text
 }
 
-/// How full the pool is.
+/// Returns the pool's fill level.
 pub fn pool(look: &Look) -> String {
     let pool = &look.pool;
     let unswept = match pool.unswept {
@@ -89,7 +89,7 @@ pub fn pool(look: &Look) -> String {
     format!("{} used, {} free{unswept}", bytes(pool.used), bytes(pool.free))
 }
 
-/// How far recovery is.
+/// Returns recovery's progress.
 pub fn recovery(look: &Look) -> String {
     let recovery = &look.recovery;
     match recovery.state.as_str() {
@@ -103,7 +103,7 @@ pub fn recovery(look: &Look) -> String {
     }
 }
 
-/// How far a backup is, or whether the last one failed, and how old the last is that did not.
+/// Returns a backup's progress, or whether the last one failed, and the age of the last successful one.
 pub fn backup(look: &Look) -> String {
     let backup = &look.backup;
     let last = backup
@@ -117,10 +117,10 @@ pub fn backup(look: &Look) -> String {
     }
 }
 
-/// How long the log is, what its syncs take and bring, and whether anything holds it up.
+/// Returns the log's length, the duration and yield of its syncs, and its failures.
 pub fn log(log: &Log) -> String {
     if !log.ok {
-        return "failed: nothing can be written until the server is started again".to_owned();
+        return "failed: all writes fail until the server is restarted".to_owned();
     }
     let mut text = format!("{} of {}", bytes(log.bytes), bytes(log.limit));
     text += &format!(", {} {}/s", log.sync, count(log.syncs_per_second));
@@ -138,12 +138,12 @@ pub fn log(log: &Log) -> String {
     text
 }
 
-/// A count, in four or five characters.
+/// Formats a count in four or five characters.
 pub fn count(number: f64) -> String {
     scaled(number, 1000.0, &["", "k", "M", "G", "T"])
 }
 
-/// Bytes, in binary multiples.
+/// Formats bytes in binary multiples.
 pub fn bytes(number: f64) -> String {
     scaled(number, 1024.0, &[" B", " KiB", " MiB", " GiB", " TiB"])
 }
@@ -166,7 +166,7 @@ fn scaled(number: f64, step: f64, units: &[&str]) -> String {
     }
 }
 
-/// A time of a command, from seconds.
+/// Formats a duration given in seconds.
 pub fn time(seconds: f64) -> String {
     let nanos = seconds * 1e9;
     match nanos {
@@ -185,12 +185,12 @@ fn scaled_time(number: f64, unit: &str) -> String {
     }
 }
 
-/// A share, in per cent.
+/// Formats a share in per cent.
 pub fn share(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A long time, in its two largest units.
+/// Formats a long duration in its two largest units.
 pub fn duration(seconds: f64) -> String {
     let seconds = seconds as u64;
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);

@@ -1,14 +1,14 @@
-//! Asking for metrics, and reading Prometheus's text format.
+//! Fetches metrics, and parses Prometheus's text format.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// How long the server may take.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// The longest answer that is read, in bytes.
-const LONGEST: u64 = 16 << 20;
+/// Maximum time for an answer.
+const TIMEOUT: Duration = Duration::from_secs(3);
+/// Maximum length of an answer, in bytes.
+const MAX_ANSWER: u64 = 16 << 20;
 
 /// The server's metrics at one moment.
 #[derive(Clone, Debug)]
@@ -25,14 +25,14 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// A label's value; empty where it has none.
+    /// Returns a label's value; empty if the label is missing.
     pub fn label(&self, name: &str) -> &str {
         self.labels.get(name).map_or("", String::as_str)
     }
 }
 
 impl Scrape {
-    /// Reads the text format; why not, where it is not that.
+    /// Parses the text format; returns a description of the error otherwise.
     pub fn read(text: &str, at: Instant) -> Result<Scrape, String> {
         let mut samples = BTreeMap::<String, Vec<Sample>>::new();
         let told = text
@@ -45,17 +45,17 @@ impl Scrape {
         Ok(Scrape { at, samples })
     }
 
-    /// The samples of a name.
+    /// Returns the samples of a name.
     pub fn all(&self, name: &str) -> &[Sample] {
         self.samples.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The value of the one sample of a name.
+    /// Returns the value of the first sample of a name.
     pub fn one(&self, name: &str) -> Option<f64> {
         self.all(name).first().map(|sample| sample.value)
     }
 
-    /// The value of the sample of a name that has this label.
+    /// Returns the value of the sample of a name that has this label.
     pub fn labelled(&self, name: &str, label: &str, value: &str) -> Option<f64> {
         let all = self.all(name).iter();
         all.filter(|sample| sample.label(label) == value)
@@ -64,7 +64,7 @@ impl Scrape {
     }
 }
 
-/// `name{label="value",…} number`
+/// Parses `name{label="value",…} number`.
 fn sample(line: &str) -> Option<(&str, Sample)> {
     let end = line.find(['{', ' '])?;
     let (name, mut rest) = line.split_at(end);
@@ -79,12 +79,12 @@ fn sample(line: &str) -> Option<(&str, Sample)> {
         }
         rest = &rest[1..];
     }
-    // A time may follow, which is not of interest.
+    // A timestamp may follow; it is ignored.
     let value = rest.split_whitespace().next()?.parse().ok()?;
     (!name.is_empty()).then_some((name, Sample { labels, value }))
 }
 
-/// The text up to a closing quote, and what is behind that.
+/// Returns the text up to a closing quote, and the rest after it.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut chars = text.char_indices();
@@ -101,12 +101,12 @@ fn quoted(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// Asks a server; why not, where that fails.
+/// Scrapes a server; returns a description of the error on failure.
 pub fn scrape(address: SocketAddr) -> Result<Scrape, String> {
     let in_words = |error: std::io::Error| error.to_string();
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(in_words)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(in_words)?;
-    stream.set_write_timeout(Some(PATIENCE)).map_err(in_words)?;
+    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT).map_err(in_words)?;
+    stream.set_read_timeout(Some(TIMEOUT)).map_err(in_words)?;
+    stream.set_write_timeout(Some(TIMEOUT)).map_err(in_words)?;
     write!(
         stream,
         "GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
@@ -114,10 +114,10 @@ pub fn scrape(address: SocketAddr) -> Result<Scrape, String> {
     .map_err(in_words)?;
     let mut answer = String::new();
     stream
-        .take(LONGEST)
+        .take(MAX_ANSWER)
         .read_to_string(&mut answer)
         .map_err(in_words)?;
-    let (head, body) = answer.split_once("\r\n\r\n").ok_or("not an answer of HTTP")?;
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or("not an HTTP response")?;
     match head.split(' ').nth(1) {
         Some("200") => Scrape::read(body, Instant::now()),
         _ => Err(head.lines().next().unwrap_or_default().to_owned()),

@@ -1,4 +1,4 @@
-//! Commits that are held, or fail, in the middle.
+//! Commits that are held up, or fail, in the middle.
 
 use super::*;
 use crate::write::guarded::Guarded;
@@ -17,19 +17,19 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// A map whose writes wait until they are let through, or fail.
+/// A map whose writes wait until they are released, or fail.
 struct Held {
     map: Map,
-    /// Told when a write has come.
+    /// Receives a message when a write has arrived.
     came: Sender<()>,
-    /// What it is to do: to go on, or to fail.
+    /// Whether the write continues (`true`) or fails.
     goes: Mutex<Receiver<bool>>,
-    /// Writes that have come.
+    /// Writes that have arrived.
     writes: AtomicUsize,
 }
 
 impl Held {
-    /// A map whose first write blocks, the signal that the write has come, and the one that lets it continue.
+    /// Returns a map whose first write blocks, the signal that the write has arrived, and the one that releases it.
     fn of(map: &Map) -> (Map, Receiver<()>, Sender<bool>) {
         let ((came, comes), (go, goes)) = (channel(), channel());
         let held = Held {
@@ -93,7 +93,7 @@ impl MapIndex for Held {
 
 type Outcome = Result<(), Error>;
 
-/// Puts two keys that begin so into a map, in a transaction that has read one of them.
+/// Puts two keys with this prefix into a map, in a transaction that has read one of them.
 fn put_two(db: &Db, map: &Map, prefix: &str) -> Outcome {
     let mut tx = db.begin();
     tx.insert(map, format!("{prefix} 1"), "one")?;
@@ -101,7 +101,7 @@ fn put_two(db: &Db, map: &Map, prefix: &str) -> Outcome {
     tx.commit()
 }
 
-/// A prefix whose two keys share no stripe with the keys of another.
+/// Returns a prefix whose two keys share no stripe with the keys of another prefix.
 fn apart_from(map: &Map, other: &str) -> String {
     let ids = |prefix: &str| [1, 2].map(|i| map.index.stripe_of(format!("{prefix} {i}").as_bytes()));
     let taken = ids(other);
@@ -110,8 +110,8 @@ fn apart_from(map: &Map, other: &str) -> String {
     apart.expect("there are many stripes")
 }
 
-/// While a commit is held in the middle of its changes, transactions and writes of other keys go on, over ranges too;
-/// one that has read what the commit changes gives up; and readers do not wait.
+/// While a commit is held up in the middle of its changes, transactions and writes of other keys continue, over ranges
+/// too; a transaction that has read a key changed by the commit fails; and readers do not wait.
 #[test]
 fn nobody_waits_for_a_commit_of_other_keys() -> Outcome {
     let db = Db::anonymous()?;
@@ -122,7 +122,7 @@ fn nobody_waits_for_a_commit_of_other_keys() -> Outcome {
     let (mut early, looks) = (db.begin(), db.begin());
     assert!(early.contains(&map, "held 2")? && looks.contains(&map, "held 2")?);
     std::thread::scope(|scope| {
-        // It goes if this fails, and then the committer does.
+        // If this fails, `go` is dropped, and then the committer fails.
         let go = go;
         let committer = scope.spawn(|| put_two(&db, &held, "held"));
         comes.recv().expect("it comes to its changes");
@@ -157,7 +157,7 @@ fn nobody_waits_for_a_commit_of_other_keys() -> Outcome {
     Ok(())
 }
 
-/// A write that comes into a range while it is checked breaks it.
+/// A write into a range while it is checked breaks it.
 #[test]
 fn a_range_is_broken_by_a_write_that_comes_while_it_is_checked() -> Outcome {
     let db = Db::anonymous()?;
@@ -169,7 +169,7 @@ fn a_range_is_broken_by_a_write_that_comes_while_it_is_checked() -> Outcome {
     breaks(&db, &map, &reads, &[("a", true), ("b", false), ("aa", true)])
 }
 
-/// So does a write of a single key that is announced; those of other keys, of its stripe too, do not.
+/// A write of an announced single key breaks it; writes of other keys, even of its stripe, do not.
 #[test]
 fn an_announced_key_is_broken_by_its_own_writes_alone() -> Outcome {
     let db = Db::anonymous()?;
@@ -195,8 +195,8 @@ fn an_announced_key_is_broken_by_its_own_writes_alone() -> Outcome {
     )
 }
 
-/// Which single writes break these reads, while they are announced and not after that; the commit of "a 1" and "a 2"
-/// does, and refuses them while it is under way.
+/// Asserts which single writes break these reads while they are announced, and that none does afterwards. The commit of
+/// "a 1" and "a 2" does, and refuses them while it is in progress.
 fn breaks<K: AsRef<[u8]>>(db: &Db, map: &Map, reads: &AnnouncedReads, writes: &[(K, bool)]) -> Outcome {
     let active = &map.index.traffic().active;
     for (key, breaks) in writes {
@@ -226,8 +226,8 @@ fn breaks<K: AsRef<[u8]>>(db: &Db, map: &Map, reads: &AnnouncedReads, writes: &[
     active.enter(&Arc::default(), reads).map(drop)
 }
 
-/// Several commits fail after they are published. Their intents stand, nothing is written any more, what they would
-/// change cannot be read by a transaction; and the next opening makes the changes of all of them.
+/// Several commits fail after they are published. Their intents remain, all writes fail, no transaction can read the
+/// keys that they change; and the next opening applies the changes of all of them.
 #[test]
 fn an_opening_finishes_all_commits() -> Result<(), Box<dyn std::error::Error>> {
     const COMMITS: usize = 3;
@@ -283,7 +283,7 @@ fn an_opening_finishes_all_commits() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Makes a root with one slot, as pools had it, with an intent that puts a key.
+/// Creates a root with one slot, as older pools had it, with an intent that puts a key.
 fn make_single_slot(db: &Db) -> Outcome {
     let heap = &db.store().heap;
     let slot = PSlot::null();
@@ -302,7 +302,7 @@ fn make_single_slot(db: &Db) -> Outcome {
         // SAFETY: it is a root of that kind.
         let link = unsafe { heap.create_root(intent::NAME, intent::SINGLE_SLOT, own, Tag::default()) }?;
         let offset = link.offset().expect("a root");
-        // SAFETY: what is read is the root just made, and no thread removes it meanwhile.
+        // SAFETY: it is used to read the root just created, which no thread removes meanwhile.
         let access = unsafe { heap.access() };
         let own: &SingleSlot = access.at(offset).map_err(heap::Error::from)?;
         let intent = flushed.persisted(&fenced);
@@ -314,8 +314,8 @@ fn make_single_slot(db: &Db) -> Outcome {
     })
 }
 
-/// A pool whose root has one slot is opened, and its intent carried out; the first commit of several changes gives it
-/// the root of today.
+/// A pool whose root has one slot is opened, and its intent applied; the first commit of several changes gives it the
+/// current kind of root.
 #[test]
 fn a_root_with_one_slot_is_replaced() -> Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;
@@ -355,7 +355,7 @@ fn a_root_with_one_slot_is_replaced() -> Result<(), Box<dyn std::error::Error>> 
     Ok(())
 }
 
-/// More commits at one time than there are slots: those that find none wait, and all are carried out.
+/// With more concurrent commits than slots, those that find none wait, and all of them complete.
 #[test]
 fn commits_wait_for_a_slot() -> Outcome {
     const COMMITS: usize = 2 * intent::SLOTS;
@@ -387,8 +387,8 @@ fn commits_wait_for_a_slot() -> Outcome {
     Ok(())
 }
 
-/// A key of the same stripe as one that a transaction has read and is changed in the meantime is no conflict; the key
-/// itself is, unless it is changed back.
+/// A change of another key with the same stripe is no conflict for a transaction; a change of the key that it has read
+/// is, unless the key gets its old value back.
 #[test]
 fn keys_of_one_stripe_do_not_conflict() -> Outcome {
     let db = Db::anonymous()?;
@@ -422,7 +422,7 @@ fn keys_of_one_stripe_do_not_conflict() -> Outcome {
     Ok(())
 }
 
-/// A commit that cannot be finished is durable when it says so, at level `disk`, too.
+/// A commit that reports that it cannot be completed is durable, at level `disk` too.
 #[test]
 fn what_is_unfinished_is_durable() -> Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;
@@ -439,7 +439,7 @@ fn what_is_unfinished_is_durable() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// An index whose scans let a write of another map come first.
+/// An index whose scans run a write of another map first.
 struct Amid {
     index: Arc<dyn MapIndex>,
     write: Box<dyn Fn() + Send + Sync>,
@@ -461,7 +461,7 @@ impl Index for Amid {
     }
 }
 
-/// A map with a range whose every look lets such a write come first.
+/// Returns a map with a range whose every scan runs such a write first.
 fn amid(db: &Db, write: impl Fn() + Send + Sync + 'static) -> Result<Map, Error> {
     let map = db.map("range")?;
     let index = Amid {
@@ -472,15 +472,15 @@ fn amid(db: &Db, write: impl Fn() + Send + Sync + 'static) -> Result<Map, Error>
     Ok(Map::new(map.index_kind(), amid, None))
 }
 
-/// Keys of a map that share a stripe with this one.
+/// Returns keys of a map that share a stripe with this one.
 fn neighbors(map: &Map, key: &'static [u8]) -> impl Iterator<Item = [u8; 4]> {
     let (map, id) = (map.clone(), map.index.stripe_of(key));
     let keys = (0u32..).map(|i| i.to_be_bytes());
     keys.filter(move |key| map.index.stripe_of(key) == id)
 }
 
-/// A transaction that has read a key and a range is committed in its second try at the latest, though other keys of the
-/// key's stripe are written during each look at the range. Where the key itself is written, it is not.
+/// A transaction that has read a key and a range commits at its second attempt at the latest, even if other keys of the
+/// key's stripe are written during each check of the range. If the key itself is written, it does not.
 #[test]
 fn writes_of_other_keys_do_not_starve_a_transaction() -> Outcome {
     let db = Db::anonymous()?;
@@ -514,7 +514,7 @@ fn writes_of_other_keys_do_not_starve_a_transaction() -> Outcome {
     Ok(())
 }
 
-/// An edit that waits until it is let through.
+/// An edit that waits until it is released.
 struct Waiting(Sender<()>, Receiver<()>);
 
 impl Edit for Waiting {
@@ -528,7 +528,7 @@ impl Edit for Waiting {
     }
 }
 
-/// So it is where a writer of another key holds the stripe at the time of each commit.
+/// The same holds if a writer of another key holds the stripe during each commit.
 #[test]
 fn a_writer_of_another_key_refuses_no_transaction_twice() -> Outcome {
     let db = Db::anonymous()?;
@@ -537,7 +537,7 @@ fn a_writer_of_another_key_refuses_no_transaction_twice() -> Outcome {
     let neighbor = neighbors(&map, b"read").next().expect("many keys");
     let mut tries = 0;
     std::thread::scope(|scope| {
-        // Dropped, it lets the writer of the try before go on.
+        // Dropping it releases the writer of the previous attempt.
         let mut goes = None;
         db.transact(|tx| {
             tries += 1;

@@ -1,9 +1,9 @@
-//! What an edit's records say.
+//! The records that an edit leaves in the log.
 
 use super::*;
 use std::sync::Mutex;
 
-/// A log that remembers what was appended, and how room in it was waited for.
+/// A log that remembers the appended records and the waits for room in it.
 #[derive(Default)]
 struct Remembering {
     records: Mutex<Vec<String>>,
@@ -44,7 +44,7 @@ impl AnyLog for Remembering {
     }
 }
 
-/// A journal whose writers do not wait for room.
+/// Returns a journal whose writers do not wait for room.
 fn journal_of(log: &Arc<Remembering>) -> Journal {
     Journal::new(
         log.clone(),
@@ -54,19 +54,19 @@ fn journal_of(log: &Arc<Remembering>) -> Journal {
     )
 }
 
-/// Decides otherwise each time.
+/// An edit that decides differently each time.
 struct Wavering(std::vec::IntoIter<Action>);
 
 impl Edit for Wavering {
     fn decide(&mut self, _: Option<&[u8]>) -> Action {
-        self.0.next().expect("it is not asked more often")
+        self.0.next().expect("more decisions than expected")
     }
     fn value(&self) -> &[u8] {
         b"new"
     }
 }
 
-/// Where an edit that is asked again decides otherwise, its last record says what the key then holds.
+/// If a repeated edit decides differently, its last record states the key's final value.
 #[test]
 fn the_last_record_is_the_last_decision() {
     let put = |value: &[u8]| {
@@ -108,8 +108,8 @@ fn the_last_record_is_the_last_decision() {
     }
 }
 
-/// Where the log has a record of a write and refuses the next one, since it has reached its limit, it takes one that says
-/// what the key holds.
+/// If the log has a record of a write and refuses the next one because of its limit, it still accepts a record that
+/// states the key's value.
 #[test]
 fn a_full_log_takes_what_undoes_a_record() {
     let map = crate::Db::anonymous()
@@ -121,7 +121,7 @@ fn a_full_log_takes_what_undoes_a_record() {
     let mut logged = journal.logged(("map", b"key"), 0, None, &mut edit, map.index.bare());
     assert_eq!(logged.decide(None), Action::Put);
     log.is_full.store(true, Relaxed);
-    // The index asks it again, and it is refused.
+    // The index calls it again, and it is refused.
     assert_eq!(logged.decide(None), Action::Keep);
     let refused = logged.ended(Ok(Action::Keep)).expect_err("no room");
     assert!(matches!(refused, Error::Refused(_)), "{refused:?}");
@@ -133,19 +133,19 @@ fn a_full_log_takes_what_undoes_a_record() {
     assert_eq!(records.last(), Some(&format!("{removed:?}")));
 }
 
-/// Where one write has waited for room in vain, those that follow are refused at once, until there is room.
+/// After one write has waited for room in vain, later ones are refused at once, until there is room.
 #[test]
 fn one_write_waits_for_room_in_vain() {
     let log = Arc::new(Remembering::default());
     log.is_full.store(true, Relaxed);
-    let journal = Journal::new(log.clone(), Durability::Immediate, PATIENCE, Box::new(|| ()));
+    let journal = Journal::new(log.clone(), Durability::Immediate, ROOM_TIMEOUT, Box::new(|| ()));
     let change = Change::MapDropped { map: "m" };
     let write = || journal.with_room(|| journal.append(&[change], std::iter::empty(), Durability::Immediate));
     let waits = || std::mem::take(&mut *log.waits.lock().expect("no panic"));
     write().expect_err("no room");
-    assert_eq!(waits(), [PATIENCE]);
+    assert_eq!(waits(), [ROOM_TIMEOUT]);
     for _ in 0..2 {
-        // One that has nothing to append does not say that there is room.
+        // A run that appends nothing does not prove that there is room.
         journal.with_room(|| Ok::<_, Error>(())).expect("nothing");
         write().expect_err("no room");
     }
@@ -155,5 +155,5 @@ fn one_write_waits_for_room_in_vain() {
     log.is_full.store(true, Relaxed);
     waits();
     write().expect_err("no room");
-    assert_eq!(waits(), [PATIENCE]);
+    assert_eq!(waits(), [ROOM_TIMEOUT]);
 }

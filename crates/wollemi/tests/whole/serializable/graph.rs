@@ -1,27 +1,27 @@
-//! Whether operations can have happened one after the other, by the graph of what each depends on (A. Adya's dependency
-//! graphs; K. Kingsbury's Elle).
+//! Checks whether operations can have happened one after the other, by the graph of their dependencies (A. Adya's
+//! dependency graphs; K. Kingsbury's Elle).
 //!
-//! An operation comes after another
+//! An operation comes after another that
 //!
-//! * that has written the value that it replaces (write-write) or reads (write-read);
-//! * that reads the value that it replaces (read-write);
-//! * that had ended when it began.
+//! * wrote the value that it replaces (write-write) or reads (write-read);
+//! * read the value that it replaces (read-write);
+//! * had ended when it began.
 //!
-//! If that is a circle, no order explains what was seen.
+//! If the graph has a cycle, no order explains the observations.
 
 use std::collections::{BTreeMap, HashMap};
 
 /// A map's number and a key.
 pub type Key = (usize, u8);
 
-/// What a key holds; no two writes have the same. 0: nothing yet.
+/// A key's content, unique to its write. 0: no value yet.
 pub type Version = u64;
 
-/// What an operation has read and written.
+/// The reads and writes of an operation.
 #[derive(Clone, Debug, Default)]
 pub struct Effect {
     pub reads: Vec<(Key, Version)>,
-    /// What was replaced, and by what.
+    /// Each key with the replaced version and the new one.
     pub writes: Vec<(Key, Version, Version)>,
 }
 
@@ -33,7 +33,7 @@ pub struct Done {
     pub effect: Effect,
 }
 
-/// Says what is wrong.
+/// Returns an error that describes the anomaly.
 pub fn check(all: &[Done]) -> Result<(), String> {
     let (mut writers, mut replacers) = (HashMap::new(), BTreeMap::new());
     for (number, done) in all.iter().enumerate() {
@@ -89,7 +89,7 @@ pub fn check(all: &[Done]) -> Result<(), String> {
             let operations = circle.iter().filter_map(|node| all.get(*node));
             let operations: Vec<_> = operations.map(|done| format!("{done:?}")).collect();
             Err(format!(
-                "a circle of {}:\n{}",
+                "a cycle of {}:\n{}",
                 operations.len(),
                 operations.join("\n")
             ))
@@ -97,7 +97,7 @@ pub fn check(all: &[Done]) -> Result<(), String> {
     }
 }
 
-/// A circle in a graph, if there is one.
+/// Returns a cycle in a graph, if there is one.
 fn circle(after: &[Vec<usize>]) -> Option<Vec<usize>> {
     #[derive(Clone, Copy, PartialEq)]
     enum Seen {
@@ -107,7 +107,7 @@ fn circle(after: &[Vec<usize>]) -> Option<Vec<usize>> {
     }
     let mut seen = vec![Seen::Never; after.len()];
     for start in 0..after.len() {
-        // The path from the start, and how many edges of each node were followed.
+        // The path from the start, and the number of edges of each node that were followed.
         let mut path = vec![(start, 0)];
         if seen[start] != Seen::Never {
             continue;
@@ -149,7 +149,7 @@ fn done(began: u64, ended: u64, reads: &[(u8, Version)], writes: &[(u8, Version,
     }
 }
 
-/// Each anomaly that is planted is found, and a history without one is not complained about.
+/// Each planted anomaly is found, and a history without one passes.
 #[test]
 fn planted_circles_are_found() {
     let setup = done(0, 1, &[], &[(1, 0, 10), (2, 0, 20)]);
@@ -161,20 +161,20 @@ fn planted_circles_are_found() {
     // Write skew: each reads both and writes one.
     let one = done(2, 5, &[(1, 10), (2, 20)], &[(1, 10, 11)]);
     let two = done(3, 4, &[(1, 10), (2, 20)], &[(2, 20, 21)]);
-    finds("a circle of 2", &[one.clone(), two]);
-    // One half of a write is seen and the other is not.
+    finds("a cycle of 2", &[one.clone(), two]);
+    // One half of a write is visible and the other is not.
     let both = done(2, 7, &[], &[(1, 10, 11), (2, 20, 21)]);
-    finds("a circle of 2", &[both, done(3, 4, &[(1, 11), (2, 20)], &[])]);
+    finds("a cycle of 2", &[both, done(3, 4, &[(1, 11), (2, 20)], &[])]);
     // Two readers see two writes in different orders.
     let writes = [done(2, 9, &[], &[(1, 10, 11)]), done(3, 8, &[], &[(2, 20, 21)])];
     let reads = [
         done(4, 7, &[(1, 11), (2, 20)], &[]),
         done(5, 6, &[(1, 10), (2, 21)], &[]),
     ];
-    finds("a circle of 4", &[writes, reads].concat());
+    finds("a cycle of 4", &[writes, reads].concat());
     // A value that was read had been replaced before the read began.
     finds(
-        "a circle of 2",
+        "a cycle of 2",
         &[done(2, 3, &[], &[(1, 10, 11)]), done(4, 5, &[(1, 10)], &[])],
     );
     finds("a lost update", &[one.clone(), done(3, 4, &[], &[(1, 10, 12)])]);

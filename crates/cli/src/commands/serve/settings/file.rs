@@ -1,19 +1,18 @@
-//! The file of settings: TOML, with the names of the options as its keys.
+//! The settings file: TOML, with the names of the options as keys.
 
-use super::{Said, Source, Values, is_list, is_switch, name};
+use super::{Given, Source, Values, is_list, is_switch, name};
 use crate::exit::Failure;
 use clap::Arg;
 use std::ffi::OsString;
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
-/// Reads what a file says of these options.
+/// Reads the values of these options from a file.
 ///
 /// # Errors
 ///
-/// A file that cannot be read or is not TOML, keys that are no settings, and values that cannot be a setting's: each
-/// with the file and the line.
-pub fn read(path: &Path, options: &[&Arg]) -> Result<Vec<Said>, Failure> {
+/// A file that cannot be read or is not TOML, unknown keys, and invalid values, each with the file and the line.
+pub fn read(path: &Path, options: &[&Arg]) -> Result<Vec<Given>, Failure> {
     let unreadable = |error: std::io::Error| Failure::input(path.display().to_string(), error);
     let text = std::fs::read_to_string(path).map_err(unreadable)?;
     let line = |at: usize| 1 + text.bytes().take(at).filter(|&byte| byte == b'\n').count();
@@ -22,7 +21,7 @@ pub fn read(path: &Path, options: &[&Arg]) -> Result<Vec<Said>, Failure> {
         let at = error.span().map_or(0, |span| span.start);
         wrong(at, error.message().to_owned())
     })?;
-    let mut said: Vec<Said> = Vec::new();
+    let mut said: Vec<Given> = Vec::new();
     for (key, value) in table.get_ref() {
         let at = key.span().start;
         // Hyphens and underscores are both common in TOML files.
@@ -33,7 +32,7 @@ pub fn read(path: &Path, options: &[&Arg]) -> Result<Vec<Said>, Failure> {
             return Err(wrong(at, format!("'{spelled}' is given twice")));
         }
         let values = values(option, value.get_ref());
-        said.push(Said {
+        said.push(Given {
             values: values.map_err(|why| wrong(at, format!("'{}': {why}", key.get_ref())))?,
             name: spelled,
             source: Source::Line(path.to_owned(), line(at)),
@@ -45,7 +44,7 @@ pub fn read(path: &Path, options: &[&Arg]) -> Result<Vec<Said>, Failure> {
 fn values(option: &Arg, value: &DeValue<'_>) -> Result<Values, &'static str> {
     match value {
         DeValue::Boolean(on) if is_switch(option) => Ok(Values::Switch(*on)),
-        _ if is_switch(option) => Err("neither true nor false"),
+        _ if is_switch(option) => Err("expected true or false"),
         DeValue::Array(array) if is_list(option) => {
             let texts = array.iter().map(|value| text(value.get_ref()));
             Ok(Values::Texts(texts.collect::<Result<_, _>>()?))
@@ -58,6 +57,6 @@ fn text(value: &DeValue<'_>) -> Result<OsString, &'static str> {
     match value {
         DeValue::String(text) => Ok(text.clone().into_owned().into()),
         DeValue::Integer(number) => Ok(number.to_string().into()),
-        _ => Err("neither text nor a whole number"),
+        _ => Err("expected a string or an integer"),
     }
 }

@@ -1,10 +1,10 @@
-//! The settings as a file of settings, each with where it comes from.
+//! Prints the settings as a settings file, each with its source.
 
 use super::{Setting, Values};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
-/// The defaults that the parser does not know.
+/// Defaults that the parser does not know.
 const IMPLIED: &[(&str, &str)] = &[
     ("pool", "./wollemi.pool"),
     ("map", "memcached"),
@@ -12,7 +12,7 @@ const IMPLIED: &[(&str, &str)] = &[
     ("max-size", "1T"),
 ];
 
-/// Shows all settings, as TOML with comments, or as one object of JSON.
+/// Prints all settings, as TOML with comments, or as one JSON object.
 pub fn show(out: &mut impl Write, all: &[Setting], json: bool) -> io::Result<()> {
     if json {
         let told = |setting: &Setting| json!({"value": value(setting), "source": setting.source.to_string()});
@@ -25,14 +25,14 @@ pub fn show(out: &mut impl Write, all: &[Setting], json: bool) -> io::Result<()>
         let Setting { name, source, .. } = setting;
         match value(setting) {
             Value::Null => writeln!(out, "# {name} is not set")?,
-            // What JSON writes for these is TOML, too.
+            // JSON's form of these values is also valid TOML.
             value => writeln!(out, "{name} = {value}  # {source}")?,
         }
     }
     Ok(())
 }
 
-/// A setting's value as JSON: nothing, one, or several.
+/// Returns a setting's value as JSON: null, one value, or an array.
 fn value(setting: &Setting) -> Value {
     let texts = match &setting.values {
         Values::Switch(on) => return json!(on),
@@ -52,7 +52,7 @@ fn implied(name: &str) -> Option<&'static str> {
     implied.map(|(_, value)| *value)
 }
 
-/// A number where it is one, else text.
+/// Returns a number if the text is one, else the text.
 fn one(text: &str) -> Value {
     let number = text.parse::<i64>().ok();
     match number.filter(|number| number.to_string() == text) {

@@ -10,7 +10,7 @@ fn gather(args: &[&str], variables: &[(&str, &str)]) -> Result<Settings, Failure
     Settings::gather(argv, variable)
 }
 
-/// What is shown of a setting, without its name.
+/// Returns the printed line of a setting, without its name.
 fn shown<'t>(text: &'t str, name: &str) -> &'t str {
     let line = text
         .lines()
@@ -32,8 +32,8 @@ fn file(text: &str) -> (tempfile::TempDir, String) {
     (directory, path)
 }
 
-/// Flags are stronger than the environment, that than the file, that than the defaults; and each setting names its
-/// source.
+/// Flags override the environment, the environment overrides the file, and the file overrides the defaults; each
+/// setting names its source.
 #[test]
 fn the_strongest_source_speaks() {
     let (_directory, path) = file(
@@ -59,7 +59,7 @@ fn the_strongest_source_speaks() {
     assert_eq!(settings.context.map_or("none"), "flag");
 }
 
-/// The settings are shown as a file that says the same.
+/// The settings are printed as a file that gives the same settings.
 #[test]
 fn what_is_shown_can_be_read() {
     let variables = [
@@ -82,8 +82,8 @@ fn what_is_shown_can_be_read() {
     assert!(without_sources(&text_of_first).len() > 10);
 }
 
-/// A setting is not only weaker than its own flag, but also than one that excludes it; a variable can take back what
-/// the file has switched on.
+/// A setting is overridden not only by its own flag, but also by a flag that excludes it; a variable can turn off what
+/// the file has turned on.
 #[test]
 fn what_excludes_a_setting_is_stronger_too() {
     let (_directory, path) = file("redis = '127.0.0.1:1'\nallow-remote = true\n");
@@ -122,7 +122,7 @@ fn mistakes_are_placed() {
         ("\nthreads = 'many'\n", 2, &["many", "--threads"]),
         ("threads = 1.5\n", 1, &["'threads'", "whole number"]),
         ("threads = [1, 2]\n", 1, &["'threads'"]),
-        ("no-redis = 'yes'\n", 1, &["'no-redis'", "true nor false"]),
+        ("no-redis = 'yes'\n", 1, &["'no-redis'", "true or false"]),
         ("redis = [true]\n", 1, &["'redis'", "text"]),
         ("redis = 'nowhere'\n", 1, &["nowhere"]),
         ("\n\nthreads = \n", 3, &[]),

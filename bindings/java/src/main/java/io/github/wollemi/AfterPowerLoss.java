@@ -4,8 +4,8 @@ package io.github.wollemi;
 public enum AfterPowerLoss {
     /** Refuse to open it. */
     REFUSE,
-    /** Open it to be read, if that is what is asked for, and leave it suspect; refuse to open it to be written. */
+    /** Open it if it is opened read-only, and leave it suspect; refuse to open it to write. */
     LOOK,
-    /** Take what there is for the pool's content. Check the pool before, by an opening to read. */
+    /** Accept the present content. Check the pool first, by opening it read-only. */
     ACCEPT
 }

@@ -5,10 +5,11 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Changes to be made together: all of them or, whatever crash comes, none. Of several changes to one key the last is made.
+ * Changes applied together: all of them or, whenever a crash comes, none. Of several changes to one key the last is
+ * applied.
  *
- * <p>Readers of maps do not wait for a batch that is being carried out, and may see it in part; {@link Snapshot}s show it
- * whole or not at all. A batch belongs to one thread at a time, and is kept on Java's heap until it is committed.
+ * <p>Readers of maps do not wait for a batch that is being committed, and may see it in part; {@link Snapshot}s show it
+ * as a whole or not at all. A batch belongs to one thread at a time, and is kept on Java's heap until its commit.
  *
  * <pre>{@code
  * boolean done = db.batch()
@@ -24,9 +25,9 @@ public final class Batch {
     private static final byte EXPECT = 2;
 
     private final Handle database;
-    /** Operation, key and value by turns. */
+    /** Operation, key and value, alternately. */
     private final List<byte[]> operations = new ArrayList<>();
-    /** Their maps are not closed before it is committed. */
+    /** Keeps the maps from being closed before the commit. */
     private final List<DurableMap> maps = new ArrayList<>();
     private Durability durability;
     private boolean committed;
@@ -36,7 +37,7 @@ public final class Batch {
     }
 
     /**
-     * A key shall have a value, whether it is there or not.
+     * Sets a key's value, whether or not the key is present.
      *
      * @param map the map
      * @param key the key
@@ -48,7 +49,7 @@ public final class Batch {
     }
 
     /**
-     * A key shall be absent.
+     * Removes a key, if it is present.
      *
      * @param map the map
      * @param key the key
@@ -59,11 +60,11 @@ public final class Batch {
     }
 
     /**
-     * The batch is carried out only if, before it, a key has a value.
+     * Makes the commit conditional on a key's value before it.
      *
      * @param map the map
      * @param key the key
-     * @param value what it must hold; null: it must be absent
+     * @param value its expected value; null: it must be absent
      * @return this batch
      */
     public Batch expect(DurableMap map, byte[] key, byte[] value) {
@@ -72,7 +73,7 @@ public final class Batch {
 
     private Batch add(byte what, DurableMap map, byte[] key, byte[] value) {
         refuseIfCommitted();
-        // What can fail comes first: an operation is added whole, or not at all.
+        // Steps that can fail come first: an operation is added as a whole, or not at all.
         byte[] operation = ByteBuffer.allocate(1 + Long.BYTES).put(what).putLong(map.handle.number()).array();
         byte[] copy = key.clone();
         operations.add(operation);
@@ -85,9 +86,9 @@ public final class Batch {
     }
 
     /**
-     * Sets when it is durable, in a database of level {@link Level#DISK}.
+     * Sets the batch's durability, in a database of level {@link Level#DISK}.
      *
-     * @param durability when
+     * @param durability the durability
      * @return this batch
      */
     public Batch durability(Durability durability) {
@@ -96,7 +97,7 @@ public final class Batch {
     }
 
     /**
-     * How many operations it has, expectations included.
+     * Returns the number of operations, including expectations.
      *
      * @return their number
      */
@@ -105,9 +106,9 @@ public final class Batch {
     }
 
     /**
-     * Carries it out: it is durable when this returns. A batch is committed once.
+     * Commits the batch, which is durable when this returns. It can be committed once.
      *
-     * @return false, and nothing was changed, if something is not as it was expected
+     * @return false, with nothing changed, if an expectation does not hold
      */
     public boolean commit() {
         refuseIfCommitted();

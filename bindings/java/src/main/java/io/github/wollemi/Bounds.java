@@ -2,7 +2,7 @@ package io.github.wollemi;
 
 import java.util.Arrays;
 
-/** Where a view begins and ends, by the keys' bytes. A bound that is null is none. */
+/** The bounds of a view, by the keys' bytes. A null bound is none. */
 record Bounds(byte[] lower, boolean lowerInclusive, byte[] upper, boolean upperInclusive) {
     static final Bounds ALL = new Bounds(null, false, null, false);
 
@@ -14,7 +14,7 @@ record Bounds(byte[] lower, boolean lowerInclusive, byte[] upper, boolean upperI
         return new Bounds(null, false, upper.clone(), inclusive);
     }
 
-    /** Exactly the keys with this prefix. */
+    /** Returns the bounds of exactly the keys with this prefix. */
     static Bounds prefix(byte[] prefix) {
         int last = prefix.length - 1;
         while (last >= 0 && prefix[last] == (byte) 0xff) {
@@ -29,7 +29,7 @@ record Bounds(byte[] lower, boolean lowerInclusive, byte[] upper, boolean upperI
         return new Bounds(prefix.clone(), true, after, false);
     }
 
-    /** The keys between these bounds and others. */
+    /** Returns the intersection with other bounds. */
     Bounds and(Bounds other) {
         boolean otherLower = lower == null || other.lower != null && isHigher(other, this);
         boolean otherUpper = upper == null || other.upper != null && isLower(other, this);

@@ -4,10 +4,10 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What walking everything found.
+ * The result of a check of the whole pool.
  *
  * @param isClean whether no fault was found
- * @param faults one line for each fault
+ * @param faults one line per fault
  * @param json the whole report, as {@code wollemi check --json} prints it
  */
 public record Check(boolean isClean, List<String> faults, String json) {

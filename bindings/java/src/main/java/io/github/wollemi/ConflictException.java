@@ -1,8 +1,8 @@
 package io.github.wollemi;
 
 /**
- * Something that a transaction has read was changed by another writer before it was committed. It has changed nothing: run
- * it again, as {@link Database#transact} does by itself.
+ * Another writer changed a key that a transaction had read before it committed. The transaction has changed nothing:
+ * run it again, as {@link Database#transact} does by itself.
  */
 public final class ConflictException extends WollemiException {
     private static final long serialVersionUID = 1;
@@ -28,7 +28,7 @@ public final class ConflictException extends WollemiException {
     }
 
     /**
-     * The key that was changed; or, while another commit is about to change a key of the same hash, one that was read.
+     * The key that was changed. While another commit is about to change a key with the same hash, a key that was read.
      *
      * @return the key
      */

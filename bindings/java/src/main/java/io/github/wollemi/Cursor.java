@@ -5,12 +5,12 @@ import java.util.Iterator;
 import java.util.NoSuchElementException;
 
 /**
- * Goes through the entries of a map or a view, as an {@link Iterator} or by {@link #advance}.
+ * Iterates over the entries of a map or a view, as an {@link Iterator} or by {@link #advance}.
  *
- * <p>It takes a bounded batch of entries a call and remembers the last key: between calls it holds nothing of the
- * database, so it may be kept for as long as one likes and need not be closed. Each key that is present all the while is
- * seen once and none twice, and the whole is not one moment's view, unless a {@link Snapshot} is read. In a transaction
- * what was taken in a batch counts as read.
+ * <p>It takes a bounded batch of entries per call and remembers the last key. Between calls it holds nothing of the
+ * database, so it may be kept for any time and need not be closed. It returns each key that is present throughout once,
+ * and none twice, but is not a view of one moment, unless a {@link Snapshot} is read. In a transaction, all entries of
+ * a fetched batch count as read.
  */
 public final class Cursor implements Iterator<Entry>, AutoCloseable {
     private static final int MAX = 256;
@@ -23,7 +23,7 @@ public final class Cursor implements Iterator<Entry>, AutoCloseable {
     private Packed batch = new Packed(EMPTY);
     private boolean more = true;
     private int limit;
-    /** The last key of the batch; what the cursor is at, if anything. */
+    /** The last key of the batch; the key that the cursor is at, if any. */
     private ByteBuffer key;
     private ByteBuffer value;
     private boolean closed;
@@ -49,7 +49,7 @@ public final class Cursor implements Iterator<Entry>, AutoCloseable {
     }
 
     /**
-     * Goes to the next entry.
+     * Advances to the next entry.
      *
      * @return whether there is one
      */
@@ -63,18 +63,18 @@ public final class Cursor implements Iterator<Entry>, AutoCloseable {
     }
 
     /**
-     * The key that the cursor is at, without a copy.
+     * Returns the current key, without a copy.
      *
-     * @return a buffer to be read, which stays as it is when the cursor goes on
+     * @return a read-only buffer, which stays valid when the cursor advances
      */
     public ByteBuffer key() {
         return at(key);
     }
 
     /**
-     * The value that the cursor is at, without a copy.
+     * Returns the current value, without a copy.
      *
-     * @return a buffer to be read, which stays as it is when the cursor goes on
+     * @return a read-only buffer, which stays valid when the cursor advances
      */
     public ByteBuffer value() {
         return at(value);
@@ -82,7 +82,7 @@ public final class Cursor implements Iterator<Entry>, AutoCloseable {
 
     private ByteBuffer at(ByteBuffer buffer) {
         if (buffer == null) {
-            throw new IllegalStateException("the cursor is at no entry yet: advance it first");
+            throw new IllegalStateException("the cursor has no current entry: advance it first");
         }
         return buffer.duplicate();
     }
@@ -95,7 +95,7 @@ public final class Cursor implements Iterator<Entry>, AutoCloseable {
         return new Entry(Buffers.bytes(key), Buffers.bytes(value));
     }
 
-    /** Lets go of the batch; the cursor cannot be used any more. */
+    /** Releases the batch; the cursor can no longer be used. */
     @Override
     public void close() {
         closed = true;

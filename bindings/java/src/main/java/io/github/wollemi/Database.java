@@ -9,7 +9,7 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * A database: one file, the pool, of named maps.
+ * A database: one file, the pool, with named maps.
  *
  * <pre>{@code
  * try (var db = Database.open(Path.of("shop.pool"))) {
@@ -22,7 +22,7 @@ import java.util.concurrent.locks.LockSupport;
  * }</pre>
  */
 public final class Database implements AutoCloseable {
-    /** How often {@link #transact} runs a transaction. */
+    /** Maximum number of attempts of {@link #transact}. */
     private static final int TRIES = 100;
     private static final long PAUSE_NANOS = 2_000;
     private static final long LONGEST_PAUSE_NANOS = 5_000_000;
@@ -34,7 +34,7 @@ public final class Database implements AutoCloseable {
     }
 
     /**
-     * Opens the database at a path with the default options; it is created if it is not there.
+     * Opens the database at a path with the default options, which create it if it is missing.
      *
      * @param path the pool's file
      * @return the database
@@ -47,7 +47,7 @@ public final class Database implements AutoCloseable {
      * Opens the database at a path.
      *
      * @param path the pool's file
-     * @param options how it is opened
+     * @param options the options
      * @return the database
      */
     public static Database open(Path path, Options options) {
@@ -56,9 +56,9 @@ public final class Database implements AutoCloseable {
     }
 
     /**
-     * A database in anonymous memory, which is gone when it is closed.
+     * Opens a database in anonymous memory, which is lost when it is closed.
      *
-     * @param options how it is opened
+     * @param options the options
      * @return the database
      */
     public static Database inMemory(Options options) {
@@ -67,7 +67,7 @@ public final class Database implements AutoCloseable {
     }
 
     /**
-     * The version of the native library, which is that of the jar.
+     * Returns the version of the native library, which is that of the jar.
      *
      * @return the version
      */
@@ -76,7 +76,7 @@ public final class Database implements AutoCloseable {
     }
 
     /**
-     * The names of the indexes that can hold a map, the default first.
+     * Returns the names of the indexes that can hold a map, the default first.
      *
      * @return their names
      */
@@ -90,25 +90,25 @@ public final class Database implements AutoCloseable {
     }
 
     /**
-     * The length of the longest key.
+     * Returns the maximum length of a key.
      *
-     * @return its length in bytes
+     * @return the length in bytes
      */
     public static int maxKey() {
         return Handle.maxKey();
     }
 
     /**
-     * The length of the longest value.
+     * Returns the maximum length of a value.
      *
-     * @return its length in bytes
+     * @return the length in bytes
      */
     public static int maxValue() {
         return Handle.maxValue();
     }
 
     /**
-     * The map of a name; it is created if it is not there, with the index that the {@link Options#index options} name.
+     * Returns the map of a name; creates it if it does not exist, with the index of {@link Options#index}.
      *
      * @param name the name, of 1 to 240 bytes of UTF-8
      * @return the map
@@ -118,7 +118,7 @@ public final class Database implements AutoCloseable {
     }
 
     /**
-     * The map of a name, held by an index; it is created so if it is not there.
+     * Returns the map of a name, held by an index; creates it if it does not exist.
      *
      * @param name the name
      * @param index the index, one of {@link #indexes}
@@ -129,7 +129,7 @@ public final class Database implements AutoCloseable {
     }
 
     /**
-     * The map of a name, if there is one.
+     * Returns the map of a name, if it exists.
      *
      * @param name the name
      * @return the map
@@ -144,9 +144,9 @@ public final class Database implements AutoCloseable {
     }
 
     /**
-     * All maps, by name.
+     * Returns all maps, by name.
      *
-     * @return names, and what holds them
+     * @return their names and indexes
      */
     public List<MapInfo> maps() {
         Packed packed = new Packed(handle.maps(handle.number()));
@@ -158,18 +158,18 @@ public final class Database implements AutoCloseable {
     }
 
     /**
-     * Removes a map and all that it holds. A crash leaves all of it or nothing. While anybody holds a handle of it, or any
-     * snapshot, it fails with {@link WollemiException.Kind#IN_USE}.
+     * Removes a map with all entries. A crash leaves all of it or nothing. While a handle to it or any snapshot exists,
+     * it fails with {@link WollemiException.Kind#IN_USE}.
      *
      * @param name its name
-     * @return whether there was one
+     * @return whether it existed
      */
     public boolean dropMap(String name) {
         return handle.dropMap(handle.number(), Packed.utf8(name));
     }
 
     /**
-     * A batch of changes, all of which happen or none.
+     * Creates a batch of changes, all of which happen or none.
      *
      * @return an empty batch
      */
@@ -187,9 +187,9 @@ public final class Database implements AutoCloseable {
     }
 
     /**
-     * Begins a transaction that is durable as asked for, in a database of level {@link Level#DISK}.
+     * Begins a transaction with a durability, in a database of level {@link Level#DISK}.
      *
-     * @param durability when it is durable; null: as the database's writes are
+     * @param durability its durability; null: the default of the database
      * @return the transaction, to be committed or closed
      */
     public Transaction begin(Durability durability) {
@@ -198,17 +198,17 @@ public final class Database implements AutoCloseable {
     }
 
     /**
-     * Runs a transaction and commits it; runs it again, up to a hundred times and with pauses of at most 5 ms, when
-     * something that it has read was changed meanwhile. Then the {@link ConflictException} is the caller's.
+     * Runs a transaction and commits it. If something it has read was changed meanwhile, runs it again, up to a hundred
+     * times with pauses of at most 5 ms; then throws the {@link ConflictException}.
      *
-     * <p>An exception of the body gives the transaction up, if what it has read is so. If not, the body is run again: the
-     * exception may come of what never was together.
+     * <p>An exception of the body abandons the transaction, if everything it read is still valid. If not, the body runs
+     * again: the exception may result from inconsistent reads.
      *
      * @param <R> the body's result
-     * @param <X> what the body throws
-     * @param body what to do; it may run several times
-     * @return what the body has returned
-     * @throws X what the body has thrown
+     * @param <X> the body's exception
+     * @param body the body; it may run several times
+     * @return the body's result
+     * @throws X the body's exception
      */
     public <R, X extends Exception> R transact(TransactionBody<R, X> body) throws X {
         for (int run = 1;; run++) {
@@ -234,17 +234,18 @@ public final class Database implements AutoCloseable {
         }
     }
 
-    /** After an exception in a transaction: another one, if it may come of what never was together. */
+    /** After an exception in a transaction: throws a conflict instead if its reads are no longer valid. */
     private static void checkReads(Transaction transaction) {
         try {
             transaction.check();
         } catch (IllegalStateException closed) {
-            // The body has ended the transaction, or another thread has closed the database: the first exception counts.
+            // The body has ended the transaction, or another thread has closed the database: the first exception
+            // counts.
         }
     }
 
     /**
-     * All maps as they are now, to be read while others write.
+     * Takes a snapshot of all maps, readable while other threads write.
      *
      * @return the snapshot, to be closed
      */
@@ -253,10 +254,10 @@ public final class Database implements AutoCloseable {
     }
 
     /**
-     * A snapshot that takes at most so much memory for what is changed while it is open. When it would need more, writers
-     * go on, and reading it fails with {@link WollemiException.Kind#SNAPSHOT_OUTGROWN}.
+     * Takes a snapshot with a limit on the memory for changes made while it is open. When it would need more, writers
+     * continue, and reading it fails with {@link WollemiException.Kind#SNAPSHOT_OUTGROWN}.
      *
-     * @param bytes the most memory that it takes; negative: as much as it needs
+     * @param bytes the limit in bytes; negative: none
      * @return the snapshot, to be closed
      */
     public Snapshot snapshotWithin(long bytes) {
@@ -279,54 +280,54 @@ public final class Database implements AutoCloseable {
     }
 
     /**
-     * Returns when all writes are durable that have returned, {@link Durability#EVENTUAL} ones too. At the levels
-     * {@code process} and {@code power} they are already.
+     * Waits until all writes that have returned are durable, including {@link Durability#EVENTUAL} ones. At the levels
+     * {@code process} and {@code power} they already are.
      */
     public void sync() {
         handle.sync(handle.number());
     }
 
     /**
-     * Takes a checkpoint, of a database of level {@code disk}, so that the log can forget what was written before. The
-     * database takes them by itself when the log has grown.
+     * Takes a checkpoint of a database of level {@code disk}, so that the log can drop older records. The database
+     * takes checkpoints by itself as its log grows.
      *
-     * @param full whether it has all entries, or what was changed since the last one
-     * @return how many entries it has; -1 at other levels, where nothing happens
+     * @param full whether to cover all entries, or only the changes since the last checkpoint
+     * @return the number of its entries; -1 at other levels, where it has no effect
      */
     public long checkpoint(boolean full) {
         return handle.checkpoint(handle.number(), full);
     }
 
     /**
-     * Sets when writes are durable that say nothing else, in a database of level {@code disk}.
+     * Sets the default durability of writes, in a database of level {@code disk}.
      *
-     * @param durability when
+     * @param durability the durability
      */
     public void setDurability(Durability durability) {
         handle.setDurability(handle.number(), durability.text());
     }
 
     /**
-     * Sets within which time {@link Durability#EVENTUAL} writes are durable, from now on.
+     * Sets the time within which {@link Durability#EVENTUAL} writes become durable, from now on.
      *
-     * @param time the time; null: whenever the operating system likes
+     * @param time the time; null: left to the operating system
      */
     public void setSyncWithin(Duration time) {
         handle.setSyncWithin(handle.number(), time == null ? -1 : time.toMillis());
     }
 
     /**
-     * What there is to say without walking the maps.
+     * Returns statistics that need no walk of the maps.
      *
-     * @return figures
+     * @return the statistics
      */
     public Stats stats() {
         return Stats.of(handle.stats(handle.number()));
     }
 
     /**
-     * Walks everything and reports what does not fit. Waits for recovery first. Nobody may write meanwhile, or the report
-     * may name faults that are none.
+     * Walks the whole pool and reports inconsistencies. Waits for recovery first. No thread may write meanwhile, or the
+     * report may contain false faults.
      *
      * @return the report
      */
@@ -335,26 +336,26 @@ public final class Database implements AutoCloseable {
     }
 
     /**
-     * Waits until the search for unused space has ended that follows every opening.
+     * Waits until the search for unused space that follows every opening has ended.
      *
-     * @return how it ended: {@code done}, {@code idle} if it was never started, or {@code failed: …}
+     * @return its outcome: {@code done}, {@code idle} if it was never started, or {@code failed: …}
      */
     public String waitRecovered() {
         return Packed.text(handle.waitRecovered(handle.number()));
     }
 
     /**
-     * Gives the file's free pages back to its file system.
+     * Returns the file's free pages to its file system.
      *
-     * @return how many bytes these were
+     * @return their number of bytes
      */
     public long giveBack() {
         return handle.giveBack(handle.number());
     }
 
     /**
-     * Closes the database, and all that belongs to it: maps, transactions, snapshots. Waits for calls of other threads
-     * that are under way. When it returns, another process may open the pool.
+     * Closes the database and all of its objects: maps, transactions, snapshots. Waits for other threads' calls in
+     * progress. When it returns, another process may open the pool.
      */
     @Override
     public void close() {

@@ -1,13 +1,16 @@
 package io.github.wollemi;
 
-/** When a write is durable, in a database of level {@link Level#DISK}. At other levels it is when it returns. */
+/**
+ * When a write becomes durable, in a database of level {@link Level#DISK}. At other levels it is durable when it
+ * returns.
+ */
 public enum Durability {
     /** When it returns. Writes that wait at the same time share one sync of the disk. */
     IMMEDIATE,
     /**
-     * Within a bounded time ({@link Options#syncWithin}), and when a later {@link Database#sync} or immediate write
-     * returns. It survives the end of the process at once. Until it is durable, a loss of power takes it back, also from
-     * those that have read it.
+     * Within a bounded time ({@link Options#syncWithin}), or when a later {@link Database#sync} or immediate write
+     * returns, if that is earlier. It survives the end of the process at once. Until it is durable, a loss of power can
+     * take it back, even if other threads have read it.
      */
     EVENTUAL;
 
@@ -15,7 +18,7 @@ public enum Durability {
         return Packed.utf8(Options.name(this));
     }
 
-    /** The name of one that may be null. */
+    /** Returns the name of a durability, which may be null. */
     static byte[] text(Durability durability) {
         return durability == null ? null : durability.text();
     }

@@ -7,14 +7,13 @@ import java.util.Objects;
 import java.util.function.UnaryOperator;
 
 /**
- * A named map of a {@link Database}. Every operation is atomic, and durable at the pool's level when it returns: what it
- * has acknowledged, reads included, survives a crash.
+ * A named map of a {@link Database}. Every operation is atomic, and durable at the pool's level when it returns: its
+ * result, a read's included, survives a crash.
  *
- * <p>Closing a map closes this handle, and no other one; closing its database closes all. Only
- * {@link Database#dropMap} asks for it.
+ * <p>Closing a map closes only this handle; closing its database closes all. Only {@link Database#dropMap} requires it.
  */
 public final class DurableMap extends MapView implements WritableMap, AutoCloseable {
-    /** Keys of one call. */
+    /** Maximum number of keys per call. */
     private static final int MANY = 1024;
 
     final Handle handle;
@@ -41,7 +40,7 @@ public final class DurableMap extends MapView implements WritableMap, AutoClosea
             @Override
             public List<byte[]> multiGet(List<byte[]> keys) {
                 List<byte[]> values = new ArrayList<>(keys.size());
-                // A call gives the values of as many keys as it likes, and of one at least.
+                // A call returns the values of at least one key, and of no more than fit.
                 while (values.size() < keys.size()) {
                     int end = Math.min(keys.size(), values.size() + MANY);
                     byte[] some = Packed.pack(keys.subList(values.size(), end));
@@ -67,7 +66,7 @@ public final class DurableMap extends MapView implements WritableMap, AutoClosea
     }
 
     /**
-     * The map's name.
+     * Returns the map's name.
      *
      * @return its name
      */
@@ -76,7 +75,7 @@ public final class DurableMap extends MapView implements WritableMap, AutoClosea
     }
 
     /**
-     * Which index holds the map.
+     * Returns the index that holds the map.
      *
      * @return the index's name
      */
@@ -85,8 +84,8 @@ public final class DurableMap extends MapView implements WritableMap, AutoClosea
     }
 
     /**
-     * Whether the map's index keeps an order of keys. Without one there are single keys, and a cursor over all of them, in
-     * an order of its own; a snapshot and a transaction have single keys alone.
+     * Returns whether the map's index orders its keys. Without an order, a map supports single keys, and a cursor over
+     * all of them in the index's own order; a snapshot and a transaction support only single keys.
      *
      * @return whether it does
      */
@@ -95,9 +94,9 @@ public final class DurableMap extends MapView implements WritableMap, AutoClosea
     }
 
     /**
-     * A handle of the same map whose writes are durable as asked for, in a database of level {@link Level#DISK}.
+     * Returns a handle to the same map whose writes have a durability, in a database of level {@link Level#DISK}.
      *
-     * @param durability when they are durable
+     * @param durability the durability
      * @return another handle
      */
     public DurableMap withDurability(Durability durability) {
@@ -151,11 +150,11 @@ public final class DurableMap extends MapView implements WritableMap, AutoClosea
     }
 
     /**
-     * Replaces the value of a key by what a function makes of it, atomically. The function runs again where another
-     * writer has changed the key meanwhile, so it should have no effect but its result.
+     * Replaces a key's value by the result of a function, atomically. The function runs again if another writer changes
+     * the key meanwhile, so it should have no side effects.
      *
      * @param key the key
-     * @param function from the value (null if the key is absent) to the new one (null: the key shall be absent)
+     * @param function from the value (null if the key is absent) to the new one (null: remove the key)
      * @return the new value
      */
     public byte[] compute(byte[] key, UnaryOperator<byte[]> function) {

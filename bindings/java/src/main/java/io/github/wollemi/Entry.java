@@ -3,7 +3,7 @@ package io.github.wollemi;
 import java.util.Arrays;
 
 /**
- * A key and its value. Two are equal if their bytes are.
+ * A key and its value. Two entries are equal if their bytes are.
  *
  * @param key the key
  * @param value its value
@@ -20,7 +20,7 @@ public record Entry(byte[] key, byte[] value) {
         return 31 * Arrays.hashCode(key) + Arrays.hashCode(value);
     }
 
-    /** Printable ASCII as it is, and other bytes as {@code \xff}. */
+    /** Prints printable ASCII unchanged, and other bytes as {@code \xff}. */
     @Override
     public String toString() {
         return escape(key) + "=" + escape(value);

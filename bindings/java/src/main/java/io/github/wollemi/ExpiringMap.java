@@ -5,12 +5,11 @@ import java.util.Optional;
 import java.util.stream.Stream;
 
 /**
- * A map each of whose entries may be given a <em>life</em>, after which it is absent. The clock is the system's. Ends
- * survive crashes, as values do. An entry past its end takes space until a write of its key or a {@link Sweeper} removes
- * it.
+ * A map in which each entry may have a <em>life</em>, after which it is absent. The clock is the system's. Expiry times
+ * survive crashes, as values do. An expired entry takes space until a write of its key or a {@link Sweeper} removes it.
  *
- * <p>A map is of this kind by its use: what was put into it otherwise is refused. Batches, transactions and snapshots have
- * the bytes of the map under it, which {@link #bytes} and {@link #read} convert:
+ * <p>The map is not marked as expiring: a value that was not written through this class is an error on read. Batches,
+ * transactions and snapshots use the bytes of the underlying map, which {@link #bytes} and {@link #read} convert:
  *
  * <pre>{@code
  * db.batch().put(sessions.map(), alice, sessions.bytes(token, Duration.ofHours(1))).commit();
@@ -22,19 +21,19 @@ public final class ExpiringMap {
     private final DurableMap map;
 
     /**
-     * A map as one whose entries may end.
+     * Wraps a map.
      *
-     * @param map the map; it is empty, or has been one before
+     * @param map the map; it is empty, or was written only through this class
      */
     public ExpiringMap(DurableMap map) {
         this.map = map;
     }
 
     /**
-     * A value, and what is left of its life.
+     * A value and its remaining life.
      *
      * @param value the value
-     * @param left what is left; empty: it has no end
+     * @param left the remaining life; empty: it never expires
      */
     public record Living(byte[] value, Optional<Duration> left) {
         static Living of(byte[] bytes) {
@@ -52,7 +51,7 @@ public final class ExpiringMap {
     }
 
     /**
-     * The map under it.
+     * Returns the underlying map.
      *
      * @return the map
      */
@@ -61,7 +60,7 @@ public final class ExpiringMap {
     }
 
     /**
-     * The value of a key that is alive.
+     * Returns the value of a live key.
      *
      * @param key the key
      * @return its value, or null
@@ -72,7 +71,7 @@ public final class ExpiringMap {
     }
 
     /**
-     * The value of a key that is alive, and what is left of its life.
+     * Returns the value of a live key, and its remaining life.
      *
      * @param key the key
      * @return both, or null
@@ -82,34 +81,34 @@ public final class ExpiringMap {
     }
 
     /**
-     * Gives a key a value and a life.
+     * Sets a key's value and life.
      *
      * @param key the key
      * @param value its value
-     * @param life its life from now on; null: it has no end
+     * @param life its life from now on; null: it never expires
      */
     public void put(byte[] key, byte[] value, Duration life) {
         map.handle.expiringPut(map.handle.number(), key, value, millis(life));
     }
 
     /**
-     * Adds a key if none that is alive is there.
+     * Adds a key unless it is alive.
      *
      * @param key the key
      * @param value its value
-     * @param life its life from now on; null: it has no end
-     * @return whether none was there
+     * @param life its life from now on; null: it never expires
+     * @return whether it was added
      */
     public boolean putIfAbsent(byte[] key, byte[] value, Duration life) {
         return map.handle.expiringPutIfAbsent(map.handle.number(), key, value, millis(life));
     }
 
     /**
-     * Gives a key that is alive another life.
+     * Replaces the life of a live key.
      *
      * @param key the key
-     * @param life its life from now on; null: it has no end
-     * @return whether one was there
+     * @param life its life from now on; null: it never expires
+     * @return whether the key was alive
      */
     public boolean touch(byte[] key, Duration life) {
         return map.handle.expiringTouch(map.handle.number(), key, millis(life));
@@ -119,15 +118,15 @@ public final class ExpiringMap {
      * Removes a key.
      *
      * @param key the key
-     * @return whether one that is alive was there
+     * @return whether it was alive
      */
     public boolean remove(byte[] key) {
         return map.handle.expiringRemove(map.handle.number(), key);
     }
 
     /**
-     * The entries of a view of the map under it (of the map itself, of a snapshot, of a transaction) that are alive when
-     * they are come to.
+     * Returns the entries of a view of the underlying map (the map itself, a snapshot's, a transaction's) that are
+     * alive when the stream reaches them.
      *
      * @param view the view
      * @return a stream in the order of the view
@@ -142,10 +141,10 @@ public final class ExpiringMap {
     }
 
     /**
-     * What the map under it holds for a value.
+     * Encodes a value as the underlying map stores it.
      *
      * @param value the value
-     * @param life its life from now on; null: it has no end
+     * @param life its life from now on; null: it never expires
      * @return the bytes to put
      */
     public byte[] bytes(byte[] value, Duration life) {
@@ -153,19 +152,19 @@ public final class ExpiringMap {
     }
 
     /**
-     * The value in what the map under it holds.
+     * Decodes a value of the underlying map.
      *
-     * @param bytes what it holds
-     * @return the value and what is left of its life; null: its end has come
+     * @param bytes the stored bytes
+     * @return the value and its remaining life; null: it has expired
      */
     public Living read(byte[] bytes) {
         return Living.of(map.handle.expiringRead(map.handle.number(), bytes));
     }
 
     /**
-     * Starts a thread that removes the entries past their end: it goes through the whole map, rests, and begins again.
+     * Starts a thread that removes expired entries: it walks the whole map, sleeps, and starts over.
      *
-     * @param pause how long it rests
+     * @param pause how long it sleeps
      * @return the thread, to be closed
      */
     public Sweeper sweeper(Duration pause) {

@@ -1,10 +1,10 @@
 package io.github.wollemi;
 
-/** Makes exceptions of what the native library fails with. */
+/** Creates the exceptions for failures of the native library. */
 final class Failure {
     private Failure() {}
 
-    /** Called by the native library. {@code map} and {@code key} are null but for conflicts. */
+    /** Called by the native library. {@code map} and {@code key} are null except for conflicts. */
     static RuntimeException of(String kind, String message, String map, byte[] key) {
         return switch (kind) {
             case "closed" -> new IllegalStateException(message);

@@ -5,11 +5,11 @@ import java.nio.ByteBuffer;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * What Java holds of something in the native library: its number, which no other thing ever has.
+ * Java's reference to an object of the native library: its number, which is never reused.
  *
- * <p>The native library looks each number up, so a call with one that was closed, in whatever thread, is an
- * {@link IllegalStateException} and nothing worse. The methods are the instance's, and take the handles whose numbers they
- * use, so that none of them is collected, and closed, while a call runs.
+ * <p>The native library looks each number up, so a call with a closed one, in any thread, is an {@link
+ * IllegalStateException} and nothing worse. The methods are instance methods, and take the handles whose numbers they
+ * use, so that none of them is collected, and closed, during a call.
  */
 final class Handle {
     private static final Cleaner CLEANER = Cleaner.create();
@@ -19,7 +19,7 @@ final class Handle {
         Library.check(place, Library.version(), Packed.text(version()));
     }
 
-    /** What must not refer to the handle, or it would never be collected. */
+    /** State that must not refer to the handle, or the handle would never be collected. */
     private static final class State implements Runnable {
         final AtomicLong number;
         final String what;
@@ -38,7 +38,7 @@ final class Handle {
             return open != 0 && Handle.close(open);
         }
 
-        /** The handle was collected. */
+        /** Called when the handle was collected. */
         @Override
         public void run() {
             if (close() && reported) {
@@ -49,18 +49,18 @@ final class Handle {
 
     private final State state;
     private final Cleaner.Cleanable cleanable;
-    /** What it belongs to is not collected before it. */
+    /** Keeps the owner from being collected before it. */
     @SuppressWarnings("unused")
     private final Handle owner;
 
-    /** @param reported whether it is a leak if it is collected before it is closed */
+    /** @param reported whether collecting it unclosed is reported as a leak */
     Handle(long number, String what, Handle owner, boolean reported) {
         this.state = new State(number, what, reported);
         this.owner = owner;
         this.cleanable = CLEANER.register(this, state);
     }
 
-    /** Its number. */
+    /** Returns its number. */
     long number() {
         long number = state.number.get();
         if (number == 0) {
@@ -69,7 +69,7 @@ final class Handle {
         return number;
     }
 
-    /** Closes it; does nothing the second time. */
+    /** Closes it; has no effect the second time. */
     void close() {
         state.close();
         cleanable.clean();
@@ -88,7 +88,7 @@ final class Handle {
 
     static native int maxValue();
 
-    /** Panics, so that a test can see what becomes of it. */
+    /** Panics, for a test of the resulting exception. */
     static native void panic(byte[] message);
 
     private static native boolean close(long number);

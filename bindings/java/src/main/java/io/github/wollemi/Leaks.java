@@ -4,10 +4,10 @@ import java.util.Objects;
 import java.util.function.Consumer;
 
 /**
- * Tells of what was never closed. A {@link Database}, a {@link Snapshot}, a {@link Transaction} or a {@link Sweeper} that
- * the garbage collector finds unclosed is closed then, and reported: by default as a warning to the
- * {@link System.Logger} {@code io.github.wollemi}. With {@code -Dwollemi.leaks.trace=true} reports have the stack trace of
- * where it was opened, at the cost of making one at each opening.
+ * Reports objects that were never closed. A {@link Database}, a {@link Snapshot}, a {@link Transaction} or a {@link
+ * Sweeper} that the garbage collector finds unclosed is closed then, and reported: by default as a warning to the
+ * {@link System.Logger} {@code io.github.wollemi}. With {@code -Dwollemi.leaks.trace=true}, reports include the stack
+ * trace of the opening, at the cost of creating one at each opening.
  *
  * <p>Maps, batches and cursors need not be closed: they are not reported.
  */
@@ -21,10 +21,10 @@ public final class Leaks {
     private Leaks() {}
 
     /**
-     * Something that was never closed.
+     * An object that was never closed.
      *
-     * @param what what it is
-     * @param opened where it was opened; null unless {@code wollemi.leaks.trace} is set
+     * @param what its description
+     * @param opened the stack trace of its opening; null unless {@code wollemi.leaks.trace} is set
      */
     public record Leak(String what, Throwable opened) {
         @Override
@@ -34,15 +34,15 @@ public final class Leaks {
     }
 
     /**
-     * Has leaks told to a listener. It runs on the thread that cleans up, so it should be short.
+     * Sets the listener for leaks. It runs on the cleaner's thread, so it should be short.
      *
-     * @param listener the listener; null for the default, which warns
+     * @param listener the listener; null for the default, which logs a warning
      */
     public static void listen(Consumer<Leak> listener) {
         Leaks.listener = Objects.requireNonNullElse(listener, WARN);
     }
 
-    /** The stack trace to keep with what is opened now. */
+    /** Returns the stack trace to keep for an object opened now. */
     static Throwable trace() {
         return TRACE ? new Throwable("opened here") : null;
     }

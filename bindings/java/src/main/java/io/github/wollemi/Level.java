@@ -1,12 +1,12 @@
 package io.github.wollemi;
 
-/** What acknowledged operations survive. */
+/** The failures that acknowledged operations survive. */
 public enum Level {
-    /** The end of the process, however it comes: any file will do. */
+    /** The end of the process, for whatever reason; any file supports it. */
     PROCESS,
     /**
-     * Also a crash of the kernel and the loss of power, on any file system with a working {@code fdatasync}: a log and
-     * checkpoints stand beside the pool.
+     * Also a crash of the kernel and a loss of power, on any file system with a working {@code fdatasync}, by a log and
+     * checkpoints beside the pool.
      */
     DISK,
     /** The same on persistent memory: a DAX file, mapped with {@code MAP_SYNC}, which needs no log. */

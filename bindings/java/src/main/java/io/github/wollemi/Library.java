@@ -9,15 +9,15 @@ import java.nio.file.StandardCopyOption;
 import java.util.Locale;
 
 /**
- * The native library: that of the property {@code wollemi.library}, or else the jar's, copied to a temporary file that is
- * deleted once it is loaded.
+ * The native library, loaded from the path in property {@code wollemi.library}, or else from the jar, by way of a
+ * temporary file that is deleted after loading.
  */
 final class Library {
     static final String PROPERTY = "wollemi.library";
 
     private Library() {}
 
-    /** Loads it; to be followed by {@link #check}. Returns where it was loaded from. */
+    /** Loads it; {@link #check} must follow. Returns where it was loaded from. */
     static String load() {
         String given = System.getProperty(PROPERTY);
         if (given != null) {
@@ -36,23 +36,23 @@ final class Library {
                 Files.copy(library, copy, StandardCopyOption.REPLACE_EXISTING);
                 System.load(copy.toString());
             } finally {
-                // The loader keeps what it has mapped.
+                // The loader keeps the file mapped.
                 Files.delete(copy);
             }
         } catch (IOException error) {
-            throw new UncheckedIOException("wollemi: the native library cannot be copied to "
+            throw new UncheckedIOException("wollemi: cannot copy the native library to "
                     + System.getProperty("java.io.tmpdir") + "; name one by -D" + PROPERTY, error);
         }
         return name;
     }
 
-    /** The name of a platform, as the jar's folders have it. */
+    /** Returns the name of a platform, as used for the jar's folders. */
     static String platform(String os, String arch) {
         String processor = arch.equals("amd64") ? "x86-64" : arch.replace('_', '-');
         return os.toLowerCase(Locale.ROOT) + "-" + processor;
     }
 
-    /** Refuses a library of another version than the jar. */
+    /** Refuses a library whose version differs from the jar's. */
     static void check(String place, String jar, String library) {
         if (!jar.equals(library)) {
             throw new UnsatisfiedLinkError("wollemi: the jar has version " + jar + ", and the native library " + place
@@ -60,7 +60,7 @@ final class Library {
         }
     }
 
-    /** The jar's version. */
+    /** Returns the jar's version. */
     static String version() {
         try (InputStream version = Library.class.getResourceAsStream("version")) {
             return version == null ? "unknown" : Packed.text(version.readAllBytes()).strip();

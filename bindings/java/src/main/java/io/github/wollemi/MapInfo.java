@@ -1,7 +1,7 @@
 package io.github.wollemi;
 
 /**
- * A map's name and what holds it.
+ * A map's name and index.
  *
  * @param name the map's name
  * @param index the name of its index

@@ -8,7 +8,7 @@ import java.util.Locale;
 import java.util.Map;
 
 /**
- * How a database is opened. Each method returns other options; these stay as they are.
+ * Options for opening a database. Each method returns a changed copy.
  *
  * <pre>{@code
  * var options = Options.DEFAULT.level(Level.DISK).maxSize(8L << 30);
@@ -16,7 +16,7 @@ import java.util.Map;
  * }</pre>
  */
 public final class Options {
-    /** Level {@code process}, the index ROART, one recovery thread, a pool that is created if it is not there. */
+    /** Level {@code process}, the index ROART, one recovery thread, and creation of a missing pool. */
     public static final Options DEFAULT = new Options(Map.of());
 
     private final Map<String, String> set;
@@ -26,8 +26,8 @@ public final class Options {
     }
 
     /**
-     * The least level wanted. Opening fails where the file cannot give it. A pool that has a log keeps it, whatever is
-     * asked for; one that has none is given one at level {@code disk}.
+     * Sets the minimum level. Opening fails if the file does not support it. A pool that has a log keeps it, whatever
+     * this says; a pool without one gets it at level {@code disk}.
      *
      * @param level the level
      * @return options with it
@@ -37,8 +37,8 @@ public final class Options {
     }
 
     /**
-     * The index that holds the maps to be made, one of {@link Database#indexes}. A map that is there is opened as what it
-     * is. Default: {@code roart}.
+     * Sets the index for new maps, one of {@link Database#indexes}. An existing map keeps its own. Default: {@code
+     * roart}.
      *
      * @param index its name
      * @return options with it
@@ -48,8 +48,8 @@ public final class Options {
     }
 
     /**
-     * The size up to which the pool may grow. This much address space is reserved; blocks are taken only as they are
-     * needed. Default: 1 TiB, or what the system allows.
+     * Sets the maximum size of the pool. This much address space is reserved; blocks are allocated only when needed.
+     * Default: 1 TiB, or what the system allows.
      *
      * @param bytes the size in bytes
      * @return options with it
@@ -59,7 +59,7 @@ public final class Options {
     }
 
     /**
-     * The heap's page, for pools that are created. Default: 256 KiB.
+     * Sets the heap's page size, for pools that are created. Default: 256 KiB.
      *
      * @param bytes a power of two from 64 KiB to 128 MiB
      * @return options with it
@@ -69,9 +69,9 @@ public final class Options {
     }
 
     /**
-     * How many background threads look for unused space after the opening. Default: 1.
+     * Sets the number of background threads that look for unused space after the opening. Default: 1.
      *
-     * @param threads their number; with none, space from before the opening is not reused
+     * @param threads their number; with none, space used before the opening is not reused
      * @return options with it
      */
     public Options recoveryThreads(int threads) {
@@ -79,9 +79,9 @@ public final class Options {
     }
 
     /**
-     * Whether to create the pool if there is no such file. Default: yes.
+     * Sets whether to create the pool if its file is missing. Default: yes.
      *
-     * @param create whether to
+     * @param create whether to create it
      * @return options with it
      */
     public Options create(boolean create) {
@@ -89,9 +89,10 @@ public final class Options {
     }
 
     /**
-     * Opens the pool to be read: no byte of its file changes, and others may read it at the same time. Default: no.
+     * Opens the pool read-only: no byte of its file changes, and other processes may read it at the same time. Default:
+     * no.
      *
-     * @param readOnly whether to
+     * @param readOnly whether to open it read-only
      * @return options with it
      */
     public Options readOnly(boolean readOnly) {
@@ -99,9 +100,9 @@ public final class Options {
     }
 
     /**
-     * When writes are durable that say nothing else, at level {@code disk}. Default: {@link Durability#IMMEDIATE}.
+     * Sets the default durability of writes, at level {@code disk}. Default: {@link Durability#IMMEDIATE}.
      *
-     * @param durability when
+     * @param durability the durability
      * @return options with it
      */
     public Options durability(Durability durability) {
@@ -109,7 +110,8 @@ public final class Options {
     }
 
     /**
-     * Within which time {@link Durability#EVENTUAL} writes are durable, at level {@code disk}. Default: one second.
+     * Sets the time within which {@link Durability#EVENTUAL} writes become durable, at level {@code disk}. Default: 1
+     * s.
      *
      * @param time the time
      * @return options with it
@@ -119,7 +121,8 @@ public final class Options {
     }
 
     /**
-     * How long the log of a database of level {@code disk} may be. Checkpoints keep it shorter. Default: 256 MiB.
+     * Sets the maximum length of the log of a database of level {@code disk}. Checkpoints keep it shorter. Default: 256
+     * MiB.
      *
      * @param bytes the length in bytes, at least 64 MiB
      * @return options with it
@@ -129,7 +132,7 @@ public final class Options {
     }
 
     /**
-     * How long an opening waits for other processes that have the pool open. Default: two seconds.
+     * Sets how long an opening waits for other processes that have the pool open. Default: two seconds.
      *
      * @param time the time
      * @return options with it
@@ -139,9 +142,10 @@ public final class Options {
     }
 
     /**
-     * What to do with a pool of level {@code process} that was open when the machine crashed. Default: refuse to open it.
+     * Sets what to do with a pool of level {@code process} that was open when the machine crashed. Default: refuse to
+     * open it.
      *
-     * @param what what to do
+     * @param what the choice
      * @return options with it
      */
     public Options afterPowerLoss(AfterPowerLoss what) {
@@ -161,7 +165,7 @@ public final class Options {
         return Long.toString(number);
     }
 
-    /** The name of a constant on the other side. */
+    /** Returns the native library's name of a constant. */
     static String name(Enum<?> constant) {
         return constant.name().toLowerCase(Locale.ROOT);
     }

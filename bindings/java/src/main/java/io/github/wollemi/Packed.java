@@ -5,8 +5,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 
 /**
- * Byte strings in one array, as they cross to the native library and back: of each its length (four bytes, big endian, -1
- * for one that is absent), and its bytes.
+ * Byte strings packed in one array, as passed to and from the native library: for each its length (four bytes, big
+ * endian, -1 if it is absent), and its bytes.
  */
 final class Packed {
     private final byte[] bytes;
@@ -23,7 +23,7 @@ final class Packed {
         return at < bytes.length;
     }
 
-    /** The next byte string; null: an absent one. */
+    /** Returns the next byte string; null if it is absent. */
     byte[] next() {
         int length = skip();
         if (length < 0) {
@@ -34,18 +34,18 @@ final class Packed {
         return next;
     }
 
-    /** The next one as a buffer over the packed array. */
+    /** Returns the next one as a buffer over the packed array. */
     ByteBuffer nextBuffer() {
         int length = skip();
         return ByteBuffer.wrap(bytes, at - length, length).slice().asReadOnlyBuffer();
     }
 
-    /** The next one as text. */
+    /** Returns the next one as text. */
     String text() {
         return text(next());
     }
 
-    /** The next one as a number of eight bytes. */
+    /** Returns the next one as a number of eight bytes. */
     long number() {
         return ByteBuffer.wrap(next()).getLong();
     }

@@ -9,19 +9,19 @@ import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 
 /**
- * An ordered map from bytes to bytes to read: a {@link DurableMap}, one as a {@link Snapshot} has it or as a
- * {@link Transaction} sees it, or a view of one of these, bounded or descending. The methods are named as those of
- * {@link java.util.NavigableMap} are.
+ * A readable ordered map from bytes to bytes: a {@link DurableMap}, its view in a {@link Snapshot} or a {@link
+ * Transaction}, or a bounded or descending view of one of these. The methods have the names of {@link
+ * java.util.NavigableMap}.
  *
  * <p>Keys are ordered by their bytes as unsigned numbers, as {@link java.util.Arrays#compareUnsigned(byte[], byte[])} does.
- * A map whose index keeps no order ({@link DurableMap#isOrdered}) has no views, ends or neighbours of keys
- * ({@link UnsupportedOperationException}).
+ * A map whose index keeps no order ({@link DurableMap#isOrdered}) has no views, no first or last entry, and no
+ * neighbours of keys ({@link UnsupportedOperationException}).
  *
- * <p>Views cost nothing: they show what the map holds whenever they are read. Bounds that cross are an empty view.
+ * <p>Views cost nothing: they show the map's content whenever they are read. Crossed bounds are an empty view.
  */
 public interface ReadableMap extends Iterable<Entry> {
     /**
-     * The value of a key.
+     * Returns the value of a key.
      *
      * @param key the key
      * @return its value, or null if the key is absent
@@ -29,11 +29,10 @@ public interface ReadableMap extends Iterable<Entry> {
     byte[] get(byte[] key);
 
     /**
-     * Copies the value of a key into a buffer, if it has room: from its position on, which then moves behind it. If the
-     * value is longer than what is left in the buffer, nothing is copied. Between direct buffers nothing is allocated on
-     * Java's heap.
+     * Copies the value of a key into a buffer, from its position on, and moves the position behind it. If the value is
+     * longer than the remaining space, nothing is copied. With two direct buffers nothing is allocated on Java's heap.
      *
-     * @param key the key: what is left in this buffer, which stays as it is
+     * @param key the key: the remaining bytes of this buffer, which is not changed
      * @param into the buffer
      * @return the value's length, or -1 if the key is absent
      */
@@ -49,7 +48,7 @@ public interface ReadableMap extends Iterable<Entry> {
     }
 
     /**
-     * Whether a key is present.
+     * Returns whether a key is present.
      *
      * @param key the key
      * @return whether it is
@@ -57,8 +56,8 @@ public interface ReadableMap extends Iterable<Entry> {
     boolean containsKey(byte[] key);
 
     /**
-     * The values of many keys. Faster than as many {@link #get(byte[])}s: one call crosses to the native library, and the
-     * keys' cache misses overlap.
+     * Returns the values of many keys. Faster than single {@link #get(byte[])}s: one call crosses to the native
+     * library, and the keys' cache misses overlap.
      *
      * @param keys the keys, none of them null
      * @return their values in the same order, null for a key that is absent
@@ -66,21 +65,21 @@ public interface ReadableMap extends Iterable<Entry> {
     List<byte[]> multiGet(List<byte[]> keys);
 
     /**
-     * The first entry, in the order of this view.
+     * Returns the first entry, in the order of this view.
      *
      * @return the entry, or null if there is none
      */
     Entry firstEntry();
 
     /**
-     * The last entry, in the order of this view.
+     * Returns the last entry, in the order of this view.
      *
      * @return the entry, or null if there is none
      */
     Entry lastEntry();
 
     /**
-     * The last entry before a key, or the key's own.
+     * Returns the last entry at or before a key.
      *
      * @param key the key
      * @return the entry, or null if there is none
@@ -90,7 +89,7 @@ public interface ReadableMap extends Iterable<Entry> {
     }
 
     /**
-     * The last entry before a key.
+     * Returns the last entry before a key.
      *
      * @param key the key
      * @return the entry, or null if there is none
@@ -100,7 +99,7 @@ public interface ReadableMap extends Iterable<Entry> {
     }
 
     /**
-     * The first entry after a key, or the key's own.
+     * Returns the first entry at or after a key.
      *
      * @param key the key
      * @return the entry, or null if there is none
@@ -110,7 +109,7 @@ public interface ReadableMap extends Iterable<Entry> {
     }
 
     /**
-     * The first entry after a key.
+     * Returns the first entry after a key.
      *
      * @param key the key
      * @return the entry, or null if there is none
@@ -120,12 +119,12 @@ public interface ReadableMap extends Iterable<Entry> {
     }
 
     /**
-     * The entries between two keys.
+     * Returns a view of the entries between two keys.
      *
-     * @param from where it begins, in the order of this view
-     * @param fromInclusive whether that key belongs to it
-     * @param to where it ends
-     * @param toInclusive whether that key belongs to it
+     * @param from the first key, in the order of this view
+     * @param fromInclusive whether to include it
+     * @param to the last key
+     * @param toInclusive whether to include it
      * @return a view
      */
     default ReadableMap subMap(byte[] from, boolean fromInclusive, byte[] to, boolean toInclusive) {
@@ -133,25 +132,25 @@ public interface ReadableMap extends Iterable<Entry> {
     }
 
     /**
-     * The entries before a key.
+     * Returns a view of the entries before a key.
      *
-     * @param to where it ends, in the order of this view
-     * @param inclusive whether that key belongs to it
+     * @param to the last key, in the order of this view
+     * @param inclusive whether to include it
      * @return a view
      */
     ReadableMap headMap(byte[] to, boolean inclusive);
 
     /**
-     * The entries after a key.
+     * Returns a view of the entries after a key.
      *
-     * @param from where it begins, in the order of this view
-     * @param inclusive whether that key belongs to it
+     * @param from the first key, in the order of this view
+     * @param inclusive whether to include it
      * @return a view
      */
     ReadableMap tailMap(byte[] from, boolean inclusive);
 
     /**
-     * The entries whose keys start with a prefix.
+     * Returns a view of the entries whose keys start with a prefix.
      *
      * @param prefix the prefix
      * @return a view
@@ -159,28 +158,29 @@ public interface ReadableMap extends Iterable<Entry> {
     ReadableMap prefixMap(byte[] prefix);
 
     /**
-     * The same entries in the other order.
+     * Returns a view of the same entries in the opposite order.
      *
      * @return a view
      */
     ReadableMap descendingMap();
 
     /**
-     * The number of entries. No number is kept: the call visits each entry. Exact if nobody writes meanwhile.
+     * Returns the number of entries. There is no counter: the call visits each entry. Exact if no thread writes
+     * meanwhile.
      *
      * @return their number
      */
     long count();
 
     /**
-     * Whether there is no entry.
+     * Returns whether there is no entry.
      *
      * @return whether there is none
      */
     boolean isEmpty();
 
     /**
-     * A cursor over the entries, in the order of this view.
+     * Returns a cursor over the entries, in the order of this view.
      *
      * @return a cursor before the first entry
      */
@@ -192,7 +192,7 @@ public interface ReadableMap extends Iterable<Entry> {
     }
 
     /**
-     * The entries in the order of this view, as a sequential stream.
+     * Returns the entries in the order of this view, as a sequential stream.
      *
      * @return a stream
      */

@@ -1,8 +1,8 @@
 package io.github.wollemi;
 
 /**
- * All maps of a database as they were when it was taken. Close it: while it is open, the first change of each key makes a
- * copy, in memory, of what the key held, and no map can be dropped.
+ * All maps of a database at the moment the snapshot was taken. Close it: while it is open, the first change of each key
+ * copies the key's old value into memory, and no map can be dropped.
  */
 public final class Snapshot implements AutoCloseable {
     private final Handle handle;
@@ -12,7 +12,7 @@ public final class Snapshot implements AutoCloseable {
     }
 
     /**
-     * A map as it was. One that was made since is empty. It is read until the snapshot is closed.
+     * Returns a map as it was. A map created later is empty. The view is readable until the snapshot is closed.
      *
      * @param map the map
      * @return a view
@@ -35,9 +35,9 @@ public final class Snapshot implements AutoCloseable {
     }
 
     /**
-     * Bytes of memory that it takes for what was changed since, roughly.
+     * Returns the approximate memory held for later changes.
      *
-     * @return their number
+     * @return the number of bytes
      */
     public long memory() {
         return handle.snapshotMemory(handle.number());

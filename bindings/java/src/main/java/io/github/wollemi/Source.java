@@ -3,7 +3,7 @@ package io.github.wollemi;
 import java.util.ArrayList;
 import java.util.List;
 
-/** What a view reads from: a map as it is, as a snapshot has it, or as a transaction sees it. */
+/** The source of a view: a map as it is, in a snapshot, or as a transaction sees it. */
 interface Source {
     byte[] get(byte[] key);
 
@@ -20,17 +20,17 @@ interface Source {
     }
 
     /**
-     * The next entries between the bounds behind the key {@code after} (null: from the beginning), at most so many; packed,
-     * behind one byte that is 1 if there may be more.
+     * Returns the next entries between the bounds after the key {@code after} (null: from the beginning), at most
+     * {@code limit}; packed, after one byte that is 1 if more may follow.
      */
     byte[] fetch(Bounds bounds, byte[] after, boolean reverse, int limit);
 
-    /** The number of entries; negative: it must be found by visiting them. */
+    /** Returns the number of entries, or a negative number if they must be visited to count them. */
     default long count() {
         return -1;
     }
 
-    /** How many entries a cursor takes the first time. */
+    /** Returns the size of a cursor's first batch. */
     default int firstBatch() {
         return 16;
     }

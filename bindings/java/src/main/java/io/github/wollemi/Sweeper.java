@@ -1,6 +1,6 @@
 package io.github.wollemi;
 
-/** A thread that removes entries past their end, until this is closed. */
+/** A thread that removes expired entries, until this is closed. */
 public final class Sweeper implements AutoCloseable {
     private final Handle handle;
 
@@ -9,7 +9,7 @@ public final class Sweeper implements AutoCloseable {
     }
 
     /**
-     * Entries that it has removed.
+     * Returns the number of entries it has removed.
      *
      * @return their number
      */

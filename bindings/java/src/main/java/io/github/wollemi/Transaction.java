@@ -1,12 +1,12 @@
 package io.github.wollemi;
 
 /**
- * Reads and changes of any of a database's maps that happen together, as at one moment, or not at all. It is optimistic: a
- * running one holds no lock, and {@link #commit} fails with a {@link ConflictException} if what it has read was changed.
- * It reads what it has changed itself. {@link Database#transact} runs a transaction again after a conflict.
+ * Reads and changes of any of a database's maps that happen together, atomically, or not at all. It is optimistic: a
+ * running one holds no lock, and {@link #commit} fails with a {@link ConflictException} if something it has read was
+ * changed. It sees its own changes. {@link Database#transact} runs a transaction again after a conflict.
  *
- * <p>Until it is committed it may have read some keys before another writer changed them and others after it. What it then
- * computes is thrown away; but code in between should bear to see what never was together.
+ * <p>Before its commit it may have read some keys before another writer changed them and others after that. Its results
+ * are then discarded, but until then the code in it must tolerate inconsistent values.
  */
 public final class Transaction implements AutoCloseable {
     private final Handle handle;
@@ -16,7 +16,7 @@ public final class Transaction implements AutoCloseable {
     }
 
     /**
-     * A map as the transaction sees it, to be read and changed until the transaction ends.
+     * Returns a map as the transaction sees it, to be read and changed until the transaction ends.
      *
      * @param map the map
      * @return a view
@@ -25,22 +25,22 @@ public final class Transaction implements AutoCloseable {
         return new Seen(handle, map.handle);
     }
 
-    /** Commits it, if what it has read is still so: it is durable when this returns. */
+    /** Commits it, if everything it has read is unchanged: it is durable when this returns. */
     public void commit() {
         handle.txCommit(handle.number());
         handle.close();
     }
 
     /**
-     * Checks that what it has read is still so ({@link ConflictException}), and gives it up: it changes nothing. For those
-     * who run a transaction again by themselves: an exception in it may come of what never was together.
+     * Checks that everything it has read is unchanged ({@link ConflictException}), and discards it. For callers with a
+     * retry loop of their own: an exception in the transaction may result from inconsistent reads.
      */
     public void check() {
         handle.txCheck(handle.number());
         handle.close();
     }
 
-    /** Gives it up, if it was not committed: it changes nothing. */
+    /** Discards it, unless it was committed. */
     @Override
     public void close() {
         handle.close();
@@ -59,7 +59,7 @@ public final class Transaction implements AutoCloseable {
                         bounds.upper(), bounds.upperInclusive(), after, reverse, limit);
             }
 
-            /** All that is taken counts as read, so a cursor that is left early takes little. */
+            /** All fetched entries count as read, so a cursor fetches few at first. */
             @Override
             public int firstBatch() {
                 return 1;

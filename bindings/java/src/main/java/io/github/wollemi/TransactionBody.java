@@ -1,11 +1,11 @@
 package io.github.wollemi;
 
 /**
- * What {@link Database#transact} runs, perhaps several times: it should have no effect but on the transaction, and its
- * result.
+ * The body that {@link Database#transact} runs, perhaps several times: it should have no effect except on the
+ * transaction.
  *
  * @param <R> its result
- * @param <X> what it throws
+ * @param <X> its exception
  */
 @FunctionalInterface
 public interface TransactionBody<R, X extends Exception> {
@@ -14,7 +14,7 @@ public interface TransactionBody<R, X extends Exception> {
      *
      * @param transaction the transaction, which is committed afterwards
      * @return what {@link Database#transact} returns
-     * @throws X gives the transaction up
+     * @throws X abandons the transaction
      */
     R run(Transaction transaction) throws X;
 }

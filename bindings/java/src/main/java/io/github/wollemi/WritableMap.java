@@ -4,12 +4,12 @@ import java.nio.ByteBuffer;
 import java.util.Arrays;
 
 /**
- * An ordered map from bytes to bytes to read and write: a {@link DurableMap}, or one as a {@link Transaction} sees it.
+ * A readable and writable ordered map from bytes to bytes: a {@link DurableMap}, or its view in a {@link Transaction}.
  * Keys have at most 65,535 bytes, values 64 MiB.
  */
 public interface WritableMap extends ReadableMap {
     /**
-     * Gives a key a value, whether it is there or not.
+     * Sets a key's value, whether or not the key is present.
      *
      * @param key the key
      * @param value its value
@@ -17,8 +17,8 @@ public interface WritableMap extends ReadableMap {
     void put(byte[] key, byte[] value);
 
     /**
-     * Gives a key a value, whether it is there or not. Both are what is left in the buffers, which stay as they are; of
-     * direct ones nothing is allocated on Java's heap.
+     * Sets a key's value, whether or not the key is present. Both are the remaining bytes of the buffers, which are not
+     * changed; for direct buffers nothing is allocated on Java's heap.
      *
      * @param key the key
      * @param value its value
@@ -37,7 +37,7 @@ public interface WritableMap extends ReadableMap {
     boolean putIfAbsent(byte[] key, byte[] value);
 
     /**
-     * Changes the value of a key if it is present.
+     * Replaces the value of a key if it is present.
      *
      * @param key the key
      * @param value its value
@@ -52,12 +52,12 @@ public interface WritableMap extends ReadableMap {
     }
 
     /**
-     * Replaces a value by another, either of which may be absent (null).
+     * Replaces a value by another, each of which may be null for an absent key.
      *
      * @param key the key
-     * @param expected what it must hold; null: it must be absent
-     * @param value what it shall hold; null: it shall be absent
-     * @return whether it held what was expected; if not, nothing was changed
+     * @param expected the expected value; null: the key must be absent
+     * @param value the new value; null: remove the key
+     * @return whether the value was as expected; if not, nothing was changed
      */
     default boolean compareAndSet(byte[] key, byte[] expected, byte[] value) {
         boolean expectedly = Arrays.equals(get(key), expected);

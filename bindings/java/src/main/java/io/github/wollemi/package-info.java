@@ -8,11 +8,11 @@
  * {@link io.github.wollemi.Batch} or a {@link io.github.wollemi.Transaction}; a {@link io.github.wollemi.Snapshot} shows
  * all maps as they were at one moment.
  *
- * <p>All classes may be used from many threads at once, but for {@link io.github.wollemi.Batch} and
- * {@link io.github.wollemi.Cursor}, which belong to one thread at a time. Reads take no locks. What is closed throws
- * {@link java.lang.IllegalStateException}, whichever thread has closed it.
+ * <p>Many threads may use all classes at once, except for {@link io.github.wollemi.Batch} and {@link
+ * io.github.wollemi.Cursor}, which belong to one thread at a time. Reads take no locks. A closed object throws {@link
+ * java.lang.IllegalStateException}, whichever thread has closed it.
  *
- * <p>Arrays and buffers that are given to a call are copied before it returns, and those that it returns are the caller's.
- * No argument may be null where its documentation does not say so.
+ * <p>Arrays and buffers passed to a call are copied before it returns, and those it returns belong to the caller.
+ * Arguments must not be null unless their documentation says so.
  */
 package io.github.wollemi;

@@ -11,7 +11,7 @@ final class Bytes {
         return Packed.utf8(text);
     }
 
-    /** Eight bytes, in whose order numbers that are not negative are ordered. */
+    /** Returns eight bytes whose order is that of non-negative numbers. */
     static byte[] of(long number) {
         return ByteBuffer.allocate(Long.BYTES).putLong(number).array();
     }
@@ -24,12 +24,12 @@ final class Bytes {
         return bytes == null ? null : Packed.text(bytes);
     }
 
-    /** The entries of a view, as text. */
+    /** Returns the entries of a view, as text. */
     static List<String> all(ReadableMap view) {
         return view.stream().map(Entry::toString).toList();
     }
 
-    /** Seed of a random test: that of the environment, or a new one; printed. */
+    /** Returns the seed of a random test, from the environment or new, and prints it. */
     static long seed(String test) {
         String given = System.getenv("WOLLEMI_SEED");
         long seed = given != null ? Long.parseLong(given) : System.nanoTime();

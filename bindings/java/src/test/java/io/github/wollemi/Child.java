@@ -18,7 +18,7 @@ final class Child {
         }
     }
 
-    /** What runs {@code java} with these arguments in a folder. */
+    /** Returns a builder that runs {@code java} with these arguments in a folder. */
     static ProcessBuilder java(Path folder, List<String> arguments) {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
@@ -29,7 +29,7 @@ final class Child {
         return new ProcessBuilder(command).directory(folder.toFile());
     }
 
-    /** What a process says, errors included, until it ends. */
+    /** Returns the output of a process, including errors, until it ends. */
     static String say(ProcessBuilder java) throws IOException, InterruptedException {
         Process process = java.redirectErrorStream(true).start();
         String said = new String(process.getInputStream().readAllBytes());

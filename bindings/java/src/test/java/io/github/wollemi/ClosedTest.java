@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What is closed throws, in whatever thread, and what was never closed is told. */
+/** A closed object throws, in any thread, and one that was never closed is reported. */
 class ClosedTest {
     @TempDir
     Path folder;
@@ -59,14 +59,17 @@ class ClosedTest {
         sweeper.close();
     }
 
-    /** Threads use a database in every way while another one closes it. Each of them gets an exception, and no crash. */
+    /**
+     * Threads use a database in every way while another one closes it. Each of them gets an exception, and none
+     * crashes.
+     */
     @Test
     void closingBesideCallsOfOtherThreads() throws Exception {
         Path pool = folder.resolve("closed.pool");
         ExecutorService threads = Executors.newFixedThreadPool(6);
         try {
             for (int round = 0; round < 25; round++) {
-                // The pool is closed when close returns, so nobody has to be waited for.
+                // The pool is closed when close returns, so no wait is needed.
                 Database db = Database.open(pool, Options.DEFAULT.lockWait(Duration.ZERO));
                 assertEquals(round == 0 ? "new" : "clean", db.stats().lastShutdown());
                 DurableMap map = db.map("m");
@@ -114,7 +117,7 @@ class ClosedTest {
                         return tx.map(map).firstEntry();
                     });
                 } catch (ConflictException conflict) {
-                    // The others write the same keys.
+                    // The other threads write the same keys.
                 }
             }
             default -> {
@@ -144,7 +147,7 @@ class ClosedTest {
             }
             assertEquals("the database " + pool, told.get().toString());
             assertTrue(List.of(told.get().opened().getStackTrace()).toString().contains("ClosedTest.leak"));
-            // It was closed before it was told, so the pool can be opened.
+            // It was closed before the report, so the pool can be opened.
             try (Database db = Database.open(pool, Options.DEFAULT.lockWait(Duration.ZERO))) {
                 assertEquals("clean", db.stats().lastShutdown());
             }

@@ -9,12 +9,12 @@ import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Levels, and when a write is durable. */
+/** Levels, and the durability of writes. */
 class DurabilityTest {
     @TempDir
     Path folder;
 
-    /** Both positions of the log, of the JSON of the statistics. */
+    /** Returns the log's two positions from the JSON statistics. */
     private static long[] log(Database db) {
         String json = db.stats().json();
         return new long[] {number(json, "appended"), number(json, "durable")};
@@ -41,7 +41,7 @@ class DurabilityTest {
             Transaction transaction = db.begin(Durability.EVENTUAL);
             transaction.map(map).put(Bytes.of(4), Bytes.of("eventual"));
             transaction.commit();
-            assertTrue(log(db)[0] > log(db)[1], "nobody has waited for the disk");
+            assertTrue(log(db)[0] > log(db)[1], "no write has waited for the disk");
             db.sync();
             assertEquals(log(db)[0], log(db)[1]);
 

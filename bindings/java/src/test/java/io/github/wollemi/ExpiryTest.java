@@ -10,7 +10,7 @@ import java.time.Duration;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
-/** Entries that end. */
+/** Expiring entries. */
 class ExpiryTest {
     private static final Duration HOUR = Duration.ofHours(1);
 

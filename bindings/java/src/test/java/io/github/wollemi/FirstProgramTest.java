@@ -11,12 +11,12 @@ import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The README's programs run as they stand there, and print what stands beside them. */
+/** The README's programs run as written, and print the output shown beside them. */
 class FirstProgramTest {
     @TempDir
     Path folder;
 
-    /** A program, and what is in the next block of text. */
+    /** A program, and the content of the next text block. */
     private static final Pattern PROGRAM = Pattern.compile("```java\n(.*?)```\n.*?```text\n(.*?)```", Pattern.DOTALL);
 
     @Test

@@ -20,8 +20,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * A child JVM is killed ({@code kill -9}) while its threads write; then everything that it has acknowledged is there, what
- * it has removed is not, and of the calls that were under way each has happened or not.
+ * A child JVM is killed ({@code kill -9}) while its threads write; then every acknowledged write is present, removed
+ * entries are absent, and each call in progress has happened or not.
  */
 class KillTest {
     private static final int WRITERS = 3;
@@ -31,8 +31,8 @@ class KillTest {
     Path folder;
 
     /**
-     * The child: arguments are the pool, the level, and the call that each thread begins with. It writes a line for each
-     * call that has returned: the thread and the call's number.
+     * The child. Its arguments are the pool, the level, and the number of each thread's first call. It writes a line
+     * for each call that has returned: the thread and the call's number.
      */
     public static final class Writers {
         public static void main(String[] args) {
@@ -67,7 +67,7 @@ class KillTest {
         return value;
     }
 
-    /** The key that a call changes. */
+    /** Returns the key that a call changes. */
     private static byte[] key(long call) {
         return Bytes.of(Long.rotateLeft((call % 4 == 3 ? call - 2 : call) * 0x9e3779b97f4a7c15L, 17));
     }
@@ -80,15 +80,15 @@ class KillTest {
         }
     }
 
-    /** As an assertion, in the child, which has no JUnit. */
+    /** An assertion for the child, which has no JUnit. */
     private static void require(boolean isSo) {
         if (!isSo) {
-            System.err.println("the child has read what cannot be");
+            System.err.println("the child has read an impossible value");
             Runtime.getRuntime().halt(1);
         }
     }
 
-    /** Two maps have the same number, always. */
+    /** Checks that two maps always have the same number. */
     private static void transact(Database db, DurableMap map, DurableMap other, long call) {
         db.transact(tx -> {
             require(Arrays.equals(tx.map(map).get(Bytes.of(0)), tx.map(other).get(Bytes.of(0))));
@@ -140,7 +140,10 @@ class KillTest {
         }
     }
 
-    /** Runs the child until it has told of so many calls, kills it, and returns the last call of each thread; -1: none. */
+    /**
+     * Runs the child until it has reported this many calls, kills it, and returns the last call of each thread; -1:
+     * none.
+     */
     private long[] kill(Path pool, Level level, long[] first, int calls) throws Exception {
         List<String> arguments = new ArrayList<>(List.of(Writers.class.getName(), pool.toString(), level.name()));
         for (long call : first) {
@@ -155,7 +158,7 @@ class KillTest {
                 String[] words = line.split(" ");
                 last[Integer.parseInt(words[0])] = Long.parseLong(words[1]);
                 if (++told == calls) {
-                    // By its handle, which leaves the pipe open: what the child has told is read to the end.
+                    // By its handle, which leaves the pipe open: the child's reports are read to the end.
                     child.toHandle().destroyForcibly();
                 }
             }
@@ -167,12 +170,12 @@ class KillTest {
         return last;
     }
 
-    /** Compares a map with what its thread was acknowledged; returns the call that it begins with next time. */
+    /** Compares a map with its thread's acknowledged calls; returns the number of the next call. */
     private static long verify(DurableMap map, TreeMap<byte[], byte[]> model, long first, long last) {
         for (long call = first; call <= last; call++) {
             apply(model, call);
         }
-        // The call that was under way may have happened, whole.
+        // The call in progress may have happened, as a whole.
         long next = Math.max(first, last + 1);
         byte[] found = map.get(key(next));
         if (!Arrays.equals(found, model.get(key(next)))) {
@@ -181,7 +184,7 @@ class KillTest {
         }
         var expected = model.entrySet().iterator();
         for (Entry entry : map) {
-            assertTrue(expected.hasNext(), "a key too many: " + entry);
+            assertTrue(expected.hasNext(), "an unexpected key: " + entry);
             var one = expected.next();
             assertEquals(new Entry(one.getKey(), one.getValue()), entry);
         }

@@ -10,7 +10,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** How the native library is found, and which one is refused. */
+/** How the native library is found, and which libraries are refused. */
 class LibraryTest {
     @TempDir
     Path folder;

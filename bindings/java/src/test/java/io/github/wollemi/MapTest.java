@@ -17,7 +17,7 @@ import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What maps do, one thread at a time. */
+/** Operations of maps, one thread at a time. */
 class MapTest {
     @TempDir
     Path folder;
@@ -129,7 +129,7 @@ class MapTest {
         try (Database db = Database.inMemory(Options.DEFAULT)) {
             DurableMap map = db.map("m");
             map.put(b("k"), b("v"));
-            // One that would be asked for again and again, and one that would shift the values behind it.
+            // One that would be requested again and again, and one that would shift the values after it.
             for (List<byte[]> keys : List.of(Arrays.asList((byte[]) null), Arrays.asList(null, b("k")))) {
                 assertThrows(IllegalArgumentException.class,
                         () -> assertTimeoutPreemptively(Duration.ofSeconds(60), () -> map.multiGet(keys)));
@@ -217,7 +217,7 @@ class MapTest {
         }
     }
 
-    /** Each index holds a map; the hash table has single keys and a cursor over everything, in one order of its own. */
+    /** Each index holds a map; the hash table supports single keys and a cursor over everything, in its own order. */
     @Test
     void everyIndexHoldsAMap() {
         assertEquals("roart", Database.indexes().get(0));

@@ -31,7 +31,7 @@ class TransactionTest {
             Transaction transaction = db.begin();
             assertTrue(transaction.map(seats).putIfAbsent(b("7a"), b("alice")));
             assertEquals("alice", Bytes.text(transaction.map(seats).get(b("7a"))), "it reads its own writes");
-            assertNull(seats.get(b("7a")), "and nobody else does");
+            assertNull(seats.get(b("7a")), "and no other reader does");
             seats.put(b("7a"), b("bob"));
             ConflictException conflict = assertThrows(ConflictException.class, transaction::commit);
             assertEquals("seats", conflict.map());
@@ -104,7 +104,7 @@ class TransactionTest {
         }
     }
 
-    /** Threads move amounts between two maps; every snapshot, and the end, has all that there was. */
+    /** Threads move amounts between two maps; the total is the same in every snapshot and at the end. */
     @Test
     void nothingIsLostBetweenAccounts() throws Exception {
         int accounts = 20;
@@ -172,12 +172,12 @@ class TransactionTest {
                 });
                 return;
             } catch (ConflictException conflict) {
-                // A hundred tries were not enough beside the others: nothing was moved.
+                // A hundred attempts were not enough beside the other threads: nothing was moved.
             }
         }
     }
 
-    /** Threads count one key up, by compute and by compareAndSet. */
+    /** Threads increment one key, by compute and by compareAndSet. */
     @Test
     void countsAddUp() throws Exception {
         try (Database db = Database.inMemory(Options.DEFAULT)) {

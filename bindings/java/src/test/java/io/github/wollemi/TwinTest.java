@@ -16,7 +16,7 @@ import java.util.function.Predicate;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Random calls on a map and on a {@link TreeMap} beside it have the same answers, with reopenings in between. */
+/** Random calls on a map and on a {@link TreeMap} give the same results, with reopenings in between. */
 class TwinTest {
     private static final int CALLS = 12_000;
 
@@ -27,7 +27,7 @@ class TwinTest {
     private Database db;
     private DurableMap map;
     private TreeMap<byte[], byte[]> model = newModel();
-    /** A snapshot, and what it shows; or none. */
+    /** A snapshot and its expected content, or none. */
     private Snapshot snapshot;
     private List<Entry> then;
 
@@ -111,7 +111,7 @@ class TwinTest {
         return buffer.position(before).put(bytes).flip().position(before);
     }
 
-    /** One call, on a map and the model. */
+    /** Runs one call on a map and the model. */
     private void step(WritableMap map) {
         byte[] key = key();
         byte[] value = value();
@@ -171,7 +171,7 @@ class TwinTest {
         return entries;
     }
 
-    /** A random view has the entries that it should, and its neighbours of a key. */
+    /** A random view has the expected entries and neighbours of a key. */
     private void view(ReadableMap whole, List<Entry> entries) {
         ReadableMap view = whole;
         List<Entry> expected = new ArrayList<>(entries);
@@ -230,7 +230,7 @@ class TwinTest {
         assertEquals(neighbours[3], view.higherEntry(at));
     }
 
-    /** The same calls in a transaction, which sees its own changes, and is committed or not. */
+    /** Runs the same calls in a transaction, which sees its own changes, and is committed or not. */
     private void transact() {
         TreeMap<byte[], byte[]> before = newModel();
         before.putAll(model);
@@ -275,7 +275,7 @@ class TwinTest {
         model = isSo ? after : model;
     }
 
-    /** A snapshot shows what was there when it was taken. */
+    /** A snapshot shows the content of its moment. */
     private void snapshot() {
         if (snapshot == null) {
             snapshot = db.snapshot();

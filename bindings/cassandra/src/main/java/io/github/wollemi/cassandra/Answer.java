@@ -8,7 +8,7 @@ import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.db.rows.Unfiltered;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 
-/** What a {@link Selection} selects of a partition, slice after slice. */
+/** The selected parts of a partition, slice by slice. */
 final class Answer extends AbstractUnfilteredRowIterator {
     private final Selection selection;
     private final Heads heads;

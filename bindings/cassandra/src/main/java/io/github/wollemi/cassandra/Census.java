@@ -4,10 +4,10 @@ import java.util.Iterator;
 import org.apache.cassandra.db.partitions.Partition;
 
 /**
- * How many partitions there are.
+ * The number of partitions and the size of their keys.
  *
  * @param partitions their number
- * @param keyBytes the length of all their keys together
+ * @param keyBytes the total length of their keys
  */
 record Census(long partitions, long keyBytes) {
     static Census of(Iterator<? extends Partition> partitions) {

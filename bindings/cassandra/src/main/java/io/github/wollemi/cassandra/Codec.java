@@ -21,17 +21,17 @@ import org.apache.cassandra.net.MessagingService;
 import org.apache.cassandra.schema.TableMetadata;
 
 /**
- * The values of a pool: the number of a header, as a variable-length integer, and what Cassandra's own serializers make of a
- * row or of deletions with that header.
+ * The values of a pool: the number of a header, as a variable-length integer, and the output of Cassandra's serializers
+ * for a row or for deletions with that header.
  */
 final class Codec {
-    /** The version of Cassandra's serializers that pools are written with, whatever the node speaks with others. */
+    /** The version of Cassandra's serializers used for pools, whatever version the node uses with other nodes. */
     static final int SERIALIZERS = MessagingService.VERSION_50;
 
     private static final int PARTITION_DELETION = 1;
     private static final UnfilteredSerializer ROWS = UnfilteredSerializer.serializer;
     private static final ThreadLocal<DataOutputBuffer> OUT = ThreadLocal.withInitial(() -> new DataOutputBuffer(512));
-    /** A buffer that has grown beyond this is not kept. */
+    /** A larger buffer is not kept. */
     private static final int KEPT_BUFFER = 1 << 20;
 
     private Codec() {}
@@ -60,7 +60,7 @@ final class Codec {
     static byte[] row(Row row, Schema.Numbered schema) {
         return encode(schema, out -> {
             ROWS.serialize(row, new SerializationHelper(schema.header()), out, 0, SERIALIZERS);
-            // Reading skips rows of which nothing is left after columns were dropped, and goes on to this.
+            // Reading skips rows that are empty after columns were dropped, and continues to this marker.
             ROWS.writeEndOfPartition(out);
         });
     }
@@ -100,7 +100,7 @@ final class Codec {
         }
     }
 
-    /** The row, or null if all of it has been dropped since. */
+    /** Returns the row, or null if all of its columns have been dropped since. */
     static Row row(ByteBuffer value, Schema schema, TableMetadata metadata) {
         return decode(value, schema,
                 (in, header) -> (Row) ROWS.deserialize(in, header, helper(metadata), BTreeRow.sortedBuilder()));

@@ -7,10 +7,10 @@ import java.util.Iterator;
 import java.util.function.BooleanSupplier;
 import org.apache.cassandra.utils.AbstractIterator;
 
-/** Goes through the entries of a view and can see the next one before it is taken. */
+/** Iterates over the entries of a view, with a look at the next one. */
 final class Entries {
-    /** Skipping more entries than this looks for the end of the partition instead. */
-    private static final int FEW = 32;
+    /** After skipping this many entries, seeks the end of the partition instead. */
+    private static final int MAX_SKIPPED = 32;
 
     private final ReadableMap view;
     private Cursor cursor;
@@ -22,12 +22,12 @@ final class Entries {
         this.present = cursor.advance();
     }
 
-    /** Whether there is a next entry. */
+    /** Returns whether there is a next entry. */
     boolean present() {
         return present;
     }
 
-    /** Whether there is a next entry, and it is one of a partition. */
+    /** Returns whether there is a next entry that belongs to a partition. */
     boolean in(byte[] partition) {
         return present && Keys.belongs(cursor.key(), partition);
     }
@@ -44,23 +44,23 @@ final class Entries {
         present = cursor.advance();
     }
 
-    /** Goes behind a partition. */
+    /** Skips to the entry after a partition. */
     void skip(byte[] partition) {
         for (int skipped = 0; in(partition); skipped++) {
-            if (skipped == FEW) {
+            if (skipped == MAX_SKIPPED) {
                 cursor = view.tailMap(Keys.behind(partition), true).cursor();
             }
             advance();
         }
     }
 
-    /** Takes the values of a partition, while that is allowed. */
+    /** Returns the values of a partition, while that is allowed. */
     Iterator<ByteBuffer> take(byte[] partition, BooleanSupplier allowed) {
         return new AbstractIterator<>() {
             @Override
             protected ByteBuffer computeNext() {
                 if (!allowed.getAsBoolean()) {
-                    throw new IllegalStateException("the rows of a partition are read after the next partition is asked for");
+                    throw new IllegalStateException("the rows of a partition must be read before the next partition is requested");
                 }
                 if (!in(partition)) {
                     return endOfData();

@@ -9,7 +9,7 @@ import org.apache.cassandra.db.rows.Rows;
 import org.apache.cassandra.schema.TableMetadata;
 
 /**
- * What a partition has besides its rows.
+ * The parts of a partition other than its rows.
  *
  * @param deletion its deletion and range deletions
  * @param statics its static row, which may be empty
@@ -17,7 +17,7 @@ import org.apache.cassandra.schema.TableMetadata;
 record Heads(DeletionInfo deletion, Row statics) {
     static final Heads NONE = new Heads(DeletionInfo.LIVE, Rows.EMPTY_STATIC_ROW);
 
-    /** Reads them, as far as there may be any and a filter asks for them. */
+    /** Reads them, if they may exist and a filter needs them. */
     static Heads read(ReadableMap view, Pool pool, byte[] partition, ColumnFilter filter, TableMetadata metadata) {
         byte[] deletion = pool.minima().deletions() ? view.get(Keys.deletion(partition)) : null;
         byte[] statics = filter.fetchedColumns().statics.isEmpty() ? null : view.get(Keys.statics(partition));
@@ -43,7 +43,7 @@ record Heads(DeletionInfo deletion, Row statics) {
         return deletion.isLive() && statics.isEmpty();
     }
 
-    /** The static row as a filter selects it. */
+    /** Returns the static row as a filter selects it. */
     Row statics(ColumnFilter filter, TableMetadata metadata) {
         if (statics.isEmpty() || filter.fetchedColumns().statics.isEmpty()) {
             return Rows.EMPTY_STATIC_ROW;

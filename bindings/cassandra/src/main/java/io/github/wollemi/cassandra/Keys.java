@@ -14,10 +14,10 @@ import org.apache.cassandra.utils.bytecomparable.ByteSourceInverse;
 /**
  * The keys of a pool.
  *
- * <p>A partition's keys begin with its token and key in Cassandra's byte-comparable form, which is the prefix of no other
- * partition's. Behind it comes {@link #DELETION}, {@link #STATIC}, or a row's clustering in that form, whose first byte is
- * above these two and below {@link #BEHIND}. So the order of the keys' bytes is the order in which Cassandra reads: by
- * partitions, and in each the deletions, the static row, the rows.
+ * <p>A partition's keys begin with its token and key in Cassandra's byte-comparable form, which is no prefix of another
+ * partition's. {@link #DELETION}, {@link #STATIC}, or a row's clustering in that form follows; the clustering's first
+ * byte is above these two and below {@link #BEHIND}. So the keys are in Cassandra's reading order: by partitions, and
+ * in each the deletions, the static row, the rows.
  */
 final class Keys {
     /** The version of the byte-comparable form. Pools depend on it. */
@@ -27,12 +27,12 @@ final class Keys {
     static final byte DELETION = 0;
     /** Follows the partition's bytes in the key of its static row. */
     static final byte STATIC = 1;
-    /** Above every byte that can follow the partition's. */
+    /** Above every byte that can follow the partition's bytes. */
     private static final byte BEHIND = (byte) 0xff;
 
     private Keys() {}
 
-    /** The bytes with which all keys of a partition begin. */
+    /** Returns the bytes with which all keys of a partition begin. */
     static byte[] partition(DecoratedKey key) {
         return ByteSourceInverse.readBytes(key.asComparableBytes(VERSION));
     }
@@ -45,12 +45,12 @@ final class Keys {
         return with(partition, STATIC);
     }
 
-    /** A bound above all keys of a partition and below those of the next. */
+    /** Returns a bound above all keys of a partition and below those of the next. */
     static byte[] behind(byte[] partition) {
         return with(partition, BEHIND);
     }
 
-    /** The key of a row, or a bound between rows. */
+    /** Returns the key of a row, or a bound between rows. */
     static byte[] row(byte[] partition, ClusteringComparator comparator, ClusteringPrefix<?> clustering) {
         byte[] behind = ByteSourceInverse.readBytes(comparator.asByteComparable(clustering).asComparableBytes(VERSION));
         byte[] key = Arrays.copyOf(partition, partition.length + behind.length);
@@ -58,23 +58,23 @@ final class Keys {
         return key;
     }
 
-    /** A lower bound of the partitions from a position on. */
+    /** Returns a lower bound for the partitions from a position on. */
     static byte[] lower(PartitionPosition position, boolean inclusive) {
         byte[] bytes = ByteSourceInverse.readBytes(position.asComparableBytes(VERSION));
         return inclusive || !(position instanceof DecoratedKey) ? bytes : with(bytes, BEHIND);
     }
 
-    /** An upper bound of the partitions up to a position. */
+    /** Returns an upper bound for the partitions up to a position. */
     static byte[] upper(PartitionPosition position, boolean inclusive) {
         return lower(position, !inclusive);
     }
 
-    /** The partition that a key belongs to. */
+    /** Returns the partition that a key belongs to. */
     static DecoratedKey decorated(byte[] key, IPartitioner partitioner) {
         return BufferDecoratedKey.fromByteComparable(ByteComparable.fixedLength(key), VERSION, partitioner);
     }
 
-    /** Whether a key belongs to a partition. */
+    /** Returns whether a key belongs to a partition. */
     static boolean belongs(ByteBuffer key, byte[] partition) {
         return key.remaining() > partition.length && key.mismatch(ByteBuffer.wrap(partition)) == partition.length;
     }

@@ -3,7 +3,7 @@ package io.github.wollemi.cassandra;
 import io.github.wollemi.WollemiException;
 
 /**
- * A memtable could not do what Cassandra asked it for. The message names the table, the pool, what happened, and what to do.
+ * A memtable could not serve a call of Cassandra. The message names the table, the pool, the reason, and what to do.
  */
 public final class MemtableFailure extends RuntimeException {
     private static final long serialVersionUID = 1;
@@ -12,11 +12,11 @@ public final class MemtableFailure extends RuntimeException {
         super(message, cause);
     }
 
-    /** What a failed call of the library becomes. */
+    /** Converts a failed call of the library. */
     static MemtableFailure of(Pool pool, String doing, WollemiException cause) {
         String advice = switch (cause.kind()) {
             case FULL -> "nothing was written; make room on the disk or flush the table";
-            case UNFINISHED, NOT_DURABLE -> "restart the node: no write to this pool goes on before";
+            case UNFINISHED, NOT_DURABLE -> "restart the node: until then all writes to this pool fail";
             case DAMAGED -> "move the pool away and repair the table from its other replicas";
             default -> "nothing was written";
         };

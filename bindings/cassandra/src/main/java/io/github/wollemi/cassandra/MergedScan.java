@@ -9,10 +9,10 @@ import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.apache.cassandra.db.rows.UnfilteredRowIterators;
 import org.apache.cassandra.utils.AbstractIterator;
 
-/** The partitions of several pools, in order. A partition that is in more than one is merged on the heap. */
+/** The partitions of several pools, in order. A partition in more than one pool is merged on the heap. */
 final class MergedScan extends AbstractIterator<Partition> {
     private final List<Scan> scans;
-    /** Where each scan is; null if it must go on first. */
+    /** The current partition of each scan; null if the scan must advance first. */
     private final Scan.Stored[] at;
 
     MergedScan(List<Scan> scans) {

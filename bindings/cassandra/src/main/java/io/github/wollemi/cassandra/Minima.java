@@ -7,19 +7,20 @@ import org.apache.cassandra.db.partitions.PartitionUpdate;
 import org.apache.cassandra.db.rows.EncodingStats;
 
 /**
- * What a pool says of all that is in it: the smallest timestamps, and whether any partition has deletions.
+ * Bounds that hold for everything in a pool: the smallest timestamps, and whether any partition has deletions.
  *
- * <p>The pool's own is durable before anything that it would not be true of, so it may say too little and never too much.
+ * <p>The pool's own minima are durable before any data that they would not cover, so they may be too low, never too
+ * high.
  *
  * @param timestamp the smallest timestamp
  * @param localDeletionTime the smallest local deletion time
- * @param stats what an SSTable of it begins with
+ * @param stats the initial statistics of an SSTable of it
  * @param deletions whether there may be partition or range deletions
  */
 record Minima(long timestamp, long localDeletionTime, EncodingStats stats, boolean deletions) {
     static final Minima NONE = new Minima(Long.MAX_VALUE, Long.MAX_VALUE, EncodingStats.NO_STATS, false);
 
-    /** This and an update; this itself if the update changes nothing. */
+    /** Returns these minima combined with an update; returns this object itself if the update changes nothing. */
     Minima and(PartitionUpdate update) {
         EncodingStats other = update.stats();
         DeletionInfo deletion = update.deletionInfo();
@@ -45,7 +46,7 @@ record Minima(long timestamp, long localDeletionTime, EncodingStats stats, boole
                 in.get() == 1);
     }
 
-    /** The smallest timestamp as a memtable reports it. */
+    /** Returns the smallest timestamp as a memtable reports it. */
     long reported() {
         return timestamp == EncodingStats.NO_STATS.minTimestamp ? Memtable.NO_MIN_TIMESTAMP : timestamp;
     }

@@ -6,7 +6,7 @@ import org.apache.cassandra.db.partitions.AbstractUnfilteredPartitionIterator;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.apache.cassandra.schema.TableMetadata;
 
-/** What a range of partitions has of what is asked for. */
+/** The selected parts of a range of partitions. */
 final class PartitionScan extends AbstractUnfilteredPartitionIterator {
     private final Scan scan;
     private final TableMetadata metadata;

@@ -11,10 +11,11 @@ import org.apache.cassandra.db.partitions.PartitionUpdate;
 import org.apache.cassandra.schema.TableMetadataRef;
 
 /**
- * One generation of a memtable: a pool with the rows, and what there is to know about them.
+ * One generation of a memtable: a pool with the rows, and its metadata.
  *
- * <p>The map {@code rows} has the partitions ({@link Keys}, {@link Codec}). The map {@code about} has the pool's format, the
- * headers of its values ({@link Schema}), its {@link Minima}, and the time at which the memtable was switched out.
+ * <p>The map {@code rows} has the partitions ({@link Keys}, {@link Codec}). The map {@code about} has the pool's
+ * format, the headers of its values ({@link Schema}), its {@link Minima}, and the time at which the memtable was
+ * switched out.
  */
 final class Pool implements AutoCloseable {
     private static final byte[] FORMAT = "format".getBytes();
@@ -38,11 +39,11 @@ final class Pool implements AutoCloseable {
         this.about = database.map("about");
         byte[] format = about.get(FORMAT);
         if (format == null && rows.isEmpty()) {
-            // It is new, or its creation was cut short.
+            // It is new, or its creation was interrupted.
             about.put(FORMAT, THIS_FORMAT.getBytes());
         } else if (format == null || !THIS_FORMAT.equals(new String(format))) {
-            throw new MemtableFailure("the memtable pool " + path + " is of the format "
-                    + (format == null ? "?" : new String(format)) + " and not of " + THIS_FORMAT
+            throw new MemtableFailure("the memtable pool " + path + " has format "
+                    + (format == null ? "?" : new String(format)) + ", expected " + THIS_FORMAT
                     + ": start the version of Cassandra and Wollemi that has written it, flush the table, and stop", null);
         }
         this.schema = new Schema(about, metadata);
@@ -50,7 +51,7 @@ final class Pool implements AutoCloseable {
         this.minima = known == null ? Minima.NONE : Minima.of(known);
     }
 
-    /** Opens the pool at a path; creates it if it is not there. */
+    /** Opens the pool at a path; creates it if it is missing. */
     static Pool open(Path path, Settings settings, TableMetadataRef metadata) {
         Options options = Options.DEFAULT.level(settings.level()).maxSize(settings.maxSize());
         Database database = Database.open(path, options);
@@ -62,7 +63,7 @@ final class Pool implements AutoCloseable {
         }
     }
 
-    /** Whether a pool that cannot be opened was open, at level {@code process}, when the machine stopped. */
+    /** Returns whether a pool that cannot be opened was open, at level {@code process}, when the machine stopped. */
     static boolean isLostWithPower(Path path) {
         Options look = Options.DEFAULT.create(false).readOnly(true).afterPowerLoss(io.github.wollemi.AfterPowerLoss.LOOK);
         try (Database database = Database.open(path, look)) {
@@ -97,7 +98,7 @@ final class Pool implements AutoCloseable {
         return minima;
     }
 
-    /** Has the minima and the schema cover an update, before it is written. */
+    /** Extends the minima and the schema to cover an update, before it is written. */
     Schema.Numbered prepare(PartitionUpdate update) {
         if (minima.and(update) != minima) {
             widen(update);
@@ -117,12 +118,12 @@ final class Pool implements AutoCloseable {
         return rows.isEmpty();
     }
 
-    /** Bytes in use. */
+    /** Returns the bytes in use. */
     long size() {
         return database.stats().used();
     }
 
-    /** When the memtable was switched out, in milliseconds since 1970; {@link Long#MAX_VALUE} if it was not. */
+    /** Returns when the memtable was switched out, in milliseconds since 1970; {@link Long#MAX_VALUE} if it was not. */
     long switchedOut() {
         byte[] at = about.get(SWITCHED_OUT);
         return at == null ? Long.MAX_VALUE : ByteBuffer.wrap(at).getLong();
@@ -132,7 +133,7 @@ final class Pool implements AutoCloseable {
         about.put(SWITCHED_OUT, ByteBuffer.allocate(Long.BYTES).putLong(millis).array());
     }
 
-    /** Takes writes again. */
+    /** Accepts writes again. */
     void reopen() {
         about.remove(SWITCHED_OUT);
     }

@@ -27,18 +27,18 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The pools of one table, in a folder of their own.
+ * The pools of one table, in a separate folder.
  *
- * <p>A pool is {@code NUMBER.pool}, and what the library keeps beside it begins with that name. Numbers rise and are not used
- * twice by a process. The file {@code NUMBER.dead} says that all of the pool is in SSTables, or was truncated or dropped: it
- * is durable before any of the pool's files goes, and goes last.
+ * <p>A pool is {@code NUMBER.pool}; the library's files beside it begin with that name. Numbers rise, and a process
+ * does not reuse them. The file {@code NUMBER.dead} marks a pool whose whole content is in SSTables, or was truncated
+ * or dropped: it is durable before any of the pool's files is removed, and is removed last.
  */
 final class Pools {
     private static final Logger LOGGER = LoggerFactory.getLogger(Pools.class);
     private static final Pattern NAME = Pattern.compile("(\\d+)\\.(pool|dead)(\\..*)?");
-    /** Ends the name of a pool that was set aside. It is the operator's. */
+    /** The end of the name of a pool that was set aside for the operator. */
     private static final String LOST = ".lost";
-    /** By folder, so that what a process has created it does not take for what another one has left. */
+    /** By folder, so that a process does not mistake its own pools for those of an earlier one. */
     private static final Map<Path, Pools> ALL = new ConcurrentHashMap<>();
 
     private final Path folder;
@@ -72,8 +72,8 @@ final class Pools {
     /**
      * Opens the pools that an earlier process has left, the oldest first; later calls find none.
      *
-     * @param truncation tells when the table was truncated last, in milliseconds since 1970. It is asked only if there are
-     *     such pools: it waits for a lock that Cassandra holds while a truncation waits for writes
+     * @param truncation returns the time of the table's last truncation, in milliseconds since 1970. It is called only
+     * if there are such pools: it waits for a lock that Cassandra holds while a truncation waits for writes
      */
     synchronized List<Pool> adopt(Settings settings, TableMetadataRef metadata, LongSupplier truncation) {
         List<Pool> adopted = new ArrayList<>();
@@ -97,7 +97,7 @@ final class Pools {
             return adopted;
         } catch (RuntimeException failed) {
             adopted.forEach(Pool::close);
-            // Whoever tries again finds them again.
+            // A later attempt finds them again.
             searched = false;
             throw failed;
         }
@@ -122,7 +122,10 @@ final class Pools {
         }
     }
 
-    /** With a commit log it is set aside, since the log has it all. Without one its writes are lost: the node must not start. */
+    /**
+     * With a commit log it is set aside, since the log has all writes. Without one its writes are lost: the node must
+     * not start.
+     */
     private Pool lostWithPower(Path path, Settings settings, TableMetadataRef metadata, RuntimeException failed) {
         if (settings.durable()) {
             throw new MemtableFailure("the memtable pool " + path + " of " + metadata + " was open when the machine stopped, "
@@ -140,7 +143,10 @@ final class Pools {
         return null;
     }
 
-    /** The numbers of all pools that are there in whole or in part. Those of pools that were set aside are not used again. */
+    /**
+     * Returns the numbers of all pools that exist, complete or not. Numbers of pools that were set aside are not
+     * reused.
+     */
     private List<Long> left() {
         if (!Files.isDirectory(folder)) {
             return List.of();
@@ -163,7 +169,7 @@ final class Pools {
         return List.copyOf(numbers.keySet());
     }
 
-    /** Says, durably, that a pool is not to be adopted any more. */
+    /** Records durably that a pool must not be adopted any more. */
     void retire(Path pool) {
         try {
             Files.write(dead(pool), new byte[0]);

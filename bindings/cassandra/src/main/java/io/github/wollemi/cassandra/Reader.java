@@ -15,14 +15,14 @@ import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 
 /**
- * Reads what is selected of one partition, as it is at one moment.
+ * Reads the selected parts of one partition, as of one moment.
  *
- * <p>Few rows are taken at once, and taken again if a writer has changed the partition meanwhile. For more there is a
- * snapshot of the pool, from which they are taken as they are asked for.
+ * <p>A small number of rows is read at once, and again if a writer changes the partition meanwhile. More rows are read
+ * on demand from a snapshot of the pool.
  */
 final class Reader {
-    /** So many rows are taken at once. */
-    private static final int FEW = 128;
+    /** Maximum number of rows read at once. */
+    private static final int MAX_AT_ONCE = 128;
     private static final int TRIES = 4;
 
     private final Pool pool;
@@ -35,12 +35,12 @@ final class Reader {
         this.partition = partition;
     }
 
-    /** Whether a pool has anything of a partition. */
+    /** Returns whether a pool has anything of a partition. */
     static boolean holds(Pool pool, byte[] partition) {
         return pool.rows().tailMap(partition, true).headMap(Keys.behind(partition), false).firstEntry() != null;
     }
 
-    /** The answer, or null if there is nothing. */
+    /** Returns the selected parts, or null if there are none. */
     UnfilteredRowIterator read() {
         Stripes.Stripe stripe = pool.stripe(partition);
         for (int tries = 0; tries < TRIES; tries++) {
@@ -50,7 +50,7 @@ final class Reader {
                 continue;
             }
             Heads heads = heads(pool.rows());
-            Map<Slice, List<ByteBuffer>> few = few();
+            Map<Slice, List<ByteBuffer>> few = readAtOnce();
             if (few == null) {
                 break;
             }
@@ -65,10 +65,10 @@ final class Reader {
         return Heads.read(view, pool, partition, selection.filter(), selection.metadata());
     }
 
-    /** The values of the rows of each slice, or null if they are not few. */
-    private Map<Slice, List<ByteBuffer>> few() {
+    /** Returns the values of the rows of each slice, or null if there are too many. */
+    private Map<Slice, List<ByteBuffer>> readAtOnce() {
         Map<Slice, List<ByteBuffer>> all = new IdentityHashMap<>();
-        int room = FEW;
+        int room = MAX_AT_ONCE;
         for (Slice slice : selection.slices()) {
             List<ByteBuffer> values = new ArrayList<>();
             for (Iterator<ByteBuffer> rows = values(pool.rows(), slice); rows.hasNext(); room--) {

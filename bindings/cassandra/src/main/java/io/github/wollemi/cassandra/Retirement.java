@@ -11,9 +11,9 @@ import org.apache.cassandra.notifications.MemtableDiscardedNotification;
 /**
  * Retires a memtable's pools as soon as their SSTables are part of the table.
  *
- * <p>Cassandra discards the memtable only when reads that had begun before have ended. Until then compactions may already
- * have dropped tombstones of those SSTables for good; a pool that was adopted after a crash in between would bring back what
- * they had deleted.
+ * <p>Cassandra discards the memtable only after the reads that began earlier have ended. Until then compactions may
+ * already have purged tombstones of those SSTables; a pool adopted after a crash in between would resurrect deleted
+ * rows.
  */
 final class Retirement implements INotificationConsumer {
     private final Memtable memtable;
@@ -25,7 +25,7 @@ final class Retirement implements INotificationConsumer {
     /**
      * Waits for the notification, if the memtable belongs to a table.
      *
-     * @param pools gives the memtable's pools
+     * @param pools returns the memtable's pools
      */
     Retirement(Memtable memtable, Memtable.Owner owner, Pools folder, Supplier<List<Pool>> pools) {
         this.memtable = memtable;

@@ -20,8 +20,8 @@ import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.apache.cassandra.schema.TableMetadata;
 
 /**
- * The partitions of a view of a pool, in order. All rows of a partition, in order, come from the cursor that goes through
- * the partitions; other questions have cursors of their own.
+ * The partitions of a view of a pool, in order. A full scan of a partition's rows uses the cursor that iterates over
+ * the partitions; other reads have cursors of their own.
  */
 final class Scan implements Iterator<Partition> {
     private final Pool pool;
@@ -29,7 +29,7 @@ final class Scan implements Iterator<Partition> {
     private final TableMetadata metadata;
     private final EncodingStats stats;
     private final Entries entries;
-    /** What the cursor is in, if in any. */
+    /** The partition that the cursor is in, or null. */
     private Stored current;
 
     Scan(Pool pool, ReadableMap view, TableMetadata metadata, EncodingStats stats) {
@@ -40,7 +40,7 @@ final class Scan implements Iterator<Partition> {
         this.entries = new Entries(view);
     }
 
-    /** The part of a view between two positions. Null or a minimum is no bound. */
+    /** Returns the part of a view between two positions. Null or a minimum is no bound. */
     static ReadableMap between(ReadableMap view, PartitionPosition from, boolean fromIncluded, PartitionPosition to,
             boolean toIncluded) {
         ReadableMap part = view;
@@ -77,7 +77,7 @@ final class Scan implements Iterator<Partition> {
         private final DecoratedKey key;
         private final byte[] partition;
         private final Heads heads;
-        /** The cursor is no longer before the first row. */
+        /** Whether the cursor has moved past the first row. */
         private boolean taken;
 
         private Stored(DecoratedKey key, byte[] partition) {

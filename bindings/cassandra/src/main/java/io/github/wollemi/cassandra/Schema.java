@@ -18,11 +18,11 @@ import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.schema.TableMetadataRef;
 
 /**
- * The serialization headers of a pool: which columns, of which types, its rows were written with.
+ * The serialization headers of a pool: the columns, with their types, with which its rows were written.
  *
- * <p>Each value in the pool begins with the number of its header. A header is durable before any value that names it, and
- * does not change; when columns are added another one is made, which has all columns of those before. A header is stored in
- * the form in which an SSTable has its own, so that columns that have been dropped since are recognised in the same way.
+ * <p>Each value in the pool begins with the number of its header. A header is durable before any value that uses it,
+ * and does not change; when columns are added, a new one is made with all columns of the earlier ones. A header is
+ * stored in the form used in SSTables, so that columns dropped since are recognised in the same way.
  */
 final class Schema {
     private static final byte[] PREFIX = "schema/".getBytes();
@@ -32,9 +32,9 @@ final class Schema {
 
     private final DurableMap meta;
     private final TableMetadataRef metadata;
-    /** By number. Replaced, never changed. */
+    /** By number. The array is replaced, never modified. */
     private volatile Numbered[] headers = {};
-    /** The table was altered since the last header was made. */
+    /** Whether the table was altered since the last header was made. */
     private volatile boolean stale;
 
     Schema(DurableMap meta, TableMetadataRef metadata) {
@@ -50,12 +50,12 @@ final class Schema {
         stale = true;
     }
 
-    /** Says that the table was altered: the next write makes another header. */
+    /** Records that the table was altered: the next write makes a new header. */
     void altered() {
         stale = true;
     }
 
-    /** A header that has all columns of an update and all that rows in the pool may have. */
+    /** Returns a header with all columns of an update and of the rows in the pool. */
     Numbered covering(RegularAndStaticColumns columns, EncodingStats stats) {
         Numbered last = last();
         if (last != null && !stale && last.header.columns().includes(columns)) {
@@ -85,7 +85,7 @@ final class Schema {
         return made;
     }
 
-    /** All columns, each name once, with the earliest definition given. */
+    /** Returns all columns, each name once, with its earliest definition. */
     private static RegularAndStaticColumns union(RegularAndStaticColumns... several) {
         Set<ByteBuffer> names = new HashSet<>();
         RegularAndStaticColumns.Builder builder = RegularAndStaticColumns.builder();
@@ -99,16 +99,16 @@ final class Schema {
         return builder.build();
     }
 
-    /** The header of a number. */
+    /** Returns the header of a number. */
     SerializationHeader header(int number) throws IOException {
         Numbered[] all = headers;
         if (number < 0 || number >= all.length) {
-            throw new IOException("a value names header " + number + " of " + all.length);
+            throw new IOException("a value uses header " + number + ", but there are only " + all.length);
         }
         return all[number].header;
     }
 
-    /** All columns that rows in the pool may have. */
+    /** Returns all columns that rows in the pool may have. */
     RegularAndStaticColumns columns() {
         Numbered last = last();
         return last == null ? RegularAndStaticColumns.NONE : last.header.columns();

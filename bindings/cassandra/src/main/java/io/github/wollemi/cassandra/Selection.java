@@ -16,41 +16,41 @@ import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.apache.cassandra.schema.TableMetadata;
 
 /**
- * What is asked of a partition.
+ * A query on one partition.
  *
  * @param metadata the table as it is now
  * @param key the partition's key
- * @param slices which rows
- * @param filter which columns
- * @param reversed whether from the last row to the first
+ * @param slices the rows
+ * @param filter the columns
+ * @param reversed whether to read from the last row to the first
  * @param stats what is known of the partition's timestamps
  */
 record Selection(TableMetadata metadata, DecoratedKey key, Slices slices, ColumnFilter filter, boolean reversed,
         EncodingStats stats) {
     /**
-     * The answer.
+     * Returns the selected parts.
      *
-     * @param heads what the partition has besides rows
-     * @param rows gives the rows of a slice, in the order asked for
-     * @param close run when the answer is closed
+     * @param heads the parts of the partition other than rows
+     * @param rows returns the rows of a slice, in the requested order
+     * @param close run when the iterator is closed
      */
     UnfilteredRowIterator answer(Heads heads, Function<Slice, Iterator<Row>> rows, Runnable close) {
         return new Answer(this, heads, rows, close);
     }
 
-    /** The rows and range deletions of one slice. */
+    /** Returns the rows and range deletions of one slice. */
     UnfilteredRowIterator slice(Heads heads, Slice slice, Iterator<Row> rows) {
         return new RowAndDeletionMergeIterator(metadata, key, heads.deletion().getPartitionDeletion(), filter,
                 heads.statics(filter, metadata), reversed, stats, rows, heads.deletion().rangeIterator(slice, reversed),
                 true);
     }
 
-    /** The slices in the order asked for. */
+    /** Returns a slice by its index in the requested order. */
     Slice slice(int index) {
         return slices.get(reversed ? slices.size() - 1 - index : index);
     }
 
-    /** The key of the one row that a slice can have, or null if it can have several. */
+    /** Returns the key of the only row that a slice can have, or null if it can have several. */
     byte[] point(byte[] partition, Slice slice) {
         int size = metadata.comparator.size();
         if (size == 0) {

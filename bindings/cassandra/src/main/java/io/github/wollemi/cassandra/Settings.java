@@ -14,10 +14,10 @@ import org.apache.cassandra.exceptions.ConfigurationException;
 /**
  * The parameters of a memtable configuration in {@code cassandra.yaml}.
  *
- * @param directory where the pools are
- * @param level what the pools survive
+ * @param directory the folder of the pools
+ * @param level the pools' durability level
  * @param commitLog whether writes also go to the commit log
- * @param flushSize the size in bytes of a pool from which on the memtable is flushed
+ * @param flushSize the size of a pool, in bytes, at which the memtable is flushed
  */
 record Settings(Path directory, Level level, CommitLogUse commitLog, long flushSize) {
     static final String DIRECTORY = "directory";
@@ -27,7 +27,9 @@ record Settings(Path directory, Level level, CommitLogUse commitLog, long flushS
 
     private static final String DEFAULT_FLUSH_SIZE = "1GiB";
     private static final long LEAST_FLUSH_SIZE = 1 << 20;
-    /** Writes go on while a flush is being set up; a pool may grow to this many times its flush size, or to 1 GiB. */
+    /**
+     * Writes continue while a flush is being set up; a pool may grow to this many times its flush size, or to 1 GiB.
+     */
     private static final long ROOM = 4;
     private static final long LEAST_MAX_SIZE = 1L << 30;
 
@@ -35,11 +37,11 @@ record Settings(Path directory, Level level, CommitLogUse commitLog, long flushS
     enum CommitLogUse {
         /** They do. */
         KEEP,
-        /** They do not: the pool alone keeps them. */
+        /** They do not: only the pool has them. */
         SKIP
     }
 
-    /** Takes the parameters out of the map, since Cassandra refuses those that are left in it. */
+    /** Removes the parameters from the map, since Cassandra refuses those left in it. */
     static Settings take(Map<String, String> parameters) {
         String directory = parameters.remove(DIRECTORY);
         if (directory == null || directory.isBlank()) {
@@ -53,7 +55,7 @@ record Settings(Path directory, Level level, CommitLogUse commitLog, long flushS
                     constant(COMMIT_LOG, parameters.remove(COMMIT_LOG), CommitLogUse.KEEP),
                     size(parameters.remove(FLUSH_SIZE)));
         } catch (InvalidPathException invalid) {
-            throw new ConfigurationException("'" + DIRECTORY + "' is no path: " + invalid.getMessage());
+            throw new ConfigurationException("'" + DIRECTORY + "' is not a path: " + invalid.getMessage());
         }
     }
 
@@ -89,12 +91,12 @@ record Settings(Path directory, Level level, CommitLogUse commitLog, long flushS
         return bytes;
     }
 
-    /** Whether the pools alone keep what was acknowledged, so that the commit log need not be replayed. */
+    /** Returns whether the pools alone preserve acknowledged writes, so that the commit log need not be replayed. */
     boolean durable() {
         return commitLog == CommitLogUse.SKIP || level != Level.PROCESS;
     }
 
-    /** The size up to which a pool may grow. Writes fail beyond it, until the memtable is flushed. */
+    /** Returns the maximum size of a pool. Beyond it, writes fail until the memtable is flushed. */
     long maxSize() {
         return Math.max(LEAST_MAX_SIZE, flushSize > Long.MAX_VALUE / ROOM ? flushSize : ROOM * flushSize);
     }

@@ -5,10 +5,11 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * The locks of partitions, many partitions to a lock.
+ * The locks of partitions; many partitions share a lock.
  *
- * <p>Writers of a partition exclude each other by the lock. Readers take none: a writer counts before and after it changes
- * the pool, so a reader that has seen the same even number before and after its own calls has seen no change in part.
+ * <p>Writers of a partition exclude each other by the lock. Readers take none: a writer increments a counter before and
+ * after it changes the pool, so a reader that finds the same even number before and after its calls has seen no partial
+ * change.
  */
 final class Stripes {
     private static final int COUNT = 1024;
@@ -19,12 +20,12 @@ final class Stripes {
 
         private final AtomicLong changes = new AtomicLong();
 
-        /** Even, unless a writer is changing a partition. */
+        /** Returns the counter; even, unless a writer is changing a partition. */
         long changes() {
             return changes.get();
         }
 
-        /** Changes the pool, by a thread that holds the lock. */
+        /** Runs a change of the pool; the calling thread holds the lock. */
         void change(Runnable change) {
             changes.incrementAndGet();
             try {

@@ -7,7 +7,7 @@ import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.utils.AbstractIterator;
 
-/** Decodes rows as they are asked for. */
+/** Decodes rows on demand. */
 final class Values extends AbstractIterator<Row> {
     private final Iterator<ByteBuffer> values;
     private final Schema schema;
@@ -19,7 +19,7 @@ final class Values extends AbstractIterator<Row> {
         this.metadata = metadata;
     }
 
-    /** The values that a cursor comes by. */
+    /** Returns the values of a cursor. */
     static Iterator<ByteBuffer> of(Cursor cursor) {
         return new AbstractIterator<>() {
             @Override
@@ -29,7 +29,7 @@ final class Values extends AbstractIterator<Row> {
         };
     }
 
-    /** A copy with an array of its own: Cassandra's input takes a read-only buffer for one outside of the heap. */
+    /** Returns a copy with its own array: Cassandra's input mistakes a read-only buffer for an off-heap one. */
     static ByteBuffer writable(ByteBuffer readOnly) {
         byte[] copy = new byte[readOnly.remaining()];
         readOnly.get(copy);

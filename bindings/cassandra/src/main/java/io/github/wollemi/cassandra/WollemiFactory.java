@@ -8,7 +8,7 @@ import org.apache.cassandra.schema.SchemaConstants;
 import org.apache.cassandra.schema.TableMetadataRef;
 
 /**
- * Creates the memtables of the tables that name one configuration, and says what Cassandra may rely on.
+ * Creates the memtables of tables with one configuration, and reports their properties to Cassandra.
  *
  * @param settings the configuration
  */

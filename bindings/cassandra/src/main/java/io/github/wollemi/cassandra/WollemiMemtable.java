@@ -41,11 +41,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A memtable in a Wollemi pool: rows are durable when a write returns, at the pool's level, and are there again at once when
- * the node starts again. Like any memtable it is flushed to SSTables; then its pool is removed.
+ * A memtable in a Wollemi pool: rows are durable when a write returns, at the pool's level, and available at once when
+ * the node restarts. Like any memtable it is flushed to SSTables; then its pool is removed.
  *
- * <p>The pool is created by the first write. The first memtable of a table in a process adopts the pools that an earlier
- * process has left: it goes on writing to the newest, and reads and flushes the older ones with it.
+ * <p>The first write creates the pool. The first memtable of a table in a process adopts the pools of an earlier
+ * process: it continues to write to the newest, and reads and flushes the older ones with it.
  *
  * <p>The node's configuration names this class, with the parameters of {@code Settings}:
  *
@@ -60,14 +60,14 @@ import org.slf4j.LoggerFactory;
  */
 public final class WollemiMemtable extends AbstractAllocatorMemtable {
     private static final Logger LOGGER = LoggerFactory.getLogger(WollemiMemtable.class);
-    /** The size is looked at after this many bytes were written, at most. */
-    private static final long LOOK_EVERY = 4 << 20;
+    /** The size is checked at least every this many written bytes. */
+    private static final long CHECK_INTERVAL = 4 << 20;
 
     private final Settings settings;
     private final Pools folder;
-    /** What an earlier process has left and cannot be written any more, oldest first. */
+    /** Pools of an earlier process that are no longer written, oldest first. */
     private final List<Pool> inherited;
-    /** What is written to; null before the first write. */
+    /** The pool that is written to; null before the first write. */
     private volatile Pool active;
     private volatile long switchedOut = Long.MAX_VALUE;
     private volatile Retirement retirement;
@@ -96,7 +96,7 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
         this.inherited = List.copyOf(left);
     }
 
-    /** Such indexes have their unflushed entries on the heap, and those of adopted rows are gone. */
+    /** These indexes keep unflushed entries on the heap, so those of adopted rows are lost. */
     private static void warnOfIndexes(TableMetadata table) {
         for (IndexMetadata index : table.indexes) {
             if (index.isCustom()) {
@@ -107,9 +107,9 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
     }
 
     /**
-     * Makes the factory of a configuration. Cassandra calls it.
+     * Creates the factory of a configuration. Cassandra calls it.
      *
-     * @param parameters the parameters in the node's configuration; known ones are taken out
+     * @param parameters the parameters in the node's configuration; known ones are removed
      * @return the factory
      */
     public static Memtable.Factory factory(Map<String, String> parameters) {
@@ -120,7 +120,7 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
     public long put(PartitionUpdate update, UpdateTransaction indexer, OpOrder.Group opGroup) {
         Pool pool = writable();
         Writer writer = new Writer(pool, update, indexer, metadata());
-        // Before it is written: if an index fails then, the row is there, and is flushed with all of its columns.
+        // Before the write: if an index fails then, the row is present, and is flushed with all of its columns.
         columnsCollector.update(update.columns());
         writer.write();
         liveDataSize.addAndGet(writer.growth());
@@ -151,7 +151,7 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
     }
 
     private void flushIfLarge(Pool pool, long written) {
-        if (sinceLook.addAndGet(written) < Math.min(LOOK_EVERY, settings.flushSize() / 4)) {
+        if (sinceLook.addAndGet(written) < Math.min(CHECK_INTERVAL, settings.flushSize() / 4)) {
             return;
         }
         sinceLook.set(0);
@@ -161,8 +161,8 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
     }
 
     /**
-     * A table and its indexes are flushed together. An index that was flushed alone would have Cassandra discard what the
-     * commit log has of its table, of which it has the id.
+     * A table and its indexes are flushed together. Flushing an index alone would make Cassandra discard the commit log
+     * of its table, which has the same id.
      */
     private void askForFlush() {
         if (!(owner instanceof ColumnFamilyStore store) || !SecondaryIndexManager.isIndexColumnFamilyStore(store)) {
@@ -173,7 +173,7 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
         }
     }
 
-    /** All pools, the one that is written to last. */
+    /** Returns all pools, the one that is written to last. */
     private List<Pool> pools() {
         Pool pool = active;
         if (pool == null) {
@@ -208,8 +208,8 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
     }
 
     /**
-     * All of a partition. Compactions only ask whether there is anything, and close no answer: so it holds nothing before it
-     * is used.
+     * Returns all of a partition. Compactions only ask whether it is empty, and do not close the iterator: so it holds
+     * no resources before it is used.
      */
     @Override
     public UnfilteredRowIterator rowIterator(DecoratedKey key) {
@@ -261,7 +261,7 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
         }
     }
 
-    /** All partitions between two positions, when no writer is at work any more. */
+    /** Returns all partitions between two positions, once no writer is active any more. */
     Iterator<Partition> partitions(PartitionPosition from, PartitionPosition to) {
         List<Pool> pools = pools();
         if (pools.size() <= 1) {
@@ -274,7 +274,7 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
         return new Scan(pool, Scan.between(pool.rows(), from, true, to, false), metadata(), storedStats());
     }
 
-    /** Counts the partitions between two positions; one that is in several pools counts for each. */
+    /** Counts the partitions between two positions; one in several pools counts for each. */
     Census census(PartitionPosition from, PartitionPosition to) {
         return pools().stream().map(pool -> Census.of(scan(pool, from, to))).reduce(new Census(0, 0), Census::and);
     }
@@ -330,7 +330,7 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
     @Override
     public boolean shouldSwitch(ColumnFamilyStore.FlushReason reason) {
         return switch (reason) {
-            // What is durable here needs no room in the commit log, and no flush when the node has started.
+            // A durable pool needs no room in the commit log, and no flush after the node's start.
             case COMMITLOG_DIRTY, STARTUP -> !settings.durable();
             default -> super.shouldSwitch(reason);
         };
@@ -351,7 +351,9 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
         pools().forEach(this::markSwitchedOut);
     }
 
-    /** An exception would keep Cassandra from ever flushing the memtable. The mark matters only if the node is killed. */
+    /**
+     * An exception would keep Cassandra from ever flushing the memtable. The mark matters only if the node is killed.
+     */
     private void markSwitchedOut(Pool pool) {
         try {
             pool.setSwitchedOut(switchedOut);

@@ -19,9 +19,9 @@ import org.apache.cassandra.schema.TableMetadata;
 /**
  * Merges one partition update into a pool: reads what the update touches, merges, and puts the result in one batch.
  *
- * <p>Indexes hear of the change when it is made. A change that fails so takes no acknowledged row out of an index. If an index
- * fails, or the node is killed in between, what the index lacks is of a write that this node has not acknowledged; the same
- * write again does not mend it.
+ * <p>Indexes are notified of the change when it is made. So a failed change removes no acknowledged row from an index.
+ * If an index fails, or the node is killed in between, the index lacks only a write that this node has not
+ * acknowledged; repeating the write does not repair that.
  */
 final class Writer implements ColumnData.PostReconciliationFunction {
     private final Pool pool;
@@ -30,9 +30,9 @@ final class Writer implements ColumnData.PostReconciliationFunction {
     private final TableMetadata metadata;
     private final Schema.Numbered schema;
     private final byte[] partition;
-    /** Key, value by turns. */
+    /** Key and value, alternately. */
     private final List<byte[]> puts = new ArrayList<>();
-    /** What the indexes are to hear. */
+    /** The pending notifications of the indexes. */
     private final List<Runnable> changes = new ArrayList<>();
 
     private long timeDelta = Long.MAX_VALUE;
@@ -67,12 +67,12 @@ final class Writer implements ColumnData.PostReconciliationFunction {
         }
     }
 
-    /** The smallest difference between the timestamps of a cell and of what it has replaced. */
+    /** Returns the smallest difference between the timestamps of a cell and of the cell it has replaced. */
     long timeDelta() {
         return timeDelta;
     }
 
-    /** By how many bytes the pool's keys and values have grown. */
+    /** Returns by how many bytes the pool's keys and values have grown. */
     long growth() {
         return growth;
     }

@@ -1,6 +1,6 @@
 /**
- * A memtable for Apache Cassandra 5.0 whose rows are kept in a Wollemi pool instead of on Java's heap.
+ * A memtable for Apache Cassandra 5.0 that keeps its rows in a Wollemi pool instead of on Java's heap.
  *
- * <p>{@link io.github.wollemi.cassandra.WollemiMemtable} is what the node's configuration names.
+ * <p>The node's configuration names {@link io.github.wollemi.cassandra.WollemiMemtable}.
  */
 package io.github.wollemi.cassandra;

@@ -28,15 +28,16 @@ import org.junit.jupiter.api.condition.EnabledIfEnvironmentVariable;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Three nodes, three replicas, writes at {@code QUORUM}. One node after another is killed under load, and the others go on.
+ * Three nodes, three replicas, writes at {@code QUORUM}. The nodes are killed one after another under load, and the
+ * others continue.
  *
- * <p>When the killed node is up again, each node reads every acknowledged write at {@code QUORUM}, and the killed one has
- * every write that was acknowledged at {@code ALL}, before hints or repair could bring it back. Then hints, and at each second
- * kill repair without hints, bring it what it has missed. After a repair each node has every acknowledged write by itself.
- * Reads repair nothing ({@code read_repair = 'NONE'}).
+ * <p>When the killed node is up again, each node reads every acknowledged write at {@code QUORUM}, and the killed one
+ * has every write that was acknowledged at {@code ALL}, before hints or repair could restore it. Then hints, or, at
+ * every second kill, repair without hints, restore the writes it has missed. After a repair each node has every
+ * acknowledged write locally. Reads repair nothing ({@code read_repair = 'NONE'}).
  *
- * <p>{@code WOLLEMI_CLUSTER} is the number of kills; without it the test is left out, because it takes minutes.
- * {@code WOLLEMI_SEED} is what is drawn from.
+ * <p>{@code WOLLEMI_CLUSTER} is the number of kills; without it the test is skipped, because it takes minutes. {@code
+ * WOLLEMI_SEED} seeds it.
  */
 @EnabledIfEnvironmentVariable(named = "WOLLEMI_CLUSTER", matches = "[1-9][0-9]*")
 class ClusterTest {
@@ -44,14 +45,14 @@ class ClusterTest {
     private static final List<String> MEMTABLES = List.of("wollemi", "wollemi_small");
     private static final int THREADS = 4;
     private static final int KEYS = 2_000;
-    /** Acknowledged writes before a kill, and again while the node is down: at least this many, at most twice. */
+    /** Acknowledged writes before a kill, and again while the node is down: between this number and twice as many. */
     private static final int WRITES = 1_500;
     /** One of this many writes is at {@code ALL}, while all nodes are up. */
     private static final int AT_ALL = 4;
     /** Upper bound on any wait, in minutes; beyond it the test counts as hung. */
     private static final int MAX_WAIT = 5;
 
-    /** By key, the last value that was sent, acknowledged, and acknowledged by all nodes. Values of a key only grow. */
+    /** By key, the last value sent, acknowledged, and acknowledged by all nodes. A key's values only grow. */
     private record Written(AtomicIntegerArray sent, AtomicIntegerArray acknowledged, AtomicIntegerArray everywhere) {
         Written() {
             this(new AtomicIntegerArray(KEYS), new AtomicIntegerArray(KEYS), new AtomicIntegerArray(KEYS));
@@ -129,7 +130,7 @@ class ClusterTest {
             await("the hints are delivered", () -> behind(killed) == 0);
             await("the hints are counted", () -> delivered(killed) > delivered);
         } else {
-            assertTrue(behind > 0, "without hints it lacks what was written while it was down");
+            assertTrue(behind > 0, "without hints it lacks the writes made while it was down");
         }
         nodes.get(random.nextInt(NODES)).run("repair ks");
         for (Node node : nodes) {
@@ -167,7 +168,7 @@ class ClusterTest {
         threads.clear();
     }
 
-    /** Writes keys of its own, one write at a time: so it knows the order of the values of each. */
+    /** Writes its own keys, one write at a time, so it knows the order of each key's values. */
     private void load(Session session, int own, Random draw) {
         String pad = "x".repeat(2_000);
         Map<String, PreparedStatement> updates = new LinkedHashMap<>();
@@ -200,7 +201,7 @@ class ClusterTest {
         await("writes are acknowledged", () -> acknowledgements.get() >= enough);
     }
 
-    /** Waits until every node takes every node for live. */
+    /** Waits until every node considers every node live. */
     private void awaitLive() throws InterruptedException {
         await("the nodes see each other", () -> nodes.stream().allMatch(node -> node.run("live").equals("" + NODES)));
     }
@@ -215,12 +216,12 @@ class ClusterTest {
         }
     }
 
-    /** How many hints the other nodes have delivered. */
+    /** Returns how many hints the other nodes have delivered. */
     private long delivered(Node to) {
         return nodes.stream().filter(node -> node != to).mapToLong(node -> Long.parseLong(node.run("delivered"))).sum();
     }
 
-    /** By key, the value that a node reads; 0 if there is none. */
+    /** Returns, by key, the value that a node reads; 0 if there is none. */
     private int[] read(Node node, String memtable, ConsistencyLevel level) {
         int[] found = new int[KEYS];
         SimpleStatement all = new SimpleStatement("SELECT c, v FROM ks." + memtable);
@@ -230,7 +231,7 @@ class ClusterTest {
         return found;
     }
 
-    /** How many rows of its own a node has that are older than what was acknowledged. */
+    /** Returns how many local rows of a node are older than the acknowledged ones. */
     private int behind(Node node) {
         int behind = 0;
         for (String memtable : MEMTABLES) {
@@ -242,7 +243,7 @@ class ClusterTest {
         return behind;
     }
 
-    /** Reads all rows by way of one node: none is older than it must be, and none was never sent. */
+    /** Reads all rows through one node: none is older than required, and none was never sent. */
     private void check(Node node, ConsistencyLevel level, boolean onlyEverywhere) {
         for (String memtable : MEMTABLES) {
             Written table = written.get(memtable);

@@ -13,9 +13,9 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The shortest way through everything: a table, rows, a flush, a kill, a stop. */
+/** The shortest pass through everything: a table, rows, a flush, a kill, a stop. */
 class FirstTableTest {
-    /** In tenths of a second: who waits longer hangs. */
+    /** Upper bound on any wait, in tenths of a second; beyond it the test counts as hung. */
     private static final int LONGEST_WAIT = 600;
 
     @TempDir
@@ -67,7 +67,7 @@ class FirstTableTest {
             node.session().execute("TRUNCATE ks.t");
             assertTrue(all(node).isEmpty());
             node.killAndStart();
-            assertTrue(all(node).isEmpty(), "what was truncated stays away");
+            assertTrue(all(node).isEmpty(), "truncated rows stay removed");
         }
     }
 }

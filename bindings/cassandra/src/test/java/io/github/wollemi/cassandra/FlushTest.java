@@ -19,9 +19,9 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Flushes, indexes and what is around them, on one node: each test has a table of its own. */
+/** Flushes, indexes and related operations, on one node: each test has its own table. */
 class FlushTest {
-    /** In tenths of a second: who waits longer hangs. */
+    /** Upper bound on any wait, in tenths of a second; beyond it the test counts as hung. */
     private static final int LONGEST_WAIT = 600;
 
     @TempDir
@@ -48,7 +48,7 @@ class FlushTest {
         }
     }
 
-    /** A truncation holds the lock of what is known of truncations, and waits for the writes that have begun. */
+    /** A truncation holds the lock of the truncation records, and waits for the writes that have begun. */
     @Test
     void aWriteThatBeginsAFlushDoesNotWaitForATruncation() throws InterruptedException {
         Session session = node.session();
@@ -66,7 +66,7 @@ class FlushTest {
         waitForSstables("busy");
     }
 
-    /** Flushed alone, an index would have the table's part of the commit log discarded. */
+    /** Flushing an index alone would discard the table's part of the commit log. */
     @Test
     void aLargeIndexIsFlushedWithItsTable() throws IOException, InterruptedException {
         Session session = node.session();
@@ -121,7 +121,10 @@ class FlushTest {
         assertEquals("0", node.run("leaks ks wide p"));
     }
 
-    /** What was set aside is the operator's: its number is not used again, and no pool's end removes it. */
+    /**
+     * A pool that was set aside is kept for the operator: its number is not reused, and the removal of another pool
+     * does not remove it.
+     */
     @Test
     void aPoolThatWasSetAsideStays() throws IOException, InterruptedException {
         Node node = Node.alone(folder.resolve("other")).start();

@@ -21,15 +21,15 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * A node is killed under load: every write that it has acknowledged is there when it has started again, with a commit log
- * and without, at levels {@code process} and {@code disk}, and with pools so small that they are flushed all the time.
+ * A node is killed under load: every acknowledged write is present after its restart, with a commit log and without, at
+ * levels {@code process} and {@code disk}, and with pools so small that they are flushed all the time.
  *
- * <p>{@code WOLLEMI_KILLS} is how often, {@code WOLLEMI_SEED} what is drawn.
+ * <p>{@code WOLLEMI_KILLS} is the number of kills, {@code WOLLEMI_SEED} the seed.
  */
 class KillTest {
     private static final List<String> MEMTABLES = List.of("wollemi", "wollemi_keep", "wollemi_disk", "wollemi_small");
     private static final int THREADS = 4;
-    /** A round ends by a kill after about so many acknowledged writes. */
+    /** A round ends with a kill after about this many acknowledged writes. */
     private static final int WRITES = 3_000;
 
     @TempDir
@@ -40,7 +40,7 @@ class KillTest {
     private final Random random = new Random(seed);
     /** By table and key, the last acknowledged value. */
     private final Map<String, Map<Integer, Integer>> acknowledged = new ConcurrentHashMap<>();
-    /** And one that was sent after it and not acknowledged. */
+    /** The value sent after it and not acknowledged, if any. */
     private final Map<String, Map<Integer, Integer>> sent = new ConcurrentHashMap<>();
 
     @Test
@@ -88,7 +88,7 @@ class KillTest {
         assertTrue(writes.get() >= WRITES, "there were acknowledged writes");
     }
 
-    /** Writes keys of its own, so that it knows the order of the values of each. */
+    /** Writes its own keys, so that it knows the order of each key's values. */
     private void load(Session session, int own, Random draw, AtomicInteger writes, CountDownLatch enough) {
         String pad = "x".repeat(2_000);
         List<PreparedStatement> updates = new ArrayList<>();
@@ -109,9 +109,9 @@ class KillTest {
                 enough.countDown();
             }
         } catch (DriverException | IllegalStateException killed) {
-            // What was on its way is in `sent`.
+            // Writes in flight are in `sent`.
             while (enough.getCount() > 0) {
-                // It was no kill: let the test fail rather than wait.
+                // It was not a kill: let the test fail rather than wait.
                 enough.countDown();
             }
         }
@@ -130,7 +130,7 @@ class KillTest {
                 assertEquals(value, is, () -> memtable + ": key " + key);
             }
         });
-        // What was under way is as it is now.
+        // The writes in flight have whatever outcome is found.
         underway.forEach((key, value) -> {
             if (found.containsKey(key)) {
                 acknowledged.get(memtable).put(key, found.get(key));

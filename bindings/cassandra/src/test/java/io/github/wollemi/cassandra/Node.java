@@ -23,10 +23,10 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 
-/** A node with its folder, which is started and ended as often as a test likes. */
+/** A node with its folder, which a test may start and stop repeatedly. */
 final class Node implements AutoCloseable {
     private static final String OPEN = "=ALL-UNNAMED";
-    /** What Cassandra asks of Java 17. */
+    /** The options that Cassandra needs on Java 17. */
     private static final List<String> MODULES = List.of(
             "--add-exports=java.base/jdk.internal.misc" + OPEN,
             "--add-exports=java.base/jdk.internal.ref" + OPEN,
@@ -52,7 +52,7 @@ final class Node implements AutoCloseable {
             "--add-opens=java.base/sun.nio.ch" + OPEN,
             "--add-opens=jdk.management/com.sun.management.internal" + OPEN);
 
-    /** Java's options of a small node that is soon up. */
+    /** Java options of a small node that starts quickly. */
     private static final List<String> SMALL = List.of("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC");
     /** Upper bound on the wait for a node's answer, in minutes; beyond it the node counts as hung. */
     private static final int MAX_ANSWER = 10;
@@ -66,13 +66,13 @@ final class Node implements AutoCloseable {
     private final List<String> options;
 
     private Process process;
-    /** Lines from the process; empty at its end. */
+    /** Lines from the process; an empty value at its end. */
     private BlockingQueue<Optional<String>> answers;
     private OutputStream commands;
     private Cluster cluster;
     private Session session;
 
-    /** @param options of Java, for instance {@code -Xmx} */
+    /** @param options Java options, for instance {@code -Xmx} */
     Node(Path folder, String address, String seeds, int storagePort, List<String> options) {
         this(folder, address, List.of(seeds), freePort(address), storagePort, "120s", options);
     }
@@ -88,12 +88,14 @@ final class Node implements AutoCloseable {
         this.options = options;
     }
 
-    /** A cluster of one. */
+    /** Returns a cluster of one node. */
     static Node alone(Path folder) {
         return new Node(folder, "127.0.0.1", "127.0.0.1", freePort("127.0.0.1"), SMALL);
     }
 
-    /** The nodes of a cluster, on 127.0.0.1 and the addresses after it; all are seeds, and have the same ports. */
+    /**
+     * Returns the nodes of a cluster, on 127.0.0.1 and the addresses after it; all are seeds, and use the same ports.
+     */
     static List<Node> cluster(Path folder, int size) {
         List<String> addresses = new ArrayList<>();
         for (int i = 1; i <= size; i++) {
@@ -101,7 +103,7 @@ final class Node implements AutoCloseable {
         }
         int nativePort = freePort("0.0.0.0");
         int storagePort = freePort("0.0.0.0");
-        // A write that a dead node does not answer becomes a hint when this time is over.
+        // A write that a dead node does not answer becomes a hint after this time.
         return addresses.stream().map(address -> new Node(folder.resolve(address), address, addresses, nativePort,
                 storagePort, "10s", SMALL)).toList();
     }
@@ -122,7 +124,7 @@ final class Node implements AutoCloseable {
         return new InetSocketAddress(address, nativePort);
     }
 
-    /** Where the pools are. */
+    /** Returns the folder of the pools. */
     Path pools() {
         return folder.resolve("wollemi");
     }
@@ -193,7 +195,7 @@ final class Node implements AutoCloseable {
                 .replace("SEEDS", all).replace("WRITE", writeTimeout).replace("FOLDER", folder.toString());
     }
 
-    /** Starts it and returns when it takes requests. */
+    /** Starts it, and returns when it accepts requests. */
     Node start() {
         try {
             Files.createDirectories(folder);
@@ -224,7 +226,7 @@ final class Node implements AutoCloseable {
         }
     }
 
-    /** The end of what the node has logged. */
+    /** Returns the end of the node's log. */
     String log() {
         try {
             StringBuilder all = new StringBuilder();
@@ -248,7 +250,7 @@ final class Node implements AutoCloseable {
                     lines.add(Optional.of(line));
                 }
             } catch (IOException killed) {
-                // It is the end.
+                // The process has ended.
             }
             lines.add(Optional.empty());
         });
@@ -257,7 +259,7 @@ final class Node implements AutoCloseable {
         return lines;
     }
 
-    /** The next line from the process; null at its end. */
+    /** Returns the next line from the process; null at its end. */
     private String answer() {
         try {
             Optional<String> line = answers.poll(MAX_ANSWER, TimeUnit.MINUTES);
@@ -270,7 +272,7 @@ final class Node implements AutoCloseable {
         }
     }
 
-    /** Carries out a command of {@link NodeMain}. */
+    /** Runs a command of {@link NodeMain}. */
     String run(String command) {
         try {
             commands.write((command + "\n").getBytes());
@@ -285,7 +287,7 @@ final class Node implements AutoCloseable {
         }
     }
 
-    /** A client's session with this node alone, which ends with the node. */
+    /** Returns a client's session with only this node, which ends with the node. */
     Session session() {
         if (session == null) {
             cluster = Cluster.builder().addContactPoint(address).withPort(nativePort).withoutJMXReporting()
@@ -305,13 +307,13 @@ final class Node implements AutoCloseable {
         }
     }
 
-    /** {@code kill -9}, and start. */
+    /** Kills it by {@code kill -9} and starts it. */
     Node killAndStart() {
         kill();
         return start();
     }
 
-    /** {@code kill -9}. */
+    /** Kills it by {@code kill -9}. */
     void kill() {
         process.destroyForcibly();
         try {

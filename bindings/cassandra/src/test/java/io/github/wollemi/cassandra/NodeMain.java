@@ -29,8 +29,8 @@ import org.apache.cassandra.service.StorageService;
 import org.apache.cassandra.utils.progress.ProgressEventType;
 
 /**
- * A Cassandra node as a process of its own. It takes commands from its input, one a line, answers each with a line, and ends
- * when its input does: no node outlives the test that has started it.
+ * A Cassandra node as a separate process. It reads commands from its input, one per line, answers each with a line, and
+ * ends when its input does, so no node outlives the test that started it.
  */
 public final class NodeMain {
     private static final int LOOKS = 20;
@@ -43,7 +43,7 @@ public final class NodeMain {
 
     /** Starts the node that the system properties configure. */
     public static void main(String[] arguments) throws IOException {
-        // What the node prints must not be taken for an answer.
+        // The node's own output must not be mistaken for an answer.
         PrintStream out = System.out;
         System.setOut(System.err);
         CassandraDaemon daemon = new CassandraDaemon(true);
@@ -121,7 +121,7 @@ public final class NodeMain {
         return "";
     }
 
-    /** Takes the lock under which Cassandra keeps what it knows of truncations, until it is released. */
+    /** Takes the lock of Cassandra's truncation records, until it is released. */
     private static String hold() throws InterruptedException {
         CountDownLatch held = new CountDownLatch(1);
         CountDownLatch release = new CountDownLatch(1);
@@ -138,7 +138,7 @@ public final class NodeMain {
         return "";
     }
 
-    /** A full repair of a keyspace, as {@code nodetool repair --full} asks for it. */
+    /** Runs a full repair of a keyspace, like {@code nodetool repair --full}. */
     private static String repair(String keyspace) throws Exception {
         Queue<String> errors = new ConcurrentLinkedQueue<>();
         CountDownLatch complete = new CountDownLatch(1);
@@ -159,7 +159,7 @@ public final class NodeMain {
         return "";
     }
 
-    /** Closes what a private field of a private field has. */
+    /** Closes the value of a private field of a private field. */
     private static void close(Object of, String... names) throws Exception {
         Object at = of;
         for (String name : names) {
@@ -170,7 +170,7 @@ public final class NodeMain {
         ((AutoCloseable) at).close();
     }
 
-    /** Asks whether there is a partition, as compactions do, and how many snapshots are never closed. */
+    /** Asks whether a partition exists, as compactions do, and returns how many snapshots are never closed. */
     private static int leaks(ColumnFamilyStore table, String name) throws InterruptedException {
         AtomicInteger leaks = new AtomicInteger();
         Leaks.listen(leak -> leaks.incrementAndGet());
@@ -181,7 +181,7 @@ public final class NodeMain {
                     throw new IllegalStateException("there is no partition " + name);
                 }
             }
-            // What is asked is answered, too.
+            // The partition is also read.
             long rows = 0;
             try (UnfilteredRowIterator partition = table.getCurrentMemtable().rowIterator(key)) {
                 for (; partition.hasNext(); rows++) {

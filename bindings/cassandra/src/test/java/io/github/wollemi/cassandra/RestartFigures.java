@@ -17,10 +17,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * How long a killed node takes until it answers, with rows that were not flushed: in Cassandra's own memtable with the
- * commit log, and in this one without. A measurement, and no test: {@code ./test.sh -Dtest=RestartFigures}.
+ * How long a killed node takes to its first answer, with unflushed rows: with Cassandra's own memtable and the commit
+ * log, and with this one without. A measurement, not a test: {@code ./test.sh -Dtest=RestartFigures}.
  *
- * <p>{@code WOLLEMI_MIB} is how much is not flushed, in rows of 1 KiB, and {@code WOLLEMI_ROUNDS} how often.
+ * <p>{@code WOLLEMI_MIB} is the unflushed amount, in rows of 1 KiB, and {@code WOLLEMI_ROUNDS} the number of rounds.
  */
 class RestartFigures {
     private static final int IN_FLIGHT = 256;
@@ -76,7 +76,7 @@ class RestartFigures {
         room.acquire(IN_FLIGHT);
     }
 
-    /** Kills it, starts it, and asks for a row that is there (-1: for none). */
+    /** Kills it, starts it, and reads a row that exists (-1: none). */
     private static double secondsToAnswer(Node node, int row) {
         node.kill();
         long began = System.nanoTime();
@@ -93,7 +93,7 @@ class RestartFigures {
         return (System.nanoTime() - began) / 1e9;
     }
 
-    /** What the node said last of its log. */
+    /** Returns the node's last messages about its log. */
     private static String replayed(Path log) throws IOException {
         List<String> said = Files.readAllLines(log).stream().filter(line -> line.contains("replay")).toList();
         return said.get(said.size() - 1).replaceFirst(".* CommitLog ", "");

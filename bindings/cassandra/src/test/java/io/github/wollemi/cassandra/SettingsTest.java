@@ -10,7 +10,7 @@ import java.util.Map;
 import org.apache.cassandra.exceptions.ConfigurationException;
 import org.junit.jupiter.api.Test;
 
-/** What the parameters of a configuration mean, and which are refused. */
+/** The meaning of a configuration's parameters, and which values are refused. */
 class SettingsTest {
     private static WollemiFactory factory(Map<String, String> parameters) {
         return new WollemiFactory(Settings.take(new HashMap<>(parameters)));

@@ -4,8 +4,8 @@ import java.util.List;
 import java.util.Random;
 
 /**
- * Draws CQL statements for tables of one kind. {@code %s} stands for the suffix of the table's name, so that the same
- * statement can go to two.
+ * Generates random CQL statements for tables of one kind. {@code %s} stands for the suffix of the table's name, so that
+ * the same statement can be sent to two.
  */
 final class Statements {
     /** The tables, with {@code %s} for the suffix and for the memtable. */
@@ -17,7 +17,7 @@ final class Statements {
             "CREATE TABLE ks.counts_%s (p int, c int, n counter, k counter, PRIMARY KEY (p, c)) WITH memtable = '%s'");
     static final String INDEX = "CREATE INDEX ON ks.wide_%s (w)";
 
-    /** A time to live that no run of the tests reaches. */
+    /** A time to live beyond any run of the tests. */
     private static final int LONG = 1_000_000;
 
     private final Random random;
@@ -26,7 +26,7 @@ final class Statements {
     private long last;
     private boolean extra;
 
-    /** @param shortTtl a time to live in seconds that ends while the test runs */
+    /** @param shortTtl a time to live in seconds that ends during the test */
     Statements(Random random, int shortTtl) {
         this.random = random;
         this.shortTtl = shortTtl;
@@ -40,7 +40,7 @@ final class Statements {
         return of.get(draw(of.size()));
     }
 
-    /** Mostly later than all before, sometimes the same again, sometimes earlier. */
+    /** Returns a timestamp: mostly later than all before, sometimes equal, sometimes earlier. */
     private String timestamp() {
         micros = Math.max(micros + 1, System.currentTimeMillis() * 1000);
         int which = draw(20);
@@ -58,8 +58,9 @@ final class Statements {
     }
 
     /**
-     * For rows as wholes, of which some columns are read. 5.0.5 leaves cells out that are older than the row and not asked
-     * for; when the row has ended by its time to live, whether it is there then depends on what was flushed together.
+     * Returns a time to live for whole rows, of which only some columns are read. Cassandra 5.0.5 omits cells that are
+     * older than the row and not requested; after the row's time to live has ended, its presence then depends on what
+     * was flushed together.
      */
     private String longTtl() {
         return draw(4) == 0 ? " AND TTL " + LONG : "";
@@ -85,7 +86,7 @@ final class Statements {
         return "p = " + p() + " AND c1 = " + c1() + " AND c2 = " + text();
     }
 
-    /** A statement that changes something. */
+    /** Returns a statement that changes something. */
     String change() {
         int which = draw(100);
         if (which < 60) {
@@ -121,7 +122,7 @@ final class Statements {
         return switch (draw(20)) {
             case 0, 1, 2, 3 -> "INSERT INTO ks.wide_%1$s (p, c1, c2, v, w) VALUES (" + p() + ", " + c1() + ", " + text()
                     + ", " + value() + ", " + text() + ")" + at + longTtl();
-            // No key twice: what a literal means that has one depends on whether the row was flushed.
+            // No key twice: the meaning of a literal with a repeated key depends on whether the row was flushed.
             case 4 -> "INSERT INTO ks.wide_%1$s (p, c1, c2, m, l, t, f) VALUES (" + p() + ", " + c1() + ", " + text()
                     + ", {1: 'a', " + (2 + draw(4)) + ": 'b'}, [1, " + draw(9) + "], {" + draw(3) + ", " + (3 + draw(3)) + "}, [7])"
                     + at + longTtl();
@@ -172,7 +173,7 @@ final class Statements {
                         + " WHERE " + key;
     }
 
-    /** A statement that changes a table as a whole. */
+    /** Returns a statement that changes a whole table. */
     String alter() {
         if (draw(4) == 0) {
             return "TRUNCATE ks." + one(List.of("wide", "single", "counts")) + "_%1$s";
@@ -181,7 +182,7 @@ final class Statements {
         return "ALTER TABLE ks.wide_%1$s " + (extra ? "ADD x int" : "DROP x");
     }
 
-    /** A statement that reads. */
+    /** Returns a statement that reads. */
     String read() {
         String wide = "SELECT " + one(List.of("*", "p, c1, c2, v", "s, w, m", "p, c1, writetime(w), l")) + " FROM ks.wide_%1$s";
         return switch (draw(14)) {
@@ -193,7 +194,7 @@ final class Statements {
             case 5 -> wide + " WHERE p = " + p() + " AND (c1, c2) >= (" + c1() + ", " + text() + ") ORDER BY c1 ASC";
             case 6 -> wide + " WHERE p IN (" + p() + ", " + p() + ") AND c1 IN (" + c1() + ", " + c1() + ", 3)";
             case 7 -> wide + " WHERE p IN (" + p() + ", " + p() + ") PER PARTITION LIMIT " + (1 + draw(3));
-            // Over all partitions 5.0.5 fails at these two where there are SSTables, with its own memtables too.
+            // Over all partitions, 5.0.5 fails at these two if there are SSTables, with its own memtables too.
             case 8 -> "SELECT DISTINCT p, s, sm FROM ks.wide_%1$s WHERE p IN (" + p() + ", " + p() + ")";
             case 9 -> wide + " WHERE token(p) > " + random.nextLong() + " AND c1 >= " + c1() + " ALLOW FILTERING";
             case 10 -> wide + " WHERE w = " + text();
@@ -203,7 +204,10 @@ final class Statements {
         };
     }
 
-    /** Statements that read everything. Conditional writes have timestamps of the node's, which only change {@code v}. */
+    /**
+     * Returns statements that read everything. Conditional writes have timestamps of the node, which change only {@code
+     * v}.
+     */
     static List<String> readAll() {
         return List.of("SELECT * FROM ks.wide_%1$s",
                 "SELECT p, c1, c2, writetime(w) FROM ks.wide_%1$s",

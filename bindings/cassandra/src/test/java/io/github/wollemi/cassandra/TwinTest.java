@@ -13,10 +13,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Random statements to two sets of tables, one with memtables in pools and one with Cassandra's own: the same answers,
- * whatever is flushed, compacted, altered, truncated or killed in between.
+ * Random statements to two sets of tables, one with memtables in pools and one with Cassandra's own: the results are
+ * the same, whatever is flushed, compacted, altered, truncated or killed in between.
  *
- * <p>{@code WOLLEMI_TWIN} is the number of statements, {@code WOLLEMI_SEED} what they are drawn from.
+ * <p>{@code WOLLEMI_TWIN} is the number of statements, {@code WOLLEMI_SEED} the seed.
  */
 class TwinTest {
     private static final int SHORT_TTL = 2;
@@ -30,7 +30,7 @@ class TwinTest {
     private final Statements source = new Statements(random, SHORT_TTL);
     private Node node;
     private String last = "";
-    /** Everything that was done so far, for whoever looks for the cause of a difference. */
+    /** Everything done so far, for the analysis of a difference. */
     private final StringBuilder history = new StringBuilder();
 
     @Test
@@ -52,7 +52,7 @@ class TwinTest {
                     both(source.change());
                 }
                 if (i % 200 == 0 || i == statements) {
-                    // What was to end has ended for both.
+                    // Expiring values have expired in both.
                     TimeUnit.SECONDS.sleep(SHORT_TTL + 1);
                     between(i);
                     Statements.readAll().forEach(this::compare);
@@ -62,7 +62,7 @@ class TwinTest {
         }
     }
 
-    /** What happens now and then. */
+    /** Runs an occasional operation between statements. */
     private void between(int i) {
         int which = random.nextInt(100);
         String table = List.of("wide", "single", "counts").get(random.nextInt(3));
@@ -99,7 +99,7 @@ class TwinTest {
         assertEquals(done(statement, "theirs"), done(statement, "ours"), () -> told(statement));
     }
 
-    /** What a statement says: whether it was applied, or why it cannot be. */
+    /** Returns a statement's outcome: whether it was applied, or why not. */
     private String done(String statement, String suffix) {
         try {
             return String.valueOf(execute(statement, suffix).wasApplied());
@@ -112,7 +112,7 @@ class TwinTest {
         List<String> theirs = rows(statement, "theirs");
         List<String> ours = rows(statement, "ours");
         if (!theirs.equals(ours)) {
-            // Something may have ended between the two.
+            // A value may have expired between the two reads.
             sleepShortTtl();
             theirs = rows(statement, "theirs");
             ours = rows(statement, "ours");

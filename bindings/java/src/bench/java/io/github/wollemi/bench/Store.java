@@ -25,16 +25,16 @@ import org.rocksdb.RocksDBException;
 import org.rocksdb.RocksIterator;
 
 /**
- * What is measured, by what each binding's manual shows for it. Each write is one of its own. After {@code kill -9} what was
- * written is there with Wollemi (level process), RocksDB (its log, not synced) and LMDB (a commit, not synced); with MapDB
- * (a mapped file without its log, which syncs at every commit) it may be damaged.
+ * The store under test, used as each binding's manual shows. Each write is separate. After {@code kill -9}, written
+ * data is present with Wollemi (level process), RocksDB (its log, not synced) and LMDB (a commit, not synced); with
+ * MapDB (a mapped file without its log, which syncs at every commit) it may be damaged.
  */
 interface Store extends AutoCloseable {
     byte[] get(byte[] key) throws Exception;
 
     void put(byte[] key, byte[] value) throws Exception;
 
-    /** Goes through entries from a key on; returns the bytes of their values. */
+    /** Visits entries from a key on; returns the bytes of their values. */
     long scan(byte[] from, int entries) throws Exception;
 
     static Store open(String name, Path folder) throws Exception {

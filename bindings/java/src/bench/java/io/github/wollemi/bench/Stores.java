@@ -21,7 +21,7 @@ import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.TearDown;
 import org.openjdk.jmh.annotations.Warmup;
 
-/** Microseconds a call of one thread, on keys of eight random bytes. */
+/** Microseconds per call in one thread, with keys of eight random bytes. */
 @State(Scope.Benchmark)
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.MICROSECONDS)
@@ -29,15 +29,15 @@ import org.openjdk.jmh.annotations.Warmup;
 @Measurement(iterations = 3, time = 1)
 @Fork(3)
 public class Stores {
-    /** What is measured. */
+    /** The store under test. */
     @Param({"wollemi", "rocksdb", "lmdb", "mapdb"})
     public String store;
 
-    /** How many keys there are. */
+    /** Number of keys. */
     @Param("200000")
     public int keys;
 
-    /** How long their values are, in bytes. */
+    /** Length of their values, in bytes. */
     @Param("100")
     public int value;
 
@@ -69,7 +69,7 @@ public class Stores {
         }
     }
 
-    /** The keys of numbers lie anywhere. */
+    /** Scatters numbers over the key space. */
     private static byte[] key(long number) {
         long mixed = (number + 1) * 0x9e3779b97f4a7c15L;
         return ByteBuffer.allocate(8).putLong(mixed ^ mixed >>> 29).array();
@@ -79,13 +79,13 @@ public class Stores {
         return key(ThreadLocalRandom.current().nextInt(keys));
     }
 
-    /** Reads a key that is there. */
+    /** Reads a present key. */
     @Benchmark
     public byte[] get() throws Exception {
         return open.get(some());
     }
 
-    /** Gives a key that is there another value. */
+    /** Replaces the value of a present key. */
     @Benchmark
     public void put() throws Exception {
         open.put(some(), bytes);
