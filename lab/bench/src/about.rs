@@ -1,4 +1,4 @@
-//! `bench about`: what there is to be measured, and on what, as an object for scripts (`lab/figures` reads it).
+//! `bench about`: prints the available measurements and the machine, as an object for scripts (`lab/figures` reads it).
 
 use crate::keys::KeyKind;
 use crate::machine::Machine;

@@ -1,8 +1,8 @@
 //! `bench alloc`: the allocator alone (ROART §4.4, Fig. 22): chunks of 64 bytes, allocated, written and persisted.
 //!
 //! DCMM beside libpmemobj, where the system has it, and beside the C library's `malloc`, whose chunks are written back
-//! and fenced alike but would be lost in a crash. Nothing is freed while the time runs. None of them asks for huge
-//! pages, since libpmemobj and `malloc` do not by themselves.
+//! and fenced alike but would be lost in a crash. Nothing is freed during the measurement. None of them requests huge
+//! pages, since libpmemobj and `malloc` do not by default.
 
 mod pmemobj;
 
@@ -25,7 +25,7 @@ use std::time::Instant;
 /// Allocates, writes and persists.
 #[derive(Debug, clap::Args)]
 pub struct AllocArgs {
-    /// Chunks in each round, of all threads together
+    /// Chunks per round, all threads together
     #[arg(long, default_value = "1M", value_parser = crate::count)]
     chunks: usize,
     /// Threads
@@ -34,7 +34,7 @@ pub struct AllocArgs {
     /// Rounds, the allocators in turn: in six, each is the first as often as the others
     #[arg(long, default_value_t = 6, value_parser = crate::count)]
     rounds: usize,
-    /// `anon` for memory, or the path of a file to make (and remove afterwards)
+    /// `anon` for memory, or the path of a new file (removed afterwards)
     #[arg(long, default_value = "anon", value_name = "anon|PATH")]
     pool: Place,
     /// Print lines of JSON

@@ -1,7 +1,7 @@
 //! `bench build`: building an index of sorted pairs, beside inserts of the same pairs one by one.
 //!
-//! Inserts come in key order, which suits them best, and in random order. Times are medians of interleaved rounds, each
-//! in a new pool; persists are counted in a run of their own. After each round the check must find every key.
+//! Inserts come in key order, which is their fastest case, and in random order. Times are medians of interleaved
+//! rounds, each in a new pool; persists are counted in a separate run. After each round the check must find every key.
 
 use crate::keys::{KeyKind, Keys};
 use crate::progress::Progress;
@@ -18,22 +18,22 @@ use wollemi::indexes::{Compiled, IndexKind};
 /// Builds indexes, and fills others by inserts.
 #[derive(Debug, clap::Args)]
 pub struct BulkArgs {
-    /// The indexes; all if none is named
+    /// The indexes [default: all]
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = crate::index())]
     index: Vec<IndexKind>,
     /// Pairs
     #[arg(long, default_value = "1M", value_parser = crate::count)]
     keys: usize,
-    /// What the keys are
+    /// The kind of keys
     #[arg(long, value_enum, default_value_t = KeyKind::U64)]
     key_kind: KeyKind,
     /// Bytes of a value
     #[arg(long, default_value = "8", value_parser = crate::count)]
     value: usize,
-    /// Threads that build, each from its part of the pairs
+    /// Building threads, each with its part of the pairs
     #[arg(long, default_value_t = 1, value_parser = crate::threads)]
     threads: usize,
-    /// With every write-back and fence, as on persistent memory
+    /// Issue every write-back and fence, as on persistent memory
     #[arg(long)]
     native: bool,
     /// Rounds; the figures are medians

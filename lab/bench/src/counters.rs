@@ -1,9 +1,9 @@
-//! Hardware counters, where the machine gives them.
+//! Hardware counters, where the machine has them.
 //!
-//! A virtual machine often has none, and a container may not be allowed to ask: then they are absent, each for itself,
-//! and nothing else changes. They count this process with the threads that it starts while they are open. Where there
-//! are more of them than the processor can run at once, the kernel lets them take turns: what they counted is taken for
-//! as much of the whole time as they ran.
+//! A virtual machine often has none, and a container may not have permission: then single counters are absent, and
+//! nothing else changes. They count this process with the threads that it starts while they are open. Where there are
+//! more of them than the processor can run at once, the kernel multiplexes them, and counts are scaled to the whole
+//! time.
 
 use serde::Serialize;
 #[cfg(any(target_os = "linux", test))]

@@ -1,5 +1,5 @@
-//! Which keys a workload asks for: of those that were loaded, and only [`Latest`](Distribution::Latest) of those
-//! inserted meanwhile too (each thread of its own, so that what it asks for is there).
+//! The distribution of a workload's keys over the loaded keys; [`Latest`](Distribution::Latest) also chooses keys
+//! inserted meanwhile (each thread only its own, so that they exist).
 //!
 //! Zipfian numbers are drawn by rejection-inversion (Hörmann and Derflinger 1996), which needs no sum over all keys
 //! and takes any exponent, 1 and above included.

@@ -5,11 +5,11 @@
 //!    formed within a round, and its median and extremes over the rounds are reported.
 //! I2 All write the same pairs of the same size: keys drawn at random among those that are there, values without
 //!    pattern. Each commit survives the loss of power when it returns, unless the part says otherwise.
-//! I3 After the last round keys are looked at: one that is missing, or has another's value, is an error.
+//! I3 After the last round keys are checked: a missing key, or one with another key's value, is an error.
 //! I4 The files are on a disk: a directory in memory is refused.
 //!
 //! Not here: the peers (`peers::kept`), the bound (`raw`), the parts (`writes`, `levels`, `upkeep`, `server`,
-//! `restart`), what is printed (`report`).
+//! `restart`), the output (`report`).
 
 mod levels;
 mod ours;
@@ -33,16 +33,16 @@ use std::time::Duration;
 /// Measures what survives the loss of power.
 #[derive(Debug, clap::Args)]
 pub struct DurableArgs {
-    /// What to measure [default: all]
+    /// Parts to measure [default: all]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
     part: Vec<Part>,
-    /// Where the files go, in a directory that is removed afterwards [default: beside this program]
+    /// Directory for the files, in a folder that is removed afterwards [default: beside this program]
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,
-    /// Small, to see that it works: fewer keys, shorter measurements, two rounds
+    /// Run a small version as a smoke test: fewer keys, shorter measurements, two rounds
     #[arg(long)]
     quick: bool,
-    /// Keys of 16 bytes with values of 100 that are there beforehand [default: 1M]
+    /// Number of 16-byte keys with 100-byte values loaded beforehand [default: 1M]
     #[arg(long, value_parser = crate::count)]
     keys: Option<usize>,
     /// Pairs of 8 and 8 bytes in `restart`, and half as many of 16 and 100 [default: 10M]

@@ -17,7 +17,7 @@ pub enum Error {
     /// An operation failed.
     #[error(transparent)]
     Index(#[from] index::Error),
-    /// An index did not behave as it must: its figures mean nothing.
+    /// An index returned a wrong result: its figures are meaningless.
     #[error("wrong result: {0}")]
     Wrong(String),
     /// A peer failed.
@@ -28,16 +28,16 @@ pub enum Error {
         /// What it said.
         what: String,
     },
-    /// The server that is to be measured is not there.
-    #[error("no program '{}': `cargo build --release` makes it beside this one, or say where it is (--wollemi)", .0.display())]
+    /// The server to measure was not found.
+    #[error("no program '{}': `cargo build --release` builds it beside this one, or give its path (--wollemi)", .0.display())]
     NoServer(std::path::PathBuf),
-    /// A pool to be made is there already.
-    #[error("'{}' exists: give the path of a file to be made", .0.display())]
+    /// A pool to be made already exists.
+    #[error("'{}' exists: give the path of a new file", .0.display())]
     Exists(std::path::PathBuf),
-    /// Options that do not go together.
+    /// Options that exclude each other.
     #[error("options: {0}")]
     Options(&'static str),
-    /// The workloads cannot follow each other so.
+    /// The workloads cannot run in this order.
     #[error("workloads: {0}")]
     Workloads(String),
     /// A file of keys cannot be used.

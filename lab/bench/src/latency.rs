@@ -1,7 +1,7 @@
 //! The latencies of calls, by time.
 //!
-//! What is noted of a call contains a reading of the clock ([`clock_ns`]), the end of the first and the beginning of
-//! the second.
+//! A recorded latency includes one reading of the clock ([`clock_ns`]): the end of the first and the beginning of the
+//! second.
 
 use crate::summary::Summary;
 use hdrhistogram::Histogram;
@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 pub struct Latencies(Option<Histogram<u64>>);
 
 impl Latencies {
-    /// None yet. What takes longer than a minute counts as a minute.
+    /// Creates an empty histogram. A latency of more than a minute counts as a minute.
     pub fn new() -> Latencies {
         // These bounds are right ones; without a histogram nothing would be noted.
         Latencies(Histogram::new_with_bounds(1, 60_000_000_000, 3).ok())
     }
 
-    /// Notes a call.
+    /// Records a call.
     #[inline]
     pub fn note(&mut self, took: Duration) {
         if let Some(histogram) = &mut self.0 {
@@ -27,7 +27,7 @@ impl Latencies {
         }
     }
 
-    /// Adds those of another thread.
+    /// Adds the latencies of another thread.
     pub fn add(&mut self, other: &Latencies) {
         if let (Some(all), Some(other)) = (&mut self.0, &other.0) {
             // Both have the same bounds.
@@ -35,7 +35,7 @@ impl Latencies {
         }
     }
 
-    /// The latency, in nanoseconds, that this share of the calls does not exceed.
+    /// Returns the latency, in nanoseconds, that this share of the calls does not exceed.
     pub fn quantile(&self, share: f64) -> u64 {
         match &self.0 {
             Some(histogram) if !histogram.is_empty() => histogram.value_at_quantile(share).max(1),
@@ -43,18 +43,18 @@ impl Latencies {
         }
     }
 
-    /// How many were noted.
+    /// Returns the number of recorded calls.
     #[cfg(feature = "peers")]
     pub fn count(&self) -> u64 {
         self.0.as_ref().map_or(0, Histogram::len)
     }
 
-    /// Their mean, in nanoseconds.
+    /// Returns the mean, in nanoseconds.
     pub fn mean(&self) -> f64 {
         self.0.as_ref().map_or(0.0, Histogram::mean)
     }
 
-    /// The longest, in nanoseconds.
+    /// Returns the maximum, in nanoseconds.
     pub fn max(&self) -> u64 {
         self.0.as_ref().map_or(0, Histogram::max)
     }

@@ -1,13 +1,13 @@
-//! Measuring: throughput, latency, persist counts and space of the indexes, and how they stand beside their peers.
+//! Benchmarks: throughput, latency, persist counts and space of the indexes, compared with their peers.
 //!
-//! A measurement is a `pass` over a `script` of steps made beforehand, as a `workload` has them, against an `engine`:
-//! one of the indexes in the list (`wollemi::indexes`), or a peer. `bench run` measures one index, `bench open` how
-//! soon a pool is up again, `bench build` how fast an index is built of sorted pairs, `bench server` the server beside
-//! others; `bench about` tells scripts what there is; with the Cargo feature `peers`, `bench compare` all engines in
+//! A measurement is a `pass` over a `script` of steps, made beforehand from a `workload`, against an `engine`: one of
+//! the indexes in the list (`wollemi::indexes`), or a peer. `bench run` measures one index, `bench open` the time to
+//! open a pool, `bench build` the building of an index of sorted pairs, `bench server` the server beside others; `bench
+//! about` lists the measurements for scripts. With the Cargo feature `peers`, `bench compare` measures all engines in
 //! turn, in one process and the same loop, `bench transactions` the database beside others that have transactions, and
 //! `bench durable` level `disk` beside others that sync each commit.
 //!
-//! Mounted as `wollemi-lab bench`.
+//! Run as `wollemi-lab bench`.
 
 mod about;
 mod alloc;
@@ -64,20 +64,20 @@ pub struct Args {
 enum Command {
     /// Measure workloads on one index
     Run(run::RunArgs),
-    /// Measure how long a pool takes from being opened to answering
+    /// Measure the time from opening a pool to its first answer
     Open(open::OpenArgs),
     /// Measure building indexes of sorted pairs, beside inserts one by one
     Build(bulk::BulkArgs),
     /// Measure the allocator alone, beside malloc and libpmemobj
     Alloc(alloc::AllocArgs),
-    /// Print what there is to be measured, and on what machine, as JSON for scripts
+    /// Print the available measurements and the machine, as JSON for scripts
     About,
     /// Measure the server beside memcached and Redis, where these are installed
     Server(server::ServerArgs),
-    /// Measure the index and its peers in turn, and say which targets it reaches
+    /// Measure the index and its peers in turn, and report which targets it reaches
     #[cfg(feature = "peers")]
     Compare(compare::CompareArgs),
-    /// Measure how long processes take from their start to the first answer after a kill, ours and peers
+    /// Measure the time from a process's start to its first answer after a kill, ours and peers
     #[cfg(feature = "peers")]
     Restart(restart::RestartArgs),
     /// Measure writes that survive the loss of power, on a disk, ours beside the raw loop and peers

@@ -1,4 +1,4 @@
-//! The machine that a run was made on, by which program, and what of it a run can arrange: cores and huge pages.
+//! The machine and the program of a run, and the machine's settings that a run controls: cores and huge pages.
 
 use crate::build::Build;
 use serde::Serialize;

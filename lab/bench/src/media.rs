@@ -1,4 +1,4 @@
-//! The media that a run stores through, and what of persistent memory an emulation on DRAM does and does not show.
+//! The media that a run stores through, and what an emulation of persistent memory on DRAM does and does not show.
 
 use clap::ValueEnum;
 use pmem::Latency;

@@ -1,9 +1,9 @@
 //! `bench open`: from opening a pool to the first answer, by number of keys.
 //!
 //! For each size another process fills a new pool and is killed with the pool open; then this process opens it and
-//! asks for one key. The time from the opening to the answer should not depend on the number of keys; what remains to
-//! be done, tracing what is alive, goes on in the background and is timed on its own. After one kill more the pool is
-//! in use until that has ended, so that what it holds up shows. Pools are as users have them.
+//! looks up one key. The time from the opening to the answer should not depend on the number of keys; the rest of
+//! recovery, the trace of live objects, runs in the background and is timed separately. After one more kill the pool is
+//! used until recovery has ended, to show its effect on latencies. Pools have the options that users get by default.
 
 use crate::child::{self, Child};
 use crate::keys::{self, KeyKind, Keys};
@@ -30,7 +30,7 @@ pub struct OpenArgs {
     /// Numbers of keys
     #[arg(long, value_delimiter = ',', default_value = "10k,100k,1M,10M", value_parser = crate::count)]
     keys: Vec<usize>,
-    /// The file to make for each size (and remove afterwards)
+    /// Path of the new file for each size (removed afterwards)
     #[arg(long, value_name = "PATH")]
     pool: PathBuf,
     /// Openings after a kill for each size; the figures are medians
@@ -39,7 +39,7 @@ pub struct OpenArgs {
     /// Threads that fill the pools
     #[arg(long, default_value_t = 1, value_parser = crate::threads)]
     threads: usize,
-    /// Threads that recover in the background; DPTree replays its log with as many before it can be asked
+    /// Threads that recover in the background; DPTree replays its log with as many before it can answer
     #[arg(long, default_value_t = 1, value_parser = recovery_threads)]
     recovery_threads: usize,
     /// The seed of the keys
@@ -78,19 +78,19 @@ struct Report {
     after: After,
     recovery_threads: usize,
     rounds: usize,
-    /// From the call that opens the pool until the index can be asked.
+    /// From the call that opens the pool until the index can be used.
     open_ms: f64,
     /// From the same call to the first answer.
     first_get_ms: f64,
     /// The slowest of the rounds.
     first_get_max_ms: f64,
-    /// From the same call until what the crash left is cleared up.
+    /// From the same call until recovery has ended.
     recovered_ms: f64,
     /// After one kill more: gets and updates in turn, by one thread, from the first answer until recovery has ended.
     /// All calls are timed.
     timeline: Option<Timeline>,
     pool_bytes: u64,
-    /// What a miss took before and after all openings of this size, in a file beside the pool's.
+    /// Cache-miss time before and after all openings of this size, in a file beside the pool's.
     pace: Pace,
     machine: Machine,
 }
@@ -161,7 +161,7 @@ fn open(args: &OpenArgs, keys: usize, round: usize) -> Result<Opening, Error> {
 
 /// Opens the pool, and reads and updates random keys until it has recovered.
 fn use_while_recovering(args: &OpenArgs, keys: usize) -> Result<Timeline, Error> {
-    /// Calls before recovery is asked whether it has ended.
+    /// Number of calls between two checks whether recovery has ended.
     const CALLS: usize = 64;
     let heap = Place::File(args.pool.clone()).open(Hardware::detect(), args.recovery_threads)?;
     let index = store::open(args.index, &heap)?;

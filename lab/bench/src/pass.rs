@@ -3,7 +3,7 @@
 //! I1 No key is made inside them, and next to nothing allocated.
 //! I2 In a closed loop every [`SAMPLE_EVERY`]th call is timed; the others run without a clock. In an open loop every
 //!    call is timed, from when it was due, so that a stall is seen by all the calls that it held up.
-//! I3 What they read is compared with what was put in: a loop that finds wrong values is an error.
+//! I3 Values read are compared with those written: a loop that finds wrong values is an error.
 //!
 //! Key number `i` is loaded with the value `i`; an update sets [`UPDATED`] in it. What is counted and compared:
 //! `tally`.

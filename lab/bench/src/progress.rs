@@ -1,4 +1,4 @@
-//! Says on standard error what is going on, if a person is watching.
+//! Prints progress to standard error, if that is a terminal.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write, stderr};

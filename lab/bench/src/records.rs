@@ -1,7 +1,7 @@
 //! The output of commands: records, each as a line of JSON for programs, or in tables of the same fields for people.
 //!
-//! A table is of the records of one kind (`record`, where they have it): a column a field, or a row a field, where the
-//! former would be too wide and the latter is less so. What is the same in all of them stands below it.
+//! A table has the records of one kind (by the field `record`, if any): one column per field, or one row per field
+//! where that is narrower and the former would be too wide. Fields equal in all records are below the table.
 
 use crate::Error;
 use serde::de::{MapAccess, Visitor};

@@ -1,14 +1,15 @@
 //! `bench restart`: from the start of a process to its first answer, after a kill, for our indexes and for peers.
 //!
 //! For each round, size and engine another process fills a directory of its own and is killed with it open; then a
-//! process is started that opens it, asks for one key and says so. What is timed is all of that, the start of the
-//! process included. Ours is what a user gets, with the write-backs and fences that the pool's level needs and no
-//! others.
+//! process is started that opens it, looks up one key and reports the answer. The time includes all of that, from the
+//! start of the process. Ours has a user's default options, with only the write-backs and fences that the pool's level
+//! needs.
 //!
-//! I1 In a round all engines come side by side at each size; their turns go round from round to round (`turns`).
-//! I2 What a miss takes is measured before and after each size of a round, and a round in which that changed is marked.
-//! I3 What was written last before the kill is asked for once the first answer is timed: an engine that promises to
-//!    keep it, and has not, is an error.
+//! I1 In a round all engines are measured one after the other at each size; their order rotates from round to round
+//!    (`turns`).
+//! I2 Cache-miss time is measured before and after each size of a round, and a round in which it changed is marked.
+//! I3 The last writes before the kill are read once the first answer is timed: it is an error if an engine that
+//!    promises to keep them has lost one.
 
 use crate::child::{self, Child};
 use crate::engine::{Engine, Ours};
@@ -38,11 +39,11 @@ pub struct RestartArgs {
     /// Numbers of keys of eight random bytes
     #[arg(long, value_delimiter = ',', default_value = "10k,100k,1M", value_parser = crate::count)]
     keys: Vec<usize>,
-    /// The directory for the engines' files, in a folder that is removed afterwards [default: the system's temporary
+    /// Directory for the engines' files, in a folder that is removed afterwards [default: the system's temporary
     /// directory]
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,
-    /// Restarts of each
+    /// Restarts of each engine
     #[arg(long, default_value_t = 3, value_parser = crate::count)]
     rounds: usize,
     /// The seed of the keys

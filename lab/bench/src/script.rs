@@ -1,7 +1,7 @@
 //! The steps of a pass, made before anything is timed.
 //!
 //! I1 A script is right however its threads' shares interleave: a thread reads keys that were loaded or that it has
-//!    itself inserted before, and removes only keys of its own; keys that it is to miss are inserted by none.
+//!    itself inserted before, and removes only its own keys; no thread inserts keys that are to be missed.
 //! I2 Keys, steps and scan lengths lie in flat runs in the order of their use.
 
 mod last;

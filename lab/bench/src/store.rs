@@ -1,4 +1,4 @@
-//! The place of an index under test: a heap in a fresh pool, of the media that a run asks for.
+//! The place of an index under test: a heap in a fresh pool, on the requested media.
 
 use crate::Error;
 use heap::Heap;

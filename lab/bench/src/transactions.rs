@@ -10,9 +10,9 @@
 //!    round, and its median and extremes over the rounds are reported.
 //! I3 After each measurement the sums of both maps are what the committed transactions make of them: an engine that has
 //!    lost an update, or half of a transaction, is an error.
-//! I4 What a miss takes is measured before and after each round, and a round in which that changed is marked.
+//! I4 Cache-miss time is measured before and after each round, and a round in which it changed is marked.
 //!
-//! Not here: the peers (`peers::transactional`), ours (`ours`), the loop (`measure`), what is printed (`report`).
+//! Not here: the peers (`peers::transactional`), ours (`ours`), the loop (`measure`), the output (`report`).
 
 mod measure;
 mod ours;
@@ -40,10 +40,10 @@ pub struct TransactionsArgs {
     /// Keys of eight random bytes in each map
     #[arg(long, default_value = "100k", value_parser = crate::count)]
     keys: usize,
-    /// Threads that run transactions at once
+    /// Number of threads that run transactions
     #[arg(long, value_delimiter = ',', default_value = "1,2,8", value_parser = crate::threads)]
     threads: Vec<usize>,
-    /// Which keys are asked for
+    /// The distribution of requested keys
     #[arg(long, value_enum, value_delimiter = ',', default_value = "uniform,zipfian")]
     distribution: Vec<Distribution>,
     /// Seconds of each measurement
@@ -52,7 +52,7 @@ pub struct TransactionsArgs {
     /// Rounds
     #[arg(long, default_value_t = 5, value_parser = crate::count)]
     rounds: usize,
-    /// The directory for the engines' files, in a folder that is removed afterwards [default: the system's temporary
+    /// Directory for the engines' files, in a folder that is removed afterwards [default: the system's temporary
     /// directory]
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! The order in which the engines of a comparison take their turns.
+//! The order in which the engines of a comparison run.
 
 /// The order of turns in a slice, or a round, from 0 on: each goes first as often as the others, and behind those on
 /// either side of it.

@@ -1,4 +1,4 @@
-//! The workloads by name: of what operations they are.
+//! The workloads by name, and their operations.
 //!
 //! Not here: the steps in order (`script`), the loops (`pass`).
 

@@ -1,4 +1,4 @@
-//! What `wollemi-lab bench` prints, asked of a process of its own: `bench open` starts its program anew.
+//! The output of `wollemi-lab bench`, run in a separate process, since `bench open` starts its program again.
 //!
 //! Without arguments this is the test; with the arguments of a command it is the program under test.
 

@@ -1,8 +1,8 @@
-//! The heap alone as a subject: a table of slots, each with an object of any size, and a few roots that come and go.
+//! The heap alone as a subject: a table of slots, each with an object of any size, and a few temporary roots.
 //!
-//! What it tests is the heap's: that no chunk is handed out twice, that what is reachable is whole after every crash,
-//! large objects and new pages included, that everything else is found free, whether recovery runs before, after or
-//! beside the use of the heap, and that a root is there or not. The objects are `live`'s.
+//! It tests that the heap hands out no chunk twice; that reachable objects are intact after every crash, including
+//! large ones and those in new pages; that everything else is found free, whether recovery runs before, after or beside
+//! the use of the heap; and that roots are made and removed atomically. `live` has the objects.
 
 mod live;
 

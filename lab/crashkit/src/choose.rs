@@ -1,10 +1,10 @@
-//! Choosers: which version of a line an image has.
+//! Choosers: they choose the version of a line in an image.
 //!
-//! A line in which images differ is decided when it is first touched, so that only what is read branches (lazy
-//! exploration, as in Jaaru). Exhaustive search is depth first over these decisions, each image by a run of its own; a
+//! The chooser decides a line in which images differ when it is first touched, so that only lines that are read branch
+//! (lazy exploration, as in Jaaru). Exhaustive search is depth first over these decisions, with a run for each image; a
 //! run is a function of what it reads, so the same decisions lead to the same next question.
 //!
-//! I1 Every decision is written down, so that the image can be had again without asking again.
+//! I1 Every decision is recorded, so that the image can be made again without asking again.
 
 use crate::model::{Content, LineHasher, Tracker, Version, Volatile};
 use std::collections::{HashMap, HashSet};

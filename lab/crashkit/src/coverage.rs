@@ -1,11 +1,11 @@
 //! Coverage of the histories: operations, changes of the structure's shape, repairs after crashes.
 //!
-//! A change of shape is what an operation has made of the objects that there are: those that are gone, and those that
-//! are new. It is read off the structure before and after each operation, in a run of the history's own, of one thread,
-//! and so needs no help from the structure but to be traced. Only operations during which crashes are judged count.
+//! A change of shape is the set of objects that an operation has removed and the set that it has added. The kit derives
+//! it from the structure before and after each operation, in a separate run of the history by one thread, and so
+//! requires only that the structure can be traced. Only operations during which crashes are judged count.
 //!
-//! Steps are what a structure itself says it has come to ([`Media::comes_to`](pmem::Media::comes_to)), where objects do
-//! not show it: the phases of a merge or of a batch, and of recovery.
+//! Steps are phases that a structure itself reports ([`Media::comes_to`](pmem::Media::comes_to)) because objects do not
+//! show them: those of a merge or of a batch, and of recovery.
 //!
 //! Repairs are the lines of source that store something after a crash and never without one.
 

@@ -1,10 +1,10 @@
-//! Dirty reads: answers that depend on what is not durable yet.
+//! Dirty reads: answers that depend on stores that are not durable yet.
 //!
-//! An operation that loads a word which another thread has stored, and answers while a crash may still lose that store,
-//! has shown the outside what perhaps never was (ROART §2.3.1). No crash is needed to see it.
+//! An operation that loads a word stored by another thread, and answers while a crash may still lose that store, has
+//! shown its caller a state that may be lost (ROART §2.3.1). Detecting this takes no crash.
 //!
-//! I1 Loads for hints are not looked at ([`Media::peek`](pmem::Media::peek)), nor those that a second look has found
-//!    not to count ([`Media::disregard`](pmem::Media::disregard)), nor stores that change only bits that recovery
+//! I1 Not checked are loads for hints ([`Media::peek`](pmem::Media::peek)), loads that the caller has read again and
+//!    does not use ([`Media::disregard`](pmem::Media::disregard)), and stores that change only bits that recovery
 //!    ignores.
 
 use crate::log::{Event, Log, What};

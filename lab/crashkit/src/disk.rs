@@ -1,22 +1,22 @@
-//! A disk that remembers everything, and what a crash may leave of it.
+//! A disk that records every call, and the contents that a crash may leave.
 //!
-//! [`CrashDisk`] stands in for the directory that a log and its neighbours use ([`::log::Disk`]). Each call is an
-//! [`Event`], and between any two of them the process may be killed or the power may go. A [`Medium`] takes the events
-//! one by one and knows at each moment what is durable and what may be: [`Medium::choices`] and [`Medium::image`] give
-//! every legal image after a power cut, [`Medium::killed`] what a killed process leaves. Both can follow each other,
-//! since a disk begins from any medium.
+//! [`CrashDisk`] replaces the directory that a log and its users access ([`::log::Disk`]). Each call is an [`Event`],
+//! and between any two of them the process may be killed or the power may fail. A [`Medium`] takes the events one by
+//! one and knows at each moment what is durable and what may be: [`Medium::choices`] and [`Medium::image`] return every
+//! legal image after a power cut, [`Medium::killed`] the content that a killed process leaves. Both can follow each
+//! other, since a disk begins from any medium.
 //!
-//! What a power cut may leave is what D1 to D4 of [`::log::disk`] allow:
+//! A power cut may leave what D1 to D4 of [`::log::disk`] allow:
 //!
-//! K1 Each 512-byte sector holds what it held when its file was last synced, or any of what was written since,
-//!    independently of others.
+//! K1 Each 512-byte sector holds its content at its file's last sync, or anything written to it since, independently of
+//!    others.
 //! K2 A file has the length of its last sync, or any that it has had since.
 //! K3 Each creation, renaming and removal since the directory's last sync has happened or not, independently of others.
-//! K4 What is written while a sync runs may be left out by it.
-//! K5 After a sync that failed, each sector that was waiting for it may have become durable or not, and later syncs
-//!    change nothing about that, until the sector is written again. A process sees it all the same. The same of names.
+//! K4 A sync need not cover data that is written while it runs.
+//! K5 After a failed sync, each sector that was waiting for it may have become durable or not, and later syncs do not
+//!    change that, until the sector is written again. A process sees it all the same. The same holds for names.
 //!
-//! Errors are injected by the number of the call ([`Fault`]); a sync can be left out by the place that calls it
+//! Errors are injected by the number of the call ([`Fault`]); a sync can be omitted by the place that calls it
 //! ([`CrashDisk::skip`]).
 
 mod faults;

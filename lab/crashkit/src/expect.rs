@@ -1,14 +1,14 @@
-//! What durable linearizability expects: acknowledged operations happened, those in flight may have, and what an
-//! acknowledged operation has seen did happen.
+//! The states that durable linearizability allows: acknowledged operations have happened, those in flight may have, and
+//! operations whose effect an acknowledged one has seen have happened.
 //!
-//! The set of configurations is followed as the history is (Wing and Gong's search, kept up to date): each is a state
-//! of the sequential specification and the operations in flight that it contains already. An acknowledgement keeps the
-//! configurations that contain the operation with the answer it gave. After a crash any configuration that can be
-//! reached may be what is left.
+//! The set of configurations is updated along the history (an incremental form of Wing and Gong's search): each is a
+//! state of the sequential specification and the operations in flight that it already contains. An acknowledgement
+//! keeps the configurations that contain the operation with the answer it gave. A crash may leave any reachable
+//! configuration.
 //!
 //! An operation that reads piece by piece has no place in that order. It is judged by all states that any configuration
-//! could be in while it was under way. An operation in flight without which it could not have read what it did has
-//! happened.
+//! could be in while it was in flight. If it could not have read its answer without an operation in flight, that
+//! operation has happened.
 
 use crate::Subject;
 use std::hash::{Hash, Hasher};

@@ -5,7 +5,7 @@
 //!    acknowledgement, the images that a crash may leave are those that the tracker describes.
 //! 3. *Probe.* Each image is opened, recovered and judged, and everything is put back.
 //! 4. *Again.* A share of the images is opened, recovered and used a little with a log of its own, which is walked in
-//!    the same way: a second crash, and a third. So is what a killed process leaves, while the power stays on.
+//!    the same way: a second crash, and a third. The same is done with the memory of a killed process.
 //!
 //! | file | idea |
 //! |---|---|
@@ -14,13 +14,13 @@
 //! | `apart` | a thread for each history |
 //! | `hunted` | walks without a persist |
 //! | `image` | the images of one crash point |
-//! | `again` | what comes after a crash, up to the next one |
-//! | `carry` | histories carried out |
-//! | `panics` | panics of what is tested |
-//! | `preempt` | histories carried out again, with aimed preemptions |
-//! | `settings` | how to explore |
-//! | `survey` | what a history reaches |
-//! | `shrink` | of what fails, as little as still fails |
+//! | `again` | the run after a crash, up to the next one |
+//! | `carry` | runs histories |
+//! | `panics` | panics of the subject |
+//! | `preempt` | runs histories again, with aimed preemptions |
+//! | `settings` | the settings of an exploration |
+//! | `survey` | the structure modifications that a history reaches |
+//! | `shrink` | reduces a failure to the smallest that still fails |
 //!
 //! I1 An image that has none of the stores since the last crash point of the same acknowledgement was one of those of
 //!    that point, and is not made again: it was judged there, or passed over where too many were only sampled, or where

@@ -1,10 +1,10 @@
-//! Persists that a hunt may forgive: nothing need miss them, and they stay for a reason.
+//! Persists that a hunt may forgive: their absence need not be detected, and they stay for a reason.
 //!
 //! The structure names such a place in its source ([`Media::site`](pmem::Media::site)); a row here, or in the table of
-//! the [subject](crate::Subject::forgiven), says what may be left out there and why it stays. A name holds for what the
-//! same source file asks for up to its next fence on that thread.
+//! the [subject](crate::Subject::forgiven), says which persist may be omitted there and why it stays. A name applies to
+//! the persists of the same source file up to its next fence on that thread.
 //!
-//! A persist that has a row and is missed all the same counts as killed.
+//! A mutant of a persist that has a row still counts as killed if it is detected.
 
 use crate::Lacks::{self, Fence, Order, WriteBack};
 

@@ -1,4 +1,4 @@
-//! A history: what a subject is tested with.
+//! A history: the operations with which a subject is tested.
 
 /// Operations, one after the other. Tests that need nothing special end it by `..History::default()`.
 #[derive(Clone, Debug)]
@@ -17,8 +17,9 @@ pub struct History<O> {
     /// Maximum number of bytes that the pool may have; `u64::MAX`: as many as the memory has. In a pool that may have
     /// fewer, a share of all allocations after the preparation finds it full, whatever room there is.
     pub room: u64,
-    /// `None`: its threads are interleaved as schedulers have them, and then with aimed preemptions. Else they carry their
-    /// operations out in turn, but for aimed preemptions of at most this many legs: what shrinking makes of a failure.
+    /// `None`: its threads are interleaved as schedulers have them, and then with aimed preemptions. Else they carry
+    /// their operations out in turn, but for aimed preemptions of at most this many legs: what shrinking makes of a
+    /// failure.
     pub legs: Option<u32>,
 }
 

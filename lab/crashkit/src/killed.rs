@@ -1,8 +1,8 @@
-//! Pools as a killed process leaves them, for what has files beside its pool.
+//! Pools as a killed process leaves them, for structures that have files beside their pool.
 //!
-//! [`Told`] is the machine, and calls a function before each store, so that a copy of the pool ([`Image`]) can be taken
-//! between any two of them: what a process leaves that is killed there. (Which of several stores a *loss of power*
-//! takes is [`Crash`](crate::Crash)'s affair.)
+//! [`Told`] is the hardware media, and calls a function before each store, so that a copy of the pool ([`Image`]) can
+//! be taken between any two of them: the content that a process killed there leaves. ([`Crash`](crate::Crash) decides
+//! which stores a *loss of power* takes.)
 
 use pmem::watched::{Step, Watch};
 use pmem::{Memory, Watched};

@@ -1,33 +1,32 @@
 //! A crash-testing kit for persistent structures: every image that a crash may leave, judged.
 //!
-//! A structure that is generic over its [`pmem::Media`] is run on [`Crash`], which records what passes. From the log
-//! follows, for every moment, which images a crash may leave ([`Model`]); each of them is opened, recovered and judged
-//! ([`Subject::judge`]), lazily: only lines that are read are decided. Nothing is ever copied whole.
+//! A structure that is generic over its [`pmem::Media`] runs on [`Crash`], which logs every access. The log determines,
+//! for every moment, which images a crash may leave ([`Model`]). The kit opens, recovers and judges each of them
+//! ([`Subject::judge`]) lazily: it chooses the content of a line only when the line is read. It never copies an image.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `torture` | all of it in one call |
-//! | `log` | what a run did |
+//! | `log` | the accesses of a run |
 //! | `model` | the memory model: which images a crash may leave |
 //! | `media` | the media that records, and makes images as they are read |
 //! | `choose` | which version of each line an image has |
 //! | `explore` | crash points, images, second crashes |
-//! | `explore::shrink` | of what fails, as little as still fails |
+//! | `explore::shrink` | reduces a failure to the smallest that still fails |
 //! | `schedule` | logical threads under a deterministic scheduler |
-//! | `meetings` | which words threads share, and in which orders they have met there |
+//! | `meetings` | the words that threads share, and the orders in which they have met there |
 //! | `expect`, `dirty` | durable linearizability; dirty reads |
-//! | `subject` | what is tested |
-//! | `history` | the operations that it is tested with |
+//! | `subject` | the structure under test |
+//! | `history` | the operations of a test |
 //! | `killed` | pools as a killed process leaves them, beside such a disk |
-//! | `disk` | a disk that remembers every write, and what a power cut or a kill may leave of it |
+//! | `disk` | a disk that records every write, and the contents that a power cut or a kill may leave |
 //! | `words` | any map from words to words as a subject, and its tests by one macro |
-//! | `on_heap`, `blobs` | what subjects on a heap share; the heap alone as a subject |
-//! | `mutate`, `forgiven` | persists left out, and those of them that nothing need miss |
-//! | `coverage` | what the histories have reached |
-//! | `report` | what was explored and found |
+//! | `on_heap`, `blobs` | common parts of subjects on a heap; the heap alone as a subject |
+//! | `mutate`, `forgiven` | omitted persists, and those whose absence need not be detected |
+//! | `coverage` | the changes that the histories have reached |
+//! | `report` | the statistics and the failures |
 //!
-//! Begin with [`torture`], and with the tutorial, `docs/crash-tutorial.md`, of which `tests/tutorial.rs` is the
-//! program.
+//! Begin with [`torture`], and with the tutorial, `docs/crash-tutorial.md`, whose program is `tests/tutorial.rs`.
 //!
 //! Not here: the indexes and the database as subjects, which are in `wollemi-torture`.
 

@@ -1,4 +1,4 @@
-//! The log of a run: what passed through the media, in the order in which it did.
+//! The log of a run: all accesses through the media, in order.
 //!
 //! A crash need not be performed. A history runs once, to its end, and every prefix of its log is a crash point whose
 //! legal images follow from the log alone (`model`).

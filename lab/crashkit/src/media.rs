@@ -1,8 +1,8 @@
 //! The media that records runs, and lets crash images come into being as they are read.
 //!
-//! One [`Memory`] serves for everything, so that no image is ever copied: it holds the *base*, what a crash is sure to
-//! leave; a line in which images differ takes the version that the [chooser](crate::choose) picks when it is first
-//! touched; and whatever a run changes is put back when it has ended.
+//! One [`Memory`] serves all images, so that none is ever copied: it holds the *base*, the stores that survive any
+//! crash; a line in which images differ takes the version that the [chooser](crate::choose) picks when it is first
+//! touched; and when a run ends, its changes are undone.
 //!
 //! I1 Between runs the memory holds the base; a new run has touched and saved no line.
 //! I2 A line is touched before anything of it is read or written, and saved before anything of it changes.
@@ -12,13 +12,13 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `passing` | what the structure under test calls |
+//! | `passing` | the calls of the structure under test |
 //! | `lines` | lines, touched and saved |
-//! | `base` | the base, and what becomes part of it |
-//! | `sharing` | what logical threads see of each other |
+//! | `base` | the base, and stores that join it |
+//! | `sharing` | the visibility of stores among logical threads |
 //! | `freed` | memory that was freed |
 //!
-//! Here are runs.
+//! This file has the runs.
 
 mod base;
 mod freed;

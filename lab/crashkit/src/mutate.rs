@@ -1,12 +1,11 @@
-//! Mutants: a persist is left out, or comes later than the next one, to see whether it is missed.
+//! Mutants: programs that omit a persist, or swap it with the next one, to see whether that is detected.
 //!
-//! Write-backs and fences change nothing that a run without a crash can see, so a mutant needs no run of its own: its
-//! log is the same without the events of its site, or with two publications in the other order (`swap`). And only
-//! images that the whole program cannot leave are of interest: the mutant's walk follows both models, and looks where
-//! they differ.
+//! A run without a crash cannot see write-backs and fences, so a mutant needs no run of its own: its log is the same
+//! without the events of its site, or with two publications in the other order (`swap`). Only images that the unmutated
+//! program cannot leave are of interest: the mutant's walk follows both models, and judges where they differ.
 //!
-//! A persist that no explored image misses is not needed, or not reached ([`Fate`]), or [forgiven](crate::forgiven): a
-//! table says why it stays.
+//! If no explored image detects the absence of a persist, it is not needed, or not reached ([`Fate`]), or
+//! [forgiven](crate::forgiven): a table says why it stays.
 
 use crate::explore::{Start, Walk, apart};
 use crate::mutant::Mutant;

@@ -17,8 +17,8 @@ pub fn heap(pool: Pool<Crash>) -> Result<Heap<Crash>, String> {
 /// Whether the pool has so [little room](crate::History::room) that it is meant to be full now and then. In any other
 /// pool, "full" is a failure of the subject.
 pub fn may_be_full(pool: &Pool<Crash>) -> bool {
-    const LITTLE: u64 = 4 << 20;
-    pool.max_size() < LITTLE
+    const MAX_LITTLE_ROOM: u64 = 4 << 20;
+    pool.max_size() < MAX_LITTLE_ROOM
 }
 
 /// Recovers a heap in the calling thread.

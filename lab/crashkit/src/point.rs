@@ -1,4 +1,4 @@
-//! The points at which logical threads may be switched, and what they are about to do there.
+//! The points at which logical threads may be switched, and their next access there.
 
 use crate::log::Site;
 

@@ -1,4 +1,4 @@
-//! The report: what was explored, and what was found.
+//! The report: statistics of an exploration, and its failures.
 
 mod diagram;
 

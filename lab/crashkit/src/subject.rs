@@ -1,5 +1,5 @@
-//! The subject of a test: a persistent structure, its sequential specification, and how to judge what a crash left of
-//! it.
+//! The subject of a test: a persistent structure, its sequential specification, and a judge of its content after a
+//! crash.
 
 use crate::coverage::Shape;
 use crate::{Crash, Forgiven, Random};

@@ -1,7 +1,7 @@
 //! Any map from words to words as a subject: one trait, and a few lines that make its tests.
 //!
-//! It is for indexes on their way from DRAM to persistent memory. Its model is a `BTreeMap`. What the judge reads and
-//! writes is in `judge`.
+//! It serves indexes that are being converted from DRAM to persistent memory. Its model is a `BTreeMap`. `judge` has
+//! the reads and writes of the judge.
 
 mod judge;
 mod tests;

@@ -1,6 +1,6 @@
-//! Which public functions of the database each call uses.
+//! The public functions of the database that each call uses.
 //!
-//! A test holds this against the sources of the database, so that a function that nothing calls is known.
+//! A test compares this with the sources of the database, to find functions that nothing calls.
 
 use crate::op::{Durable, Later, Op, Rare, Reading, Scanning, Write};
 use crate::truth::{Plan, Role};

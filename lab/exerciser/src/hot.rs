@@ -1,24 +1,24 @@
-//! Hot keys: several threads on few hostile keys, in processes that are killed amid it and opened again.
+//! Hot keys: several threads contend for few hostile keys, in processes that are killed and restarted.
 //!
-//! Here no thread owns a key. Each notes what it asks before each call and what it was answered behind it, with the time
-//! on a clock that all share, in a mapped file that outlives the process. A generation is a process that opens the pool
-//! and calls at once, beside recovery, until `kill -9`; in the last one every key is read at the end, and the pool is
-//! checked. Then each key's history over all generations must be durably linearizable: what was acknowledged is there,
-//! and what was in flight at a kill happened once before it, or never.
+//! Here no thread owns a key. Each records the request before each call and the answer after it, with the time on a
+//! shared clock, in a mapped file that outlives the process. A generation is a process that opens the pool and
+//! immediately makes calls, beside recovery, until `kill -9`; the last one reads every key at the end, and checks the
+//! pool. Then each key's history over all generations must be durably linearizable: acknowledged operations have
+//! happened, and an operation in flight at a kill happened once before it, or never.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `keys` | few hostile keys, and their neighbours |
 //! | `values` | values that name their writes |
-//! | `plan` | what a seed decides of a pool |
+//! | `plan` | the choices that a seed determines for a pool |
 //! | `mapped` | a mapped file of words |
-//! | `ledger` | what a thread has asked and was answered |
+//! | `ledger` | a thread's requests and answers |
 //! | `worker` | a thread that calls |
 //! | `generation` | a process, its threads, its kill |
 //! | `judge` | histories by key, judged and cut down |
 //!
-//! The calls that a thread draws are a function of the seed and, where they expect a value, of answers. The moments of
-//! kills are of the seed, too, but what they meet is the machine's affair.
+//! The calls that a thread draws are a function of the seed and, where they expect a value, of answers. The seed also
+//! determines the moments of kills, but the state at a kill depends on the machine.
 
 mod generation;
 mod judge;

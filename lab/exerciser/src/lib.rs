@@ -1,28 +1,28 @@
 //! A seeded program that calls the whole database as its users do, from several threads, and checks every answer.
 //!
-//! Each thread owns keys, so it knows what they hold although others write beside it: every read, scan, snapshot, watch
-//! and backup is compared with that. Rounds end by closing the pool, by `kill -9` of a process, by copying or restoring
-//! it, and begin by opening it with other options, so that all calls meet recovery. Half of the pools are moved to level
-//! `disk` and back. After some of the kills the machine seems to have stopped too. After each round all that the maps hold
-//! is compared, and the pool is checked.
+//! Each thread owns keys, so it knows what they hold although others write beside it. It compares every read, scan,
+//! snapshot, watch and backup with that knowledge. Rounds end by closing the pool, by `kill -9` of a process, by
+//! copying or restoring it, and begin by opening it with other options, so that all calls meet recovery. Half of the
+//! pools are moved to level `disk` and back. After some of the kills a stop of the machine is simulated too. After each
+//! round the maps' whole content is compared, and the pool is checked.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `keys` | which keys a thread owns |
-//! | `truth` | what a thread knows of them |
-//! | `op` | the calls, drawn by chance, and what each changes |
-//! | `slots` | which maps a call is about |
-//! | `worker` | carrying calls out, comparing their answers |
-//! | `api` | which functions each call uses |
+//! | `keys` | the keys that a thread owns |
+//! | `truth` | a thread's knowledge of them |
+//! | `op` | the calls, drawn at random, and their changes |
+//! | `slots` | the maps that a call uses |
+//! | `worker` | makes calls, compares their answers |
+//! | `api` | the functions that each call uses |
 //! | `round` | opening, threads, comparison, end, and losses of power |
-//! | `ledger` | what a process that is killed has acknowledged |
+//! | `ledger` | the calls that a killed process has acknowledged |
 //! | `power` | losses of power |
-//! | `hot` | the opposite of owned keys: threads meet on few keys, and histories through kills are judged |
-//! | `openings` | tiny rounds over large maps, each an opening in which all meets recovery |
-//! | `server` | the same of the server, which users ask over its protocols |
+//! | `hot` | the opposite of owned keys: threads contend for few keys, and histories across kills are judged |
+//! | `openings` | short rounds over large maps, each an opening whose recovery meets every kind of call |
+//! | `server` | the same for the server, over its protocols |
 //!
-//! The calls of a thread are a function of the seed and of what its own keys hold. How threads interleave is the
-//! machine's affair: a seed that has failed is likely to fail again, but need not.
+//! The calls of a thread are a function of the seed and of the content of its own keys. The interleaving of threads
+//! depends on the machine: a seed that has failed is likely to fail again, but need not.
 
 // Mapped ledgers alone need it (`hot::mapped`).
 #![deny(unsafe_code)]
@@ -87,7 +87,7 @@ pub struct Settings {
 pub struct Report {
     /// Calls whose answers were compared.
     pub calls: u64,
-    /// Calls among them that were refused for want of room, or because a map was in use.
+    /// Calls among them that were refused for lack of room, or because a map was in use.
     pub refused: u64,
     /// Pools made.
     pub pools: u64,

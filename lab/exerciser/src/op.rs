@@ -1,7 +1,7 @@
-//! The calls that a thread makes: drawn by chance from what it knows, with what each of them changes.
+//! The calls that a thread makes: drawn at random from its knowledge, with their changes.
 //!
-//! Drawing reads nothing but the stream of random numbers and the truth. So a process that was killed can be replayed:
-//! as many calls as it had acknowledged give what the pool must hold.
+//! Drawing reads only the stream of random numbers and the truth. So a killed process can be replayed: drawing as many
+//! calls as it had acknowledged gives the content that the pool must hold.
 
 use crate::random::Random;
 use crate::truth::{Effects, Life, Plan, Role, Truth, Val};

@@ -1,18 +1,18 @@
-//! Openings: tiny rounds over large maps, in which all that may free an object meets the recovery that follows an
-//! opening.
+//! Openings: short rounds over large maps, in which every operation that may free an object meets the recovery that
+//! follows an opening.
 //!
 //! A removed map takes several guards only above some hundreds of objects, and a merge or a release of pages comes only
 //! to maps of thousands of keys. Such maps take long to make, so they are made once, as an [`Image`]: a file that each
 //! round copies. A round opens its copy and, from several threads at once, drops maps, makes others of the same name,
 //! recovers, gives pages back, merges (where DPTree holds a map, by writing), checks and writes. Then every key is
-//! compared, and the pool is checked: the check also tells of objects that were freed twice.
+//! compared, and the pool is checked: the check also finds objects that were freed twice.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `image` | the pool that rounds copy, and what its maps hold |
-//! | `acts` | what a thread does meanwhile, and what that changes |
-//! | `round` | dealing acts to threads, opening, comparison |
-//! | `churn` | a process that changes nothing of what the maps hold, until it is killed |
+//! | `image` | the pool that rounds copy, and the content of its maps |
+//! | `acts` | the acts of a thread, and their changes |
+//! | `round` | distributing acts to threads, opening, comparison |
+//! | `churn` | a process that works without changing the maps' content, until it is killed |
 
 mod acts;
 mod churn;

@@ -1,4 +1,4 @@
-//! The power seems to have gone.
+//! Simulates a loss of power.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

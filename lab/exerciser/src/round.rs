@@ -1,4 +1,4 @@
-//! A round: the pool is opened, threads call it, and what it holds afterwards is compared.
+//! A round: opens the pool, lets threads make calls, and compares the content afterwards.
 
 use crate::api;
 use crate::calls::Calls;

@@ -1,19 +1,20 @@
-//! The same of the server: a program of its own, which users ask over both protocols, and which is stopped and killed.
+//! The same for the server: a separate program, to which users send requests over both protocols, and which is stopped
+//! and killed.
 //!
-//! Each user has a connection of either protocol and keys of its own, among those of the others, in the database that
-//! both protocols share; and a Redis database that no other user has. So it knows the answer to each of its requests,
-//! and after each start what its keys hold: all that was answered, and of what was not answered a beginning.
+//! Each user has a connection of either protocol and its own keys, among those of the others, in the database that both
+//! protocols share; and a Redis database that no other user has. So it knows the answer to each of its requests, and
+//! after each start the content of its keys: all answered requests, and a prefix of the unanswered ones.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `process` | the server |
 //! | `wire` | connections |
-//! | `reply` | answers, and what has to be answered |
-//! | `truth` | what a user knows of its keys |
+//! | `reply` | answers, and expected answers |
+//! | `truth` | a user's knowledge of its keys |
 //! | `step` | a request, its answers, its changes |
-//! | `memcached`, `meta`, `redis` | requests, drawn by chance |
-//! | `user` | sending them and comparing the answers |
-//! | `settle` | comparing what is there after a start |
+//! | `memcached`, `meta`, `redis` | requests, drawn at random |
+//! | `user` | sends them and compares the answers |
+//! | `settle` | compares the content after a start |
 //! | `round` | start, users, end |
 
 mod memcached;

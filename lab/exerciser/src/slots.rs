@@ -1,4 +1,4 @@
-//! Which maps a call is about.
+//! The maps that a call uses.
 
 use crate::op::{Body, Op, Rare};
 

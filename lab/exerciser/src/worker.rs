@@ -1,8 +1,8 @@
 //! A thread that calls the database and compares each answer with what it knows.
 //!
-//! Here are reads, writes and scans; `atomic` has batches and transactions, `views` snapshots, backups and watches,
-//! `durable` what concerns the log, `rare` functions that few programs call, `typed` typed maps, `unordered` walks, and
-//! what maps refuse whose index has no order.
+//! This file has reads, writes and scans; `atomic` has batches and transactions, `views` snapshots, backups and
+//! watches, `durable` calls about the log, `rare` functions that few programs call, `typed` typed maps, `unordered`
+//! walks, and the calls that maps of an index without order refuse.
 
 mod atomic;
 mod durable;

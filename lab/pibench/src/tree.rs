@@ -1,4 +1,4 @@
-//! An index with what PiBench needs around it.
+//! An index behind PiBench's operations.
 
 use heap::Heap;
 use index::{Direction, Index, Value};
@@ -8,7 +8,7 @@ use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 use wollemi::indexes::{Compiled, IndexKind};
 
-/// An index of bytes in a pool of its own. What fails is said on the standard error stream, and answered with `false`.
+/// An index of bytes in a pool of its own. A failure is printed to standard error, and the call returns `false`.
 pub struct Tree {
     index: Box<dyn Index>,
     _heap: Heap<Hardware>,
@@ -16,18 +16,18 @@ pub struct Tree {
 }
 
 thread_local! {
-    /// What this thread's last scan has found: PiBench reads it before the next.
+    /// The result of this thread's last scan: PiBench reads it before the next.
     static FOUND: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-fn said<T>(result: Result<T, impl std::fmt::Display>) -> Option<T> {
+fn ok_or_print<T>(result: Result<T, impl std::fmt::Display>) -> Option<T> {
     result.map_err(|error| eprintln!("wollemi: {error}")).ok()
 }
 
 impl Tree {
-    /// The index of this name in a new pool: a file at `path`, or memory where that is empty.
+    /// Creates the index of this name in a new pool: a file at `path`, or memory if `path` is empty.
     pub fn new(name: &str, path: &Path, value_size: usize) -> Option<Tree> {
-        let kind: IndexKind = said(name.parse())?;
+        let kind: IndexKind = ok_or_print(name.parse())?;
         let options = PoolOptions {
             huge_pages: true,
             ..PoolOptions::default()
@@ -37,8 +37,8 @@ impl Tree {
             true => Pool::anonymous(&options, media),
             false => Pool::create(path, &options, media),
         };
-        let heap = said(Heap::new(said(pool)?))?;
-        let index = said(Hardware::create(kind, &heap, b"pibench"))?;
+        let heap = ok_or_print(Heap::new(ok_or_print(pool)?))?;
+        let index = ok_or_print(Hardware::create(kind, &heap, b"pibench"))?;
         Some(Tree {
             index,
             _heap: heap,
@@ -46,10 +46,10 @@ impl Tree {
         })
     }
 
-    /// Copies the key's value, cut or followed by zeros to PiBench's size of values; `false` if there is none.
+    /// Copies the key's value, truncated or padded with zeros to PiBench's value size; `false` if the key is absent.
     pub fn find(&self, key: &[u8], value: &mut [u8]) -> bool {
         let guard = heap::pin();
-        match said(self.index.get(key, &guard)) {
+        match ok_or_print(self.index.get(key, &guard)) {
             Some(Some(found)) => {
                 copy(found, value);
                 true
@@ -58,23 +58,23 @@ impl Tree {
         }
     }
 
-    /// Adds a key; `false` if it is there.
+    /// Inserts a key; `false` if it exists.
     pub fn insert(&self, key: &[u8], value: &[u8]) -> bool {
-        said(self.index.insert(key, value)).unwrap_or(false)
+        ok_or_print(self.index.insert(key, value)).unwrap_or(false)
     }
 
-    /// Changes a key's value; `false` if it is not there.
+    /// Updates a key's value; `false` if the key is absent.
     pub fn update(&self, key: &[u8], value: &[u8]) -> bool {
-        said(self.index.update(key, value)).unwrap_or(false)
+        ok_or_print(self.index.update(key, value)).unwrap_or(false)
     }
 
-    /// Removes a key; `false` if it is not there.
+    /// Removes a key; `false` if it is absent.
     pub fn remove(&self, key: &[u8]) -> bool {
-        said(self.index.remove(key)).unwrap_or(false)
+        ok_or_print(self.index.remove(key)).unwrap_or(false)
     }
 
-    /// The first `count` keys from this one on with their values, one after the other, until this thread's next scan:
-    /// how many, and where they lie.
+    /// Reads the first `count` keys from this one on with their values. Returns their number and their address, which
+    /// is valid until this thread's next scan.
     pub fn scan(&self, key: &[u8], count: usize) -> (usize, *mut u8) {
         FOUND.with_borrow_mut(|found| {
             found.clear();
@@ -94,13 +94,13 @@ impl Tree {
             };
             if count > 0 {
                 let (lower, upper) = (Bound::Included(key), Bound::Unbounded);
-                said(self.index.scan(lower, upper, Direction::Forward, &guard, visit));
+                ok_or_print(self.index.scan(lower, upper, Direction::Forward, &guard, visit));
             }
             (count - left, found.as_mut_ptr())
         })
     }
 
-    /// PiBench's size of values.
+    /// Returns PiBench's value size.
     pub fn value_size(&self) -> usize {
         self.value_size
     }

@@ -1,6 +1,6 @@
 //! `exercise`: calls the whole database as its users do, and checks every answer.
 //!
-//! What is called, and how answers are judged, is `exerciser`'s; here are the budget, the progress and the report.
+//! `exerciser` makes the calls and judges the answers; this module has the budget, the progress and the report.
 
 use super::output;
 use super::torture::time;
@@ -18,14 +18,14 @@ use wollemi::indexes::IndexKind;
 /// The arguments of `exercise`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit code 0 if every answer was right; 1 if one was not: the pool is kept then, and what to type to begin \
-                      with it again is printed."
+    after_help = "Exit code 0 if every answer was right; 1 if one was wrong: then the pool is kept, and the command \
+                  that repeats the run is printed."
 )]
 pub struct Args {
-    /// The index that holds the maps (ablations too); `all`: each map one of those that are no ablations, by chance
+    /// The index that holds the maps (ablations too); `all`: a random index for each map, but no ablation
     #[arg(long, default_value = "all", value_name = "NAME")]
     index: String,
-    /// Threads that call at once; 0: one to four, pool by pool
+    /// Number of calling threads; 0: one to four in turn, pool by pool
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=MAX_THREADS as u64))]
     threads: u64,
     /// Begin no further round after this time: 60s, 5m, 1h
@@ -34,26 +34,26 @@ pub struct Args {
     /// Begin no further round after this many calls
     #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     calls: u64,
-    /// The seed of the first pool; each further pool has the next one
+    /// The seed of the first pool; each further pool uses the next seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where the pools are made [default: a new directory among the temporary ones]
+    /// Directory for the pools [default: a new temporary directory]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Exercise the server instead, which users ask over memcached's and Redis's protocols: `serve` of the `wollemi`
-    /// beside this program, or of the program given
+    /// Exercise the server instead, over memcached's and Redis's protocols: `serve` of the `wollemi` beside this
+    /// program, or of PROGRAM
     #[arg(long, value_name = "PROGRAM", num_args = 0..=1, require_equals = true)]
     server: Option<Option<PathBuf>>,
-    /// Exercise openings alone: tiny rounds over maps of thousands of keys, in which maps are dropped, made, recovered,
-    /// given back, merged, checked and written at once. `--threads N`: that many threads do all this; 0: each thing has
-    /// its own
+    /// Exercise only openings: short rounds over maps of thousands of keys, which concurrently drop, make, recover,
+    /// give back, merge, check and write maps. `--threads N`: that many threads do all of this; 0: one thread for each
+    /// task
     #[arg(long, conflicts_with = "server")]
     openings: bool,
-    /// Exercise hot keys: threads meet on 4 to 16 hostile keys, in processes that are killed and opened again, and each
-    /// key's history must be linearizable through the kills. `--threads N`; 0: two to six, pool by pool
+    /// Exercise hot keys: threads contend for 4 to 16 hostile keys, in processes that are killed, and each key's
+    /// history must be linearizable across the kills. `--threads N`; 0: two to six in turn, pool by pool
     #[arg(long, conflicts_with_all = ["server", "openings", "no_kills"])]
     hot: bool,
-    /// Show the histories that a failure of `--hot` has left in this directory, and judge them again
+    /// Show and judge again the histories that a failure of `--hot` has left in this directory
     #[arg(long, requires = "hot", value_name = "DIR")]
     look: Option<PathBuf>,
     /// End no round by killing a process
@@ -67,13 +67,13 @@ pub struct Args {
     be_killed: Option<String>,
 }
 
-/// The program that has `serve`: beside this one.
+/// Returns the path of the program that has `serve`, beside this one.
 fn wollemi() -> PathBuf {
     let program = std::env::current_exe().unwrap_or_default();
     program.with_file_name("wollemi")
 }
 
-/// The process that carries out a round until it is killed: this program.
+/// Returns the command for a process that carries out a round until it is killed: this program.
 fn child(round: &str) -> Command {
     let program = std::env::current_exe().unwrap_or_else(|_| "wollemi-lab".into());
     let mut command = Command::new(program);
@@ -114,7 +114,7 @@ impl Args {
         };
         let failed = |what: String| Failure::Exercise(format!("{}: {what}", directory.display()));
         std::fs::create_dir_all(&directory).map_err(|error| failed(error.to_string()))?;
-        // Held to the end: two at once would take each other's pools for damaged.
+        // Held to the end: two runs in one directory would take each other's pools for damaged.
         let own = File::open(&directory).map_err(|error| failed(error.to_string()))?;
         own.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => failed("another exercise is under way in it".into()),
@@ -150,7 +150,7 @@ impl Args {
         match ended {
             Ok(report) => {
                 if self.dir.is_none() {
-                    // The pools in it are gone; what else may be there is not ours.
+                    // The pools in it are gone; other files are not ours to remove.
                     let _ = std::fs::remove_dir(&settings.directory);
                 }
                 self.print(&mut out, &report)?;
@@ -205,7 +205,7 @@ impl Args {
         } else {
             writeln!(
                 out,
-                "{} calls ({} refused for want of room or because a map was in use), {pools} pools, {openings} openings, \
+                "{} calls ({} refused for lack of room or because a map was in use), {pools} pools, {openings} openings, \
                  {kills} kills in {seconds:.1} s: every answer right",
                 HumanCount(*calls),
                 HumanCount(*refused),

@@ -1,4 +1,4 @@
-//! The end of a command: its exit code, and its message on the standard error stream.
+//! Exit codes of commands, and their messages on standard error.
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
@@ -6,22 +6,22 @@ use std::process::ExitCode;
 /// The exit codes, as `--help` lists them. They mean what those of `wollemi` mean.
 pub const CODES: &str = "Exit codes:
   0  done
-  1  torture or exercise has found something
+  1  torture or exercise found a failure
   2  wrong usage
   3  the measurement or the search could not begin
   4  an index gave a wrong answer while it was measured
-  5  output that cannot be written";
+  5  the output could not be written";
 
-/// A command that was carried out.
+/// The outcome of a command that ran to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// As asked.
+    /// The command succeeded.
     Done,
-    /// `torture` or `exercise` has found something and has reported it.
+    /// `torture` or `exercise` found and reported a failure.
     Found,
 }
 
-/// Why a command was not carried out.
+/// The reason why a command could not run to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     #[error("{0}")]
@@ -47,7 +47,7 @@ impl Failure {
     }
 }
 
-/// Turns the end of a command into an exit code. A closed pipe on the output is no failure.
+/// Converts the result of a command into an exit code. A closed pipe on the output is not a failure.
 pub fn report(end: Result<Outcome, Failure>) -> ExitCode {
     let code = match end {
         Ok(Outcome::Done) => 0,
@@ -58,7 +58,7 @@ pub fn report(end: Result<Outcome, Failure>) -> ExitCode {
             0
         }
         Err(failure) => {
-            // Nowhere is left to say that the error stream is gone.
+            // A failure to write to standard error cannot be reported.
             let _ = writeln!(io::stderr(), "wollemi-lab: {failure}");
             failure.code()
         }

@@ -1,7 +1,7 @@
-//! `wollemi-lab`: what measures Wollemi and what tries to break it, apart from the program that people run.
+//! `wollemi-lab`: benchmarks and tests of Wollemi, apart from the program `wollemi`.
 //!
-//! What is measured is `bench`'s. `torture` and `exercise` have a module each for their arguments and their report; how
-//! a command ends is in `exit`.
+//! The crate `bench` measures. `torture` and `exercise` have a module each for their arguments and their report; `exit`
+//! has the exit codes.
 
 #![forbid(unsafe_code)]
 
@@ -22,12 +22,12 @@ struct Cli {
     command: Command,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measure the indexes: speed, persists, space, and how soon a pool is open
+    /// Measure the indexes: speed, persists, space, and the time to open a pool
     Bench(bench::Args),
-    /// Judge what crashes leave of the indexes: every legal image, during seeded histories
+    /// Judge every image that a crash may leave of the indexes, during seeded histories
     Torture(torture::Args),
     /// Call every function of the database from several threads, with kills, and check every answer
     Exercise(exercise::Args),
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     exit::report(Cli::parse().command.run())
 }
 
-/// The standard output, buffered. Flush it: an error on dropping would go unseen.
+/// Returns buffered standard output. Flush it: dropping it would hide an error.
 fn output() -> BufWriter<StdoutLock<'static>> {
     BufWriter::new(io::stdout().lock())
 }

@@ -1,6 +1,6 @@
-//! `torture`: judges what crashes leave of an index, or of the heap alone.
+//! `torture`: judges the images that crashes may leave of an index, or of the heap alone.
 //!
-//! What is judged, and how, is `crashkit`'s; here are the budget, and the report (`report`) and what has a name
+//! `crashkit` explores and judges; this module has the budget, the report (`report`) and the names of targets
 //! (`target`). The log and the database of level `disk`, which have files, are in `disk`.
 
 mod disk;
@@ -22,58 +22,56 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 use target::Target;
 
-/// Explorations of shorter histories, at most, to shrink one that fails.
+/// Maximum number of explorations to shrink a failing history.
 const TRIES: usize = 300;
 
-/// Images of one mutant judged in one history, at most.
+/// Maximum number of images of one mutant judged in one history.
 const IMAGES: u64 = 2000;
 
 /// The arguments of `torture`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit code 0 if nothing was found, 1 with a shrunk counterexample if something was, or with --mutants if a persist \
-                      is not missed for no known reason."
+    after_help = "Exit code 0 if no failure was found; 1 with a shrunk counterexample if one was, or if with --mutants \
+                  a mutant survives without a known reason."
 )]
 pub struct Args {
     /// An index (ablations too), `heap` for the heap alone, `kv` for the database with its batches (`kv:ONE,TWO,LIVES`:
-    /// with its maps held by these indexes, the third one's entries with lives), `items` for the server's items, `log`
-    /// for the log of level disk, `disk` for the database of that level, or `all`
+    /// over these indexes, the third for the map with expiring entries), `items` for the server's items, `log` for the
+    /// log of level disk, `disk` for the database of that level, or `all`
     #[arg(long, default_value = "all", value_name = "NAME")]
     index: Target,
-    /// Operations of a history, beside those that prepare it
+    /// Operations per history, not counting its preparation
     #[arg(long, default_value_t = 100, value_name = "N")]
     ops: usize,
-    /// Logical threads of a history; 0: one to four, history by history
+    /// Logical threads per history; 0: one to four in turn
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=4))]
     threads: u32,
-    /// What a crash may take
+    /// The memory model: which stores a crash may lose
     #[arg(long, value_enum, default_value_t = ModelArg::Power)]
     model: ModelArg,
-    /// Judge no further image of an index and model after this time: 60s, 5m, 1h [default: 60s]. A failure that is
-    /// found may take another minute to shrink
+    /// Time for each index and model: 60s, 5m, 1h [default: 60s]. Shrinking a failure may take another minute
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "states")]
     budget: Option<Duration>,
-    /// Begin no further history of an index and model once this many distinct states were judged
+    /// Begin no further history of an index and model after judging this many distinct states
     #[arg(long, value_name = "N")]
     states: Option<u64>,
-    /// What everything left to chance depends on
+    /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Only the history of this seed, as a counterexample names it
+    /// Run only the history of this seed, as named by a counterexample
     #[arg(long, value_name = "SEED")]
     history: Option<u64>,
-    /// Also leave out each write-back and each fence in turn, swap publications, and report what nothing misses (not in
-    /// the model process, which loses nothing)
+    /// Also omit each write-back and each fence in turn, swap publications, and report the mutants that nothing detects
+    /// (not in the model process, which loses nothing)
     #[arg(long)]
     mutants: bool,
-    /// How often a history of several threads is carried out again, each time with preemptions aimed at the words that
-    /// its threads share
+    /// Extra runs of each history of several threads, with preemptions aimed at the words that its threads share
     #[arg(long, default_value_t = 8, value_name = "N")]
     aimed: u32,
-    /// With `log` and `disk`: damage this many files, and open what is left [default: one for each ten states]
+    /// With `log` and `disk`: damage this many files, and open the result [default: one for each ten states]
     #[arg(long, value_name = "N")]
     damage: Option<u64>,
-    /// Report as JSON, one object a line for each index and model
+    /// Report as JSON, one object per line for each index and model
     #[arg(long)]
     json: bool,
 }
@@ -81,11 +79,11 @@ pub struct Args {
 /// A memory model on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ModelArg {
-    /// The power: of each line any prefix of its stores is durable
+    /// Loss of power: any prefix of the stores to each line is durable
     Power,
-    /// More than any hardware: of each line any of its words
+    /// Stricter than any hardware: any prefix of the stores to each word is durable
     Word,
-    /// The process: every store is there
+    /// Death of the process: every store survives
     Process,
     /// All of these, one after the other
     All,
@@ -103,25 +101,25 @@ impl ModelArg {
     }
 }
 
-/// Reads a time: a number of seconds, or with s, m or h after it.
+/// Parses a duration: a number of seconds, or a number followed by s, m or h.
 pub fn time(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(['s', 'm', 'h']);
     let unit = match &text[digits.len()..] {
         "" | "s" => 1,
         "m" => 60,
         "h" => 3600,
-        _ => return Err("one unit is enough: s, m or h".into()),
+        _ => return Err("the unit must be s, m or h".into()),
     };
     let number: u64 = digits.parse().map_err(|_| "not a time such as 60s, 5m or 1h")?;
     let seconds = number.checked_mul(unit).ok_or("too long")?;
     Ok(Duration::from_secs(seconds))
 }
 
-/// Targets, each with a model, and what is left out.
+/// Targets, each with a model, and the combinations that are left out.
 type Runs = (Vec<(Target, Mode)>, Vec<LeftOut>);
 
 impl Args {
-    /// What is to be judged, each in its models in turn, and what is left out for a reason.
+    /// Returns the targets with their models, and the combinations left out with the reason.
     fn runs(&self) -> Result<Runs, Failure> {
         let (mut runs, mut left_out) = (Vec::new(), Vec::new());
         for target in self.index.each() {
@@ -129,11 +127,11 @@ impl Args {
                 let reason = match mode {
                     Mode::Word if !target.claims_word() => {
                         "it relies on the order of stores to a line, and so does not claim the model word: \
-                         docs/crash-model.md tells what each claims"
+                         docs/crash-model.md lists the models that each claims"
                     }
                     Mode::Process if self.mutants => {
-                        "where the memory outlives the process nothing is lost, and no persist can be missed: --mutants \
-                         needs the model power or word"
+                        "where the memory outlives the process no store is lost, so no persist can be missed: \
+                         --mutants needs the model power or word"
                     }
                     _ => {
                         runs.push((target, mode));
@@ -151,7 +149,7 @@ impl Args {
         }
     }
 
-    /// Tortures one after the other, and reports.
+    /// Tortures the targets one after the other, and reports.
     pub fn run(self) -> Result<Outcome, Failure> {
         let (runs, left_out) = self.runs()?;
         crashkit::silence_findings();
@@ -180,7 +178,7 @@ impl Args {
         }
         let mut out = output();
         if findings.is_empty() {
-            // What has files alone.
+            // Only targets that have files were run.
         } else if self.json {
             for one in &left_out {
                 one.write_json(&mut out)?;
@@ -213,7 +211,7 @@ impl Args {
                 None => started.elapsed().as_millis() as u64,
             };
             bar.set_position(done);
-            bar.set_message(told(report));
+            bar.set_message(bar_message(report));
             done < self.limit()
         };
         let threads = |number: u64| match self.threads {
@@ -226,7 +224,7 @@ impl Args {
             None => 0..=u64::MAX,
         };
         let mut explorer = Explorer::new(subject, settings)?;
-        // A history asked for by its seed is followed to its end.
+        // A history requested by its seed is run to its end.
         if self.states.is_none() && self.history.is_none() {
             explorer.stop_at(started + self.time());
         }
@@ -266,7 +264,7 @@ impl Args {
         })
     }
 
-    /// A failure, and what to type to see it again: its history alone, with as many threads.
+    /// Returns the failure with the command that reproduces it: its history alone, with as many threads.
     fn counterexample(
         &self,
         target: Target,
@@ -284,7 +282,7 @@ impl Args {
         }
     }
 
-    /// States, or milliseconds.
+    /// The limit, in states or in milliseconds.
     fn limit(&self) -> u64 {
         self.states.unwrap_or(self.time().as_millis() as u64)
     }
@@ -293,7 +291,7 @@ impl Args {
         self.budget.unwrap_or(Duration::from_secs(60))
     }
 
-    /// A bar on a terminal; nothing elsewhere.
+    /// Makes a progress bar, which shows on a terminal only.
     fn bar(&self, name: &str) -> ProgressBar {
         let bar = ProgressBar::new(self.limit());
         if let Ok(style) = ProgressStyle::with_template("{prefix} {wide_bar} {msg} [{elapsed}]") {
@@ -303,8 +301,8 @@ impl Args {
     }
 }
 
-/// What the bar says beside how far it is.
-fn told(report: &Report) -> String {
+/// The progress bar's message.
+fn bar_message(report: &Report) -> String {
     let states = report.states + report.mutant_states;
     let hunted = match report.mutants {
         (0, _) => String::new(),
@@ -317,7 +315,7 @@ fn told(report: &Report) -> String {
 mod tests {
     use super::*;
 
-    /// Times are read as they are meant, and nothing else is.
+    /// Durations are parsed, and other texts refused.
     #[test]
     fn times() {
         assert_eq!(time("90"), Ok(Duration::from_secs(90)));
@@ -329,15 +327,15 @@ mod tests {
         }
     }
 
-    /// The bar tells what was judged, and of a hunt how it stands.
+    /// The bar shows the judged states, and the progress of a hunt.
     #[test]
     fn the_bar_tells() {
         let mut explorer = Explorer::new(Blobs, Settings::default()).expect("memory");
-        assert_eq!(told(explorer.report()), "0 states, 0 histories");
+        assert_eq!(bar_message(explorer.report()), "0 states, 0 histories");
         let histories = || std::iter::once(blobs::history(1, 2, 1));
         let mut messages = Vec::new();
         let more = |report: &Report| {
-            messages.push(told(report));
+            messages.push(bar_message(report));
             messages.len() < 40
         };
         explorer.hunt(histories(), IMAGES, more).expect("no failure");
@@ -348,7 +346,7 @@ mod tests {
         );
         let report = explorer.report();
         assert!(report.mutants.1 > 0, "{last}");
-        // Shrinking asks as well, and is not the last to ask.
-        assert!(messages.len() <= 41, "it ends when it is told to");
+        // Shrinking calls `more` as well, and not as the last.
+        assert!(messages.len() <= 41, "the hunt ends when `more` returns false");
     }
 }

@@ -49,7 +49,8 @@ fn a_directory_has_one_exercise() {
     lab.ok(args);
 }
 
-/// A short run of hot keys, in processes that this program starts of itself and kills, reports and leaves nothing behind.
+/// A short run of hot keys, in processes that this program starts of itself and kills, reports and leaves nothing
+/// behind.
 #[test]
 fn hot_keys_report() {
     let lab = Lab::new();

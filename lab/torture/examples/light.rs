@@ -2,8 +2,8 @@
 //!
 //! Takes the arguments of `wollemi-lab torture` that choose histories, for one of the indexes without its ablations,
 //! for `heap`, for `log`, and with the feature `listed` for `kv` and `disk`, with `items` for `items`. It does not
-//! shrink what it finds. Its last line says after how many histories and states it ended. Exit code 0 if nothing was
-//! found, 1 if something was.
+//! shrink failures. Its last line has the number of histories and states. Exit code 0 if it found no failure, 1 if it
+//! found one.
 
 use crashkit::blobs::{self, Blobs};
 use crashkit::{Crash, Explorer, History, Mode, Model, Settings, Subject};

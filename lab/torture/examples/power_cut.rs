@@ -1,12 +1,12 @@
-//! The program that `contrib/power/disk.sh` runs in its guest: transactions at level `disk` until the power goes, and
+//! The program that `contrib/power/disk.sh` runs in its guest: transactions at level `disk` until the power fails, and
 //! the judge of the database afterwards.
 //!
-//!     power_cut write POOL ROUND    says on the console which transactions were committed, without end
-//!     power_cut judge POOL TOLD     TOLD: ROUND.THREAD.COUNT,… of what the console has shown
+//!     power_cut write POOL ROUND    prints committed transactions on the console, without end
+//!     power_cut judge POOL TOLD     TOLD: ROUND.THREAD.COUNT,… as shown by the console
 //!
 //! A transaction moves an amount from one account to another and notes, in another map, its number and the sum that it
-//! has moved. So after a cut the sum of the accounts is unchanged, and each thread's note is of a transaction whose
-//! changes are there whole: the last that was acknowledged, or a later one.
+//! has moved. So after a cut the sum of the accounts is unchanged, and each thread's note belongs to a transaction
+//! whose changes are all present: the last acknowledged one, or a later one.
 
 use std::error::Error;
 use std::io::Write;

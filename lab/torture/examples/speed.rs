@@ -1,4 +1,5 @@
-//! How many states a second are judged of a hundred operations on an index: `speed [histories] [first seed] [index]`.
+//! Measures how many states per second are judged, for histories of a hundred operations on an index:
+//! `speed [histories] [first seed] [index]`.
 
 use crashkit::{Explorer, Settings};
 use wollemi::indexes::IndexKind;

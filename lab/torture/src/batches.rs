@@ -1,6 +1,6 @@
-//! The embedded database as a subject: batches and transactions that are there whole or not at all, over two maps held
-//! by different indexes, beside writes of single keys, snapshots, backups, a map that comes and goes, one whose entries
-//! end, and one that is made of a backup.
+//! The embedded database as a subject: atomic batches and transactions over two maps held by different indexes, beside
+//! writes of single keys, snapshots, backups, a temporary map, one with expiring entries, and one restored from a
+//! backup.
 
 mod draw;
 mod live;

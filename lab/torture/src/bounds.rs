@@ -1,4 +1,4 @@
-//! Histories of growing seeds, as many as bounds allow, and what came of them.
+//! Explores histories of ascending seeds within bounds, and reports on them.
 
 use crashkit::disk::Site;
 use std::collections::BTreeMap;

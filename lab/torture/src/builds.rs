@@ -1,5 +1,5 @@
 //! Indexes built of sorted pairs ([`index::Bulk`]), as a subject: a few names, under each of which an index is built
-//! once, and then written to. Some builds fail at their end, and what they leave behind serves again.
+//! once, and then written to. Some builds fail at their end, and the memory that they leave behind is reused.
 
 use crate::map::{Bytes, Map, shown};
 use crashkit::coverage::Shape;

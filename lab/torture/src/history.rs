@@ -1,7 +1,7 @@
 //! Histories: seeded sequences of operations that reach every structure modification.
 //!
-//! A history prepares a structure that is about to change shape (`scene`), and then changes it. What a preparation
-//! leaves is durable; crash points come after it.
+//! A history prepares a structure that is about to change shape (`scene`), and then changes it. The prepared content is
+//! durable; crash points come after the preparation.
 
 mod calls;
 mod scene;
@@ -11,10 +11,10 @@ use crashkit::{History, Random};
 pub use scene::SCENES;
 use std::collections::VecDeque;
 
-/// Pages of a history that has little room, and how many more it may have: for the first objects of an index there must
-/// be some.
-const LITTLE: u64 = 10;
-const MORE: u64 = 14;
+/// The least number of pages of a history with little room, which the first objects of an index need, and the bound of
+/// the random number of additional pages.
+const MIN_PAGES: u64 = 10;
+const EXTRA_PAGES: u64 = 14;
 
 /// One in this many histories of several threads has a thread that scans and does nothing else; and so has every second
 /// one in which keys come and go.
@@ -92,7 +92,7 @@ impl Maker {
             reopened: seed % 7 == 4 && prepared > 0,
             legs: None,
             room: match seed % 11 {
-                6 => (LITTLE + self.random.below(MORE)) << 16,
+                6 => (MIN_PAGES + self.random.below(EXTRA_PAGES)) << 16,
                 _ => u64::MAX,
             },
         }

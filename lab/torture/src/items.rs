@@ -1,20 +1,20 @@
-//! The server's items as a subject: what memcached's and Redis' commands do to two databases, in transactions and by
-//! themselves, with flushes, lives, uniques, counts and evictions.
+//! The server's items as a subject: memcached's and Redis's commands on two databases, in transactions and alone, with
+//! flushes, lifetimes, uniques, counts and evictions.
 //!
-//! The subject drives what is below the protocols (`wollemi_server::stored`). As the server does, each operation first
-//! carries out a flush that is due.
+//! The subject drives the code below the protocols (`wollemi_server::stored`). As in the server, each operation first
+//! carries out a due flush.
 //!
-//! I1 Time stands still: a life is over as it begins, or longer than any run, or endless; and a delayed flush is due at
-//!    the next operation or never. One that is due is therefore a flush for whatever comes after it.
-//! I2 Uniques depend on the order of edits, which the specification does not know. It knows an item by the operation
-//!    that has stored it, and [`Live`] knows which unique that was given.
+//! I1 Time stands still: a lifetime ends as it begins, or after any run, or never; and a delayed flush is due at the
+//!    next operation or never. So a due flush takes effect before every later operation.
+//! I2 Uniques depend on the order of edits, which the specification does not know. It identifies an item by the
+//!    operation that has stored it, and [`Live`] knows the unique of that operation.
 //!
-//! Not driven: the clock hand of a memory limit, which chooses by what was asked for since the server started. An
-//! operation evicts what comes next behind a key instead, as the hand does in one step. Nor is `WATCH`, which keeps
-//! nothing in the pool.
+//! Not driven: the clock hand of a memory limit, which chooses by the requests since the server's start. Instead, an
+//! operation evicts the item after a key, as the hand does in one step. Nor is `WATCH`, which keeps nothing in the
+//! pool.
 //!
-//! Here are the operations; `specify` says what they do, `live` carries them out (`turns`: who waits for whom), `judge`
-//! looks at what a crash has left, `draw` makes histories.
+//! This file has the operations; `specify` defines their effect, `live` carries them out (`turns`: the waits between
+//! threads), `judge` judges the content after a crash, `draw` makes histories.
 
 mod draw;
 mod judge;

@@ -1,14 +1,13 @@
-//! Wollemi's structures as subjects of the crash-testing kit (`wollemi-crashkit`) and the histories that they are put
-//! to.
+//! Wollemi's structures as subjects of the crash-testing kit (`wollemi-crashkit`), and their histories.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `map` | any index as a subject |
 //! | `history` | histories of a map that reach every structure modification |
-//! | `log` | the log of level `disk`, on a disk that loses and fails |
-//! | `disk` | the database of level `disk`, likewise, with a pool that a kill leaves |
-//! | `bounds` | how many histories of the two are explored, and what came of them |
-//! | `syncs` | syncs of the two left out |
+//! | `log` | the log of level `disk`, on a disk that loses data and fails |
+//! | `disk` | the database of level `disk`, likewise, with a pool that survives a kill |
+//! | `bounds` | bounds of the exploration of these two, and its report |
+//! | `syncs` | omitted syncs of these two |
 //! | `builds` | indexes built of sorted pairs |
 //! | `batches` | the embedded database: batches over maps of different indexes |
 //! | `items` | the server's items: commands, flushes and transactions over two databases |

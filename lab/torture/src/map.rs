@@ -1,8 +1,8 @@
 //! Any [`Index`] as a subject.
 //!
 //! Its operations and their sequential specification are in `op`, scans in `scan`; `together` writes several keys at
-//! once. What a judge reads and writes is in `judge`, what a thorough one does beside that in `fill`; `listed` has the
-//! indexes of the list, and `in_order` what stands for the scans of those without order.
+//! once. The judge is in `judge`, the additional steps of a thorough one in `fill`; `listed` has the indexes of the
+//! list, and `in_order` the replacement for scans of indexes without order.
 
 mod fill;
 mod in_order;

@@ -1,4 +1,4 @@
-//! Syncs left out: is each of them missed?
+//! Omitted syncs: is the absence of each detected?
 
 use crate::bounds::{Bounds, Report};
 use crashkit::disk::Site;

@@ -1,5 +1,5 @@
-//! The embedded database survives every crash that is looked at: each batch and each transaction is there whole or not
-//! at all, over two maps held by different indexes, beside writes of single keys.
+//! The embedded database survives every explored crash: each batch and each transaction is atomic, over two maps held
+//! by different indexes, beside writes of single keys.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Indexes built of sorted pairs survive every crash that is looked at.
+//! Indexes built of sorted pairs survive every explored crash.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! P-BwTree with nodes of eight entries, so that histories of few keys come to all that becomes of inner nodes, and use
-//! up the parents' chains in a full pool.
+//! P-BwTree with nodes of eight entries, so that histories of few keys reach every modification of inner nodes, and
+//! exhaust the parents' chains in a full pool.
 
 use crashkit::{Crash, Explorer, History, Report, Settings};
 use index::{Index, OnHeap};

@@ -1,4 +1,4 @@
-//! Every index of the list survives every crash that is looked at.
+//! Every index of the list survives every explored crash.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! The server's items survive every crash that is looked at: what a client was told holds, what was flushed or is dead
-//! stays away, no unique is given twice, and the number of items is right.
+//! The server's items survive every explored crash: acknowledged answers hold, flushed and expired items stay absent,
+//! no unique is issued twice, and the number of items is right.
 
 use crashkit::{Explorer, History, Mode, Model, Report, Settings};
 use std::collections::BTreeSet;
@@ -54,8 +54,8 @@ const OPERATIONS: [&str; 24] = [
     "transaction given up",
 ];
 
-/// One thread, and two to four, of which some read and count while another stands amid a write: answers and what is left
-/// have an order, and each operation is interrupted.
+/// One thread, and two to four, of which some read and count while another stands amid a write: answers and what is
+/// left have an order, and each operation is interrupted.
 #[test]
 fn operations_come_one_after_the_other() {
     let mut all_in_flight = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Objects that nothing leads to, left behind by an index of the list.
+//! Unreachable objects left behind by an index are found.
 
 use crashkit::{Crash, Explorer, Failure, Report, Settings};
 use heap::Heap;

@@ -1,5 +1,5 @@
-//! The kit sees: without a persist that the heap or a radix index needs, some explored image is wrong, and of every
-//! other one a table says why it stays.
+//! The kit detects omitted persists: without a persist that the heap or a radix index needs, some explored image is
+//! wrong, and a table has a reason for every other persist.
 
 mod common;
 

@@ -1,5 +1,4 @@
-//! Every index in the hands of several threads survives every crash that is looked at, and shows nothing that is not
-//! durable.
+//! Every index under several threads survives every explored crash, and shows only durable data.
 
 mod common;
 

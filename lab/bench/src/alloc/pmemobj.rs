@@ -1,7 +1,7 @@
 //! The same chunks from libpmemobj, where the system has it (found when the program runs; Debian's `libpmemobj1`).
 //!
-//! Its pool lies in memory that has a file system, or beside the file that ours is in, and takes that for persistent
-//! memory (`PMEM_IS_PMEM_FORCE`), so that it issues write-backs and fences instead of system calls.
+//! Its pool is in a memory file system, or beside our file. libpmemobj is made to treat it as persistent memory
+//! (`PMEM_IS_PMEM_FORCE`), so that it issues write-backs and fences instead of system calls.
 
 use super::CHUNK;
 use crate::Error;

@@ -1,7 +1,7 @@
 //! Huge pages for the peers, whose memory is the C library's heap.
 //!
-//! glibc asks for them if a tunable says so, but only in its main arena. So all threads use that arena, which costs
-//! peers some waiting where several threads insert; the report says so.
+//! glibc requests them if a tunable is set, but only in its main arena. So all threads use that arena, where peers wait
+//! for each other if several threads insert; the report says so.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;

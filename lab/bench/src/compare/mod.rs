@@ -1,13 +1,13 @@
-//! `bench compare`: one of our indexes beside what people use today.
+//! `bench compare`: one of our indexes beside today's alternatives.
 //!
 //! I1 All run in one process, with the same keys, in the same loop. In memory: ours in an anonymous pool, maps in the C
-//!    library's heap, everything on huge pages. Durable: ours in a file, engines that keep their data in theirs.
-//! I2 All are measured in turn, a slice of the keys at a time, so that a slow second of the machine meets each of
+//!    library's heap, everything on huge pages. Durable: ours in a file, persistent engines in theirs.
+//! I2 All are measured in turn, a slice of the keys at a time, so that a slow second of the machine affects each of
 //!    them alike; a ratio is formed within a round, and its median and extremes over the rounds are reported.
-//! I3 What a miss takes is measured before and after each round, on the kind of pages that our pool has, and a round in
-//!    which that changed is marked.
-//! I4 Every write-back and fence of ours is issued; maps in memory issue none; what the others promise is said: to
-//!    survive a kill, or with `--sync` the loss of power.
+//! I3 The time of a cache miss is measured before and after each round, on the kind of pages that our pool has, and a
+//!    round in which it changed is marked.
+//! I4 Ours issues every write-back and fence; maps in memory issue none; the report states the promise of the others:
+//!    to survive a kill or, with `--sync`, the loss of power.
 
 mod counted;
 mod figures;
@@ -46,21 +46,20 @@ pub struct CompareArgs {
     /// Keys of 4 to 128 characters
     #[arg(long, default_value = "5M", value_parser = crate::count)]
     str_keys: usize,
-    /// Keys of either kind for the engines that keep their data [default: 200k; with --sync 1k]
+    /// Keys of either kind for the persistent engines [default: 200k; with --sync 1k]
     #[arg(long, value_parser = crate::count)]
     durable_keys: Option<usize>,
-    /// The engines that keep their data alone, each set to have every write on the medium when it returns: give a --dir
-    /// there. Ours do so on a DAX file only; elsewhere they stand beside at level process, for orientation
+    /// Measure only the persistent engines, each set to return from a write once it is on the medium: choose a --dir
+    /// there. Ours does so on a DAX file only; elsewhere it runs at level process, for orientation
     #[arg(long, conflicts_with_all = ["keys", "str_keys"])]
     sync: bool,
-    /// The directory for their files, in a folder that is removed afterwards [default: the system's temporary
-    /// directory]
+    /// Directory for their files, in a folder that is removed afterwards [default: the system's temporary directory]
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,
-    /// Reads in each round, at most; updates are an eighth of them, and operations of YCSB A, and scans a fortieth
+    /// Maximum number of reads per round; updates and operations of YCSB A are an eighth of it, scans a fortieth
     #[arg(long, default_value = "2M", value_parser = crate::count)]
     ops: usize,
-    /// Rounds, each with everything loaded anew
+    /// Rounds, each with all keys loaded again
     #[arg(long, default_value_t = 5, value_parser = crate::count)]
     rounds: usize,
     /// Threads that run each loop
@@ -80,7 +79,7 @@ pub struct CompareArgs {
 enum Section {
     /// Ours in an anonymous pool beside maps in memory.
     Memory,
-    /// Ours in a file beside engines that keep their data, which survive a kill.
+    /// Ours in a file beside persistent engines, which survive a kill.
     Durable,
     /// The same, set to survive the loss of power.
     Synced,
@@ -95,9 +94,9 @@ struct Compared {
     space: Space,
     /// Of our pool.
     level: Level,
-    /// What ours persists.
+    /// The persists of ours.
     persists: Vec<Persists>,
-    /// What each engine's files take, in bytes, of those that have any.
+    /// The size of each engine's files in bytes, for engines that have any.
     files: Vec<(&'static str, u64)>,
     memory: HugePages,
     pace: Vec<RoundPace>,
@@ -204,7 +203,7 @@ fn compare(
 }
 
 impl Section {
-    /// Where our pool is, in a round with this directory.
+    /// Returns the place of our pool, in a round with this directory.
     fn place(self, directory: &TempDir) -> Place {
         match self {
             Section::Memory => Place::Anonymous,
@@ -212,7 +211,7 @@ impl Section {
         }
     }
 
-    /// What those that keep their data are set to survive in it.
+    /// Returns the failure that the persistent engines are set to survive in it.
     fn promise(self) -> Promise {
         match self {
             Section::Memory | Section::Durable => Promise::Kill,
@@ -222,7 +221,7 @@ impl Section {
 }
 
 impl Compared {
-    /// What an engine promises.
+    /// Returns the promise of an engine.
     fn setting(&self, engine: &str) -> &'static str {
         match (engine, self.level, self.section) {
             (OURS, Level::Power, _) => "level power, every write-back and fence issued",
@@ -236,7 +235,7 @@ impl Compared {
 }
 
 impl CompareArgs {
-    /// What to call an engine.
+    /// Returns the display name of an engine.
     fn name<'n>(&'n self, engine: &'n str) -> &'n str {
         if engine == OURS { self.index.name() } else { engine }
     }

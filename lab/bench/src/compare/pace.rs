@@ -1,4 +1,4 @@
-//! The memory's pace before and after each round: figures of a round in which it changed mean less.
+//! The memory's pace before and after each round: figures of a round in which it changed are less reliable.
 
 use super::Section;
 use crate::keys::KeyKind;

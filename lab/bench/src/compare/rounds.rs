@@ -1,4 +1,4 @@
-//! A round: everything loaded anew, then read, then updated, a slice at a time by each engine in turn.
+//! A round: loads all keys again, then reads, then updates them, a slice at a time by each engine in turn.
 
 use super::figures::{Figures, OURS, Sample};
 use crate::Error;

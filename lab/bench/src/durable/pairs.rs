@@ -1,4 +1,4 @@
-//! The pairs that are written: of a number the key, and of a number and a stamp the value.
+//! The written pairs: the key is made from a number, the value from a number and a stamp.
 
 use crate::Error;
 use crate::keys::nth_u64;

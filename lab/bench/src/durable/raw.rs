@@ -1,5 +1,4 @@
-//! The bound: records written to a file that is there in full, and `fdatasync`, by the first that waits for all that
-//! do.
+//! The bound: records written to a preallocated file, and `fdatasync` by the first waiting thread for all that wait.
 
 use crate::Error;
 use crate::peers::kept::{Commits, Pair};

@@ -1,9 +1,9 @@
 //! The first answer after a kill, and after a loss of power.
 //!
 //! Another process fills a directory and is killed; then, in each round, a process opens it, answers for one key, and
-//! is killed with it open. What is timed is all of that process up to its answer. After a *kill* the files are in
-//! memory, as they are then. For a loss of *power* they are taken out of it, and ours has no pool, so that it is made
-//! anew from the checkpoint and the log; a power cut itself leaves a pool that is not looked at.
+//! is killed with it open. The time includes that whole process up to its answer. After a *kill* the files are in the
+//! page cache. For a loss of *power* they are evicted from it, and our pool is removed, so that it is rebuilt from the
+//! checkpoint and the log; a real power cut leaves a pool that the opening ignores.
 
 use super::ours::{self, LOADING, Ours};
 use super::pairs::Shape;

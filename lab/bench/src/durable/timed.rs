@@ -1,4 +1,4 @@
-//! The timed loop: threads that do one thing again and again, and what each took.
+//! The timed loop: threads repeat one operation, and record its latencies.
 
 use crate::Error;
 use crate::latency::Latencies;

@@ -1,4 +1,4 @@
-//! The cost of checkpoints: writes beside one, and bytes written for each that was given.
+//! The cost of checkpoints: writes beside one, and write amplification.
 
 use super::Plan;
 use super::ours::Ours;

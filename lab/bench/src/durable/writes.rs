@@ -1,4 +1,4 @@
-//! Commits that are synced: the raw loop, ours and peers.
+//! Synced commits: the raw loop, ours and peers.
 
 use super::Plan;
 use super::ours::{self, LOADING, Ours};

@@ -1,7 +1,7 @@
-//! How far a lookup is from what this memory allows.
+//! Compares lookups with the limit of this memory.
 //!
-//! Two bounds a lookup, from the lines on its path that no cache is likely to hold (`path`) and from what this memory
-//! takes for a miss over the same footprint and page size (`calibrate`):
+//! Two bounds per lookup, from the lines on its path that no cache is likely to hold (`path`) and from the time of a
+//! cache miss over the same footprint and page size (`calibrate`):
 //!
 //! * *chain*: every cold line after the one before it, as a single lookup must;
 //! * *overlapped*: every cold line at the rate at which independent misses come in, which no loop of lookups beats.

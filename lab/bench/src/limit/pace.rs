@@ -1,4 +1,4 @@
-//! The memory's pace: what a miss takes, before and after a run.
+//! The memory's pace: the time of a cache miss, before and after a run.
 
 use serde::Serialize;
 

@@ -1,8 +1,8 @@
 //! The lines on a lookup's path, and which of them are cold.
 //!
-//! A line is cold if it is not among those that were touched last, as many as the second-level cache holds: what is
-//! further out is shared with everything else that runs. Lines in DRAM that never pass the media (an index's volatile
-//! parts, the keys that are looked up) are not seen.
+//! A line is cold if it is not among the most recently touched lines, as many as the second-level cache holds: outer
+//! caches are shared with everything else that runs. Lines in DRAM that are not accessed through the media (an index's
+//! volatile parts, the keys that are looked up) are not counted.
 
 use crate::engine::{Engine, Ours};
 use crate::keys::Part;

@@ -1,4 +1,4 @@
-//! Loops do what is due, when it is due, and check their results.
+//! Loops run each operation when it is due, and check their results.
 
 use super::*;
 use crate::engine::Scanned;

@@ -1,4 +1,4 @@
-//! The peers in Rust, and LMDB, that keep their data.
+//! The persistent peers in Rust, and LMDB.
 
 use super::{Durable, Promise};
 use crate::Error;

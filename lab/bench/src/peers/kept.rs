@@ -1,4 +1,5 @@
-//! Databases that sync each commit: any pairs of bytes, one or several a commit, each durable when the commit returns.
+//! Databases that sync each commit: pairs of any bytes, one or several per commit, each durable when the commit
+//! returns.
 
 use super::disk::{Backend, lmdb, or_failed};
 use super::{Error, Promise};

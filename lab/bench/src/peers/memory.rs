@@ -1,7 +1,7 @@
 //! The peers in memory. None of them survives a crash.
 //!
-//! Keys of eight bytes are given to them as big-endian words, which order alike; other keys as boxed bytes, whose
-//! allocation is part of their insert, as they must own their keys.
+//! They get eight-byte keys as big-endian words, which have the same order; other keys as boxed bytes, whose allocation
+//! is part of the insert, as they must own their keys.
 
 use crate::Error;
 use crate::engine::{Engine, Scanned};

@@ -1,10 +1,9 @@
 //! Today's alternatives, as engines in the same loop as ours.
 //!
-//! Each of those that keep data is set to what our level `process` promises, as near as it can be: what an operation
-//! has returned from survives `kill -9`, by being in the page cache, and no disk is waited for. Every operation is a
-//! transaction of its own. Where a peer cannot promise that without more, or promises less, its setting says so, and so
-//! it does where a peer writes without saying what was there, which ours say. Each can also be set to have every write
-//! on the medium when it returns.
+//! Each persistent peer is set as close as possible to the promise of our level `process`: a completed operation
+//! survives `kill -9`, by being in the page cache, without waiting for a disk. Every operation is a transaction of its
+//! own. If a peer promises more or less than that, or writes without returning whether the key existed, which ours
+//! does, its setting says so. Each can also be set to return from a write once it is on the medium.
 
 mod disk;
 pub mod kept;

@@ -17,7 +17,7 @@ use index::Index;
 use pmem::{Counting, Counts, Hardware, Observed, Tracing};
 use wollemi::indexes::Compiled;
 
-/// The keys of a run, and what is done with them once they are loaded.
+/// The keys of a run, and the scripts of the workloads after the load.
 pub struct Input {
     all: Keys,
     loaded: usize,
@@ -34,14 +34,14 @@ impl Input {
         let workloads = &args.workload;
         let unfit = |what: &str| Err(Error::Workloads(what.to_owned()));
         if workloads.iter().skip(1).any(|workload| workload.fills()) {
-            return unfit("a workload that fills the index comes first or not at all");
+            return unfit("a workload that fills the index must be the first workload");
         }
         if !args.index.is_ordered() && workloads.iter().any(|workload| workload.scans_keys()) {
-            return unfit("the index has no order of keys, so it cannot scan");
+            return unfit("the index keeps no key order, so it cannot scan");
         }
         let removes = |workload: &&Workload| workload.name == "remove";
         if workloads.iter().rev().skip(1).any(removes) {
-            return unfit("'remove' comes last: nothing reads what is not there");
+            return unfit("'remove' must be last: later workloads would find no keys");
         }
         let phases = workloads.iter().filter(|workload| !workload.fills());
         let steps: Vec<(&'static Workload, usize, Steps)> = phases
@@ -96,7 +96,7 @@ impl Input {
     }
 }
 
-/// What the media has counted so far.
+/// Reads a media's counts so far.
 pub type Count<M> = fn(&M) -> Counts;
 
 fn counted(media: &Observed) -> Counts {
@@ -112,19 +112,19 @@ pub struct Phase {
     pub pass: Pass,
     pub counts: Counts,
     pub hardware: counters::Hardware,
-    /// Of the memory, when the run was for time.
+    /// The memory's pace; set for timing runs.
     pub pace: Option<Pace>,
 }
 
-/// What a run gave.
+/// The results of a run.
 pub struct Measured {
     pub phases: Vec<Phase>,
-    /// Once the keys are loaded.
+    /// Space used after loading.
     pub space: Space,
     pub level: String,
     pub huge_pages: bool,
     pub huge_page_memory: HugePages,
-    /// What a reading of the clock takes, which every latency contains.
+    /// Nanoseconds that a reading of the clock takes. Every latency includes it.
     pub clock_ns: f64,
 }
 
@@ -134,16 +134,16 @@ struct Measure<'r> {
     input: &'r Input,
     progress: Progress,
     index: &'r dyn Index,
-    /// On media that count.
+    /// Set on media that count.
     counts: Option<&'r dyn Fn() -> Counts>,
-    /// When the run is for time.
+    /// Set for timing runs.
     calibrator: Option<Calibrator>,
-    /// What a miss took after the last workload: before the next one, since nothing happens between them.
+    /// Cache-miss time after the previous workload; serves as the "before" value of the next.
     misses: Option<Misses>,
 }
 
 impl Measure<'_> {
-    /// One workload, the memory's pace measured before it (and its warm-up) and after it.
+    /// Runs one workload, and measures the memory's pace before it (and its warm-up) and after it.
     fn phase(
         &mut self,
         workload: &'static Workload,
@@ -178,7 +178,7 @@ impl Measure<'_> {
         })
     }
 
-    /// What was counted so far, of all that was written: what the index has gathered is merged first.
+    /// Returns the counts so far. Merges buffered writes first, so that they are counted.
     fn counts(&self) -> Result<Counts, Error> {
         let Some(counts) = self.counts else {
             return Ok(Counts::default());
@@ -187,7 +187,7 @@ impl Measure<'_> {
         Ok(counts())
     }
 
-    /// All phases, and the space taken once the keys are loaded.
+    /// Runs all phases, and returns the space used after loading.
     fn phases(&mut self, engine: &Ours<'_>, space: &dyn Fn() -> Space) -> Result<(Vec<Phase>, Space), Error> {
         let (args, input) = (self.args, self.input);
         let load = || pass::load(engine, input.all.first(input.loaded), args.threads);
@@ -217,7 +217,7 @@ impl Measure<'_> {
 }
 
 impl RunArgs {
-    /// Runs on this media, which may count: for time with a calibrator, else for counts.
+    /// Measures on `media`. With a calibrator it measures time, without one it counts persists.
     pub fn measure<M: Compiled>(
         &self,
         media: M,
@@ -250,8 +250,8 @@ impl RunArgs {
         })
     }
 
-    /// Loads the keys on the tracing media, and looks up the first keys of each workload that only looks up. Also what
-    /// the keys take.
+    /// Loads the keys on the tracing media, and looks up the first keys of each workload that only looks up. Also
+    /// returns the space used.
     pub fn paths(&self, input: &Input) -> Result<(Vec<Option<Path>>, Space), Error> {
         const LOOKUPS: usize = 100_000;
         let heap = &Place::Anonymous.create(Observed::Tracing(Tracing::new(Hardware::detect())))?;

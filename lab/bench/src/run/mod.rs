@@ -29,45 +29,45 @@ pub struct RunArgs {
     /// The index
     #[arg(long, default_value_t, value_name = "NAME", value_parser = crate::index())]
     index: IndexKind,
-    /// What to do; several, with commas between them, one after the other on the same index
+    /// The workloads, separated by commas; they run one after the other on the same index
     #[arg(long, required = true, value_delimiter = ',', value_parser = Workload::parser())]
     workload: Vec<&'static Workload>,
     /// Keys in the index
     #[arg(long, default_value_t = 1_000_000, value_parser = crate::count)]
     keys: usize,
-    /// What the keys look like
+    /// The kind of keys
     #[arg(long, value_enum, default_value_t = KeyKind::U64, default_value_if("keys_from", ArgPredicate::IsPresent, "file"))]
     key_kind: KeyKind,
-    /// A file with the keys, one a line, for `--key-kind file` (the default with it); those beyond `--keys` are there
-    /// to be inserted, or missed
+    /// A file with one key per line, for `--key-kind file` (the default with it); keys beyond `--keys` serve for
+    /// inserts and misses
     #[arg(long, value_name = "PATH", required_if_eq("key_kind", "file"))]
     keys_from: Option<PathBuf>,
-    /// Which keys are asked for [default: the workload's own]
+    /// The distribution of requested keys [default: the workload's own]
     #[arg(long, value_enum)]
     distribution: Option<Distribution>,
     /// The exponent of zipfian and latest
     #[arg(long, default_value_t = THETA, value_parser = exponent)]
     theta: f64,
-    /// Keys each scan reads: 100, 1..100, or 0.001% of all [default: the workload's own]
+    /// Number of keys that each scan reads: 100, 1..100, or 0.001% of all [default: the workload's own]
     #[arg(long, value_name = "KEYS")]
     scan_length: Option<ScanLength>,
     /// Operations; scans default to a fiftieth of the keys, all others to their number
     #[arg(long, value_parser = crate::count)]
     ops: Option<usize>,
-    /// End each workload but the load after this time; what only reads or updates begins again until then, what inserts
-    /// or removes ends with its operations if these are done sooner
+    /// End each workload except the load after this time; a workload that only reads or updates is repeated until then,
+    /// one that inserts or removes ends after its operations if these are done sooner
     #[arg(long, value_parser = seconds)]
     seconds: Option<f64>,
-    /// Open loop: this many operations a second are due, and latencies count from when each was
+    /// Open loop: this many operations per second are due, and latencies count from the due time
     #[arg(long, value_name = "OPS_A_SECOND", value_parser = positive)]
     rate: Option<f64>,
-    /// Reads before each workload but the load, not timed
+    /// Untimed reads before each workload except the load
     #[arg(long, default_value_t = 0, value_parser = crate::count_or_zero)]
     warm_up: usize,
     /// Threads that run the workload
     #[arg(long, default_value_t = 1, value_parser = crate::threads)]
     threads: usize,
-    /// `anon` for memory, or the path of a file to make (and remove afterwards)
+    /// `anon` for memory, or the path of a new file (removed afterwards)
     #[arg(long, default_value = "anon", value_name = "anon|PATH")]
     pool: Place,
     /// The seed of the keys and their order
@@ -76,10 +76,10 @@ pub struct RunArgs {
     /// The media of the timed run
     #[arg(long, value_enum, default_value_t = MediaKind::Native)]
     media: MediaKind,
-    /// With `--media delay`: what each fence takes longer, a preset or fence=NS,line=NS,block=NS [default: optane]
+    /// With `--media delay`: the additional time of each fence, a preset or fence=NS,line=NS,block=NS [default: optane]
     #[arg(long, long_help = delay_help())]
     delay: Option<Delay>,
-    /// Say how far lookups are from what this memory allows: traces their lines, and measures misses over as many bytes
+    /// Compare lookups with the limit of this memory: traces their lines, and measures cache misses over as many bytes
     /// as the pool has
     #[arg(long, conflicts_with = "rate")]
     limit: bool,
@@ -124,7 +124,7 @@ fn exponent(text: &str) -> Result<f64, String> {
 }
 
 impl RunArgs {
-    /// Refuses what would be ignored.
+    /// Refuses options that would be ignored.
     fn check(&self) -> Result<(), Error> {
         let what = if self.keys_from.is_some() && self.key_kind != KeyKind::File {
             "--keys-from gives keys of '--key-kind file', and of no other"
@@ -136,7 +136,7 @@ impl RunArgs {
         Err(Error::Options(what))
     }
 
-    /// What each fence takes longer, on media that delay.
+    /// Returns the additional time of each fence, on media that delay.
     fn delay(&self) -> Option<Delay> {
         let delay = || self.delay.clone().unwrap_or_default();
         (self.media == MediaKind::Delay).then(delay)

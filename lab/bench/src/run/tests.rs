@@ -1,4 +1,4 @@
-//! `bench run` reports what was done.
+//! `bench run` reports the operations that were run.
 
 mod counts;
 

@@ -1,4 +1,4 @@
-//! The last keys in order: how soon a scan may end.
+//! The last keys in order: they show how early a scan may end.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

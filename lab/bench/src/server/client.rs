@@ -1,7 +1,7 @@
 //! The client: one thread with several connections, each of which sends a pipeline of requests, waits until all of them
 //! are answered, and sends the next.
 //!
-//! I1 Every byte that is answered is compared with what it must be.
+//! I1 Every byte of an answer is compared with the expected one.
 //! I2 The time of a turn runs from its first byte's sending to its last answer's arrival.
 
 use super::words::{Operation, Protocol};

@@ -1,14 +1,14 @@
 //! `bench server`: our server beside memcached and Redis, each in its own protocol.
 //!
-//! I1 One client asks all of them: the same connections, keys, order and loop, from a core of its own; every server
-//!    runs on one other core, the same for all, and only one of them is asked at a time.
+//! I1 One client sends requests to all of them: the same connections, keys, order and loop, from a core of its own;
+//!    every server runs on one other core, the same for all, and only one of them gets requests at a time.
 //! I2 All are measured in turn within a round, and each is the first as often as the others; a ratio is formed within a
 //!    round, and its median and extremes over the rounds are reported.
-//! I3 Every answer is compared with what it must be.
-//! I4 What a miss takes is measured before and after each round, on the client's core, and a round in which that
-//!    changed is marked.
+//! I3 Every answer is compared with the expected one.
+//! I4 Cache-miss time is measured before and after each round, on the client's core, and a round in which it changed is
+//!    marked.
 //!
-//! Not here: the words (`words`), the loop (`client`), the processes (`started`), what is printed (`report`).
+//! Not here: the requests (`words`), the loop (`client`), the processes (`started`), the output (`report`).
 
 pub mod client;
 pub mod report;
@@ -50,13 +50,13 @@ pub struct ServerArgs {
     /// Rounds
     #[arg(long, default_value_t = 5, value_parser = crate::count)]
     rounds: usize,
-    /// The core of the servers, counted among those that this process may use
+    /// The core of the servers, as an index among the cores that this process may use
     #[arg(long, default_value_t = 0)]
     server_core: usize,
     /// The core of the client
     #[arg(long, default_value_t = 1)]
     client_core: usize,
-    /// The directory for our server's pool, in a folder that is removed afterwards [default: the system's temporary
+    /// Directory for our server's pool, in a folder that is removed afterwards [default: the system's temporary
     /// directory]
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! The servers, each a process of its own on the core that is theirs.
+//! The servers, each a process of its own on the servers' core.
 
 use super::words::Protocol;
 use crate::{Error, machine};

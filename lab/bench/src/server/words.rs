@@ -1,4 +1,4 @@
-//! Requests and expected answers, in the words of each protocol.
+//! Requests and expected answers of each protocol.
 //!
 //! Keys are `key:` and twelve digits; a key's value is made from its number, so that every answer is known beforehand.
 

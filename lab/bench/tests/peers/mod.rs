@@ -1,4 +1,4 @@
-//! What `compare`, `restart`, `transactions` and `durable` print: ours beside peers.
+//! The output of `compare`, `restart`, `transactions` and `durable`: ours beside peers.
 
 use crate::{objects, program};
 use serde_json::Value;

@@ -18,8 +18,8 @@ pub struct Fault {
 pub enum FaultKind {
     /// The device refuses (`EIO`): any call. Of a sync, K5 follows.
     Io,
-    /// The disk is full (`ENOSPC`): creations, preallocations and writes; and renamings and removals, for which some file
-    /// systems need room.
+    /// The disk is full (`ENOSPC`): creations, preallocations and writes; and renamings and removals, for which some
+    /// file systems need room.
     Full,
     /// A part is written, then the device refuses: writes and preallocations.
     Short,

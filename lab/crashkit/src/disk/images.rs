@@ -1,4 +1,4 @@
-//! Which images of a moment are judged.
+//! Selects the images of a moment that are judged.
 
 use crate::Random;
 

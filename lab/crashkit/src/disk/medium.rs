@@ -1,4 +1,4 @@
-//! The disk's content: what is durable, and what may be.
+//! The disk's content: its durable part, and the changes that may be durable.
 
 use crate::Random;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,10 +1,10 @@
 //! The places where a hunt kills the process: in the middle of work that random kills would rarely hit.
 //!
 //! Each line of source that stores something is equally likely to be drawn, however often it stores: a flip that comes
-//! once in a hundred operations as often as an entry of a log. What follows a kill there starts from that store, which
-//! is visible and not durable. A third of the places are during stores of the file whose persist is hunted, and a third
-//! during stores to what that persist writes back, in this run or in what has followed a crash of it: what recovery
-//! persists for a killed process is missed just there.
+//! once in a hundred operations as often as an entry of a log. The run after a kill there starts from that store, which
+//! is visible but not durable. A third of the places are at stores of the file whose persist is hunted, and a third at
+//! stores to memory that this persist writes back, in this run or in one after its crash: there, the absence of a
+//! recovery's persist for a killed process shows.
 
 use crate::Lacks;
 use crate::choose::{LineSet, Random};

@@ -1,6 +1,6 @@
 //! A thread for each history.
 //!
-//! A thread keeps things of what it has run: the guards that it has taken decide when the heap's memory serves again.
+//! A thread keeps state between histories: the guards that it has taken decide when the heap's memory is reused.
 
 /// Flushes after which nothing of an earlier history waits for its epoch: two for the epoch, and as many again for what
 /// a flush does not get to.

@@ -1,4 +1,4 @@
-//! Histories carried out, by one logical thread or by several.
+//! Runs histories, by one logical thread or by several.
 
 use super::CREATION;
 use super::panics::caught;

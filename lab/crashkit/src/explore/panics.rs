@@ -1,4 +1,4 @@
-//! Panics of what is tested: findings, not failures of the kit.
+//! Panics of the subject: findings, not failures of the kit.
 
 use crate::schedule;
 use std::cell::Cell;

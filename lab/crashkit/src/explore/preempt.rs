@@ -1,7 +1,7 @@
 //! A history of several threads, carried out again and again with aimed preemptions (`schedule::aimed`).
 //!
-//! Crash points are looked at from where the first thread is stopped to where all have gone on; answers and dirty reads
-//! are judged from the beginning to the end.
+//! Crash points are examined from the moment the first thread is stopped until all have resumed; answers and dirty
+//! reads are judged from the beginning to the end.
 
 use super::panics::caught;
 use super::{Explorer, NOTHING_RAN, Run, Start};
@@ -12,14 +12,14 @@ use crate::report::Failure;
 use crate::schedule::{self, Plan, Scouted};
 use std::ops::Range;
 
-/// Images that are judged of one run, at most.
+/// Maximum number of images judged per run.
 const IMAGES: u64 = 200;
 
-/// How many threads go on one after the other, at most, before all do.
+/// Maximum number of threads that run one after the other before all resume.
 pub(super) const MAX_LEGS: u32 = 3;
 
-/// The number of plans that are tried to find a failure with few preemptions.
-const FEW: u32 = 48;
+/// Number of plans tried to find a failure with few preemptions.
+const PLANS: u32 = 48;
 
 /// One in this many plans is a relay.
 const RELAY: u32 = 4;
@@ -60,11 +60,11 @@ impl<S: Subject> Explorer<S> {
         let (run, scouted, _) = self.steered(history, seed, Plan::default())?;
         self.walk(&run, self.beginning(), self.nothing(), false)?;
         let mut random = Random(!seed);
-        for number in 0..FEW * legs.min(1) {
+        for number in 0..PLANS * legs.min(1) {
             if self.is_late() {
                 break;
             }
-            if let Some(plan) = scouted.aim(1 + number * legs / FEW, &mut random) {
+            if let Some(plan) = scouted.aim(1 + number * legs / PLANS, &mut random) {
                 self.along(history, seed, plan)?;
             }
         }

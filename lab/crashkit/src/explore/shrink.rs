@@ -1,13 +1,14 @@
-//! Shrinking: of what fails, as little as still fails.
+//! Shrinking: reduces a failure to the smallest that still fails.
 //!
 //! 1. *The image.* As soon as one fails, lines get their newest version one by one, and those that must lag, the newest
-//!    version that still fails. What remains is withheld for a reason.
-//! 2. *The history.* It is explored again with fewer crashes, with fewer threads, with fewer preemptions (its operations
-//!    in turn, and then with preemptions of one leg, of two, of three, in place of a scheduler's many) and with fewer
-//!    operations: chunks of them are left out, ever smaller ones (as in delta debugging, without its complements). All
-//!    of this is done again until nothing more goes, or the attempts or the time (`Settings::shrink_for`) are used up.
+//!    version that still fails. Every store still withheld is needed for the failure.
+//! 2. *The history.* It is explored again with fewer crashes, with fewer threads, with fewer preemptions (its
+//!    operations in turn, and then with preemptions of one leg, of two, of three, in place of a scheduler's many) and
+//!    with fewer operations: chunks of them are left out, ever smaller ones (as in delta debugging, without its
+//!    complements). All of this is done again until nothing more goes, or the attempts or the time
+//!    (`Settings::shrink_for`) are used up.
 //!
-//! I1 What comes out fails by the same settings. It need not fail by the same message.
+//! I1 The result fails with the same settings, perhaps with another message.
 
 use super::Explorer;
 use super::image::Probed;

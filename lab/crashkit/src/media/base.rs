@@ -1,5 +1,4 @@
-//! The base: what a crash is sure to leave, in memory between runs. It grows as a log is followed, and can be taken
-//! back.
+//! The base: the stores that survive any crash, in memory between runs. It grows along a log, and can be restored.
 
 use super::{Crash, Slow};
 use crate::log::Event;

@@ -1,7 +1,7 @@
-//! Memory that was freed: an access of it is a finding, and what it holds is poison.
+//! Freed memory: it holds poison, and an access to it is a finding.
 //!
 //! I1 A word is freed from the moment at which the allocator may hand it out again to the next draft that covers it.
-//! I2 Poison is in the memory of the run alone. It is in no log, so that crash images hold what was there before.
+//! I2 Only the memory of the run holds poison. No log contains it, so crash images hold the earlier content.
 
 use super::Crash;
 use crate::log::Site;

@@ -1,5 +1,5 @@
-//! Lines: what they hold, and what happens to one that is touched, or saved before it changes, for the first time in a
-//! run.
+//! Lines: their content, and the handling of a line that is touched, or saved before it changes, for the first time in
+//! a run.
 
 use super::{Crash, Does, Slow};
 use crate::model::Content;

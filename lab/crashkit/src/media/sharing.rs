@@ -1,5 +1,5 @@
-//! What logical threads see of each other: which thread stored into a word last, and non-temporal stores that no other
-//! thread sees yet.
+//! Visibility among logical threads: which thread stored into a word last, and non-temporal stores that no other thread
+//! sees yet.
 
 use crate::model::LineHasher;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! A line of memory: which contents it may have after a crash.
+//! A line of memory: the contents that it may have after a crash.
 
 use super::{Content, Mode};
 use crate::log::Store;

@@ -1,4 +1,4 @@
-//! Litmus histories: for each, what a crash at its end may leave.
+//! Litmus histories, each with the contents that a crash at its end may leave.
 
 use super::*;
 use crate::log::{Event, Store, What};

@@ -1,4 +1,4 @@
-//! The tracker: follows a log, and knows of each line what is guaranteed.
+//! The tracker: follows a log, and knows which stores to each line are guaranteed.
 
 use super::line::Pending;
 use super::{Line, LineHasher, Mode, Model};

@@ -1,11 +1,11 @@
 //! Two publications in the other order.
 //!
-//! What a thread does from one fence to the next within an operation is one publication, or the making of what is to be
-//! published. Two that follow each other change places, where no other thread acts meanwhile and no word is stored in
-//! both. The log is then that of a program that does the second first.
+//! The steps of a thread from one fence to the next within an operation are one publication, or the preparation of one.
+//! Two consecutive ones are swapped if no other thread acts meanwhile and they store no common word. The log is then
+//! that of a program that does the second first.
 //!
-//! Operations that [go together](crate::Subject::goes_with) are done in any order, so that of theirs only what makes
-//! objects changes places with what follows it.
+//! Operations that [go together](crate::Subject::goes_with) happen in any order, so of theirs only the making of
+//! objects is swapped with the step after it.
 
 use crate::log::{Event, Log, Site, Store, What};
 use std::collections::{HashMap, HashSet};

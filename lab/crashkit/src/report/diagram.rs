@@ -117,7 +117,7 @@ fn shared(events: &[Event]) -> BTreeSet<u32> {
 /// What `Debug` says, with lists of bytes as text: `Get([97, 98])` is shown as `Get("ab")`, and a long list by its
 /// length.
 pub(crate) fn readable(said: &str) -> String {
-    const LONG: usize = 24;
+    const MAX_SHOWN: usize = 24;
     let mut told = String::with_capacity(said.len());
     let mut rest = said;
     while let Some(open) = rest.find('[') {
@@ -131,7 +131,7 @@ pub(crate) fn readable(said: &str) -> String {
         // A list that stands alone may be anything.
         let is_argument = told.ends_with(['(', ' ']);
         match bytes.filter(|_| is_argument) {
-            Some((bytes, end)) if bytes.len() > LONG => {
+            Some((bytes, end)) if bytes.len() > MAX_SHOWN => {
                 told.push_str(&format!(
                     "\"{}\"... of {} bytes",
                     bytes[..8].escape_ascii(),

@@ -1,4 +1,4 @@
-//! A schedule in which each thread goes on for long, and some are held back.
+//! A schedule in which each thread runs for long, and some are held back.
 //!
 //! Now and then the running thread is stalled, wherever it is: between a store and its fence, or with a lock. The
 //! others run meanwhile, long enough for whole operations: they meet its stores that are not durable yet, and return

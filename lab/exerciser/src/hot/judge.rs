@@ -1,9 +1,9 @@
-//! The judge: whether each key's history over all generations is linearizable, and of what was in flight and is atomic
-//! all happened or nothing.
+//! The judge: checks that each key's history over all generations is linearizable, and that atomic operations in flight
+//! happened as a whole or not at all.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `cut` | what is left of a history that cannot be explained |
+//! | `cut` | reduces a history that cannot be explained |
 //! | `lines` | histories as text |
 
 mod cut;
@@ -92,8 +92,8 @@ impl Ledgers {
         self.judge_atomic(keys)
     }
 
-    /// Of a batch or a transaction in flight at a kill, no key may need that it happened while another one needs that it
-    /// did not.
+    /// Of a batch or a transaction in flight at a kill, no key may need that it happened while another one needs that
+    /// it did not.
     fn judge_atomic(&self, keys: &[Vec<u8>]) -> Result<(), Wrong> {
         let in_flight = self.seen.iter().filter(|seen| {
             seen.is_pending() && seen.how.is_atomic() && seen.event.operation != Operation::Get

@@ -2,16 +2,16 @@
 
 use crate::random::Random;
 
-/// Keys of a set at least and at most.
-const FEWEST: usize = 4;
-const MOST: usize = 16;
+/// Minimum and maximum number of keys in a set.
+const MIN_KEYS: usize = 4;
+const MAX_KEYS: usize = 16;
 
-/// What the neighbours' keys end with. No hot key does.
+/// The last byte of the neighbours' keys. No hot key ends with it.
 const MARK: u8 = b'~';
 
 /// A set of 4 to 16 different keys, in order.
 pub(super) fn hostile(random: &mut Random) -> Vec<Vec<u8>> {
-    let count = FEWEST + random.index(MOST - FEWEST + 1);
+    let count = MIN_KEYS + random.index(MAX_KEYS - MIN_KEYS + 1);
     let families = [prefixes, stems, last_bytes, around_eight, zeros_and_ones];
     let mixed = random.one_in(4);
     let family = random.pick(&families);
@@ -74,7 +74,7 @@ mod tests {
         let mut empty = 0;
         for seed in 0..500 {
             let keys = hostile(&mut Random::new(seed, 1));
-            assert!((FEWEST..=MOST).contains(&keys.len()));
+            assert!((MIN_KEYS..=MAX_KEYS).contains(&keys.len()));
             assert!(keys.is_sorted_by(|a, b| a < b));
             assert!(!keys.iter().any(|key| is_neighbour(key)));
             empty += usize::from(keys[0].is_empty());

@@ -1,5 +1,4 @@
-//! Words of a file that is mapped: what is stored there survives the death of the process at once, without a system
-//! call.
+//! Words of a mapped file: a store there survives the death of the process immediately, without a system call.
 
 #![allow(unsafe_code)]
 
@@ -50,8 +49,8 @@ impl Deref for Mapped {
     type Target = [AtomicU64];
 
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping has `words` words, begins at a page, and lives until this is dropped; any bits are a valid
-        // word.
+        // SAFETY: the mapping has `words` words, begins at a page, and lives until this is dropped; any bits are a
+        // valid word.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
     }
 }

@@ -1,4 +1,4 @@
-//! What a seed decides of a pool: the index, the keys, the threads, the generations.
+//! The choices that a seed determines for a pool: the index, the keys, the threads, the generations.
 
 use super::keys;
 use crate::random::Random;

@@ -1,4 +1,4 @@
-//! Values: each is written once, so a value that is read names the write that it comes from.
+//! Values: each is written once, so a read value identifies its write.
 
 use crate::truth::{Life, Val};
 

@@ -1,4 +1,4 @@
-//! A thread that calls: draws operations on hot keys by chance, notes them, and carries them out.
+//! A calling thread: draws random operations on hot keys, records them, and carries them out.
 
 use super::keys::{is_neighbour, neighbours};
 use super::ledger::{Call, How, Ledger};

@@ -1,5 +1,5 @@
-//! A process that opens the image and is killed: it writes, merges, makes and drops maps and recovers, but changes
-//! nothing of what the image's maps hold. So a kill at any moment leaves a file whose truth is known.
+//! A process that opens the image and is killed: it writes, merges, makes and drops maps and recovers, but does not
+//! change the content of the image's maps. So the content of the file after a kill at any moment is known.
 
 use super::SPEC;
 use super::acts::text;

@@ -1,4 +1,4 @@
-//! The pool that rounds copy, and what its maps hold.
+//! The pool that rounds copy, and the content of its maps.
 
 use crate::keys::Shape;
 use crate::random::Random;

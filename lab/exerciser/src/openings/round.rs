@@ -1,4 +1,4 @@
-//! A round: acts are dealt to threads, a copy is opened, and what it holds afterwards is compared.
+//! A round: distributes acts to threads, opens a copy, and compares its content afterwards.
 
 use super::acts::{ANEW, Act, Actor, Changes, text};
 use super::image::Image;

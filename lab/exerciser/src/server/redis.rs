@@ -1,4 +1,4 @@
-//! Redis' commands.
+//! Redis's commands.
 
 mod keys;
 mod lives;

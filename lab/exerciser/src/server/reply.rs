@@ -1,7 +1,7 @@
 //! A server's answers, of either protocol, and the expected ones.
 //!
-//! Answers are compared byte for byte, except for what the clock, the server or another user decides: lifetimes left,
-//! uniques, and the keys of other users in a listing.
+//! Answers are compared byte for byte, except for values that depend on the clock, the server or another user:
+//! remaining lifetimes, uniques, and the keys of other users in a listing.
 
 use super::truth::{End, Place, Unique};
 use crate::keys::owner;

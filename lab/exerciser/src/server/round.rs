@@ -1,4 +1,4 @@
-//! A round: the server is started, what it holds is compared, users ask it, and it ends.
+//! A round: starts the server, compares its content, lets users send requests, and ends the server.
 
 use super::process::{BACKUP, LOG, MEMCACHED_SOCKET, REDIS_SOCKET, Server};
 use super::reply::Reply;

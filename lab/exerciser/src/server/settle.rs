@@ -28,10 +28,10 @@ struct More {
     marks: u8,
 }
 
-/// Keys that are asked for at once.
-const SOME: usize = 64;
+/// Keys per request.
+const KEYS_PER_REQUEST: usize = 64;
 
-/// Finds out what has become of what was in flight, and compares all that the user's keys hold.
+/// Finds out which requests in flight were carried out, and compares the content of all of the user's keys.
 pub(super) fn settle(
     user: &mut User,
     memcached: &mut Connection,
@@ -195,7 +195,7 @@ fn in_words(seen: Option<&Seen>) -> String {
 
 fn see_shared(keys: &Keys, memcached: &mut Connection) -> Result<Vec<Option<Seen>>, Stop> {
     let mut all = Vec::new();
-    for some in keys.all.chunks(SOME) {
+    for some in keys.all.chunks(KEYS_PER_REQUEST) {
         let from = now();
         for key in some {
             let key = BASE64_STANDARD.encode(key);
@@ -255,7 +255,7 @@ fn see_own(keys: &Keys, user: usize, redis: &mut Connection) -> Result<Vec<Optio
     redis.receive()?;
     let mut all = Vec::new();
     debug_assert_eq!(OWN, 1, "the second of the two that are seen");
-    for some in keys.all.chunks(SOME) {
+    for some in keys.all.chunks(KEYS_PER_REQUEST) {
         let from = now();
         for key in some {
             redis.send(&[command("GET", key), command("PTTL", key)].concat())?;

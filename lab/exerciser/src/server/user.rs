@@ -1,4 +1,4 @@
-//! A user: two connections, one of each protocol, and what its own keys must hold.
+//! A user: two connections, one of each protocol, and the expected content of its keys.
 
 use super::reply::{Expected, Reply, Sent, shown};
 use super::step::{Draw, Step};

@@ -1,4 +1,4 @@
-//! A connection: requests go as bytes, answers come as values.
+//! A connection: sends requests as bytes, and returns answers as values.
 
 use super::reply::Reply;
 use std::io::{self, BufRead, BufReader, Read, Write};

@@ -1,4 +1,4 @@
-//! Calls about when writes are durable, at level `disk`; at the others they have nothing to wait for.
+//! Calls about the durability of writes, at level `disk`; at the other levels they do not wait.
 
 use super::{Worker, Wrong, is_full, same};
 use crate::op::{Durable, Later};

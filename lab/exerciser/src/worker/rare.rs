@@ -8,10 +8,10 @@ use std::ops::Bound;
 use std::time::Duration;
 use wollemi::{Entry, Error, Event, Expiring, Retry, Transaction};
 
-/// Entries that a walk over a shared map reads at most.
-const SOME: usize = 200;
+/// Maximum number of entries that a walk over a shared map reads.
+const MAX_ENTRIES: usize = 200;
 
-/// What each of the calls answers is compared here.
+/// Makes each call and compares its answer with the truth.
 impl Worker<'_> {
     pub(super) fn rare(&mut self, call: Rare, truth: &Truth) -> Result<Option<Wrong>, Error> {
         match call {
@@ -53,7 +53,7 @@ impl Worker<'_> {
                 let (done, pages) = (progress.pages_swept, progress.pages);
                 (done <= pages).then_some(()).ok_or(format!("{progress:?}"))
             });
-        // What an opening has carried out depends on when the process was killed.
+        // How many commits the opening completed depends on when the process was killed.
         let _ = self.db.carried_out();
         let found = self.db.map(&name)?;
         let said = said.and_then(|()| same("map", found.name(), &name));
@@ -118,15 +118,15 @@ impl Worker<'_> {
             let refused = |entries: wollemi::Range<'_>| not_refused_by("reader", entries);
             let wrong = refused(reader.prefix(&keys[n])).or(refused(reader.range(&keys[n]..)));
             let mut walked = Vec::new();
-            for entry in reader.iter().take(SOME) {
+            for entry in reader.iter().take(MAX_ENTRIES) {
                 let (key, value) = entry?;
                 walked.push((key.to_vec(), value.to_vec()));
             }
-            return Ok(wrong.or(self.judge_first(slot, &walked, SOME, &truth.maps[slot])?));
+            return Ok(wrong.or(self.judge_first(slot, &walked, MAX_ENTRIES, &truth.maps[slot])?));
         }
         let prefix = &keys[n][..keys[n].len().min(6)];
         let (mut walked, mut last) = (Vec::new(), None);
-        for entry in reader.prefix(prefix).take(SOME) {
+        for entry in reader.prefix(prefix).take(MAX_ENTRIES) {
             let (key, value) = entry?;
             walked.push((key.to_vec(), value.to_vec()));
             last = Some(key.to_vec());
@@ -140,7 +140,8 @@ impl Worker<'_> {
             )));
         }
         // A long walk was cut short.
-        let behind = |key: &[u8]| walked.len() == SOME && last.as_deref().is_some_and(|last| key > last);
+        let behind =
+            |key: &[u8]| walked.len() == MAX_ENTRIES && last.as_deref().is_some_and(|last| key > last);
         let held = held(keys, &truth.maps[slot]);
         let expected = held
             .into_iter()
@@ -162,13 +163,13 @@ impl Worker<'_> {
             let (mut range, mut prefix, mut wrong) = (Vec::new(), Vec::new(), None);
             if map.index_kind().is_ordered() {
                 range = view.range(lower..=upper).collect::<Result<_, _>>()?;
-                prefix = view.prefix(lower).take(SOME).collect::<Result<_, _>>()?;
+                prefix = view.prefix(lower).take(MAX_ENTRIES).collect::<Result<_, _>>()?;
             } else {
                 wrong = not_refused_by("range of a view", view.range(lower..=upper))
                     .or(not_refused_by("prefix of a view", view.prefix(lower)));
             }
-            let first: Vec<Entry> = view.iter().take(SOME).collect::<Result<_, _>>()?;
-            let mut last: Vec<Entry> = view.iter().rev().take(SOME).collect::<Result<_, _>>()?;
+            let first: Vec<Entry> = view.iter().take(MAX_ENTRIES).collect::<Result<_, _>>()?;
+            let mut last: Vec<Entry> = view.iter().rev().take(MAX_ENTRIES).collect::<Result<_, _>>()?;
             last.reverse();
             let ends = (first, last);
             Ok((
@@ -194,16 +195,16 @@ impl Worker<'_> {
             .filter(|(key, _)| (lower..=upper).contains(key))
             .copied();
         let mut wrong = refused
-            .or(self.judge_first(slot, &first, SOME, &before[slot])?)
-            .or(self.judge_last(slot, &last, SOME, &before[slot])?);
+            .or(self.judge_first(slot, &first, MAX_ENTRIES, &before[slot])?)
+            .or(self.judge_last(slot, &last, MAX_ENTRIES, &before[slot])?);
         if self.is_ordered(slot) {
             wrong = wrong.or(self.judge_entries(slot, &range, between.collect())?);
         }
-        if self.is_ordered(slot) && prefix.len() < SOME {
+        if self.is_ordered(slot) && prefix.len() < MAX_ENTRIES {
             let begins = all.iter().filter(|(key, _)| key.starts_with(lower)).copied();
             wrong = wrong.or(self.judge_entries(slot, &prefix, begins.collect())?);
         }
-        // An entry past its end may be there still.
+        // The sweeper may not have removed an expired entry yet.
         let may_be = self.is_expiring(slot) || contains == there;
         let wrong = wrong
             .or((!about && before[slot].exists).then(|| "the view is not of the map".into()))
@@ -240,7 +241,7 @@ impl Worker<'_> {
                 let mut tx = self.db.begin();
                 let seen = body(&mut tx)?;
                 tx.commit()?;
-                // No other thread writes the key, but perhaps one beside it: a conflict is no refusal of what is committed.
+                // Another thread may write a neighbouring key; the conflict does not undo the commit.
                 let holds = through_conflicts(|| {
                     let looks = self.db.begin_owned();
                     let holds = looks.contains(&map, key)?;
@@ -267,7 +268,7 @@ impl Worker<'_> {
         map.upsert(key, new.bytes())?;
         let patience = Duration::from_secs(60);
         let told = match truth.value(slot, n) {
-            // Both ways to wait for an event that has come.
+            // Tests both ways to wait for an event.
             Some(_) => watch.next_within(patience),
             None => watch.next(),
         };
@@ -291,8 +292,8 @@ impl Worker<'_> {
             if let Some(wrong) = not_refused_by("range", map.range(lower..=upper)) {
                 return Ok(Some(wrong));
             }
-            found.extend(map.range(..).take(SOME).collect::<Result<Vec<_>, _>>()?);
-            let last = found.last().filter(|_| found.len() == SOME);
+            found.extend(map.range(..).take(MAX_ENTRIES).collect::<Result<Vec<_>, _>>()?);
+            let last = found.last().filter(|_| found.len() == MAX_ENTRIES);
             (
                 Bound::Unbounded,
                 last.map_or(Bound::Unbounded, |(key, _)| Bound::Included(&**key)),
@@ -353,8 +354,7 @@ impl Worker<'_> {
     }
 }
 
-/// What a transaction that only looks has seen, without what other threads write beside. Each conflict is a write of
-/// theirs.
+/// Runs a read-only transaction until it meets no conflict. Each conflict is a write of another thread.
 fn through_conflicts<T>(mut look: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
     loop {
         match look() {
@@ -364,7 +364,7 @@ fn through_conflicts<T>(mut look: impl FnMut() -> Result<T, Error>) -> Result<T,
     }
 }
 
-/// The keys that hold something, and what.
+/// Returns the keys that have a value, with their values.
 fn held<'k>(keys: &'k [Vec<u8>], map: &MapTruth) -> Vec<(&'k Vec<u8>, Val)> {
     let held = keys.iter().zip(&map.values);
     held.filter_map(|(key, value)| Some((key, (*value)?))).collect()

@@ -1,4 +1,4 @@
-//! Walks in the order of a map's index, and what maps refuse whose index has no order of keys.
+//! Walks in the order of a map's index, and the calls that maps of an index without key order refuse.
 
 use super::{Worker, Wrong};
 use crate::truth::{MapTruth, Truth, Val};

@@ -1,4 +1,5 @@
-//! `torture --index log` and `--index disk`: the log of level `disk`, and the database, on a disk that loses and fails.
+//! `torture --index log` and `--index disk`: the log of level `disk`, and the database, on a disk that loses data and
+//! fails.
 
 use super::target::Target;
 use super::{Args, output};
@@ -10,7 +11,7 @@ use ::torture::{disk, log};
 use std::io::Write;
 use std::time::Instant;
 
-/// Judged states for each damaged file.
+/// Judged states per damaged file.
 const DAMAGE: u64 = 10;
 
 impl Args {
@@ -38,17 +39,17 @@ impl Args {
             print(&mut out, target, &tortured, &damaged, seconds)?;
             out.flush()?;
         }
-        let mut told = Ok(());
+        let mut written = Ok(());
         let hunted = match self.mutants && tortured.is_ok() {
-            // One at a time, since each may take as long as all before.
+            // Reports each fate as it is known, since each may take as long as all before.
             true => hunt(&bounds, torture, |fate| {
-                if !self.json && told.is_ok() {
-                    told = tell(&mut out, fate);
+                if !self.json && written.is_ok() {
+                    written = write_fate(&mut out, fate);
                 }
             }),
             false => Ok(Vec::new()),
         };
-        told?;
+        written?;
         let (hunted, unsound) = match hunted {
             Ok(hunted) => (hunted, None),
             Err(failure) => (Vec::new(), Some(failure)),
@@ -69,7 +70,7 @@ impl Args {
     }
 }
 
-/// What tortures, and what damages, from a seed on.
+/// Functions that torture, and that damage files, from a seed on.
 type Torture = fn(&Bounds) -> Result<Report, String>;
 type Damage = fn(u64, u64) -> Result<Damaged, String>;
 
@@ -90,7 +91,7 @@ fn print(
     match damaged {
         Ok(report) => writeln!(
             out,
-            "{target}, damaged: {} files changed or exchanged, {} refused with an error, {} opened with all that they had",
+            "{target}, damaged: {} files changed or exchanged, {} refused with an error, {} opened with their whole content",
             report.mutations, report.refused, report.whole
         )?,
         Err(failure) => writeln!(out, "{target}, damaged, FAILS: {failure}")?,
@@ -98,8 +99,8 @@ fn print(
     Ok(())
 }
 
-/// Says what became of a sync left out.
-fn tell(out: &mut impl Write, fate: &Fate) -> std::io::Result<()> {
+/// Writes the fate of an omitted sync.
+fn write_fate(out: &mut impl Write, fate: &Fate) -> std::io::Result<()> {
     let (what, found) = match &fate.found {
         Some(found) => ("killed", found.lines().next().unwrap_or_default()),
         None => ("SURVIVED", ""),

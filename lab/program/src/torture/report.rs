@@ -1,4 +1,4 @@
-//! The output of `torture`: a table, the mutants, the counterexamples; or a line of JSON for each.
+//! The output of `torture`: a table, the mutants and the counterexamples, or a line of JSON for each index.
 
 use super::target::Target;
 use crashkit::coverage::Coverage;
@@ -8,14 +8,14 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// What became of one index.
+/// The result for one index.
 pub struct Finding {
     pub report: Report,
-    /// As asked for: 0 is a mix.
+    /// As requested; 0: a mix.
     pub threads: u32,
     /// The shrunk failure.
     pub counterexample: Option<Counterexample>,
-    /// The mutants, if they were asked for.
+    /// The mutants, with `--mutants`.
     pub hunted: Option<Vec<Hunted>>,
 }
 
@@ -39,7 +39,7 @@ impl LeftOut {
     }
 }
 
-/// A failure, and what to type to see it again.
+/// A failure, and the command that reproduces it.
 pub struct Counterexample {
     pub failure: Box<Failure>,
     pub again: String,
@@ -102,13 +102,13 @@ impl<'a> Reached<'a> {
 #[derive(Serialize)]
 struct Survivor {
     persist: String,
-    /// How often; 0: nothing that was followed came to where it matters.
+    /// How often; 0: no run reached the place where it matters.
     left_out: u64,
     reason: Option<&'static str>,
 }
 
 impl Finding {
-    /// Whether anything failed, or was not missed for no known reason.
+    /// Returns whether a history failed, or a mutant survived without a known reason.
     pub fn is_bad(&self) -> bool {
         self.counterexample.is_some() || self.survivors().any(Hunted::is_unexplained)
     }
@@ -216,7 +216,7 @@ pub fn print(out: &mut impl Write, findings: &[Finding], left_out: &[LeftOut]) -
     Ok(())
 }
 
-/// Writes how the logical threads have met.
+/// Writes the statistics of the logical threads' meetings.
 fn print_met(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let (met, number) = (&report.met, |count| HumanCount(count).to_string());
     if met.schedules == 0 {
@@ -237,7 +237,7 @@ fn print_met(out: &mut impl Write, report: &Report) -> io::Result<()> {
     )
 }
 
-/// Writes what the operations were during which crashes were judged, and what they and recovery did.
+/// Writes the operations during which crashes were judged, their changes of structure, and recovery's repairs.
 fn print_reached(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let reached = Reached::of(&report.coverage);
     writeln!(out, "\nreached by {}:", report.subject)?;
@@ -275,8 +275,8 @@ fn print_mutants(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
         let (fate, why) = match (&one.fate, one.reason) {
             (Fate::Killed(failure), _) => ("killed", failure.message.as_str()),
             (_, Some(reason)) => ("kept", reason),
-            (Fate::Untried, None) => ("UNTRIED", "nothing that was followed came to where it matters"),
-            (Fate::Survived, None) => ("SURVIVED", "for no known reason"),
+            (Fate::Untried, None) => ("UNTRIED", "no run reached the place where it matters"),
+            (Fate::Survived, None) => ("SURVIVED", "no known reason"),
         };
         let why = why.lines().next().unwrap_or_default();
         writeln!(out, "  {fate:<8}  {}: {why}", one.mutant)?;
@@ -289,7 +289,7 @@ fn print_mutants(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
         });
     writeln!(
         out,
-        "  {} mutants: {} killed, {kept} kept for a reason, {unexplained} not missed for no known reason; {} states in {:.0} s",
+        "  {} mutants: {} killed, {kept} kept for a reason, {unexplained} survived without a known reason; {} states in {:.0} s",
         hunted.len(),
         finding.report.mutants.1,
         HumanCount(finding.report.mutant_states),
@@ -314,9 +314,9 @@ mod tests {
         }
     }
 
-    /// A failure is bad, is printed whole, and stands in the JSON.
+    /// A failure makes a finding bad, is printed as a whole, and is in the JSON.
     #[test]
-    fn failures_are_told() {
+    fn failures_are_reported() {
         assert!(!finding(None).is_bad());
         let failure = Failure {
             message: "it holds nothing".into(),

@@ -52,7 +52,7 @@ impl fmt::Display for Target {
 }
 
 impl Target {
-    /// The single ones that have stores in a pool.
+    /// Returns the single targets that have stores in a pool.
     pub fn each(self) -> Vec<Target> {
         match self {
             Target::Log | Target::Disk => Vec::new(),
@@ -65,7 +65,7 @@ impl Target {
         }
     }
 
-    /// The single ones that have files.
+    /// Returns the single targets that have files.
     pub fn with_files(self) -> &'static [Target] {
         match self {
             Target::All => &[Target::Log, Target::Disk],
@@ -75,7 +75,7 @@ impl Target {
         }
     }
 
-    /// Whether it claims the model `word`.
+    /// Returns whether the target claims the model `word`.
     pub fn claims_word(self) -> bool {
         match self {
             Target::Index(kind) => kind.claims_word(),

@@ -1,4 +1,4 @@
-//! Histories of the database, drawn by chance.
+//! Random histories of the database.
 
 use super::live::{COMES_AND_GOES, ENDING};
 use super::{How, Life, Op, Place, PlacedValue};
@@ -17,8 +17,8 @@ pub(super) enum Reads {
     None,
 }
 
-/// Keys that share eleven bytes.
-const LONG: u64 = 20;
+/// Number of keys that share eleven bytes.
+const LONG_KEYS: u64 = 20;
 
 /// As many of them as nearly fill a border node of P-Masstree.
 const NEARLY_FULL: u64 = 12;
@@ -26,7 +26,7 @@ const NEARLY_FULL: u64 = 12;
 pub(super) fn place(random: &mut Random) -> Place {
     let len = random.below(3) as usize;
     let key = match random.below(4) {
-        0 => long(random.below(LONG)),
+        0 => long(random.below(LONG_KEYS)),
         _ => vec![random.below(5) as u8; len],
     };
     (random.below(2) as u8, key)
@@ -160,15 +160,16 @@ fn of_ending(random: &mut Random) -> Op {
     }
 }
 
-/// Keys of the map that comes and goes, before a history that is opened again.
+/// Number of keys of the temporary map, before a history that is opened again.
 const KEYS: u64 = 40;
 
-/// Bytes of a pool that is to be full soon: the least, and what may come to it.
-const LITTLE: u64 = 14 << 16;
+/// The least size in bytes of a pool that is to become full soon, and the bound of the random number of additional 64
+/// KiB pages.
+const MIN_ROOM: u64 = 14 << 16;
 const MORE: u64 = 12;
 
-/// Of several threads, those of one history in four read keys of the maps of the batches, each of which then changes one
-/// key; those of the others read these maps in transactions and snapshots only.
+/// Of several threads, those of one history in four read keys of the maps of the batches, each of which then changes
+/// one key; those of the others read these maps in transactions and snapshots only.
 ///
 /// One history in three is opened again before its operations, and the map that comes and goes is dropped beside
 /// recovery; one in four begins with as many keys of one stem as fill nodes; one in five has little room.
@@ -208,7 +209,7 @@ pub fn history(seed: u64, ops: usize, threads: u32) -> History<Op> {
         reopened,
         legs: None,
         room: match seed % 5 {
-            3 => LITTLE + (random.below(MORE) << 16),
+            3 => MIN_ROOM + (random.below(MORE) << 16),
             _ => u64::MAX,
         },
     }

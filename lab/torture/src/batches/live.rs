@@ -1,4 +1,4 @@
-//! The database in use: its maps, and how operations are carried out.
+//! The database in use: its maps, and the execution of operations.
 
 use super::{Answer, Held, How, Life, Op, Place, PlacedValue, Seen, State, edited};
 use crashkit::Crash;

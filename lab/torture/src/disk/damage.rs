@@ -1,4 +1,4 @@
-//! Bits, lengths and files that are not what was written: a clear error or the right data, never something else.
+//! Damaged bits, lengths and files: opening returns a clear error or the right data, never wrong data.
 
 use super::history::{ID, on_disk, pool};
 use super::notes::Trouble;

@@ -1,4 +1,4 @@
-//! The answers that a process got, and what a crash may leave.
+//! The answers that a process got, and the states that a crash may leave.
 
 use super::state::State;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! A process over a disk: how operations are carried out and noted.
+//! A process over a disk: executes and records operations.
 
 use super::history::{ID, pool};
 use super::notes::{Notes, Trouble};

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use wollemi::{Durability, Error, Expiring, IndexError, IndexKind, Map, Parts, Sorted};
 
-/// A map's number, a key, and what it shall hold.
+/// A map's number, a key, and its new value (`None`: removed).
 type StateChange = (usize, Vec<u8>, Option<Arc<[u8]>>);
 
-/// The maps of single writes: without the one whose entries end.
+/// The number of maps for single writes: all but the expiring map.
 const PLAIN: u64 = 3;
 
 impl Process {
@@ -40,7 +40,7 @@ impl Process {
         }
     }
 
-    /// A change of a plain map.
+    /// Draws a change of a plain map.
     fn change(&mut self, random: &mut Random) -> StateChange {
         let value = (random.below(4) > 0).then(|| self.value(random));
         (random.below(PLAIN) as usize, key(random), value)
@@ -80,7 +80,7 @@ impl Process {
         Ok(())
     }
 
-    /// Writes that depend on what is there.
+    /// Makes a conditional write.
     fn conditional(&mut self, random: &mut Random) -> Result<(), Trouble> {
         let (map, key, how) = (random.below(PLAIN) as usize, key(random), Self::how(random));
         let (name, new, kind) = (MAPS[map].0, self.value(random), random.below(4));
@@ -112,7 +112,7 @@ impl Process {
         }
     }
 
-    /// Changes of different keys.
+    /// Draws changes of different keys.
     fn changes(&mut self, random: &mut Random) -> (Vec<StateChange>, State) {
         let mut changes = Vec::<StateChange>::new();
         for _ in 0..1 + random.below(4) {
@@ -173,7 +173,7 @@ impl Process {
         }
     }
 
-    /// Several keys in one call, which a crash may leave some of, in order.
+    /// Loads several keys in one call; a crash may leave a prefix.
     fn load(&mut self, random: &mut Random) -> Result<(), Trouble> {
         let map = random.below(PLAIN) as usize;
         let (mut entries, mut states, mut state) = (Vec::new(), Vec::new(), State::clone(&self.now()));
@@ -217,7 +217,7 @@ impl Process {
         }
     }
 
-    /// An entry that lives for ever, for longer than any history, or not at all.
+    /// Writes an entry that never expires, expires after any history, or has expired already.
     fn live_entry(&mut self, random: &mut Random) -> Result<(), Trouble> {
         let (key, value) = (key(random), self.value(random));
         let life = *random.pick(&[None, Some(Duration::from_secs(100_000)), Some(Duration::ZERO)]);
@@ -238,7 +238,7 @@ impl Process {
         Ok(())
     }
 
-    /// Makes the map that comes and goes, or writes to it.
+    /// Makes the temporary map `OTHER`, or writes to it.
     fn make(&mut self, random: &mut Random) -> Result<(), Trouble> {
         let kind = *random.pick(&[IndexKind::Roart, IndexKind::Woart, IndexKind::Clht]);
         let now = self.now();
@@ -277,7 +277,7 @@ impl Process {
         Ok(())
     }
 
-    /// Makes the map that comes and goes of sorted pairs.
+    /// Builds `OTHER` from sorted pairs.
     fn build(&mut self, random: &mut Random) -> Result<(), Trouble> {
         let now = self.now();
         if now.0.contains_key(OTHER) {
@@ -305,7 +305,7 @@ impl Process {
         Ok(())
     }
 
-    /// Writes that are durable together.
+    /// Makes several writes in one turn: they become durable together.
     fn turn(&mut self, random: &mut Random) -> Result<(), Trouble> {
         let mut states = Vec::new();
         let mut changes = Vec::new();
@@ -341,7 +341,7 @@ impl Process {
         Ok(())
     }
 
-    /// All up to a state is durable.
+    /// Notes that everything up to this state is durable.
     fn synced(&mut self, reached: usize) {
         self.notes().end(reached, true);
         let now = self.notes().now;
@@ -360,7 +360,7 @@ impl Process {
         Ok(())
     }
 
-    /// Syncs, while another thread writes: what it writes may be left out.
+    /// Syncs while another thread writes; the sync need not cover that write.
     fn sync_beside_a_writer(&mut self, random: &mut Random) -> Result<(), Trouble> {
         self.write(random)?;
         self.beside(random, 0);
@@ -369,7 +369,7 @@ impl Process {
         done
     }
 
-    /// Takes a checkpoint, while another thread writes.
+    /// Takes a checkpoint while another thread writes.
     fn checkpoint_beside_a_writer(&mut self, random: &mut Random) -> Result<(), Trouble> {
         let later = random.below(6);
         self.beside(random, later);
@@ -378,8 +378,8 @@ impl Process {
         done
     }
 
-    /// Schedules an eventual write in the middle of the disk's sync that is this many syncs away, if the log has room
-    /// for it.
+    /// Schedules an eventual write in the middle of a sync of the disk, `later` syncs from now, if the log has room for
+    /// it.
     fn beside(&mut self, random: &mut Random, later: u64) {
         let (map, key, value) = self.change(random);
         self.touch(&[(map, key.clone(), None)]);
@@ -430,7 +430,7 @@ impl Process {
         }
     }
 
-    /// What a snapshot shows stays what was there when it was taken.
+    /// Checks that a snapshot still shows the content at the time it was taken.
     fn snapshot(&mut self, random: &mut Random) -> Result<(), Trouble> {
         let before = self.now();
         let Some(snapshot) = self.apply(Vec::new(), Then::Later, |process| process.db.snapshot())? else {
@@ -450,7 +450,7 @@ impl Process {
     }
 }
 
-/// Schedules an action in the middle of the disk's sync that is this many syncs away.
+/// Schedules an action in the middle of a sync of the disk, `later` syncs from now.
 fn amid(disk: &CrashDisk, later: u64, action: impl FnOnce() + Send + 'static) {
     let this = disk.clone();
     disk.amid_next_sync(move || match later {

@@ -1,5 +1,5 @@
-//! Several threads at once: each writes keys of its own, one write after the other, and reads those of the others. The
-//! machine decides how they interleave; each answer is noted with the number of the disk's events.
+//! Several threads at once: each writes its own keys, one write after the other, and reads those of the others. Their
+//! interleaving depends on the machine; each answer is recorded with the number of the disk's events.
 //!
 //! A loss of power may take back a suffix of a thread's writes, but no acknowledged one, and none that another thread
 //! has read.

@@ -1,14 +1,14 @@
-//! Changes to the operations of a new history: some become scans, and some go together.
+//! Changes to the operations of a new history: some become scans, and some are joined into one call.
 //!
-//! Neither takes of the numbers that the others are made of: a history without them is what it was before there were
-//! any.
+//! Neither consumes random numbers of the other operations: a history without these changes is the same as before they
+//! existed.
 
 use crate::map::{Bytes, Op, Scan};
 use crashkit::Random;
 use std::collections::VecDeque;
 
-/// Keys over which calls of several writes meet.
-const FEW: usize = 3;
+/// Number of keys that calls of several writes share.
+const SHARED_KEYS: usize = 3;
 
 /// Lets writes go together with those behind them. In half of these histories many are of a few keys, so that calls
 /// have several of one key; in a quarter all values need a leaf.
@@ -20,7 +20,7 @@ pub(super) fn gather(seed: u64, ops: &mut [Op]) {
         .iter()
         .rev()
         .filter_map(|op| op.key().cloned())
-        .take(FEW)
+        .take(SHARED_KEYS)
         .collect();
     for op in ops {
         let Some(mut key) = op.key().cloned() else {

@@ -1,4 +1,4 @@
-//! Scenes: what a history of a map finds prepared, and what it is to change about it.
+//! Scenes: the prepared content of a map's history, and the changes to make.
 //!
 //! Each brings some structure to the brink of a change of shape, for all indexes alike: an index that has no such
 //! structure meets operations like any others. Seeds take the scenes in turn.

@@ -1,4 +1,4 @@
-//! Histories of the server's items, drawn by chance.
+//! Random histories of the server's items.
 
 use super::{How, Life, Op, Place, Shown, Token};
 use crashkit::{History, Random};
@@ -6,8 +6,9 @@ use crashkit::{History, Random};
 /// Items before a history that is opened again.
 const PREPARED: u64 = 20;
 
-/// Bytes of a pool that is to be full soon: the least, and what may come to it.
-const LITTLE: u64 = 10 << 16;
+/// The least size in bytes of a pool that is to become full soon, and the bound of the random number of additional 64
+/// KiB pages.
+const MIN_ROOM: u64 = 10 << 16;
 const MORE: u64 = 12;
 
 /// Of these, an operation compares with the unique of one of the last.
@@ -193,7 +194,7 @@ pub fn history(seed: u64, ops: usize, threads: u32) -> History<Op> {
         reopened,
         legs: None,
         room: match seed % 5 {
-            3 => LITTLE + (random.below(MORE) << 16),
+            3 => MIN_ROOM + (random.below(MORE) << 16),
             _ => u64::MAX,
         },
     }

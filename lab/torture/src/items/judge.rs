@@ -1,4 +1,4 @@
-//! What a crash has left of the items.
+//! Judges the items after a crash.
 
 use super::{Items, Live, Place, Shown, draw, is_full};
 use crashkit::{Depth, Subject, Verdict};
@@ -68,8 +68,8 @@ fn shown(live: &Live) -> Result<BTreeMap<Place, Shown>, String> {
     Ok(all)
 }
 
-/// Whether the next unique is larger than each that was given: than those of all items that are there, dropped ones too,
-/// and than as many as there were edits, since the first is 1 and none is left out but by a crash.
+/// Whether the next unique is larger than each that was given: than those of all items that are there, dropped ones
+/// too, and than as many as there were edits, since the first is 1 and none is left out but by a crash.
 fn uniques_grow(live: &Live, database: u8, given: u64) -> Result<(), String> {
     let raw = live.raw(database)?;
     let there = raw.items.iter().map(|(_, header)| header.unique).max();

@@ -1,4 +1,4 @@
-//! The databases in use, and how operations are carried out.
+//! The databases in use, and the execution of operations.
 
 mod edits;
 mod look;

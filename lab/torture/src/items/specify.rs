@@ -1,4 +1,4 @@
-//! What the operations do to the items, one after the other.
+//! The sequential specification of the operations on items.
 
 use super::{Answer, How, Life, Op, Place, Shown, Token};
 use server::stored::Outcome;

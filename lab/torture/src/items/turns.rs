@@ -1,4 +1,4 @@
-//! Turns: what the server's own locks keep apart is kept apart before it comes to them.
+//! Turns: operations that the server's locks would make exclusive take turns before they reach these locks.
 //!
 //! Logical threads share an OS thread, so none of them may wait at a lock of the operating system that another one
 //! holds while it uses the pool. They wait at the media instead. The order of the turns is that of the locks: first the

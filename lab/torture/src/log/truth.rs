@@ -1,4 +1,4 @@
-//! What must be there after a crash, and what may be.
+//! The records that must, and those that may, survive a crash.
 
 use log::{Change, Disk, Log, Lsn, Needs, Options};
 use std::sync::{Arc, OnceLock};

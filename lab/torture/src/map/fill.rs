@@ -1,8 +1,8 @@
 //! The thorough judge: everything is validated, filled until every node has split or grown, and emptied.
 //!
-//! Keys in order tell where a radix tree of any kind has its nodes: where neighbours part, and where they end. Each
-//! such place gets as many bytes more as bring a node there to the next kind, or a leaf array above its capacity. What
-//! has still not changed, as the objects of the heap show it, is filled in further rounds, of which there are a few.
+//! Keys in order show where a radix tree of any kind has its nodes: where neighbours diverge, and where they end. Each
+//! such place gets enough additional bytes to bring a node there to the next kind, or a leaf array above its capacity.
+//! A few further rounds fill objects that have still not changed, according to the heap.
 
 use super::judge::{difference, scan};
 use super::{Bytes, LiveIndex, Map, OfIndex};

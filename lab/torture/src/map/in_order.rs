@@ -1,4 +1,4 @@
-//! Scans of an index that has no order of keys: what the kit asks of scans, it asks of such an index's walks.
+//! Scans of an index without a key order: the kit tests such an index's walks instead.
 
 use index::{Direction, Error, Guard, Index, Order, Value, Visit};
 use std::ops::{Bound, ControlFlow};

@@ -1,9 +1,9 @@
-//! Scans: how they are carried out, and what they may answer beside writers.
+//! Scans: their execution, and their allowed answers beside writers.
 //!
-//! A scan has no moment of its own. Rules over the states that the map may have been in while the scan was under way:
+//! A scan has no single moment. Rules over the states that the map may have been in during the scan:
 //!
 //! I1 Keys come in order, none twice, none outside the bounds.
-//! I2 A key with a value was there, with that value, in one of them.
+//! I2 Each visited key had the shown value in one of these states.
 //! I3 A key that is in all of them is visited, unless the visitor ended the scan before it.
 
 use super::{Bytes, Map, shown};

@@ -1,4 +1,4 @@
-//! What tests of the indexes share.
+//! Common parts of the indexes' tests.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 

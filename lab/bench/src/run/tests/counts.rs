@@ -1,4 +1,4 @@
-//! Counts match what the workloads did, and what the papers count.
+//! Counts match the workloads' operations and the papers' counts.
 
 use super::*;
 

@@ -1,11 +1,11 @@
-//! What is left of a history that cannot be explained.
+//! Reduces a history that cannot be explained.
 //!
-//! A history that is linearizable stays so when it is cut in these ways, so what is left is still a proof:
+//! A linearizable history stays linearizable under these cuts, so the reduced history is still a proof:
 //!
-//! 1. What comes after a moment is left out, and what was under way then is pending.
-//! 2. What had ended before a moment is left out, the key may have held anything then, and what was under way is
-//!    pending.
-//! 3. A single operation is left out that has changed nothing: a read, or a write that says so.
+//! 1. Remove everything after a moment; operations in flight at that moment become pending.
+//! 2. Remove everything that ended before a moment; the key may have held any value then, and operations in flight
+//!    become pending.
+//! 3. Remove a single operation that has changed nothing: a read, or a write whose answer says so.
 
 use super::{History, is_linearizable};
 use crate::hot::ledger::Seen;
@@ -90,8 +90,8 @@ fn cut_end(history: &History, contents: &[Option<u64>]) -> History {
     end.map_or_else(|| history.clone(), until)
 }
 
-/// The shortest end of the history that is not linearizable, whatever the key held, and what it may have held; the whole
-/// history, if what the key held at first matters.
+/// The shortest end of the history that is not linearizable, whatever the key held, and what it may have held; the
+/// whole history, if what the key held at first matters.
 fn cut_beginning(history: History, contents: Vec<Option<u64>>) -> (History, Vec<Option<u64>>) {
     let since = |moment: u64| {
         cut(&history, |seen| match seen.event {

@@ -1,4 +1,4 @@
-//! Commands about when keys expire.
+//! Commands on the expiry of keys.
 
 use super::super::reply::{Expected, Reply};
 use super::super::step::{Draw, Life};

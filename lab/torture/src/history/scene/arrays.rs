@@ -1,4 +1,4 @@
-//! Leaf arrays, of leaves and of pairs, that get entries or lose them; and values in place.
+//! Leaf arrays, of leaves and of pairs, that gain or lose entries; and values in place.
 
 use crate::history::Maker;
 use crate::map::{Bytes, Op};

@@ -1,4 +1,4 @@
-//! Nodes that get children or lose them, and nodes between which another one comes.
+//! Nodes that gain or lose children, and nodes between which another one is inserted.
 
 use crate::history::Maker;
 use crate::map::{Bytes, Op};
@@ -6,8 +6,8 @@ use crate::map::{Bytes, Op};
 /// Children at which trees of this family change the kind of a node, or nearly.
 const BRINKS: [u64; 10] = [1, 2, 4, 5, 12, 16, 17, 40, 48, 49];
 
-/// More leaves than one leaf array holds, so that there is a node at all.
-const MANY: u64 = 66;
+/// More leaves than one leaf array holds, so that a node exists.
+const MORE_THAN_ARRAY: u64 = 66;
 
 /// Keys below one node: a prefix, a byte for the child, and what tells the leaves below a child apart.
 struct Below {
@@ -55,7 +55,7 @@ impl Maker {
     pub(super) fn brink(&mut self, ops: &mut Vec<Op>) {
         let children = *self.random.pick(&BRINKS);
         let below = self.below(&[0, 1, 3, 12]);
-        let leaves = *self.random.pick(&[20, MANY, MANY, 80]);
+        let leaves = *self.random.pick(&[20, MORE_THAN_ARRAY, MORE_THAN_ARRAY, 80]);
         for number in 0..leaves {
             self.insert(below.key(number % children, number / children), ops);
         }
@@ -71,7 +71,7 @@ impl Maker {
 
     pub(super) fn grow(&mut self, children: u64, ops: &mut Vec<Op>) {
         let below = self.below(&[1, 3, 12]);
-        for number in 0..MANY {
+        for number in 0..MORE_THAN_ARRAY {
             self.insert(below.key(number % children, number / children), ops);
         }
         self.keys_around(&below, children);
@@ -88,7 +88,7 @@ impl Maker {
             None => (number, 0),
             Some(number) => (lone + number % (made - lone), number / (made - lone)),
         };
-        for number in 0..keys.max(MANY + made - left) {
+        for number in 0..keys.max(MORE_THAN_ARRAY + made - left) {
             let (child, leaf) = child(number);
             self.insert(below.key(child, leaf), ops);
         }
@@ -115,7 +115,7 @@ impl Maker {
 
     pub(super) fn blink(&mut self, children: u64, ops: &mut Vec<Op>) {
         let below = self.below(&[1, 3, 12]);
-        for number in 0..MANY {
+        for number in 0..MORE_THAN_ARRAY {
             self.insert(below.key(number % children, number / children), ops);
         }
         self.keys_around(&below, children);
@@ -140,7 +140,7 @@ impl Maker {
     pub(super) fn part(&mut self, ops: &mut Vec<Op>) {
         let below = self.below(&[4, 12, 40]);
         let children = *self.random.pick(&BRINKS);
-        for number in 0..MANY {
+        for number in 0..MORE_THAN_ARRAY {
             self.insert(below.key(number % children, number / children), ops);
         }
         self.keys_around(&below, children);

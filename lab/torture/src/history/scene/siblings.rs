@@ -1,5 +1,5 @@
-//! Nodes of B+-trees, linked to their siblings, that get entries or lose them: more keys with as many first bytes than
-//! a few nodes hold.
+//! Nodes of B+-trees, linked to their siblings, that gain or lose entries: more keys with equal first bytes than a few
+//! nodes hold.
 
 use crate::history::Maker;
 use crate::map::{Bytes, Op};

@@ -1,4 +1,4 @@
-//! Commands of one item, by themselves and in a transaction; and items that are stored together.
+//! Commands on one item, alone and in a transaction; and items stored by one call.
 
 use super::{Live, NOW};
 use crate::items::{Answer, How, Life, Op, Place, Shown, Token};

@@ -1,4 +1,4 @@
-//! What the databases hold: as clients see it, as the count tells it, and as it is in the maps.
+//! Reads the databases' content: as clients see it, as the count reports it, and as it is in the maps.
 
 use super::edits::shown;
 use super::{Live, NOW, failed};
@@ -16,8 +16,8 @@ pub(in crate::items) struct Raw {
 }
 
 impl Live {
-    /// The number of items that clients see. The number that the server tells must be that of the map's items, as far as
-    /// it says that it is exact. No edit is under way.
+    /// The number of items that clients see. The number that the server tells must be that of the map's items, as far
+    /// as it says that it is exact. No edit is under way.
     pub(super) fn tell(&self, database: u8) -> Result<Answer, Failure> {
         let wrong = self.count_is_right(database);
         wrong.map_err(|wrong| Failure::Index(index::Error::Refused(wrong.into())))?;
