@@ -81,7 +81,9 @@ impl<'a> FromC<'a> {
             return Ok(None);
         }
         if len > isize::MAX as usize / size_of::<T>().max(1) {
-            return Err(Failure::argument(format!("length {len} exceeds the address space")));
+            return Err(Failure::argument(format!(
+                "length {len} exceeds the address space"
+            )));
         }
         // SAFETY: promised to `call`; the length is valid.
         Ok(Some(unsafe { std::slice::from_raw_parts(data, len) }))

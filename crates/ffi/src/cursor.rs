@@ -74,9 +74,7 @@ pub fn bounds(c: &FromC<'_>, range: *const wollemi_range) -> Result<Bounds, Fail
     };
     let flags = range.flags;
     if flags & !(WOLLEMI_FROM_EXCLUDED | WOLLEMI_TO_INCLUDED) != 0 {
-        return Err(Failure::argument(format!(
-            "unknown flags of a range: {flags}"
-        )));
+        return Err(Failure::argument(format!("unknown flags of a range: {flags}")));
     }
     let lower = match c.optional_bytes(range.from, range.from_len)? {
         Some(key) if flags & WOLLEMI_FROM_EXCLUDED != 0 => Bound::Excluded(key.to_vec()),
