@@ -1,4 +1,4 @@
-//! The server's rooms keep their order.
+//! Checks the layers of the server's modules.
 
 const ORDER: [&str; 10] = [
     "serve", "fuzzing", "proto", "ops", "net", "items", "freed", "counters", "clock", "error",

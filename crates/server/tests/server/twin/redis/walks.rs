@@ -1,10 +1,10 @@
-//! Commands that walk all keys, which Redis does in another order: `KEYS`, `SCAN`, `RANDOMKEY`; and ranges of keys,
-//! which only a sorted set's members have there.
+//! Commands that walk all keys: `KEYS`, `SCAN`, `RANDOMKEY`. Redis visits keys in another order. Also ranges of keys,
+//! which Redis has only for a sorted set's members.
 
 use super::reply::Reply;
 use super::{Client, Random, Running, real, rounds};
 
-/// What keys and patterns are made of.
+/// The characters of keys and patterns.
 const LETTERS: &[&str] = &["a", "b", "c", "*", "?", "[", "]", "^", "-", "\\", "\0", "\u{e9}"];
 
 fn word(random: &mut Random, longest: usize) -> String {
@@ -12,7 +12,8 @@ fn word(random: &mut Random, longest: usize) -> String {
     (0..length).map(|_| random.of(LETTERS)).collect()
 }
 
-/// A pattern, without ranges that end in a byte above 127: there these have a sign, or not, as the machine will.
+/// Returns a pattern, without ranges that end in a byte above 127: Redis compares such bytes as `char`, whose
+/// signedness depends on the machine.
 fn pattern(random: &mut Random) -> String {
     let pattern = word(random, 6);
     match pattern.is_ascii() {
@@ -21,7 +22,7 @@ fn pattern(random: &mut Random) -> String {
     }
 }
 
-/// What both reply to a command.
+/// Returns both replies to a command.
 fn both(clients: &mut [Client; 2], words: &[&str]) -> [Reply; 2] {
     clients.each_mut().map(|client| Reply::to(client, words))
 }
@@ -31,7 +32,7 @@ fn expect_same(clients: &mut [Client; 2], words: &[&str]) {
     assert_eq!(ours, theirs, "{words:?}");
 }
 
-/// All keys that a scan with these options comes by.
+/// Returns all keys that a scan with these options visits.
 fn scan(client: &mut Client, options: &[&str]) -> Vec<Reply> {
     let (mut cursor, mut keys) = ("0".to_owned(), Vec::new());
     loop {
@@ -47,8 +48,8 @@ fn scan(client: &mut Client, options: &[&str]) -> Vec<Reply> {
     }
 }
 
-/// All patterns fit the same keys; a scan that goes on to its end comes by all of them, whatever its steps; a random
-/// key is one of them; and after each way to remove keys, there are as many as there.
+/// Both servers match the same keys for every pattern; a full SCAN returns every key at any COUNT; RANDOMKEY returns an
+/// existing key. After each way of removing keys, both have the same number.
 #[test]
 fn walks_are_rediss() {
     let real = real();
@@ -109,7 +110,7 @@ fn walks_are_rediss() {
     assert_eq!(ours.stop().failures, 0);
 }
 
-/// A bound of `ZRANGEBYLEX`, or rarely none. There, what begins with a sign and a zero byte is that sign.
+/// Returns a bound of `ZRANGEBYLEX`, or rarely an invalid one. In Redis, a sign followed by a zero byte is that sign.
 fn bound(random: &mut Random) -> String {
     let text = word(random, 3);
     match random.below(8) {
@@ -122,7 +123,7 @@ fn bound(random: &mut Random) -> String {
     }
 }
 
-/// Ranges of keys are those of a sorted set's members, all of one score, with all bounds, limits and directions.
+/// Ranges of keys match those of a sorted set's members with equal scores, for all bounds, limits and directions.
 #[test]
 fn ranges_of_keys_are_those_of_members() {
     let real = real();
