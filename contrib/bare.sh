@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Shows that a fresh machine needs nothing but the Rust toolchain: makes a Debian of the smallest set of packages and git,
-# clones the committed state of this checkout into it, and runs a command there.
+# Shows that a fresh machine needs only the Rust toolchain: creates a minimal Debian with git, clones the committed
+# state of this checkout into it, and runs a command there.
 #
 #     sudo contrib/bare.sh [COMMAND...]      # ./test.sh by default; some 4 GiB below $TMPDIR, removed at the end
 #
-# Needs root, for chroot, and Debian's debootstrap. The toolchain, the package sources and the certificates are this
-# machine's. Exits as the command does.
+# Needs root, for chroot, and Debian's debootstrap. Uses this machine's toolchain, package sources and certificates.
+# Exits with the command's exit code.
 set -euo pipefail
 [ $# -gt 0 ] || set -- ./test.sh
 [ "$(id -u)" -eq 0 ] || { echo "bare.sh: only root can chroot: sudo $0" >&2; exit 2; }
@@ -34,7 +34,7 @@ cp -a "$cargo/bin/." "$root/root/.cargo/bin/"
 [ ! -e "$cargo/config.toml" ] || cp "$cargo/config.toml" "$root/root/.cargo/"
 git clone -q "$checkout" "$root/root/clone"
 
-# The mounts are of this process alone, and go with it.
+# The mounts belong to this process, and end with it.
 export root rustup
 unshare --mount -- bash -c '
     mount -t proc proc "$root/proc"

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How long a killed server takes to its first answer: from the start of the new process, with `--keys` keys in the pool.
+"""Measures how long a killed server takes from its restart to its first answer, with `--keys` keys in the pool.
 
     python3 contrib/first_answer.py target/release/wollemi --keys 10000000 --rounds 5
 
 Starts `PROGRAM serve` on a new pool, stores the keys (16 bytes, with values of 32) over memcached's protocol, kills the
-server with SIGKILL while it is being written to, starts it anew, and asks for one key, again and again until somebody
-listens. Only what Python brings is needed. Everything stays on loopback and in a directory that is removed afterwards.
+server with SIGKILL during writes, restarts it, and requests one key repeatedly until the server listens. Needs only
+Python's standard library. Uses only loopback and a directory that is removed afterwards.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def start(program, pool, port):
 
 
 def connect(server, port):
-    """A connection, as soon as the server listens."""
+    """Returns a connection, as soon as the server listens."""
     while server.poll() is None:
         try:
             return socket.create_connection(("127.0.0.1", port))
@@ -52,7 +52,7 @@ def connect(server, port):
 
 
 def first_get(server, port, number):
-    """Asks for one key, and checks the answer."""
+    """Requests one key, and checks the answer."""
     expected = b"VALUE %s 0 32\r\n%s\r\nEND\r\n" % (key(number), value(number))
     with connect(server, port) as client:
         client.sendall(b"get %s\r\n" % key(number))
@@ -83,7 +83,7 @@ def main():
     parser.add_argument("program", help="the wollemi to start")
     parser.add_argument("--keys", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--dir", help="where the pool goes [default: the system's temporary directory]")
+    parser.add_argument("--dir", help="directory for the pool [default: the system's temporary directory]")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=args.dir) as directory:
         pool = os.path.join(directory, "pool")
@@ -93,7 +93,7 @@ def main():
             store(server, port, range(args.keys))
             took = []
             for _ in range(args.rounds):
-                # Killed amid writes: what was sent last is never answered.
+                # Killed during writes: the last requests are never answered.
                 with connect(server, port) as client:
                     client.sendall(b"".join(b"set %s 0 0 32\r\n%s\r\n" % (key(n), value(n)) for n in range(5000)))
                     server.send_signal(signal.SIGKILL)

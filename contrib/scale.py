@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Several servers side by side: behind a proxy, by clients that divide the keys, and a cluster of nodes on paper.
+"""Several servers side by side: behind a proxy, with clients that divide the keys, and a simulated cluster of nodes.
 
     python3 contrib/scale.py proxies target/release/wollemi
     python3 contrib/scale.py hits target/release/wollemi --plot hits.svg
     python3 contrib/scale.py crashes
 
-`proxies` sets and reads values by nutcracker (both protocols), pymemcache's HashClient, libmemcached's ketama (pylibmc)
-and redis-py, kills the servers with SIGKILL one after the other under load, starts each at once on its pool, and looks for
-every acknowledged write. `hits` measures the hit rate of a cache of which one server is killed and started, beside
-memcached. `crashes` simulates crashes of a cluster's nodes. docs/scale.md says what came of each.
+`proxies` sets and reads values through nutcracker (both protocols), pymemcache's HashClient, libmemcached's ketama
+(pylibmc) and redis-py, kills the servers with SIGKILL one after the other under load, restarts each at once on its
+pool, and checks every acknowledged write. `hits` measures the hit rate of a cache while one server is killed and restarted,
+beside memcached. `crashes` simulates crashes of a cluster's nodes. docs/scale.md has the results.
 
-Only what Python brings is required; a client or program that is missing is left out, and named. Servers listen on an
-address of loopback that is drawn for the run, have their files in a directory that is removed, and end with this program.
+Only Python's standard library is required; missing clients and programs are skipped and named. Servers listen on a
+random loopback address, have their files in a directory that is removed, and end with this program.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def free_port():
 
 
 class Server:
-    """A process that listens at a port, and may be started again there."""
+    """A process that listens at a port, and can be restarted there."""
 
     def __init__(self, directory, name, port, command):
         self.name, self.port, self.command, self.log = name, port, command, Path(directory, f"{name}.log")
@@ -75,7 +75,7 @@ class Server:
         self.kill()
 
     def start(self):
-        """Returns as soon as it accepts connections."""
+        """Waits until it accepts connections."""
         with open(self.log, "ab") as log:
             try:
                 self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -96,7 +96,7 @@ class Server:
         self.process.wait()
 
     def held(self, keys):
-        """What it holds of the keys, asked in memcached's protocol without a client or a proxy."""
+        """Returns its values of the keys, read in memcached's protocol without a client library or a proxy."""
         found = {}
         with socket.create_connection((HOST, self.port), TIMEOUT) as client:
             answers = client.makefile("rb")
@@ -123,7 +123,7 @@ def memcached(directory, name):
 
 
 def nutcracker(directory, servers):
-    """A proxy with a port for each protocol; for Redis's only where the servers speak it."""
+    """Starts a proxy with a port for each protocol; for Redis's only if the servers support it."""
     pools = {"memcached": [server.port for server in servers]}
     if all(hasattr(server, "redis_port") for server in servers):
         pools["redis"] = [server.redis_port for server in servers]
@@ -150,11 +150,11 @@ def chunks(keys):
     return [keys[at : at + CHUNK] for at in range(0, len(keys), CHUNK)]
 
 
-# Clients, and what each calls a failure. None moves a server's keys to other servers while it is down: it comes again.
+# Clients, and the failures of each. None moves a server's keys to other servers while it is down: it will be back.
 
 
 class Way:
-    """A client of all servers: how it sets a key, and gets many."""
+    """A client of all servers, with functions that set a key and get many."""
 
     def __init__(self, name, failures, set, get_many):
         self.name, self.failures, self.set, self.get_many = name, failures, set, get_many
@@ -176,7 +176,7 @@ def hashing(servers):
 
 def by_redis(name, ports):
     """redis-py with a client for each port, which the key's checksum chooses."""
-    # nutcracker ends a connection that tells it a client's name.
+    # nutcracker closes a connection that sends a client name.
     silent = {"driver_info": None} if hasattr(redis, "DriverInfo") else {"lib_name": None, "lib_version": None}
     plain = {"protocol": 2, "socket_timeout": TIMEOUT, "retry": None, **silent}
     clients = [redis.Redis(HOST, port, **plain) for port in ports]
@@ -195,7 +195,7 @@ def by_redis(name, ports):
 
 
 def ways(servers, proxy):
-    """All clients that are installed, and what is left out."""
+    """Returns all installed clients, and the reasons for the missing ones."""
     found, left_out = [], []
 
     def one(name, missing, make):
@@ -219,12 +219,12 @@ def ways(servers, proxy):
 
 
 class Writer(threading.Thread):
-    """Sets one key after the other, round and round, and knows what each may hold."""
+    """Sets one key after the other, cyclically, and knows the possible values of each."""
 
     def __init__(self, way, number, keys):
         super().__init__(daemon=True)
         self.way, self.keys = way, [f"{number}:{n}" for n in range(keys)]
-        # The last acknowledged value, and those that were sent after it.
+        # The last acknowledged value, and those sent after it.
         self.may = {key: [None] for key in self.keys}
         self.acknowledged = self.failed = 0
         self.stop, self.go = threading.Event(), threading.Event()
@@ -232,7 +232,7 @@ class Writer(threading.Thread):
         self.awaited, self.back_at, self.back_ms = frozenset(), None, []
 
     def rest_after(self, keys):
-        """Has it rest when one of these keys has been written, so that what the others hold is from before."""
+        """Pauses it after one of these keys has been written, so that the other keys have earlier values."""
         self.back_at, self.awaited = None, frozenset(keys)
 
     def run(self):
@@ -259,7 +259,7 @@ class Writer(threading.Thread):
 
 
 def wrong_now(servers, writers):
-    """What is not as it was acknowledged, at the servers or as the clients see it, while the writers rest."""
+    """Returns differences from acknowledged values, at the servers or through the clients, while the writers pause."""
     held = [server.held(key for writer in writers for key in writer.keys) for server in servers]
     together = {key: value for one in held for key, value in one.items()}
     wrong = [] if sum(map(len, held)) == len(together) else ["a key is at two servers"]
@@ -285,7 +285,7 @@ def proxies(args):
         proxy = stack.enter_context(nutcracker(directory, servers)) if find_nutcracker() else None
         found, left_out = ways(servers, proxy)
         if not found:
-            sys.exit("nothing was tried: no client is installed (pip install pymemcache pylibmc redis)")
+            sys.exit("nothing was tested: no client is installed (pip install pymemcache pylibmc redis)")
         writers = [Writer(way, number, args.keys) for number, way in enumerate(found)]
         for writer in writers:
             writer.start()
@@ -334,13 +334,13 @@ def proxies(args):
     return len(wrong) > 0
 
 
-# The hit rate of a cache while a server of three is killed and started.
+# The hit rate of a cache while one of three servers is killed and restarted.
 
 WINDOW = 0.5
 
 
 class Reader(threading.Thread):
-    """Asks for keys at a steady rate, by Zipf's law, and stores those that it misses."""
+    """Requests keys at a steady rate, by Zipf's law, and stores those that it misses."""
 
     def __init__(self, client, args, seed):
         super().__init__(daemon=True)
@@ -370,7 +370,7 @@ VALUE = b"v" * 200
 
 
 def one_run(make, kind, seed, args):
-    """One round of one kind of server: what became of the requests of each window."""
+    """Runs one round of one kind of server; returns the outcomes of the requests of each window."""
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(dir=args.dir))
         servers = [stack.enter_context(make(directory, f"s{n}")) for n in range(3)]
@@ -399,13 +399,13 @@ def one_run(make, kind, seed, args):
         "down_ms": down * 1e3,
         "misses": after["misses"],
         "failed": after["failed"],
-        # None where the client did not come to ask, on a busy machine.
+        # None if the client made no request, on a busy machine.
         "hit_rate": [round(window["hits"] / sum(window.values()), 4) if window else None for window in reader.windows],
     }
 
 
 def killed_in(args):
-    """The window in which the server is killed."""
+    """Returns the window in which the server is killed."""
     return int(args.before / WINDOW)
 
 
@@ -441,7 +441,7 @@ def hits(args):
 
 
 def draw(args, runs):
-    """The hit rates as SVG, in the look of lab/figures."""
+    """Draws the hit rates as SVG, in the style of lab/figures."""
     sys.path.insert(0, str(Path(__file__).parent.parent / "lab/figures"))
     import plots  # it requires matplotlib
 
@@ -458,17 +458,17 @@ def draw(args, runs):
     axes.set_ylabel("hit rate, %")
     plots.legend(figure, axes, 2)
     figure.suptitle("The hit rate of a cache when a server is killed", x=0.02, ha="left", fontsize=9.5)
-    note = f"Lines: medians of {args.rounds} rounds; bands: least to most."
+    note = f"Lines: medians of {args.rounds} rounds; bands: min to max."
     figure.text(0.02, -0.03, note, fontsize=7.5, color="#666666", va="top")
     metadata = {"Date": None, "Title": "hit rate over time"}
     figure.savefig(args.plot, format="svg", bbox_inches="tight", pad_inches=0.06, metadata=metadata)
 
 
-# A cluster on paper: every node crashes once, one after the other, at random moments.
+# A simulated cluster: every node crashes once, one after the other, at random moments.
 
 
 def without_quorum(down, replicas):
-    """The seconds, of all ranges together, in which fewer than a majority of a range's nodes are up. A range is on
+    """Returns the range-seconds in which fewer than a majority of a range's nodes are up. A range is on
     consecutive nodes, so with racks in turn each of its nodes is in another rack."""
     spare = replicas - (replicas // 2 + 1)
     seconds = 0
@@ -483,7 +483,7 @@ def without_quorum(down, replicas):
 
 
 def one_pass(args, replay, seed):
-    """What a pass of crashes costs where a node replays the log of its unflushed rows at that rate, and adopts them if none."""
+    """Returns the cost of a pass of crashes. A node replays the log of unflushed rows at that rate; None: adopts them."""
     draw = random.Random(seed)
     at, down, cost = 0, {}, collections.Counter()
     for node in draw.sample(range(args.nodes), args.nodes):
@@ -536,36 +536,36 @@ def main():
     common.add_argument("--limit", type=int, default=900, metavar="SECONDS", help="give up after this time [default: 900]")
     some = argparse.ArgumentParser(add_help=False, parents=[common])
     some.add_argument("program", help="the wollemi to start")
-    some.add_argument("--dir", help="where the pools go [default: the system's temporary directory]")
+    some.add_argument("--dir", help="directory for the pools [default: the system's temporary directory]")
 
-    command = commands.add_parser("proxies", parents=[some], help="is every acknowledged write there after kills?")
-    command.add_argument("--kills", type=int, default=9, help="the servers in turn [default: 9]")
-    command.add_argument("--keys", type=int, default=1000, help="of each client [default: 1000]")
+    command = commands.add_parser("proxies", parents=[some], help="is every acknowledged write present after kills?")
+    command.add_argument("--kills", type=int, default=9, help="number of kills, of each server in turn [default: 9]")
+    command.add_argument("--keys", type=int, default=1000, help="number of keys of each client [default: 1000]")
     command.set_defaults(run=proxies)
 
     command = commands.add_parser("hits", parents=[some], help="the hit rate when a server is killed, beside memcached's")
-    command.add_argument("--keys", type=int, default=100_000, help="in the cache [default: 100000]")
-    command.add_argument("--rate", type=int, default=2000, help="requests a second [default: 2000]")
-    command.add_argument("--zipf", type=float, default=0.99, help="exponent of the keys' law [default: 0.99]")
-    command.add_argument("--before", type=float, default=10, metavar="SECONDS", help="until the kill [default: 10]")
-    command.add_argument("--after", type=float, default=60, metavar="SECONDS", help="from the kill on [default: 60]")
-    command.add_argument("--rounds", type=int, default=3, help="another server is killed in each [default: 3]")
-    command.add_argument("--plot", metavar="FILE", help="draw it as SVG (requires matplotlib)")
+    command.add_argument("--keys", type=int, default=100_000, help="number of keys in the cache [default: 100000]")
+    command.add_argument("--rate", type=int, default=2000, help="requests per second [default: 2000]")
+    command.add_argument("--zipf", type=float, default=0.99, help="exponent of the keys' distribution [default: 0.99]")
+    command.add_argument("--before", type=float, default=10, metavar="SECONDS", help="time until the kill [default: 10]")
+    command.add_argument("--after", type=float, default=60, metavar="SECONDS", help="time after the kill [default: 60]")
+    command.add_argument("--rounds", type=int, default=3, help="rounds, each with another server killed [default: 3]")
+    command.add_argument("--plot", metavar="FILE", help="plot the result as SVG (requires matplotlib)")
     command.set_defaults(run=hits)
 
-    command = commands.add_parser("crashes", parents=[common], help="what crashes of a cluster's nodes cost, with a log and without")
+    command = commands.add_parser("crashes", parents=[common], help="the cost of node crashes, with a log and without")
     for name, default, what in [
         ("nodes", 100, "nodes, each of which crashes once"),
-        ("replicas", 3, "nodes that have a row"),
+        ("replicas", 3, "nodes that store a row"),
         ("every", 60.0, "mean seconds between two crashes"),
-        ("writes", 5.0, "MiB a second that a node takes, as one of the replicas"),
-        ("unflushed", 1024.0, "MiB that a node has not flushed when it crashes, at most; drawn between none and this"),
-        ("start", 20.0, "seconds of a node's start, with nothing to replay"),
-        ("replay", 22.0, "MiB of its log that a node replays a second"),
-        ("adopt", 0.6, "seconds that a node's start takes longer with pools to adopt"),
-        ("throttle", 1.0, "MiB of hints a second that all others together send to a node"),
+        ("writes", 5.0, "MiB per second written to a node, as one of the replicas"),
+        ("unflushed", 1024.0, "maximum MiB that a node has not flushed when it crashes; uniform from 0"),
+        ("start", 20.0, "seconds that a node's start takes, with nothing to replay"),
+        ("replay", 22.0, "MiB of its log that a node replays per second"),
+        ("adopt", 0.6, "additional seconds of a node's start with pools to adopt"),
+        ("throttle", 1.0, "MiB of hints per second that all other nodes together send to a node"),
         ("hint-window", 10800.0, "seconds for which hints are kept for a node that is down"),
-        ("rounds", 100, "passes, each with moments of its own"),
+        ("rounds", 100, "passes, each with its own random moments"),
     ]:
         command.add_argument(f"--{name}", type=type(default), default=default, metavar="N", help=f"{what} [default: {default:g}]")
     command.set_defaults(run=crashes)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Walks through README.md as a new user does: types its shell blocks, line by line, and looks at what comes.
+"""Follows README.md as a new user does: types its shell blocks, line by line, and checks the output.
 
     contrib/walk.py                     # once, with target/release/wollemi
     contrib/walk.py --times 10
-    contrib/walk.py --check             # are all lines that are looked at still there? Runs nothing
+    contrib/walk.py --check             # do all checked lines still exist? Runs nothing
 
 Each walk has a new directory, with `target` and `examples` as in a checkout, and one shell for all blocks. Blocks that
-build, test or torture (cargo, ./test.sh) are left out. The servers listen on memcached's and Redis's ports, as typed.
-Exit code 0 if every walk has succeeded, 1 if one has not, 2 if none can begin.
+build, test or torture (cargo, ./test.sh) are skipped. The servers listen on memcached's and Redis's ports, as typed.
+Exit code 0 if every walk has succeeded, 1 if one has failed, 2 if none can begin.
 """
 
 import argparse
@@ -27,7 +27,7 @@ PORTS = (11211, 6379)
 # Upper bound on a walk, in seconds; beyond it the walk counts as hung.
 PATIENCE = 600
 
-# What a line, found by its beginning, must write. Each must be found, so that a change of the README is noticed.
+# The expected output of lines, found by their beginnings. Each must exist, so that a change of the README is noticed.
 EXPECTED = [
     ("redis-cli set greeting hello", r"^OK$"),
     ("redis-cli get greeting", r'^"?hello"?$'),
@@ -41,12 +41,12 @@ EXPECTED = [
     ("/tmp/client/bin/python examples/corpus.py verify", r"\d"),
     ("wollemi check --pool corpus.pool", r"clean"),
 ]
-# Lines that end with what a killed process has left, as the shell tells it.
+# Lines that end with the exit status of a killed process.
 KILLS = re.compile(r"kill -9|wait$")
 
 
 def blocks():
-    """The shell blocks that are walked, each a list of lines."""
+    """Returns the shell blocks to run, each a list of lines."""
     text = (ROOT / "README.md").read_text()
     found = re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S)
     left_out = re.compile(r"^(\S+=\S+ )*(cargo|\./test\.sh)\b", re.M)
@@ -54,13 +54,13 @@ def blocks():
 
 
 def expected(line):
-    """What a line must write, by the longest beginning that fits."""
+    """Returns a line's expected output, by the longest matching beginning."""
     fitting = [(begin, what) for begin, what in EXPECTED if line.startswith(begin)]
     return max(fitting, key=lambda fits: len(fits[0]), default=(None, None))[1]
 
 
 def check(walked):
-    """Says which lines of EXPECTED the README no longer has."""
+    """Reports the lines of EXPECTED that the README no longer has."""
     lines = [line for block in walked for line in block]
     gone = [begin for begin, _ in EXPECTED if not any(line.startswith(begin) for line in lines)]
     for begin in gone:
@@ -69,13 +69,13 @@ def check(walked):
 
 
 def script(lines):
-    """A script that runs the lines, and tells before each which it is and afterwards how it ended."""
+    """Returns a script that runs the lines, and prints each one's number before it and its exit code after it."""
     typed = [f"printf '\\n@@ %d\\n' {n}\n{line}\nprintf '\\n@= %d\\n' $?" for n, line in enumerate(lines)]
     return "set -u\n" + "\n".join(typed) + "\n"
 
 
 def walk(program, lines):
-    """Walks once; what went wrong, if anything."""
+    """Walks once; returns the failures."""
     with tempfile.TemporaryDirectory(prefix="wollemi-walk-") as folder:
         place = pathlib.Path(folder)
         (place / "target/release").mkdir(parents=True)
@@ -98,7 +98,7 @@ def walk(program, lines):
         except subprocess.TimeoutExpired:
             output = None
         finally:
-            # What the walk has left behind, if it went wrong.
+            # Processes that a failed walk has left behind.
             try:
                 os.killpg(shell.pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -110,7 +110,7 @@ def walk(program, lines):
 
 
 def judge(lines, output):
-    """What is wrong with what the lines have written."""
+    """Returns the differences from the expected output."""
     wrong = []
     parts = re.split(r"^@@ (\d+)$", output, flags=re.M)
     written = {int(n): text for n, text in zip(parts[1::2], parts[2::2])}
@@ -122,7 +122,7 @@ def judge(lines, output):
         said, _, code = text.partition("\n@= ")
         if code.split()[:1] != ["0"] and not KILLS.search(line.split("#")[0].strip()):
             wrong.append(f"exit code {code.split()[:1]}: {line}\n{said.strip()}")
-        # What a server in the background writes comes while later lines are typed.
+        # A background server's output arrives while later lines are typed.
         heard = output if line.rstrip().split("#")[0].strip().endswith("&") else said
         if (what := expected(line)) and not re.search(what, heard, re.M):
             wrong.append(f"not written: {what}\nby: {line}\nbut: {said.strip()}")
@@ -132,7 +132,7 @@ def judge(lines, output):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--times", type=int, default=1)
-    parser.add_argument("--check", action="store_true", help="compare the README with what is looked at; run nothing")
+    parser.add_argument("--check", action="store_true", help="check that the README has the expected lines; run nothing")
     parser.add_argument("--program", type=pathlib.Path, default=ROOT / "target/release/wollemi")
     options = parser.parse_args()
     walked = blocks()
@@ -141,7 +141,7 @@ def main():
     if options.check:
         return 0
     if not options.program.exists():
-        print(f"{options.program}: not there; cargo build --release makes it")
+        print(f"{options.program}: missing; build it by cargo build --release")
         return 2
     lines = [line for block in walked for line in block]
     succeeded = 0

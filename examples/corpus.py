@@ -1,7 +1,7 @@
-"""The paths and sizes of all files below a directory, stored by a memcached client and looked up again.
+"""Stores the paths and sizes of all files below a directory with a memcached client, and looks them up again.
 
-    corpus.py store DIRECTORY LOG     stores until all is stored or the server is gone; LOG gets what was acknowledged
-    corpus.py verify LOG              asks for every line of LOG
+    corpus.py store DIRECTORY LOG     stores until done or the server is gone; LOG gets the acknowledged entries
+    corpus.py verify LOG              looks up every line of LOG
 
 Needs pymemcache, and a server on 127.0.0.1, port 11211 or WOLLEMI_PORT.
 """
@@ -16,7 +16,7 @@ SERVER = ("127.0.0.1", int(os.environ.get("WOLLEMI_PORT", "11211")))
 
 
 def files(directory):
-    """Paths that can be keys of memcached, and their sizes."""
+    """Yields the paths that are valid memcached keys, and their sizes."""
     for folder, _, names in os.walk(directory.encode()):
         for name in names:
             path = os.path.join(folder, name)

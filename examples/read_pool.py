@@ -1,9 +1,9 @@
-"""Reads a closed pool by docs/format.md alone, and writes a map as lines of KEY TAB VALUE, any bytes as they are.
+"""Reads a closed pool by docs/format.md alone, and writes a map as lines of KEY TAB VALUE, with all bytes unchanged.
 
     read_pool.py POOL [MAP]
 
-The map must be a ROART, as maps are by default; roots of other kinds are passed over, and named on the standard error.
-It shares no code with Wollemi, and asserts what the page says of every byte it comes across.
+The map must be a ROART, the default index; roots of other kinds are skipped, and named on the standard error. It shares
+no code with Wollemi, and asserts what the page says of every byte it reads.
 """
 
 import os
@@ -14,10 +14,10 @@ MASK = (1 << 64) - 1
 OFFSET = (1 << 48) - 16
 ROART = 1  # the kind of a root
 LEAF, ARRAY, N4, N16, N48, N256, INLINE = range(1, 8)
-# Of each kind of node: its bytes, where its entries are, how many.
+# For each kind of node: its size, the offset of its entries, their number.
 NODES = {N4: (64, 32, 4), N16: (192, 64, 16), N48: (704, 320, 48), N256: (2112, 64, 256)}
 ARRAYS = [2, 6, 14, 30, 46, 64]
-# Of each class of inline leaf arrays, the lines at the end that are no key's home.
+# For each class of inline leaf arrays, the number of lines at the end that are no key's home.
 SPARE = [0, 1, 1, 2, 2, 2, 2, 2]
 
 
@@ -52,7 +52,7 @@ def checksum(data):
 
 
 def place(key, first, text):
-    """Where among all keys of its inline leaf array a key belongs: below 65536."""
+    """Returns a key's rank among all keys of its inline leaf array: below 65536."""
     a, b = (key + bytes(9))[first : first + 2]
     if not text:
         return a << 8 | b
@@ -96,7 +96,7 @@ class Pool:
         return value
 
     def roots(self):
-        """Names, kinds, and the links to the root objects."""
+        """Yields names, kinds, and the links to the root objects."""
         for entry in range(4096, self.page - 255, 256):
             link, about = self.word(entry), self.word(entry + 8)
             if link & ~1 == 0:
@@ -107,7 +107,7 @@ class Pool:
             yield name, kind, link
 
     def object(self, link, size):
-        """Where an object is; its chunk must be where one of its class can be."""
+        """Returns an object's offset; its chunk must be where one of its class can be."""
         at = link & OFFSET
         assert 0 < at and at + size <= self.allocated
         if size > self.page // 2:
@@ -118,7 +118,7 @@ class Pool:
         return at
 
     def leaf(self, link):
-        """Key and value."""
+        """Returns key and value."""
         assert link >> 1 & 7 == LEAF
         at = link & OFFSET
         header = self.word(at)
@@ -135,7 +135,7 @@ class Pool:
         return key, value
 
     def inline(self, link, path):
-        """Keys and values of an inline leaf array, to whose slot these bytes lead."""
+        """Returns keys and values of an inline leaf array, to whose slot these bytes lead."""
         shape = link >> 56
         size_class, first, text = shape & 7, shape >> 3 & 7, shape >> 6
         lines = 1 << size_class
@@ -163,10 +163,10 @@ class Pool:
         return found
 
     def entries(self, root):
-        """All keys below a root, in order, and their values."""
+        """Yields all keys below a root, in order, and their values."""
         assert root >> 48 & 0xFF in (0, 2), "without entry compression"
         found = []
-        stack = [(root, 0, b"")]  # a link, how many bytes lead to it, and the last of them
+        stack = [(root, 0, b"")]  # a link, the number of bytes that lead to it, and the last of them
         while stack:
             link, depth, path = stack.pop()
             kind, aux = link >> 1 & 7, link >> 56
@@ -216,7 +216,7 @@ def main(path, wanted="default"):
     found = None
     for name, kind, root in pool.roots():
         if kind != ROART:
-            print(f"passed over {name!r}: kind {kind:#x}", file=sys.stderr)
+            print(f"skipped {name!r}: kind {kind:#x}", file=sys.stderr)
         elif name == os.fsencode(wanted):
             found = pool.entries(root)
     if found is None:

@@ -1,9 +1,9 @@
-# Functions that the guests of run.sh and disk.sh share: verdicts, and clients of the server. Read by init.sh and
+# Functions shared by the guests of run.sh and disk.sh: verdicts, and clients of the server. Sourced by init.sh and
 # init-disk.sh.
 
 # ---- verdicts
 
-# expect WHAT STATUS COMMAND...: the command's exit code must be this one. What it has printed is then in /tmp/said.
+# expect WHAT STATUS COMMAND...: the command must have this exit code. Its output is then in /tmp/said.
 expect() {
     what=$1 status=$2
     shift 2
@@ -15,7 +15,7 @@ expect() {
 # holds WHAT PATTERN: /tmp/said must match PATTERN.
 holds() { if grep -qE "$2" /tmp/said; then echo "ok $1"; else echo "BAD $1" && cat /tmp/said; fi; }
 
-# judge_pool PATH LEVEL SHUTDOWN: the pool has this level, was left like this, and is whole.
+# judge_pool PATH LEVEL SHUTDOWN: the pool must have this level, this last shutdown, and be sound.
 judge_pool() {
     expect "${1##*/} opens at level $2" 0 wollemi --pool "$1" --level "$2" --json stats
     holds "${1##*/} says level $2, and that it was left by: $3" "\"level\":\"$2\",\"last_shutdown\":\"($3)\""
@@ -35,15 +35,15 @@ serve() {
     echo "note $(head -n1 /tmp/server)"
 }
 
-# A client's commands come in fours: one puts a key that stays, one puts a key that the command after next deletes, and
-# one gives one of 16 keys a new value.
+# A client's commands come in groups of four: one puts a key that stays, one puts a key that the command after next
+# deletes, one deletes it, and one updates one of 16 keys.
 commands='
 function name(j) { return j % 4 ? "k" id "." j : "u" id "." j / 4 % 16 }
 function value(j) { text = "v" j; while (length(text) < j % 700) text = text "." j; return text }
 function put(j) { printf "set %s 0 0 %d\r\n%s\r\n", name(j), length(value(j)), value(j) }
 '
 
-# write ROUND.CLIENT: sends commands without end; a line for each answer.
+# write ROUND.CLIENT: sends commands endlessly; prints a line for each answer.
 write() {
     awk -v id="$1" "$commands"'
         BEGIN { for (j = 1; ; j++) if (j % 4 == 3) printf "delete %s\r\n", name(j - 2); else put(j) }' |
@@ -51,8 +51,8 @@ write() {
         awk -v id="$1" '{ if (/^(STORED|DELETED)/) print "acknowledged " id "." ++n; else print "BAD answer " $0; fflush() }'
 }
 
-# judge ROUND.CLIENT COUNT: each acknowledged command's effect is there, whole; each later command's is there whole or
-# not at all.
+# judge ROUND.CLIENT COUNT: each acknowledged command's effect must be present and complete; each later command's must
+# be complete or absent.
 judge() {
     awk -v id="$1" -v told="$2" "$commands"'BEGIN {
         for (j = 1; j <= told + 1000; j++) if (j % 4 == 1 || j % 4 == 2) printf "get %s\r\n", name(j)

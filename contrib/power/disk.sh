@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Runs Wollemi at durability level `disk` in a virtual machine with a virtio disk, and takes the power away.
+# Runs Wollemi at durability level `disk` in a virtual machine with a virtio disk, and cuts the power.
 #
 #     contrib/power/disk.sh [-n CUTS] [-o DIRECTORY] [PROGRAMS]
 #
-# PROGRAMS is the directory of `wollemi` and `examples/power_cut` (default: target/release; what is not there is built). It takes
-# Debian on x86-64, qemu-system-x86_64, busybox, mkfs.ext4 and mkfs.xfs (apt-get install qemu-system-x86 busybox e2fsprogs
-# xfsprogs), and no root. All it makes is in DIRECTORY (default: target/power-disk), the texts of
-# the guest's console too. CUTS (default: 8) cuts on ext4 and as many on xfs.
+# PROGRAMS is the directory of `wollemi` and `examples/power_cut` (default: target/release; missing programs are built).
+# Needs Debian on x86-64, qemu-system-x86_64, busybox, mkfs.ext4 and mkfs.xfs (apt-get install qemu-system-x86 busybox
+# e2fsprogs xfsprogs), and no root. All output is in DIRECTORY (default: target/power-disk), including the guest's
+# console. Makes CUTS (default: 8) cuts on ext4 and as many on xfs.
 #
-# The guest's side is init-disk.sh. The power goes when the emulator is killed with SIGKILL: what the guest has not
-# written to its disk is gone with its memory. The next boot, on the same disk, must find all that the console had
-# reported before the cut. docs/platforms.md says what this shows and what it cannot.
+# The guest's side is init-disk.sh. Killing the emulator with SIGKILL cuts the power: everything that the guest has not
+# written to its disk is lost with its memory. The next boot, on the same disk, must find everything that the console
+# had reported before the cut. docs/platforms.md says what this shows and what it cannot.
 #
-# Prints a line for each thing seen; exits with 0 if all were as they must be, with 1 if one was not, with 2 if it could not begin.
+# Prints a line per check; exits with 0 if all passed, with 1 if one failed, with 2 if it could not begin.
 set -euo pipefail
 trap 'exit 2' ERR # until the first boot
 here=$(cd "$(dirname "$0")" && pwd)
@@ -37,7 +37,7 @@ if [ -z "${1:-}" ] && { [ ! -x "$programs/wollemi" ] || [ ! -x "$programs/exampl
     (cd "$root" && cargo build --release -p wollemi-cli && cargo build --release -p wollemi-torture --example power_cut)
 fi
 for program in wollemi examples/power_cut; do
-    [ -x "$programs/$program" ] || { echo "$programs/$program is no program" >&2 && exit 2; }
+    [ -x "$programs/$program" ] || { echo "$programs/$program is not a program" >&2 && exit 2; }
 done
 mkdir -p "$out"
 . "$here/guest.sh"
@@ -47,11 +47,11 @@ make_guest "$here/init-disk.sh" "$programs/wollemi" "$programs/examples/power_cu
 trap - ERR
 failed=0
 machine=
-# However this ends, no emulator goes on.
+# However this ends, no emulator keeps running.
 trap '[ -z "$machine" ] || kill -9 "$machine" 2>/dev/null' EXIT
 
 # boot NAME FS 'WORDS FOR init-disk.sh' [LINES]: starts the machine and waits until it has stopped; with LINES, cuts its
-# power as soon as the console has that many acknowledgements.
+# power as soon as the console shows that many acknowledgements.
 boot() {
     local log=$out/$1.log lines=${4:-} ticks=0
     : >"$log"
@@ -70,7 +70,7 @@ boot() {
         done
         wait $machine || true
         machine=
-    } 2>/dev/null # the shell's own remark on the killing
+    } 2>/dev/null # suppresses the shell's message about the kill
     tr -d '\r' <"$log" | sed -n -E "s/^(ok|BAD|note) (.*)/\1\t$1: \2/p" | expand -t 5
     local shown
     shown=$(grep -c '^acknowledged ' "$log") || true
@@ -81,13 +81,13 @@ boot() {
     fi
 }
 
-# What the consoles have told so far on a file system: for each client the last line that is whole.
+# The acknowledgements on the consoles so far, for a file system: for each client the last complete line.
 told() {
     cat "$out/$1"-cut-*.log | tr -d '\r' | sed -n -E 's/^acknowledged ([0-9]+\.[0-9]+)\.([0-9]+)$/\1 \2/p' |
         awk '{ if ($2 > last[$1]) last[$1] = $2 } END { for (c in last) printf "%s%s.%d", n++ ? "," : "", c, last[c] }'
 }
 
-# The last few rounds' clients: the kernel's command line has 2048 bytes.
+# The clients of the last few rounds: the kernel's command line has 2048 bytes.
 latest() { told "$1" | tr , '\n' | sort -t. -k1,1nr | head -n 60 | paste -sd,; }
 
 shopt -s nullglob
@@ -96,7 +96,7 @@ for fs in ext4 xfs; do
     truncate -s 2G "$out/$fs.disk"
     "mkfs.$fs" -q "$out/$fs.disk"
     for ((round = 1; round <= cuts; round++)); do
-        # Each at another moment, another one in each run: the judge takes whatever was told.
+        # At a random moment in each round and run: the judge uses whatever was acknowledged.
         words="cut=$((round - 1)) told=$([ "$round" = 1 ] || latest $fs)"
         boot "$fs-cut-$round" $fs "$words" $((500 + RANDOM % 4000))
     done
@@ -104,4 +104,4 @@ for fs in ext4 xfs; do
 done
 
 [ $failed = 0 ] || { echo FAILED && exit 1; }
-echo "all as it must be: $cuts cuts each, $({ told ext4; echo ,; told xfs; } | tr , '\n' | awk -F. '{ n += $3 } END { print n }') acknowledged changes"
+echo "all checks passed: $cuts cuts each, $({ told ext4; echo ,; told xfs; } | tr , '\n' | awk -F. '{ n += $3 } END { print n }') acknowledged changes"

@@ -1,9 +1,9 @@
-# Makes what run.sh and disk.sh boot: a kernel and an initial file system. They source it, with $here and $out set.
+# Builds what run.sh and disk.sh boot: a kernel and an initial file system. They source it, with $here and $out set.
 
-# make_guest INIT PROGRAM... -- MODULE...: makes $out/initrd.gz, in which INIT is the first process, and sets $kernel. The
-# modules are loaded in this order, behind those of ext4.
+# make_guest INIT PROGRAM... -- MODULE...: builds $out/initrd.gz, in which INIT is the first process, and sets $kernel.
+# The modules are loaded in this order, after those of ext4.
 make_guest() {
-    # The kernel that linux-image-amd64 stands for, mkfs.ext4, and the libraries of that and of the programs.
+    # The kernel of linux-image-amd64, mkfs.ext4, and the libraries of mkfs.ext4 and of the programs.
     local packages=$out/packages tree=$out/tree names package order=10 module file
     if [ ! -e "$packages/fetched" ]; then
         rm -rf "$packages"

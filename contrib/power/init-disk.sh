@@ -1,10 +1,10 @@
 #!/bin/busybox sh
-# The guest's side of disk.sh: its first process. The words of the kernel's command line that it reads: `fs` (ext4 or xfs),
-# `cut` (the round in which the power went just before; 0 if it did not), `told` (a list of ROUND.CLIENT.COUNT: how many
-# answers to a client the console has shown), and `last`, if nothing is to be written any more.
+# The guest's side of disk.sh: its first process. It reads these words of the kernel's command line: `fs` (ext4 or xfs),
+# `cut` (the round before which the power was just cut; 0 if it was not), `told` (a list of ROUND.CLIENT.COUNT: how many
+# answers to a client the console has shown), and `last`, if nothing more is to be written.
 #
-# Clients of a round: 1 and 2 send sets and deletions to the server by memcached's protocol, 3 transactions by Redis's;
-# from 10 on they are threads of power_cut, which has a pool of its own.
+# The clients of a round: 1 and 2 send sets and deletions to the server by memcached's protocol, 3 transactions by
+# Redis's; from 10 on they are threads of power_cut, which has its own pool.
 /bin/busybox --install -s /bin
 export PATH=/bin HOME=/tmp
 mount -t proc none /proc
@@ -20,13 +20,14 @@ echo "note Linux $(uname -rm), $(grep ' /mnt ' /proc/mounts), write cache: $(cat
 
 . /clients.sh
 
-# resp WORD...: a request of Redis's protocol.
+# resp WORD...: encodes a request of Redis's protocol.
 resp='
 function resp(n, words,   i) { printf "*%d\r\n", n; for (i = 1; i <= n; i++) printf "$%d\r\n%s\r\n", length(words[i]), words[i] }
 function ask(text,   words, n) { n = split(text, words, " "); resp(n, words) }
 '
 
-# transact ROUND.CLIENT: transactions without end, each of which sets three keys; a line for each that was carried out.
+# transact ROUND.CLIENT: runs transactions endlessly, each of which sets three keys; prints a line for each one
+# executed.
 transact() {
     awk -v id="$1" "$resp"'BEGIN {
         for (j = 1; ; j++) { ask("MULTI"); ask("SET x" id " " j); ask("SET y" id " " j); ask("SET t" id "." j " " j); ask("EXEC") } }' |
@@ -35,7 +36,8 @@ transact() {
             /^-/ || /^\*-1/ { print "BAD answer " $0; fflush() }'
 }
 
-# judge_transactions ROUND.CLIENT COUNT: all that were acknowledged are there, and of those behind them whole ones.
+# judge_transactions ROUND.CLIENT COUNT: all acknowledged transactions must be present, and later ones complete or
+# absent.
 judge_transactions() {
     awk -v id="$1" -v told="$2" "$resp"'BEGIN {
         ask("GET x" id); ask("GET y" id)
@@ -52,7 +54,7 @@ judge_transactions() {
         }'
 }
 
-# serve_disk: the server over its pool, at level `disk`.
+# serve_disk: serves its pool at level `disk`.
 serve_disk() {
     wollemi --pool /mnt/served.pool --level disk serve >/tmp/server 2>&1 &
     server=$!
@@ -80,9 +82,9 @@ if [ -z "$last" ]; then
     write "$round.2" &
     transact "$round.3" &
     power_cut write /mnt/program.pool $round &
-    # Checkpoints, so that the power goes amid some.
+    # Takes checkpoints, so that some power cuts hit one.
     while true; do printf '*1\r\n$12\r\nBGREWRITEAOF\r\n'; sleep 0.05; done | nc 127.0.0.1 6379 >/dev/null
-    echo "BAD the server has come to an end"
+    echo "BAD the server has ended"
 fi
 kill $server
 wait $server

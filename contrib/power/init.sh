@@ -1,16 +1,16 @@
 #!/bin/busybox sh
-# The guest's side of run.sh: its first process. The words of the kernel's command line that it reads:
+# The guest's side of run.sh: its first process. It reads these words of the kernel's command line:
 #
-#   step=level     make a file system on the memory; is level `power` had there, and only there? Raise a killed pool to it
-#   step=cut       judge what `told` says, then write, as the round after `cut`, until the power goes
-#   step=judge     judge what `told` says
-#   step=process   write at level `process`, to the same memory without DAX, until the power goes
-#   step=refused   is what that has left refused?
-#   step=machine   which instruction does the processor write lines back by, and does it work?
+#   step=level     make a file system on the memory; is level `power` available there only? Move a killed pool to it
+#   step=cut       judge `told`, then write, as the round after `cut`, until the power is cut
+#   step=judge     judge `told`
+#   step=process   write at level `process`, to the same memory without DAX, until the power is cut
+#   step=refused   is the resulting pool refused?
+#   step=machine   which instruction writes lines back on this processor, and does it work?
 #
-# `cut` is the round in which the power went just before; 0 if it did not.
-# `told` is a list of ROUND.CLIENT.COUNT: how many answers to a client's commands the console has shown. A client's commands follow
-# from their numbers (see `commands`), so from this all is known that must be there.
+# `cut` is the round before which the power was just cut; 0 if it was not.
+# `told` is a list of ROUND.CLIENT.COUNT: how many answers to a client's commands the console has shown. The numbers
+# determine a client's commands (see `commands`), and so everything that must be present.
 /bin/busybox --install -s /bin
 export PATH=/bin HOME=/tmp
 mount -t proc none /proc
@@ -24,8 +24,8 @@ echo "note Linux $(uname -rm); persistence_domain $(cat /sys/bus/nd/devices/regi
 
 # ---- memory and file system
 
-# As `ndctl create-namespace --mode=fsdax --map=mem`: the kernel gives DAX on memory that it has page structures for. This is
-# written down in the memory itself, where later boots find it.
+# Like `ndctl create-namespace --mode=fsdax --map=mem`: the kernel supports DAX on memory for which it has page
+# structures. This is recorded in the memory itself, where later boots find it.
 format() {
     nd=/sys/bus/nd
     until [ -b /dev/pmem0 ]; do sleep 0.1; done
@@ -47,10 +47,10 @@ mounted() {
 
 # ---- commands of their own
 
-# A file of pairs for `import`.
+# Writes a file of pairs for `import`.
 pairs() { awk "BEGIN { for (j = $1; j < $2; j++) printf \"%d\\t%08d\\n\", j, j % 10000 }"; }
 
-# put_on ROUND: one process after the other; the pool is opened and closed by each.
+# put_on ROUND: runs one process after the other; each opens and closes the pool.
 put_on() {
     n=1
     while wollemi --pool /mnt/puts.pool --level power put "p$1.$n" "v$n"; do
@@ -77,7 +77,7 @@ judge_told() {
         kill $server
         wait $server
     done
-    # Beside the server others write, and may just have been between two openings, or before the first.
+    # Other processes write beside the server, and may have been between two openings, or before the first.
     [ ! -e /mnt/puts.pool ] || judge_pool /mnt/puts.pool power "machine crash|clean"
     for entry in $(echo "$told" | tr , ' '); do
         client=${entry%.*} n=${entry##*.}
@@ -108,7 +108,7 @@ level)
     holds "and why" 'MAP_SYNC refused'
     umount /mnt
     mounted never
-    expect "it is refused without DAX, too, though it was had" 3 wollemi --pool $pool --level power get hello
+    expect "it is refused without DAX, although the pool has level power" 3 wollemi --pool $pool --level power get hello
     judge_pool $pool process clean
     serve /mnt/roart.pool process
     { write 0.1 & } | head -n 2000 | tee /tmp/answers
@@ -132,7 +132,7 @@ cut)
     write "$round.2" &
     if [ $index = roart ]; then put_on "$round"; else pairs "${round}000000" "${round}999999" | wollemi --pool /mnt/import.pool --level power import - 2>/tmp/said; fi
     wait
-    echo "BAD the writers have come to an end"
+    echo "BAD the writers have ended"
     ;;
 judge)
     mounted always
@@ -145,11 +145,11 @@ process)
     ;;
 refused)
     mounted always
-    expect "a pool of level process is refused after the power went" 3 wollemi --pool /mnt/process.pool stats
+    expect "a pool of level process is refused after a power cut" 3 wollemi --pool /mnt/process.pool stats
     holds "and why" 'power|machine'
     echo "note $(cat /tmp/said)"
-    expect "and is shown if one insists" 0 wollemi --pool /mnt/process.pool --after-power-loss stats
-    expect "and is refused as before after that" 3 wollemi --pool /mnt/process.pool stats
+    expect "and is readable with --after-power-loss" 0 wollemi --pool /mnt/process.pool --after-power-loss stats
+    expect "and is still refused afterwards" 3 wollemi --pool /mnt/process.pool stats
     ;;
 machine)
     mounted always

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Runs Wollemi at durability level `power` in a virtual machine whose persistent memory is a file, and takes the power away.
+# Runs Wollemi at durability level `power` in a virtual machine whose persistent memory is a file, and cuts the power.
 #
 #     contrib/power/run.sh [-n CUTS] [-o DIRECTORY] [PROGRAMS]
 #
-# PROGRAMS is the directory of `wollemi` and `wollemi-lab` (default: target/release; what is not there is built). It takes Debian on x86-64,
-# qemu-system-x86_64 and busybox (apt-get install qemu-system-x86 busybox), and no root: what the guest needs is fetched as
-# packages (80 MB, once) and unpacked, not installed. All it makes is in DIRECTORY (default: target/power), the texts of the
-# guest's console too. Some 20 seconds a boot, CUTS (default: 8) and 8 boots.
+# PROGRAMS is the directory of `wollemi` and `wollemi-lab` (default: target/release; missing programs are built). Needs
+# Debian on x86-64, qemu-system-x86_64 and busybox (apt-get install qemu-system-x86 busybox), and no root: the guest's
+# software is downloaded as packages (80 MB, once) and unpacked, not installed. All output is in DIRECTORY (default:
+# target/power), including the guest's console. About 20 seconds per boot, CUTS (default: 8) plus 8 boots.
 #
-# The guest's side is init.sh. The power goes when the emulator is killed; the next boot, on the same file, must find
-# all that the console had reported before the cut. docs/platforms.md says what this shows and what it cannot.
+# The guest's side is init.sh. Killing the emulator cuts the power; the next boot, on the same file, must find
+# everything that the console had reported before the cut. docs/platforms.md says what this shows and what it cannot.
 #
-# Prints a line for each thing seen; exits with 0 if all were as they must be, with 1 if one was not, with 2 if it could not begin.
+# Prints a line per check; exits with 0 if all passed, with 1 if one failed, with 2 if it could not begin.
 set -euo pipefail
 trap 'exit 2' ERR # until the first boot
 here=$(cd "$(dirname "$0")" && pwd)
@@ -36,7 +36,7 @@ if [ -z "${1:-}" ] && { [ ! -x "$programs/wollemi" ] || [ ! -x "$programs/wollem
     (cd "$root" && cargo build --release -p wollemi-cli && cargo build --release -p wollemi-lab)
 fi
 for program in wollemi wollemi-lab; do
-    [ -x "$programs/$program" ] || { echo "$programs/$program is no program" >&2 && exit 2; }
+    [ -x "$programs/$program" ] || { echo "$programs/$program is not a program" >&2 && exit 2; }
 done
 
 . "$here/guest.sh"
@@ -45,13 +45,13 @@ make_guest "$here/init.sh" "$programs"/wollemi "$programs"/wollemi-lab -- libnvd
 trap - ERR
 failed=0
 machine=
-# However this ends, no emulator goes on.
+# However this ends, no emulator keeps running.
 trap '[ -z "$machine" ] || kill -9 "$machine" 2>/dev/null' EXIT
 
 # boot NAME CPU DOMAIN 'WORDS FOR init.sh' [LINES]: starts the machine and waits until it has stopped; with LINES, cuts
-# its power as soon as the console has that many acknowledgements. DOMAIN is what the firmware says survives: mem-ctrl
-# (memory: lines have to be written back) or cpu (caches). (no_timer_check: on a busy host the guest's clock may look
-# broken to its kernel.)
+# its power as soon as the console shows that many acknowledgements. DOMAIN is the persistence domain that the firmware
+# reports: mem-ctrl (memory: lines must be written back) or cpu (caches). (no_timer_check: on a busy host the guest's
+# clock may look broken to its kernel.)
 boot() {
     local log=$out/$1.log lines=${5:-} ticks=0
     : >"$log"
@@ -71,7 +71,7 @@ boot() {
         done
         wait $machine || true
         machine=
-    } 2>/dev/null # the shell's own remark on the killing
+    } 2>/dev/null # suppresses the shell's message about the kill
     tr -d '\r' <"$log" | sed -n -E "s/^(ok|BAD|note) (.*)/\1\t$1: \2/p" | expand -t 5
     local shown
     shown=$(grep -c '^acknowledged ' "$log") || true
@@ -82,7 +82,7 @@ boot() {
     fi
 }
 
-# What the consoles have told so far: for each client the last line that is whole.
+# The acknowledgements on the consoles so far: for each client the last complete line.
 told() {
     cat "$out"/level.log "$out"/cut-*.log | tr -d '\r' | sed -n -E 's/^acknowledged ([0-9]+\.[0-9]+)\.([0-9]+)$/\1 \2/p' |
         awk '{ if ($2 > last[$1]) last[$1] = $2 } END { for (c in last) printf "%s%s.%d", n++ ? "," : "", c, last[c] }'
@@ -93,7 +93,7 @@ rm -f "$out"/*.log "$out"/*.err "$out/nvdimm"
 truncate -s 512M "$out/nvdimm"
 boot level max mem-ctrl step=level
 for ((round = 1; round <= cuts; round++)); do
-    # Each at another moment, another one in each run: the judge takes whatever was told.
+    # At a random moment in each round and run: the judge uses whatever was acknowledged.
     boot "cut-$round" max mem-ctrl "step=cut cut=$((round - 1)) told=$(told)" $((500 + RANDOM % 4000))
 done
 boot judge max mem-ctrl "step=judge cut=$cuts told=$(told)"
@@ -105,4 +105,4 @@ boot clflush qemu64 mem-ctrl "step=machine by=clflush"
 boot caches max cpu "step=judge cut=0 told=$(told)"
 
 [ $failed = 0 ] || { echo FAILED && exit 1; }
-echo "all as it must be: $cuts cuts, $(told | tr , '\n' | awk -F. '{ n += $3 } END { print n }') acknowledged changes"
+echo "all checks passed: $cuts cuts, $(told | tr , '\n' | awk -F. '{ n += $3 } END { print n }') acknowledged changes"

@@ -37,9 +37,7 @@ impl<'py> IntoPyObject<'py> for Pair {
 /// Converts a life in seconds, if given: a negative one is over, and one too long to represent has no end.
 fn life(seconds: Option<f64>) -> PyResult<Option<Duration>> {
     match seconds {
-        Some(seconds) if seconds.is_nan() => {
-            Err(PyValueError::new_err("seconds=nan is not a duration"))
-        }
+        Some(seconds) if seconds.is_nan() => Err(PyValueError::new_err("seconds=nan is not a duration")),
         Some(seconds) if seconds < 0.0 => Ok(Some(Duration::ZERO)),
         Some(seconds) => Ok(Duration::try_from_secs_f64(seconds).ok()),
         None => Ok(None),

@@ -1,5 +1,5 @@
-//! Gives each of many seeded inputs to both parsers: `cargo run --release -p wollemi-server --features fuzzing
-//! --example fuzz -- 10000000 1` (how many, and the seed).
+//! Feeds many seeded inputs to both parsers: `cargo run --release -p wollemi-server --features fuzzing --example fuzz
+//! -- 10000000 1` (number of inputs, seed).
 
 use wollemi_server::fuzzing::{Inputs, memcached, redis};
 
@@ -16,7 +16,7 @@ fn main() {
         redis(&input);
     }
     println!(
-        "{count} inputs of seed {seed}, {bytes} bytes, given to both parsers, none read wrong, in {:.1?}",
+        "{count} inputs of seed {seed}, {bytes} bytes, fed to both parsers, no misreading, in {:.1?}",
         started.elapsed()
     );
 }

@@ -136,7 +136,7 @@ pub async fn watch(db: Db) {
     }
     loop {
         if let Some(why) = db.failure() {
-            tracing::error!(%why, "the log has failed: nothing can be written until the server is started again");
+            tracing::error!(%why, "the log has failed: all writes fail until the server is restarted");
             return;
         }
         tokio::time::sleep(LOOK).await;

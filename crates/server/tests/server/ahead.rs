@@ -1,11 +1,11 @@
-//! What the server reads ahead of the request at hand: it prefetches what that will look at, and changes no answer.
+//! The server's read-ahead: it prefetches the items of the following requests, and changes no answer.
 
 use crate::support::{Running, config, shown, with_redis};
 use index::model::Model;
 use index::{Edits, Guard, Index};
 use std::sync::{Arc, Mutex};
 
-/// An index that notes which keys it is asked to prefetch, or to write, together.
+/// An index that records which keys it is asked to prefetch, or to write, together.
 #[derive(Default)]
 struct Noting {
     index: Model,
@@ -25,12 +25,12 @@ impl Index for Noting {
     }
 }
 
-/// The keys of writes that come together are prefetched together, 64 requests at a time, before the first is carried
-/// out.
+/// The keys of writes that arrive together are prefetched together, 64 requests at a time, before the first is
+/// executed.
 #[test]
 fn writes_that_come_together_are_prefetched_together() {
     let keys = |range: std::ops::Range<usize>| range.map(|i| format!("k{i:02}").into_bytes());
-    // Each pipeline is one segment, which arrives whole.
+    // Each pipeline is one segment, which arrives as a whole.
     let memcached: String = (0..90).map(|i| format!("set k{i:02} 0 0 1\r\nx\r\n")).collect();
     let redis: String = (0..90)
         .map(|i| format!("*3\r\n$3\r\nSET\r\n$3\r\nk{i:02}\r\n$1\r\nx\r\n"))
@@ -50,7 +50,8 @@ fn writes_that_come_together_are_prefetched_together() {
     }
 }
 
-/// The answers to a stream of requests that arrives in pieces of `piece` bytes, the last of which ends the connection.
+/// Returns the answers to a stream of requests that arrives in pieces of `piece` bytes, the last of which ends the
+/// connection.
 fn answers(redis: bool, requests: &[u8], piece: usize) -> String {
     let server = Running::over(with_redis(), Arc::new(Noting::default()));
     let mut client = match redis {
@@ -73,8 +74,8 @@ fn answers(redis: bool, requests: &[u8], piece: usize) -> String {
     String::from_utf8_lossy(&answers).into_owned()
 }
 
-/// A stream of writes of every kind, with what ends or changes the meaning of what comes behind, is answered alike
-/// however it arrives.
+/// A stream of writes of every kind, with requests that end or change the meaning of later bytes, gets the same answers
+/// however it is cut.
 #[test]
 fn what_is_read_ahead_changes_no_answer() {
     let large = "l".repeat(config().max_value + 1);

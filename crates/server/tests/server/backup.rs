@@ -1,4 +1,4 @@
-//! `BGSAVE`, `SAVE` and `LASTSAVE`, where the test says how long a backup takes and what comes of it.
+//! `BGSAVE`, `SAVE` and `LASTSAVE`, with backups whose duration and outcome the test controls.
 
 use crate::pool::Pool;
 use crate::support::{Client, PATIENCE, Running, with_redis};
@@ -14,19 +14,19 @@ use wollemi_server::{BackupTo, Config, Copying, Host};
 
 type Outcome = Result<(), String>;
 
-/// The test's side of what makes its backups.
+/// The test's side of its backups.
 struct Maker {
-    /// Tells how a backup ends: each waits for it.
+    /// Sends the outcome of a backup: each waits for it.
     ends: Sender<Outcome>,
     seen: Arc<Seen>,
 }
 
-/// What the backups of a test have seen.
+/// Observations of the backups of a test.
 #[derive(Default)]
 struct Seen {
-    /// Backups that have been given up.
+    /// Number of backups that were aborted.
     given_up: AtomicUsize,
-    /// The item of the key `k` in the snapshot of the last.
+    /// The item of the key `k` in the snapshot of the last backup.
     item: Mutex<Option<Vec<u8>>>,
 }
 
@@ -34,14 +34,14 @@ struct Seen {
 struct Waits {
     ended: Mutex<Receiver<Outcome>>,
     seen: Arc<Seen>,
-    /// Whether the next one panics.
+    /// Whether the next backup panics.
     panics: AtomicBool,
 }
 
 impl Host for Waits {
     fn back_up(&self, snapshot: &Snapshot, to: &BackupTo, copying: &Copying) -> Outcome {
         assert_eq!(to.memory, 1 << 20);
-        assert!(!self.panics.swap(false, SeqCst), "it was to panic");
+        assert!(!self.panics.swap(false, SeqCst), "a panic on request");
         let view = snapshot.find_view("memcached").expect("a map");
         *self.seen.item.lock().expect("one at a time") =
             view.and_then(|view| view.get("k").expect("it can be read"));
@@ -54,7 +54,7 @@ impl Host for Waits {
     }
 }
 
-/// Writes each backup once `goes_on` has said so, and ends once it has said so again.
+/// Writes each backup after a first signal of `goes_on`, and ends after a second one.
 struct Writes {
     goes_on: Mutex<Receiver<()>>,
 }
@@ -75,7 +75,7 @@ impl Host for Writes {
     }
 }
 
-/// A server with a place for backups, and what makes them.
+/// Returns a server that can make backups, and their controls.
 fn server() -> (Running, Maker) {
     let (config, maker) = config();
     (Running::over_this(Pool::new(), config), maker)
@@ -85,7 +85,7 @@ fn config() -> (Config, Maker) {
     config_that(false)
 }
 
-/// A configuration whose first backup panics, if asked for.
+/// Returns a configuration whose first backup panics, if requested.
 fn config_that(panics: bool) -> (Config, Maker) {
     let (ends, ended) = channel();
     let seen = Arc::new(Seen::default());
@@ -121,7 +121,7 @@ fn wait(ended: &Receiver<Outcome>, copying: &Copying, given_up: &AtomicUsize) ->
     }
 }
 
-/// A line of `INFO`.
+/// Returns a line of `INFO`.
 fn info(client: &mut Client, name: &str) -> String {
     client.send(b"INFO persistence\r\nPING\r\n");
     let text = String::from_utf8(client.until(b"+PONG\r\n")).expect("UTF-8");
@@ -131,7 +131,7 @@ fn info(client: &mut Client, name: &str) -> String {
     line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
 }
 
-/// Waits until a line of `INFO` says this.
+/// Waits until a line of `INFO` has this value.
 fn wait_until(client: &mut Client, name: &str, value: &str) {
     let begin = Instant::now();
     while info(client, name) != value {
@@ -162,7 +162,7 @@ fn one_backup_runs_beside_the_clients() {
     assert_eq!(info(&mut client, "rdb_bgsave_in_progress"), "1");
     wait_until(&mut client, "current_save_keys_processed", "7");
     assert_eq!(info(&mut client, "current_cow_size"), "70");
-    // What came behind it is in no backup.
+    // Later changes are in no backup.
     let item = maker.seen.item.lock().expect("one at a time").take();
     assert_eq!(item.expect("a key").last(), Some(&b'v'));
     assert_eq!(info(&mut client, "rdb_last_bgsave_time_sec"), "-1");
@@ -194,19 +194,19 @@ fn one_backup_runs_beside_the_clients() {
     server.stop();
 }
 
-/// `SAVE` waits, and so does what its client has sent after it; other clients do not. The backup goes on if the client
-/// is disconnected meanwhile.
+/// `SAVE` waits, and so do its client's later requests; other clients do not. The backup continues if the client is
+/// disconnected meanwhile.
 #[test]
 fn save_holds_up_its_own_connection_alone() {
     let (config, maker) = config();
-    // So all share a thread.
+    // So all connections share a thread.
     let one = Config { threads: 1, ..config };
     let server = Running::over(one, Arc::new(Model::new()));
     let mut saver = server.connect_redis();
     let mut other = server.connect_redis();
     saver.ask(
         "SET k v\r\nSAVE\r\nSET k w\r\nCLIENT ID\r\n",
-        // What came before is answered at once.
+        // Earlier requests are answered at once.
         "+OK\r\n",
     );
     wait_until_busy(&mut other);
@@ -232,8 +232,8 @@ fn save_holds_up_its_own_connection_alone() {
     server.stop();
 }
 
-/// A backup holds what was answered before it was asked for, and nothing of what its client has sent behind it in the
-/// same segment, though it is written when all of that has been carried out.
+/// A backup contains everything answered before its request, and nothing that its client has sent after it in the same
+/// segment, although it is written after all of that has been executed.
 #[test]
 fn a_backup_is_of_the_moment_at_which_it_is_asked_for() {
     const KEYS: usize = 1000;
@@ -269,7 +269,7 @@ fn a_backup_is_of_the_moment_at_which_it_is_asked_for() {
         "set key-0000 last\r\nBGSAVE\r\nFLUSHALL\r\nset key-0001 behind\r\nset new behind\r\ndbsize\r\n",
         "+OK\r\n+Background saving started\r\n+OK\r\n+OK\r\n+OK\r\n:2\r\n",
     );
-    // Items and two records; of its moment, whatever there is now.
+    // Items and two records, as of that moment.
     let total = (KEYS + 3).to_string();
     assert_eq!(info(&mut client, "current_save_keys_total"), total);
     assert_eq!(info(&mut client, "current_save_keys_processed"), "0");
@@ -301,7 +301,7 @@ fn a_backup_is_of_the_moment_at_which_it_is_asked_for() {
     server.stop();
 }
 
-/// A transaction cannot wait; a backup that it asks for begins when it has been carried out.
+/// A transaction cannot wait; a backup that it requests begins after its execution.
 #[test]
 fn a_transaction_asks_for_a_backup_after_it() {
     let (server, maker) = server();
@@ -325,7 +325,8 @@ fn a_transaction_asks_for_a_backup_after_it() {
     server.stop();
 }
 
-/// A server that stops gives up the backup that runs, tells who waits for it, and has none when it has ended.
+/// A server that stops aborts the running backup, answers the client that waits for it, and has no backup when it has
+/// ended.
 #[test]
 fn stopping_gives_a_backup_up() {
     let (server, maker) = server();
@@ -340,7 +341,7 @@ fn stopping_gives_a_backup_up() {
     assert_eq!(maker.seen.given_up.load(SeqCst), 1);
 }
 
-/// A backup that panics has failed, and the next one may be made.
+/// A backup that panics has failed, and the next one can be made.
 #[test]
 fn a_backup_that_panics_has_failed() {
     let (config, maker) = config_that(true);
@@ -352,7 +353,7 @@ fn a_backup_that_panics_has_failed() {
     server.stop();
 }
 
-/// Without a file, or without what makes backups, there are none, and the error says so.
+/// Without a file, or without a backup function, there are no backups, and the error says so.
 #[test]
 fn backups_need_a_place() {
     let (config, _maker) = config();

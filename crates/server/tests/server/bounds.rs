@@ -1,4 +1,4 @@
-//! Bounds: on what waits, on idleness, on the number of connections, on who may come.
+//! Bounds: on buffered answers, on idleness, on the number of connections, on access.
 
 use crate::support::{PATIENCE, Running, config, memory, shown};
 use index::model::Model;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wollemi_server::{Address, Config, Error, Protocol, Server, Shutdown};
 
-/// A client that asks for much and reads nothing holds up no other client, and gets everything once it reads. The
-/// server buffers a bounded part of its answers: it asks for 4 GiB here.
+/// A client that requests much and reads nothing delays no other client, and gets everything once it reads. The server
+/// buffers a bounded part of its answers: the requests here amount to 4 GiB.
 #[test]
 fn slow_readers_wait_alone() {
     let server = Running::over(
@@ -42,7 +42,8 @@ fn slow_readers_wait_alone() {
     }
 }
 
-/// A client that sends without reading is not read from for ever: what it can send ends where the sockets are full.
+/// The server does not read forever from a client that does not read: the client's sends block when the sockets are
+/// full.
 #[test]
 fn senders_that_do_not_read_are_held_back() {
     let server = Running::start();
@@ -66,7 +67,7 @@ fn senders_that_do_not_read_are_held_back() {
     );
 }
 
-/// Any bytes leave the server alive, and the connection is answered or closed.
+/// The server survives arbitrary bytes, and answers or closes the connection.
 #[test]
 fn garbage_is_survived() {
     let server = Running::with_redis();
@@ -90,7 +91,7 @@ fn garbage_is_survived() {
             ),
         };
         bytes.splice(at..at, amid.iter().copied());
-        // The server may close before it has read all.
+        // The server may close before it has read everything.
         let _ = client.socket.write_all(&bytes);
         let _ = client.socket.shutdown(std::net::Shutdown::Write);
         let _ = client.socket.read_to_end(&mut Vec::new());
@@ -99,7 +100,7 @@ fn garbage_is_survived() {
     server.connect().ask("set k 0 0 1\r\nx\r\n", "STORED\r\n");
 }
 
-/// Connections that neither send nor take anything are closed, where that is asked for.
+/// Connections that neither send nor receive are closed, if configured.
 #[test]
 fn idle_connections_are_closed() {
     let idle = Config {
@@ -108,7 +109,7 @@ fn idle_connections_are_closed() {
     };
     let server = Running::over(idle, Arc::new(Model::new()));
     server.connect().expect_end();
-    // It may be closed before half has come, which makes the close a reset.
+    // It may be closed before half has arrived, which turns the close into a reset.
     let mut half = server.connect();
     let _ = half.socket.write_all(b"set k 0 0 10\r\nabc");
     let mut rest = Vec::new();
@@ -118,7 +119,7 @@ fn idle_connections_are_closed() {
     }
 }
 
-/// A client whose machine is gone without a word is noticed: the system asks for it, and its timer runs.
+/// A client whose machine disappears is noticed: the system's keepalive timer runs.
 #[cfg(target_os = "linux")]
 #[test]
 fn silent_clients_are_asked_for() {
@@ -136,10 +137,10 @@ fn silent_clients_are_asked_for() {
             let words: Vec<_> = line.split_whitespace().collect();
             (words.get(1..3)? == [here.as_str(), there.as_str()]).then(|| words[5].to_owned())
         });
-        // Where others open and close sockets meanwhile, one look may miss it.
+        // If other tests open and close sockets meanwhile, one look may miss it.
         line.unwrap_or_default()
     };
-    // While an answer is under way another timer runs.
+    // While an answer is in flight another timer runs.
     let began = Instant::now();
     while !timer().starts_with("02:") {
         assert!(began.elapsed() < PATIENCE, "{}", timer());
@@ -171,17 +172,17 @@ fn connections_have_a_limit() {
     loop {
         let mut again = server.connect();
         let mut answer = [0; 2];
-        // Where there is no room, the server may be gone before it has read anything.
+        // If there is no room, the server may have closed before it has read anything.
         let _ = again.socket.write_all(b"verbosity 1\r\n");
         if again.socket.read_exact(&mut answer).is_ok() && answer == *b"OK" {
             break;
         }
-        assert!(begin.elapsed() < PATIENCE, "no room is made");
+        assert!(begin.elapsed() < PATIENCE, "no connection becomes free");
     }
     assert!(server.stop().rejected >= 1);
 }
 
-/// Addresses that other machines can reach need a word; one that is taken is named.
+/// Addresses that other machines can reach need explicit permission; an address in use is named.
 #[test]
 fn addresses_are_checked() {
     let bind = |config| Server::bind(config, &memory());
@@ -213,8 +214,8 @@ fn addresses_are_checked() {
     assert!(matches!(taken, Err(Error::Listen { .. })));
 }
 
-/// A unix socket serves as an address does; its file is for its owner, is not taken from a server that listens there,
-/// is taken from one that was killed, and goes with the server.
+/// A unix socket serves like an address. Its file is for its owner. It does not replace the file of a listening server,
+/// replaces that of a killed one, and is removed with the server.
 #[test]
 fn unix_sockets_are_served() {
     let directory = std::env::temp_dir().join(format!("wollemi-unix-{}", std::process::id()));

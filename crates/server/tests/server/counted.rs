@@ -1,4 +1,4 @@
-//! The count of the items, which begins with the server and goes on beside the clients.
+//! The count of the items, which begins with the server and runs beside the clients.
 
 use crate::support::{PATIENCE, Running, with_redis};
 use index::model::Model;
@@ -15,7 +15,7 @@ struct Held {
     index: Model,
     scans: AtomicUsize,
     waits: Sender<()>,
-    let_on: Mutex<Receiver<()>>,
+    released: Mutex<Receiver<()>>,
 }
 
 impl Index for Held {
@@ -32,7 +32,7 @@ impl Index for Held {
         if self.scans.fetch_add(1, Ordering::SeqCst) == 1 {
             // After a failure of the test the other side no longer listens or answers.
             let _ = self.waits.send(());
-            let _ = self.let_on.lock().expect("no panic").recv_timeout(PATIENCE);
+            let _ = self.released.lock().expect("no panic").recv_timeout(PATIENCE);
         }
         self.index.scan(lower, upper, direction, guard, visit)
     }
@@ -48,13 +48,13 @@ fn numbers_are_exact_once_they_are_said_to_be() {
     client.ask("mset a 1 b 2 c 3\r\n", "+OK\r\n");
     server.stop();
 
-    let ((waits, waiting), (go_on, let_on)) = (channel(), channel());
+    let ((waits, waiting), (go_on, released)) = (channel(), channel());
     let held = Held {
         index,
-        // The first, which opening makes, counts one item.
+        // The first, made by opening, counts one item.
         scans: AtomicUsize::new(0),
         waits,
-        let_on: Mutex::new(let_on),
+        released: Mutex::new(released),
     };
     let config = Config {
         sweep_pause: None,

@@ -1,4 +1,4 @@
-//! Many clients, and such as do not behave: half-open connections, slow readers, requests in pieces or too large.
+//! Many clients, and misbehaving ones: half-open connections, slow readers, requests in pieces or too large.
 
 use crate::pool::Pool;
 use crate::python::{python, run};
@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wollemi_server::Config;
 
-/// Clients at once.
+/// Number of concurrent clients.
 const CROWD: usize = 10_000;
 
-/// Files that this process needs beside their connections: tests run beside each other in it.
+/// Files that this process needs besides these connections: other tests run in it concurrently.
 const OTHER_FILES: u64 = 500;
 
-/// How many connections the server counts.
+/// Returns the number of connections that the server counts.
 fn connections(client: &mut Client) -> usize {
     client.send(b"stats\r\n");
     let text = String::from_utf8(client.until(b"END\r\n")).expect("text");
@@ -29,8 +29,8 @@ fn connections(client: &mut Client) -> usize {
     line.expect("it is told").parse().expect("a number")
 }
 
-/// Ten thousand clients of both protocols, in a process of their own, stay connected, and each is answered, twice.
-/// Where the system does not let this process have files for as many, there are fewer, and the output says so.
+/// Ten thousand clients of both protocols, in a separate process, stay connected, and each is answered, twice. If the
+/// system limits this process to fewer files, there are fewer clients, and the output says so.
 #[test]
 fn ten_thousand_clients_are_served() {
     let pool = Pool::new();
@@ -39,12 +39,12 @@ fn ten_thousand_clients_are_served() {
         ..pool.config()
     };
     let server = Running::over_this(pool, many);
-    // The server has raised it as far as it may.
+    // The server has raised it as far as possible.
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let count = files.saturating_sub(OTHER_FILES).min(CROWD as u64);
     if count < CROWD as u64 {
         let few = format!("ONLY {count} CLIENTS, not {CROWD}: this process may have {files} files\n");
-        // Around the test's own output, which is not shown when it passes.
+        // Bypasses the test's captured output, which is not shown when it passes.
         let _ = std::io::stderr().write_all(few.as_bytes());
     }
     assert!(count >= 100, "{files} files are too few for any crowd");
@@ -57,7 +57,7 @@ fn ten_thousand_clients_are_served() {
     assert_eq!(server.stop().failures, 0);
 }
 
-/// A client that has closed its sending side is still answered, to the last request that is whole; half a request is
+/// A client that has closed its sending side is still answered, up to the last complete request; half a request is
 /// dropped.
 #[test]
 fn half_open_connections_are_answered() {
@@ -77,7 +77,7 @@ fn half_open_connections_are_answered() {
     server.connect_redis().ask("strlen k\r\n", ":100000\r\n");
 }
 
-/// Connections that are cut during a request or during an answer (the client's machine resets them) are let go.
+/// Connections that are cut during a request or an answer (reset by the client's machine) are closed.
 #[test]
 fn connections_that_are_cut_are_let_go() {
     let server = Running::with_redis();
@@ -96,19 +96,19 @@ fn connections_that_are_cut_are_let_go() {
             1 => client.send(b"*2\r\n$3\r\nGET\r\n$1"),
             _ => client.send("get k\r\n".repeat(20).as_bytes()),
         }
-        // What was not read makes the close a reset.
+        // Unread data turns the close into a reset.
         if i % 4 >= 2 {
             client.read(1);
         }
     }
     let begin = Instant::now();
     while connections(&mut last) > 1 {
-        assert!(begin.elapsed() < PATIENCE, "cut connections are let go");
+        assert!(begin.elapsed() < PATIENCE, "cut connections are closed");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// A Redis client that asks for much and reads nothing holds up no other client, and gets everything once it reads.
+/// A Redis client that requests much and reads nothing delays no other client, and gets everything once it reads.
 #[test]
 fn slow_redis_readers_wait_alone() {
     let one = Config {
@@ -122,7 +122,7 @@ fn slow_redis_readers_wait_alone() {
         &format!("*3\r\n$3\r\nSET\r\n$1\r\nl\r\n${}\r\n{large}\r\n", large.len()),
         "+OK\r\n",
     );
-    // 4 GiB of answers, alone, together and in transactions.
+    // 4 GiB of answers, singly, grouped and in transactions.
     slow.send(
         "get l\r\nmget l l l l\r\nmulti\r\nget l\r\nexec\r\n"
             .repeat(680)
@@ -139,7 +139,7 @@ fn slow_redis_readers_wait_alone() {
     }
 }
 
-/// Requests that come a byte at a time, or cut at any place, are answered as if they came whole.
+/// Requests that arrive a byte at a time, or cut at any place, are answered as if they arrived whole.
 #[test]
 fn requests_in_pieces_are_answered() {
     let server = Running::with_redis();
@@ -173,8 +173,8 @@ fn requests_in_pieces_are_answered() {
     }
 }
 
-/// Requests that are too large are refused in each protocol's words. A memcached client's connection goes on behind it;
-/// a Redis client's ends, as there.
+/// Requests that are too large are refused in each protocol's words. A memcached client's connection continues; a Redis
+/// client's ends, as with Redis.
 #[test]
 fn oversized_requests_are_refused() {
     let server = Running::over(

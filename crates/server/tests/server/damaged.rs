@@ -1,4 +1,4 @@
-//! A server over a damaged pool: what its clients ask ends.
+//! A server over a damaged pool: its clients' requests terminate.
 
 use crate::support::{Running, with_redis};
 use index::model::Model;
@@ -6,7 +6,7 @@ use index::{Direction, Error, Guard, Index, Visit};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// An index whose scans show the items out of order, again and again, wherever they begin.
+/// An index whose scans return the items out of order, over and over, wherever they begin.
 struct Damaged(Model);
 
 impl Index for Damaged {
@@ -74,5 +74,5 @@ fn keys_out_of_order_end_listings() {
         cursor = client.line();
         client.line();
     }
-    panic!("there is no end to it");
+    panic!("the scan does not end");
 }

@@ -1,10 +1,10 @@
 //! Dialogues, byte for byte: the same requests get the answers that memcached gives.
 //!
-//! `dialogue/same.txt` and `meta.txt` hold what memcached 1.6.18 answered (`clients/dialogue.py` asks any server, and
-//! prints where its answers differ), `dialogue/ours.txt` what this server answers otherwise, and on purpose. Each block
-//! is a connection; `> ` lines are sent, `< ` lines are the answer, each with `\r\n` behind it; `<end` means that the
-//! server closes the connection. `\xNN` and the like are bytes, and `{x*9}` is nine times `x`. A line that ends in `\c`
-//! has nothing behind it.
+//! `dialogue/same.txt` and `meta.txt` contain the answers of memcached 1.6.18 (`clients/dialogue.py` queries any
+//! server, and prints where its answers differ), `dialogue/ours.txt` the answers in which this server differs on
+//! purpose. Each block is a connection; `> ` lines are sent, `< ` lines are the answer, each followed by `\r\n`; `<end`
+//! means that the server closes the connection. `\xNN` and the like are bytes, and `{x*9}` is nine times `x`. A line
+//! that ends in `\c` is followed by nothing.
 
 use crate::support::{Running, config};
 use heap::Heap;
@@ -97,7 +97,7 @@ fn hold(file: &str, index: Arc<dyn Index>) {
         client.send(&block.requests);
         client.expect(&block.answers);
         if !block.ends {
-            // Nothing more comes: the next answer is the next request's.
+            // No more bytes arrive: the next answer is the next request's.
             client.ask("verbosity 1\r\n", "OK\r\n");
             client.send(b"quit\r\n");
         }
@@ -107,20 +107,20 @@ fn hold(file: &str, index: Arc<dyn Index>) {
     assert_eq!((report.failures, report.abandoned), (0, 0));
 }
 
-/// What memcached answers.
+/// memcached's answers.
 #[test]
 fn answers_are_memcacheds() {
     hold("same.txt", Arc::new(Model::new()));
     hold("meta.txt", Arc::new(Model::new()));
 }
 
-/// What it answers otherwise.
+/// Intended differences from memcached's answers.
 #[test]
 fn differences_are_these() {
     hold("ours.txt", Arc::new(Model::new()));
 }
 
-/// The same over the real index.
+/// memcached's answers over the real index.
 #[test]
 fn answers_are_memcacheds_over_roart() {
     let pool = Pool::anonymous(&PoolOptions::default(), Hardware::detect()).expect("a pool");

@@ -1,4 +1,4 @@
-//! Over a pool of level `disk`: answered writes survive the loss of power, and answers wait for the disk together.
+//! Over a pool of level `disk`: answered writes survive a loss of power, and answers wait for the disk together.
 
 mod kept;
 
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use wollemi::{Db, Durability, Level, LogStats, Options};
 use wollemi_server::{Config, Error, Server, Sync};
 
-/// A server over a new database, whose disk is the test's.
+/// A server over a new database whose disk the test controls.
 struct Served {
     directory: tempfile::TempDir,
     disk: Kept,
@@ -39,11 +39,11 @@ impl Served {
         self.db.log_stats().expect("there is a log")
     }
 
-    /// A database of what is left when the power is lost now, in a directory of this name.
+    /// Opens a database, in a directory of this name, as a loss of power at this moment leaves it.
     fn cut(&self, name: &str) -> Db {
         let pool = self.directory.path().join(name);
         self.disk.cut(&pool.with_extension("disk")); // NAME.disk
-        options().open(&pool).expect("it is built anew")
+        options().open(&pool).expect("it is rebuilt")
     }
 }
 
@@ -51,7 +51,7 @@ fn options() -> Options {
     Options::new().level(Level::Disk).max_size(1 << 30)
 }
 
-/// A server of both protocols with one worker.
+/// Returns a configuration for both protocols with one worker.
 fn one_worker() -> Config {
     Config {
         threads: 1,
@@ -59,21 +59,21 @@ fn one_worker() -> Config {
     }
 }
 
-/// The data of an item.
+/// Returns the data of an item.
 fn data(db: &Db, key: &str) -> Option<Vec<u8>> {
     let map = db.find_map("memcached").expect("sound").expect("there");
     let value = map.get(key).expect("sound")?;
     Some(value[24..].to_vec())
 }
 
-/// The metrics as text.
+/// Returns the metrics as text.
 fn scrape(served: &Served) -> String {
     let mut client = Client::connect(served.running.metrics.expect("it serves metrics"));
     client.send(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
     String::from_utf8(client.rest()).expect("UTF-8")
 }
 
-/// Fails if anything has come from the server.
+/// Fails if anything has arrived from the server.
 #[track_caller]
 fn expect_nothing(client: &Client) {
     client.socket.set_nonblocking(true).expect("a socket");
@@ -82,7 +82,7 @@ fn expect_nothing(client: &Client) {
     assert_eq!(looked.map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
 }
 
-/// Whether anything has come from the server.
+/// Returns whether anything has arrived from the server.
 fn is_answered(client: &Client) -> bool {
     client.socket.set_nonblocking(true).expect("a socket");
     let looked = client.socket.peek(&mut [0]);
@@ -90,7 +90,7 @@ fn is_answered(client: &Client) -> bool {
     looked.is_ok()
 }
 
-/// Waits until one of the clients is answered; which.
+/// Waits until one of the clients is answered; returns its index.
 fn first_answered(clients: &[Client]) -> usize {
     let began = Instant::now();
     loop {
@@ -102,8 +102,8 @@ fn first_answered(clients: &[Client]) -> usize {
     }
 }
 
-/// Clients of both protocols send pipelines of writes and reads. Every answered write is there, whenever the power is
-/// lost.
+/// Clients of both protocols send pipelines of writes and reads. Every answered write is present, whenever the power
+/// fails.
 #[test]
 fn what_was_answered_survives_the_loss_of_power() {
     const CLIENTS: usize = 3;
@@ -122,7 +122,7 @@ fn what_was_answered_survives_the_loss_of_power() {
             scope.spawn(move || {
                 let name = format!("m{number}");
                 for round in 0..ROUNDS {
-                    // Every second says nothing: then the answer to another request stands for it.
+                    // Every second request is quiet: then the answer to another request stands for it.
                     let set = |i| {
                         let quiet = if i % 2 == 0 { "" } else { " noreply" };
                         let key = key(&name, round, i);
@@ -171,8 +171,8 @@ fn what_was_answered_survives_the_loss_of_power() {
     assert!(left.check().expect("read").is_clean());
 }
 
-/// While a sync is under way, no connection is answered that waits for it. The requests that arrive meanwhile on many
-/// connections share the next sync.
+/// During a sync, no connection is answered that waits for it. The requests that arrive meanwhile on many connections
+/// share the next sync.
 #[test]
 fn one_sync_serves_many_connections() {
     const CLIENTS: usize = 40;
@@ -202,7 +202,7 @@ fn one_sync_serves_many_connections() {
         ask(client, i);
     }
     clients.iter().for_each(expect_nothing);
-    served.disk.let_on();
+    served.disk.release();
     for (i, client) in clients.iter_mut().enumerate() {
         match i % 2 {
             0 => client.expect(format!("STORED\r\nVALUE key-{i} 0 1\r\nx\r\nEND\r\n").as_bytes()),
@@ -214,7 +214,7 @@ fn one_sync_serves_many_connections() {
     assert!(syncs <= 4, "{syncs} syncs");
 }
 
-/// A connection that has read durable items alone is answered while others wait for the disk.
+/// A connection that has read only durable items is answered while others wait for the disk.
 #[test]
 fn reads_of_durable_items_do_not_wait() {
     let served = Served::new(Config {
@@ -223,7 +223,7 @@ fn reads_of_durable_items_do_not_wait() {
     });
     let mut setup = served.running.connect_redis();
     setup.ask("set old 1\r\n", "+OK\r\n");
-    // Over two workers, of which one waits.
+    // Over two workers, one of which waits.
     let mut readers: Vec<_> = (0..32).map(|_| served.running.connect_redis()).collect();
     for reader in &mut readers {
         reader.ask("ping\r\n", "+PONG\r\n");
@@ -234,18 +234,18 @@ fn reads_of_durable_items_do_not_wait() {
     for reader in &mut readers {
         reader.send(b"get old\r\n");
     }
-    // Of 32 connections some are the other worker's.
+    // Some of the 32 connections belong to the other worker.
     first_answered(&readers);
     expect_nothing(&setup);
-    served.disk.let_on();
+    served.disk.release();
     for reader in &mut readers {
         reader.expect(b"$1\r\n1\r\n");
     }
     setup.expect(b"+OK\r\n");
 }
 
-/// The count of the items waits for no sync, though it reads what is not durable yet: writers wait for a step of it, and
-/// would wait for the disk. It is exact where keys come and go meanwhile.
+/// The count of the items waits for no sync, although it reads data that is not durable yet: writers wait for a step of
+/// it, and would wait for the disk. It is exact even if keys are added and removed meanwhile.
 #[test]
 fn the_count_waits_for_no_sync() {
     const KEYS: usize = 10_000; // Some twenty steps.
@@ -277,8 +277,8 @@ fn the_count_waits_for_no_sync() {
     let before = syncs();
     let server = Running::of(server);
     let mut client = server.connect_redis();
-    // Keys at both ends and in the middle come and go, always the same: none has the stripe of that item, for which
-    // its client would wait.
+    // The same keys at both ends and in the middle are added and removed repeatedly: none has the stripe of that item,
+    // for which its client would wait.
     let came = "set a x\r\nset key-05000-new x\r\nset z x\r\ndel key-05000\r\n";
     let went = "del a key-05000-new z\r\nset key-05000 x\r\n";
     let began = Instant::now();
@@ -299,7 +299,7 @@ fn the_count_waits_for_no_sync() {
     assert_eq!(map.count().expect("sound"), KEYS as u64 + 3);
 }
 
-/// No command tells of a flush before it is durable, whichever worker serves it.
+/// No command reveals a flush before the flush is durable, whichever worker serves it.
 #[test]
 fn a_flush_is_told_when_it_is_durable() {
     let served = Served::new(Config {
@@ -314,14 +314,14 @@ fn a_flush_is_told_when_it_is_durable() {
         redis.ask("ping\r\n", "+PONG\r\n");
         memcached.ask("mn\r\n", "MN\r\n");
     }
-    // Of 32 connections some are the other worker's, which does not wait: these are asked.
+    // Some of the 32 connections belong to the other worker, which does not wait: these are used.
     served.disk.hold();
     flusher.send(b"set k 1\r\n");
     served.disk.until_one_waits();
     redis.iter_mut().for_each(|client| client.send(b"ping\r\n"));
     memcached.iter_mut().for_each(|client| client.send(b"mn\r\n"));
     let (of_redis, of_memcached) = (first_answered(&redis), first_answered(&memcached));
-    served.disk.let_on();
+    served.disk.release();
     flusher.expect(b"+OK\r\n");
     redis.iter_mut().for_each(|client| client.expect(b"+PONG\r\n"));
     memcached.iter_mut().for_each(|client| client.expect(b"MN\r\n"));
@@ -360,14 +360,14 @@ fn a_flush_is_told_when_it_is_durable() {
         served.disk.until_one_waits();
         reader.send(format!("{command}\r\n").as_bytes());
         std::thread::sleep(Duration::from_millis(50));
-        assert!(!is_answered(reader), "{command} tells of the flush");
-        served.disk.let_on();
+        assert!(!is_answered(reader), "{command} reveals the flush");
+        served.disk.release();
         flusher.expect(b"+OK\r\n");
         reader.expect(answer.as_bytes());
     }
 }
 
-/// A flush whose sync has failed is not shown: reads of what it has dropped fail.
+/// A flush whose sync has failed is not shown: reads of the items it dropped fail.
 #[test]
 fn a_flush_that_failed_is_not_told() {
     let served = Served::new(one_worker());
@@ -377,7 +377,7 @@ fn a_flush_that_failed_is_not_told() {
     redis.send(b"flushall\r\n");
     served.disk.until_one_waits();
     served.disk.fail();
-    served.disk.let_on();
+    served.disk.release();
     assert!(redis.line().starts_with("-MISCONF "));
     redis.expect_end();
 
@@ -397,7 +397,7 @@ fn a_flush_that_failed_is_not_told() {
 }
 
 /// With `everysec` and `no` an answer does not wait for the disk. With `everysec` the write becomes durable by itself;
-/// with `no`, `WAITAOF` makes it so, and so does a change to `always`.
+/// with `no`, `WAITAOF` makes it durable, and so does a change to `always`.
 #[test]
 fn eventual_writes_are_answered_at_once() {
     let served = Served::new(one_worker());
@@ -411,7 +411,7 @@ fn eventual_writes_are_answered_at_once() {
     served.disk.hold();
     client.ask("set a 1\r\n", "+OK\r\n");
     client.ask("get a\r\n", "$1\r\n1\r\n");
-    served.disk.let_on();
+    served.disk.release();
     let began = Instant::now();
     while served.log().durable < served.log().appended {
         assert!(began.elapsed() < PATIENCE, "it is not synced");
@@ -424,11 +424,11 @@ fn eventual_writes_are_answered_at_once() {
     served.disk.hold();
     client.ask("set b 2\r\n", "+OK\r\n");
     client.ask("waitaof 0 0 0\r\n", "*2\r\n:0\r\n:0\r\n");
-    served.disk.let_on();
+    served.disk.release();
     client.ask("waitaof 1 0 0\r\n", "*2\r\n:1\r\n:0\r\n");
     assert_eq!(data(&served.cut("no"), "b"), Some(b"2".to_vec()));
 
-    // The change of the policy is answered when earlier writes are durable.
+    // The change of the policy is answered once earlier writes are durable.
     client.ask("set c 3\r\n", "+OK\r\n");
     client.ask("config set appendfsync always\r\n", "+OK\r\n");
     assert_eq!(data(&served.cut("always"), "c"), Some(b"3".to_vec()));
@@ -447,7 +447,7 @@ fn waitaof_waits() {
     client.send(b"waitaof 1 5 100\r\n");
     served.disk.until_one_waits();
     expect_nothing(&client);
-    served.disk.let_on();
+    served.disk.release();
     client.expect(b"*2\r\n:1\r\n:0\r\n");
     for (wrong, why) in [
         ("2 0 0", "value is out of range, must be between 0 and 1"),
@@ -461,7 +461,7 @@ fn waitaof_waits() {
     }
 }
 
-/// A pool of another level says what it amounts to, and refuses anything else.
+/// A pool of another level reports the equivalent policy, and refuses any other.
 #[test]
 fn other_levels_have_no_choice() {
     let db = Db::anonymous().expect("memory");
@@ -500,8 +500,8 @@ fn other_levels_have_no_choice() {
     assert!(client.line().starts_with("-ERR a pool of level process"));
 }
 
-/// After a failed sync no write is acknowledged, not even to the clients that waited for that sync. Items that were
-/// durable are read. Errors, `INFO` and metrics name the reason.
+/// After a failed sync no write is acknowledged, not even to the clients that waited for that sync. Durable items are
+/// still readable. Errors, `INFO` and metrics name the reason.
 #[test]
 fn a_failed_sync_ends_writing() {
     let metrics = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -517,7 +517,7 @@ fn a_failed_sync_ends_writing() {
     served.disk.until_one_waits();
     memcached.send(b"set newer 0 0 1\r\n1\r\n");
     served.disk.fail();
-    served.disk.let_on();
+    served.disk.release();
     let told = redis.line();
     assert!(
         told.starts_with("-MISCONF Errors writing to the AOF file: "),
@@ -568,7 +568,7 @@ fn a_failed_sync_ends_writing() {
     assert_eq!(data(&served.cut("after"), "old"), Some(b"1".to_vec()));
 }
 
-/// Both protocols show the level, the log and the checkpoints; a checkpoint is taken when a client asks for it.
+/// Both protocols show the level, the log and the checkpoints; a client can request a checkpoint.
 #[test]
 fn the_log_is_told() {
     let served = Served::new(Config {
@@ -624,7 +624,7 @@ fn the_log_is_told() {
     assert_eq!(data(&served.cut("checkpointed"), "a"), Some(b"1".to_vec()));
 }
 
-/// The files beside the pool, without it, have all that a client was answered.
+/// The files beside the pool, without the pool, contain everything that a client was answered.
 #[test]
 fn the_files_beside_the_pool_are_whole() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -638,7 +638,7 @@ fn the_files_beside_the_pool_are_whole() {
         &path.with_extension("pool.disk"),
         &left.with_extension("pool.disk"),
     );
-    let db = options().open(&left).expect("it is built anew");
+    let db = options().open(&left).expect("it is rebuilt");
     assert_eq!(
         (data(&db, "a"), data(&db, "b")),
         (Some(b"1".to_vec()), Some(b"2".to_vec()))

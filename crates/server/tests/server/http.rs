@@ -1,5 +1,5 @@
-//! HTTP requests, as a web page makes a browser send them: the connection ends, and nothing behind them is carried out.
-//! The log and the counters tell of it.
+//! HTTP requests, as a web page makes a browser send them: the connection ends, and nothing after them is executed. The
+//! log and the counters record it.
 
 use crate::support::{Client, Running, memory, shown, with_redis};
 use std::fmt::Debug;
@@ -30,10 +30,10 @@ const REDIS: &[&str] = &[
     "MULTI\r\nSET pwned 1\r\nHost: x\r\n",
 ];
 
-/// Keeps the warnings of the module that hangs up, of all servers of this process.
+/// Collects the warnings of the module that hangs up, of all servers of this process.
 struct HangupLog;
 
-/// A line of the log: what it says, of which client, and of which protocol.
+/// A line of the log: its message, the client, and the protocol.
 #[derive(Clone, Default)]
 struct Line {
     message: String,
@@ -73,7 +73,7 @@ impl Visit for Line {
     }
 }
 
-/// Fails unless there is one line of the log about this client.
+/// Fails unless the log has exactly one line about this client.
 #[track_caller]
 fn expect_logged(client: &Client, protocol: &str) {
     let name = client.socket.local_addr().expect("a socket").to_string();
@@ -106,8 +106,8 @@ fn expect_counted(server: &Running, hangups: usize) {
     assert!(info.contains(&line), "{hangups}: {info}");
 }
 
-/// The requests before it are answered; it is not, and what follows it is not carried out, however it is cut into
-/// pieces. Each is counted, and the first of each protocol is logged: of a flood the log has ten a second.
+/// The requests before it are answered; it is not, and what follows it is not executed, however it is cut into pieces.
+/// Each is counted, and the first of each protocol is logged: the log limits a flood to ten per second.
 #[test]
 fn http_requests_end_the_connection() {
     tracing::subscriber::set_global_default(HangupLog).expect("no other test listens to the log");
@@ -118,7 +118,7 @@ fn http_requests_end_the_connection() {
     let server = Running::over_db(config, &memory());
     let mut hangups = 0;
     let attack = |client: &mut Client, request: &str, behind: &str| {
-        // The server may close before it has read what is behind.
+        // The server may close before it has read the rest.
         client.send(request.as_bytes());
         let _ = std::io::Write::write_all(&mut client.socket, behind.as_bytes());
     };
@@ -164,8 +164,8 @@ fn http_requests_end_the_connection() {
     server.connect().ask("get pwned\r\n", "END\r\n");
 }
 
-/// All that comes until the connection ends. Bytes that the server has not read when it closes turn the close into a
-/// reset.
+/// Returns everything until the connection ends. Bytes that the server has not read when it closes turn the close into
+/// a reset.
 fn rest(client: &mut Client) -> String {
     let mut bytes = Vec::new();
     let ended = std::io::Read::read_to_end(&mut client.socket, &mut bytes);
@@ -177,7 +177,7 @@ fn rest(client: &mut Client) -> String {
     shown(&bytes)
 }
 
-/// Keys, values and commands that look like HTTP's words are as good as others.
+/// Keys, values and commands that look like HTTP's words are valid.
 #[test]
 fn words_of_http_may_be_data() {
     let server = Running::with_redis();

@@ -1,4 +1,4 @@
-//! What becomes of items: with many clients, with time, across restarts.
+//! The fate of items: with many clients, over time, across restarts.
 
 use crate::support::{PATIENCE, Running, config};
 use index::Index;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wollemi_server::Config;
 
-/// Increments from many connections at once are all counted, and of `cas` with one unique one wins.
+/// Increments from many connections at once are all counted, and of several `cas` with one unique exactly one wins.
 #[test]
 fn changes_are_atomic() {
     let server = Running::start();
@@ -48,7 +48,7 @@ fn changes_are_atomic() {
     server.connect().ask("get n c\r\n", &answer);
 }
 
-/// Flags, uniques, expiry and flushes outlive the server; and uniques go on.
+/// Flags, uniques, expiry and flushes outlive the server; and uniques continue.
 #[test]
 fn items_outlive_the_server() {
     let index = Arc::new(Model::new());
@@ -81,7 +81,7 @@ fn items_outlive_the_server() {
     assert!(unique(&second) > unique(&first));
 }
 
-/// A flush with a delay drops what is there when it is due.
+/// A delayed flush drops the items present when it is due.
 #[test]
 fn flushes_may_be_delayed() {
     let server = Running::start();
@@ -93,7 +93,7 @@ fn flushes_may_be_delayed() {
             client.expect(b"x\r\nEND\r\n");
             break;
         }
-        // The server stood still for two seconds.
+        // The server stalled for two seconds.
         assert!(begin.elapsed() < PATIENCE, "the flush does not wait");
     }
     std::thread::sleep(Duration::from_millis(2100));
@@ -103,7 +103,7 @@ fn flushes_may_be_delayed() {
     );
 }
 
-/// Dead items are removed even if no client asks for them.
+/// Dead items are removed even if no client requests them.
 #[test]
 fn dead_items_are_swept() {
     let index = Arc::new(Model::new());
@@ -148,7 +148,7 @@ fn uniques_are_shown_and_taken() {
     client.ask("get k\r\n", "VALUE k 0 1\r\ny\r\nEND\r\n");
 }
 
-/// `stats` counts what was done, and shows the lines it was given.
+/// `stats` counts the operations, and prints the lines it was given.
 #[test]
 fn stats_count() {
     let server = Running::over(config(), Arc::new(Model::new()));
@@ -167,7 +167,7 @@ fn stats_count() {
         }
     }
     for line in [
-        // As memcached counts them, `gat`s are touches and no lookups, and an `mg` that finds nothing to touch is a
+        // As memcached counts them, `gat`s are touches and not lookups, and an `mg` that finds nothing to touch is a
         // lookup.
         "cmd_touch 4",
         "touch_hits 3",

@@ -1,11 +1,11 @@
-//! Limits: those that change while connections are open, and those of what a connection, or the server for it, holds.
+//! Limits: those that change while connections are open, and those on the memory of a connection.
 
 use crate::support::{Client, Running, with_redis};
 use index::model::Model;
 use std::sync::Arc;
 use wollemi_server::Config;
 
-/// A limit on values holds for the connections that were open before it was set, as for new ones.
+/// A new limit on values applies to connections opened before as well as to new ones.
 #[test]
 fn a_new_limit_on_values_holds_at_once() {
     let server = Running::over(with_redis(), Arc::new(Model::new()));
@@ -26,7 +26,7 @@ fn a_new_limit_on_values_holds_at_once() {
     new.ask(&large, "+OK\r\n");
 }
 
-/// A limit on the idle time holds for the connections that are idle already, of any worker.
+/// A limit on the idle time applies to the connections that are already idle, of any worker.
 #[test]
 fn a_new_idle_time_holds_at_once() {
     let config = Config {
@@ -47,7 +47,7 @@ fn a_new_idle_time_holds_at_once() {
     server.stop();
 }
 
-/// memcached's limit is the configuration's, for all ways to make a value.
+/// memcached's limit is the configured one, for all ways to create a value.
 #[test]
 fn values_have_a_largest_size() {
     let small = Config {
@@ -59,7 +59,7 @@ fn values_have_a_largest_size() {
     client.ask("set k 0 0 10\r\n0123456789\r\n", "STORED\r\n");
     client.ask("append k 0 0 1\r\nx\r\n", "NOT_STORED\r\n");
     client.ask("ms k 1 MA\r\nx\r\n", "NS\r\n");
-    // What just fits is taken.
+    // A value that just fits is accepted.
     client.ask("set l 0 0 8\r\n01234567\r\n", "STORED\r\n");
     client.ask("append l 0 0 1\r\n8\r\n", "STORED\r\n");
     client.ask("prepend l 0 0 1\r\n-\r\n", "STORED\r\n");
@@ -70,8 +70,8 @@ fn values_have_a_largest_size() {
     );
 }
 
-/// The memory that a connection can make the server hold is bounded: watched keys, in number and in bytes, commands
-/// that wait for their `EXEC`, its name. What is refused leaves the rest as it was.
+/// The server's memory for a connection is bounded: watched keys, in number and in bytes, commands queued for `EXEC`,
+/// the connection's name. A refusal leaves the rest unchanged.
 #[test]
 fn what_a_connection_may_hold_is_bounded() {
     let server = Running::with_redis();
@@ -95,7 +95,7 @@ fn what_a_connection_may_hold_is_bounded() {
         "watch 00000\r\nunwatch\r\nwatch more\r\nunwatch\r\n",
         &"+OK\r\n".repeat(4),
     );
-    // Of the longest keys, 256 are just below 16 MiB.
+    // 256 of the longest keys are just below 16 MiB.
     client.ask(&watch(0..256, index::MAX_KEY), "+OK\r\n");
     client.ask(&watch(256..257, index::MAX_KEY), too_many);
     client.ask("unwatch\r\n", "+OK\r\n");
@@ -117,12 +117,12 @@ fn what_a_connection_may_hold_is_bounded() {
     server.stop();
 }
 
-/// A word as clients and replies have it.
+/// Returns a word as a bulk string.
 fn bulk(word: &str) -> String {
     format!("${}\r\n{word}\r\n", word.len())
 }
 
-/// The cursor of a `SCAN`'s reply, of which the keys must be these.
+/// Returns the cursor of a `SCAN`'s reply, whose keys must be these.
 #[track_caller]
 fn scanned(client: &mut Client, command: &str, keys: &[String]) -> u64 {
     client.send(command.as_bytes());
@@ -133,7 +133,7 @@ fn scanned(client: &mut Client, command: &str, keys: &[String]) -> u64 {
     cursor
 }
 
-/// A `SCAN` of long keys ends early, goes on from its cursor, and from the same once more: the answer may have been
+/// A `SCAN` of long keys ends early, continues from its cursor, and from the same one again: the answer may have been
 /// lost.
 #[test]
 fn scans_end_early_and_go_on() {
@@ -159,7 +159,7 @@ fn scans_end_early_and_go_on() {
     server.stop();
 }
 
-/// A cursor of a server that has ended is refused by the next, and not taken for another scan's.
+/// The next server refuses a cursor of a server that has ended, and does not mistake it for another scan's.
 #[test]
 fn cursors_end_with_their_server() {
     let index = Model::new();
@@ -177,7 +177,7 @@ fn cursors_end_with_their_server() {
     server.stop();
 }
 
-/// A command has as many arguments as its bytes allow: far more than the 2^20 of older servers.
+/// The number of a command's arguments is limited only by its bytes: far above the 2^20 of older servers.
 #[test]
 fn a_command_may_have_very_many_arguments() {
     const PAIRS: usize = 600_000;
@@ -197,7 +197,7 @@ fn a_command_may_have_very_many_arguments() {
     words[0] = "DEL".to_owned();
     words.extend((0..2 * PAIRS).map(|i| format!("k{i}")));
     client.ask(&resp(&words), &format!(":{PAIRS}\r\n"));
-    // The server could not hold this much: an announced length is refused when its data comes, not before.
+    // The server could not hold this much: an announced length is refused when its data arrives, not before.
     client.send(format!("*{}\r\n", i32::MAX).as_bytes());
     let mut other = server.connect_redis();
     other.ask("PING\r\n", "+PONG\r\n");
@@ -212,7 +212,7 @@ fn resp(words: &[String]) -> String {
     format!("*{}\r\n{}", words.len(), each.collect::<String>())
 }
 
-/// What is told of commands is a reply like others: one of names without number has an end.
+/// A reply about commands is limited like others: one about very many names is refused.
 #[test]
 fn what_is_told_of_commands_is_bounded() {
     let server = Running::over(with_redis(), Arc::new(Model::new()));

@@ -1,7 +1,7 @@
-//! The server from outside, in this process, through sockets: over the reference index, and, for what it must answer to
-//! real clients and as real servers do, over a pool.
+//! Tests of the server in this process, through sockets: over the reference index, and, for the comparisons with real
+//! clients and servers, over a pool.
 
-// The program's own files say `server`.
+// The program's own files use the name `server`.
 extern crate wollemi_server as server;
 
 mod ahead;

@@ -1,4 +1,4 @@
-//! The limit on what items take: it is kept whoever writes, and said in the words of each protocol.
+//! The limit on the items' memory: it holds for all writers, and is reported in each protocol's words.
 
 use crate::support::{Client, Running, with_redis};
 use index::model::Model;
@@ -17,7 +17,7 @@ fn server(limit: u64, evicts: bool) -> (Running, Model) {
     (Running::over(config, Arc::new(index.clone())), index)
 }
 
-/// A number among the lines of `stats`.
+/// Returns a number from the lines of `stats`.
 fn stat(client: &mut Client, name: &str) -> u64 {
     client.send(b"stats\r\n");
     let text = String::from_utf8(client.until(b"END\r\n")).expect("text");
@@ -27,8 +27,8 @@ fn stat(client: &mut Client, name: &str) -> u64 {
     line.expect("it is told").parse().expect("a number")
 }
 
-/// While several write, values of all lengths in several databases and transactions, the items never take more than the
-/// limit, by the server's account and by what is really there.
+/// While several clients write values of all lengths, in several databases and transactions, the items never take more
+/// than the limit, both by the server's accounting and in reality.
 #[test]
 fn the_limit_is_kept_under_concurrent_writers() {
     const LIMIT: u64 = 1 << 20;
@@ -97,10 +97,13 @@ fn the_limit_is_kept_under_concurrent_writers() {
     client.ask("stats reset\r\n", "RESET\r\n");
     assert_eq!(stat(&mut client, "evictions"), 0);
     assert_eq!(stat(&mut client, "limit_maxbytes"), LIMIT);
-    assert!(stat(&mut client, "bytes") > LIMIT / 2, "no more goes than has to");
+    assert!(
+        stat(&mut client, "bytes") > LIMIT / 2,
+        "no more is evicted than necessary"
+    );
 }
 
-/// Where nothing may go, both protocols say that there is no room; a `set` that fails leaves no older value, as in
+/// Without eviction, both protocols report that there is no room; a `set` that fails leaves no older value, as in
 /// memcached, a `SET` leaves it, as in Redis; and removing makes room.
 #[test]
 fn without_eviction_there_is_an_error() {
@@ -132,7 +135,7 @@ fn without_eviction_there_is_an_error() {
     plain.ask(&set, "STORED\r\n");
 }
 
-/// An `EXEC` that is refused has nothing go for it, whatever it would have stored.
+/// An `EXEC` that is refused evicts nothing, whatever it would have stored.
 #[test]
 fn nothing_goes_for_a_transaction_that_is_refused() {
     let (server, index) = server(4000, true);

@@ -15,14 +15,14 @@ fn with_metrics() -> Config {
     }
 }
 
-/// A server, its addresses for memcached, Redis, and metrics, and how to stop it.
+/// Starts a server; returns its addresses for memcached, Redis, and metrics, and a way to stop it.
 fn start() -> ([SocketAddr; 3], Shutdown, std::thread::JoinHandle<()>) {
     let server = Server::bind(with_metrics(), &memory()).expect("the server starts");
     let of = |protocol| match server.addresses(protocol)[..] {
         [wollemi_server::Address::Tcp(address)] => address,
         ref other => panic!("{other:?}"),
     };
-    let metrics = server.metrics_address().expect("it tells metrics");
+    let metrics = server.metrics_address().expect("it serves metrics");
     let addresses = [of(Protocol::Memcached), of(Protocol::Redis), metrics];
     let shutdown = Shutdown::new();
     let stop = shutdown.clone();
@@ -32,7 +32,7 @@ fn start() -> ([SocketAddr; 3], Shutdown, std::thread::JoinHandle<()>) {
     (addresses, shutdown, thread)
 }
 
-/// The answer to a request, its head and its body.
+/// Returns the answer to a request: its head and its body.
 fn ask(address: SocketAddr, request: &str) -> (String, String) {
     let mut client = Client::connect(address);
     client.send(request.as_bytes());
@@ -41,7 +41,7 @@ fn ask(address: SocketAddr, request: &str) -> (String, String) {
     (head.to_owned(), body.to_owned())
 }
 
-/// Prometheus's own parser reads the metrics, and they show what has happened.
+/// Prometheus's own parser reads the metrics, and they show the operations.
 #[test]
 fn prometheus_reads_the_metrics() {
     let ([memcached, redis, metrics], shutdown, thread) = start();
@@ -80,7 +80,7 @@ fn prometheus_reads_the_metrics() {
     thread.join().expect("no panic");
 }
 
-/// Other requests are answered as HTTP has it, and nothing a client does stops the next.
+/// Other requests are answered as HTTP prescribes, and no client can prevent the next request.
 #[test]
 fn other_requests_are_refused() {
     let ([_, _, metrics], shutdown, thread) = start();
@@ -106,7 +106,7 @@ fn other_requests_are_refused() {
     thread.join().expect("no panic");
 }
 
-/// Metrics are for this machine, unless others are let in explicitly: they have no passwords.
+/// Metrics are only for this machine, unless remote access is allowed explicitly: they have no passwords.
 #[test]
 fn metrics_stay_on_this_machine() {
     let remote = Config {

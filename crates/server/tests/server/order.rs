@@ -3,7 +3,7 @@
 use crate::support::{Running, shown};
 use std::io::{Read, Write};
 
-/// A request that arrives byte by byte is answered as one that arrives at once.
+/// A request that arrives byte by byte is answered like one that arrives at once.
 #[test]
 fn requests_may_arrive_in_pieces() {
     let server = Running::start();
@@ -18,7 +18,7 @@ fn requests_may_arrive_in_pieces() {
     client.expect(b"VALUE key 5 7\r\na\r\nb\r\nc\r\nEND\r\n");
 }
 
-/// Any number of requests sent without waiting is answered in order.
+/// Any number of pipelined requests is answered in order.
 #[test]
 fn requests_may_be_pipelined() {
     let server = Running::start();
@@ -59,7 +59,7 @@ fn requests_may_be_pipelined() {
     assert!(read == answers);
 }
 
-/// A `get` of many keys has all its answers, in order, and consecutive ones have their own ends.
+/// A `get` of many keys returns all its values, in order, and consecutive ones have their own ends.
 #[test]
 fn gets_of_many_keys_are_whole() {
     let server = Running::start();
@@ -89,7 +89,7 @@ fn gets_of_many_keys_are_whole() {
     sending.join().expect("no panic").expect("all sent");
 }
 
-/// A client that closes its side after a request still has its answer.
+/// A client that closes its side after a request still gets its answer.
 #[test]
 fn half_closed_connections_are_answered() {
     let server = Running::start();

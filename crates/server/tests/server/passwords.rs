@@ -1,4 +1,4 @@
-//! Servers that want to know who comes.
+//! Servers that require a login.
 
 use crate::support::{Client, PATIENCE, Running, SIGNALS, memory, with_redis};
 use index::model::Model;
@@ -16,7 +16,7 @@ fn guarded(text: &str, name: &str) -> Config {
     }
 }
 
-/// A client that has not logged in, or failed to, gets no answers.
+/// A client that has not logged in, or has failed to, gets no answers.
 #[test]
 fn passwords_are_asked_for() {
     let config = guarded("# users\nann:secret\ndefault:pass word\n", "asked");
@@ -62,7 +62,7 @@ fn passwords_are_asked_for() {
     std::fs::remove_file(config.passwords.expect("set above")).expect("the file");
 }
 
-/// The list of clients names each one's user, and a command may choose connections by user.
+/// The list of clients names each one's user, and a command can select connections by user.
 #[test]
 fn users_are_told_and_ended_by_name() {
     let config = guarded("ann:secret\nbob:word\ndefault:pass\n", "users");
@@ -97,7 +97,7 @@ fn users_are_told_and_ended_by_name() {
     std::fs::remove_file(config.passwords.expect("set above")).expect("the file");
 }
 
-/// A program whose settings are the default ones.
+/// A program with the default settings.
 struct Reloads;
 
 impl Host for Reloads {
@@ -106,11 +106,11 @@ impl Host for Reloads {
     }
 
     fn back_up(&self, _: &Snapshot, _: &BackupTo, _: &Copying) -> Result<(), String> {
-        Err("no test asks for one".into())
+        Err("no test makes a backup".into())
     }
 }
 
-/// A user who is no longer in the file may still be connected, and that connection can be ended by the user's name.
+/// A user removed from the file may still be connected, and that connection can be ended by the user's name.
 #[test]
 fn users_that_were_removed_can_be_ended_by_name() {
     let _alone = SIGNALS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,7 +125,7 @@ fn users_that_were_removed_can_be_ended_by_name() {
     ann.ask("auth ann secret\r\n", "+OK\r\n");
     bob.ask("auth bob word\r\n", "+OK\r\n");
     std::fs::write(&path, "ann:secret\n").expect("a file");
-    // Only servers that take it hear it: none is ended by it while this one runs.
+    // Only servers that handle the signal receive it: none is ended by it while this one runs.
     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::HUP).expect("a signal");
     let begin = Instant::now();
     loop {
@@ -134,7 +134,7 @@ fn users_that_were_removed_can_be_ended_by_name() {
         if again.line() != "+OK" {
             break;
         }
-        assert!(begin.elapsed() < PATIENCE, "the file is not read again");
+        assert!(begin.elapsed() < PATIENCE, "the file is not reread");
     }
     ann.ask("client kill user eve\r\n", "-ERR No such user 'eve'\r\n");
     ann.send(b"client kill user bob\r\n");
@@ -145,7 +145,7 @@ fn users_that_were_removed_can_be_ended_by_name() {
             .is_ok_and(|ended| ended > 0)
     );
     bob.expect_end();
-    // The connection that logged in last counts until the server has seen its end.
+    // The connection that logged in last counts until the server has noticed its end.
     let begin = Instant::now();
     loop {
         ann.send(b"client kill user bob\r\n");
@@ -157,7 +157,7 @@ fn users_that_were_removed_can_be_ended_by_name() {
     std::fs::remove_file(path).expect("the file");
 }
 
-/// A file that says nothing, or not what it should, is refused.
+/// An empty or malformed file is refused.
 #[test]
 fn files_of_passwords_are_checked() {
     for (text, name) in [

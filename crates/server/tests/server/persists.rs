@@ -1,4 +1,4 @@
-//! What requests cost in write-backs and fences, over the default index: sets of a turn become durable together, by
+//! The cost of requests in write-backs and fences, over the default index: sets of a turn become durable together, by
 //! two fences for up to 32 of them, and gets persist nothing.
 
 use crate::support::{Client, Running, with_redis};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 const SETS: u64 = 64;
 
-/// The cost of a pipeline whose answers end like this.
+/// Returns the cost of a pipeline whose answers end with `end`.
 fn cost(media: &Counting, client: &mut Client, requests: &str, end: &[u8]) -> Persists {
     let before = media.counts();
     client.send(requests.as_bytes());
@@ -43,10 +43,10 @@ fn sets_of_a_turn_share_their_fences() {
     println!(
         "{SETS} sets: inserted {inserted:?}, replaced {replaced:?}, by Redis's {by_redis:?}; as many gets: {read:?}"
     );
-    // Four, where all have come at once.
+    // Four, if all have arrived at once.
     assert!(replaced.fences <= SETS / 4, "{replaced:?}");
     assert!(by_redis.fences <= SETS / 4, "{by_redis:?}");
-    // The first ones make nodes, too.
+    // The first ones also create nodes.
     assert!(inserted.fences <= SETS, "{inserted:?}");
     for sets in [inserted, replaced, by_redis] {
         assert!(sets.fences >= 2 && sets.write_backs >= SETS, "{sets:?}");

@@ -7,7 +7,7 @@ use std::path::Path;
 use wollemi::Db;
 use wollemi_server::Config;
 
-/// A pool whose file goes with the last server over it.
+/// A pool whose file is removed with the last server over it.
 pub struct Pool {
     db: Db,
 }
@@ -19,7 +19,7 @@ impl Pool {
         Pool { db }
     }
 
-    /// A new pool with what a backup of another holds.
+    /// Returns a new pool with the content of a backup.
     pub fn restored(backup: &Path) -> Pool {
         let pool = Pool::new();
         let file = File::open(backup).expect("the backup");
@@ -28,17 +28,17 @@ impl Pool {
         pool
     }
 
-    /// The database in it.
+    /// Returns its database.
     pub fn db(&self) -> &Db {
         &self.db
     }
 
-    /// A configuration for both protocols.
+    /// Returns a configuration for both protocols.
     pub fn config(&self) -> Config {
         with_redis()
     }
 
-    /// Fails unless the pool is as it must be.
+    /// Fails unless the pool is sound.
     pub fn check(&self) {
         let check = self.db.check().expect("it can be read");
         assert!(check.is_clean(), "{check:?}");

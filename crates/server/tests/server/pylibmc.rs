@@ -1,11 +1,11 @@
-//! A client that people use, pylibmc over libmemcached, reads and writes the server.
+//! A widely used client, pylibmc over libmemcached, reads and writes the server.
 
 use crate::python::{python, run};
 use crate::support::Running;
 use std::path::Path;
 use std::process::Command;
 
-/// What the client offers, as its script checks it.
+/// The client's functions, as its script checks them.
 #[test]
 fn pylibmc_reads_and_writes() {
     let server = Running::over_pool();

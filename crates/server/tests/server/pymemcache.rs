@@ -1,4 +1,4 @@
-//! A client that people use, pymemcache, reads and writes the server.
+//! A widely used client, pymemcache, reads and writes the server.
 
 use crate::python::{python, run};
 use crate::support::Running;

@@ -1,8 +1,7 @@
-//! An interpreter with clients that people use, pymemcache, pylibmc and redis-py, and with Prometheus's parser. The
-//! command line's tests share it.
+//! A Python interpreter with the clients pymemcache, pylibmc and redis-py, and with Prometheus's parser. The tests of
+//! the command line share it.
 //!
-//! It is installed under the build directory by the first run; `WOLLEMI_PYTHON` names an interpreter that has them
-//! already.
+//! The first run installs it under the build directory; `WOLLEMI_PYTHON` names an interpreter that already has them.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,7 +15,7 @@ const CLIENTS: [&str; 4] = [
     "prometheus-client==0.26.0",
 ];
 
-/// How often the network is asked.
+/// Number of attempts to download.
 const TRIES: usize = 3;
 
 /// Runs it and expects success.
@@ -27,7 +26,7 @@ pub fn run(command: &mut Command) {
     assert!(status.success(), "{command:?}: {status}");
 }
 
-/// The interpreter. Tests that run beside each other install it once.
+/// Returns the interpreter. Concurrent tests install it once.
 pub fn python() -> &'static Path {
     static INSTALLED: OnceLock<PathBuf> = OnceLock::new();
     INSTALLED.get_or_init(install)
@@ -39,7 +38,7 @@ fn install() -> PathBuf {
     }
     let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clients");
     let python = venv.join("bin/python");
-    // Test programs that run beside each other share it too.
+    // Concurrent test programs share it too.
     let lock = File::create(venv.with_extension("lock")).expect("a file");
     lock.lock().expect("a lock");
     let has_clients = Command::new(&python)

@@ -1,9 +1,9 @@
-//! `RANDOMKEY` from outside. How even it is, its own tests say.
+//! `RANDOMKEY` from outside. Its unit tests check its uniformity.
 
 use crate::support::{Client, Running};
 use std::collections::BTreeSet;
 
-/// Of two keys each comes within this many calls, except for a chance of 2^-200.
+/// Each of two keys comes up within this many calls, except with probability 2^-200.
 const CALLS: usize = 200;
 
 fn picked(client: &mut Client, calls: usize) -> BTreeSet<String> {
@@ -16,7 +16,7 @@ fn picked(client: &mut Client, calls: usize) -> BTreeSet<String> {
         .collect()
 }
 
-/// Each key comes, the first and the last too, and also where one is far from all others.
+/// Each key comes up, including the first and the last, and also if one is far from all others.
 #[test]
 fn each_key_comes() {
     let server = Running::with_redis();
@@ -24,18 +24,18 @@ fn each_key_comes() {
     client.ask("RANDOMKEY\r\n", "$-1\r\n");
     client.ask("MSET key:1 x key:2 x\r\n", "+OK\r\n");
     assert_eq!(picked(&mut client, CALLS).len(), 2);
-    // A key that begins another, and one far from both.
+    // A key that is a prefix of another, and one far from both.
     client.ask("FLUSHALL\r\nMSET a x aa x zzz x\r\n", "+OK\r\n+OK\r\n");
     assert_eq!(picked(&mut client, CALLS).len(), 3);
     client.ask("FLUSHALL\r\nSET far x\r\n", "+OK\r\n+OK\r\n");
     for i in 0..1000 {
         client.ask(&format!("SET key:{i} x\r\n"), "+OK\r\n");
     }
-    // All calls taking the outlier has a chance far below that of one in a thousand each.
+    // The probability that all calls return the outlier is far below that of one in a thousand each.
     assert!(picked(&mut client, CALLS).len() > CALLS / 2);
 }
 
-/// Keys that were flushed or have ended are not picked, and one that is alive among very many of them is found.
+/// Flushed or expired keys are not picked, and a live one among very many of them is found.
 #[test]
 fn the_dead_are_passed_over() {
     let server = Running::over(

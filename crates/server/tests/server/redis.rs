@@ -50,7 +50,7 @@ fn the_empty_key_is_not_shown() {
     client.ask("krange - +\r\nkprefix \"\"\r\n", "*0\r\n*0\r\n");
 }
 
-/// Reading the empty key leaves the record there: the next server takes the map for its own.
+/// Reading the empty key leaves the record in place: the next server recognizes the map as its own.
 #[test]
 fn reads_of_the_empty_key_change_nothing() {
     let index = Model::new();
@@ -66,7 +66,7 @@ fn reads_of_the_empty_key_change_nothing() {
     server.connect_redis().ask("get a\r\n", "$1\r\n1\r\n");
 }
 
-/// A key that is too long to be there is absent, and spoils no answer beside it.
+/// A key that is too long to exist is absent, and spoils no answer beside it.
 #[test]
 fn keys_that_are_too_long_are_absent() {
     let server = Running::with_redis();
@@ -85,7 +85,7 @@ fn keys_that_are_too_long_are_absent() {
     );
 }
 
-/// A reply that would be too long is refused, and `GET`s of large values are answered whole.
+/// A reply that would be too long is refused, and `GET`s of large values are answered in full.
 #[test]
 fn replies_are_bounded() {
     let server = Running::with_redis();
@@ -157,7 +157,11 @@ fn transactions_are_alone() {
                         "multi\r\nincr a\r\nincr b\r\nexec\r\n",
                         "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n",
                     );
-                    assert_eq!(client.line(), client.line(), "another came between");
+                    assert_eq!(
+                        client.line(),
+                        client.line(),
+                        "another client's change came between"
+                    );
                     client.send(b"mget a b\r\n");
                     assert_eq!(client.line(), "*2");
                     let (a, b) = ((client.line(), client.line()), (client.line(), client.line()));
@@ -196,7 +200,7 @@ fn connections_can_be_ended() {
     second.expect_end();
 }
 
-/// Commands of newer clients that the server does not have get answers with which the clients continue.
+/// Commands of newer clients that the server lacks get answers with which the clients continue.
 #[test]
 fn hints_are_taken() {
     let server = Running::with_redis();

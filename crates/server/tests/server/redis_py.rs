@@ -1,11 +1,12 @@
-//! A client that people use, redis-py, reads and writes the server.
+//! A widely used client, redis-py, reads and writes the server.
 
 use crate::python::{python, run};
 use crate::support::Running;
 use std::path::Path;
 use std::process::Command;
 
-/// What the client offers for strings, keys, transactions and connections, as its script checks it, in both protocols.
+/// The client's functions for strings, keys, transactions and connections, as its script checks them, in both
+/// protocols.
 #[test]
 fn redis_py_reads_and_writes() {
     let server = Running::over_pool();

@@ -1,11 +1,11 @@
-//! How long commands take, and those that took long.
+//! Durations of commands, and the slow log.
 
 use crate::support::{Client, Running, with_redis};
 use index::model::Model;
 use std::sync::Arc;
 use wollemi_server::Config;
 
-/// A server that finds every command slow, and keeps few.
+/// Returns a server that considers every command slow, and keeps few.
 fn server(length: usize) -> Running {
     let all = Config {
         slow_threshold: 0,
@@ -15,7 +15,7 @@ fn server(length: usize) -> Running {
     Running::over(all, Arc::new(Model::new()))
 }
 
-/// What `stats` says of one name; "" where it says nothing.
+/// Returns the value of one name in `stats`; "" if it is absent.
 fn stat(client: &mut Client, what: &str, name: &str) -> String {
     client.send(format!("stats {what}\r\n").as_bytes());
     let text = String::from_utf8(client.until(b"END\r\n")).expect("UTF-8");
@@ -24,7 +24,7 @@ fn stat(client: &mut Client, what: &str, name: &str) -> String {
     found.unwrap_or_default().to_owned()
 }
 
-/// Slow commands are kept as Redis keeps them: the newest first, shortened, no more than wanted, no passwords.
+/// Slow commands are kept as in Redis: newest first, shortened, at most as many as configured, without passwords.
 #[test]
 fn slow_commands_are_kept() {
     let server = server(5);
@@ -77,7 +77,7 @@ fn slow_commands_are_among_the_stats() {
     assert_eq!(stat(&mut client, "settings", "slowlog_micros"), "0");
 }
 
-/// Each command is counted where it belongs, once a request, however many are looked up together.
+/// Each command is counted under its name, once per request, however many are looked up together.
 #[test]
 fn commands_are_timed() {
     let server = server(0);

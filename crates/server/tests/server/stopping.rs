@@ -1,4 +1,4 @@
-//! Stopping.
+//! Stopping the server.
 
 use crate::support::{Client, Running, SIGNALS, address, config, memory};
 use index::Index;
@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use wollemi_server::{Config, Server, Shutdown};
 
-/// A server that stops answers what it has been sent, then closes; what was half sent is not carried out.
+/// A server that stops answers the requests received so far, then closes; a partial request is not executed.
 #[test]
 fn stopping_answers_what_has_arrived() {
     let index = Arc::new(Model::new());
@@ -30,7 +30,7 @@ fn stopping_answers_what_has_arrived() {
     assert_eq!(index.check().expect("no failure").keys, 1 + 2);
 }
 
-/// A client that takes none of the many answers that it has asked for, but a few bytes.
+/// Returns a client that has requested many answers and reads only a few bytes of them.
 fn takes_nothing(server: &Running) -> Client {
     let mut client = server.connect();
     client.ask(
@@ -42,7 +42,7 @@ fn takes_nothing(server: &Running) -> Client {
     client
 }
 
-/// A client that takes nothing does not keep the server from stopping.
+/// A client that reads nothing does not keep the server from stopping.
 #[test]
 fn stopping_does_not_wait_for_ever() {
     let server = Running::over(
@@ -56,7 +56,7 @@ fn stopping_does_not_wait_for_ever() {
     assert_eq!(server.stop().abandoned, 1);
 }
 
-/// SIGTERM stops a server that was asked to listen to signals.
+/// SIGTERM stops a server that listens for signals.
 #[test]
 fn signals_stop_the_server() {
     let _alone = SIGNALS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,7 +73,7 @@ fn signals_stop_the_server() {
     assert_eq!(report.connections, 1);
 }
 
-/// Nor does one that is to stop at once wait at all.
+/// A server told to stop at once does not wait at all.
 #[test]
 fn stopping_at_once_waits_for_nobody() {
     let patient = Config {

@@ -16,17 +16,17 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Running {
     pub address: SocketAddr,
-    /// Where it serves Redis clients, if it does.
+    /// The address for Redis clients, if it serves any.
     pub redis: Option<SocketAddr>,
-    /// Where it serves its metrics, if it does.
+    /// The address of its metrics, if it serves them.
     pub metrics: Option<SocketAddr>,
     shutdown: Shutdown,
     thread: Option<JoinHandle<Report>>,
-    /// What it is over, if that is a pool.
+    /// The pool it serves, if any.
     pool: Option<Pool>,
 }
 
-/// A configuration for tests: any free port, two threads.
+/// Returns a configuration for tests: any free port, two threads.
 pub fn config() -> Config {
     Config {
         memcached: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()],
@@ -35,7 +35,7 @@ pub fn config() -> Config {
     }
 }
 
-/// The same for both protocols.
+/// Returns the same for both protocols.
 pub fn with_redis() -> Config {
     Config {
         redis: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()],
@@ -43,12 +43,12 @@ pub fn with_redis() -> Config {
     }
 }
 
-/// An empty database in memory.
+/// Returns an empty database in memory.
 pub fn memory() -> Db {
     Db::anonymous().expect("memory")
 }
 
-/// The address at which a server serves memcached clients.
+/// Returns the address for memcached clients.
 pub fn address(server: &Server) -> SocketAddr {
     match server.addresses(Protocol::Memcached)[..] {
         [Address::Tcp(address), ..] => address,
@@ -56,7 +56,7 @@ pub fn address(server: &Server) -> SocketAddr {
     }
 }
 
-/// Held by a test that sends a signal to the process, in which other servers may listen to signals.
+/// Held by a test that sends a signal to the process, in which other servers may listen for signals.
 pub static SIGNALS: Mutex<()> = Mutex::new(());
 
 impl Running {
@@ -64,27 +64,27 @@ impl Running {
         Running::over(config(), Arc::new(Model::new()))
     }
 
-    /// A server over a database in memory, in which this index holds the items of database 0.
+    /// Starts a server over a database in memory, in which this index holds the items of database 0.
     pub fn over(config: Config, index: Arc<dyn Index>) -> Running {
         let db = memory();
         let _map = db.hold(&config.map, index);
         Running::over_either(config, &db, None)
     }
 
-    /// A server over this pool, with a configuration made of the pool's own.
+    /// Starts a server over this pool, with this configuration.
     pub fn over_this(pool: Pool, config: Config) -> Running {
         let db = pool.db().clone();
         Running::over_either(config, &db, Some(pool))
     }
 
-    /// A server over a database of the caller's.
+    /// Starts a server over the caller's database.
     pub fn over_db(config: Config, db: &Db) -> Running {
         Running::over_either(config, db, None)
     }
 
     fn over_either(config: Config, db: &Db, pool: Option<Pool>) -> Running {
         let reloads = config.host.as_ref().is_some_and(|host| host.reload().is_ok());
-        // Signals are the process's: tests that use them hold `SIGNALS`.
+        // Signals go to the process: tests that use them hold `SIGNALS`.
         let shutdown = match reloads {
             true => Shutdown::on_signals(),
             false => Shutdown::new(),
@@ -93,7 +93,7 @@ impl Running {
         Running::run(server, shutdown, pool)
     }
 
-    /// A server that was bound before, and hears no signals.
+    /// Runs a server that was bound before, and does not listen for signals.
     pub fn of(server: Server) -> Running {
         Running::run(server, Shutdown::new(), None)
     }
@@ -117,7 +117,7 @@ impl Running {
         }
     }
 
-    /// Tells the server to stop, and goes on.
+    /// Tells the server to stop, without waiting.
     pub fn tell_to_stop(&self) {
         self.shutdown.stop();
     }
@@ -127,7 +127,7 @@ impl Running {
         self.shutdown.stop_at_once();
     }
 
-    /// Stops the server and waits for it. A pool is then whole.
+    /// Stops the server and waits for it. A pool is then complete.
     pub fn stop(mut self) -> Report {
         self.shutdown.stop();
         let report = self
@@ -146,12 +146,12 @@ impl Running {
         Client::connect(self.address)
     }
 
-    /// A server of both protocols, with all databases.
+    /// Starts a server of both protocols, with all databases.
     pub fn with_redis() -> Running {
         Running::over(with_redis(), Arc::new(Model::new()))
     }
 
-    /// A server of both protocols over a new pool, as the program has it.
+    /// Starts a server of both protocols over a new pool, like the program.
     pub fn over_pool() -> Running {
         let pool = Pool::new();
         let config = pool.config();
@@ -181,7 +181,7 @@ impl Client {
         Client { socket }
     }
 
-    /// All bytes up to and with these.
+    /// Returns all bytes up to and including `end`.
     pub fn until(&mut self, end: &[u8]) -> Vec<u8> {
         let (mut read, mut piece) = (Vec::new(), [0; 4096]);
         while !read.ends_with(end) {
@@ -198,7 +198,7 @@ impl Client {
         self.socket.write_all(bytes).expect("the server reads");
     }
 
-    /// The next `len` bytes.
+    /// Returns the next `len` bytes.
     pub fn read(&mut self, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
         self.socket.read_exact(&mut bytes).expect("the server answers");
@@ -227,7 +227,7 @@ impl Client {
         self.expect(answer.as_bytes());
     }
 
-    /// The next line, without its end.
+    /// Returns the next line, without its end.
     pub fn line(&mut self) -> String {
         let mut line = Vec::new();
         while !line.ends_with(b"\r\n") {
@@ -236,7 +236,7 @@ impl Client {
         String::from_utf8_lossy(&line[..line.len() - 2]).into_owned()
     }
 
-    /// All bytes to the end of the connection.
+    /// Returns all bytes to the end of the connection.
     pub fn rest(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.socket
@@ -245,7 +245,7 @@ impl Client {
         bytes
     }
 
-    /// Fails unless the server ends the connection without another byte.
+    /// Fails unless the server ends the connection without sending another byte.
     #[track_caller]
     pub fn expect_end(&mut self) {
         assert_eq!(shown(&self.rest()), "");

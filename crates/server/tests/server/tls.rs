@@ -15,7 +15,7 @@ use std::process::Command;
 use std::sync::Arc;
 use wollemi_server::{Address, Config, Error, Server, Tls};
 
-/// A directory of a test's own, with a certificate for `localhost` in it.
+/// A directory for one test, with a certificate for `localhost`.
 struct Files {
     directory: PathBuf,
     certificate: CertificateDer<'static>,
@@ -72,7 +72,7 @@ impl Files {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        // A directory that is left behind is harmless.
+        // A leftover directory is harmless.
         let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
@@ -85,8 +85,8 @@ fn ask(client: &mut (impl Read + Write), request: &[u8], answer: &[u8]) {
     assert!(read == answer, "{}", read.escape_ascii());
 }
 
-/// Both protocols are served encrypted, also where a request or an answer takes many records; a server that stops says
-/// goodbye as TLS has it.
+/// Both protocols are served encrypted, also if a request or an answer takes many records; a server that stops sends
+/// TLS's close notification.
 #[test]
 fn both_protocols_are_encrypted() {
     let files = Files::new("both");
@@ -101,9 +101,7 @@ fn both_protocols_are_encrypted() {
     ask(&mut memcached, request.as_bytes(), answer.as_bytes());
     server.tell_to_stop();
     let mut rest = Vec::new();
-    memcached
-        .read_to_end(&mut rest)
-        .expect("a goodbye, else this is an error");
+    memcached.read_to_end(&mut rest).expect("a close notification");
     assert!(rest.is_empty());
 }
 
@@ -130,7 +128,7 @@ fn others_are_not_served() {
     silent.expect_end();
 }
 
-/// Files that are no certificate, no key, or do not belong together, are refused by name.
+/// Files that are not a certificate or a key, or that do not match, are refused by name.
 #[test]
 fn files_are_checked() {
     let (files, other) = (Files::new("checked"), Files::new("other"));
@@ -158,7 +156,7 @@ fn files_are_checked() {
     }
 }
 
-/// Clients that people use, over another implementation of TLS, read and write.
+/// Widely used clients, over another implementation of TLS, read and write.
 #[test]
 fn python_clients_connect() {
     let files = Files::new("python");

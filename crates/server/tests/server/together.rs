@@ -1,4 +1,4 @@
-//! Sets that come together, and are carried out together: each is answered, and does, what it would alone.
+//! Sets that arrive and are executed together: each has the same answer and effect as alone.
 
 use crate::support::{Client, Running, with_redis};
 use index::Index;
@@ -6,15 +6,15 @@ use index::model::Model;
 use std::sync::Arc;
 use wollemi_server::Config;
 
-/// More than are carried out together.
+/// More than are executed together.
 const MANY: usize = 100;
 
-/// Servers over the reference index and over a pool.
+/// Returns servers over the reference index and over a pool.
 fn servers() -> [Running; 2] {
     [Running::with_redis(), Running::over_pool()]
 }
 
-/// What both protocols send to set keys, each to its data, and what they are answered.
+/// Returns the requests of both protocols that set keys to their data, and the answers.
 fn sets<'s>(pairs: impl IntoIterator<Item = (&'s str, &'s str)> + Clone) -> [(String, String); 2] {
     let classic = pairs
         .clone()
@@ -31,13 +31,13 @@ fn sets<'s>(pairs: impl IntoIterator<Item = (&'s str, &'s str)> + Clone) -> [(St
     ]
 }
 
-/// A Redis client's command.
+/// Encodes a Redis client's command.
 fn resp(words: &[&str]) -> String {
     let each = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
     format!("*{}\r\n{}", words.len(), each.collect::<String>())
 }
 
-/// What a Redis client is answered that asks for the data of keys.
+/// Returns the answer to a Redis client that requests the data of keys.
 fn values(values: &[Option<&str>]) -> String {
     let each = values.iter().map(|value| match value {
         Some(value) => format!("${}\r\n{value}\r\n", value.len()),
@@ -50,13 +50,13 @@ fn keys(count: usize) -> Vec<String> {
     (0..count).map(|i| format!("k{i:03}")).collect()
 }
 
-/// Clients of both protocols.
+/// Returns clients of both protocols.
 fn clients(server: &Running) -> [Client; 2] {
     [server.connect(), server.connect_redis()]
 }
 
-/// A transaction does not run if a key that it watches was among them, first, last or between, though it was given the
-/// same data; it runs if none was.
+/// A transaction does not run if a key that it watches was among them, first, last or between, even if it was set to
+/// the same data; it runs if none was.
 #[test]
 fn watched_keys_among_them_are_noticed() {
     let keys = keys(MANY);
@@ -75,14 +75,14 @@ fn watched_keys_among_them_are_noticed() {
             watcher.ask("multi\r\nset x 1\r\nexec\r\n", "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n");
             watcher.ask("del x\r\n", ":1\r\n");
         }
-        // A transaction's own connection sets the watched key, in the same run.
+        // A transaction's own connection sets the watched key, in the same group.
         let own = "watch k000\r\nset k000 a\r\nset k001 b\r\nmulti\r\nping\r\nexec\r\n";
         watcher.ask(own, "+OK\r\n+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n*-1\r\n");
         server.stop();
     }
 }
 
-/// A flush during them drops those before it, of whichever protocol, and none behind it.
+/// A flush among them drops those before it, of either protocol, and none after it.
 #[test]
 fn a_flush_amid_them_drops_those_before_it() {
     let keys = keys(MANY);
@@ -122,8 +122,8 @@ fn a_flush_amid_them_drops_those_before_it() {
     }
 }
 
-/// The last value of a key that comes several times stays, whether the sets are carried out together or not; what is
-/// asked between them is answered as of then.
+/// The last value of a repeated key stays, whether the sets are executed together or not; requests between them see the
+/// state at their place.
 #[test]
 fn of_one_key_the_last_stays() {
     let data: Vec<_> = (0..MANY).map(|i| format!("{i:03}")).collect();
@@ -150,7 +150,7 @@ fn of_one_key_the_last_stays() {
     }
 }
 
-/// Those with options, times and flags among them have what they ask for, and the plain ones take it away again.
+/// Sets with options, times and flags among them have their effects, and plain ones remove these again.
 #[test]
 fn options_among_them_hold() {
     for server in servers() {
@@ -204,8 +204,8 @@ fn options_among_them_hold() {
     }
 }
 
-/// Where the memory is limited and nothing may go, each has an answer of its own: those that fit are stored, before and
-/// behind one that does not; which leaves no older value in memcached's protocol, and the older one in Redis's.
+/// At a memory limit without eviction, each has its own answer: those that fit are stored, before and after one that
+/// does not. That one leaves no older value in memcached's protocol, and the older one in Redis's.
 #[test]
 fn those_that_fit_are_stored() {
     let index = Model::new();
@@ -247,8 +247,8 @@ fn those_that_fit_are_stored() {
     server.stop();
 }
 
-/// One whose place holds what no server has written has its own error, and leaves that there; it does not count as
-/// carried out.
+/// One whose key holds a value that no server has written gets its own error, and leaves that value; it does not count
+/// as executed.
 #[test]
 fn one_that_fails_leaves_the_others_alone() {
     let index = Model::new();

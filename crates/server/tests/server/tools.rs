@@ -4,7 +4,7 @@ use crate::support::Running;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// What a program prints; it succeeds.
+/// Runs a program, expects success, and returns its output.
 fn printed(program: &str, args: &[&str], input: &str) -> String {
     let mut child = Command::new(program)
         .args(args)
@@ -28,7 +28,7 @@ fn printed(program: &str, args: &[&str], input: &str) -> String {
     text
 }
 
-/// Everything that libmemcached asks of a server in text.
+/// Everything that libmemcached tests in the text protocol.
 #[test]
 fn memccapable_passes() {
     let server = Running::over_pool();
@@ -113,7 +113,7 @@ fn redis_cli_inserts_and_scans() {
     assert_eq!(server.stop().failures, 0);
 }
 
-/// Load by `redis-benchmark`, without an error, and all of it is there.
+/// Load from `redis-benchmark` runs without an error, and all of its keys are present.
 #[test]
 fn redis_benchmark_is_served() {
     let server = Running::over_pool();

@@ -1,4 +1,4 @@
-//! Redis's transactions: what they see of themselves, and what is left of one that fails.
+//! Redis's transactions: their own view of their changes, and what remains of one that fails.
 
 use crate::pool::Pool;
 use crate::support::Running;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use wollemi::Error;
 
-/// Why a commit fails.
+/// Returns the error of a failed commit.
 fn no_room() -> Error {
     let what = "no room";
     heap::Error::Damaged { what, offset: 0 }.into()
 }
 
-/// A server whose transactions are committed, unless they are to fail; and how many were.
+/// Returns a server whose transactions commit, unless they are made to fail, and counts the commits.
 fn server(fails: &Arc<AtomicBool>, committed: &Arc<AtomicUsize>) -> Running {
     let pool = Pool::new();
     let (fails, committed) = (fails.clone(), committed.clone());
@@ -27,8 +27,8 @@ fn server(fails: &Arc<AtomicBool>, committed: &Arc<AtomicUsize>) -> Running {
     Running::over_this(pool, config)
 }
 
-/// Reads within a transaction see what it has written: by key, together, in order, and counted; across databases, with
-/// what it flushes and renames. Nothing is committed before its end, and then all by one call.
+/// Reads within a transaction see its writes: by key, together, in order, and counted; across databases, including
+/// flushes and renames. Nothing is committed before its end, and then everything by one call.
 #[test]
 fn a_transaction_sees_what_it_has_written() {
     let committed = Arc::default();
@@ -75,8 +75,8 @@ fn a_transaction_sees_what_it_has_written() {
     client.ask("select 5\r\nget a\r\n", "+OK\r\n$5\r\nother\r\n");
 }
 
-/// A transaction that is committed and not carried out is not answered as one that changed nothing: its error has a
-/// code of its own, and the database that it selected stays selected.
+/// A transaction that is committed but not completed is not answered as one that changed nothing: its error has a code
+/// of its own, and the database that it selected stays selected.
 #[test]
 fn a_transaction_that_is_unfinished_is_told_as_committed() {
     let pool = Pool::new();
@@ -91,12 +91,12 @@ fn a_transaction_that_is_unfinished_is_told_as_committed() {
         "multi\r\nselect 2\r\nset b 1\r\nset c 2\r\nexec\r\n",
         &format!("{queued}-UNFINISHED {}\r\n", unfinished()),
     );
-    // The selected database does not have the key of the first one.
+    // The selected database lacks the key of the first one.
     client.ask("get a\r\nselect 0\r\nget a\r\n", "$-1\r\n+OK\r\n$1\r\n1\r\n");
 }
 
-/// A transaction that cannot be committed changes nothing, neither items nor what is known of them, and goes through
-/// when it is sent again.
+/// A transaction that cannot commit changes nothing, neither items nor their metadata, and succeeds when it is sent
+/// again.
 #[test]
 fn a_transaction_that_fails_has_changed_nothing() {
     let (fails, committed) = (Arc::new(AtomicBool::new(false)), Arc::default());
@@ -122,7 +122,7 @@ fn a_transaction_that_fails_has_changed_nothing() {
         "*3\r\n$1\r\n1\r\n$1\r\n2\r\n$-1\r\n:2\r\n",
     );
     client.ask("flushdb\r\ndbsize\r\n", &format!("-ERR {why}\r\n:2\r\n"));
-    // A key too many for its length: none of them is set.
+    // One key is too long: none of them is set.
     let long = "k".repeat(65_536);
     client.ask(
         &format!("multi\r\nmset a 8 {long} 9\r\nget a\r\nexec\r\n"),
@@ -135,8 +135,8 @@ fn a_transaction_that_fails_has_changed_nothing() {
     );
 }
 
-/// A transaction that changes more than it may is refused as a whole, also when later removals would bring it below the
-/// limit again, since a change before them was not kept.
+/// A transaction that exceeds its limit is refused as a whole, even if later removals would bring it below the limit
+/// again, since a change before them was not kept.
 #[test]
 fn too_large_a_transaction_is_refused_whatever_it_removes() {
     let committed = Arc::default();
@@ -154,7 +154,7 @@ fn too_large_a_transaction_is_refused_whatever_it_removes() {
     assert_eq!(committed.load(Ordering::Relaxed), 0);
 }
 
-/// A transaction that fails during its commands leaves all as it was, the selected database, too.
+/// A transaction that fails during its commands leaves everything unchanged, including the selected database.
 #[test]
 fn a_transaction_that_fails_selects_nothing() {
     let committed = Arc::default();
@@ -176,7 +176,7 @@ fn a_transaction_that_fails_selects_nothing() {
     client.ask("select 0\r\nget a\r\n", "+OK\r\n$4\r\nzero\r\n");
 }
 
-/// A watched key that was absent, was set and went has changed, however it went; one that was never set has not.
+/// A watched key that was absent, set and removed has changed, however it was removed; one that was never set has not.
 #[test]
 fn a_watched_key_that_came_and_went_is_noticed() {
     let server = Running::over_pool();

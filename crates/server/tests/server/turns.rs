@@ -1,4 +1,4 @@
-//! Clients of one worker that send much at once, and what they have been promised when they are cut short.
+//! Clients of one worker that send much at once, and the answers they have got when they are cut off.
 
 use crate::support::{Client, PATIENCE, Running, with_redis};
 use index::model::Model;
@@ -10,14 +10,14 @@ use std::sync::mpsc::{Sender, channel};
 use wollemi_server::Config;
 
 const CLIENTS: usize = 8;
-/// How many of them are killed.
+/// Number of clients that are killed.
 const VICTIMS: usize = 4;
 /// Turns after which a client ends by itself, whatever the others do.
 const MAX: usize = 1 << 16;
-/// Commands that each sends at once.
+/// Commands that each client sends at once.
 const COMMANDS: usize = 64;
 
-/// A server of one worker.
+/// Starts a server with one worker.
 fn server(index: &Model) -> Running {
     let one = Config {
         threads: 1,
@@ -27,7 +27,7 @@ fn server(index: &Model) -> Running {
     Running::over(one, Arc::new(index.clone()))
 }
 
-/// Counts `key` up, many commands at once, until the connection ends, or the test says so after a turn. Returns the
+/// Increments `key`, many commands at once, until the connection ends, or the test says so after a turn. Returns the
 /// number of answers, each of which must be the next number.
 fn count(client: &Client, key: usize, after_turn: impl Fn() -> bool) -> usize {
     let mut socket = client.socket.try_clone().expect("a socket");
@@ -36,7 +36,7 @@ fn count(client: &Client, key: usize, after_turn: impl Fn() -> bool) -> usize {
     let mut come = 0;
     for _ in 0..MAX {
         if socket.write_all(commands.as_bytes()).is_err() {
-            break; // What was not taken from here was not carried out.
+            break; // Bytes not accepted from here on were not executed.
         }
         for _ in 0..COMMANDS {
             let mut answer = String::new();
@@ -55,7 +55,7 @@ fn count(client: &Client, key: usize, after_turn: impl Fn() -> bool) -> usize {
     come
 }
 
-/// Fails unless each key was counted as often as its client was answered.
+/// Fails unless each key was incremented as often as its client was answered.
 fn expect_counted(server: &Running, told: &[usize]) {
     let mut client = server.connect_redis();
     for (key, told) in told.iter().enumerate() {
@@ -63,7 +63,7 @@ fn expect_counted(server: &Running, told: &[usize]) {
     }
 }
 
-/// Counts as [`count`], and says so after the first turn.
+/// Counts like [`count`], and signals after the first turn.
 fn count_amid(client: &Client, key: usize, begun: &Sender<()>, ended: impl Fn() -> bool) -> usize {
     let first = Cell::new(true);
     count(client, key, || {
@@ -74,8 +74,8 @@ fn count_amid(client: &Client, key: usize, begun: &Sender<()>, ended: impl Fn() 
     })
 }
 
-/// Clients that are in the middle of their commands when the server stops have got an answer for each command that was
-/// carried out, in order, and once.
+/// When the server stops, clients in the middle of their commands have got an answer for each executed command, in
+/// order, and once.
 #[test]
 fn what_is_carried_out_is_told_when_the_server_stops() {
     let index = Model::new();
@@ -100,7 +100,7 @@ fn what_is_carried_out_is_told_when_the_server_stops() {
     expect_counted(&server(&index), &told);
 }
 
-/// So has each that is killed during its commands; the others go on.
+/// So has each client that is killed during its commands; the others continue.
 #[test]
 fn what_is_carried_out_is_told_to_who_is_killed() {
     let running = server(&Model::new());

@@ -1,7 +1,7 @@
-//! A real server and this one are sent the same random commands; their answers are the same, byte for byte.
+//! A real server and this one get the same random commands; their answers are the same, byte for byte.
 //!
-//! The real ones are `redis-server` and `memcached` from the path, which `test.sh` installs. `WOLLEMI_SEED` and
-//! `WOLLEMI_ROUNDS` ask for other commands, and for more of them.
+//! The real ones are `redis-server` and `memcached` from the path, which `test.sh` installs. `WOLLEMI_SEED` selects
+//! other commands, `WOLLEMI_ROUNDS` their number.
 
 mod memcached;
 mod redis;
@@ -20,8 +20,7 @@ struct Real {
 }
 
 impl Real {
-    /// Listening at a loopback address that only this test uses, so that no other process is given the port that was
-    /// free.
+    /// Starts it at a loopback address that only this test uses, so that no other process gets the free port.
     fn start(program: &str, listen: impl FnOnce(&mut Command, Ipv4Addr, u16)) -> Real {
         static STARTED: AtomicU8 = AtomicU8::new(0);
         let [.., high, low] = std::process::id().to_be_bytes();
@@ -48,7 +47,7 @@ impl Real {
 
 impl Drop for Real {
     fn drop(&mut self) {
-        // It is this test's own, and holds nothing.
+        // It belongs to this test, and holds no data.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -75,7 +74,7 @@ impl Random {
     }
 }
 
-/// The default number of rounds.
+/// Returns the number of rounds, with this default.
 fn rounds(usual: usize) -> usize {
     asked("WOLLEMI_ROUNDS").unwrap_or(usual)
 }

@@ -11,10 +11,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use wollemi_server::Config;
 
-/// Keys that are flushed before the walks begin: several turns' worth.
+/// Keys that are flushed before the walks begin: enough for several turns.
 const FLUSHED: usize = 40_000;
 /// More keys than one turn may visit, with a margin that the test can detect.
-const MANY: usize = FLUSHED - 1000;
+const MORE_THAN_A_TURN: usize = FLUSHED - 1000;
 
 /// An index that counts the keys that scans visit, and stops a scan at its first key once the test says so.
 struct Watched {
@@ -58,7 +58,7 @@ impl Index for Watched {
     }
 }
 
-/// A server of one worker over a watched index, all of whose keys but a few have just been flushed.
+/// A server with one worker over a watched index, almost all of whose keys have just been flushed.
 struct Scene {
     index: Arc<Watched>,
     stopped: Receiver<()>,
@@ -98,7 +98,7 @@ impl Scene {
         }
     }
 
-    /// Has a client send a command, which stops at the first key that it visits, and another one send something
+    /// Makes one client send a command, which stops at the first key that it visits, and another one send something
     /// meanwhile.
     fn amid(&self, walking: &mut Client, command: &str, other: &mut Client, sends: &str) {
         self.index.visited.store(0, Ordering::SeqCst);
@@ -114,7 +114,7 @@ impl Scene {
     }
 }
 
-/// Another client is served before a long walk has ended, and the walk's answer is whole.
+/// Another client is served before a long walk has ended, and the walk's answer is complete.
 #[test]
 fn others_are_served_amid_a_walk() {
     let scene = Scene::new();
@@ -140,7 +140,7 @@ fn others_are_served_amid_a_walk() {
             "{command}: served after all of {all} keys"
         );
         assert!(
-            all < 1000 || before < MANY,
+            all < 1000 || before < MORE_THAN_A_TURN,
             "{command}: served after {before} of {all} keys"
         );
     }
@@ -150,10 +150,10 @@ fn others_are_served_amid_a_walk() {
     walking.expect(b"$-1\r\n");
     other.expect(b"$-1\r\n");
     let before = scene.index.at_probe.load(Ordering::SeqCst);
-    assert!(before < MANY, "RANDOMKEY: served after {before} keys");
+    assert!(before < MORE_THAN_A_TURN, "RANDOMKEY: served after {before} keys");
 }
 
-/// A walk in several turns shows a transaction that comes between them whole or not at all.
+/// A walk in several turns shows a transaction that comes between them as a whole or not at all.
 #[test]
 fn a_walk_sees_transactions_whole() {
     let scene = Scene::new();
@@ -185,7 +185,7 @@ fn a_walk_ends_with_its_connection() {
     other.ask("KEYS *\r\n", "*1\r\n$8\r\nkey:9999\r\n");
 }
 
-/// A page of `SCAN` visits a bounded number of keys, whatever it asks for; the scan as a whole finds all.
+/// A page of `SCAN` visits a bounded number of keys, whatever it requests; the scan as a whole finds all.
 #[test]
 fn pages_of_a_scan_are_bounded() {
     let scene = Scene::new();
@@ -209,7 +209,11 @@ fn pages_of_a_scan_are_bounded() {
                 keys.push(client.line());
             }
             pages += 1;
-            assert!(scene.visited() < MANY, "{} keys for a page", scene.visited());
+            assert!(
+                scene.visited() < MORE_THAN_A_TURN,
+                "{} keys for a page",
+                scene.visited()
+            );
             if cursor == 0 {
                 break;
             }

@@ -1,6 +1,6 @@
 //! Commits: changes to several keys of any of a database's maps, applied together or not at all, if everything read
 //! before is unchanged.
-//! for the ranges.
+//!
 //! The steps of a commit:
 //!
 //! 1. It passes the [gate](super::gate), so that a snapshot shows it as a whole or not at all.
@@ -26,6 +26,7 @@
 //! or discards it as a whole if the pool has no room for it.
 //!
 //! A commit of one change is an ordinary write: it needs none of 5, 6 and 8. A commit without changes needs only 4, and
+//! 3 for the ranges.
 //!
 //! Why commits are serializable. Take for each commit the moment between its two checks of its ranges, or, without
 //! ranges, before its last check of the versions; for a write of a single key, the moment of its change.

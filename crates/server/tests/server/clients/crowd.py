@@ -1,5 +1,5 @@
-"""Keeps COUNT clients connected at once, every second one speaking Redis's protocol; each sets and gets, twice, while all
-are there. Then all go but one, and it waits until the server has let them go. Exits with an error where an answer is wrong.
+"""Keeps COUNT clients connected at once, every second one using Redis's protocol; each sets and gets, twice, while all are
+connected. Then all but one disconnect, and that one waits until the server has noticed. Fails on a wrong answer.
 
     crowd.py HOST MEMCACHED_PORT REDIS_PORT COUNT
 """

@@ -1,7 +1,7 @@
-"""Holds the dialogues of a file with any memcached server, and prints where its answers differ.
+"""Runs the dialogues of a file against any memcached server, and prints differences.
 
     dialogue.py FILE HOST PORT            compares; exit code 1 if there is a difference
-    dialogue.py FILE HOST PORT --record   prints the file with the server's answers in the place of the file's
+    dialogue.py FILE HOST PORT --record   prints the file with the server's answers instead of the file's
 """
 
 import re

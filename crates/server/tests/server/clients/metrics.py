@@ -1,4 +1,4 @@
-"""Reads metrics from the standard input as Prometheus does, and checks what its text format asks for."""
+"""Reads metrics from the standard input as Prometheus does, and checks the rules of its text format."""
 
 import sys
 
@@ -7,13 +7,13 @@ from prometheus_client.parser import text_string_to_metric_families
 text = sys.stdin.read()
 families = list(text_string_to_metric_families(text))
 names = [family.name for family in families]
-assert len(names) == len(set(names)), "a family is told twice"
+assert len(names) == len(set(names)), "a repeated family"
 samples = {}
 for family in families:
     assert family.documentation and family.type in ("counter", "gauge", "histogram"), family
     for sample in family.samples:
         key = (sample.name, tuple(sorted(sample.labels.items())))
-        assert key not in samples, f"{key} is told twice"
+        assert key not in samples, f"{key} is repeated"
         samples[key] = sample.value
 
 histogram = next(family for family in families if family.type == "histogram")

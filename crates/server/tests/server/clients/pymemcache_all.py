@@ -1,4 +1,4 @@
-"""Uses everything pymemcache offers against a memcached server; exits with an error where an answer is wrong.
+"""Uses everything pymemcache offers against a memcached server; fails on a wrong answer.
 
     pymemcache_all.py HOST PORT
 """
@@ -42,7 +42,7 @@ assert client.set("lines", b"END\r\nVALUE a 0 1\r\n") is True and client.get("li
 assert client.set("k" * 250, "long") is True and client.get("k" * 250) == b"long"
 assert refused(MemcacheIllegalInputError, client.set, "k" * 251, "x")
 
-# Values at and above the limit; the connection goes on after a refusal.
+# Values at and above the limit; the connection continues after a refusal.
 large = b"x" * (1 << 20)
 assert client.set("large", large) is True and client.get("large") == large
 assert refused(MemcacheServerError, client.set, "large", large + b"x")
@@ -93,7 +93,7 @@ client.delete("quiet:999", noreply=True)
 assert client.get("quiet:999") is None
 assert client.delete("quiet:998") is True and client.delete("quiet:998") is False
 
-# Flags, which tell the client how it has written the value.
+# Flags, which tell the client how it has serialized the value.
 objects = Client(server, serde=pickle_serde, default_noreply=False)
 thing = {"list": [1, 2.5, None], "text": "ünï"}
 assert objects.set("object", thing) is True and objects.get("object") == thing

@@ -1,4 +1,4 @@
-"""Uses what redis-py offers for strings and keys against a server; exits with an error where an answer is wrong.
+"""Uses redis-py's functions for strings and keys against a server; fails on a wrong answer.
 
     redis_all.py HOST PORT PROTOCOL
 """
@@ -114,7 +114,7 @@ with client.pipeline(transaction=False) as pipe:
     answers = pipe.execute()
 assert answers[1::2] == [b"%d" % i for i in range(5000)]
 
-# A lock: taken, held longer, and given back by its holder alone.
+# A lock: taken, extended, and released only by its holder.
 lock = client.lock("lock", timeout=10, blocking=False)
 assert lock.acquire() and client.pttl("lock") > 5000
 other = client.lock("lock", timeout=10, blocking=False)

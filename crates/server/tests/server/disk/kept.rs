@@ -1,5 +1,5 @@
-//! A disk that remembers what would be left after a loss of power: of each file what it held at its last sync. Its
-//! syncs are held up, and fail, as a test likes.
+//! A disk that remembers what a loss of power would leave: for each file its content at its last sync. A test can hold
+//! up its syncs or make them fail.
 
 use crate::support::PATIENCE;
 use log::disk::{FileMapping, OpenFile};
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-/// What a disk's files share.
+/// State shared by a disk's files.
 struct DiskState {
-    /// What a loss of power leaves.
+    /// The directory with what a loss of power leaves.
     left: PathBuf,
-    /// Held while that is changed, and while it is copied.
+    /// Held while that is changed or copied.
     copying: Mutex<()>,
     fails: AtomicBool,
     gate: Mutex<Gate>,
@@ -23,7 +23,7 @@ struct DiskState {
 #[derive(Default)]
 struct Gate {
     is_closed: bool,
-    /// Syncs that wait at it.
+    /// Number of syncs that wait there.
     waiting: usize,
 }
 
@@ -50,7 +50,7 @@ impl DiskState {
 }
 
 impl Kept {
-    /// An empty disk in this directory, with what a loss of power leaves beside it.
+    /// Creates an empty disk in this directory, with what a loss of power leaves beside it.
     pub fn new(directory: &Path) -> Kept {
         let left = directory.join("left");
         std::fs::create_dir(&left).expect("a directory");
@@ -71,22 +71,22 @@ impl Kept {
         Arc::new(self.clone())
     }
 
-    /// From now on syncs fail.
+    /// Makes syncs fail from now on.
     pub fn fail(&self) {
         self.0.shared.fails.store(true, SeqCst);
     }
 
-    /// From now on syncs wait until they are let on.
+    /// Makes syncs wait from now on until they are released.
     pub fn hold(&self) {
         self.0.shared.gate().is_closed = true;
     }
 
-    pub fn let_on(&self) {
+    pub fn release(&self) {
         self.0.shared.gate().is_closed = false;
         self.0.shared.changed.notify_all();
     }
 
-    /// Returns when a sync waits.
+    /// Waits until a sync waits.
     pub fn until_one_waits(&self) {
         let shared = &self.0.shared;
         let waited = shared
@@ -95,7 +95,7 @@ impl Kept {
         assert!(!waited.expect("no panic").1.timed_out(), "nothing is synced");
     }
 
-    /// Copies what a loss of power leaves now.
+    /// Copies what a loss of power would leave now.
     pub fn cut(&self, to: &Path) {
         let _still = self.0.shared.copying.lock().expect("no panic");
         std::fs::create_dir_all(to).expect("a directory");
@@ -134,7 +134,7 @@ impl Disk for Kept {
         self.0.directory.list()
     }
 
-    /// The names' own durability is not what is looked at: what was synced has its new name at once.
+    /// The durability of names is not under test: a synced file gets its new name at once.
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
         let _copying = self.0.shared.copying.lock().expect("no panic");
         let _ = std::fs::rename(self.left(from), self.left(to));

@@ -1,7 +1,7 @@
-//! Beside `memcached`, whose answers are those of version 1.6.18.
+//! Comparison with `memcached`, whose answers are those of version 1.6.18.
 //!
-//! Answers about time and uniques differ between two servers, and is [masked](mask); what depends on both has lifetimes
-//! of hours. The requests leave out what `docs/server.md` lists as a difference.
+//! Answers about time and uniques differ between two servers, and are [masked](mask); values that depend on both have
+//! lifetimes of hours. The requests avoid what `docs/server.md` lists as a difference.
 
 mod mask;
 mod requests;
@@ -21,7 +21,7 @@ fn real() -> Real {
         command
             .args(["-l", &own.to_string(), "-p", &port.to_string()])
             .args(["-U", "0", "-m", "1024", "-u", "root"])
-            // Its other threads keep items for a moment, and such an item is not counted in place.
+            // Its other threads keep items for a moment, and such an item is not incremented in place.
             .args(["-o", "no_lru_maintainer,no_lru_crawler"]);
     })
 }
@@ -42,7 +42,7 @@ impl Side {
         }
     }
 
-    /// What it answers to a request, masked.
+    /// Returns its masked answer to a request.
     fn answer(&mut self, requests: &str) -> Vec<String> {
         let ends = requests.ends_with(ENDS);
         self.client.send(self.uniques.told(requests).as_bytes());
@@ -58,7 +58,7 @@ impl Side {
     }
 }
 
-/// Random requests of both protocols have the answers that memcached gives, alone and in pipelines.
+/// Random requests of both protocols get memcached's answers, singly and in pipelines.
 #[test]
 fn answers_are_memcacheds() {
     let real = real();
@@ -75,7 +75,7 @@ fn answers_are_memcacheds() {
     assert_eq!((report.failures, report.abandoned), (0, 0));
 }
 
-/// What this server alone tells.
+/// Statistics that only this server has.
 const OUR_OWN: &[&str] = &[
     "wollemi_version",
     "curr_items_exact",
@@ -85,7 +85,7 @@ const OUR_OWN: &[&str] = &[
     "redis_commands",
     "slowlog_micros",
     "slowlog_length",
-    // There only with a limit to idle time.
+    // Present only with a limit on idle time.
     "idle_kicks",
     "pool_level",
     "pool_sync",
@@ -98,7 +98,7 @@ const OUR_OWN: &[&str] = &[
     "pool_recovery",
 ];
 
-/// What programs look for that watch a memcached.
+/// Statistics that memcached monitoring programs look for.
 const WATCHED: &[&str] = &[
     "pid",
     "uptime",
@@ -137,7 +137,7 @@ const WATCHED: &[&str] = &[
     "evictions",
 ];
 
-/// Statistics, and settings, by name.
+/// Returns statistics or settings, by name.
 fn statistics(client: &mut Client, request: &str) -> Vec<(String, String)> {
     client.send(request.as_bytes());
     let text = String::from_utf8(client.until(b"END\r\n")).expect("text");
@@ -149,7 +149,7 @@ fn statistics(client: &mut Client, request: &str) -> Vec<(String, String)> {
 }
 
 /// Statistics and settings have memcached's names, and numbers where it has numbers; and all names that clients look
-/// for are there.
+/// for are present.
 #[test]
 fn statistics_are_memcacheds() {
     let real = real();
@@ -181,7 +181,7 @@ fn statistics_are_memcacheds() {
     }
 }
 
-/// What `stats conns` tells of the connections: each with its state, in their order.
+/// Returns the connections in `stats conns`: each with its state, in order.
 fn states(asking: &mut Client) -> Vec<String> {
     let told = statistics(asking, "stats conns\r\n");
     let of_state = told.into_iter().filter(|(name, _)| name.ends_with(":state"));
@@ -189,7 +189,7 @@ fn states(asking: &mut Client) -> Vec<String> {
 }
 
 /// `stats conns` shows listening sockets, and the state of each connection: new, waiting for a line, for data, to send,
-/// or asking.
+/// or the one that asks.
 #[test]
 fn connections_are_told_of_as_in_memcached() {
     let real = real();
@@ -223,7 +223,7 @@ fn connections_are_told_of_as_in_memcached() {
     ];
     expected.sort_unstable();
     for scene in &mut scenes {
-        // They come to it in their own time, and connections are accepted in any order.
+        // Connections reach their states in their own time, and are accepted in any order.
         loop {
             let mut found = states(&mut scene.4);
             found.sort_unstable();

@@ -1,4 +1,4 @@
-//! Beside `redis-server`, whose answers are those of version 7.0.
+//! Comparison with `redis-server`, whose answers are those of version 7.0.
 
 mod reply;
 mod tells;
@@ -27,14 +27,14 @@ fn real() -> Real {
     })
 }
 
-/// What a server answers; the last answer is known.
+/// Returns a server's answer; the end of the answer is known.
 fn answer(client: &mut Client, request: &str) -> Vec<u8> {
     client.send(request.as_bytes());
     client.send(b"*1\r\n$7\r\nDISCARD\r\n*2\r\n$4\r\nECHO\r\n$12\r\n--the end--\n\r\n");
     client.until(b"--the end--\n\r\n")
 }
 
-/// Random commands have the answers that Redis gives, in RESP2 and RESP3, alone and in pipelines.
+/// Random commands get Redis's answers, in RESP2 and RESP3, singly and in pipelines.
 #[test]
 fn answers_are_rediss() {
     let real = real();
@@ -60,7 +60,7 @@ fn answers_are_rediss() {
     assert_eq!((report.failures, report.abandoned), (0, 0));
 }
 
-/// A change of a watched key is one in Redis, too.
+/// A watched key counts as changed exactly when it does in Redis.
 #[test]
 fn watched_keys_change_as_in_redis() {
     let real = real();
@@ -90,8 +90,7 @@ fn watched_keys_change_as_in_redis() {
     assert_eq!(ours.stop().failures, 0);
 }
 
-/// Each form of each command, in a fixed order, has the answer that Redis gives. Nothing there depends on chance or
-/// time.
+/// Each form of each command, in a fixed order, gets Redis's answer. Nothing there depends on chance or time.
 #[test]
 fn each_form_of_a_command_is_answered_as_in_redis() {
     let real = real();
@@ -116,7 +115,7 @@ fn each_form_of_a_command_is_answered_as_in_redis() {
     assert!(differences.is_empty(), "{differences:#?}");
 }
 
-/// Bytes that violate the protocol get Redis's answer, and the connection goes on or ends as there.
+/// Bytes that violate the protocol get Redis's answer, and the connection continues or ends as with Redis.
 #[test]
 fn answers_to_malformed_input_are_rediss() {
     let real = real();

@@ -1,16 +1,16 @@
-//! The permitted differences between two memcacheds that got the same requests: their uniques, and what depends on the
-//! current second.
+//! The permitted differences between two memcacheds that got the same requests: their uniques, and values that depend
+//! on the current second.
 
 use std::fmt::Write;
 
-/// The uniques that a server has shown, in the order of their appearance: by it they are known to both sides.
+/// The uniques that a server has shown, in order of appearance: both sides are known by their index.
 #[derive(Default)]
 pub struct Uniques {
     seen: Vec<u64>,
 }
 
 impl Uniques {
-    /// A request as this server gets it: `{n}` stands for the n-th unique of the latest ones.
+    /// Returns a request as this server gets it: `{n}` stands for the n-th latest unique.
     pub fn told(&self, requests: &str) -> String {
         let mut parts = requests.split('{');
         let mut told = parts.next().unwrap_or_default().to_owned();
@@ -24,10 +24,10 @@ impl Uniques {
         told
     }
 
-    /// The number by which a unique is known.
+    /// Returns the index of a unique.
     fn known(&mut self, text: &str) -> String {
         let Some(unique) = text.parse().ok().filter(|&unique| unique != 0) else {
-            return format!("no unique: {text}"); // 0: of what was not stored.
+            return format!("no unique: {text}"); // 0: nothing was stored.
         };
         let at = self.seen.iter().rposition(|&seen| seen == unique);
         let at = at.unwrap_or_else(|| {
@@ -37,7 +37,7 @@ impl Uniques {
         format!("#{at}")
     }
 
-    /// An answer without what differs; a line each.
+    /// Returns an answer without the permitted differences, one string per line.
     pub fn masked(&mut self, mut answer: &[u8]) -> Vec<String> {
         let mut masked = Vec::new();
         while !answer.is_empty() {
@@ -91,7 +91,7 @@ impl Uniques {
         masked.join(" ")
     }
 
-    /// A flag that an answer gives back.
+    /// Masks a flag of an answer.
     fn flag(&mut self, word: &str) -> String {
         match word.as_bytes().first() {
             Some(b'c') => format!("c{}", self.known(&word[1..])),
@@ -101,7 +101,7 @@ impl Uniques {
         }
     }
 
-    /// A word of what `me` tells.
+    /// Masks a word of `me`'s answer.
     fn debug(&mut self, word: &str) -> String {
         match word.split_once('=') {
             Some(("exp", time)) => format!("exp={}", left(time.trim_start_matches('-'))),
@@ -112,13 +112,13 @@ impl Uniques {
     }
 }
 
-/// The seconds that are left, as the lifetime that they are left of.
+/// Converts the remaining seconds to the original lifetime.
 fn left(text: &str) -> String {
     let left = match text.parse::<u64>() {
-        // For an item that is dead at once: a negative number there, in 32 bits without a sign.
+        // For an item that is dead at once: memcached shows a negative number, in 32 bits without a sign.
         Ok(left) if left == 0 || left > i32::MAX as u64 => return "none".to_owned(),
         Ok(left) => left,
-        Err(_) => return text.to_owned(), // -1, of those that stay.
+        Err(_) => return text.to_owned(), // -1, for items that stay.
     };
     let of = super::words::LEFT.iter().find(|&&lifetime| left <= lifetime);
     of.map_or_else(|| "long".to_owned(), u64::to_string)

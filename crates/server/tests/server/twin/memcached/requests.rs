@@ -1,20 +1,20 @@
-//! Random requests, right and wrong.
+//! Random requests, valid and invalid.
 
 use super::words::*;
 use crate::twin::Random;
 
-/// Behind each batch: lines for a wrong body to swallow, and a request whose answer is known.
+/// Follows each batch: lines for a malformed body to swallow, and a request with a known answer.
 pub const END: &str = "\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\nmg the-end k\r\n";
-/// How the answers to it end.
+/// The end of its answers.
 pub const ENDED: &[u8] = b"EN kthe-end\r\n";
-/// For a wrong body to swallow.
+/// Lines for a malformed body to swallow.
 const PADDING: &str = "\r\n\r\n";
-/// How a batch ends after which the connection ends.
+/// The end of a batch that ends the connection.
 pub const ENDS: &str = "quit\r\n";
 
-/// A batch of requests.
+/// Returns a batch of requests.
 pub fn some(random: &mut Random) -> String {
-    // A `get` of a key that is too long takes the answers before it away, there; so it comes alone.
+    // In memcached a `get` of a key that is too long drops the answers before it; so it comes alone.
     if random.below(40) == 0 {
         let length = 250 + random.below(3);
         return one(random, &["k".repeat(length).as_str()]);
@@ -25,7 +25,7 @@ pub fn some(random: &mut Random) -> String {
             0 => PADDING.to_owned() + &large(random),
             _ => one(random, KEYS),
         };
-        // There an item on its way out is not counted in place, so that its length changes: no `mg` comes before.
+        // memcached does not increment an item in flight in place, so its length changes: no `mg` comes before.
         if batch.contains("mg ")
             && ["ma", "incr", "decr"]
                 .iter()
@@ -42,11 +42,11 @@ pub fn some(random: &mut Random) -> String {
     batch
 }
 
-/// A request on one of these keys.
+/// Returns a request on one of these keys.
 fn one(random: &mut Random, keys: &[&str]) -> String {
     let mut data = None;
     let mut words = Vec::new();
-    let shapes = if random.below(8) == 0 { SELDOM } else { SHAPES };
+    let shapes = if random.below(8) == 0 { RARE } else { SHAPES };
     for word in random.of(shapes).split(' ') {
         match word {
             "K" => words.push(random.of(keys).to_owned()),
@@ -67,8 +67,8 @@ fn one(random: &mut Random, keys: &[&str]) -> String {
     }
 }
 
-/// A right request with much data, or too much. It has a key of its own, since no large value is a number there,
-/// whatever it begins with.
+/// Returns a valid request with much data, or too much. It has a key of its own, since in memcached no large value is a
+/// number, whatever it begins with.
 fn large(random: &mut Random) -> String {
     let begin = random.of(&["set", "add", "replace", "append", "prepend"]);
     let length = [600_000, 1_000_000, 2_000_000][random.below(3)];
@@ -83,7 +83,7 @@ fn large(random: &mut Random) -> String {
     }
 }
 
-/// A word of a kind, or behind a letter.
+/// Returns a word of a kind, or one after a letter.
 fn some_word(random: &mut Random, word: &str) -> String {
     let (letter, kind) = match word {
         "O" | "M" => (word, word),
@@ -104,12 +104,12 @@ fn some_word(random: &mut Random, word: &str) -> String {
     letter.to_owned() + words.some(random)
 }
 
-/// Up to five flags; a letter rarely comes twice.
+/// Adds up to five flags; a letter rarely comes twice.
 fn flags(random: &mut Random, words: &mut Vec<String>) {
     for _ in 0..random.below(6) {
         let flag = FLAGS.some(random);
         if flag == "TL" && words[0] == "ma" {
-            continue; // Lost there, where the number becomes longer.
+            continue; // memcached loses it when the number becomes longer.
         }
         let there = words.iter().skip(2).any(|word| word.starts_with(&flag[..1]));
         if !there || random.below(20) == 0 {
@@ -118,7 +118,7 @@ fn flags(random: &mut Random, words: &mut Vec<String>) {
     }
 }
 
-/// The length that a request says its data have.
+/// Returns the length that a request claims for its data.
 fn length(random: &mut Random, length: usize) -> String {
     match random.below(40) {
         0 => (length + 1).to_string(),

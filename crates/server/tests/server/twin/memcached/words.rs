@@ -3,8 +3,8 @@
 use crate::twin::Random;
 
 pub const KEYS: &[&str] = &["a", "b", "c", "d", "counter", "\u{e9}", "YQ=="];
-/// Without numbers from 2^63 to 2^64 and minus signs: there, such a number is none if any byte behind it, up to the
-/// next zero byte of the memory, is a minus sign.
+/// Without numbers from 2^63 to 2^64 and minus signs: in memcached such a number is invalid if any following byte, up
+/// to the next zero byte in memory, is a minus sign.
 pub const DATA: &[&str] = &[
     "",
     "x",
@@ -33,7 +33,7 @@ pub const DATA: &[&str] = &[
 /// runs long enough to depend on them.
 pub const LEFT: [u64; 4] = [10_000, 100_000, 1_000_000, 2_592_000];
 
-/// Words of a kind: those that mean something, and those that are wrong.
+/// Words of a kind: valid ones, and invalid ones.
 pub struct Words {
     right: &'static [&'static str],
     wrong: &'static [&'static str],
@@ -73,8 +73,8 @@ pub const LIFETIMES: Words = Words {
     ],
     wrong: &["x", "1.5", "10000x", "99999999999999999999"],
 };
-/// With less time left than this, a client is told to replace the item. None equals a lifetime less the second that has
-/// passed.
+/// With less time left than this, a client is told to replace the item. None equals a lifetime minus the elapsed
+/// second.
 pub const SOON: Words = Words {
     right: &["0", "30", "5000", "50000", "500000", "2000000", "-1"],
     wrong: &["x", "1.5"],
@@ -105,15 +105,15 @@ pub const MODES: Words = Words {
     right: &["E", "A", "P", "R", "S", "I", "+", "D", "-"],
     wrong: &["X", "", "EE"],
 };
-/// One that is too long is the business of `ms` alone: there the others do something before they look.
+/// Only `ms` gets one that is too long: in memcached the other commands act before they check it.
 pub const OPAQUE: Words = Words {
     right: &["1", "", "abc", "v"],
     wrong: &["0123456789012345678901234567890"],
 };
-/// How long a value is not.
+/// Invalid lengths of a value.
 pub const LENGTHS: &[&str] = &["-1", "x", "2147483646", "99999999999999999999", "1.5"];
 
-/// Capitals stand for words of a kind; a `V` for a length, and the data that follow; `*` for flags.
+/// Capitals stand for words of a kind; a `V` for a length, and the data that follows; `*` for flags.
 pub const SHAPES: &[&str] = &[
     "get K",
     "get K",
@@ -186,7 +186,7 @@ pub const SHAPES: &[&str] = &[
 ];
 
 /// Malformed requests, flushes, and requests with short answers.
-pub const SELDOM: &[&str] = &[
+pub const RARE: &[&str] = &[
     "get",
     "gets",
     "get large",
@@ -251,7 +251,7 @@ pub const SELDOM: &[&str] = &[
     "flush_all 0 0 0",
 ];
 
-/// Those that may be there; each is taken once, mostly.
+/// Optional flags; each is used at most once, mostly.
 pub const FLAGS: Words = Words {
     right: &[
         "v", "v", "k", "q", "s", "t", "c", "f", "l", "h", "O", "TL", "NL", "RR", "FF", "CU", "I", "M", "JD",

@@ -1,4 +1,4 @@
-//! Replies, read one by one: for what two servers say in another order, or of themselves.
+//! Parses replies into their parts, for those that differ in order, or in values specific to a server.
 
 use super::encoded;
 use crate::support::Client;
@@ -6,23 +6,23 @@ use crate::support::Client;
 /// A reply of either protocol.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reply {
-    /// The mark it begins with.
+    /// Its type mark.
     pub kind: char,
-    /// What stands in its line; of bytes, these.
+    /// The text of its line, or the bytes of a bulk string.
     pub text: String,
-    /// What it holds; of a map, each key before its value.
+    /// Its elements; for a map, each key before its value.
     pub parts: Vec<Reply>,
 }
 
 impl Reply {
-    /// What a server replies to a command.
+    /// Returns a server's reply to a command.
     pub fn to(client: &mut Client, words: &[&str]) -> Reply {
         let words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
         client.send(encoded(&words).as_bytes());
         Reply::read(client)
     }
 
-    /// What a server replies to an inline command. The parts of `KEYS` have no order.
+    /// Returns a server's reply to an inline command. The parts of `KEYS` have no order.
     pub fn to_line(client: &mut Client, line: &str) -> Reply {
         client.send(format!("{line}\r\n").as_bytes());
         let reply = Reply::read(client);
@@ -50,7 +50,7 @@ impl Reply {
         Reply { kind, text, parts }
     }
 
-    /// What this map, or list of keys and values, has for a key.
+    /// Returns the value of a key in this map, or list of keys and values.
     pub fn get(&self, key: &str) -> Option<&Reply> {
         let pairs = self.parts.chunks_exact(2);
         pairs
@@ -58,7 +58,7 @@ impl Reply {
             .find_map(|pair| (pair[0].text == key).then_some(&pair[1]))
     }
 
-    /// With the parts in order, each once: of what is a set, whatever it looks like.
+    /// Returns it with its parts sorted and deduplicated, for replies that represent sets.
     pub fn into_set(mut self) -> Reply {
         self.parts.sort();
         self.parts.dedup();

@@ -1,10 +1,10 @@
-//! What a server tells of itself: its commands, its settings, its state and its clients. Where the two differ in what
-//! there is to tell, their words and forms do not.
+//! A server's information about itself: its commands, its settings, its state and its clients. Where the two differ in
+//! content, their words and forms do not.
 
 use super::reply::Reply;
 use super::{Client, Real, Running, real};
 
-/// A real server, this one, and a client of each.
+/// Returns a real server, this one, and a client of each.
 fn both() -> (Real, Running, [Client; 2]) {
     let (real, ours) = (real(), Running::over_pool());
     let clients = [Client::connect(real.address), ours.connect_redis()];
@@ -15,12 +15,12 @@ fn ask(clients: &mut [Client; 2], words: &[&str]) -> [Reply; 2] {
     clients.each_mut().map(|client| Reply::to(client, words))
 }
 
-/// The marks of what a reply holds: its form.
+/// Returns the type marks of a reply's elements: its form.
 fn form(reply: &Reply) -> Vec<char> {
     reply.parts.iter().map(|part| part.kind).collect()
 }
 
-/// The description of arguments, in any order, without the version that added them.
+/// Returns the description of arguments, in any order, without the version that added them.
 fn without_since(reply: &Reply) -> Reply {
     let mut parts: Vec<_> = reply.parts.iter().map(without_since).collect();
     if parts.first().is_some_and(|first| first.text == "name") {
@@ -42,10 +42,10 @@ fn without_since(reply: &Reply) -> Reply {
     }
 }
 
-/// Commands that the real one does not have: `WAITAOF` is of a later version.
+/// Commands that the real server lacks: `WAITAOF` is of a later version.
 const NOT_THERE: [&str; 3] = ["krange", "kprefix", "waitaof"];
 
-/// Each command that Redis has too is described by the same name, arity and places of keys, in the same group, and in
+/// Each command that Redis also has is described by the same name, arity and key positions, in the same group, and in
 /// the same form.
 fn expect_described(clients: &mut [Client; 2]) {
     let [theirs, list] = ask(clients, &["COMMAND", "LIST"]);
@@ -71,7 +71,7 @@ fn expect_described(clients: &mut [Client; 2]) {
         {
             let mut there = theirs.parts.iter().flat_map(|subcommands| &subcommands.parts);
             let theirs = there.find(|theirs| theirs.parts.first() == ours.parts.first());
-            // What later versions have.
+            // Commands of later versions.
             let Some(theirs) = theirs else { continue };
             assert_eq!(form(ours), form(theirs), "{ours:?}");
             assert_eq!(ours.parts[1], theirs.parts[1], "{ours:?}");
@@ -93,7 +93,7 @@ fn commands_are_described_as_rediss() {
     expect_described(&mut clients);
 }
 
-/// Commands and subcommands are listed by pattern as there, except for those that are not here.
+/// Commands and subcommands are listed by pattern as in Redis, except for those missing here.
 #[test]
 fn commands_are_listed_by_pattern_as_in_redis() {
     let (_real, _ours, mut clients) = both();
@@ -168,7 +168,7 @@ fn settings_are_rediss() {
     }
 }
 
-/// The sections of `INFO`, with the fields of each.
+/// Returns the sections of `INFO`, with the fields of each.
 fn sections(text: &str) -> Vec<(&str, Vec<(&str, &str)>)> {
     let sections = text.split("\\r\\n\\r\\n");
     sections
@@ -181,7 +181,7 @@ fn sections(text: &str) -> Vec<(&str, Vec<(&str, &str)>)> {
         .collect()
 }
 
-/// What this server alone tells.
+/// Fields that only this server has.
 const OUR_OWN: &[&str] = &[
     "wollemi_version",
     "threads",
@@ -198,7 +198,7 @@ const OUR_OWN: &[&str] = &[
     "pool_recovery",
 ];
 
-/// What programs look for that watch a Redis server.
+/// Fields that Redis monitoring programs look for.
 const WATCHED: &[&str] = &[
     "redis_version",
     "redis_mode",
@@ -226,8 +226,8 @@ const WATCHED: &[&str] = &[
     "db0",
 ];
 
-/// What `INFO` tells stands where Redis tells it, under the same names, numbers as numbers; and nothing is missing that
-/// is looked for.
+/// The fields of `INFO` are in Redis's places, under the same names, numbers as numbers; and no field that programs
+/// look for is missing.
 #[test]
 fn information_is_rediss() {
     let (_real, _ours, mut clients) = both();
@@ -274,7 +274,7 @@ fn information_is_rediss() {
     }
 }
 
-/// The fields of a client's line.
+/// Returns the fields of a client's line.
 fn fields(line: &str) -> Vec<(String, String)> {
     let fields = line.trim_end_matches("\\n").split(' ');
     fields
@@ -327,7 +327,7 @@ fn clients_are_told_of_as_in_redis() {
     assert_eq!(ours, theirs + 2);
 }
 
-/// A client that ends its own connection has the answer, and nothing behind it.
+/// A client that ends its own connection gets the answer, and nothing after it.
 #[test]
 fn who_kills_itself_is_answered_as_in_redis() {
     let (_real, _ours, mut clients) = both();
@@ -340,7 +340,7 @@ fn who_kills_itself_is_answered_as_in_redis() {
     assert_eq!(answers[1], answers[0]);
 }
 
-/// A slow command is kept in the same form, with the same words.
+/// A slow command is recorded in the same form, with the same words.
 #[test]
 fn slow_commands_are_told_as_in_redis() {
     let (_real, _ours, mut clients) = both();

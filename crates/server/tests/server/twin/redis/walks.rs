@@ -22,7 +22,7 @@ fn pattern(random: &mut Random) -> String {
     }
 }
 
-/// What both reply to a command.
+/// Returns both replies to a command.
 fn both(clients: &mut [Client; 2], words: &[&str]) -> [Reply; 2] {
     clients.each_mut().map(|client| Reply::to(client, words))
 }
@@ -32,7 +32,7 @@ fn expect_same(clients: &mut [Client; 2], words: &[&str]) {
     assert_eq!(ours, theirs, "{words:?}");
 }
 
-/// All keys that a scan with these options comes by.
+/// Returns all keys that a scan with these options visits.
 fn scan(client: &mut Client, options: &[&str]) -> Vec<Reply> {
     let (mut cursor, mut keys) = ("0".to_owned(), Vec::new());
     loop {
@@ -110,7 +110,7 @@ fn walks_are_rediss() {
     assert_eq!(ours.stop().failures, 0);
 }
 
-/// A bound of `ZRANGEBYLEX`, or rarely none. There, what begins with a sign and a zero byte is that sign.
+/// Returns a bound of `ZRANGEBYLEX`, or rarely an invalid one. In Redis, a sign followed by a zero byte is that sign.
 fn bound(random: &mut Random) -> String {
     let text = word(random, 3);
     match random.below(8) {
@@ -123,7 +123,7 @@ fn bound(random: &mut Random) -> String {
     }
 }
 
-/// Ranges of keys are those of a sorted set's members, all of one score, with all bounds, limits and directions.
+/// Ranges of keys match those of a sorted set's members with equal scores, for all bounds, limits and directions.
 #[test]
 fn ranges_of_keys_are_those_of_members() {
     let real = real();

@@ -1,4 +1,4 @@
-//! Random commands, right and wrong, and the words of them.
+//! Random commands, valid and invalid, and their words.
 
 use crate::twin::Random;
 
@@ -65,8 +65,8 @@ const FLOATS: &[&str] = &[
 ];
 const TIMES: &[&str] = &["33177117420000", "33177117421500", "33177117422499", "1", "-5"];
 
-/// A command, more or less; single capitals stand for words of a kind. Requests whose answers depend on the moment are
-/// left out: of the key `timed`, alone, times are asked for, since it has absolute ones.
+/// Templates of commands; single capitals stand for words of a kind. Requests whose answers depend on the moment are
+/// left out: times are requested only of the key `timed`, which has absolute ones.
 const SHAPES: &[&str] = &[
     "GET K",
     "GET K",
@@ -263,7 +263,7 @@ pub fn command(random: &mut Random) -> Vec<String> {
                 "M" => MILLISECONDS,
                 "F" => FLOATS,
                 "T" => TIMES,
-                "A" => &TIMES[..3], // A time that is past is not seen at once, there as here.
+                "A" => &TIMES[..3], // A past time does not take effect at once, in either server.
                 literal => return literal.to_owned(),
             };
             random.of(words).to_owned()
