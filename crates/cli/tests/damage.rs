@@ -34,7 +34,7 @@ fn a_second_opener_is_told_who_is_first() {
             .fails(3, &["wollemi.pool", &process, "--lock-wait"]);
     }
     pool.run(["get", "k", "--lock-wait", "0.02"])
-        .fails(3, &[&process, "waited for 20ms"]);
+        .fails(3, &[&process, "waited 20ms"]);
     drop(db);
     pool.check();
 }

@@ -286,7 +286,7 @@ fn what_is_not_understood_is_left_alone() {
     let astray = open(&astray);
     astray.heap.recover(tracers(), 2).unwrap();
     for (toy, reason) in [
-        (unknown, "root 'toy' is of kind 77"),
+        (unknown, "root 'toy' is of unknown kind 77"),
         (damaged, "damaged pool"),
         (astray, "never handed out"),
     ] {

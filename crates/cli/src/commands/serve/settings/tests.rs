@@ -120,10 +120,10 @@ fn mistakes_are_placed() {
         ("threads = 1\nthreads = 2\n", 2, &["duplicate"]),
         ("max-connections = 1\nmax_connections = 2\n", 2, &["twice"]),
         ("\nthreads = 'many'\n", 2, &["many", "--threads"]),
-        ("threads = 1.5\n", 1, &["'threads'", "whole number"]),
+        ("threads = 1.5\n", 1, &["'threads'", "an integer"]),
         ("threads = [1, 2]\n", 1, &["'threads'"]),
         ("no-redis = 'yes'\n", 1, &["'no-redis'", "true or false"]),
-        ("redis = [true]\n", 1, &["'redis'", "text"]),
+        ("redis = [true]\n", 1, &["'redis'", "a string"]),
         ("redis = 'nowhere'\n", 1, &["nowhere"]),
         ("\n\nthreads = \n", 3, &[]),
     ] {
