@@ -5,10 +5,10 @@
 //! lock, which stays held. Then
 //!
 //! 1. one fence makes all leaves and pairs durable; the pairs' marks are cleared, then the locks on their arrays are
-//!   released;
+//!    released;
 //! 2. the links to the leaves are stored;
 //! 3. one fence makes all links durable, and only then are the marks cleared, the locks released and the replaced
-//!   leaves retired.
+//!    leaves retired.
 //!
 //! If the group has filled the last entry of a line, a pair in a later line needs a fence first, since a crash must
 //! not keep it without the pairs there; the group goes on afterwards.
