@@ -30,7 +30,7 @@ pub use views::{TypedView, TypedViewIter, TypedWatch};
 /// }
 ///
 /// let db = wollemi::Db::anonymous()?;
-/// By station and second: ordered by station, and by time within each.
+/// // By station and second: ordered by station, and by time within each.
 /// let readings = wollemi::TypedMap::<(u32, i64), Reading>::new(db.map("readings")?);
 /// readings.upsert(&(7, -60), &Reading { celsius: 20.5, note: None })?;
 /// readings.upsert(&(7, 60), &Reading { celsius: 21.0, note: Some("sunny".into()) })?;
@@ -40,7 +40,7 @@ pub use views::{TypedView, TypedViewIter, TypedWatch};
 /// assert_eq!(of_seven.len(), 2);
 /// assert_eq!(of_seven[0].0, (7, -60));
 ///
-/// In a batch, or wherever a map of bytes is required:
+/// // In a batch, or wherever a map of bytes is required:
 /// let mut batch = db.batch();
 /// let reading = Reading { celsius: 4.0, note: None };
 /// batch.upsert(readings.map(), readings.key(&(8, 1)), readings.value(&reading)?);

@@ -38,7 +38,7 @@ const HEADER: usize = 8;
 /// assert_eq!(sessions.get("bob")?, None);
 /// assert!(sessions.insert("bob", "another", None)?); // never expires
 ///
-/// Batches and snapshots use the bytes of the underlying map:
+/// // Batches and snapshots use the bytes of the underlying map:
 /// let mut batch = db.batch();
 /// let hour = Some(Duration::from_secs(3600));
 /// batch.upsert(sessions.map(), "carol", sessions.bytes("token", hour));

@@ -84,7 +84,7 @@ impl<M: Media> Db<M> {
     /// assert_eq!(left, 7);
     /// assert_eq!(accounts.get("bob")?, Some(b"3".to_vec()));
     ///
-    /// An error abandons the transaction. It can be any type that implements `From<Error>`.
+    /// // An error abandons the transaction. It can be any type that implements `From<Error>`.
     /// #[derive(Debug)]
     /// enum Refused {
     ///     TooLittle,
@@ -295,7 +295,7 @@ impl<M: Media> Transaction<'_, M> {
     /// let jobs = db.map("jobs")?;
     /// jobs.load([("1", "sweep"), ("2", "mop")])?;
     ///
-    /// Two threads that each take the first job do not get the same one.
+    /// // Two threads that each take the first job do not get the same one.
     /// let first = db.transact(|tx| {
     ///     let first = tx.range(&jobs, ..)?.next().transpose()?;
     ///     if let Some((key, _)) = &first {
