@@ -83,7 +83,8 @@ fn exit_codes_tell_what_happened() {
     assert_eq!(pool.run(["put", "--if-present", "k", "x"]).code, 0);
     assert_eq!(pool.ok(["get", "k"]), b"x");
 
-    pool.run(["put", "-e", r"\q", "v"]).fails(2, &["is not an escape"]);
+    pool.run(["put", "-e", r"\q", "v"])
+        .fails(2, &["is not an escape"]);
     pool.run(["get"]).fails(2, &["<KEY>"]);
     pool.run(["no-such-command"]).fails(2, &["no-such-command"]);
     pool.run(["put", "--map", "", "k", "v"])

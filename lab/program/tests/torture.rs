@@ -75,7 +75,8 @@ fn a_table_and_usage() {
         .fails(2, &["no index is called 'tree'"]);
     lab.run(["torture", "--budget", "1s", "--states", "1"])
         .fails(2, &["cannot be used with"]);
-    lab.run(["torture", "--budget", "5ms"]).fails(2, &["unit must be"]);
+    lab.run(["torture", "--budget", "5ms"])
+        .fails(2, &["unit must be"]);
     lab.run(["torture", "--index", "roart", "--model", "word"])
         .fails(2, &["does not claim the model word"]);
     lab.run(["torture", "--mutants", "--model", "process"])
