@@ -61,8 +61,11 @@ impl Board {
         let Some(score) = self.scores.get(player)? else {
             return Ok(None);
         };
+        let Some(above) = score.checked_add(1) else {
+            return Ok(Some(1));
+        };
         let better = Place {
-            score: score + 1,
+            score: above,
             player: String::new(),
         };
         Ok(Some(self.places.range(better..).count() + 1))

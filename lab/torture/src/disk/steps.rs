@@ -7,7 +7,7 @@ use crashkit::Random;
 use crashkit::disk::CrashDisk;
 use std::sync::Arc;
 use std::time::Duration;
-use wollemi::{Durability, Error, Expiring, IndexError, IndexKind, Map, Parts, Sorted};
+use wollemi::{Durability, Error, Expiring, IndexError, IndexKind, Parts, Sorted};
 
 /// A map's number, a key, and its new value (`None`: removed).
 type StateChange = (usize, Vec<u8>, Option<Arc<[u8]>>);
@@ -255,16 +255,12 @@ impl Process {
             return Ok(());
         }
         let (state, how) = (now.with(OTHER, &key, Some(&value)), Self::how(random));
-        self.apply(vec![state], how.into(), |process| {
-            let map = process.other()?.with_durability(how);
-            map.upsert(&key, &value)
-        })?;
+        let Some(map) = self.db.find_map(OTHER)? else {
+            return wrong(format!("the map {OTHER} is missing"));
+        };
+        let map = map.with_durability(how);
+        self.apply(vec![state], how.into(), |_| map.upsert(&key, &value))?;
         Ok(())
-    }
-
-    fn other(&self) -> Result<Map, Error> {
-        let found = self.db.find_map(OTHER)?;
-        found.ok_or_else(|| Error::MapExists("it is not there".into()))
     }
 
     fn drop_other(&mut self) -> Result<(), Trouble> {
