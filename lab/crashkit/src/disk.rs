@@ -4,7 +4,7 @@
 //! and between any two of them the process may be killed or the power may fail. A [`Medium`] takes the events one by
 //! one and knows at each moment what is durable and what may be: [`Medium::choices`] and [`Medium::image`] return every
 //! legal image after a power cut, [`Medium::killed`] the content that a killed process leaves. Both can follow each
-//! other, since a disk begins from any medium.
+//! other, since a disk can start from any medium.
 //!
 //! A power cut may leave what D1 to D4 of [`::log::disk`] allow:
 //!
@@ -14,7 +14,7 @@
 //! K3 Each creation, renaming and removal since the directory's last sync has happened or not, independently of others.
 //! K4 A sync need not cover data that is written while it runs.
 //! K5 After a failed sync, each sector that was waiting for it may have become durable or not, and later syncs do not
-//!    change that, until the sector is written again. A process sees it all the same. The same holds for names.
+//!    change that, until the sector is written again. Processes still read the data. The same holds for names.
 //!
 //! Errors are injected by the number of the call ([`Fault`]); a sync can be omitted by the place that calls it
 //! ([`CrashDisk::skip`]).
@@ -35,7 +35,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A place in the source that calls a disk.
 pub type Site = &'static Location<'static>;
 
-/// A disk that remembers everything. Clones are the same disk.
+/// A disk that records every event. Clones share one state.
 #[derive(Clone)]
 pub struct CrashDisk {
     state: Arc<Mutex<State>>,
@@ -57,7 +57,7 @@ pub struct CrashMapping {
 
 struct State {
     medium: Medium,
-    /// The number of the file that was created last.
+    /// The inode number handed out last.
     last_inode: u64,
     events: Vec<Event>,
     calls: u64,
@@ -70,7 +70,7 @@ struct State {
 }
 
 impl CrashDisk {
-    /// A disk that holds what the medium holds for a process.
+    /// Creates a disk on this medium.
     pub fn new(medium: Medium) -> CrashDisk {
         let state = State {
             medium,
@@ -93,7 +93,7 @@ impl CrashDisk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a call fail, counted from now on, or none.
+    /// Injects a fault, whose call number counts from now on; `None` removes it.
     pub fn inject(&self, fault: Option<Fault>) {
         let mut state = self.state();
         let calls = state.calls;
@@ -103,58 +103,59 @@ impl CrashDisk {
         });
     }
 
-    /// How many calls have failed since failing was switched on.
+    /// Returns the number of calls that injected faults have made fail.
     pub fn injected(&self) -> u64 {
         self.state().injected
     }
 
-    /// Leaves out the syncs that are called at this place: they say that all is well, and do nothing.
+    /// Skips the syncs called at this place: they return `Ok` and do nothing.
     pub fn skip(&self, site: Option<Site>) {
         self.state().skipped = site;
     }
 
-    /// Carries `action` out during the next sync of a file: after what it makes durable was decided, before it is.
+    /// Runs `action` during the next sync of a file: after the sync has fixed the data that it covers, before that data
+    /// is durable.
     pub fn amid_next_sync(&self, action: impl FnOnce() + Send + 'static) {
         self.state().amid_sync = Some(Box::new(action));
     }
 
-    /// Forgets what was to be carried out during a sync, if none came.
+    /// Drops the action of [`amid_next_sync`](CrashDisk::amid_next_sync) if no sync has run it.
     pub fn forget_amid_sync(&self) {
         let action = self.state().amid_sync.take();
         drop(action);
     }
 
-    /// Has this called before each event.
+    /// Calls `before` before each event from now on.
     pub fn before_events(&self, before: impl Fn() + Send + Sync + 'static) {
         self.state().before = Some(Arc::new(before));
     }
 
-    /// How many events there are.
+    /// Returns the number of events so far.
     pub fn now(&self) -> usize {
         self.state().events.len()
     }
 
-    /// How many calls were made that may fail.
+    /// Returns the number of calls so far that can fail.
     pub fn calls(&self) -> u64 {
         self.state().calls
     }
 
-    /// What has happened, in order.
+    /// Returns the events so far, in order.
     pub fn events(&self) -> Vec<Event> {
         self.state().events.clone()
     }
 
-    /// The places that have called a sync.
+    /// Returns the places that have called a sync.
     pub fn sync_sites(&self) -> Vec<Site> {
         self.state().syncs.clone()
     }
 
-    /// What it holds now for a process.
+    /// Returns a copy of the medium in its present state.
     pub fn medium(&self) -> Medium {
         self.state().medium.clone()
     }
 
-    /// Carries out an event, and returns its number.
+    /// Applies an event and returns its number.
     fn act(&self, event: Event) -> usize {
         let before = self.state().before.clone();
         if let Some(before) = before {
@@ -166,7 +167,7 @@ impl CrashDisk {
         number
     }
 
-    /// Counts a call, which may be one that fails.
+    /// Counts a call, and fails it if an injected fault strikes.
     fn call(&self, file: &str, operation: &'static str) -> Result<(), DiskError> {
         match self.fault(operation) {
             None => Ok(()),
@@ -183,7 +184,7 @@ impl CrashDisk {
         Some(kind)
     }
 
-    /// Syncs a file or the directory, by `begun` and what makes the event of its end.
+    /// Syncs the file `inode`, or the directory if that is `None`.
     fn sync(
         &self,
         file: &str,
@@ -197,7 +198,7 @@ impl CrashDisk {
             state.syncs.push(site);
         }
         if state.skipped == Some(site) {
-            // What is to come during this sync must not come during another one, which may hold other locks.
+            // An action meant for this sync must not run during another one, whose caller may hold other locks.
             let amid = state.amid_sync.take_if(|_| inode.is_some());
             drop(state);
             if let Some(action) = amid {
@@ -222,7 +223,7 @@ impl CrashDisk {
         }
     }
 
-    /// The file of this name.
+    /// Returns the file of this name.
     fn lookup(&self, name: &str, operation: &'static str) -> Result<CrashFile, DiskError> {
         match self.state().medium.find(name) {
             Some(inode) => Ok(CrashFile {
@@ -236,7 +237,7 @@ impl CrashDisk {
 }
 
 impl State {
-    /// The number of a file that is about to be created. No other thread gets it, though the file is not there yet.
+    /// Reserves the inode number of a file about to be created, so that no other thread gets it.
     fn new_inode(&mut self) -> u64 {
         self.last_inode = self.medium.new_inode().max(self.last_inode + 1);
         self.last_inode
@@ -368,7 +369,10 @@ impl DiskFile for CrashFile {
 
 impl Mapping for CrashMapping {
     fn store(&mut self, at: u64, bytes: &[u8]) {
-        assert!(at + bytes.len() as u64 <= self.len, "a store inside the mapping");
+        assert!(
+            at + bytes.len() as u64 <= self.len,
+            "the store ends beyond the mapping"
+        );
         self.disk.act(Event::Write {
             inode: self.inode,
             at,

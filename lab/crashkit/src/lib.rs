@@ -6,7 +6,7 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `torture` | all of it in one call |
+//! | `torture` | the kit in one call |
 //! | `log` | the accesses of a run |
 //! | `model` | the memory model: which images a crash may leave |
 //! | `media` | the media that records, and makes images as they are read |
@@ -18,7 +18,7 @@
 //! | `expect`, `dirty` | durable linearizability; dirty reads |
 //! | `subject` | the structure under test |
 //! | `history` | the operations of a test |
-//! | `killed` | pools as a killed process leaves them, beside such a disk |
+//! | `killed` | pools as a killed process leaves them, for structures with files on such a disk |
 //! | `disk` | a disk that records every write, and the contents that a power cut or a kill may leave |
 //! | `words` | any map from words to words as a subject, and its tests by one macro |
 //! | `on_heap`, `blobs` | common parts of subjects on a heap; the heap alone as a subject |
@@ -26,7 +26,7 @@
 //! | `coverage` | the changes that the histories have reached |
 //! | `report` | the statistics and the failures |
 //!
-//! Begin with [`torture`], and with the tutorial, `docs/crash-tutorial.md`, whose program is `tests/tutorial.rs`.
+//! Start with [`torture`] and the tutorial, `docs/crash-tutorial.md`, whose program is `tests/tutorial.rs`.
 //!
 //! Not here: the indexes and the database as subjects, which are in `wollemi-torture`.
 

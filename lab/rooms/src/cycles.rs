@@ -7,10 +7,10 @@ use crate::{collect, word};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A module of the crate, by the names on the way to it.
+/// A module of the crate: the names on the path to it.
 type Module = Vec<String>;
 
-/// Panics if files of this folder below the crate's `src` use each other.
+/// Panics if files of this folder below the crate's `src` use each other in a cycle.
 pub fn assert_no_cycle(crate_root: &str, folder: &str) {
     let src = Path::new(crate_root).join("src");
     let mut sources = Vec::new();
@@ -34,7 +34,7 @@ pub fn assert_no_cycle(crate_root: &str, folder: &str) {
     }
 }
 
-/// Visits all that a module uses, and panics where that leads back to a module on the way.
+/// Visits everything that a module uses, and panics if that leads back to a module on the way.
 fn visit<'m>(
     module: &'m Module,
     uses: &BTreeMap<&'m Module, Vec<&'m Module>>,
@@ -99,7 +99,7 @@ fn paths(text: &str) -> Vec<Vec<String>> {
     // Each statement but the last ends with a semicolon.
     for statement in text.split_inclusive(';') {
         match statement.rfind("use ").map(|at| statement.split_at(at)) {
-            Some((before, tree)) if is_begin(before) => {
+            Some((before, tree)) if begins_statement(before) => {
                 rest.push_str(before);
                 expand(&[], tree["use ".len()..].trim_end_matches(';'), &mut found);
             }
@@ -122,8 +122,8 @@ fn paths(text: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Returns whether a `use` behind this text begins a statement.
-fn is_begin(before: &str) -> bool {
+/// Returns whether a `use` after this text begins a statement.
+fn begins_statement(before: &str) -> bool {
     let line = before.lines().last().unwrap_or_default().trim();
     before.ends_with('\n') || line.is_empty() || line.starts_with("pub")
 }
@@ -164,7 +164,7 @@ mod tests {
     use crate::tests::a_crate;
     use std::panic::catch_unwind;
 
-    /// A folder of three files, of which `c` is in a folder of its own.
+    /// Checks a folder of three files, of which `c` is in a folder of its own.
     fn check(a: &str, b: &str, c: &str) -> bool {
         let top = "mod a;\nmod b;\nmod d;\n";
         let dir = a_crate(&[
@@ -197,7 +197,7 @@ mod tests {
         ));
     }
 
-    /// A cycle is seen in whatever way the files name each other, and through others.
+    /// A cycle is detected however the files name each other, and through others.
     #[test]
     fn cycles_are_seen() {
         for b in [

@@ -1,4 +1,4 @@
-//! The judge of a recovered map: compares it with its model, and writes to it.
+//! The judge compares a recovered map with its model, and writes to it.
 
 use super::{Op, WordMap, pairs};
 use crate::choose::Random;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 type Model = BTreeMap<u64, u64>;
 
-/// Whether a scan beside writers may have found this, if the map may have been in these states meanwhile.
+/// Checks what a scan beside writers has found against the states that the map may have been in meanwhile.
 pub(super) fn check_scan(from: u64, found: &[(u64, u64)], states: &[&Model]) -> Result<(), String> {
     if !found.is_sorted_by(|(key, _), (next, _)| key < next) {
         return Err("its keys do not ascend".into());
@@ -20,7 +20,7 @@ pub(super) fn check_scan(from: u64, found: &[(u64, u64)], states: &[&Model]) -> 
         }
     }
     let Some((first, others)) = states.split_first() else {
-        return Err("there was no state".into());
+        return Err("no state was possible".into());
     };
     let stays = |key: &u64| others.iter().all(|state| state.contains_key(key));
     let is_missing = |key: &u64| found.binary_search_by_key(key, |(key, _)| *key).is_err();
@@ -34,7 +34,7 @@ pub(super) fn check_scan(from: u64, found: &[(u64, u64)], states: &[&Model]) -> 
     }
 }
 
-/// Scans and gets everything: which of the allowed states it is.
+/// Scans and gets everything. Returns which of the allowed states the map is in.
 pub(super) fn read_all<T: WordMap>(map: &T, allowed: &[&Model]) -> Result<usize, String> {
     let found = scan(map)?;
     let which = allowed.iter().position(|model| pairs(model, 0) == found);
@@ -51,7 +51,7 @@ pub(super) fn read_all<T: WordMap>(map: &T, allowed: &[&Model]) -> Result<usize,
     Ok(which)
 }
 
-/// A key of an operation in flight, or next to one, or any.
+/// Draws a key of an operation in flight, or one next to it, or any.
 pub(super) fn near(in_flight: &[&Op], model: &Model, random: &mut Random) -> u64 {
     let keys = in_flight.iter().map(|op| match **op {
         Op::Put(key, _) | Op::Remove(key) | Op::Get(key) | Op::Scan(key) => key,
@@ -77,7 +77,7 @@ pub(super) fn near(in_flight: &[&Op], model: &Model, random: &mut Random) -> u64
     }
 }
 
-/// Removes the key and puts it; after each, everything is as in the model.
+/// Removes the key and puts it, and compares everything with the model after each.
 pub(super) fn write_a_little<T: WordMap>(map: &T, model: &mut Model, key: u64) -> Result<(), String> {
     remove(map, model, key)?;
     agree(map, model, &format!("{key} was removed"))?;
@@ -88,16 +88,16 @@ pub(super) fn write_a_little<T: WordMap>(map: &T, model: &mut Model, key: u64) -
 
 /// Writes each key, checks the structure, adds keys until it has grown, and empties it.
 pub(super) fn write_all<T: WordMap>(map: &T, model: &mut Model) -> Result<(), String> {
-    /// Keys that are added.
-    const MORE: u64 = 40;
+    /// Number of keys that are added.
+    const ADDED: u64 = 40;
     for key in model.keys().copied().collect::<Vec<_>>() {
         put(map, model, key, key + 1)?;
     }
     map.check()
-        .map_err(|error| format!("when each key had been written: {error}"))?;
-    for key in 0..MORE {
-        // All over those that are there, in no order.
-        put(map, model, key * 17 % MORE, key)?;
+        .map_err(|error| format!("after each key was written: {error}"))?;
+    for key in 0..ADDED {
+        // Between the present keys, in no order.
+        put(map, model, key * 17 % ADDED, key)?;
     }
     agree(map, model, "keys were added")?;
     for key in model.keys().copied().collect::<Vec<_>>() {
@@ -117,7 +117,7 @@ fn check_get<T: WordMap>(map: &T, model: &Model, key: u64) -> Result<(), String>
     match found == model.get(&key).copied() {
         true => Ok(()),
         false => Err(format!(
-            "a get of {key} answers {found:?}, and a scan finds {:?}",
+            "a get of {key} answers {found:?}, but a scan finds {:?}",
             model.get(&key)
         )),
     }
@@ -153,9 +153,9 @@ fn agree<T: WordMap>(map: &T, model: &Model, done: &str) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// What a scan of a map that stands still finds is allowed, and each way to be wrong is not.
+    /// Every mix of the states is accepted, and each way to be wrong is reported.
     #[test]
-    fn wrong_scans_are_told() {
+    fn wrong_scans_are_reported() {
         let first = Model::from([(1, 1), (2, 2), (3, 3)]);
         let then = Model::from([(1, 1), (2, 9), (4, 4)]);
         let states = [&first, &then];

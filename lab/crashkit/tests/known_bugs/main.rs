@@ -28,7 +28,7 @@ fn the_whole_one_passes() {
 fn each_is_found() {
     let lost = "instead of";
     let unmade = "an entry counts that was never made";
-    let no_order = "no order of operations lets";
+    let no_order = "no order of the operations explains";
     let dirty = "dirty read";
     for (bug, crashes, states, says) in [
         (
