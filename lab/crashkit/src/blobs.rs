@@ -73,13 +73,14 @@ const FORGIVEN: &[Forgiven] = &[
     Forgiven {
         site: "blobs: object under a name",
         lacks: &[Lacks::Fence],
-        why: "a new object under a name: the heap also fences its root entry before the link, which the tokens cannot show",
+        why: "a new object under a name: the heap also fences its root entry before the link, which the tokens \
+              cannot show",
     },
     Forgiven {
         site: "blobs: object under a name",
         lacks: &[Lacks::Order],
-        why: "a new object, and then its name: each must be durable before the link of the root entry, neither before the \
-              other",
+        why: "a new object, and then its name: each must be durable before the link of the root entry, neither \
+              before the other",
     },
     Forgiven {
         site: "blobs: table",
@@ -89,8 +90,8 @@ const FORGIVEN: &[Forgiven] = &[
     Forgiven {
         site: "blobs: table",
         lacks: &[Lacks::Order],
-        why: "a new table, and then its name: each must be durable before the link of the root entry, neither before the \
-              other",
+        why: "a new table, and then its name: each must be durable before the link of the root entry, neither before \
+              the other",
     },
 ];
 

@@ -53,7 +53,8 @@ impl DirtyReads {
                     if tracker.is_pending(read.word, read.store) {
                         let site = |place: u32| log.events[place as usize].site;
                         return Err(format!(
-                            "dirty read: the operation answers, but its load at {} saw the store at {}, which is not durable",
+                            "dirty read: the operation answers, but its load at {} saw the store at {}, which is not \
+                             durable",
                             site(read.load),
                             site(read.store),
                         ));

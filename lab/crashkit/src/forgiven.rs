@@ -24,14 +24,15 @@ pub const HEAP: &[Forgiven] = &[
     Forgiven {
         site: "pool: opening",
         lacks: &[Fence],
-        why: "an opening: the next fence completes these write-backs too; only stores before that fence can become durable \
-              earlier",
+        why: "an opening: the next fence completes these write-backs too; only stores before that fence can become \
+              durable earlier",
     },
     Forgiven {
         site: "pool: end of pages at an opening",
         lacks: &[WriteBack],
-        why: "an opening: the end of the pages, which is durable already unless a process was killed while the pool grew; \
-              even then, something is lost only if the new page is used before the next growth persists the end",
+        why: "an opening: the end of the pages, which is durable already unless a process was killed while the pool \
+              grew; even then, something is lost only if the new page is used before the next growth persists the \
+              end",
     },
     Forgiven {
         site: "pool: generation at an opening",
@@ -41,26 +42,26 @@ pub const HEAP: &[Forgiven] = &[
     Forgiven {
         site: "pool: clean close",
         lacks: &[WriteBack, Fence],
-        why: "the mark of a clean close: without it the next opening counts a crash that did not happen. No data depends \
-              on it, and no operation reports it",
+        why: "the mark of a clean close: without it the next opening counts a crash that did not happen. No data \
+              depends on it, and no operation reports it",
     },
     Forgiven {
         site: "link: met under way",
         lacks: &[Fence],
-        why: "a link that is not durable when a reader meets it: a reader that persists more before it answers, as DPTree \
-              does once it has found its root, fences again; others do not",
+        why: "a link that is not durable when a reader meets it: a reader that persists more before it answers, as \
+              DPTree does once it has found its root, fences again; others do not",
     },
     Forgiven {
         site: "heap: a root's entry",
         lacks: &[WriteBack],
-        why: "a root entry's own words: they share their line with the link, whose write-back follows; where the words of \
-              a line can be torn apart (model word), only this write-back makes them durable first",
+        why: "a root entry's own words: they share their line with the link, whose write-back follows; where the \
+              words of a line can be torn apart (model word), only this write-back makes them durable first",
     },
     Forgiven {
         site: "heap: a root's link",
         lacks: &[Fence],
-        why: "the link of a new root: a caller that persists parts of an index before it acknowledges the creation, as \
-              DPTree does, fences again; others do not",
+        why: "the link of a new root: a caller that persists parts of an index before it acknowledges the creation, \
+              as DPTree does, fences again; others do not",
     },
     Forgiven {
         site: "heap: a root's link",
@@ -76,8 +77,8 @@ pub const HEAP: &[Forgiven] = &[
     Forgiven {
         site: "heap: end of pages",
         lacks: &[Order],
-        why: "the end of the allocated pages, and then an object in them: each must be durable before the link to the \
-              object, neither before the other; they are persisted in different layers, so that the heap does not rely on \
-              its users",
+        why: "the end of the allocated pages, and then an object in them: each must be durable before the link to \
+              the object, neither before the other; they are persisted in different layers, so that the heap does \
+              not rely on its users",
     },
 ];

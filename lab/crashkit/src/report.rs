@@ -35,7 +35,7 @@ pub struct Missing {
 }
 
 /// Formats an operation or an answer by `Debug`, with bytes as text.
-pub(crate) fn shown(what: &impl fmt::Debug) -> String {
+pub(crate) fn shown(value: &impl fmt::Debug) -> String {
     readable(&format!("{value:?}"))
 }
 

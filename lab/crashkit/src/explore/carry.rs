@@ -171,7 +171,7 @@ fn by_threads<S: Subject>(
     Ok(answers.into_iter().map(|(_, answer)| answer).collect())
 }
 
-fn at_the_end<S: Subject>(subject: &S, live: &S::Live) -> Result<(), String> {
+fn check_end<S: Subject>(subject: &S, live: &S::Live) -> Result<(), String> {
     let sound = subject.check_end(live);
     sound.map_err(|wrong| format!("at the end of the history, {wrong}"))
 }

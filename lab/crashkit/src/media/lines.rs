@@ -30,8 +30,8 @@ impl Crash {
     }
 
     pub(super) fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the kit changes a line when it is first touched, which is before anybody can have a reference into
-        // it, and between runs, when no pool is open.
+        // SAFETY: the kit changes a line when it is first touched, before any reference into it can exist, and between
+        // runs, when no pool is open.
         unsafe { self.0.memory.words() }
     }
 

@@ -91,8 +91,8 @@ impl Crash {
     }
 }
 
-// SAFETY: one OS thread at a time uses the media, so every order is kept; each access is the atomic operation of the same
-// name. It promises only the durability of the model, against which it is tested.
+// SAFETY: one OS thread at a time uses the media, so every order is kept; each access is the atomic operation of the
+// same name. It promises only the durability of the model, against which it is tested.
 unsafe impl Media for Crash {
     const TAKES_TURNS: bool = true;
     const REUSES_AT_ONCE: bool = true;

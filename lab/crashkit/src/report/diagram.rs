@@ -199,7 +199,7 @@ mod tests {
             ..Log::default()
         };
         let lines = diagram(&log, 9, &["a", "b", "c"], &[0, 1, 2]);
-        let lines: Vec<&str> = told
+        let lines: Vec<&str> = lines
             .iter()
             .map(|line| line.split(" at ").next().unwrap_or_default())
             .collect();

@@ -7,8 +7,8 @@
 //!    of its accesses. Up to there the next run is the same.
 //! 3. *Legs.* The thread is stopped there. Another continues until it has stored into the same word, until it comes to
 //!    the n-th access of such a source line, or for some operations. Then it is stopped in its turn, and the first
-//!    thread or a third one continues in the same way: at most three legs. Or, in a *relay*, the first thread is stopped
-//!    after each of its stores into such words, and each time the other carries out one operation.
+//!    thread or a third one continues in the same way: at most three legs. Or, in a *relay*, the first thread is
+//!    stopped after each of its stores into such words, and each time the other carries out one operation.
 //! 4. *Settle.* All threads that were stopped end their operations. The rest of the history runs as in the scout's run.
 //!
 //! I1 Threads do not switch between these moments, except where one waits for another.
