@@ -2,7 +2,7 @@
 //!
 //! It tests that the heap hands out no chunk twice; that reachable objects are intact after every crash, including
 //! large ones and those in new pages; that everything else is found free, whether recovery runs before, after or beside
-//! the use of the heap; and that roots are made and removed atomically. `live` has the objects.
+//! the use of the heap; and that roots are made and removed atomically. `live` implements the operations.
 
 mod live;
 
@@ -293,7 +293,7 @@ fn put(random: &mut Random) -> (u8, Held) {
     (slot, (len, random.next()))
 }
 
-/// A history of `ops` operations on the heap by `threads` threads.
+/// Draws a history of `ops` operations on the heap by `threads` threads.
 ///
 /// One history in three reopens its pool after a preparation. One in five has little room: pages for the objects of a
 /// few slots.

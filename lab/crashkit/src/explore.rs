@@ -4,7 +4,7 @@
 //! 2. *Walk.* The log is followed event by event. Before an event that makes something durable, and after each
 //!    acknowledgement, the images that a crash may leave are those that the tracker describes.
 //! 3. *Probe.* Each image is opened, recovered and judged, and everything is put back.
-//! 4. *Again.* A share of the images is opened, recovered and used a little with a log of its own, which is walked in
+//! 4. *Again.* For a share of the images, recovery and a few operations run with a log of their own, which is walked in
 //!    the same way: a second crash, and a third. The same is done with the memory of a killed process.
 //!
 //! | file | idea |

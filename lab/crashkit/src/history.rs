@@ -38,12 +38,12 @@ impl<O> Default for History<O> {
 }
 
 impl<O> History<O> {
-    /// Whether its pool is meant to be full now and then.
+    /// Returns whether its pool is meant to be full now and then.
     pub(crate) fn has_little_room(&self) -> bool {
         self.room != u64::MAX
     }
 
-    /// Whether it needs a scheduler.
+    /// Returns whether it needs a scheduler.
     pub(crate) fn has_threads(&self) -> bool {
         self.threads > 1 || self.reopened
     }

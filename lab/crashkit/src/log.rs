@@ -8,7 +8,7 @@ use std::panic::Location;
 /// The source line that asked for a store, a write-back or a fence.
 pub type Site = &'static Location<'static>;
 
-/// What kind of store it was.
+/// The kind of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Store {
     /// An ordinary store, or the successful half of a compare-and-swap.
@@ -26,13 +26,13 @@ pub enum Store {
 }
 
 impl Store {
-    /// Whether recovery may depend on the stored value.
+    /// Returns whether recovery may depend on the stored value.
     pub fn matters(self) -> bool {
         !matches!(self, Store::Unpersisted | Store::Volatile | Store::Lock)
     }
 }
 
-/// What happened.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// A store to a word.

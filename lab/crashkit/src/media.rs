@@ -124,7 +124,7 @@ impl Ended {
     pub(crate) fn outcome<R>(&mut self, ran: Result<R, String>) -> Result<R, String> {
         match self.finding.take() {
             Some(finding) => Err(finding),
-            None if self.hung => Err("it hangs".into()),
+            None if self.hung => Err("the run hangs".into()),
             None => ran,
         }
     }
@@ -326,7 +326,7 @@ impl Crash {
         self.0.epoch.store(self.0.epoch.load(Relaxed) + 1, Relaxed);
     }
 
-    /// Whether the line was read in this epoch.
+    /// Returns whether the line was read in this epoch.
     pub(crate) fn was_read(&self, line: u32) -> bool {
         self.0.lines[line as usize].read.load(Relaxed) == self.0.epoch.load(Relaxed)
     }

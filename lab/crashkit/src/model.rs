@@ -13,7 +13,7 @@
 //! I4 A non-temporal store that other threads see is durable, because it reaches them through memory. They see it from
 //!    its thread's next fence on.
 //!
-//! `line` has the contents that a line may have, `tracker` follows a log. Not here: the choice among the images
+//! `line` computes the contents that a line may have, `tracker` follows a log. Not here: the choice among the images
 //! (`choose`), and where they are kept (`media`).
 
 mod hash;

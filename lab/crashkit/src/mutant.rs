@@ -22,7 +22,7 @@ pub enum Lacks {
 pub struct Mutant {
     /// What it lacks.
     pub lacks: Lacks,
-    /// Where.
+    /// The source line of the persist.
     pub site: Site,
 }
 

@@ -16,7 +16,7 @@ pub(crate) use diagram::{diagram, preemptions, readable};
 /// A persist in the source: file, line, column, and its kind.
 pub type Persist = (&'static str, u32, u32, Lacks);
 
-/// The persist at a line of source.
+/// Returns the persist at a source line.
 pub(crate) fn persist(site: Site, lacks: Lacks) -> Persist {
     (site.file(), site.line(), site.column(), lacks)
 }
@@ -39,7 +39,7 @@ pub(crate) fn shown(value: &impl fmt::Debug) -> String {
     readable(&format!("{value:?}"))
 }
 
-/// An image that was judged and is wrong.
+/// A wrong image or a wrong answer, with the history that led to it.
 #[derive(Clone, Debug, Default)]
 pub struct Failure {
     /// What is wrong with the image or the answer.
@@ -56,7 +56,7 @@ pub struct Failure {
     pub answers: Vec<Option<String>>,
     /// What its threads did, step by step, if it has several...
     pub schedule: Vec<String>,
-    /// ...and how often one of them stopped within an operation while another went on.
+    /// ...and how often one of them was stopped within an operation while another continued.
     pub preemptions: u32,
     /// How many crashes led to it.
     pub crashes: u32,
@@ -219,7 +219,7 @@ pub struct Report {
     pub mutant_states: u64,
     /// Time taken for mutants.
     pub mutant_elapsed: Duration,
-    /// How often each line of source has asked for a persist.
+    /// How often each source line has asked for a persist.
     pub sites: BTreeMap<Persist, (Site, u64)>,
     /// Reasons why some of these stay although their absence need not be detected.
     pub reasons: BTreeMap<Persist, &'static str>,

@@ -16,7 +16,7 @@ pub(super) const KIND: u32 = u32::from_le_bytes(*b"blob");
 pub(super) type Table = [PSlot; SLOTS];
 
 persistent! {
-    /// The fixed part of an object; `len` bytes follow that depend on the seed.
+    /// The fixed part of an object; `len` bytes drawn from `seed` follow it.
     struct Blob [size: 16] {
         len: PWord,
         seed: PWord,
@@ -83,13 +83,13 @@ fn bytes(seed: u64) -> impl Iterator<Item = u8> {
 }
 
 impl Live {
-    /// The heap, for reads.
+    /// Returns the heap, for reads.
     fn access(&self) -> &Access<Crash> {
         // SAFETY: the calls here hold a guard since before they read a link, or find the history standing still.
         unsafe { self.heap.access() }
     }
 
-    /// Returns the result, or `None` if a pool that may be full was.
+    /// Returns the result, or `None` if the pool was full and is meant to be full now and then.
     pub(super) fn unless_full<T>(&self, done: Result<T, heap::Error>) -> Result<Option<T>, String> {
         match done {
             Err(heap::Error::Full { .. }) if may_be_full(self.heap.pool()) => Ok(None),

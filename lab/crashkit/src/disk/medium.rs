@@ -61,7 +61,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// A write of some of the bytes.
+    /// Returns a write of a part of the bytes; other events as they are.
     pub(super) fn part(self, range: Range<usize>) -> Event {
         match self {
             Event::Write { inode, at, bytes } => Event::Write {

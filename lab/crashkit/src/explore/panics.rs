@@ -37,8 +37,8 @@ pub(super) fn caught<R>(run: impl FnOnce() -> Result<R, String>) -> Result<R, St
             .cloned()
             .or_else(|| panic.downcast_ref::<&str>().map(|said| (*said).to_string()));
         Err(match said {
-            Some(said) => format!("it panics: {said}"),
-            None => "it panics".into(),
+            Some(said) => format!("the subject panics: {said}"),
+            None => "the subject panics".into(),
         })
     })
 }

@@ -1,6 +1,6 @@
 //! Shrinking: reduces a failure to the smallest that still fails.
 //!
-//! 1. *The image.* As soon as one fails, lines get their newest version one by one, and those that must lag, the newest
+//! 1. *The image.* As soon as one fails, lines get their newest version one by one; lines that must lag get the newest
 //!    version that still fails. Every store still withheld is needed for the failure.
 //! 2. *The history.* It is explored again with fewer crashes, with fewer threads, with fewer preemptions (its
 //!    operations in turn, and then with preemptions of one leg, of two, of three, in place of a scheduler's many) and
@@ -106,8 +106,8 @@ impl<S: Subject> Explorer<S> {
         least
     }
 
-    /// Shrinks a failing image to one that lacks as few stores as still fail; `probe` judges the image that has these
-    /// contents and the newest version of all other lines.
+    /// Shrinks a failing image to one that lacks as few stores as possible and still fails; `probe` judges the image
+    /// that has these contents and the newest version of all other lines.
     pub(super) fn shrink_image(&self, found: Probed, probe: impl Fn(&Self, Plan) -> Probed) -> Probed {
         let mut contents: Contents = found.picked.iter().map(|one| (one.line, one.content)).collect();
         let mut least = found;

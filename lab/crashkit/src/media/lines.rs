@@ -136,7 +136,7 @@ impl Crash {
     }
 }
 
-/// A hash of a line and its content.
+/// Returns a hash of a line's number and its content.
 fn hash_of(line: usize, content: &Content) -> u64 {
     let mut hash = (line as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x2545_f491_4f6c_dd1d;
     for &word in content {

@@ -47,11 +47,16 @@ fn each_is_found() {
         (Bug::UpdateUnderOtherLock, 0, 50_000, dirty),
         (Bug::TryLockMeansCrash, 0, 200_000, no_order),
         (Bug::OldNodeWritten, 0, 50_000, lost),
-        (Bug::LockIsPersistent, 1, 1000, "it hangs"),
+        (Bug::LockIsPersistent, 1, 1000, "the run hangs"),
         (Bug::DirtyRead, 0, 50_000, dirty),
         (Bug::SignedFingerprint, 0, 50_000, lost),
         (Bug::FingerprintAlone, 0, 1000, no_order),
-        (Bug::StalePointer, 1, 1000, "it panics: index out of bounds"),
+        (
+            Bug::StalePointer,
+            1,
+            1000,
+            "the subject panics: index out of bounds",
+        ),
         // The line of its header was not written back; the entries are durable.
         (Bug::HeaderNotWrittenBack, 1, 50_000, lost),
         // Metadata that was never rebuilt is garbage to the next insert.
