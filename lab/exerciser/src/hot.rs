@@ -2,8 +2,8 @@
 //!
 //! Here no thread owns a key. Each records the request before each call and the answer after it, with the time on a
 //! shared clock, in a mapped file that outlives the process. A generation is a process that opens the pool and
-//! immediately makes calls, beside recovery, until `kill -9`; the last one reads every key at the end, and checks the
-//! pool. Then each key's history over all generations must be durably linearizable: acknowledged operations have
+//! immediately makes calls, while recovery runs, until `kill -9`; the last one reads every key at the end, and checks
+//! the pool. Then each key's history over all generations must be durably linearizable: acknowledged operations have
 //! happened, and an operation in flight at a kill happened once before it, or never.
 //!
 //! | file | idea |

@@ -34,7 +34,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// An expiring map behaves as a map of its live entries; sweeping changes nothing visible, and leaves no expired
-/// entry.
+    /// entry.
     #[test]
     fn what_is_over_is_absent(ops in prop::collection::vec(op(), 0..80)) {
         let map = Expiring::new(Db::anonymous()?.map("m")?);

@@ -1,5 +1,5 @@
-//! A generation: a process that opens the pool and immediately makes calls, beside recovery, until it is killed; the
-//! last one ends by itself, after it has read every key and checked the pool.
+//! A generation: a process that opens the pool and immediately makes calls, while recovery runs, until it is killed;
+//! the last one ends by itself, after it has read every key and checked the pool.
 
 use super::SPEC;
 use super::ledger::{self, Ledger, Watcher, first_moment};

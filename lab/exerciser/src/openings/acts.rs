@@ -1,4 +1,4 @@
-//! The acts of a thread beside recovery, and their changes.
+//! The acts of a thread while recovery runs, and their changes.
 
 use super::image::Image;
 use crate::calls::Calls;
