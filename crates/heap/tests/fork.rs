@@ -73,6 +73,6 @@ fn drop_in_child<T>(handles: &mut Option<T>) {
     let child = Pid::from_raw(child).expect("a child");
     let (_, status) = waitpid(Some(child), WaitOptions::empty())
         .expect("our child")
-        .expect("it has ended");
+        .expect("the child has ended");
     assert_eq!(status.exit_status(), Some(0), "{status:?}");
 }

@@ -75,7 +75,7 @@ fn a_root_that_goes_before_the_trace_is_freed_once() {
     assert_eq!(toy.heap.audit(&tracers(), 1).unwrap().reachable, 0);
 }
 
-/// The same while a pause keeps the trace from beginning.
+/// A root is removed while a pause keeps the trace from beginning; each object is freed once.
 #[test]
 fn a_root_that_goes_during_a_pause_is_freed_once() {
     let (toy, _folder) = reopened();

@@ -153,7 +153,7 @@ fn segments_are_recycled() {
     );
     assert!(
         log.drop_below(Lsn(log.appended().0 + 8)).is_err(),
-        "what is not there cannot be dropped"
+        "records past the end cannot be dropped"
     );
     assert!(matches!(
         log.scan(Lsn(4096)..log.appended()),
@@ -291,7 +291,7 @@ fn damage_is_no_end() {
         bytes[at as usize] ^= 1;
         std::fs::write(&file, &bytes).expect("a segment");
     }
-    let log = Log::open(disk(path), ID, from(begin), small()).expect("it is whole again");
+    let log = Log::open(disk(path), ID, from(begin), small()).expect("the log is intact again");
     assert_eq!(records(&log, begin).len(), 20);
 }
 
@@ -429,14 +429,14 @@ fn a_failed_sync_fails_all_earlier_changes_of_names() {
     let folder = tempfile::tempdir().expect("a directory");
     let disk = Failing::new(folder.path());
     let log = Log::create(disk.clone(), ID, small()).expect("a log");
-    let (before, told) = (log.change_names(), log.change_names());
+    let (before, latest) = (log.change_names(), log.change_names());
     disk.fail(Some(("fsync of the directory", Errno::NOMEM)));
-    log.sync_names(told).expect_err("it fails");
+    log.sync_names(latest).expect_err("the sync fails");
     disk.fail(None);
     let after = log.change_names();
-    let error = log.sync_names(before).expect_err("it may not be durable");
+    let error = log.sync_names(before).expect_err("the change may not be durable");
     assert!(error.is_shortage(), "{error}");
-    log.sync_names(after).expect("it begins behind the failure");
+    log.sync_names(after).expect("the change came after the failure");
 }
 
 /// If the disk is full when segments are dropped, the log goes on in its space, refuses records that need more, and

@@ -337,7 +337,7 @@ fn who_waits_holds_no_lock() {
             index.get(b"p beside 1", &guard).expect("no error").as_deref() == Some(NEW)
         };
         while !is_new() {
-            assert!(!group.is_finished(), "it waits for the key");
+            assert!(!group.is_finished(), "the group waits for the key");
             std::thread::yield_now();
         }
         index.upsert(b"p beside 0", OLD).expect("there is room");
@@ -395,7 +395,7 @@ fn looks_amid(keys: Vec<String>, old: &'static [u8], new: &'static [u8]) -> Vec<
         let guard = heap::pin();
         let is_new = |key: &String| {
             let held = looking.get(key.as_bytes(), &guard).expect("no error");
-            let held = held.as_deref().expect("it is there throughout");
+            let held = held.as_deref().expect("the key is present throughout");
             assert!(held == old || held == new, "{key}");
             held == new
         };

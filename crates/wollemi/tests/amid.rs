@@ -68,8 +68,8 @@ fn amid<R>(
             Some(done)
         });
         let hook: Hook = Box::new(move || {
-            go.send(()).expect("it waits for this");
-            progress.recv().expect("it ends or waits");
+            go.send(()).expect("the writer waits for this hook");
+            progress.recv().expect("the writer ends or waits");
         });
         LOADS.set(Some((nth, hook)));
         let result = operation();

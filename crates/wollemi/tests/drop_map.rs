@@ -69,7 +69,7 @@ fn a_map_can_be_dropped_right_after_the_opening() -> Outcome {
     Ok(())
 }
 
-/// A stop of the thread that drops a map: it signals, and continues on a signal.
+/// Where the thread that drops a map stops: it sends a signal, and waits for one to continue.
 struct Stop {
     thread: ThreadId,
     unlinked: bool,
@@ -165,7 +165,7 @@ fn drop_and_meanwhile(
         });
         is_here.recv_timeout(PATIENCE).expect("the root goes");
         let done = meanwhile(&db);
-        go.send(()).expect("it waits");
+        go.send(()).expect("the dropping thread waits");
         assert!(dropping.join().expect("no panic").expect("sound"));
         done
     })?;
@@ -303,7 +303,7 @@ struct Merging {
     /// The thread that drops the map, and whether it waits.
     dropping: Option<ThreadId>,
     drop_waits: bool,
-    /// Whether another thread waits while that one waits.
+    /// Whether another thread waits while the dropping thread waits.
     others_wait: bool,
 }
 
@@ -370,7 +370,7 @@ fn other_maps_are_found_while_a_dropped_map_is_closed() -> Outcome {
         let waits = !dropping.is_finished();
         merge.change(|merging| merging.goes_on = true);
         assert!(found.expect("maps wait for the drop").expect("sound"));
-        assert!(waits, "it is dropped while it is merged");
+        assert!(waits, "the map is dropped while it is merged");
         assert!(dropping.join().expect("no panic").expect("sound"));
     });
     assert!(db.find_map("dropped")?.is_none());

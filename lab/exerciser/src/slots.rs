@@ -19,7 +19,7 @@ impl FromIterator<usize> for Slots {
 }
 
 impl Op {
-    /// Its maps; none for a call that concerns the database.
+    /// Returns the maps that the call uses; none for a call of the database as a whole.
     pub fn slots(&self) -> Slots {
         match self {
             Op::Batch { changes, expected } => {
@@ -62,7 +62,7 @@ impl Op {
 }
 
 impl Rare {
-    /// The map that it calls.
+    /// Returns the map that the call uses.
     fn slot(self) -> Option<usize> {
         match self {
             Rare::About(slot)
@@ -77,7 +77,7 @@ impl Rare {
             | Rare::Relive(slot, ..)
             | Rare::Eventual(slot, ..)
             | Rare::Unordered(slot, ..) => Some(slot),
-            // The default index holds it, as it does the first map.
+            // The default index holds the typed maps, and it holds the first map.
             Rare::Typed => Some(0),
             Rare::Durable(_) => None,
         }

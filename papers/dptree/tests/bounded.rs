@@ -58,8 +58,8 @@ fn writers_wait_for_the_trace() {
         let heap = Heap::new(pool).expect("the heap");
         let index = DpTree::open_with(&heap, b"test", options);
         let index = index.expect("sound").expect("the root");
-        let told = Arc::<AtomicBool>::default();
-        let tracers = vec![tracer(), Arc::new(Slow(Arc::clone(&told)))];
+        let stop = Arc::<AtomicBool>::default();
+        let tracers = vec![tracer(), Arc::new(Slow(Arc::clone(&stop)))];
         heap.recover(tracers, 1).expect("recovery");
         std::thread::scope(|threads| {
             threads.spawn(|| {
@@ -70,11 +70,11 @@ fn writers_wait_for_the_trace() {
                     assert!(stats.front <= max, "after {i} writes: {stats:?}");
                 }
             });
-            // The trace ends only once the writer has gone as far as it may.
+            // The trace ends only once the writer has reached the bound.
             while index.stats().front < bound {
                 std::thread::yield_now();
             }
-            told.store(true, SeqCst);
+            stop.store(true, SeqCst);
         });
         assert_eq!(heap.wait_recovered(), State::Done);
         let faults = index.check().expect("sound");

@@ -83,7 +83,7 @@ impl Choice for Fingerprints {
 }
 
 struct InFile<C: Choice> {
-    // First: dropped before the folder.
+    // Declared first, so that it is dropped before the folder.
     index: DpTree,
     folder: TempDir,
     choice: PhantomData<C>,

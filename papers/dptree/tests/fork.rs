@@ -52,7 +52,7 @@ fn a_forked_child_drops_the_index_without_its_thread() {
     let child = Pid::from_raw(child).expect("a child");
     let (_, status) = waitpid(Some(child), WaitOptions::empty())
         .expect("our child")
-        .expect("it has ended");
+        .expect("the child has ended");
     assert_eq!(status.exit_status(), Some(0), "{status:?}");
 
     let (index, heap) = handles.take().expect("the child has its own");

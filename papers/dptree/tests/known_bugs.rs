@@ -68,7 +68,8 @@ fn updates_in_place_do_not_race_with_merges() {
             for writer in 0..writers {
                 threads.spawn(move || {
                     for round in 1..=40_u64 {
-                        // Merges begin by themselves; here too, so that there are some whatever the scheduler does.
+                        // Merges begin by themselves; the test runs some too, so that they occur whatever the scheduler
+                        // does.
                         if writer == 0 && round % 3 == 0 {
                             index.settle().expect("room");
                         }
@@ -296,7 +297,7 @@ fn recycled_pages_hold_nothing_of_their_past() {
     let mut model = BTreeMap::new();
     let mut store = InFile::create(options(0));
     for round in 0..30_u64 {
-        // Removed before the pages are reused, from every record of theirs.
+        // The round removes each key that it upserts, so a key that returns comes from an old record.
         for i in 0..190 {
             store.index.upsert(&key(i), &round.to_le_bytes()).expect("room");
         }

@@ -65,6 +65,6 @@ fn keys_are_found_while_they_are_merged() {
             assert_eq!(reader.join().expect("no panic"), Ok(()), "a key that was put");
         }
     });
-    let merges = tree.merges().expect("it merges").merges;
+    let merges = tree.merges().expect("the tree merges").merges;
     assert!(merges > 1000, "{merges} merges");
 }

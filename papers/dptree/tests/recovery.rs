@@ -104,9 +104,9 @@ fn an_opening_that_empties_a_merged_log_frees_its_pages_once() {
     let tracers = || vec![tracer()];
     let recovering = heap.clone();
     let went = Arc::<AtomicBool>::default();
-    let tells = Arc::clone(&went);
+    let has_gone = Arc::clone(&went);
     *watch.then.lock().expect("no panic") = Some(Box::new(move || {
-        tells.store(true, SeqCst);
+        has_gone.store(true, SeqCst);
         recovering.recover(tracers(), 1).expect("a thread");
         // Recovery waits for this thread's guard, if it holds one.
         while !heap::is_pinned() && recovering.recovery().state == State::Running {
@@ -168,10 +168,10 @@ fn a_merge_in_a_full_pool_does_not_wait_for_the_recovery_that_waits_for_it() {
         *watch.0.lock().expect("no panic") = Some(Box::new(move || {
             recovering.recover(tracers(), 1).expect("a thread");
         }));
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         let merging = index.clone();
-        let merger = std::thread::spawn(move || tell.send(merging.settle()));
-        let merged = told.recv_timeout(PATIENCE);
+        let merger = std::thread::spawn(move || sender.send(merging.settle()));
+        let merged = receiver.recv_timeout(PATIENCE);
         let merged = merged.expect("the merge and recovery wait for each other");
         assert!(matches!(merged, Err(heap::Error::Full { .. })), "{merged:?}");
         merger.join().expect("no panic").expect("awaited");

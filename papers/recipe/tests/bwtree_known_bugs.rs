@@ -356,8 +356,8 @@ fn a_root_that_has_changed_is_not_lowered() {
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 let then = move || {
-                    stops.send(()).expect("it is waited for");
-                    may_go.recv().expect("it goes on");
+                    stops.send(()).expect("the test waits");
+                    may_go.recv().expect("the test releases the thread");
                 };
                 stopped_at(Step::Load, load, then, || {
                     assert!(index.remove(&key(last)).expect("no error"))
@@ -372,10 +372,10 @@ fn a_root_that_has_changed_is_not_lowered() {
             grow_and_shrink(index, before);
             let goes_on = goes.clone();
             let then = move || {
-                goes_on.send(()).expect("it waits");
-                ended.recv().expect("it ends");
+                goes_on.send(()).expect("the thread waits");
+                ended.recv().expect("the thread ends");
             };
-            let number = MORE.rev().nth(before).expect("one of them");
+            let number = MORE.rev().nth(before).expect("a number of the range");
             stopped_at(Step::Store, stores, then, || {
                 assert!(index.remove(&key(number)).expect("no error"))
             });

@@ -210,7 +210,7 @@ fn a_full_pool_leaves_chains() {
             Some(&b"updated!"[..])
         );
         drop(guard);
-        assert!(table.remove(key).expect("no memory is needed"));
+        assert!(table.remove(key).expect("a removal needs no memory"));
     }
     for key in &keys[..keys.len() / 2] {
         assert!(table.insert(key, key).expect("there is room again"));
@@ -228,7 +228,7 @@ fn a_full_pool_leaves_chains() {
 fn walks_go_on_while_tables_change() {
     let table = in_memory(1 << 28);
     let Order::Ranks(_) = Clht::<Hardware>::ORDER else {
-        panic!("it has no order of keys")
+        panic!("the index has no key order")
     };
     let stays: Vec<[u8; 8]> = (0..3000_u64).map(|i| (i << 32).to_le_bytes()).collect();
     let others: Vec<[u8; 8]> = (0..60_000_u64).map(|i| (i << 32 | 1).to_le_bytes()).collect();

@@ -284,7 +284,7 @@ impl Watch for Waits {
     fn waits(&self) {
         WAITS.set(WAITS.get() + 1);
         // A failed try waits too, and there are at most 20,000 of them.
-        assert!(WAITS.get() < 5_000_000, "it waits for itself");
+        assert!(WAITS.get() < 5_000_000, "a writer waits for itself");
     }
 }
 
@@ -407,7 +407,7 @@ fn a_place_of_a_layer_is_found_again_from_above() {
             });
             ended.send(added.expect("room")).expect("the test waits");
         });
-        is_standing.recv().expect("it splits");
+        is_standing.recv().expect("the other thread splits");
     };
     let (writes, has_written) = mpsc::channel();
     let writer = Arc::clone(&store);
@@ -422,9 +422,9 @@ fn a_place_of_a_layer_is_found_again_from_above() {
     assert_eq!(
         has_written.recv_timeout(patience),
         Ok(true),
-        "it waits for the border"
+        "the writer waits for the border"
     );
-    go_on.send(()).expect("it waits");
+    go_on.send(()).expect("the other thread waits");
     assert_eq!(has_ended.recv_timeout(patience), Ok(true));
     let guard = heap::pin();
     for number in (0..157)

@@ -161,14 +161,14 @@ const LENGTHS: [usize; 4] = [1, 5, 7, 40];
 
 /// The stores after the first step of either SMO, which stores the pointer, clears its mark, and then stores the
 /// prefix.
-const AMID: [usize; 2] = [2, 3];
+const STORES_BETWEEN: [usize; 2] = [2, 3];
 
 /// A crash after the first step of a split leaves a prefix that is too long.
 #[test]
 fn an_interrupted_split_is_finished() {
     let _alone = alone();
     for len in LENGTHS {
-        for (parting, nth) in (0..len).flat_map(|parting| AMID.map(|nth| (parting, nth))) {
+        for (parting, nth) in (0..len).flat_map(|parting| STORES_BETWEEN.map(|nth| (parting, nth))) {
             let (store, mut model) = pair(len);
             let new = aside(parting, b'!');
             warm_up(&store);
@@ -186,7 +186,7 @@ fn an_interrupted_split_is_finished() {
 fn an_interrupted_merge_is_finished() {
     let _alone = alone();
     for len in LENGTHS {
-        for (parting, nth) in (0..len).flat_map(|parting| AMID.map(|nth| (parting, nth))) {
+        for (parting, nth) in (0..len).flat_map(|parting| STORES_BETWEEN.map(|nth| (parting, nth))) {
             let (store, model) = pair(len);
             let other = aside(parting, b'!');
             store.index().upsert(&other, VALUE).expect("no error");

@@ -125,7 +125,7 @@ impl Rig {
                 _ => lines.push(name(address & !63)),
             }
         }
-        assert_eq!(lines, [""; 0], "all that is written back is fenced");
+        assert_eq!(lines, [""; 0], "every written-back line is fenced");
         steps
     }
 }

@@ -246,7 +246,7 @@ fn unix_sockets_are_served() {
     let report = thread.join().expect("no panic").expect("no failure");
     assert!(report.connections >= 8);
     assert!(!path.exists());
-    std::fs::remove_dir(&directory).expect("it is empty");
+    std::fs::remove_dir(&directory).expect("the directory is empty");
 }
 
 /// A socket's file is left alone unless no process listens on it any more.

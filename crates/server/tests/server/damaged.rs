@@ -55,18 +55,18 @@ fn keys_out_of_order_end_listings() {
     let mut client = server.connect_redis();
     for listing in ["keys *c", "krange - + limit 5000", "krange + - rev limit 5000"] {
         client.send(format!("{listing}\r\n").as_bytes());
-        let told = client.line();
+        let reply = client.line();
         assert!(
-            told.starts_with("-ERR") && told.contains("out of order"),
-            "{listing}: {told}"
+            reply.starts_with("-ERR") && reply.contains("out of order"),
+            "{listing}: {reply}"
         );
     }
     let mut cursor = String::from("0");
     for _ in 0..10 {
         client.send(format!("scan {cursor} match *c count 2\r\n").as_bytes());
-        let told = client.line();
-        if told.starts_with("-ERR") {
-            assert!(told.contains("out of order"), "{told}");
+        let reply = client.line();
+        if reply.starts_with("-ERR") {
+            assert!(reply.contains("out of order"), "{reply}");
             server.stop();
             return;
         }

@@ -200,7 +200,10 @@ fn stats_count() {
         format!("STAT 2:listen_addr tcp:{}", server.address),
         "STAT 2:state conn_parse_cmd".to_owned(),
     ] {
-        assert!(conns.lines().any(|told| told == line), "{line} is not in {conns}");
+        assert!(
+            conns.lines().any(|shown| shown == line),
+            "{line} is not in {conns}"
+        );
     }
     client.ask("stats reset\r\n", "RESET\r\n");
 }

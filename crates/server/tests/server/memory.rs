@@ -24,7 +24,7 @@ fn stat(client: &mut Client, name: &str) -> u64 {
     let line = text
         .lines()
         .find_map(|line| line.strip_prefix(&format!("STAT {name} ")));
-    line.expect("it is told").parse().expect("a number")
+    line.expect("`stats` has the name").parse().expect("a number")
 }
 
 /// While several clients write values of all lengths, in several databases and transactions, the items never take more

@@ -72,7 +72,7 @@ fn users_are_told_and_ended_by_name() {
         client.line();
         let line = String::from_utf8(client.until(b"\n\r\n")).expect("text");
         let user = line.split(' ').find_map(|field| field.strip_prefix("user="));
-        user.expect("it is told").to_owned()
+        user.expect("the user is shown").to_owned()
     };
     let [mut ann, mut bob, mut nobody] = [(); 3].map(|()| server.connect_redis());
     ann.ask("auth ann secret\r\n", "+OK\r\n");

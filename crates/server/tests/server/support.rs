@@ -159,7 +159,7 @@ impl Running {
     }
 
     pub fn connect_redis(&self) -> Client {
-        Client::connect(self.redis.expect("it serves Redis clients"))
+        Client::connect(self.redis.expect("the server serves Redis clients"))
     }
 }
 

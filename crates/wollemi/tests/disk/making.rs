@@ -176,7 +176,7 @@ fn a_database_that_was_used_is_not_made_anew() -> Result<(), Error> {
             let ways = [true, false].map(|create| options().create(create));
             for way in ways.into_iter().chain([Options::default()]) {
                 let refused = way.open(&left.path).map(drop);
-                let refused = refused.expect_err("it was used").to_string();
+                let refused = refused.expect_err("the database was used").to_string();
                 assert!(
                     refused.contains("whose pool and manifest are missing"),
                     "{refused}"

@@ -1,4 +1,4 @@
-//! memcached's requests: its classic commands here, its meta commands in `meta`.
+//! Draws memcached's requests: the classic commands here, the meta commands in `meta`.
 
 use super::meta;
 use super::reply::{Expected, Reply, Word};
@@ -7,17 +7,17 @@ use super::truth::{End, Item, Place, now};
 use super::wire::Protocol;
 use std::sync::Arc;
 
-/// The commands, those that are drawn more often more than once.
+/// The commands to draw from; frequent ones occur several times.
 const NAMES: [&str; 32] = [
     "get", "get", "get", "gets", "gets", "gets", "gat", "gats", "set", "set", "set", "set", "set", "add",
     "replace", "append", "prepend", "cas", "cas", "incr", "incr", "decr", "delete", "delete", "touch", "mg",
     "mg", "ms", "ms", "md", "ma", "other",
 ];
 
-/// What memcached answers where a number is to be counted and there is none.
+/// The answer to `incr`, `decr` or `ma` of an item that is not a number.
 pub(super) const NOT_NUMBER: &str = "CLIENT_ERROR cannot increment or decrement non-numeric value";
 
-/// The next request.
+/// Draws the next request.
 pub(super) fn draw(draw: &mut Draw<'_>) -> Step {
     match draw.random.pick(&NAMES) {
         name @ ("get" | "gets" | "gat" | "gats") => lookup(draw, name),
@@ -49,8 +49,8 @@ pub(super) fn draw(draw: &mut Draw<'_>) -> Step {
     }
 }
 
-/// A request that shows that those before it were carried out.
-pub(super) fn nothing(draw: &mut Draw<'_>) -> Step {
+/// Returns an `mn` request; its answer shows that the server has carried out the requests before it.
+pub(super) fn noop(draw: &mut Draw<'_>) -> Step {
     let expected = vec![Expected::Is(Reply::line("MN"))];
     draw.step("mn", Protocol::Memcached, b"mn\r\n".to_vec(), expected)
 }
@@ -61,16 +61,16 @@ fn other(draw: &mut Draw<'_>) -> Step {
         1 => ("verbosity", b"verbosity 1\r\n", Expected::Is(Reply::line("OK"))),
         2 => return meta::debug(draw),
         3 => ("wrong", b"get\r\n", Expected::Is(Reply::line("ERROR"))),
-        _ => return nothing(draw),
+        _ => return noop(draw),
     };
     draw.step(name, Protocol::Memcached, request.to_vec(), vec![answer])
 }
 
-/// A lifetime as memcached takes it.
+/// Draws a lifetime, and returns it also as memcached's argument.
 pub(super) fn lifetime(draw: &mut Draw<'_>) -> (String, Life) {
     match draw.random.below(20) {
         0..11 => ("0".into(), Life::Endless),
-        11 => ("-1".into(), Life::Over),
+        11 => ("-1".into(), Life::Expired),
         12..15 => {
             let second = now() / 1000 + 3_000_000 + draw.random.below(1_000_000);
             (second.to_string(), Life::Until(End::at(second * 1000)))
@@ -82,11 +82,11 @@ pub(super) fn lifetime(draw: &mut Draw<'_>) -> (String, Life) {
     }
 }
 
-/// Gives an item another life, and keeps its unique; the item as it was.
+/// Gives an item another lifetime, and keeps its unique. Returns the item as it was.
 pub(super) fn touch(draw: &mut Draw<'_>, place: Place, life: Life) -> Option<Item> {
     let old = draw.item(place)?;
     let new = match life {
-        Life::Over => None,
+        Life::Expired => None,
         Life::Endless => Some(Item {
             end: None,
             ..old.clone()
@@ -132,7 +132,7 @@ fn lookup(draw: &mut Draw<'_>, name: &'static str) -> Step {
     draw.step(name, Protocol::Memcached, request, vec![Expected::All(values)])
 }
 
-/// The unique for a `cas`: the item's, or one that it does not have.
+/// Returns a unique for a `cas`, and whether it is the item's.
 pub(super) fn unique(draw: &mut Draw<'_>, place: Place) -> (u64, bool) {
     let known = draw.truth.item(place).and_then(|item| item.unique);
     let outdated = draw.truth.outdated[place.1];
@@ -144,7 +144,7 @@ pub(super) fn unique(draw: &mut Draw<'_>, place: Place) -> (u64, bool) {
     }
 }
 
-/// The data of an item with more data at one end.
+/// Concatenates two parts of an item's data.
 pub(super) fn joined(parts: [&[u8]; 2]) -> Arc<[u8]> {
     parts.concat().into()
 }
@@ -188,7 +188,7 @@ fn store(draw: &mut Draw<'_>, name: &'static str) -> Step {
     request.extend(&*data);
     request.extend(b"\r\n");
     let mut step = draw.step(name, Protocol::Memcached, request, answers(answer, quiet));
-    step.together = name == "set";
+    step.may_be_grouped = name == "set";
     step
 }
 
@@ -197,7 +197,7 @@ fn answers(answer: &str, quiet: bool) -> Vec<Expected> {
     answer.into_iter().collect()
 }
 
-/// A request of one line about one key.
+/// Returns a one-line request about one key.
 fn line(draw: &mut Draw<'_>, name: &'static str, place: Place, word: &str, answer: &str) -> Step {
     let quiet = draw.quiet();
     let mut request = format!("{name} ").into_bytes();
@@ -209,7 +209,8 @@ fn line(draw: &mut Draw<'_>, name: &'static str, place: Place, word: &str, answe
     draw.step(name, Protocol::Memcached, request, answers(answer, quiet))
 }
 
-/// The number that data are, as memcached reads one: blanks around it do not count, nor what is behind them.
+/// Parses data as memcached parses a number: skips leading blanks, and ignores everything after the first blank that
+/// follows.
 pub(super) fn leading_number(data: &[u8]) -> Option<u64> {
     let text = data
         .split(|byte| b" \t\r\n\x0b\x0c".contains(byte))
@@ -217,7 +218,7 @@ pub(super) fn leading_number(data: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Puts a number in the place of data: where it is shorter, blanks fill up what is left.
+/// Replaces an item's data with a number, padded with blanks to the length of the old data.
 pub(super) fn put_number(draw: &mut Draw<'_>, place: Place, old: &Item, number: u64) -> u64 {
     let mut text = number.to_string().into_bytes();
     let longer = text.len() > old.data.len();

@@ -38,7 +38,7 @@ impl Worker<'_> {
             Rare::Alive(slot, from, to) => self.alive(slot, from, to, truth),
             Rare::Relive(slot, n, new) => self.relive(slot, n, new, truth),
             Rare::Durable(call) => self.durable(call),
-            Rare::Eventual(slot, n, new, later) => self.eventual(slot, n, new, later),
+            Rare::Eventual(slot, n, new, by) => self.eventual(slot, n, new, by),
             Rare::Typed => self.typed(),
             Rare::Unordered(slot, from, to) => self.unordered(slot, from, to),
         }
@@ -57,7 +57,7 @@ impl Worker<'_> {
         let _ = self.db.carried_out();
         let found = self.db.map(&name)?;
         let said = said.and_then(|()| same("map", found.name(), &name));
-        // The contract that servers use, from another handle.
+        // Both handles must reach an index with the same order.
         let order = |map: &wollemi::Map| map.index().order().require_keys().is_ok();
         Ok(said
             .and_then(|()| same("order", order(&found), order(&map)))
@@ -97,7 +97,7 @@ impl Worker<'_> {
         let found: Vec<Entry> = map.iter().collect::<Result<_, _>>()?;
         let mut back: Vec<Entry> = map.iter().rev().collect::<Result<_, _>>()?;
         back.reverse();
-        let wrong = (found != back).then(|| "from the end it is another map".to_owned());
+        let wrong = (found != back).then(|| "the reverse walk shows other entries".to_owned());
         Ok(wrong.or(self.judge_entries(slot, &found, held)?))
     }
 
@@ -135,11 +135,9 @@ impl Worker<'_> {
         if let (Some((first, _)), Some(last)) = (first, &last)
             && first > &last[..]
         {
-            return Ok(Some(format!(
-                "the first key is {first:x?}, and there is {last:x?}"
-            )));
+            return Ok(Some(format!("the first key is {first:x?}, but {last:x?} exists")));
         }
-        // A long walk was cut short.
+        // The walk stopped at the limit, so compare only the keys up to its last one.
         let behind =
             |key: &[u8]| walked.len() == MAX_ENTRIES && last.as_deref().is_some_and(|last| key > last);
         let held = held(keys, &truth.maps[slot]);
@@ -207,7 +205,7 @@ impl Worker<'_> {
         // The sweeper may not have removed an expired entry yet.
         let may_be = self.is_expiring(slot) || contains == there;
         let wrong = wrong
-            .or((!about && before[slot].exists).then(|| "the view is not of the map".into()))
+            .or((!about && before[slot].exists).then(|| "the view belongs to another map".into()))
             .or((!may_be).then(|| format!("contains answers {contains}")));
         self.snapshot = Some((snapshot, before));
         Ok(wrong.map(|wrong| format!("in a snapshot: {wrong}")))
@@ -242,21 +240,21 @@ impl Worker<'_> {
                 let seen = body(&mut tx)?;
                 tx.commit()?;
                 // Another thread may write a neighbouring key; the conflict does not undo the commit.
-                let holds = through_conflicts(|| {
-                    let looks = self.db.begin_owned();
-                    let holds = looks.contains(&map, key)?;
-                    looks.check().map(|()| holds)
+                let holds = retry_conflicts(|| {
+                    let tx = self.db.begin_owned();
+                    let holds = tx.contains(&map, key)?;
+                    tx.check().map(|()| holds)
                 })?;
                 let again =
-                    through_conflicts(|| self.db.transact_owned(&Retry::new(), |tx| tx.contains(&map, key)))?;
-                if let Some(wrong) = same("transactions that look", [holds, again], [true; 2]).err() {
+                    retry_conflicts(|| self.db.transact_owned(&Retry::new(), |tx| tx.contains(&map, key)))?;
+                if let Some(wrong) = same("read-only transactions", [holds, again], [true; 2]).err() {
                     return Ok(Some(wrong));
                 }
                 seen
             }
             false => self.db.transact_with(&Retry::new().tries(100), body)?,
         };
-        // An insert of a present key is no change.
+        // Inserting a key that is present changes nothing.
         let expected = [there, there, !there, true, !there];
         Ok(same("a transaction that inserts", seen, expected).err())
     }
@@ -266,8 +264,8 @@ impl Worker<'_> {
         let mut watch = map.watch(key, 10)?;
         map.upsert(key, new.bytes())?;
         let patience = Duration::from_secs(60);
-        let told = match truth.value(slot, n) {
-            // Tests both ways to wait for an event.
+        let event = match truth.value(slot, n) {
+            // Uses both ways to wait for an event.
             Some(_) => watch.next_within(patience),
             None => watch.next(),
         };
@@ -275,7 +273,7 @@ impl Worker<'_> {
             key: key.clone(),
             value: Some(new.bytes()),
         };
-        Ok(same("a watch", told, Some(expected)).err())
+        Ok(same("a watch", event, Some(expected)).err())
     }
 
     fn alive(&mut self, slot: usize, from: usize, to: usize, truth: &Truth) -> Result<Option<Wrong>, Error> {
@@ -354,11 +352,11 @@ impl Worker<'_> {
 }
 
 /// Runs a read-only transaction until it meets no conflict. Each conflict is a write of another thread.
-fn through_conflicts<T>(mut look: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+fn retry_conflicts<T>(mut attempt: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
     loop {
-        match look() {
+        match attempt() {
             Err(Error::Conflict { .. }) => {}
-            looked => return looked,
+            result => return result,
         }
     }
 }

@@ -157,7 +157,7 @@ where
             let hook = move |step| {
                 loads += usize::from(step == Step::Load);
                 if step == Step::Load && loads == nth {
-                    stop.send(()).expect("it is waited for");
+                    stop.send(()).expect("the test waits");
                     // The insertion may have ended.
                     let _ = may_go.recv();
                 }
@@ -172,7 +172,7 @@ where
                 steps += 1;
                 if steps == step {
                     is_reached.set(true);
-                    go.send(()).expect("it waits for this");
+                    go.send(()).expect("the reader waits");
                     if receiver
                         .recv_timeout(PATIENCE)
                         .expect("the reader ends")
