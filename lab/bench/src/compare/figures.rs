@@ -47,7 +47,7 @@ pub struct Figures(Vec<(Operation, &'static str, Vec<Sample>)>);
 
 /// What an engine did over the rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Done {
+pub struct EngineSummary {
     pub operation: Operation,
     pub engine: &'static str,
     pub mops: Summary,
@@ -89,10 +89,10 @@ impl Figures {
     }
 
     /// What each engine did.
-    pub fn done(&self) -> impl Iterator<Item = Done> {
+    pub fn done(&self) -> impl Iterator<Item = EngineSummary> {
         self.0.iter().filter_map(|(operation, engine, rounds)| {
             let summary = |of: fn(&Sample) -> Option<f64>| Summary::of(rounds.iter().filter_map(of));
-            Some(Done {
+            Some(EngineSummary {
                 operation: *operation,
                 engine,
                 mops: summary(|sample| Some(sample.mops))?,

@@ -1,7 +1,7 @@
 //! The report of the rounds.
 
 use super::counted::Persists;
-use super::figures::Done;
+use super::figures::EngineSummary;
 use super::huge;
 use super::pace::RoundPace;
 use super::rounds::Operation;
@@ -111,7 +111,7 @@ pub fn print(
             ..
         } = compared;
         for done in figures.done() {
-            let Done {
+            let EngineSummary {
                 operation,
                 engine,
                 mops,

@@ -8,7 +8,7 @@ use crate::machine::HugePages;
 use crate::pass::{self, Pace, Pass};
 use crate::peers;
 use crate::progress::Progress;
-use crate::script::{Script, Share, Steps, Wanted};
+use crate::script::{Script, Share, Steps, ScriptOptions};
 use crate::store::Space;
 use crate::turns::order;
 use crate::workload::{Step, Workload};
@@ -231,7 +231,7 @@ impl Round<'_> {
 /// YCSB A over these keys, all loaded, cut into this many shares.
 pub fn ycsb_a(keys: &Keys, ops: usize, shares: usize, seed: u64) -> Result<Script, Error> {
     let workload = Workload::named("ycsb-a").ok_or_else(|| Error::Wrong("there is no YCSB A".into()))?;
-    let wanted = Wanted {
+    let options = ScriptOptions {
         ops,
         threads: shares,
         distribution: workload.distribution,
@@ -246,7 +246,7 @@ pub fn ycsb_a(keys: &Keys, ops: usize, shares: usize, seed: u64) -> Result<Scrip
         keys,
         keys.len(),
         keys.len(),
-        &wanted,
+        &options,
     ))
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::engine::Scanned;
 use crate::keys::{KeyKind, Keys};
-use crate::script::{Script, Steps, Wanted};
+use crate::script::{Script, Steps, ScriptOptions};
 use crate::workload::Workload;
 use std::collections::BTreeMap;
 
@@ -132,7 +132,7 @@ impl Engine for Cuts<'_> {
 fn scans_that_end_too_soon_are_wrong() {
     for name in ["scan100", "ycsb-e"] {
         let workload = Workload::named(name).unwrap();
-        let wanted = Wanted {
+        let options = ScriptOptions {
             ops: 300,
             threads: 2,
             distribution: crate::distribution::Distribution::Permutation,
@@ -147,7 +147,7 @@ fn scans_that_end_too_soon_are_wrong() {
             &keys,
             300,
             300,
-            &wanted,
+            &options,
         );
         let scans = |first, last| {
             let keys = keys.first(300).iter().collect();

@@ -10,7 +10,7 @@ use crate::limit::{Cache, Calibrator, Misses, Pace, Path};
 use crate::machine::HugePages;
 use crate::pass::{self, Pass};
 use crate::progress::Progress;
-use crate::script::{Script, Share, Steps, Wanted};
+use crate::script::{Script, Share, Steps, ScriptOptions};
 use crate::store::{self, Place, Space};
 use crate::workload::Workload;
 use index::Index;
@@ -69,7 +69,7 @@ impl Input {
         let mut scripts = Vec::new();
         for (workload, ops, steps) in steps {
             let next = fresh + steps.inserts();
-            let wanted = Wanted {
+            let options = ScriptOptions {
                 ops,
                 threads: args.threads,
                 distribution: args.distribution.unwrap_or(workload.distribution),
@@ -79,7 +79,7 @@ impl Input {
             };
             scripts.push((
                 workload,
-                Script::new(workload, steps, &all, args.keys, fresh, &wanted),
+                Script::new(workload, steps, &all, args.keys, fresh, &options),
             ));
             fresh = next;
         }
