@@ -21,7 +21,8 @@ impl Build {
     }
 }
 
-/// Returns the date in UTC.\nfn today() -> String {
+/// Returns the date in UTC.
+fn today() -> String {
     let since = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap_or_default();

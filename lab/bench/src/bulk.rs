@@ -22,7 +22,8 @@ pub struct BulkArgs {
     /// Indexes to measure [default: all]
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = crate::index())]
     index: Vec<IndexKind>,
-    /// Number of pairs\n    #[arg(long, default_value = "1M", value_parser = crate::count)]
+    /// Number of pairs
+    #[arg(long, default_value = "1M", value_parser = crate::count)]
     keys: usize,
     /// The kind of keys
     #[arg(long, value_enum, default_value_t = KeyKind::U64)]
@@ -72,7 +73,9 @@ struct Report {
     /// Threads of a build; inserts use one.
     threads: usize,
     native: bool,
-    /// Millions of pairs per second.\n mops: Summary,\n /// Ratio of the median to the median of inserts in key order.
+    /// Millions of pairs per second.
+    mops: Summary,
+    /// Ratio of the median to the median of inserts in key order.
     to_inserts: f64,
     write_backs_per_key: f64,
     fences_per_key: f64,
@@ -106,7 +109,11 @@ pub fn run(args: &BulkArgs) -> Result<(), Error> {
                     true => Hardware::as_persistent(),
                     false => Hardware::detect(),
                 };
-                let keys = if how == Method::Random { &unordered } else { &entries };
+                let keys = if how == Method::Random {
+                    &unordered
+                } else {
+                    &entries
+                };
                 times.push(fill(args, index, how, keys, media)?.0);
             }
         }
@@ -118,7 +125,11 @@ pub fn run(args: &BulkArgs) -> Result<(), Error> {
         for (how, times) in ALL.into_iter().zip(&rounds) {
             progress.say(format_args!("{index}, {how:?}, counting"));
             let media = Observed::Counting(Counting::new(Hardware::as_persistent()));
-            let keys = if how == Method::Random { &unordered } else { &entries };
+            let keys = if how == Method::Random {
+                &unordered
+            } else {
+                &entries
+            };
             let (_, heap) = fill(args, index, how, keys, media)?;
             let counts = match heap.media() {
                 Observed::Counting(counting) => counting.counts().total(),

@@ -32,9 +32,7 @@ impl Child {
         if line.trim_end() == expected {
             Ok(child)
         } else {
-            Err(Error::Filler(std::io::Error::other(
-                "ended before it was ready",
-            )))
+            Err(Error::Filler(std::io::Error::other("ended before it was ready")))
         }
     }
 

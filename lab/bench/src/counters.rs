@@ -102,7 +102,8 @@ impl Counters {
         Counters
     }
 
-    /// Returns no counts.\n    pub fn read(self) -> Hardware {
+    /// Returns no counts.
+    pub fn read(self) -> Hardware {
         Hardware::default()
     }
 }

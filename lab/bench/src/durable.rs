@@ -60,7 +60,8 @@ pub struct DurableArgs {
     /// Wollemi's server program [default: the `wollemi` beside this program]
     #[arg(long, value_name = "PROGRAM")]
     wollemi: Option<PathBuf>,
-    /// Redis's server program\n    #[arg(long, value_name = "PROGRAM", default_value = "redis-server")]
+    /// Redis's server program
+    #[arg(long, value_name = "PROGRAM", default_value = "redis-server")]
     redis: OsString,
     /// The seed of the keys and of their order
     #[arg(long, default_value_t = 1)]
@@ -124,7 +125,7 @@ impl Plan {
 /// Measures the requested parts and prints a record for each figure.
 pub fn run(args: &DurableArgs) -> Result<(), Error> {
     if let Some(role) = &args.role {
-        return restart::other(role, args.seed);
+        return restart::run_child(role, args.seed);
     }
     let parent = parent(args)?;
     let directory = crate::directory(Some(&parent))?;

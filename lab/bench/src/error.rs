@@ -23,8 +23,10 @@ pub enum Error {
     /// A peer failed.
     #[error("{peer}: {what}")]
     Peer {
-        /// Its name.\n        peer: &'static str,
-        /// Its message.\n        what: String,
+        /// Its name.
+        peer: &'static str,
+        /// Its message.
+        what: String,
     },
     /// The server to measure was not found.
     #[error("no program '{}': `cargo build --release` builds it beside this one, or give its path (--wollemi)", .0.display())]

@@ -156,12 +156,15 @@ impl Timeline {
 #[derive(Debug)]
 pub struct Recorder {
     start: Instant,
-    /// Latencies of the timed calls.\n    pub latencies: Latencies,\n    /// The timeline of all calls.
+    /// Latencies of the timed calls.
+    pub latencies: Latencies,
+    /// The timeline of all calls.
     pub timeline: Timeline,
 }
 
 impl Recorder {
-    /// Creates a recorder that starts now.\n    pub fn new() -> Recorder {
+    /// Creates a recorder that starts now.
+    pub fn new() -> Recorder {
         Recorder {
             start: Instant::now(),
             latencies: Latencies::new(),

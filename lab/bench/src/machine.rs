@@ -80,7 +80,8 @@ pub struct HugePages {
 }
 
 impl HugePages {
-    /// Reads the present amounts.\n    pub fn now() -> HugePages {
+    /// Reads the present amounts.
+    pub fn now() -> HugePages {
         let rollup = fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
         let huge: u64 = ["AnonHugePages", "ShmemPmdMapped", "FilePmdMapped"]
             .iter()

@@ -42,7 +42,8 @@ impl MediaKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delay {
     name: String,
-    /// The added latency.\n    pub latency: Latency,
+    /// The added latency.
+    pub latency: Latency,
 }
 
 /// The presets: name, added latency, and description.

@@ -13,7 +13,7 @@ mod tally;
 use crate::engine::{BATCH, Engine};
 use crate::keys::Part;
 use crate::latency::{Latencies, Recorder, Timeline};
-use crate::script::{Lengths, Share, Actions};
+use crate::script::{Actions, Lengths, Share};
 use crate::workload::Step;
 use crate::{Error, machine};
 use std::sync::{Barrier, OnceLock};
@@ -38,10 +38,15 @@ pub struct Pace {
 /// The results of a pass over a script.
 #[derive(Debug)]
 pub struct Pass {
-    /// Operations: keys, or for scans, scans.\n pub ops: u64, Seconds from the common start to the last thread's end.
+    /// The number of operations: keys, or for scans, scans.
+    pub ops: u64,
+    /// Seconds from the common start to the last thread's end.
     pub seconds: f64,
-    /// Latencies of the timed calls.\n pub latencies: Latencies, The progress over time.\n pub timeline: Timeline, The
-    /// sum of the values read; engines with the same content must agree on it.
+    /// Latencies of the timed calls.
+    pub latencies: Latencies,
+    /// The progress over time.
+    pub timeline: Timeline,
+    /// The sum of the values read; engines with the same content must agree on it.
     #[cfg_attr(not(feature = "peers"), expect(dead_code, reason = "only peers must agree"))]
     pub sum: u64,
 }
@@ -53,7 +58,8 @@ impl Pass {
     }
 }
 
-/// The result of a step.\ntype StepResult = Result<(), Error>;
+/// The result of a step.
+type StepResult = Result<(), Error>;
 
 /// When a thread's operations are due in an open loop. The operations of all threads together are spaced as evenly as
 /// those of one thread would be.
@@ -97,7 +103,11 @@ impl Runner<'_> {
     }
 
     #[inline]
-    fn each(&mut self, keys: Part<'_>, mut call: impl FnMut(&mut Tally, usize, &[u8], u64) -> StepResult) -> StepResult {
+    fn each(
+        &mut self,
+        keys: Part<'_>,
+        mut call: impl FnMut(&mut Tally, usize, &[u8], u64) -> StepResult,
+    ) -> StepResult {
         if let Some(due) = self.due {
             return self.paced(keys, due, call);
         }
@@ -192,7 +202,10 @@ impl Runner<'_> {
     }
 
     fn run<E: Engine + ?Sized>(&mut self, engine: &E, share: Share<'_>) -> StepResult {
-        let Share {\n            keys,\n            actions,\n            lengths,
+        let Share {
+            keys,
+            actions,
+            lengths,
             last,
         } = share;
         let length = |i: usize| match lengths {
@@ -219,7 +232,8 @@ impl Runner<'_> {
             Ok(())
         };
         // A separate loop for each kind of step, as in an application, and one for mixtures.
-        match actions {\n            Actions::Batches => self.batches(engine, keys),
+        match actions {
+            Actions::Batches => self.batches(engine, keys),
             Actions::Only(Step::Read) => self.each(keys, |t, i, k, n| step(t, Step::Read, i, k, n)),
             Actions::Only(Step::Miss) => self.each(keys, |t, i, k, n| step(t, Step::Miss, i, k, n)),
             Actions::Only(Step::Update) => self.each(keys, |t, i, k, n| step(t, Step::Update, i, k, n)),

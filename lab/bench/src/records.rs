@@ -198,7 +198,8 @@ mod tests {
         tables(&records.iter().map(Value::to_string).collect::<Vec<_>>()).expect("tables")
     }
 
-    /// Fields that differ are columns, as wide as their widest cell; the others follow below; values not\n    /// measured are omitted; each kind has a table.
+    /// Fields that differ are columns, as wide as their widest cell; the others follow below; values not
+    /// measured are omitted; each kind has a table.
     #[test]
     fn what_differs_is_a_column() {
         let record = |engine: &str, median: f64| {
@@ -222,7 +223,10 @@ mod tests {
             Value::Object(fields.collect())
         };
         let text = of(&[record(1), record(2)]);
-        assert!(text.lines().all(|line| line.chars().count() <= MAX_WIDTH), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= MAX_WIDTH),
+            "{text}"
+        );
         assert!(
             text.contains("field39  39  78\n") && text.contains("field0: 0\n"),
             "{text}"

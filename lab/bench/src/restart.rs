@@ -97,7 +97,7 @@ pub fn run(args: &RestartArgs) -> Result<(), Error> {
         let keys = keys
             .parse()
             .map_err(|_| Error::Wrong("a number of keys".into()))?;
-        return other(args, role, engine, Path::new(directory), keys);
+        return run_child(args, role, engine, Path::new(directory), keys);
     }
     let progress = Progress::new();
     let engines = match &*args.engine {
@@ -187,7 +187,13 @@ fn restart(args: &RestartArgs, engine: &str, keys: usize) -> Result<f64, Error> 
 }
 
 /// Runs the child process, for any engine.
-fn other(args: &RestartArgs, role: &str, engine: &str, directory: &Path, keys: usize) -> Result<(), Error> {
+fn run_child(
+    args: &RestartArgs,
+    role: &str,
+    engine: &str,
+    directory: &Path,
+    keys: usize,
+) -> Result<(), Error> {
     let fill = role == FILL;
     if let Ok(index) = engine.parse::<IndexKind>() {
         let (place, media) = (Place::File(directory.join("pool")), Hardware::detect());
@@ -213,7 +219,8 @@ fn other(args: &RestartArgs, role: &str, engine: &str, directory: &Path, keys: u
     )
 }
 
-/// Fills the engine, or reads from it, and waits to be killed.\nfn fill_or_ask(
+/// Fills the engine, or reads from it, and waits to be killed.
+fn fill_or_ask(
     args: &RestartArgs,
     fill: bool,
     engine: &dyn Engine,
@@ -253,7 +260,9 @@ impl Expected {
     fn change(&self, engine: &dyn Engine) -> Result<(), Error> {
         for number in self.changed() {
             if !engine.update(&nth_u64(self.seed, number), number + self.keys)? {
-                return Err(Error::Wrong(format!("key {number} is missing and cannot be updated")));
+                return Err(Error::Wrong(format!(
+                    "key {number} is missing and cannot be updated"
+                )));
             }
         }
         Ok(())

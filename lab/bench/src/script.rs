@@ -38,7 +38,9 @@ pub enum Actions<S> {
     Mixed(S),
 }
 
-/// The number of keys that scans read.\n#[derive(Clone, Copy, Debug)]\npub enum Lengths<L> {
+/// The number of keys that scans read.
+#[derive(Clone, Copy, Debug)]
+pub enum Lengths<L> {
     /// The same for all scans.
     Same(u32),
     /// A length for each step.
@@ -52,8 +54,9 @@ pub struct Share<'s> {
     pub keys: Part<'s>,
     /// The steps to take with them.
     pub actions: Actions<&'s [Step]>,
-    /// The number of keys that scans read.\n pub lengths: Lengths<&'s [u32]>, The greatest keys, where scans may end
-    /// early.
+    /// The number of keys that scans read.
+    pub lengths: Lengths<&'s [u32]>,
+    /// The greatest keys, where scans may end early.
     pub last: Last<'s>,
 }
 
@@ -91,7 +94,9 @@ pub struct ScriptOptions {
     pub distribution: Distribution,
     /// The exponent of zipfian distributions.
     pub theta: f64,
-    /// The number of keys that scans read.\n pub scans: ScanLength, The seed of all random choices.
+    /// The number of keys that scans read.
+    pub scans: ScanLength,
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
