@@ -73,7 +73,7 @@ pub struct Report {
     pub limit: Option<Limit>,
     /// The progress over time: stalls show as low slots.
     pub timeline: Timeline,
-    /// Whether the pool requested huge pages.
+    /// Whether huge pages were requested for the pool's anonymous memory, and the system provides them.
     pub huge_pages: bool,
     pub huge_page_memory: HugePages,
     pub machine: Machine,
