@@ -133,7 +133,7 @@ pub fn run(args: &BulkArgs) -> Result<(), Error> {
             let (_, heap) = fill(args, index, how, keys, media)?;
             let counts = match heap.media() {
                 Observed::Counting(counting) => counting.counts().total(),
-                _ => return Err(Error::Wrong("counting without counts".into())),
+                _ => return Err(Error::Wrong("the counting run has no counts".into())),
             };
             let per_key = |count: u64| count as f64 / args.keys as f64;
             let mops = rate(times)?;
@@ -210,7 +210,10 @@ fn check(index: &dyn Index, keys: usize) -> Result<(), Error> {
     let faults = index.check()?;
     match faults.found.first() {
         Some(fault) => Err(Error::Wrong(fault.clone())),
-        None if faults.keys != keys as u64 => Err(Error::Wrong(format!("{} keys of {keys}", faults.keys))),
+        None if faults.keys != keys as u64 => Err(Error::Wrong(format!(
+            "the check found {} of {keys} keys",
+            faults.keys
+        ))),
         None => Ok(()),
     }
 }

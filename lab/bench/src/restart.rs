@@ -96,7 +96,7 @@ pub fn run(args: &RestartArgs) -> Result<(), Error> {
     if let Some([role, engine, directory, keys]) = args.role.as_deref() {
         let keys = keys
             .parse()
-            .map_err(|_| Error::Wrong("a number of keys".into()))?;
+            .map_err(|_| Error::Wrong("--role has no valid number of keys".into()))?;
         return run_child(args, role, engine, Path::new(directory), keys);
     }
     let progress = Progress::new();

@@ -162,7 +162,7 @@ unsafe extern "C" fn bulk_load(_: *mut Object, _: *const c_char, _: usize, _: us
 unsafe extern "C" fn find(object: *mut Object, key: *const c_char, len: usize, value: *mut c_char) -> bool {
     // SAFETY: I2.
     let tree = unsafe { tree(object) };
-    // SAFETY: PiBench gives a key with its length.
+    // SAFETY: PiBench passes a key with its length.
     let key = unsafe { bytes(key, len) };
     // SAFETY: PiBench passes space for a value of its value size, which no other thread uses.
     let value = unsafe { std::slice::from_raw_parts_mut(value.cast(), tree.value_size()) };
@@ -178,9 +178,9 @@ unsafe extern "C" fn insert(
 ) -> bool {
     // SAFETY: I2.
     let tree = unsafe { tree(object) };
-    // SAFETY: PiBench gives a key with its length.
+    // SAFETY: PiBench passes a key with its length.
     let key = unsafe { bytes(key, len) };
-    // SAFETY: as above, a value.
+    // SAFETY: PiBench passes a value with its length.
     tree.insert(key, unsafe { bytes(value, value_len) })
 }
 
@@ -193,16 +193,16 @@ unsafe extern "C" fn update(
 ) -> bool {
     // SAFETY: I2.
     let tree = unsafe { tree(object) };
-    // SAFETY: PiBench gives a key with its length.
+    // SAFETY: PiBench passes a key with its length.
     let key = unsafe { bytes(key, len) };
-    // SAFETY: as above, a value.
+    // SAFETY: PiBench passes a value with its length.
     tree.update(key, unsafe { bytes(value, value_len) })
 }
 
 unsafe extern "C" fn remove(object: *mut Object, key: *const c_char, len: usize) -> bool {
     // SAFETY: I2.
     let tree = unsafe { tree(object) };
-    // SAFETY: PiBench gives a key with its length.
+    // SAFETY: PiBench passes a key with its length.
     tree.remove(unsafe { bytes(key, len) })
 }
 
@@ -215,7 +215,7 @@ unsafe extern "C" fn scan(
 ) -> c_int {
     // SAFETY: I2.
     let tree = unsafe { tree(object) };
-    // SAFETY: PiBench gives a key with its length.
+    // SAFETY: PiBench passes a key with its length.
     let key = unsafe { bytes(key, len) };
     let (found, start) = tree.scan(key, usize::try_from(count).unwrap_or(0));
     // SAFETY: PiBench passes a valid reference to a pointer.

@@ -28,7 +28,7 @@ pub struct Persists {
     pub fences_per_op: f64,
 }
 
-/// Counts the persists of inserting such keys, of `ops` updates, and of `ops` operations of YCSB A.
+/// Counts the persists of inserting keys of this kind, of `ops` updates, and of `ops` operations of YCSB A.
 pub fn count(
     index: IndexKind,
     kind: KeyKind,

@@ -231,7 +231,8 @@ impl Round<'_> {
 
 /// Creates YCSB A over these keys, all of them loaded, in this many shares.
 pub fn ycsb_a(keys: &Keys, ops: usize, shares: usize, seed: u64) -> Result<Script, Error> {
-    let workload = Workload::named("ycsb-a").ok_or_else(|| Error::Wrong("there is no YCSB A".into()))?;
+    let workload =
+        Workload::named("ycsb-a").ok_or_else(|| Error::Wrong("no workload is called 'ycsb-a'".into()))?;
     let options = ScriptOptions {
         ops,
         threads: shares,

@@ -133,7 +133,7 @@ fn files(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
 
 /// Runs the child process.
 pub fn run_child(role: &[String], seed: u64) -> Result<(), Error> {
-    let wrong = || Error::Wrong("a role".into());
+    let wrong = || Error::Wrong("--role is invalid".into());
     let [role, engine, place, numbers @ ..] = role else {
         return Err(wrong());
     };

@@ -171,7 +171,7 @@ pub const FJALL: Durable = Durable {
 };
 
 impl Fjall {
-    /// Sees to it that what was just written is where it was promised to be.
+    /// Syncs the journal if the promise requires it.
     fn written(&self) -> Result<bool, Error> {
         if self.promise == Promise::Power {
             or_failed!("fjall", self.database.persist(PersistMode::SyncData))?;
@@ -311,7 +311,7 @@ pub const SLED: Durable = Durable {
 };
 
 impl Sled {
-    /// Sees to it that what was just written is where it was promised to be.
+    /// Flushes if the promise requires it.
     fn written(&self) -> Result<(), Error> {
         match self.promise {
             Promise::Kill => Ok(()),

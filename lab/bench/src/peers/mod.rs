@@ -45,7 +45,7 @@ pub fn setting(name: &str, promise: Promise) -> &'static str {
 const SKIP: &str = "crossbeam-skiplist";
 const SCC: &str = "scc-treeindex";
 
-/// Creates the in-memory peers that support such keys.
+/// Creates the in-memory peers that support keys of this kind.
 pub fn in_memory(kind: KeyKind) -> Vec<Named> {
     if kind.is_word() {
         vec![

@@ -1,4 +1,4 @@
-//! The phases of a run: loads the keys, then runs one workload after the other on the same index.
+//! The phases of a run: the load, then one workload after the other on the same index.
 
 use super::RunArgs;
 use crate::Error;
