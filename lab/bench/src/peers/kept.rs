@@ -1,5 +1,4 @@
-//! Databases that sync each commit: pairs of any bytes, one or several per commit, each durable when the commit
-//! returns.
+//! Databases that sync each commit: pairs of any bytes, one or several per commit, durable when the commit returns.
 
 use super::disk::{Backend, lmdb, or_failed};
 use super::{Error, Promise};
@@ -12,15 +11,15 @@ use std::path::Path;
 /// A key and its value.
 pub type Pair<'p> = (&'p [u8], &'p [u8]);
 
-/// Takes commits.
+/// An engine that commits pairs.
 pub trait Commits: Send + Sync {
-    /// Puts these pairs, all or none, whatever their keys held. They survive the loss of power when this returns.
+    /// Writes these pairs atomically, replacing present values. They survive power loss once this returns.
     fn commit(&self, pairs: &[Pair<'_>]) -> Result<(), Error>;
 }
 
-/// Takes commits, and has what they put.
-pub trait Kept: Commits {
-    /// The key's value.
+/// An engine whose committed pairs can be read.
+pub trait SyncedStore: Commits {
+    /// Returns the key's value.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error>;
 }
 
@@ -28,13 +27,14 @@ pub trait Kept: Commits {
 pub struct Syncing {
     /// Its name.
     pub name: &'static str,
-    /// What it is set to.
+    /// Its setting.
     pub setting: &'static str,
-    /// Opens it in a directory, or makes it there.
-    pub open: fn(&Path) -> Result<Box<dyn Kept>, Error>,
+    /// Opens it in a directory, creating it if it is missing.
+    pub open: fn(&Path) -> Result<Box<dyn SyncedStore>, Error>,
 }
 
-/// All of them. sled is none: its flush waits neither for the disk's own cache nor for the file's size.
+/// All peers that sync each commit. sled is not one: its flush waits neither for the disk's cache nor for the file's
+/// size.
 pub const SYNCING: &[Syncing] = &[
     REDB,
     FJALL,
@@ -74,7 +74,7 @@ impl Commits for Redb {
     }
 }
 
-impl Kept for Redb {
+impl SyncedStore for Redb {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let transaction = or_failed!("redb", self.0.begin_read())?;
         let table = or_failed!("redb", transaction.open_table(TABLE))?;
@@ -113,7 +113,7 @@ impl Commits for Fjall {
     }
 }
 
-impl Kept for Fjall {
+impl SyncedStore for Fjall {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         Ok(or_failed!("fjall", self.keyspace.get(key))?.map(|value| value.to_vec()))
     }
@@ -146,7 +146,7 @@ impl Commits for Lmdb {
     }
 }
 
-impl Kept for Lmdb {
+impl SyncedStore for Lmdb {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let transaction = or_failed!("lmdb", self.env.read_txn())?;
         let found = or_failed!("lmdb", self.database.get(&transaction, key))?;
@@ -158,7 +158,7 @@ impl Kept for Lmdb {
 mod tests {
     use super::*;
 
-    /// Every peer has what was committed, one pair or several, and finds it again.
+    /// Every peer finds committed pairs after it is reopened, whether committed alone or together.
     #[test]
     fn peers_keep_their_commits() {
         for peer in SYNCING {
