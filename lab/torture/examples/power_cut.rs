@@ -2,7 +2,8 @@
 //! runs it in its guest.
 //!
 //!     power_cut write POOL ROUND    prints committed transactions on the console, without end
-//!     power_cut judge POOL TOLD     TOLD: ROUND.THREAD.COUNT,… as shown by the console
+//!     power_cut judge POOL LAST     LAST: each thread's last acknowledged transaction on the console, as
+//!                                   ROUND.THREAD.COUNT,…
 //!
 //! A transaction moves an amount from one account to another, and stores its number in another map. So after a power
 //! cut the sum of the accounts is unchanged, and each thread's number is that of its last acknowledged transaction or
@@ -28,8 +29,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {
         ["write", pool, round] => write(pool, round),
-        ["judge", pool, told] => judge(pool, told),
-        _ => Err("usage: power_cut write POOL ROUND, or power_cut judge POOL TOLD".into()),
+        ["judge", pool, acknowledged] => judge(pool, acknowledged),
+        _ => Err("usage: power_cut write POOL ROUND, or power_cut judge POOL LAST".into()),
     };
     match done {
         Ok(text) => {
@@ -112,7 +113,7 @@ fn transfer(
     Ok(())
 }
 
-fn judge(pool: &str, told: &str) -> Done {
+fn judge(pool: &str, acknowledged: &str) -> Done {
     let (db, accounts, notes) = open(pool)?;
     let (mut sum, mut found) = (0u64, 0);
     for entry in accounts.iter() {
@@ -123,7 +124,7 @@ fn judge(pool: &str, told: &str) -> Done {
         return Err(format!("{found} accounts hold {sum} in total").into());
     }
     let (mut threads, mut more) = (0, 0);
-    for entry in told.split(',') {
+    for entry in acknowledged.split(',') {
         let Some((name, count)) = entry.rsplit_once('.') else {
             continue;
         };

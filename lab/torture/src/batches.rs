@@ -72,14 +72,14 @@ pub enum Op {
     /// Take a backup, and read all maps in it.
     Backup,
     /// Restore a map with these entries, unless it exists.
-    Restore(Vec<(Vec<u8>, Vec<u8>)>, How),
+    Restore(Vec<(Vec<u8>, Vec<u8>)>, Restoration),
     /// Drop the restored map.
     Discard,
 }
 
 /// How a map is restored from another database.
 #[derive(Clone, Copy, Debug)]
-pub struct How {
+pub struct Restoration {
     /// The number of the map whose index it uses.
     pub kind: usize,
     /// Whether it is copied from a snapshot; `false`: from the bytes of a backup.
@@ -257,8 +257,8 @@ impl Subject for Batches {
     }
 
     fn apply_together(&self, live: &Live, ops: &[&Op]) -> Result<Vec<Answer>, String> {
-        // In a full pool a load stops halfway, but does not report where. So the operations run one by one, up to the
-        // first refusal, as `load` does.
+        // A load that finds the pool full stops halfway, and does not report where. So in a pool that may become full
+        // the operations run one by one, up to the first refusal, as `load` does.
         if live.is_tight() {
             let mut refused = false;
             let each = ops.iter().map(|op| match refused {

@@ -2,12 +2,12 @@
 //! flushes, lifetimes, uniques, counts and evictions.
 //!
 //! The subject drives the code below the protocols (`wollemi_server::stored`). As in the server, each operation first
-//! carries out a due flush.
+//! executes a due flush.
 //!
-//! I1 Time stands still: a lifetime ends as it begins, or after any run, or never; and a delayed flush is due at the
-//!    next operation or never. So a due flush takes effect before every later operation.
+//! I1 The time is constant: a lifetime ends at once, after any run, or never; a delayed flush is due at the next
+//!    operation, or never. So a due flush takes effect before every later operation.
 //! I2 Uniques depend on the order of edits, which the specification does not know. It identifies an item by the
-//!    operation that has stored it, and [`Live`] knows the unique of that operation.
+//!    operation that stored it, and [`Live`] knows the unique of that operation.
 //!
 //! Not driven: the clock hand of a memory limit, which chooses by the requests since the server's start. Instead, an
 //! operation evicts the item after a key, as the hand does in one step. `WATCH` is not driven either: it keeps nothing
@@ -59,7 +59,7 @@ pub type Token = u64;
 
 /// How a conditional store depends on the present item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum Condition {
     /// Stores only if the key has no item.
     Add,
     /// Stores only if the key has an item.
@@ -80,7 +80,7 @@ pub enum Op {
     /// Store an item, in one call with the puts that follow in the same database.
     Put(Place, Shown, Token),
     /// Store an item conditionally.
-    Store(How, Place, Shown, Token),
+    Store(Condition, Place, Shown, Token),
     /// Increment a number (`true`) or decrement it.
     Count(Place, u64, bool, Token),
     /// Change the lifetime of an item.
@@ -138,11 +138,11 @@ impl Op {
         match self {
             Op::Set(..) => "set",
             Op::Put(..) => "put",
-            Op::Store(How::Add, ..) => "add",
-            Op::Store(How::Replace, ..) => "replace",
-            Op::Store(How::Append, ..) => "append",
-            Op::Store(How::Prepend, ..) => "prepend",
-            Op::Store(How::Swap(_), ..) => "compare and swap",
+            Op::Store(Condition::Add, ..) => "add",
+            Op::Store(Condition::Replace, ..) => "replace",
+            Op::Store(Condition::Append, ..) => "append",
+            Op::Store(Condition::Prepend, ..) => "prepend",
+            Op::Store(Condition::Swap(_), ..) => "compare and swap",
             Op::Count(..) => "count",
             Op::Touch(..) => "touch",
             Op::GetAndTouch(..) => "get and touch",

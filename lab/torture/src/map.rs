@@ -1,8 +1,8 @@
 //! Any [`Index`] as a subject.
 //!
 //! Its operations and their sequential specification are in `op`, scans in `scan`; `together` writes several keys at
-//! once. The judge is in `judge`, the additional steps of a thorough one in `fill`; `listed` has the indexes of the
-//! list, and `in_order` the replacement for scans of indexes without order.
+//! once. The judge is in `judge`, its additional steps for a thorough check in `fill`; `listed` has the listed indexes,
+//! and `in_order` replaces the scans of indexes without a key order.
 
 mod fill;
 mod in_order;

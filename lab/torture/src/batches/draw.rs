@@ -1,7 +1,7 @@
 //! Random histories of the database.
 
 use super::live::{EXPIRING, TEMPORARY};
-use super::{How, Life, Op, Place, PlacedValue};
+use super::{Life, Op, Place, PlacedValue, Restoration};
 use crashkit::{History, Random};
 use std::collections::BTreeMap;
 
@@ -127,7 +127,7 @@ fn restored(random: &mut Random) -> Op {
     let entries = entries(random).into_iter();
     let entries = entries.map(|((_, key), value)| (key, value.unwrap_or_default()));
     let entries = entries.collect::<BTreeMap<_, _>>().into_iter().collect();
-    let how = How {
+    let how = Restoration {
         kind: random.below(3) as usize,
         copied: random.below(2) == 0,
     };

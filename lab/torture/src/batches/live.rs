@@ -1,6 +1,6 @@
 //! The database in use: its maps, and the execution of operations.
 
-use super::{Answer, Held, How, Life, Op, Place, PlacedValue, Seen, State, edited};
+use super::{Answer, Held, Life, Op, Place, PlacedValue, Restoration, Seen, State, edited};
 use crashkit::Crash;
 use crashkit::on_heap::may_be_full;
 use pmem::{Media, Pool};
@@ -347,7 +347,7 @@ impl Live {
     }
 
     /// Restores a map from another database, unless it exists. Returns whether it did so.
-    fn restore(&self, entries: &[(Vec<u8>, Vec<u8>)], how: How) -> Result<bool, Error> {
+    fn restore(&self, entries: &[(Vec<u8>, Vec<u8>)], how: Restoration) -> Result<bool, Error> {
         let source = Db::anonymous()?;
         source
             .map_with(RESTORED_NAME, self.held[how.kind])?
@@ -418,7 +418,7 @@ impl Life {
     fn duration(self) -> Option<Duration> {
         match self {
             Life::Over => Some(Duration::ZERO),
-            // The saturated expiry does not depend on the time, so a history always writes the same bytes.
+            // Saturates to an expiry that does not depend on the time, so a history always writes the same bytes.
             Life::Long => Some(Duration::MAX),
             Life::Endless => None,
         }

@@ -1,6 +1,6 @@
 //! Damaged bits, lengths and files: opening returns a clear error or the right data, never wrong data.
 
-use super::history::{ID, on_disk, pool};
+use super::history::{ID, draw_options, pool};
 use super::notes::Trouble;
 use super::state::{State, key, value};
 use crate::log::{Damaged, mutate};
@@ -52,7 +52,7 @@ impl Database {
     fn new(id: u128, random: &mut Random) -> Result<Database, Error> {
         let disk = CrashDisk::new(Medium::new());
         let (pool, memory) = pool(None, id, told(|| ()))?;
-        let mut opened = on_disk(random);
+        let mut opened = draw_options(random);
         opened.small = 0;
         let db = opened.open(pool, Arc::new(disk.clone()))?;
         let kinds = [IndexKind::Roart, IndexKind::Part, IndexKind::Clht];
@@ -118,7 +118,7 @@ impl Database {
         let image = with_pool.then_some(&self.pool);
         let look = || {
             let (pool, memory) = pool(image, ID, told(|| ()))?;
-            let db = on_disk(random).open(pool, Arc::new(CrashDisk::new(medium)))?;
+            let db = draw_options(random).open(pool, Arc::new(CrashDisk::new(medium)))?;
             let found = State::of(&db)?;
             drop(db);
             Ok::<_, Error>((found, memory))

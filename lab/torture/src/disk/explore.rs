@@ -1,6 +1,6 @@
 //! Explores a history: crash points, images, second crashes.
 
-use super::history::{Draw, History, ID, Left, on_disk, pool, run};
+use super::history::{CrashState, Draw, History, ID, draw_options, pool, run};
 use super::notes::{Allowed, Trouble};
 use super::state::State;
 use super::together;
@@ -50,7 +50,7 @@ impl Explorer<'_> {
             faults: seed.is_multiple_of(3),
             skip: self.bounds.skip,
         };
-        let left = Left {
+        let left = CrashState {
             medium: Default::default(),
             pool: None,
         };
@@ -62,7 +62,7 @@ impl Explorer<'_> {
 
     fn run(
         &mut self,
-        left: &Left,
+        left: &CrashState,
         allowed: &Allowed,
         draw: Draw,
         random: &mut Random,
@@ -100,7 +100,7 @@ impl Explorer<'_> {
                 let allowed = history.notes.allowed(history.bounds[event]);
                 let ways = medium.choices();
                 for picks in images(&ways, images_of_each, random) {
-                    let left = Left {
+                    let left = CrashState {
                         medium: medium.image(&picks),
                         pool: None,
                     };
@@ -113,7 +113,7 @@ impl Explorer<'_> {
                 self.report.kills += 1;
                 let allowed = history.notes.allowed(kill.bounds);
                 let next = history.events.get(event).filter(|_| kill.amid);
-                let left = Left {
+                let left = CrashState {
                     medium: medium.killed(next, random),
                     pool: kill.pool.clone(),
                 };
@@ -144,7 +144,7 @@ impl Explorer<'_> {
         let cuts = cuts.iter().map(|picks| medium.image(picks));
         let left = std::iter::once(medium.clone()).chain(cuts);
         for medium in left.collect::<Vec<_>>() {
-            let left = Left {
+            let left = CrashState {
                 medium,
                 pool: Some(closed.clone()),
             };
@@ -157,7 +157,7 @@ impl Explorer<'_> {
     /// Judges a crash state; or runs on from it, which judges it too.
     fn judge(
         &mut self,
-        left: Left,
+        left: CrashState,
         allowed: &Allowed,
         history: &History,
         depth: u32,
@@ -214,7 +214,7 @@ impl Explorer<'_> {
 
 /// Opens a crash state and compares its content; with `writes`, then writes to it.
 fn open_and_judge(
-    left: &Left,
+    left: &CrashState,
     allowed: &Allowed,
     writes: bool,
     skip: Option<crashkit::disk::Site>,
@@ -223,7 +223,7 @@ fn open_and_judge(
     let disk = CrashDisk::new(left.medium.clone());
     disk.skip(skip);
     let (pool, _memory) = pool(left.pool.as_ref(), ID, told(|| ()))?;
-    let db = on_disk(random).open(pool, Arc::new(disk))?;
+    let db = draw_options(random).open(pool, Arc::new(disk))?;
     let found = State::of(&db)?;
     allowed.check(&found, left.pool.is_some())?;
     if writes {

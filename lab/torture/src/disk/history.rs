@@ -14,7 +14,7 @@ use wollemi::{Durability, Error, OnDisk, Options};
 
 /// A crash state.
 #[derive(Clone)]
-pub struct Left {
+pub struct CrashState {
     pub medium: Medium,
     /// The pool. A loss of power destroys it, unless it was closed cleanly.
     pub pool: Option<Image>,
@@ -69,7 +69,7 @@ pub const ID: u128 = 0xdb;
 const POOL_SIZE: u64 = 8 << 20;
 
 /// Draws the options for opening a database.
-pub fn on_disk(random: &mut Random) -> OnDisk {
+pub fn draw_options(random: &mut Random) -> OnDisk {
     OnDisk {
         options: Options::new().recovery_threads(0),
         log: log::Options {
@@ -167,7 +167,12 @@ impl Seen {
 }
 
 /// Executes a history. Returns only errors that no injected fault explains.
-pub fn run(left: &Left, allowed: &Allowed, draw: Draw, random: &mut Random) -> Result<History, Trouble> {
+pub fn run(
+    left: &CrashState,
+    allowed: &Allowed,
+    draw: Draw,
+    random: &mut Random,
+) -> Result<History, Trouble> {
     let disk = CrashDisk::new(left.medium.clone());
     disk.skip(draw.skip);
     if draw.faults {
@@ -200,7 +205,7 @@ pub fn run(left: &Left, allowed: &Allowed, draw: Draw, random: &mut Random) -> R
     let media = told(move || watching.before_store());
     let (pool, memory) = pool(left.pool.as_ref(), ID, media)?;
     lock(&watcher.seen).memory = Some(memory.clone());
-    let opened = on_disk(random).open(pool, Arc::new(disk.clone()));
+    let opened = draw_options(random).open(pool, Arc::new(disk.clone()));
     lock(&watcher.seen).is_making = false;
     let mut history = History {
         base: left.medium.clone(),

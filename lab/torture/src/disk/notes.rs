@@ -62,7 +62,7 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// Notes the begin of an operation that leads through these states. Returns the number of the last one.
+    /// Notes the start of an operation that leads through these states. Returns the number of the last one.
     pub fn begin(&mut self, states: impl IntoIterator<Item = State>) -> usize {
         self.states
             .extend(states.into_iter().map(|state| Some(Arc::new(state))));

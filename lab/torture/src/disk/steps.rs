@@ -171,7 +171,7 @@ impl Process {
         })?;
         match seen {
             Some(seen) if seen.as_deref() != expected.as_deref() => {
-                wrong(format!("a transaction reads {seen:?}"))
+                wrong(format!("a transaction reads {seen:?} instead of {expected:?}"))
             }
             _ => Ok(()),
         }
@@ -194,7 +194,7 @@ impl Process {
         Ok(())
     }
 
-    /// Takes the first entry of an ordered map, or the last.
+    /// Pops the first entry of an ordered map, or the last.
     fn pop(&mut self, random: &mut Random) -> Result<(), Trouble> {
         let (map, last) = (random.below(PLAIN - 1) as usize, random.below(2) == 0);
         let now = self.now();
@@ -216,7 +216,9 @@ impl Process {
             false => process.maps[map].pop_first(),
         })?;
         match popped {
-            Some(popped) if popped != expected => wrong(format!("{popped:?} was popped")),
+            Some(popped) if popped != expected => {
+                wrong(format!("a pop returns {popped:?} instead of {expected:?}"))
+            }
             _ => Ok(()),
         }
     }
@@ -446,7 +448,9 @@ impl Process {
         let held = before.0.get("a").into_iter().flat_map(|entries| &entries.held);
         let held: Vec<_> = held.map(|(key, value)| (key.clone(), value.to_vec())).collect();
         match shown {
-            Some(shown) if shown != held => wrong("a snapshot shows something else".into()),
+            Some(shown) if shown != held => {
+                wrong("a snapshot differs from the content when it was taken".into())
+            }
             _ => Ok(()),
         }
     }

@@ -4,7 +4,7 @@
 //! A loss of power may take back a suffix of a thread's writes, but no acknowledged immediate one, and no immediate one
 //! that a thread has read.
 
-use super::history::{ID, on_disk, pool};
+use super::history::{ID, draw_options, pool};
 use super::notes::Trouble;
 use super::process::lock;
 use super::state::State;
@@ -157,7 +157,7 @@ impl Thread<'_> {
 pub fn run(random: &mut Random) -> Result<History, Trouble> {
     let disk = CrashDisk::new(Medium::new());
     let (pool, _memory) = pool(None, ID, told(|| ()))?;
-    let mut opened = on_disk(random);
+    let mut opened = draw_options(random);
     opened.has_threads = true;
     let db = opened.open(pool, Arc::new(disk.clone()))?;
     let maps = [
@@ -212,7 +212,7 @@ impl History {
     pub fn judge(&self, medium: Medium, event: usize, random: &mut Random) -> Result<(), Trouble> {
         let disk = CrashDisk::new(medium);
         let (pool, _memory) = pool(None, ID, told(|| ()))?;
-        let db = on_disk(random).open(pool, Arc::new(disk))?;
+        let db = draw_options(random).open(pool, Arc::new(disk))?;
         let found = State::of(&db)?;
         for (number, writes) in self.threads.iter().enumerate() {
             let acknowledged = self

@@ -41,7 +41,7 @@ enum Scene {
     Words(u64),
     /// Pairs, joined by a key or value too long for a pair, or by pairs that do not fit into one line.
     OddPairs,
-    /// This many ascending keys, and more between them, so that B+-tree nodes split, and their parents.
+    /// This many ascending keys, and more between them, so that B+-tree nodes and their parents split.
     Splits(u64),
     /// Ascending keys, reduced from the first number to the second, and then removed, so that B+-tree nodes and their
     /// parents become empty.

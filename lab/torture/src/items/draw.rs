@@ -1,6 +1,6 @@
 //! Random histories of the server's items.
 
-use super::{How, Life, Op, Place, Shown, Token};
+use super::{Condition, Life, Op, Place, Shown, Token};
 use crashkit::{History, Random};
 
 /// The bound of the number of items prepared for a history that reopens the databases.
@@ -80,9 +80,12 @@ impl Draw<'_> {
                 Op::Set(place, self.item(), token)
             }
             3 => {
-                let how = *self
-                    .random
-                    .pick(&[How::Add, How::Replace, How::Append, How::Prepend]);
+                let how = *self.random.pick(&[
+                    Condition::Add,
+                    Condition::Replace,
+                    Condition::Append,
+                    Condition::Prepend,
+                ]);
                 Op::Store(how, place, self.item(), token)
             }
             4 => Op::Count(place, self.below(200), self.below(2) == 0, token),
@@ -113,7 +116,7 @@ impl Draw<'_> {
         }
         let (place, seen) = self.random.pick(&self.seen).clone();
         let token = self.remembered(&place);
-        Op::Store(How::Swap(seen), place, self.item(), token)
+        Op::Store(Condition::Swap(seen), place, self.item(), token)
     }
 
     fn op(&mut self) -> Op {
@@ -159,7 +162,7 @@ pub(super) fn follow_up(in_flight: &[&Op], random: &mut Random) -> Vec<Op> {
     let mut draw = draw(random);
     let place = place.unwrap_or_else(|| draw.place());
     let (read, token) = (draw.remembered(&place), draw.random.next());
-    let swapped = Op::Store(How::Swap(read), place.clone(), draw.item(), token);
+    let swapped = Op::Store(Condition::Swap(read), place.clone(), draw.item(), token);
     vec![
         Op::Read(place.clone(), read),
         swapped,

@@ -139,7 +139,7 @@ impl Live {
         Ok(())
     }
 
-    /// The same. The caller holds the record.
+    /// Executes a flush that is due. The caller holds the record.
     fn flush_if_due(&self, database: u8) -> Result<(), Failure> {
         let due = &self.due[usize::from(database)];
         if due.load(SeqCst) {

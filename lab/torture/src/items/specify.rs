@@ -1,6 +1,6 @@
 //! The sequential specification of the operations on items.
 
-use super::{Answer, How, Life, Op, Place, Shown, Token};
+use super::{Answer, Condition, Life, Op, Place, Shown, Token};
 use server::stored::Outcome;
 use std::collections::BTreeMap;
 
@@ -42,18 +42,18 @@ impl State {
         self.items.get(place).cloned()
     }
 
-    fn store(&mut self, how: How, place: &Place, new: &Shown, token: Token) -> Answer {
+    fn store(&mut self, how: Condition, place: &Place, new: &Shown, token: Token) -> Answer {
         let old = self.give(place);
         let joined = |old: Shown, before: &[u8], after: &[u8]| Shown {
             data: [before, after].concat(),
             ..old
         };
         let new = match (how, old) {
-            (How::Add, None) | (How::Replace, Some(_)) => new.clone(),
-            (How::Append, Some((old, _))) => joined(old.clone(), &old.data, &new.data),
-            (How::Prepend, Some((old, _))) => joined(old.clone(), &new.data, &old.data),
-            (How::Swap(_), None) => return Answer::Outcome(Outcome::NotFound),
-            (How::Swap(seen), Some((_, stored))) => {
+            (Condition::Add, None) | (Condition::Replace, Some(_)) => new.clone(),
+            (Condition::Append, Some((old, _))) => joined(old.clone(), &old.data, &new.data),
+            (Condition::Prepend, Some((old, _))) => joined(old.clone(), &new.data, &old.data),
+            (Condition::Swap(_), None) => return Answer::Outcome(Outcome::NotFound),
+            (Condition::Swap(seen), Some((_, stored))) => {
                 // A token without an entry in `read` is that of a store.
                 if stored != *self.read.get(&seen).unwrap_or(&seen) {
                     return Answer::Outcome(Outcome::Exists);

@@ -1,7 +1,7 @@
 //! Commands on one item, alone and in a transaction; and several items stored by one call.
 
 use super::{Live, NOW};
-use crate::items::{Answer, How, Life, Op, Place, Shown, Token};
+use crate::items::{Answer, Condition, Life, Op, Place, Shown, Token};
 use server::stored::{Decision, Failure, Header, Item, Outcome, Verb};
 
 /// Returns an item as clients see it.
@@ -59,11 +59,11 @@ impl Live {
             }
             Op::Store(how, (database, key), new, _) => {
                 let verb = match how {
-                    How::Add => Verb::Add,
-                    How::Replace => Verb::Replace,
-                    How::Append => Verb::Append,
-                    How::Prepend => Verb::Prepend,
-                    How::Swap(token) => match self.seen(*token) {
+                    Condition::Add => Verb::Add,
+                    Condition::Replace => Verb::Replace,
+                    Condition::Append => Verb::Append,
+                    Condition::Prepend => Verb::Prepend,
+                    Condition::Swap(token) => match self.seen(*token) {
                         Some(unique) => Verb::Cas(unique),
                         None => return Ok(Answer::Unseen),
                     },
