@@ -4,12 +4,12 @@
 //! A history is a seeded run of writes, batches, transactions, temporary maps, checkpoints and syncs over the smallest
 //! segments and runs. Calls fail in some of the histories. Before each event of the disk the power fails, and between
 //! stores into the pool the process is killed; the remaining files are opened and judged. A share of the opened
-//! databases continues with a history of its own that begins with the opening, so that crashes come during rebuilds and
-//! replays, and crashes again.
+//! databases continues with a history of its own that begins with the opening, so that rebuilds and replays crash too,
+//! and crashes again.
 //!
-//! A history of one thread has its writes in the order of its log, so a crash may leave its state after some of them:
-//! after a loss of power at least those that are durable, after a kill at least those that have returned, and after
-//! either no more than have begun.
+//! The writes of one thread are in log order, so a crash leaves the state after a prefix of them. After a loss of power
+//! the prefix includes all durable writes, after a kill all writes that have returned. It never includes a write that
+//! has not begun.
 //!
 //! | file | idea |
 //! |---|---|

@@ -11,8 +11,8 @@ use ::torture::{disk, log};
 use std::io::Write;
 use std::time::Instant;
 
-/// Judged states per damaged file.
-const DAMAGE: u64 = 10;
+/// The number of judged states per damaged file.
+const STATES_PER_DAMAGE: u64 = 10;
 
 impl Args {
     /// Tortures the log or the database, damages its files, and reports.
@@ -33,7 +33,7 @@ impl Args {
         let tortured = torture(&bounds);
         let seconds = started.elapsed().as_secs_f64();
         let states = tortured.as_ref().map_or(0, |report| report.states);
-        let damaged = damage(bounds.seed, self.damage.unwrap_or(states / DAMAGE));
+        let damaged = damage(bounds.seed, self.damage.unwrap_or(states / STATES_PER_DAMAGE));
         let mut out = output();
         if !self.json {
             print(&mut out, target, &tortured, &damaged, seconds)?;
@@ -41,7 +41,7 @@ impl Args {
         }
         let mut written = Ok(());
         let hunted = match self.mutants && tortured.is_ok() {
-            // Reports each fate as it is known, since each may take as long as all before.
+            // Reports each outcome as it becomes known, since each run may use the whole budget.
             true => hunt(&bounds, torture, |fate| {
                 if !self.json && written.is_ok() {
                     written = write_fate(&mut out, fate);
@@ -70,8 +70,10 @@ impl Args {
     }
 }
 
-/// Functions that torture, and that damage files, from a seed on.
+/// Explores histories within bounds.
 type Torture = fn(&Bounds) -> Result<Report, String>;
+
+/// Damages files: takes a seed and the number of mutations.
 type Damage = fn(u64, u64) -> Result<Damaged, String>;
 
 type Tortured = Result<Report, String>;
@@ -99,7 +101,7 @@ fn print(
     Ok(())
 }
 
-/// Writes the fate of an omitted sync.
+/// Writes the outcome of omitting a sync.
 fn write_fate(out: &mut impl Write, fate: &Fate) -> std::io::Result<()> {
     let (what, found) = match &fate.found {
         Some(found) => ("killed", found.lines().next().unwrap_or_default()),
