@@ -9,7 +9,7 @@ use ::torture::log::Damaged;
 use ::torture::syncs::{Fate, hunt};
 use ::torture::{disk, log};
 use std::io::Write;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The number of judged states per damaged file.
 const STATES_PER_DAMAGE: u64 = 10;
@@ -26,7 +26,12 @@ impl Args {
             steps: self.ops.min(60),
             histories: if self.history.is_some() { 1 } else { u64::MAX },
             states: self.states.unwrap_or(u64::MAX),
-            budget: self.time(),
+            // As for the other targets, a number of states has no time limit.
+            budget: if self.states.is_some() {
+                Duration::MAX
+            } else {
+                self.time()
+            },
             ..Bounds::default()
         };
         let started = Instant::now();
