@@ -130,12 +130,17 @@ impl Header {
 }
 
 /// Refuses a file that has the name of a spare but does not begin like one. A spare begins with the header of a
-/// segment, or with zeros if a crash came before one was written.
+/// segment, or with zeros and any part of a header if a crash came before all of it was written.
 pub(crate) fn check_spare<F: DiskFile>(file: &F, name: &str) -> Result<(), Error> {
     let mut first = [0; MAGIC.len()];
     let len = file.len()?.min(MAGIC.len() as u64) as usize;
     file.read_at(0, &mut first[..len])?;
-    match first == *MAGIC || first == [0; MAGIC.len()] {
+    let written = first
+        .iter()
+        .zip(MAGIC)
+        .take_while(|(byte, magic)| byte == magic)
+        .count();
+    match first[written..].iter().all(|&byte| byte == 0) {
         true => Ok(()),
         false => Err(Error::NotALog {
             file: name.into(),
