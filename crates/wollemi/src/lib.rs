@@ -86,7 +86,7 @@ mod typed;
 mod write;
 
 pub use backup::Copied;
-pub use bounds::KeyRange;
+pub use bounds::{KeyRange, within};
 pub use db::Db;
 pub use disk::rebuild::{OnRebuild, Rebuilding};
 #[cfg(feature = "disks")]

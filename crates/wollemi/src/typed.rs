@@ -158,8 +158,20 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         self.range::<K>(..)
     }
 
-    /// Iterates over the entries between two bounds, in key order. The bounds, too, may be a borrowed form of the key's
-    /// type.
+    /// Iterates over the entries between two bounds, in key order. The bounds may have a borrowed form of the key's type,
+    /// as those of [`BTreeMap::range`](std::collections::BTreeMap::range) may.
+    ///
+    /// ```
+    /// use std::ops::Bound;
+    ///
+    /// let stock = wollemi::TypedMap::<String, u32>::new(wollemi::Db::anonymous()?.map("stock")?);
+    /// for fruit in ["apple", "banana", "cherry"] {
+    ///     stock.upsert(&fruit.to_owned(), &1)?;
+    /// }
+    /// assert_eq!(stock.range("b".to_owned()..).count(), 2);
+    /// assert_eq!(stock.range::<str>((Bound::Unbounded, Bound::Excluded("b"))).count(), 1);
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
     pub fn range<Q: KeyBytes + ?Sized>(&self, keys: impl RangeBounds<Q>) -> TypedIter<K, V>
     where
         K: Borrow<Q>,
