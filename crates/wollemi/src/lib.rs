@@ -94,6 +94,7 @@ pub use disks::OnDisk;
 pub use entry::Entry;
 pub use error::{Error, MAX_NAME};
 pub use expiry::expiring::{Expiring, WithLife};
+pub use expiry::iter::ExpiringIter;
 pub use expiry::sweeper::Sweeper;
 pub use files_error::FilesError;
 pub use heap::Error as HeapError;

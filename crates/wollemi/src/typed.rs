@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Borrow;
 use std::fmt;
+use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
 pub use views::{TypedView, TypedViewIter, TypedWatch};
@@ -99,6 +100,13 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
             Ok(_) => Err(self.wrong("trailing bytes")),
             Err(error) => Err(self.wrong(error)),
         }
+    }
+
+    fn read_all(&self, found: Vec<Option<Vec<u8>>>) -> Result<Vec<Option<V>>, Error> {
+        let found = found.into_iter();
+        found
+            .map(|bytes| bytes.map(|bytes| self.read(&bytes)).transpose())
+            .collect()
     }
 
     /// Returns the key's value. Accepts any borrowed form of the key's type.
@@ -252,6 +260,8 @@ impl<K: Key, V: Serialize + DeserializeOwned> DoubleEndedIterator for TypedIter<
         self.entries.next_back().map(|entry| self.map.entry(entry))
     }
 }
+
+impl<K: Key, V: Serialize + DeserializeOwned> FusedIterator for TypedIter<K, V> {}
 
 impl<K: Key, V: Serialize + DeserializeOwned> IntoIterator for &TypedMap<K, V> {
     type Item = Result<(K, V), Error>;

@@ -4,6 +4,7 @@ mod backup;
 mod batch;
 mod ends;
 mod expiring;
+mod forms;
 mod serializable;
 #[cfg(target_os = "linux")]
 mod shrink;
