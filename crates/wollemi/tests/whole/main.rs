@@ -9,6 +9,7 @@ mod serializable;
 #[cfg(target_os = "linux")]
 mod shrink;
 mod snapshot;
+mod threads;
 mod together;
 mod transaction;
 mod unordered;
