@@ -6,51 +6,13 @@
 //!    When the leader is done, it wakes all of its own group, and one of the next group to lead it.
 //! G3 A failed sync is not repeated: the log has failed, and `durable` stays.
 
-use crate::log::lock;
-use crate::{Disk, DiskError, DiskFile, Error, Histogram, Log, Lsn, Stats};
+use crate::group::State;
+use crate::lock::lock;
+use crate::tail::BULK;
+use crate::{Disk, DiskError, DiskFile, Error, Log, Lsn};
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-
-/// The waiting threads, and their counts.
-#[derive(Default)]
-pub(crate) struct Group {
-    state: Mutex<State>,
-    turns: [Condvar; 2],
-}
-
-#[derive(Default)]
-struct State {
-    /// The position up to which the leader syncs, if there is one.
-    syncing: Option<Lsn>,
-    /// The index of the condition variable on which the leader's group waits.
-    turn: usize,
-    /// Records appended before the last successful leader began.
-    records: u64,
-    waits: u64,
-    syncs: u64,
-    sync_time: Duration,
-    sync_micros: Histogram,
-    group_sizes: Histogram,
-}
-
-impl Group {
-    pub(crate) fn count(&self, stats: &mut Stats) {
-        let state = lock(&self.state);
-        stats.waits = state.waits;
-        stats.synced = state.records;
-        stats.syncs = state.syncs;
-        stats.sync_time = state.sync_time;
-        stats.sync_micros = state.sync_micros;
-        stats.group_sizes = state.group_sizes;
-    }
-
-    fn wait<'g>(&'g self, turn: usize, state: MutexGuard<'g, State>) -> MutexGuard<'g, State> {
-        self.turns[turn]
-            .wait(state)
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-}
+use std::time::Instant;
 
 impl<D: Disk> Log<D> {
     /// Returns when everything below `lsn` is durable. The first waiting thread syncs for all that wait.
@@ -134,7 +96,7 @@ impl<D: Disk> Log<D> {
         state.turn = 1 - state.turn;
         drop(state);
 
-        if to.0 - from.0 >= crate::append::BULK {
+        if to.0 - from.0 >= BULK {
             let mut tail = lock(&self.tail);
             tail.prepare_sync();
             let full = tail.take_full();
