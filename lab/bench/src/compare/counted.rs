@@ -1,6 +1,7 @@
 //! The persists of our index's writes, counted in runs of their own, since counting would slow timed runs.
 
-use super::rounds::{Operation, ycsb_a};
+use super::operation::Operation;
+use super::rounds::ycsb_a;
 use crate::Error;
 use crate::engine::{Engine, Ours};
 use crate::keys::{KeyKind, Keys};

@@ -1,7 +1,7 @@
 //! The speed and space to reach, as ratios to peers in one run.
 
 use super::figures::OURS;
-use super::rounds::Operation;
+use super::operation::Operation;
 use super::{Compared, Section};
 use crate::keys::KeyKind;
 use crate::summary::Summary;
