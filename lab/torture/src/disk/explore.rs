@@ -1,7 +1,8 @@
 //! Crash points, images, second crashes.
 
-use super::history::{Draw, History, ID, Left, on_disk, pool, run};
+use super::history::{Draw, History, Left, run};
 use super::notes::{Allowed, Trouble};
+use super::pool::{ID, on_disk, pool};
 use super::state::State;
 use super::together;
 use crate::bounds::{Bounds, Report};

@@ -1,16 +1,17 @@
 //! A process from its opening to its end: the events of its disk, the content of its pool, and the answers that it got.
 
 use super::notes::{Allowed, Bounds, Notes, Trouble};
+use super::pool::{ID, on_disk, pool};
 use super::process::{MAPS, Process, Then, lock};
 use super::state::State;
 use crashkit::Random;
 use crashkit::disk::{CrashDisk, Event, Fault, FaultKind, Medium, Site};
-use crashkit::killed::{Image, Told, told};
-use pmem::pool::{LastShutdown, Uuid};
-use pmem::{Memory, Pool, PoolOptions};
+use crashkit::killed::{Image, told};
+use pmem::Memory;
+use pmem::pool::LastShutdown;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use wollemi::{Durability, Error, OnDisk, Options};
+use wollemi::Durability;
 
 /// What a crash has left.
 #[derive(Clone)]
@@ -60,49 +61,6 @@ pub struct Kill {
     /// `None`: it is not made yet that takes the lost one's place.
     pub pool: Option<Image>,
     pub bounds: Bounds,
-}
-
-/// The id of every pool that is tortured.
-pub const ID: u128 = 0xdb;
-
-/// Bytes of a pool.
-const POOL: u64 = 8 << 20;
-
-/// How the databases are opened.
-pub fn on_disk(random: &mut Random) -> OnDisk {
-    OnDisk {
-        options: Options::new().recovery_threads(0),
-        log: log::Options {
-            segment_size: 8192,
-            limit: 64 << 10,
-            spares: 2,
-        },
-        run: 2048,
-        levels: 4,
-        small: *random.pick(&[0, 0, 4096]),
-        merged: *random.pick(&[1024, 1 << 20]),
-        rebuild_threads: 1 + random.below(2) as usize,
-        has_threads: false,
-    }
-}
-
-/// The pool that is there, or a new one of this id; and its memory.
-pub fn pool(left: Option<&Image>, id: u128, media: Told) -> Result<(Pool<Told>, Memory), Error> {
-    match left {
-        Some(image) => {
-            let memory = image.memory()?;
-            Ok((Pool::open_in(&memory, media)?, memory))
-        }
-        None => {
-            let memory = Memory::new(POOL)?;
-            let options = PoolOptions {
-                page_size: 64 << 10,
-                uuid: Some(Uuid::from_u128(id)),
-                ..PoolOptions::default()
-            };
-            Ok((Pool::create_in(&memory, &options, media)?, memory))
-        }
-    }
 }
 
 /// Observes the process's stores and events.
@@ -232,7 +190,9 @@ pub fn run(left: &Left, allowed: &Allowed, draw: Draw, random: &mut Random) -> R
     }
     if !(has_failed && is_making) {
         let image = Image::of(&memory);
-        let after = self::pool(Some(&image), ID, told(|| ()))?.0.last_shutdown();
+        let after = super::pool::pool(Some(&image), ID, told(|| ()))?
+            .0
+            .last_shutdown();
         match after {
             LastShutdown::Clean => history.closed = Some(image),
             _ => left_unclosed = Some(image),

@@ -4,8 +4,8 @@
 //! A loss of power may take back a suffix of a thread's writes, but no acknowledged one, and none that another thread
 //! has read.
 
-use super::history::{ID, on_disk, pool};
 use super::notes::Trouble;
+use super::pool::{ID, on_disk, pool};
 use super::process::lock;
 use super::state::State;
 use crashkit::Random;
