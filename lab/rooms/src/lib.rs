@@ -1,4 +1,5 @@
-//! The order of a crate's rooms, which the compiler does not keep: each top module uses those behind it alone.
+//! The order of a crate's rooms, which the compiler does not keep: each top module uses those behind it alone
+//! ([`assert_order`]), and no two modules beside each other use each other ([`cycles_of`]).
 //!
 //! What a source uses is what its paths say that begin with `crate::`; a name that the crate's root takes over from a
 //! room (`pub use room::Name`) counts as the room's. Comments and tests may name anything. Calls of methods are not
@@ -7,8 +8,11 @@
 #![forbid(unsafe_code)]
 
 mod cycles;
+mod paths;
+mod siblings;
 
 pub use cycles::assert_no_cycle;
+pub use siblings::{Cycle, cycles_of};
 
 use std::collections::HashMap;
 use std::fs;
@@ -56,11 +60,25 @@ fn collect(path: &Path, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// A source without its comments and without the tests at its end.
+/// A source without its comments, without the tests at its end, and without other items of tests.
 fn own(text: &str) -> String {
     let own = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    let lines = own.lines().filter(|line| !line.trim_start().starts_with("//"));
-    lines.flat_map(|line| [line, "\n"]).collect()
+    let mut lines = own.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let mut found = String::new();
+    while let Some(line) = lines.next() {
+        let attribute = line.trim_start();
+        if !["#[cfg(test", "#[cfg(all(test", "#[cfg(doctest", "#[cfg(fuzzing"]
+            .iter()
+            .any(|tests| attribute.starts_with(tests))
+        {
+            found.extend([line, "\n"]);
+            continue;
+        }
+        // As `rustfmt` lays it out, an item ends with the first line that is indented like it and ends like one.
+        let indent = line.len() - attribute.len();
+        lines.find(|line| line.len() - line.trim_start().len() == indent && line.ends_with([';', '}', ',']));
+    }
+    found
 }
 
 /// The top modules, but those that only tests have.
