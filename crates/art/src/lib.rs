@@ -24,6 +24,7 @@ mod entry;
 mod kinds;
 mod leaf;
 mod multi_get;
+mod on_heap;
 pub mod partial;
 mod place;
 mod publish;

@@ -97,7 +97,7 @@ impl<M: Media> Heap<M> {
         let bytes = AtomicU64::new(0);
         // Objects retired meanwhile stay as they are until the trace has ended.
         let guard = crate::pin();
-        tracing.run(&|offset, len| match self.meet(&met, offset, len) {
+        tracing.run(self.roots()?, &|offset, len| match self.meet(&met, offset, len) {
             Ok(true) => {
                 bytes.fetch_add(len, Relaxed);
                 Ok(true)

@@ -7,116 +7,13 @@
 
 use crate::change::{Body, SMALL};
 use crate::fragment::{self, Key, Kind, Part};
-use crate::log::{MappingOf, lock};
-use crate::lsn::{Geometry, Plan};
+use crate::geometry::{Geometry, Plan};
+use crate::lock::lock;
+use crate::log::MappingOf;
+use crate::tail::{BULK, Tail};
 use crate::{Change, Disk, Error, Log, Lsn, Mapping};
-use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
-
-/// Minimum growth of the log between two syncs, in bytes, for its pages to be mapped and unmapped in bulk.
-pub(crate) const BULK: u64 = 256 << 10;
-
-/// Bytes to map in one step.
-const STEP: u64 = 128 << 10;
-
-/// The end of the log.
-pub(crate) struct Tail<M> {
-    /// The end of the last record.
-    end: Lsn,
-    incarnation: u32,
-    /// The segment of the last record; `None` if the next one goes into a segment that is not entered yet.
-    current: Option<(u64, M)>,
-    /// The segments made ready that follow it.
-    ready: VecDeque<(u64, M)>,
-    /// The number of the next segment to make.
-    next: u64,
-    /// Mappings of full segments, to be unmapped by a thread that holds no lock.
-    full: Vec<M>,
-    /// Position up to which the mapping was prepared for stores.
-    expected: Lsn,
-    records: u64,
-    bytes: u64,
-}
-
-impl<M: Mapping> Tail<M> {
-    pub(crate) fn new(end: Lsn, incarnation: u32, current: Option<(u64, M)>, next: u64) -> Tail<M> {
-        Tail {
-            end,
-            incarnation,
-            current,
-            ready: VecDeque::new(),
-            next,
-            full: Vec::new(),
-            expected: Lsn(0),
-            records: 0,
-            bytes: 0,
-        }
-    }
-
-    pub(crate) fn incarnation(&self) -> u32 {
-        self.incarnation
-    }
-
-    pub(crate) fn end(&self) -> Lsn {
-        self.end
-    }
-
-    /// The number of the next segment to make.
-    pub(crate) fn next(&self) -> u64 {
-        self.next
-    }
-
-    /// Whether no segment is ready after the current one.
-    pub(crate) fn lacks_ready(&self) -> bool {
-        self.ready.is_empty()
-    }
-
-    pub(crate) fn add_ready(&mut self, number: u64, mapping: M) {
-        self.ready.push_back((number, mapping));
-        self.next = number + 1;
-    }
-
-    pub(crate) fn take_full(&mut self) -> Vec<M> {
-        std::mem::take(&mut self.full)
-    }
-
-    /// Numbers of records and bytes appended.
-    pub(crate) fn totals(&self) -> (u64, u64) {
-        (self.records, self.bytes)
-    }
-
-    /// Prepares the mapping for the next stores, of a log that grows by [`BULK`] between two syncs.
-    fn expect(&mut self, geometry: Geometry) {
-        let Some((number, mapping)) = &mut self.current else {
-            return;
-        };
-        let last = geometry.start(*number + 1);
-        if self.end < last && self.expected < last && self.end.0 + STEP / 2 > self.expected.0 {
-            mapping.expect(geometry.offset(self.end), STEP);
-            self.expected = last.min(Lsn(self.end.0 + STEP));
-        }
-    }
-
-    /// Prepares the mapping for a sync of [`BULK`] or more.
-    pub(crate) fn prepare_sync(&mut self) {
-        if let Some((_, mapping)) = &mut self.current {
-            mapping.let_go();
-        }
-        self.expected = Lsn(0);
-    }
-
-    /// The mapping of a segment, which is the current one or a later one that is ready.
-    fn enter(&mut self, segment: u64) -> Option<&mut M> {
-        while self.current.as_ref().is_none_or(|(number, _)| *number < segment) {
-            let next = self.ready.pop_front()?;
-            if let Some((_, full)) = self.current.replace(next) {
-                self.full.push(full);
-            }
-        }
-        self.current.as_mut().map(|(_, mapping)| mapping)
-    }
-}
 
 impl<D: Disk> Log<D> {
     /// Appends a record and returns its end. Its changes take effect together or not at all. When this returns, the

@@ -1,6 +1,6 @@
 //! The log's errors.
 
-use crate::segment::VERSION;
+use crate::version::VERSION;
 use crate::{DiskError, Lsn};
 use std::sync::Arc;
 

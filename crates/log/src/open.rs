@@ -7,9 +7,10 @@
 //! O3 Segments behind the end become spares, and the mark of the next incarnation is durable, before anything is
 //!    appended: nothing behind the end can ever follow a record that is appended later.
 
+use crate::create::Start;
 use crate::fragment::Key;
-use crate::log::{SegmentOf, Start};
-use crate::lsn::Geometry;
+use crate::geometry::Geometry;
+use crate::log::SegmentOf;
 use crate::segment::{Files, Header, Segment, damaged, log_name, spare_name};
 use crate::walk::{Step, Walk, highest_claim};
 use crate::{Disk, DiskFile, Error, Log, Lsn, Options};

@@ -2,8 +2,8 @@
 
 use crate::change::Changes;
 use crate::fragment::Kind;
-use crate::keep::Pin;
-use crate::log::lock;
+use crate::kept::Pin;
+use crate::lock::lock;
 use crate::segment::{Header, damaged, log_name};
 use crate::walk::{Step, Walk, Whole};
 use crate::{Disk, DiskFile, Error, Log, Lsn};
@@ -60,7 +60,7 @@ impl<D: Disk> Log<D> {
         }
         Ok(Scan {
             log: self,
-            _pin: self.pin(range.start)?,
+            _pin: Pin::new(&self.kept, range.start)?,
             from: range.start,
             to: range.end,
             at: None,

@@ -557,6 +557,27 @@ fn an_unused_log_is_recognised() {
     assert_eq!(names(directory.path()), before);
 }
 
+/// A crash may cut the write of a spare's header anywhere: what it leaves belongs to an interrupted creation.
+#[test]
+fn a_spare_with_a_part_of_its_header_is_a_trace() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let disk = disk(directory.path());
+    drop(Log::create(disk.clone(), ID, small()).expect("a log"));
+    let mut header = std::fs::read(directory.path().join("log-00000000")).expect("there");
+    header.truncate(64);
+    for written in 0..=header.len() {
+        let mut bytes = header[..written].to_vec();
+        bytes.resize(1 << 16, 0);
+        std::fs::write(directory.path().join("spare-00000001"), bytes).expect("written");
+        let trace = Log::trace(&*disk);
+        assert_eq!(
+            trace.expect("a spare"),
+            Trace::Unused,
+            "{written} bytes of the header"
+        );
+    }
+}
+
 /// A file that has the name of a segment or of a spare, but is neither, is an error, so that it is not removed.
 #[test]
 fn files_of_others_are_no_trace() {

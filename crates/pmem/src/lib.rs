@@ -40,7 +40,7 @@ mod word;
 pub use counting::{Counter, Counting, Counts, Persists};
 pub use delaying::{Delay, Delaying, Latency};
 pub use hardware::{Hardware, WriteBack};
-pub use link::{Link, Offset, Tag};
+pub use link::{Link, Offset, PSlot, Tag};
 pub use lock::{GenerationLock, Locked, Obsolete};
 pub use media::{LINE, Media, PersistenceDomain, Purpose};
 pub use observed::Observed;
@@ -50,8 +50,7 @@ pub use prefetch::{prefetch, prefetch_range};
 pub use process::Process;
 pub use token::{
     Chunk, CommitWord, Contended, Draft, Durable, Erased, Fenced, Flushed, Joined, Lender, LinkAndPersist,
-    Marked, NonTemporal, PSlot, PersistBatch, Persisted, Placed, Publication, Published, Uncounted,
-    persist_scope,
+    Marked, NonTemporal, PersistBatch, Persisted, Placed, Publication, Published, Uncounted, persist_scope,
 };
 pub use tracing::{LineTrace, Tracing};
 pub use watched::Watched;

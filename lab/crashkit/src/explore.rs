@@ -42,7 +42,6 @@ mod walk;
 
 pub(crate) use apart::apart;
 pub(crate) use carry::Start;
-pub(crate) use hunted::Walk;
 pub use panics::silence_findings;
 pub use settings::Settings;
 
@@ -50,6 +49,7 @@ use crate::choose::Random;
 use crate::expect::{Expectation, hash_of_states};
 use crate::history::History;
 use crate::log::{EventKind, Log};
+use crate::mutant::Mutant;
 use crate::report::{Failure, Report, diagram, preemptions};
 use crate::{Crash, Subject, schedule};
 use aim::Persisted;
@@ -64,6 +64,26 @@ use std::time::Instant;
 
 /// The number of the structure's creation among the operations in the log.
 const CREATION: u32 = u32::MAX;
+
+/// Which images of a history to judge.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Walk {
+    /// All of the program itself.
+    Whole,
+    /// Those of a mutant, at crash points where the unmutated program cannot leave all of them.
+    Differing(Mutant),
+    /// The same after an earlier crash or kill, at a few places.
+    Again(Mutant),
+}
+
+impl Walk {
+    fn mutant(self) -> Option<Mutant> {
+        match self {
+            Walk::Whole => None,
+            Walk::Differing(mutant) | Walk::Again(mutant) => Some(mutant),
+        }
+    }
+}
 
 /// Explores histories of a subject, one after the other.
 pub struct Explorer<S: Subject> {

@@ -13,10 +13,12 @@
 //! | `truth` | a user's knowledge of its keys |
 //! | `step` | a request, its answers, its changes |
 //! | `memcached`, `meta`, `redis` | requests, drawn at random |
+//! | `edits` | changes that the first two share |
 //! | `user` | sends them and compares the answers |
 //! | `settle` | compares the content after a start |
 //! | `round` | start, users, end |
 
+mod edits;
 mod memcached;
 mod meta;
 mod process;
@@ -34,6 +36,9 @@ use crate::{Failure, Report, Settings};
 use round::{End, Exercise, remove};
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+/// Upper bound on any wait for the server; beyond it the server counts as hung.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Maximum number of users: a key's owner has three bits, and number 0 is left out because its keys end in blanks.
 pub(crate) const MAX_USERS: usize = crate::keys::MAX_THREADS - 1;

@@ -1,22 +1,7 @@
 //! The maps that a call uses.
 
 use crate::op::{Body, Op, Rare};
-
-/// Some of a plan's maps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Slots(u32);
-
-impl Slots {
-    pub fn has(self, slot: usize) -> bool {
-        self.0 >> slot & 1 == 1
-    }
-}
-
-impl FromIterator<usize> for Slots {
-    fn from_iter<I: IntoIterator<Item = usize>>(slots: I) -> Slots {
-        Slots(slots.into_iter().fold(0, |all, slot| all | 1 << slot))
-    }
-}
+use crate::truth::Slots;
 
 impl Op {
     /// Returns the maps that the call uses; none for a call of the database as a whole.

@@ -6,7 +6,6 @@
 use crate::calls::Calls;
 use crate::keys::Shape;
 use crate::random::Random;
-use crate::slots::Slots;
 use std::io::{self, Read, Write};
 use wollemi::{Durability, IndexKind};
 
@@ -66,6 +65,22 @@ impl MapPlan {
     /// Whether its index is ordered by the keys' bytes, so that it has ranges and ends.
     pub fn is_ordered(&self) -> bool {
         self.kind.is_ordered()
+    }
+}
+
+/// Some of a plan's maps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Slots(u32);
+
+impl Slots {
+    pub fn has(self, slot: usize) -> bool {
+        self.0 >> slot & 1 == 1
+    }
+}
+
+impl FromIterator<usize> for Slots {
+    fn from_iter<I: IntoIterator<Item = usize>>(slots: I) -> Slots {
+        Slots(slots.into_iter().fold(0, |all, slot| all | 1 << slot))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Checks the order of a crate's rooms, its top-level modules, which the compiler does not enforce: each uses only
-//! modules later in the list.
+//! modules later in the list ([`assert_order`]). Also checks that modules beside each other form no cycle of uses
+//! ([`assert_no_cycle`], [`cycles_of`]).
 //!
 //! A source file uses the modules that its `crate::` paths name; a name that the crate's root re-exports from a room
 //! (`pub use room::Name`) counts as the room's. Comments and tests may name anything. Calls of methods are not seen: a
@@ -8,8 +9,11 @@
 #![forbid(unsafe_code)]
 
 mod cycles;
+mod paths;
+mod siblings;
 
 pub use cycles::assert_no_cycle;
+pub use siblings::{Cycle, cycles_of};
 
 use std::collections::HashMap;
 use std::fs;
@@ -58,11 +62,25 @@ fn collect(path: &Path, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// Returns the text of a source file without its comments and the tests at its end.
+/// Returns the text of a source file without its comments, the tests at its end and other items of tests.
 fn without_tests(text: &str) -> String {
     let own = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    let lines = own.lines().filter(|line| !line.trim_start().starts_with("//"));
-    lines.flat_map(|line| [line, "\n"]).collect()
+    let mut lines = own.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let mut found = String::new();
+    while let Some(line) = lines.next() {
+        let attribute = line.trim_start();
+        if !["#[cfg(test", "#[cfg(all(test", "#[cfg(doctest", "#[cfg(fuzzing"]
+            .iter()
+            .any(|tests| attribute.starts_with(tests))
+        {
+            found.extend([line, "\n"]);
+            continue;
+        }
+        // As `rustfmt` lays it out, an item ends with the first line that is indented like it and ends like one.
+        let indent = line.len() - attribute.len();
+        lines.find(|line| line.len() - line.trim_start().len() == indent && line.ends_with([';', '}', ',']));
+    }
+    found
 }
 
 /// Returns the top-level modules, except those of tests.

@@ -15,6 +15,7 @@
 //! |---|---|
 //! | `state` | the content of a database |
 //! | `notes` | the answers that a process got, and the states that a crash may leave |
+//! | `pool` | the pool, and how the database in it is opened |
 //! | `process` | a process over a disk: executes and records operations |
 //! | `steps` | the operations |
 //! | `history` | a process from its opening to its end |
@@ -26,6 +27,7 @@ mod damage;
 mod explore;
 mod history;
 mod notes;
+mod pool;
 mod process;
 mod state;
 mod steps;

@@ -35,14 +35,12 @@
 //! from.
 
 use super::checked::{CheckedWord, seal, unseal};
+use super::version::VERSION;
 use super::{ErrorKind, LastShutdown, Level, PoolOptions, Uuid};
 use crate::{Media, PWord, Persistent, Purpose, persist_scope, platform};
 
 /// Bytes of the header.
 pub(super) const HEADER: usize = 4096;
-
-/// The format that this program writes, and the newest that it reads.
-pub(super) const VERSION: u64 = 1;
 
 /// The first bytes of every pool.
 pub(super) const MAGIC: [u8; 8] = *b"\x89WOLLEMI";
@@ -139,7 +137,7 @@ impl Contents {
             page_size,
             uuid: match options.uuid {
                 Some(Uuid(uuid)) => uuid,
-                None => new_uuid()?,
+                None => Uuid::random()?.0,
             },
             state: State {
                 generation: 1,
@@ -152,14 +150,6 @@ impl Contents {
             log_position: options.log_position,
         })
     }
-}
-
-/// A random UUID: version 4, variant 1 (RFC 9562).
-pub(super) fn new_uuid() -> Result<u128, ErrorKind> {
-    let mut bytes = platform::random().map_err(|e| ErrorKind::io("drawing a random number", e))?;
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    Ok(u128::from_be_bytes(bytes))
 }
 
 impl Header {

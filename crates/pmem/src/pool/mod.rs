@@ -27,6 +27,7 @@ mod options;
 mod parts;
 mod permissions;
 mod room;
+mod version;
 
 pub use checked::CheckedWord;
 pub use error::{Error, ErrorKind, Fault};

@@ -70,7 +70,7 @@ impl Opened {
         }
         path.file_name().ok_or(ErrorKind::NotAFile)?;
         // Of fixed length, so that the pool's own name may be as long as the file system allows.
-        let new_path = path.with_file_name(format!(".{}.new", Uuid(header::new_uuid()?)));
+        let new_path = path.with_file_name(format!(".{}.new", Uuid::random()?));
         let file = PoolFile::create(&new_path)?;
         let created = Self::fill(file, path, options, media);
         if created.is_err() {

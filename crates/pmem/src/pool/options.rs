@@ -1,6 +1,7 @@
 //! A pool's options and properties.
 
 use super::ErrorKind;
+use crate::platform;
 use std::fmt;
 use std::time::Duration;
 
@@ -133,7 +134,11 @@ impl Uuid {
     ///
     /// [`ErrorKind::Io`] if the system has no random numbers.
     pub fn random() -> Result<Uuid, ErrorKind> {
-        super::header::new_uuid().map(Uuid)
+        // Version 4, variant 1 (RFC 9562).
+        let mut bytes = platform::random().map_err(|e| ErrorKind::io("drawing a random number", e))?;
+        bytes[6] = bytes[6] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        Ok(Uuid(u128::from_be_bytes(bytes)))
     }
 
     /// The UUID as a number.

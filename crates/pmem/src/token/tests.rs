@@ -2,7 +2,7 @@ use super::*;
 use crate::toy::{Node, Toy};
 use crate::watched::{Step, Watch, What};
 use crate::{
-    Counting, Counts, GenerationLock, LINE, Link, Offset, PEither, PWord, Purpose, Tag, VWord, Watched,
+    Counting, Counts, GenerationLock, LINE, Link, Offset, PEither, PSlot, PWord, Purpose, Tag, VWord, Watched,
 };
 
 fn cost<R>(toy: &Toy, f: impl FnOnce(&Counting) -> R) -> (Counts, R) {

@@ -1,6 +1,7 @@
 //! Counts the persists of our index's writes, in separate runs because counting would slow timed ones.
 
-use super::rounds::{Operation, ycsb_a};
+use super::operation::Operation;
+use super::rounds::ycsb_a;
 use crate::Error;
 use crate::engine::{Engine, Ours};
 use crate::keys::{KeyKind, Keys};

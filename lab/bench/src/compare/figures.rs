@@ -1,6 +1,6 @@
 //! The results of the rounds, by operation and engine.
 
-use super::rounds::Operation;
+use super::operation::Operation;
 use crate::latency::Latencies;
 use crate::pass::{Pass, SAMPLE_EVERY};
 use crate::summary::Summary;

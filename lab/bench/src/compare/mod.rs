@@ -12,6 +12,7 @@
 mod counted;
 mod figures;
 mod huge;
+mod operation;
 mod pace;
 mod report;
 mod rounds;

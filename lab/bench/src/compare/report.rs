@@ -3,8 +3,8 @@
 use super::counted::Persists;
 use super::figures::EngineSummary;
 use super::huge;
+use super::operation::Operation;
 use super::pace::RoundPace;
-use super::rounds::Operation;
 use super::targets::Verdict;
 use super::{CompareArgs, Compared, Section};
 use crate::keys::KeyKind;

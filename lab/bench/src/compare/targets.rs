@@ -1,7 +1,7 @@
 //! The targets: ratios to peers in one run, and space per key.
 
 use super::figures::OURS;
-use super::rounds::Operation;
+use super::operation::Operation;
 use super::{Compared, Section};
 use crate::keys::KeyKind;
 use crate::summary::Summary;

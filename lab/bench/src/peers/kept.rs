@@ -33,22 +33,12 @@ pub struct Syncing {
     pub open: fn(&Path) -> Result<Box<dyn SyncedStore>, Error>,
 }
 
-/// All peers that sync each commit. sled is not one: its flush waits neither for the disk's cache nor for the file's
-/// size.
-pub const SYNCING: &[Syncing] = &[
-    REDB,
-    FJALL,
-    LMDB,
-    super::sqlite::SYNCING,
-    #[cfg(feature = "rocksdb")]
-    super::rocksdb::SYNCING,
-];
-
 struct Redb(redb::Database);
 
 const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("bench");
 
-const REDB: Syncing = Syncing {
+/// redb.
+pub const REDB: Syncing = Syncing {
     name: "redb",
     setting: "Durability::Immediate",
     open: |directory| {
@@ -88,7 +78,8 @@ struct Fjall {
     keyspace: Keyspace,
 }
 
-const FJALL: Syncing = Syncing {
+/// fjall.
+pub const FJALL: Syncing = Syncing {
     name: "fjall",
     setting: "PersistMode::SyncData; several pairs as a WriteBatch",
     open: |directory| {
@@ -124,7 +115,8 @@ struct Lmdb {
     database: heed::Database<Bytes, Bytes>,
 }
 
-const LMDB: Syncing = Syncing {
+/// LMDB.
+pub const LMDB: Syncing = Syncing {
     name: "lmdb",
     setting: "the default: each transaction synced",
     open: |directory| {
@@ -151,28 +143,5 @@ impl SyncedStore for Lmdb {
         let transaction = or_failed!("lmdb", self.env.read_txn())?;
         let found = or_failed!("lmdb", self.database.get(&transaction, key))?;
         Ok(found.map(<[u8]>::to_vec))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Every peer finds committed pairs after it is reopened, whether committed alone or together.
-    #[test]
-    fn peers_keep_their_commits() {
-        for peer in SYNCING {
-            let directory = tempfile::tempdir().unwrap();
-            let open = || (peer.open)(directory.path()).unwrap();
-            let database = open();
-            database.commit(&[(b"one", b"1")]).unwrap();
-            database.commit(&[(b"two", b"2"), (b"one", b"11")]).unwrap();
-            drop(database);
-            let database = open();
-            let get = |key: &[u8]| database.get(key).unwrap();
-            assert_eq!(get(b"one").as_deref(), Some(&b"11"[..]), "{}", peer.name);
-            assert_eq!(get(b"two").as_deref(), Some(&b"2"[..]), "{}", peer.name);
-            assert_eq!(get(b"three"), None, "{}", peer.name);
-        }
     }
 }

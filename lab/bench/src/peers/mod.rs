@@ -11,6 +11,7 @@ mod memory;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
 mod sqlite;
+pub mod syncing;
 pub mod transactional;
 
 use crate::Error;

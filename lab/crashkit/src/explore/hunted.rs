@@ -1,34 +1,13 @@
 //! An explorer's part in a hunt: a mutant's walks along a history that has run.
 
 use super::aim::{self, Persisted};
-use super::{Explorer, Run, Settings, again};
+use super::{Explorer, Run, Settings, Walk, again};
 use crate::Subject;
 use crate::choose::Random;
 use crate::history::History;
 use crate::log::Log;
-use crate::mutant::Mutant;
 use crate::report::Failure;
 use std::collections::BTreeSet;
-
-/// Which images of a history to judge.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Walk {
-    /// All of the program itself.
-    Whole,
-    /// Those of a mutant, at crash points where the unmutated program cannot leave all of them.
-    Differing(Mutant),
-    /// The same after an earlier crash or kill, at a few places.
-    Again(Mutant),
-}
-
-impl Walk {
-    pub(super) fn mutant(self) -> Option<Mutant> {
-        match self {
-            Walk::Whole => None,
-            Walk::Differing(mutant) | Walk::Again(mutant) => Some(mutant),
-        }
-    }
-}
 
 impl<S: Subject> Explorer<S> {
     pub(crate) fn settings(&self) -> &Settings {

@@ -1,11 +1,11 @@
 //! Draws memcached's requests: the classic commands here, the meta commands in `meta`.
 
+use super::edits::{NOT_NUMBER, joined, leading_number, lifetime, put_number, touch, unique};
 use super::meta;
 use super::reply::{Expected, Reply, Word};
-use super::step::{Draw, Life, Step};
-use super::truth::{End, Item, Place, now};
+use super::step::{Draw, Step};
+use super::truth::Place;
 use super::wire::Protocol;
-use std::sync::Arc;
 
 /// The commands to draw from; frequent ones occur several times.
 const NAMES: [&str; 32] = [
@@ -13,9 +13,6 @@ const NAMES: [&str; 32] = [
     "replace", "append", "prepend", "cas", "cas", "incr", "incr", "decr", "delete", "delete", "touch", "mg",
     "mg", "ms", "ms", "md", "ma", "other",
 ];
-
-/// The answer to `incr`, `decr` or `ma` of an item that is not a number.
-pub(super) const NOT_NUMBER: &str = "CLIENT_ERROR cannot increment or decrement non-numeric value";
 
 /// Draws the next request.
 pub(super) fn draw(draw: &mut Draw<'_>) -> Step {
@@ -66,40 +63,6 @@ fn other(draw: &mut Draw<'_>) -> Step {
     draw.step(name, Protocol::Memcached, request.to_vec(), vec![answer])
 }
 
-/// Draws a lifetime, and returns it also as memcached's argument.
-pub(super) fn lifetime(draw: &mut Draw<'_>) -> (String, Life) {
-    match draw.random.below(20) {
-        0..11 => ("0".into(), Life::Endless),
-        11 => ("-1".into(), Life::Expired),
-        12..15 => {
-            let second = now() / 1000 + 3_000_000 + draw.random.below(1_000_000);
-            (second.to_string(), Life::Until(End::at(second * 1000)))
-        }
-        _ => {
-            let seconds = 20_000 + draw.random.below(1_000_000);
-            (seconds.to_string(), Life::Until(End::after(seconds * 1000)))
-        }
-    }
-}
-
-/// Gives an item another lifetime, and keeps its unique. Returns the item as it was.
-pub(super) fn touch(draw: &mut Draw<'_>, place: Place, life: Life) -> Option<Item> {
-    let old = draw.item(place)?;
-    let new = match life {
-        Life::Expired => None,
-        Life::Endless => Some(Item {
-            end: None,
-            ..old.clone()
-        }),
-        Life::Until(end) => Some(Item {
-            end: Some(end),
-            ..old.clone()
-        }),
-    };
-    draw.set(place, new);
-    Some(old)
-}
-
 fn lookup(draw: &mut Draw<'_>, name: &'static str) -> Step {
     let mut request = name.as_bytes().to_vec();
     let touches = name.starts_with("gat");
@@ -130,23 +93,6 @@ fn lookup(draw: &mut Draw<'_>, name: &'static str) -> Step {
     }
     request.extend(b"\r\n");
     draw.step(name, Protocol::Memcached, request, vec![Expected::All(values)])
-}
-
-/// Returns a unique for a `cas`, and whether it is the item's.
-pub(super) fn unique(draw: &mut Draw<'_>, place: Place) -> (u64, bool) {
-    let known = draw.truth.item(place).and_then(|item| item.unique);
-    let outdated = draw.truth.outdated[place.1];
-    match (known, outdated) {
-        (Some(unique), _) if !draw.random.one_in(4) => (unique, true),
-        (_, Some(unique)) => (unique, false),
-        // A unique that no server reaches.
-        _ => (u64::MAX, false),
-    }
-}
-
-/// Concatenates two parts of an item's data.
-pub(super) fn joined(parts: [&[u8]; 2]) -> Arc<[u8]> {
-    parts.concat().into()
 }
 
 fn store(draw: &mut Draw<'_>, name: &'static str) -> Step {
@@ -207,24 +153,6 @@ fn line(draw: &mut Draw<'_>, name: &'static str, place: Place, word: &str, answe
     }
     request.extend(if quiet { &b" noreply\r\n"[..] } else { b"\r\n" });
     draw.step(name, Protocol::Memcached, request, answers(answer, quiet))
-}
-
-/// Parses data as memcached parses a number: skips leading blanks, and ignores everything after the first blank that
-/// follows.
-pub(super) fn leading_number(data: &[u8]) -> Option<u64> {
-    let text = data
-        .split(|byte| b" \t\r\n\x0b\x0c".contains(byte))
-        .find(|text| !text.is_empty())?;
-    std::str::from_utf8(text).ok()?.parse().ok()
-}
-
-/// Replaces an item's data with a number, padded with blanks to the length of the old data.
-pub(super) fn put_number(draw: &mut Draw<'_>, place: Place, old: &Item, number: u64) -> u64 {
-    let mut text = number.to_string().into_bytes();
-    let longer = text.len() > old.data.len();
-    text.resize(text.len().max(old.data.len()), b' ');
-    let marks = if longer { 0 } else { old.marks };
-    draw.put(place, text.into(), old.flags, marks, Draw::life_of(old))
 }
 
 fn count(draw: &mut Draw<'_>, name: &'static str) -> Step {

@@ -1,6 +1,6 @@
 //! Draws memcached's meta commands.
 
-use super::memcached::{NOT_NUMBER, joined, leading_number, lifetime, put_number, touch, unique};
+use super::edits::{NOT_NUMBER, joined, leading_number, lifetime, put_number, touch, unique};
 use super::reply::{Expected, Reply, Word};
 use super::step::{Draw, Life, Step};
 use super::truth::{AWAITED, BINARY_KEY, End, Item, Place, STALE};

@@ -1,6 +1,7 @@
 //! The server as a process of its own.
 
-use super::wire::{Connection, PATIENCE, Protocol};
+use super::PATIENCE;
+use super::wire::{Connection, Protocol};
 use crate::random::Random;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;

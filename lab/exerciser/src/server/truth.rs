@@ -1,5 +1,6 @@
 //! A user's knowledge of its own keys.
 
+use super::PATIENCE;
 use crate::keys::Shape;
 use crate::random::Random;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ impl End {
         let low = now() + milliseconds;
         End {
             low,
-            high: low + super::wire::PATIENCE.as_millis() as u64,
+            high: low + PATIENCE.as_millis() as u64,
         }
     }
 

@@ -3,8 +3,8 @@
 use super::reply::{Expected, Reply, Sent, shown};
 use super::step::{Draw, Step};
 use super::truth::{End, Keys, OWN, SHARED, Truth, now};
-use super::wire::{Connection, PATIENCE, Protocol};
-use super::{memcached, redis};
+use super::wire::{Connection, Protocol};
+use super::{PATIENCE, memcached, redis};
 use crate::calls::Calls;
 use crate::random::Random;
 use std::collections::VecDeque;

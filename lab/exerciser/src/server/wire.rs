@@ -1,14 +1,11 @@
 //! A connection: sends requests as bytes, and returns answers as values.
 
+use super::PATIENCE;
 use super::reply::Reply;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
-
-/// Upper bound on any wait for the server; beyond it the server counts as hung.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

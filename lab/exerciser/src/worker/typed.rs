@@ -143,6 +143,7 @@ impl Worker<'_> {
         let ordered = map.map().index_kind().is_ordered();
         let [c, cd, d] = ["c", "cd", "d"].map(str::to_owned);
         let mut watch = map.watch_prefix("c", 10)?;
+        let mut wrong = None;
         let eventual = map.with_durability(Durability::Eventual);
         eventual.upsert(&c, &5)?;
         eventual.upsert(&d, &7)?;
@@ -161,11 +162,36 @@ impl Worker<'_> {
                 value: Some(value),
             })
         };
+        wrong = wrong.or(self.typed_ends_in(map, &c, &d)?);
         let events = [watch.try_next()?, watch.try_next()?, watch.try_next()?];
         let expected = [changed(c, 5), changed(cd, 6), None];
-        Ok(same("prefix_in", seen, (true, false, Ok(2)))
-            .err()
+        Ok(wrong
+            .or(same("prefix_in", seen, (true, false, Ok(2))).err())
             .or(same("watch_prefix", events, expected).err()))
+    }
+
+    /// Calls of a typed map of text in a transaction that is dropped. `last` is its last key, as 7.
+    fn typed_ends_in(
+        &self,
+        map: &TypedMap<String, u64>,
+        there: &String,
+        last: &str,
+    ) -> Result<Option<Wrong>, Error> {
+        let mut tx = self.db.begin();
+        let wrong = same("update_in", map.update_in(&mut tx, there, &8)?, true).err();
+        if !map.map().index_kind().is_ordered() {
+            return Ok(wrong
+                .or(not_refused("first_in", map.first_in(&tx)))
+                .or(not_refused("last_in", map.last_in(&tx)))
+                .or(not_refused("pop_first_in", map.pop_first_in(&mut tx)))
+                .or(not_refused("pop_last_in", map.pop_last_in(&mut tx))));
+        }
+        let first = map.first_in(&tx)?;
+        let end = Some((last.to_owned(), 7));
+        Ok(wrong
+            .or(same("last_in", map.last_in(&tx)?, end.clone()).err())
+            .or(same("pop_last_in", map.pop_last_in(&mut tx)?, end).err())
+            .or(same("pop_first_in", map.pop_first_in(&mut tx)?, first).err()))
     }
 }
 

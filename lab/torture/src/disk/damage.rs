@@ -1,7 +1,7 @@
 //! Damaged bits, lengths and files: opening returns a clear error or the right data, never wrong data.
 
-use super::history::{ID, draw_options, pool};
 use super::notes::Trouble;
+use super::pool::{ID, draw_options, pool};
 use super::state::{State, key, value};
 use crate::log::{Damaged, mutate};
 use crashkit::Random;

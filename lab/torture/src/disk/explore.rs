@@ -1,7 +1,8 @@
 //! Explores a history: crash points, images, second crashes.
 
-use super::history::{CrashState, Draw, History, ID, draw_options, pool, run};
+use super::history::{CrashState, Draw, History, run};
 use super::notes::{Allowed, Trouble};
+use super::pool::{ID, draw_options, pool};
 use super::state::State;
 use super::together;
 use crate::bounds::{Bounds, Report};

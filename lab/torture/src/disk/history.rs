@@ -1,16 +1,17 @@
 //! A process from its opening to its end: the events of its disk, the content of its pool, and its answers.
 
 use super::notes::{Allowed, Bounds, Notes, Trouble};
+use super::pool::{ID, draw_options, pool};
 use super::process::{Durable, MAPS, Process, lock};
 use super::state::State;
 use crashkit::Random;
 use crashkit::disk::{CrashDisk, Event, Fault, FaultKind, Medium, Site};
-use crashkit::killed::{Image, Told, told};
-use pmem::pool::{LastShutdown, Uuid};
-use pmem::{Memory, Pool, PoolOptions};
+use crashkit::killed::{Image, told};
+use pmem::Memory;
+use pmem::pool::LastShutdown;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use wollemi::{Durability, Error, OnDisk, Options};
+use wollemi::Durability;
 
 /// A crash state.
 #[derive(Clone)]
@@ -60,49 +61,6 @@ pub struct Kill {
     /// `None`: the pool that replaces the lost one does not exist yet.
     pub pool: Option<Image>,
     pub bounds: Bounds,
-}
-
-/// The id of every tortured pool.
-pub const ID: u128 = 0xdb;
-
-/// The size of a pool in bytes.
-const POOL_SIZE: u64 = 8 << 20;
-
-/// Draws the options for opening a database.
-pub fn draw_options(random: &mut Random) -> OnDisk {
-    OnDisk {
-        options: Options::new().recovery_threads(0),
-        log: log::Options {
-            segment_size: 8192,
-            limit: 64 << 10,
-            spares: 2,
-        },
-        run: 2048,
-        levels: 4,
-        small: *random.pick(&[0, 0, 4096]),
-        merged: *random.pick(&[1024, 1 << 20]),
-        rebuild_threads: 1 + random.below(2) as usize,
-        has_threads: false,
-    }
-}
-
-/// Opens the pool of an image, or creates one with this id. Returns it with its memory.
-pub fn pool(left: Option<&Image>, id: u128, media: Told) -> Result<(Pool<Told>, Memory), Error> {
-    match left {
-        Some(image) => {
-            let memory = image.memory()?;
-            Ok((Pool::open_in(&memory, media)?, memory))
-        }
-        None => {
-            let memory = Memory::new(POOL_SIZE)?;
-            let options = PoolOptions {
-                page_size: 64 << 10,
-                uuid: Some(Uuid::from_u128(id)),
-                ..PoolOptions::default()
-            };
-            Ok((Pool::create_in(&memory, &options, media)?, memory))
-        }
-    }
 }
 
 /// Observes the process's stores and events.
@@ -239,7 +197,9 @@ pub fn run(
     }
     if !(has_failed && is_making) {
         let image = Image::of(&memory);
-        let after = self::pool(Some(&image), ID, told(|| ()))?.0.last_shutdown();
+        let after = super::pool::pool(Some(&image), ID, told(|| ()))?
+            .0
+            .last_shutdown();
         match after {
             LastShutdown::Clean => history.closed = Some(image),
             _ => left_unclosed = Some(image),

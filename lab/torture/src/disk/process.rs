@@ -1,7 +1,7 @@
 //! A process over a disk: executes and records operations.
 
-use super::history::{ID, pool};
 use super::notes::{Notes, Trouble};
+use super::pool::{ID, pool};
 use super::state::{EXPIRING, State};
 use crashkit::disk::CrashDisk;
 use crashkit::killed::{Image, Told, told};

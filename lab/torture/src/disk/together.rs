@@ -4,8 +4,8 @@
 //! A loss of power may take back a suffix of a thread's writes, but no acknowledged immediate one, and no immediate one
 //! that a thread has read.
 
-use super::history::{ID, draw_options, pool};
 use super::notes::Trouble;
+use super::pool::{ID, draw_options, pool};
 use super::process::lock;
 use super::state::State;
 use crashkit::Random;

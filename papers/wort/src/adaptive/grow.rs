@@ -3,8 +3,7 @@
 
 use super::Scheme;
 use super::build::{children_of, draft_node};
-use super::locate::Passed;
-use super::write::Writer;
+use super::locate::{Passed, Writer};
 use art::{Child, Kind, Tagged, draft_leaf};
 use heap::Error;
 use pmem::{Media, Purpose, persist_scope};
