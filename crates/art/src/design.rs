@@ -40,7 +40,7 @@ pub unsafe trait Design: Debug + Send + Sync + Sized + 'static {
     type Node<'g>: Node<'g>;
 
     /// The object that the index's entry in the heap's root directory leads to.
-    type Root: Root;
+    type Root: RootNode;
 
     /// Applies an edit to one key, as [`Index::write`](index::Index::write) does.
     ///
@@ -57,9 +57,9 @@ pub unsafe trait Design: Debug + Send + Sync + Sized + 'static {
 }
 
 /// The root of an index: the node where walks start, or an object with one child.
-pub trait Root {
+pub trait RootNode {
     /// The root's [`footprint`](heap::footprint), if it is not a node (the tag of its link is then not that of a
-    /// [`Kind`](crate::Kind)), but an object whose only child is [`top`](Root::top).
+    /// [`Kind`](crate::Kind)), but an object whose only child is [`top`](RootNode::top).
     const OBJECT: Option<usize>;
 
     /// Builds a root with these children, and returns the tag of its link. If it is not a node, its child is the one
@@ -91,7 +91,7 @@ pub trait Root {
 
 /// The surroundings of a node, for the check of the node itself.
 #[derive(Clone, Copy, Debug)]
-pub struct Site<'k> {
+pub struct NodeSite<'k> {
     /// Number of digits that lead to the node: the level of the node above plus one; 0 for the root.
     pub depth: usize,
     /// The node's own level.
@@ -147,7 +147,7 @@ pub trait Node<'g>: Copy {
 
     /// The fault of the node itself, if there is one. The caller checks levels, duplicate digits, and whether keys
     /// lead to their leaves.
-    fn fault<M: Media>(&self, heap: &'g Access<M>, site: Site<'_>) -> Option<&'static str>;
+    fn fault<M: Media>(&self, heap: &'g Access<M>, site: NodeSite<'_>) -> Option<&'static str>;
 
     /// Prefetches the lines that the next step from `link` to the child for `digit` reads. Never faults.
     fn prefetch<M: Media>(heap: &Access<M>, link: Link, digit: u8);

@@ -1,7 +1,7 @@
 //! The index that a design, its reads, its trace and its check make together.
 
 use crate::trace::Tracer;
-use crate::{Children, Design, Radix, Root, damaged};
+use crate::{Children, Design, Radix, RootNode, damaged};
 use heap::{Error, Heap, Trace};
 use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
 use pmem::{Fault, Media};

@@ -21,7 +21,7 @@ const AWAKE_IN_TURNS: u32 = 20_000;
 
 /// The stage of recovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum RecoveryStage {
     /// Not started.
     Idle,
     /// Running.
@@ -36,7 +36,7 @@ pub enum State {
 #[derive(Clone, Debug)]
 pub struct Progress {
     /// The state.
-    pub state: State,
+    pub state: RecoveryStage,
     /// Objects met by the trace.
     pub traced: u64,
     /// Pages swept.

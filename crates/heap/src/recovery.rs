@@ -21,7 +21,7 @@
 //!    holder). No removal waits for anything. Recovery never holds a guard for long.
 //! I4 Dropping the heap's last handle ends any wait of recovery.
 
-use crate::course::{Phase, Progress, State, TracePause};
+use crate::course::{Phase, Progress, RecoveryStage, TracePause};
 use crate::page::lock;
 use crate::trace::{MAX_THREADS, Tracers, Tracing};
 use crate::{Error, Heap, MayBeFull};
@@ -64,7 +64,7 @@ impl<M: Media> Heap<M> {
 
     /// Recovers in the calling thread and returns how that ended. The caller must hold no guard. If recovery was
     /// started before, only waits for its end.
-    pub fn recover_now(&self, tracers: &Tracers<M>) -> State {
+    pub fn recover_now(&self, tracers: &Tracers<M>) -> RecoveryStage {
         let mut course = lock(&self.inner.recovery.course);
         if course.phase != Phase::Idle {
             drop(course);
@@ -88,12 +88,12 @@ impl<M: Media> Heap<M> {
         let recovery = &*self.inner.recovery;
         let course = lock(&recovery.course);
         let (state, running) = match &course.phase {
-            Phase::Idle => (State::Idle, None),
+            Phase::Idle => (RecoveryStage::Idle, None),
             Phase::Pausing | Phase::Tracing | Phase::Settling | Phase::Sweeping => {
-                (State::Running, course.started)
+                (RecoveryStage::Running, course.started)
             }
-            Phase::Done => (State::Done, None),
-            Phase::Failed(why) => (State::Failed(why.clone()), None),
+            Phase::Done => (RecoveryStage::Done, None),
+            Phase::Failed(why) => (RecoveryStage::Failed(why.clone()), None),
         };
         Progress {
             state,
@@ -106,7 +106,7 @@ impl<M: Media> Heap<M> {
 
     /// Waits until recovery has ended, and returns how. Returns at once if it was not started. Hold no guard meanwhile:
     /// recovery waits for it.
-    pub fn wait_recovered(&self) -> State {
+    pub fn wait_recovered(&self) -> RecoveryStage {
         self.inner.recovery.wait_ended(self.media());
         self.recovery().state
     }

@@ -36,7 +36,7 @@ pub use error::Error;
 pub use heap::Guard;
 pub use merges::Merges;
 pub use on_heap::{CarryOut, EachEdit, OnHeap};
-pub use order::{Direction, Order, Place};
+pub use order::{Direction, Order, OrderedPlace};
 pub use root::{create_root, name_built};
 pub use value::Value;
 

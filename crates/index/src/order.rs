@@ -30,7 +30,7 @@ pub enum Order {
 
 /// The place of a key in an order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct OrderedPlace {
     rank: u64,
     /// The key.
     pub key: Box<[u8]>,
@@ -52,8 +52,8 @@ impl Order {
     }
 
     /// The place of the key.
-    pub fn place(self, key: &[u8]) -> Place {
-        Place {
+    pub fn place(self, key: &[u8]) -> OrderedPlace {
+        OrderedPlace {
             rank: self.rank(key),
             key: key.into(),
         }

@@ -8,7 +8,7 @@ use crate::log::{Ends, Maker, MappingOf, SegmentOf};
 use crate::segment::{self, Files, SIZES};
 use crate::stats::Counters;
 use crate::tail::Tail;
-use crate::{Disk, Error, Log, Lsn, Options};
+use crate::{Disk, Error, Log, LogOptions, Lsn};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -38,7 +38,7 @@ impl<D: Disk> Log<D> {
     ///
     /// [`Error::Exists`] if the directory has files of a log, even of one whose creation a crash interrupted
     /// ([`open`](Log::open) or [`remove`](Log::remove) it); invalid settings; and errors of the disk.
-    pub fn create(disk: Arc<D>, id: u128, options: Options) -> Result<Log<D>, Error> {
+    pub fn create(disk: Arc<D>, id: u128, options: LogOptions) -> Result<Log<D>, Error> {
         let size = options.segment_size;
         if !size.is_power_of_two() || !SIZES.contains(&size) {
             return Err(Error::Setting {
@@ -97,7 +97,7 @@ impl<D: Disk> Log<D> {
     pub(crate) fn begin_incarnation(
         disk: Arc<D>,
         id: u128,
-        options: Options,
+        options: LogOptions,
         start: Start<D>,
     ) -> Result<Log<D>, Error> {
         let least = 4 * start.geometry.size();

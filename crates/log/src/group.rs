@@ -1,7 +1,7 @@
 //! The threads that wait for a sync, in groups. `durable` leads them.
 
 use crate::lock::lock;
-use crate::{Histogram, Lsn, Stats};
+use crate::{Histogram, LogStats, Lsn};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(crate) struct State {
 }
 
 impl Group {
-    pub(crate) fn count(&self, stats: &mut Stats) {
+    pub(crate) fn count(&self, stats: &mut LogStats) {
         let state = lock(&self.state);
         stats.waits = state.waits;
         stats.synced = state.records;

@@ -12,7 +12,7 @@
 //! # let path = directory.path();
 //! # fn example(path: &std::path::Path) -> Result<(), wollemi_log::Error> {
 //! let disk = Arc::new(Directory::open(path)?);
-//! let log = Log::create(disk.clone(), 7, Options::default())?;
+//! let log = Log::create(disk.clone(), 7, LogOptions::default())?;
 //! let begin = log.begin();
 //! let put = Change::Put { map: "stock", key: b"apples", value: b"12" };
 //! let end = log.append(&[put])?;
@@ -20,7 +20,7 @@
 //! drop(log);
 //!
 //! let needs = Needs { keep: begin, check: begin, reach: begin, durable: begin };
-//! let log = Log::open(disk, 7, needs, Options::default())?;
+//! let log = Log::open(disk, 7, needs, LogOptions::default())?;
 //! let mut scan = log.scan(begin..log.appended())?;
 //! while let Some(record) = scan.next()? {
 //!     assert_eq!(record.changes.collect::<Vec<_>>(), [put]);
@@ -117,9 +117,9 @@ pub use log::Log;
 pub use lsn::Lsn;
 pub use names::NameChanges;
 pub use open::Needs;
-pub use options::Options;
-pub use scan::{Record, Scan};
+pub use options::LogOptions;
+pub use scan::{LogRecord, Scan};
 pub use segment::is_segment;
-pub use stats::{Histogram, Stats};
+pub use stats::{Histogram, LogStats};
 pub use syncer::Syncer;
-pub use unused::Trace;
+pub use unused::Remains;

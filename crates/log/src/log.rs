@@ -8,7 +8,7 @@ use crate::lock::lock;
 use crate::segment::Segment;
 use crate::stats::Counters;
 use crate::tail::Tail;
-use crate::{Disk, DiskError, Error, Lsn, Options, Stats};
+use crate::{Disk, DiskError, Error, LogOptions, LogStats, Lsn};
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ pub struct Log<D: Disk> {
     pub(crate) id: u128,
     pub(crate) key: Key,
     pub(crate) geometry: Geometry,
-    pub(crate) options: Options,
+    pub(crate) options: LogOptions,
     pub(crate) ends: Ends,
     pub(crate) tail: Mutex<Tail<MappingOf<D>>>,
     pub(crate) group: Group,
@@ -153,15 +153,15 @@ impl<D: Disk> Log<D> {
     }
 
     /// The log's statistics.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> LogStats {
         // Loaded before `appended`, which is then not below it.
         let durable = self.durable();
-        let mut stats = Stats {
+        let mut stats = LogStats {
             begin: self.begin(),
             appended: self.appended(),
             durable,
             failure: self.failure.get().map(ToString::to_string),
-            ..Stats::default()
+            ..LogStats::default()
         };
         (stats.records, stats.bytes) = lock(&self.tail).totals();
         self.group.count(&mut stats);

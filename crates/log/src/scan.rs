@@ -28,7 +28,7 @@ pub struct Scan<'l, D: Disk> {
 
 /// A record of a log.
 #[derive(Clone, Copy, Debug)]
-pub struct Record<'a> {
+pub struct LogRecord<'a> {
     /// Its beginning.
     pub start: Lsn,
     /// Its end, as returned by [`Log::append`].
@@ -77,7 +77,7 @@ impl<D: Disk> Scan<'_, D> {
     ///
     /// Damage, or an error of the disk. The scan yields nothing more then.
     #[expect(clippy::should_implement_trait, reason = "the record borrows from the scan")]
-    pub fn next(&mut self) -> Result<Option<Record<'_>>, Error> {
+    pub fn next(&mut self) -> Result<Option<LogRecord<'_>>, Error> {
         let Some((whole, place)) = self.find()? else {
             return Ok(None);
         };
@@ -94,7 +94,7 @@ impl<D: Disk> Scan<'_, D> {
                 "invalid changes in a record",
             ));
         };
-        Ok(Some(Record {
+        Ok(Some(LogRecord {
             start: whole.start,
             end: whole.end,
             changes,

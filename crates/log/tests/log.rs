@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wollemi_log::disk::OpenFile;
-use wollemi_log::{Change, Directory, Disk, DiskError, Error, Log, Lsn, Needs, Options, Syncer, Trace};
+use wollemi_log::{Change, Directory, Disk, DiskError, Error, Log, LogOptions, Lsn, Needs, Remains, Syncer};
 
 const ID: u128 = 0x77_6f_6c_6c_65_6d_69;
 
 /// The smallest segments, so that a few records fill several.
-fn small() -> Options {
-    Options {
+fn small() -> LogOptions {
+    LogOptions {
         segment_size: 8192,
         limit: 64 << 10,
         spares: 3,
@@ -59,7 +59,7 @@ fn names(path: &Path) -> Vec<String> {
 #[test]
 fn records_come_back_in_order() {
     let directory = tempfile::tempdir().expect("a directory");
-    let options = Options {
+    let options = LogOptions {
         limit: 1 << 20,
         ..small()
     };
@@ -303,9 +303,9 @@ fn groups_share_syncs() {
     let log = Log::create(
         disk(directory.path()),
         ID,
-        Options {
+        LogOptions {
             segment_size: 1 << 16,
-            ..Options::default()
+            ..LogOptions::default()
         },
     );
     let log = Arc::new(log.expect("a log"));
@@ -447,7 +447,7 @@ fn a_full_disk_takes_no_log_with_it() {
         for errno in [Errno::NOSPC, Errno::DQUOT, Errno::IO] {
             let directory = tempfile::tempdir().expect("a directory");
             let disk = Failing::new(directory.path());
-            let options = Options {
+            let options = LogOptions {
                 spares,
                 limit: 256 << 10,
                 ..small()
@@ -502,7 +502,7 @@ fn a_full_disk_takes_no_log_with_it() {
 #[test]
 fn a_long_log_has_few_files_open() {
     let directory = tempfile::tempdir().expect("a directory");
-    let options = Options {
+    let options = LogOptions {
         limit: 4 << 20,
         ..small()
     };
@@ -539,21 +539,21 @@ fn an_unused_log_is_recognised() {
     let directory = tempfile::tempdir().expect("a directory");
     let disk = disk(directory.path());
     let trace = || Log::trace(&*disk);
-    assert_eq!(trace().expect("a directory"), Trace::Nothing);
+    assert_eq!(trace().expect("a directory"), Remains::Nothing);
     drop(Log::create(disk.clone(), ID, small()).expect("a log"));
-    assert_eq!(trace().expect("a log"), Trace::Unused);
+    assert_eq!(trace().expect("a log"), Remains::Unused);
     let log = Log::open(disk.clone(), ID, from(Lsn(4096)), small()).expect("the log again");
-    assert_eq!(trace().expect("a log"), Trace::Unused);
+    assert_eq!(trace().expect("a log"), Remains::Unused);
     let before = names(directory.path());
     let first = log.append(&[put(b"key", b"value")]).expect("room");
     log.append(&[put(b"key", b"value")]).expect("room");
-    assert_eq!(trace().expect("a log"), Trace::Used("log-00000000".into()));
+    assert_eq!(trace().expect("a log"), Remains::Used("log-00000000".into()));
     // Earlier damage hides no later record.
     let path = directory.path().join("log-00000000");
     let mut bytes = std::fs::read(&path).expect("there");
     bytes[4096..first.0 as usize].fill(0x55);
     std::fs::write(&path, bytes).expect("written");
-    assert_eq!(trace().expect("a log"), Trace::Used("log-00000000".into()));
+    assert_eq!(trace().expect("a log"), Remains::Used("log-00000000".into()));
     assert_eq!(names(directory.path()), before);
 }
 
@@ -572,7 +572,7 @@ fn a_spare_with_a_part_of_its_header_is_a_trace() {
         let trace = Log::trace(&*disk);
         assert_eq!(
             trace.expect("a spare"),
-            Trace::Unused,
+            Remains::Unused,
             "{written} bytes of the header"
         );
     }

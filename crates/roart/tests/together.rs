@@ -2,7 +2,7 @@
 
 use heap::Heap;
 use index::{Action, Edit, Edits, Error, Index, Upsert};
-use pmem::watched::{self, Watch, What};
+use pmem::watched::{self, Observer, StepKind};
 use pmem::{Counting, Hardware, LINE, Media, Persists, Pool, PoolOptions, Purpose, Watched};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -365,12 +365,12 @@ thread_local! {
 /// mark.
 struct HookWatch;
 
-impl Watch for HookWatch {
-    fn after(&self, step: &watched::Step) {
+impl Observer for HookWatch {
+    fn after(&self, step: &watched::ObservedStep) {
         let name = match step.what {
-            What::Fence(Purpose::Node) => "fence",
-            What::Store => "store",
-            What::StoreUnpersisted => "mark",
+            StepKind::Fence(Purpose::Node) => "fence",
+            StepKind::Store => "store",
+            StepKind::StoreUnpersisted => "mark",
             _ => return,
         };
         // The observing reader takes steps too; these are not observed.

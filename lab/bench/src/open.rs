@@ -14,7 +14,7 @@ use crate::progress::Progress;
 use crate::random::Random;
 use crate::store::{self, Place, RemoveOnDrop};
 use crate::{Error, engine::Engine, engine::Ours, machine::Machine, records};
-use heap::State;
+use heap::RecoveryStage;
 use pmem::Hardware;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -148,7 +148,7 @@ fn open(args: &OpenArgs, keys: usize, round: usize) -> Result<Opening, Error> {
     if found != Some(wanted) {
         return Err(Error::Wrong(format!("key {wanted} has the value {found:?}")));
     }
-    if let State::Failed(why) = heap.wait_recovered() {
+    if let RecoveryStage::Failed(why) = heap.wait_recovered() {
         return Err(Error::Wrong(format!("recovery: {why}")));
     }
     Ok(Opening {
@@ -183,9 +183,9 @@ fn use_while_recovering(args: &OpenArgs, keys: usize) -> Result<Timeline, Error>
             }
         }
         match heap.recovery().state {
-            State::Running => {}
-            State::Failed(why) => return Err(Error::Wrong(format!("recovery: {why}"))),
-            State::Idle | State::Done => return Ok(recorder.timeline),
+            RecoveryStage::Running => {}
+            RecoveryStage::Failed(why) => return Err(Error::Wrong(format!("recovery: {why}"))),
+            RecoveryStage::Idle | RecoveryStage::Done => return Ok(recorder.timeline),
         }
     }
 }

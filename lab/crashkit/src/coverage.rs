@@ -9,7 +9,7 @@
 //!
 //! Repairs are the lines of source that store something after a crash and never without one.
 
-use crate::log::{EventKind, Log, Site};
+use crate::log::{EventKind, EventLog, Site};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The named objects of a structure.
@@ -53,7 +53,7 @@ impl Coverage {
     }
 
     /// Records the call sites that store in the log of a run, after a crash or without one.
-    pub(crate) fn note_stores(&mut self, log: &Log, after_a_crash: bool) {
+    pub(crate) fn note_stores(&mut self, log: &EventLog, after_a_crash: bool) {
         for event in &log.events {
             if !matches!(event.kind, EventKind::Store { .. }) {
                 continue;
@@ -68,7 +68,7 @@ impl Coverage {
     }
 
     /// Counts the steps that a run reached from event `from` on.
-    pub(crate) fn note_steps(&mut self, log: &Log, from: usize) {
+    pub(crate) fn note_steps(&mut self, log: &EventLog, from: usize) {
         for (_, step) in log.steps.iter().filter(|(place, _)| *place >= from) {
             *self.steps.entry(step).or_default() += 1;
         }

@@ -7,7 +7,7 @@
 //!    read again and does not use ([`Media::disregard`](pmem::Media::disregard)), and stores that change only bits that
 //!    recovery ignores.
 
-use crate::log::{Event, EventKind, Log};
+use crate::log::{EventKind, EventLog, LogEvent};
 use crate::model::Tracker;
 
 /// The loads of non-durable stores on which the operations in flight depend.
@@ -29,9 +29,9 @@ impl DirtyReads {
     pub(crate) fn step(
         &mut self,
         tracker: &Tracker,
-        log: &Log,
+        log: &EventLog,
         place: usize,
-        event: &Event,
+        event: &LogEvent,
     ) -> Result<(), String> {
         let thread = event.thread as usize;
         match event.kind {
@@ -77,21 +77,21 @@ impl DirtyReads {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::Store;
-    use crate::model::Model;
+    use crate::log::StoreKind;
+    use crate::model::MemoryModel;
     use std::panic::Location;
 
     /// Returns the verdict on these events, each with its thread.
     fn judged(events: &[(u32, EventKind)]) -> Result<(), String> {
         let site = Location::caller();
-        let log = Log {
+        let log = EventLog {
             events: events
                 .iter()
-                .map(|&(thread, kind)| Event { kind, thread, site })
+                .map(|&(thread, kind)| LogEvent { kind, thread, site })
                 .collect(),
-            ..Log::default()
+            ..EventLog::default()
         };
-        let (mut tracker, mut reads) = (Tracker::new(Model::default()), DirtyReads::default());
+        let (mut tracker, mut reads) = (Tracker::new(MemoryModel::default()), DirtyReads::default());
         for (place, event) in log.events.iter().enumerate() {
             reads.step(&tracker, &log, place, event)?;
             tracker.step(place as u32, event, &mut ());
@@ -106,7 +106,7 @@ mod tests {
         let store = EventKind::Store {
             word: 9,
             value: 1,
-            kind: Store::Plain,
+            kind: StoreKind::Plain,
         };
         let (load, disregard) = (EventKind::Load { word: 9 }, EventKind::Disregarded { word: 9 });
         let persist = [EventKind::WriteBack { line: 1, joins: 0 }, EventKind::Fence];

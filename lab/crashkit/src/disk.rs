@@ -1,10 +1,10 @@
 //! A disk that records every call, and the contents that a crash may leave.
 //!
-//! [`CrashDisk`] replaces the directory that a log and its users access ([`::log::Disk`]). Each call is an [`Event`],
-//! and between any two of them the process may be killed or the power may fail. A [`Medium`] takes the events one by
-//! one and knows at each moment what is durable and what may be: [`Medium::choices`] and [`Medium::image`] return every
-//! legal image after a power cut, [`Medium::killed`] the content that a killed process leaves. Both can follow each
-//! other, since a disk can start from any medium.
+//! [`CrashDisk`] replaces the directory that a log and its users access ([`::log::Disk`]). Each call is a
+//! [`DiskEvent`], and between any two of them the process may be killed or the power may fail. A [`Medium`] takes the
+//! events one by one and knows at each moment what is durable and what may be: [`Medium::choices`] and
+//! [`Medium::image`] return every legal image after a power cut, [`Medium::killed`] the content that a killed process
+//! leaves. Both can follow each other, since a disk can start from any medium.
 //!
 //! A power cut may leave what D1 to D4 of [`::log::disk`] allow:
 //!
@@ -16,16 +16,16 @@
 //! K5 After a failed sync, each sector that was waiting for it may have become durable or not, and later syncs do not
 //!    change that, until the sector is written again. Processes still read the data. The same holds for names.
 //!
-//! Errors are injected by the number of the call ([`Fault`]); a sync can be omitted by the place that calls it
+//! Errors are injected by the number of the call ([`DiskFault`]); a sync can be omitted by the place that calls it
 //! ([`CrashDisk::skip`]).
 
 mod faults;
 mod images;
 mod medium;
 
-pub use faults::{Fault, FaultKind};
+pub use faults::{DiskFault, FaultKind};
 pub use images::images;
-pub use medium::{Event, Medium};
+pub use medium::{DiskEvent, Medium};
 
 use ::log::{Disk, DiskError, DiskFile, Mapping};
 use rustix::io::Errno;
@@ -59,9 +59,9 @@ struct State {
     medium: Medium,
     /// The inode number handed out last.
     last_inode: u64,
-    events: Vec<Event>,
+    events: Vec<DiskEvent>,
     calls: u64,
-    fault: Option<Fault>,
+    fault: Option<DiskFault>,
     injected: u64,
     skipped: Option<Site>,
     syncs: Vec<Site>,
@@ -94,10 +94,10 @@ impl CrashDisk {
     }
 
     /// Injects a fault, whose call number counts from now on; `None` removes it.
-    pub fn inject(&self, fault: Option<Fault>) {
+    pub fn inject(&self, fault: Option<DiskFault>) {
         let mut state = self.state();
         let calls = state.calls;
-        state.fault = fault.map(|fault| Fault {
+        state.fault = fault.map(|fault| DiskFault {
             call: fault.call + calls,
             ..fault
         });
@@ -141,7 +141,7 @@ impl CrashDisk {
     }
 
     /// Returns the events so far, in order.
-    pub fn events(&self) -> Vec<Event> {
+    pub fn events(&self) -> Vec<DiskEvent> {
         self.state().events.clone()
     }
 
@@ -156,7 +156,7 @@ impl CrashDisk {
     }
 
     /// Applies an event and returns its number.
-    fn act(&self, event: Event) -> usize {
+    fn act(&self, event: DiskEvent) -> usize {
         let before = self.state().before.clone();
         if let Some(before) = before {
             before();
@@ -207,15 +207,15 @@ impl CrashDisk {
             return Ok(());
         }
         drop(state);
-        let begun = self.act(Event::SyncBegins);
+        let begun = self.act(DiskEvent::SyncBegins);
         let amid = self.state().amid_sync.take_if(|_| inode.is_some());
         if let Some(action) = amid {
             action();
         }
         let done = fault.is_none();
         self.act(match inode {
-            Some(inode) => Event::Synced { inode, begun, done },
-            None => Event::DirSynced { begun, done },
+            Some(inode) => DiskEvent::Synced { inode, begun, done },
+            None => DiskEvent::DirSynced { begun, done },
         });
         match fault {
             None => Ok(()),
@@ -253,7 +253,7 @@ impl Disk for CrashDisk {
             return Err(failed(name, "create", Errno::EXIST));
         }
         let inode = self.state().new_inode();
-        self.act(Event::Create {
+        self.act(DiskEvent::Create {
             name: name.into(),
             inode,
         });
@@ -273,7 +273,7 @@ impl Disk for CrashDisk {
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
         self.call(from, "rename")?;
         self.lookup(from, "rename")?;
-        self.act(Event::Rename {
+        self.act(DiskEvent::Rename {
             from: from.into(),
             to: to.into(),
         });
@@ -283,7 +283,7 @@ impl Disk for CrashDisk {
     fn remove(&self, name: &str) -> Result<(), DiskError> {
         self.call(name, "remove")?;
         self.lookup(name, "remove")?;
-        self.act(Event::Remove { name: name.into() });
+        self.act(DiskEvent::Remove { name: name.into() });
         Ok(())
     }
 
@@ -315,7 +315,7 @@ impl DiskFile for CrashFile {
 
     fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), DiskError> {
         let fault = self.disk.fault("write");
-        let whole = Event::Write {
+        let whole = DiskEvent::Write {
             inode: self.inode,
             at,
             bytes: bytes.into(),
@@ -337,7 +337,7 @@ impl DiskFile for CrashFile {
     fn preallocate(&self, len: u64) -> Result<(), DiskError> {
         let fault = self.disk.fault("allocate");
         let zeros = if fault.is_some() { len / 2 } else { len };
-        self.disk.act(Event::Write {
+        self.disk.act(DiskEvent::Write {
             inode: self.inode,
             at: 0,
             bytes: vec![0; zeros as usize],
@@ -373,7 +373,7 @@ impl Mapping for CrashMapping {
             at + bytes.len() as u64 <= self.len,
             "the store ends beyond the mapping"
         );
-        self.disk.act(Event::Write {
+        self.disk.act(DiskEvent::Write {
             inode: self.inode,
             at,
             bytes: bytes.into(),

@@ -48,7 +48,7 @@ pub use settings::Settings;
 use crate::choose::Random;
 use crate::expect::{Expectation, hash_of_states};
 use crate::history::History;
-use crate::log::{EventKind, Log};
+use crate::log::{EventKind, EventLog};
 use crate::mutant::Mutant;
 use crate::report::{Failure, Report, diagram, preemptions};
 use crate::{Crash, Subject, schedule};
@@ -114,7 +114,7 @@ pub struct Explorer<S: Subject> {
 
 /// A recorded run of a history.
 pub(crate) struct Run<S: Subject> {
-    pub(crate) log: Log,
+    pub(crate) log: EventLog,
     ops: Vec<S::Op>,
     answers: Vec<S::Answer>,
     /// The place in the log where crash points begin...
@@ -149,7 +149,7 @@ impl<S: Subject> Run<S> {
 }
 
 /// The outcome of a run: its answers and where crash points begin, and its log.
-type Ran<A> = (Result<(Vec<A>, usize), String>, Log);
+type Ran<A> = (Result<(Vec<A>, usize), String>, EventLog);
 
 const NOTHING_RAN: &str = "the scheduler ran nothing";
 

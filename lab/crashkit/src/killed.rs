@@ -4,7 +4,7 @@
 //! be taken between any two of them: the content that a process killed there leaves. ([`Crash`](crate::Crash) decides
 //! which stores a *loss of power* takes.)
 
-use pmem::watched::{Step, Watch};
+use pmem::watched::{ObservedStep, Observer};
 use pmem::{Memory, Watched};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -25,8 +25,8 @@ pub fn told(before: impl Fn() + Send + Sync + 'static) -> Told {
     Watched::machine(Tell(Arc::new(before)))
 }
 
-impl Watch for Tell {
-    fn before(&self, step: &Step) {
+impl Observer for Tell {
+    fn before(&self, step: &ObservedStep) {
         if step.stores() {
             (self.0)();
         }

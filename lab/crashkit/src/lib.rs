@@ -1,7 +1,7 @@
 //! A crash-testing kit for persistent structures: every image that a crash may leave, judged.
 //!
 //! A structure that is generic over its [`pmem::Media`] runs on [`Crash`], which logs every access. The log determines,
-//! for every moment, which images a crash may leave ([`Model`]). The kit opens, recovers and judges each of them
+//! for every moment, which images a crash may leave ([`MemoryModel`]). The kit opens, recovers and judges each of them
 //! ([`Subject::judge`]) lazily: it chooses the content of a line only when the line is read. It never copies an image.
 //!
 //! | file | idea |
@@ -60,7 +60,7 @@ pub use forgiven::Forgiven;
 pub use history::History;
 pub use media::Crash;
 pub use meetings::Met;
-pub use model::{Mode, Model};
+pub use model::{MemoryModel, Mode};
 pub use mutant::{Lacks, Mutant};
 pub use mutate::{Fate, Hunted};
 pub use report::{Failure, Missing, Report};

@@ -10,7 +10,7 @@ pub type Site = &'static Location<'static>;
 
 /// The kind of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Store {
+pub enum StoreKind {
     /// An ordinary store, or the successful half of a compare-and-swap.
     Plain,
     /// A word of a draft, stored by a plain copy and reported when the draft ended.
@@ -25,10 +25,13 @@ pub enum Store {
     Lock,
 }
 
-impl Store {
+impl StoreKind {
     /// Returns whether recovery may depend on the stored value.
     pub fn matters(self) -> bool {
-        !matches!(self, Store::Unpersisted | Store::Volatile | Store::Lock)
+        !matches!(
+            self,
+            StoreKind::Unpersisted | StoreKind::Volatile | StoreKind::Lock
+        )
     }
 }
 
@@ -42,7 +45,7 @@ pub enum EventKind {
         /// The stored value.
         value: u64,
         /// How it was stored.
-        kind: Store,
+        kind: StoreKind,
     },
     /// The words from `word` on belong to a new object: its stores follow.
     Drafted {
@@ -55,7 +58,7 @@ pub enum EventKind {
     WriteBack {
         /// The line: its offset in the memory divided by 64.
         line: u32,
-        /// Index into [`Log::joins`] of the other call sites that asked for it; 0 if there is none.
+        /// Index into [`EventLog::joins`] of the other call sites that asked for it; 0 if there is none.
         joins: u32,
     },
     /// A load of a word that another thread has stored into.
@@ -82,7 +85,7 @@ pub enum EventKind {
 
 /// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct LogEvent {
     /// What happened.
     pub kind: EventKind,
     /// The logical thread that did it.
@@ -108,9 +111,9 @@ pub struct Named {
 
 /// The log of one run.
 #[derive(Clone, Debug)]
-pub struct Log {
+pub struct EventLog {
     /// The events, in order.
-    pub events: Vec<Event>,
+    pub events: Vec<LogEvent>,
     /// For write-backs that several source lines asked for: the lines after the first. Entry 0 is empty.
     pub joins: Vec<Vec<Site>>,
     /// Steps of larger changes that the structure reported, each with the number of the event after it.
@@ -119,9 +122,9 @@ pub struct Log {
     pub named: Vec<Named>,
 }
 
-impl Default for Log {
-    fn default() -> Log {
-        Log {
+impl Default for EventLog {
+    fn default() -> EventLog {
+        EventLog {
             events: Vec::new(),
             joins: vec![Vec::new()],
             steps: Vec::new(),
@@ -130,9 +133,9 @@ impl Default for Log {
     }
 }
 
-impl Log {
+impl EventLog {
     /// Returns the call sites that asked for an event: one, or several for a write-back.
-    pub fn sites(&self, event: &Event) -> impl Iterator<Item = Site> + '_ {
+    pub fn sites(&self, event: &LogEvent) -> impl Iterator<Item = Site> + '_ {
         let joins = match event.kind {
             EventKind::WriteBack { joins, .. } => joins as usize,
             _ => 0,

@@ -27,9 +27,9 @@ mod passing;
 mod sharing;
 
 use crate::choose::{Chooser, Random};
-use crate::log::{EventKind, Log, Site};
+use crate::log::{EventKind, EventLog, Site};
 use crate::meetings::Meetings;
-use crate::model::{Content, LineHasher, Model, Tracker};
+use crate::model::{Content, LineHasher, MemoryModel, Tracker};
 use crate::point::{Access, AccessKind, Point};
 use freed::Freed;
 use pmem::{LINE, Memory};
@@ -100,7 +100,7 @@ pub(crate) struct Slow {
     /// Changes of the base, for undoing them.
     base_undo: Vec<(u32, u64)>,
     undo: Vec<(u32, Content)>,
-    log: Log,
+    log: EventLog,
     joins: Joins,
     sharing: Sharing,
     freed: Freed,
@@ -162,11 +162,11 @@ impl Crash {
             threaded: AtomicBool::new(false),
             schedule: Mutex::new(None),
             slow: Mutex::new(Slow {
-                tracker: Tracker::new(Model::default()),
+                tracker: Tracker::new(MemoryModel::default()),
                 chooser: Chooser::default(),
                 base_undo: Vec::new(),
                 undo: Vec::new(),
-                log: Log::default(),
+                log: EventLog::default(),
                 joins: Joins::default(),
                 sharing: Sharing::default(),
                 freed: Freed::default(),
@@ -282,12 +282,12 @@ impl Crash {
 
     /// Begins to record events.
     pub(crate) fn record(&self) {
-        self.slow().log = Log::default();
+        self.slow().log = EventLog::default();
         self.0.recording.store(true, Relaxed);
     }
 
     /// Ends recording and returns the log.
-    pub(crate) fn recorded(&self) -> Log {
+    pub(crate) fn recorded(&self) -> EventLog {
         self.0.recording.store(false, Relaxed);
         let mut slow = self.slow();
         slow.joins.clear();

@@ -48,7 +48,7 @@ impl std::fmt::Display for Mode {
 
 /// A memory model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Model {
+pub struct MemoryModel {
     /// What a crash may tear apart.
     pub mode: Mode,
     /// Whether a write-back is `clflush`, which is ordered with stores and needs no fence.
@@ -58,15 +58,15 @@ pub struct Model {
     pub locked_completes: bool,
 }
 
-impl Default for Model {
-    fn default() -> Model {
-        Model::from(Mode::Power)
+impl Default for MemoryModel {
+    fn default() -> MemoryModel {
+        MemoryModel::from(Mode::Power)
     }
 }
 
-impl From<Mode> for Model {
-    fn from(mode: Mode) -> Model {
-        Model {
+impl From<Mode> for MemoryModel {
+    fn from(mode: Mode) -> MemoryModel {
+        MemoryModel {
             mode,
             clflush: false,
             locked_completes: false,

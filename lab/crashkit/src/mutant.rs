@@ -2,7 +2,7 @@
 
 mod swap;
 
-use crate::log::{Event, EventKind, Log, Named, Site};
+use crate::log::{EventKind, EventLog, LogEvent, Named, Site};
 use std::fmt;
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ pub struct Mutant {
 
 impl Mutant {
     /// Returns whether the mutant omits the event.
-    pub fn leaves_out(&self, log: &Log, event: &Event) -> bool {
+    pub fn leaves_out(&self, log: &EventLog, event: &LogEvent) -> bool {
         match (self.lacks, event.kind) {
             (Lacks::WriteBack, EventKind::WriteBack { .. }) => log.sites(event).any(|site| site == self.site),
             (Lacks::Fence, EventKind::Fence) => event.site == self.site,
@@ -37,12 +37,12 @@ impl Mutant {
     }
 
     /// Returns the log with its order changed, and the changed ranges; `None` if the mutant changes no order.
-    pub(crate) fn swapped(&self, log: &Log) -> Option<(Log, Vec<Range<usize>>)> {
+    pub(crate) fn swapped(&self, log: &EventLog) -> Option<(EventLog, Vec<Range<usize>>)> {
         (self.lacks == Lacks::Order).then(|| swap::swapped(log, self.site))
     }
 
     /// Returns how many events of a log the mutant omits or delays.
-    pub(crate) fn lacking(&self, log: &Log) -> u64 {
+    pub(crate) fn lacking(&self, log: &EventLog) -> u64 {
         match self.swapped(log) {
             Some((_, swapped)) => swapped.len() as u64,
             None => {
@@ -53,7 +53,7 @@ impl Mutant {
     }
 }
 
-impl Log {
+impl EventLog {
     /// Returns the source lines that asked for the persists with this name: those of its thread and file up to the next
     /// fence.
     pub fn sites_of<'l>(&'l self, named: &'l Named, lacks: Lacks) -> impl Iterator<Item = Site> + 'l {
@@ -68,7 +68,7 @@ impl Log {
         let own = self.events[place..]
             .iter()
             .filter(move |event| event.thread == thread);
-        let is_fence = move |event: &&Event| event.kind == EventKind::Fence && event.site.file() == file;
+        let is_fence = move |event: &&LogEvent| event.kind == EventKind::Fence && event.site.file() == file;
         let mut ended = false;
         let about = own.take_while(move |event| {
             let was = ended;

@@ -2,7 +2,7 @@
 
 use crate::Crash;
 use crate::coverage::Shape;
-use heap::{Heap, State, Tracers};
+use heap::{Heap, RecoveryStage, Tracers};
 use pmem::{Link, Pool};
 
 /// Opens the heap of a pool.
@@ -28,7 +28,7 @@ pub fn may_be_full(pool: &Pool<Crash>) -> bool {
 /// If recovery fails.
 pub fn recover(heap: &Heap<Crash>, tracers: &Tracers<Crash>) -> Result<(), String> {
     match heap.recover_now(tracers) {
-        State::Done => Ok(()),
+        RecoveryStage::Done => Ok(()),
         state => Err(format!("recovery ended as {state:?}")),
     }
 }

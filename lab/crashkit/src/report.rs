@@ -3,9 +3,9 @@
 mod diagram;
 
 use crate::coverage::Coverage;
-use crate::log::{EventKind, Log, Site};
+use crate::log::{EventKind, EventLog, Site};
 use crate::meetings::Met;
-use crate::model::Model;
+use crate::model::MemoryModel;
 use crate::{Forgiven, History, Lacks, Subject, forgiven};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -190,7 +190,7 @@ pub struct Report {
     /// The name of the subject.
     pub subject: String,
     /// The memory model.
-    pub model: Model,
+    pub model: MemoryModel,
     /// The seed of the exploration.
     pub seed: u64,
     /// Histories explored.
@@ -230,7 +230,7 @@ pub struct Report {
 }
 
 impl Report {
-    pub(crate) fn new(subject: &impl Subject, model: Model, seed: u64) -> Report {
+    pub(crate) fn new(subject: &impl Subject, model: MemoryModel, seed: u64) -> Report {
         Report {
             subject: subject.name(),
             forgiven: subject.forgiven(),
@@ -256,7 +256,7 @@ impl Report {
     }
 
     /// Records a history that has run, in whose log crash points begin at `from`.
-    pub(crate) fn note_history(&mut self, log: &Log, from: usize, operations: usize) {
+    pub(crate) fn note_history(&mut self, log: &EventLog, from: usize, operations: usize) {
         self.histories += 1;
         self.operations += operations as u64;
         self.note_sites(log, false);
@@ -264,7 +264,7 @@ impl Report {
     }
 
     /// Records the call sites that stored and asked for persists, after a crash or without one.
-    pub(crate) fn note_sites(&mut self, log: &Log, after_a_crash: bool) {
+    pub(crate) fn note_sites(&mut self, log: &EventLog, after_a_crash: bool) {
         self.coverage.note_stores(log, after_a_crash);
         for event in &log.events {
             let lacks = match event.kind {

@@ -160,7 +160,7 @@ impl Subject for Cells {
 
     fn recover(&self, live: &Live) -> Result<(), String> {
         match live.heap.recover_now(&tracers()) {
-            heap::State::Failed(why) => Err(why),
+            heap::RecoveryStage::Failed(why) => Err(why),
             _ => Ok(()),
         }
     }

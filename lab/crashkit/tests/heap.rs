@@ -1,7 +1,7 @@
 //! The heap alone survives every explored crash: its objects are intact, and nothing is lost or handed out twice.
 
 use wollemi_crashkit::blobs::{Blobs, history};
-use wollemi_crashkit::{Explorer, Mode, Model, Settings};
+use wollemi_crashkit::{Explorer, MemoryModel, Mode, Settings};
 
 /// Explores crashes in every model that the heap claims, with one thread and with several, with recovery before, after
 /// and beside its use.
@@ -10,7 +10,7 @@ fn nothing_is_lost_or_handed_out_twice() {
     const { assert!(Blobs::CLAIMS_WORD) };
     for (mode, histories, min_states) in [(Mode::Power, 16, 1000), (Mode::Word, 8, 500)] {
         let settings = Settings {
-            model: Model::from(mode),
+            model: MemoryModel::from(mode),
             again_share: 100,
             aimed: 1,
             ..Settings::default()

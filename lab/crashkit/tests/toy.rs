@@ -4,7 +4,7 @@ use pmem::{Media, Offset, PWord, PersistBatch, Pool, Purpose, persist_scope};
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 use wollemi_crashkit::{
-    Crash, Explorer, Failure, History, Mode, Model, Random, Report, Settings, Subject, Verdict, torture,
+    Crash, Explorer, Failure, History, MemoryModel, Mode, Random, Report, Settings, Subject, Verdict, torture,
 };
 
 /// The fault of a stack.
@@ -170,7 +170,7 @@ impl Subject for Toy {
 fn explore(broken: Broken, mode: Mode) -> (Result<(), Box<Failure>>, Report) {
     let toy = Toy(broken);
     let settings = Settings {
-        model: Model::from(mode),
+        model: MemoryModel::from(mode),
         memory: 2 << 20,
         again_share: 1,
         ..Settings::default()

@@ -15,7 +15,7 @@ use ::torture::items::{self, Items};
 use ::torture::map::OfIndex;
 use clap::ValueEnum;
 use crashkit::blobs::{self, Blobs};
-use crashkit::{Explorer, History, Mode, Model, Report, Settings, Subject};
+use crashkit::{Explorer, History, MemoryModel, Mode, Report, Settings, Subject};
 use indicatif::{ProgressBar, ProgressStyle};
 use report::{Counterexample, Finding, LeftOut};
 use std::io::Write;
@@ -198,7 +198,7 @@ impl Args {
         history: impl Fn(u64, usize, u32) -> History<S::Op>,
     ) -> Result<Finding, String> {
         let settings = Settings {
-            model: Model::from(mode),
+            model: MemoryModel::from(mode),
             seed: self.seed,
             aimed: self.aimed,
             ..Settings::default()

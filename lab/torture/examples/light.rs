@@ -6,7 +6,7 @@
 //! found one.
 
 use crashkit::blobs::{self, Blobs};
-use crashkit::{Crash, Explorer, History, Mode, Model, Settings, Subject};
+use crashkit::{Crash, Explorer, History, MemoryModel, Mode, Settings, Subject};
 use index::{Index, OnHeap};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -83,7 +83,7 @@ impl Args {
         history: impl Fn(u64, usize, u32) -> History<S::Op>,
     ) -> Result<bool, String> {
         let settings = Settings {
-            model: Model::from(self.mode),
+            model: MemoryModel::from(self.mode),
             seed: self.seed,
             aimed: self.aimed,
             ..Settings::default()

@@ -5,7 +5,7 @@ use crashkit::disk::Site;
 
 /// The outcome of omitting one sync.
 #[derive(Debug)]
-pub struct Fate {
+pub struct SyncFate {
     /// The source location that calls the sync.
     pub site: Site,
     /// The failure that its absence caused; `None`: it was not detected.
@@ -21,8 +21,8 @@ pub struct Fate {
 pub fn hunt(
     bounds: &Bounds,
     torture: impl Fn(&Bounds) -> Result<Report, String>,
-    mut report: impl FnMut(&Fate),
-) -> Result<Vec<Fate>, String> {
+    mut report: impl FnMut(&SyncFate),
+) -> Result<Vec<SyncFate>, String> {
     let sound = torture(bounds)?;
     let hunted = sound.sync_sites.into_iter().map(|site| {
         let skip = Some(site);
@@ -32,7 +32,7 @@ pub fn hunt(
             again: 6,
             ..bounds.clone()
         });
-        let fate = Fate {
+        let fate = SyncFate {
             site,
             found: found.err(),
         };

@@ -4,13 +4,13 @@
 mod common;
 
 use common::modifications;
-use crashkit::{Explorer, History, Mode, Model, Report, Settings};
+use crashkit::{Explorer, History, MemoryModel, Mode, Report, Settings};
 use wollemi_torture::batches::Op;
 use wollemi_torture::batches::{Batches, history};
 
 fn explore(batches: Batches, mode: Mode, histories: impl Iterator<Item = History<Op>>) -> Report {
     let settings = Settings {
-        model: Model::from(mode),
+        model: MemoryModel::from(mode),
         again_share: 40,
         kill_share: 20,
         ..Settings::default()

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{IndexKind, claimed, whole_and_variants};
-use crashkit::{Explorer, Mode, Model, Settings};
+use crashkit::{Explorer, MemoryModel, Mode, Settings};
 use wollemi_torture::builds::{Builds, history};
 
 /// After any crash, each index that was being built exists as a whole or not at all, and no memory leaks.
@@ -12,7 +12,7 @@ fn an_index_is_built_or_not() {
     for kind in whole_and_variants() {
         for mode in [Mode::Power, Mode::Word, Mode::Process] {
             let settings = Settings {
-                model: Model::from(mode),
+                model: MemoryModel::from(mode),
                 // A build stores much, and its stores count only at its end: many crash points, few images at each.
                 exhaustive: 4,
                 samples: 2,

@@ -1,14 +1,14 @@
 //! DPTree survives crashes in every phase of its merges: pairs, metadata, flip, collection, and the recovery after
 //! each.
 //!
-//! On the kit's media a DPTree is as [small](Options::SMALL) as it can be and merges inline, so that most of these
-//! histories' crash points lie inside merges.
+//! On the kit's media a DPTree is as [small](DpTreeOptions::SMALL) as it can be and merges inline, so that most of
+//! these histories' crash points lie inside merges.
 
 mod common;
 
 use common::modifications;
 use crashkit::{Explorer, History, Random, Report, Settings};
-use dptree::{DpTree, Options, tracer};
+use dptree::{DpTree, DpTreeOptions, tracer};
 use index::Index;
 use wollemi_torture::history;
 use wollemi_torture::history::SCENES;
@@ -20,8 +20,8 @@ fn subject() -> OfIndex {
     let boxed = |index| Box::new(index) as Box<dyn Index>;
     OfIndex::new(
         "dptree",
-        move |heap| DpTree::create_with(heap, ROOT, Options::SMALL).map(boxed),
-        move |heap| Ok(DpTree::open_with(heap, ROOT, Options::SMALL)?.map(boxed)),
+        move |heap| DpTree::create_with(heap, ROOT, DpTreeOptions::SMALL).map(boxed),
+        move |heap| Ok(DpTree::open_with(heap, ROOT, DpTreeOptions::SMALL)?.map(boxed)),
         vec![tracer()],
     )
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{IndexKind, claimed, explore, modifications, whole, whole_and_variants};
-use crashkit::{Explorer, Mode, Model, Report, Settings};
+use crashkit::{Explorer, MemoryModel, Mode, Report, Settings};
 use wollemi_torture::history::{self, SCENES};
 use wollemi_torture::map::OfIndex;
 
@@ -16,7 +16,7 @@ fn property(kind: IndexKind, mode: Mode, histories: usize, all: &[&str]) {
         .unwrap_or(1);
     let settings = Settings {
         seed,
-        model: Model::from(mode),
+        model: MemoryModel::from(mode),
         again_share: 50,
         kill_share: 30,
         ..Settings::default()

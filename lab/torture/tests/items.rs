@@ -1,7 +1,7 @@
 //! The server's items survive every explored crash: acknowledged answers hold, flushed and expired items stay absent,
 //! no unique is issued twice, and the number of items is right.
 
-use crashkit::{Explorer, History, Mode, Model, Report, Settings};
+use crashkit::{Explorer, History, MemoryModel, Mode, Report, Settings};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use wollemi_torture::items::{Items, Life, Op, Place, Shown, history};
@@ -9,7 +9,7 @@ use wollemi_torture::items::{Items, Life, Op, Place, Shown, history};
 /// Explores the histories. Returns the report, and the operations that were in flight at crashes.
 fn explore(mode: Mode, histories: impl Iterator<Item = History<Op>>) -> (Report, BTreeSet<&'static str>) {
     let settings = Settings {
-        model: Model::from(mode),
+        model: MemoryModel::from(mode),
         again_share: 40,
         kill_share: 20,
         ..Settings::default()

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{IndexKind, claimed, explore, whole, whole_and_variants};
-use crashkit::{History, Mode, Model, Settings};
+use crashkit::{History, MemoryModel, Mode, Settings};
 use wollemi_torture::history;
 use wollemi_torture::map::Op;
 
@@ -13,7 +13,7 @@ fn what_threads_were_told_is_there() {
     for kind in whole_and_variants() {
         for (mode, histories) in [(Mode::Power, 24), (Mode::Word, 6), (Mode::Process, 6)] {
             let settings = Settings {
-                model: Model::from(mode),
+                model: MemoryModel::from(mode),
                 ..Settings::default()
             };
             let histories = (0..histories).map(|seed| history::of_map(seed, 40, 2 + seed as u32 % 3));

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{IndexKind, claimed, explore};
-use crashkit::{Explorer, History, Mode, Model, Random, Settings};
+use crashkit::{Explorer, History, MemoryModel, Mode, Random, Settings};
 use wollemi_torture::map::{Bytes, OfIndex, Op};
 
 /// The step that ROART reports when several puts become durable together.
@@ -124,7 +124,7 @@ fn writes_of_several_keys_survive_crashes() {
     {
         for mode in [Mode::Power, Mode::Word, Mode::Process] {
             let settings = Settings {
-                model: Model::from(mode),
+                model: MemoryModel::from(mode),
                 ..Settings::default()
             };
             let histories = (0..6).map(|seed| of_puts(seed, 1 + seed as u32 % 3));
@@ -142,7 +142,7 @@ fn writes_of_several_pairs_survive_crashes() {
     for kind in [IndexKind::Roart, IndexKind::RoartStreaming] {
         for mode in [Mode::Power, Mode::Process] {
             let settings = Settings {
-                model: Model::from(mode),
+                model: MemoryModel::from(mode),
                 ..Settings::default()
             };
             let histories = (0..9).map(|seed| of_pairs(seed, 1 + (seed / 3) as u32));

@@ -2,13 +2,13 @@
 
 use heap::{Guard, Heap};
 use index::{Direction, Index};
-use pmem::watched::{Step, Watch, What};
+use pmem::watched::{ObservedStep, Observer, StepKind};
 use pmem::{Pool, PoolOptions, Watched};
 use std::cell::{Cell, RefCell};
 use std::ops::{Bound, ControlFlow};
 use std::rc::Rc;
 use std::sync::mpsc::channel;
-use wollemi_dptree::{DpTree, Options};
+use wollemi_dptree::{DpTree, DpTreeOptions};
 
 /// A hook to call before a load of this thread, or after a store or a fence, and the number of such steps to skip.
 type Hook = (Kind, usize, Box<dyn FnOnce()>);
@@ -44,16 +44,16 @@ fn happens(kind: Kind) {
 #[derive(Debug)]
 struct HookWatch;
 
-impl Watch for HookWatch {
-    fn before(&self, step: &Step) {
-        if let What::Load = step.what {
+impl Observer for HookWatch {
+    fn before(&self, step: &ObservedStep) {
+        if let StepKind::Load = step.what {
             happens(Kind::Load);
         }
     }
 
-    fn after(&self, step: &Step) {
+    fn after(&self, step: &ObservedStep) {
         match step.what {
-            What::Fence(_) => {
+            StepKind::Fence(_) => {
                 FENCES.set(FENCES.get() + 1);
                 happens(Kind::Fence);
             }
@@ -78,12 +78,12 @@ fn tree(keys: u64) -> Tree {
     };
     let pool = Pool::anonymous(&options, Watched::machine(HookWatch)).expect("memory");
     let heap = Heap::new(pool).expect("a heap");
-    let options = Options {
+    let options = DpTreeOptions {
         merge_floor: 1000,
         leaf_capacity: 64,
         workers: 0,
         fill_rate: 1.0,
-        ..Options::default()
+        ..DpTreeOptions::default()
     };
     let tree = DpTree::create_with(&heap, b"test", options).expect("room");
     for i in 0..keys {

@@ -4,7 +4,7 @@
 
 use heap::Heap;
 use index::codec::checksum;
-use index::conformance::{Random, Store, settled};
+use index::conformance::{IndexInFile, Random, settled};
 use index::{Direction, Index, OnHeap, Order};
 use pmem::{Hardware, Pool, PoolOptions};
 use std::collections::BTreeMap;
@@ -111,7 +111,7 @@ fn pairs_change_their_form() {
 /// end, and all of it is removed with the keys.
 #[test]
 fn keys_of_one_hash() {
-    let store = Store::<Clht>::create();
+    let store = IndexInFile::<Clht>::create();
     let table = store.index();
     let before = table.heap().stats().objects;
     let mut keys = colliding(4000);

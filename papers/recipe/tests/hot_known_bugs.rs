@@ -13,7 +13,7 @@
 //! `lab/torture` looks for readers that act on a link that is not durable.
 
 use index::{Action, Edit, Index, OnHeap};
-use pmem::watched::{Step, Watch, What};
+use pmem::watched::{ObservedStep, Observer, StepKind};
 use pmem::{LINE, Pool, PoolOptions, Watched};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -35,26 +35,26 @@ struct Lines {
 #[derive(Clone, Default)]
 struct Order(Arc<Mutex<Lines>>);
 
-impl Watch for Order {
-    fn before(&self, step: &Step) {
+impl Observer for Order {
+    fn before(&self, step: &ObservedStep) {
         let mut lines = self.0.lock().expect("no panic");
         // The heap takes pages while drafts are written.
         let is_heap = step.site.file().contains("heap/src");
-        if step.what == What::Store && !is_heap && !lines.drafted.is_empty() {
+        if step.what == StepKind::Store && !is_heap && !lines.drafted.is_empty() {
             lines.early.push(step.site.to_string());
         }
     }
 
-    fn after(&self, step: &Step) {
+    fn after(&self, step: &ObservedStep) {
         let mut lines = self.0.lock().expect("no panic");
         let first = step.start.addr() / LINE;
         match step.what {
-            What::Drafted => {
+            StepKind::Drafted => {
                 let last = (step.start.addr() + step.len - 1) / LINE;
                 lines.drafted.extend((first..=last).map(|line| (line, false)));
             }
-            What::Store => _ = lines.stored.insert(first, false),
-            What::WriteBack(_) | What::WriteBackJoined(_) => {
+            StepKind::Store => _ = lines.stored.insert(first, false),
+            StepKind::WriteBack(_) | StepKind::WriteBackJoined(_) => {
                 let Lines { drafted, stored, .. } = &mut *lines;
                 for state in [drafted.get_mut(&first), stored.get_mut(&first)]
                     .into_iter()
@@ -63,7 +63,7 @@ impl Watch for Order {
                     *state = true;
                 }
             }
-            What::Fence(_) => {
+            StepKind::Fence(_) => {
                 lines.drafted.retain(|_, written_back| !*written_back);
                 lines.stored.retain(|_, written_back| !*written_back);
             }

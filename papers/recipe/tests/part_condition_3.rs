@@ -5,9 +5,9 @@
 //! left by a kill, or lets another write run.
 
 use index::Index;
-use index::conformance::{Entries, Store, folder};
+use index::conformance::{Entries, IndexInFile, folder};
 use pmem::Watched;
-use pmem::watched::{self, Watch, What};
+use pmem::watched::{self, Observer, StepKind};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -63,16 +63,16 @@ fn pass(step: Step) {
 #[derive(Clone)]
 struct Stops;
 
-impl Watch for Stops {
-    fn before(&self, step: &watched::Step) {
+impl Observer for Stops {
+    fn before(&self, step: &watched::ObservedStep) {
         match step.what {
-            What::Load | What::Peek => pass(Step::Load),
-            What::LoadVolatile => pass(Step::LoadLock),
-            What::Store | What::StoreUnpersisted => {
+            StepKind::Load | StepKind::Peek => pass(Step::Load),
+            StepKind::LoadVolatile => pass(Step::LoadLock),
+            StepKind::Store | StepKind::StoreUnpersisted => {
                 pass(Step::Store);
                 STORES.fetch_add(1, Relaxed);
             }
-            What::ExchangeVolatile => {
+            StepKind::ExchangeVolatile => {
                 HOOK.with_borrow_mut(|hook| hook.take_if(|(step, ..)| *step != Step::Store));
             }
             _ => {}
@@ -82,7 +82,7 @@ impl Watch for Stops {
 
 type Stopping = Watched<Stops>;
 
-type Tree = Store<Part<Stopping>>;
+type Tree = IndexInFile<Part<Stopping>>;
 
 const VALUE: &[u8] = b"8 bytes!";
 

@@ -6,7 +6,7 @@
 #[cfg_attr(miri, path = "mapping/interpreted.rs")]
 mod addresses;
 
-use super::{ErrorKind, Level};
+use super::{ErrorKind, PoolLevel};
 use crate::platform;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
@@ -25,7 +25,7 @@ const MAX: u64 = 1 << 48;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Backing {
     /// Stores reach the file, at this level.
-    Shared(Level),
+    Shared(PoolLevel),
     /// Stores stay in this process's memory, and vanish with the mapping.
     Private,
 }
@@ -102,8 +102,8 @@ impl Mapping {
     ) -> Result<(), Errno> {
         let (start, len) = self.part(from, to);
         let how = match backing {
-            Backing::Shared(Level::Process) => MapFlags::SHARED,
-            Backing::Shared(Level::Power) => platform::SYNC.ok_or(Errno::OPNOTSUPP)?,
+            Backing::Shared(PoolLevel::Process) => MapFlags::SHARED,
+            Backing::Shared(PoolLevel::Power) => platform::SYNC.ok_or(Errno::OPNOTSUPP)?,
             // Few pages are stored to, so the system need not reserve memory for all of them.
             Backing::Private => MapFlags::PRIVATE | MapFlags::NORESERVE,
         };

@@ -2,7 +2,7 @@
 
 use crate::pool::Pool;
 use crate::support::{Client, PATIENCE, Running, with_redis};
-use index::model::Model;
+use index::model::ModelIndex;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -204,7 +204,7 @@ fn save_holds_up_its_own_connection_alone() {
     let (config, maker) = config();
     // So all connections share a thread.
     let one = Config { threads: 1, ..config };
-    let server = Running::over(one, Arc::new(Model::new()));
+    let server = Running::over(one, Arc::new(ModelIndex::new()));
     let mut saver = server.connect_redis();
     let mut other = server.connect_redis();
     saver.ask(
@@ -351,7 +351,7 @@ fn stopping_gives_a_backup_up() {
 #[test]
 fn a_backup_that_panics_has_failed() {
     let (config, maker) = config_that(true);
-    let server = Running::over(config, Arc::new(Model::new()));
+    let server = Running::over(config, Arc::new(ModelIndex::new()));
     let mut client = server.connect_redis();
     client.ask("SAVE\r\n", "-ERR the backup has panicked\r\n");
     maker.ends.send(Ok(())).expect("the next backup takes it");
@@ -367,7 +367,7 @@ fn backups_need_a_place() {
         backup_to: None,
         ..config
     };
-    let server = Running::over(nowhere, Arc::new(Model::new()));
+    let server = Running::over(nowhere, Arc::new(ModelIndex::new()));
     let mut client = server.connect_redis();
     for command in ["SAVE", "BGSAVE"] {
         client.send(format!("{command}\r\n").as_bytes());

@@ -1,7 +1,7 @@
 //! The count of the items, which begins with the server and runs beside the clients.
 
 use crate::support::{PATIENCE, Running, with_redis};
-use index::model::Model;
+use index::model::ModelIndex;
 use index::{Direction, Error, Guard, Index, Visit};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use wollemi_server::Config;
 
 /// An index whose second scan blocks until the test releases it.
 struct Held {
-    index: Model,
+    index: ModelIndex,
     scans: AtomicUsize,
     waits: Sender<()>,
     released: Mutex<Receiver<()>>,
@@ -42,7 +42,7 @@ impl Index for Held {
 /// count. Afterwards they are exact.
 #[test]
 fn numbers_are_exact_once_they_are_said_to_be() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let server = Running::over(with_redis(), Arc::new(index.clone()));
     let mut client = server.connect_redis();
     client.ask("mset a 1 b 2 c 3\r\n", "+OK\r\n");

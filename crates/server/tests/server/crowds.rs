@@ -3,7 +3,7 @@
 use crate::pool::Pool;
 use crate::python::{python, run};
 use crate::support::{Client, PATIENCE, Running, with_redis};
-use index::model::Model;
+use index::model::ModelIndex;
 use rustix::process::{Resource, getrlimit};
 use std::io::Write;
 use std::net::Shutdown;
@@ -118,7 +118,7 @@ fn slow_redis_readers_wait_alone() {
         threads: 1,
         ..with_redis()
     };
-    let server = Running::over(one, Arc::new(Model::new()));
+    let server = Running::over(one, Arc::new(ModelIndex::new()));
     let mut slow = server.connect_redis();
     let large = "x".repeat(1 << 20);
     slow.ask(
@@ -185,7 +185,7 @@ fn oversized_requests_are_refused() {
             max_value: 1000,
             ..with_redis()
         },
-        Arc::new(Model::new()),
+        Arc::new(ModelIndex::new()),
     );
     let mut memcached = server.connect();
     let huge = "x".repeat(3 << 20);

@@ -1,13 +1,13 @@
 //! A server over a damaged pool: its clients' requests terminate.
 
 use crate::support::{Running, with_redis};
-use index::model::Model;
+use index::model::ModelIndex;
 use index::{Direction, Error, Guard, Index, Visit};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 /// An index whose scans return the items out of order, over and over, wherever they begin.
-struct Damaged(Model);
+struct Damaged(ModelIndex);
 
 impl Index for Damaged {
     index::delegate!(0: get, write, check);
@@ -46,7 +46,7 @@ impl Index for Damaged {
 /// Listings report the damage, and so does a scan from cursor to cursor.
 #[test]
 fn keys_out_of_order_end_listings() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let server = Running::over(with_redis(), Arc::new(index.clone()));
     server.connect_redis().ask("mset a 1 b 2\r\n", "+OK\r\n");
     server.stop();

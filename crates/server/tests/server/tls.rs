@@ -3,7 +3,7 @@
 use crate::pool::Pool;
 use crate::python::{python, run};
 use crate::support::{Client, PATIENCE, Running, memory, with_redis};
-use index::model::Model;
+use index::model::ModelIndex;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -115,7 +115,7 @@ fn others_are_not_served() {
         ..with_redis()
     };
     config.redis.push(Address::Unix(path.clone()));
-    let server = Running::over(config, Arc::new(Model::new()));
+    let server = Running::over(config, Arc::new(ModelIndex::new()));
     let mut plain = Client::connect(server.address);
     plain.send(b"get k\r\n");
     let answered = plain.rest();

@@ -2,7 +2,7 @@
 
 use crate::support::{Client, Running, with_redis};
 use index::Index;
-use index::model::Model;
+use index::model::ModelIndex;
 use std::sync::Arc;
 use wollemi_server::Config;
 
@@ -208,7 +208,7 @@ fn options_among_them_hold() {
 /// that does not. That one leaves no older value in memcached's protocol, and the older one in Redis's.
 #[test]
 fn those_that_fit_are_stored() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let config = Config {
         memory_limit: Some(3000),
         evicts: false,
@@ -251,7 +251,7 @@ fn those_that_fit_are_stored() {
 /// count as executed.
 #[test]
 fn one_that_fails_leaves_the_others_alone() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let server = Running::over(with_redis(), Arc::new(index.clone()));
     index
         .insert(b"foreign", b"short")

@@ -1,7 +1,7 @@
 //! Clients of one worker that send much at once, and the answers they have got when they are cut off.
 
 use crate::support::{Client, PATIENCE, Running, with_redis};
-use index::model::Model;
+use index::model::ModelIndex;
 use std::cell::Cell;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const MAX_TURNS: usize = 1 << 16;
 const COMMANDS: usize = 64;
 
 /// Starts a server with one worker.
-fn server(index: &Model) -> Running {
+fn server(index: &ModelIndex) -> Running {
     let one = Config {
         threads: 1,
         drain_timeout: PATIENCE,
@@ -78,7 +78,7 @@ fn count_amid(client: &Client, key: usize, begun: &Sender<()>, ended: impl Fn() 
 /// order, and once.
 #[test]
 fn what_is_carried_out_is_told_when_the_server_stops() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let running = server(&index);
     let (begun, all_begun) = &channel();
     let clients: Vec<_> = (0..CLIENTS).map(|_| running.connect_redis()).collect();
@@ -103,7 +103,7 @@ fn what_is_carried_out_is_told_when_the_server_stops() {
 /// A client that is killed during its commands has also got an answer for each executed command; the others continue.
 #[test]
 fn what_is_carried_out_is_told_to_who_is_killed() {
-    let running = server(&Model::new());
+    let running = server(&ModelIndex::new());
     let (begun, all_begun) = &channel();
     let ended = &AtomicBool::new(false);
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| running.connect_redis()).collect();

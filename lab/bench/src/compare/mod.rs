@@ -28,7 +28,7 @@ use crate::{Error, peers};
 use counted::Persists;
 use figures::{Figures, OURS};
 use pace::RoundPace;
-use pmem::Level;
+use pmem::PoolLevel;
 use rounds::Round;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -95,7 +95,7 @@ struct Compared {
     figures: Figures,
     space: Space,
     /// The level of our pool.
-    level: Level,
+    level: PoolLevel,
     /// The persists of our index.
     persists: Vec<Persists>,
     /// The size of each engine's files in bytes, for engines that have any.
@@ -150,7 +150,7 @@ fn compare(
         keys: count,
         figures: Figures::default(),
         space: Space::default(),
-        level: Level::Process,
+        level: PoolLevel::Process,
         persists: counted::count(args.index, kind, count, updates, args.seed)?,
         files: Vec::new(),
         memory: HugePages::default(),
@@ -226,11 +226,11 @@ impl Compared {
     /// Returns the promise of an engine.
     fn setting(&self, engine: &str) -> &'static str {
         match (engine, self.level, self.section) {
-            (OURS, Level::Power, _) => "level power, every write-back and fence issued",
-            (OURS, Level::Process, Section::Synced) => {
+            (OURS, PoolLevel::Power, _) => "level power, every write-back and fence issued",
+            (OURS, PoolLevel::Process, Section::Synced) => {
                 "level process, every write-back and fence issued: the file is not DAX, so power loss is not survived"
             }
-            (OURS, Level::Process, _) => "level process, every write-back and fence issued",
+            (OURS, PoolLevel::Process, _) => "level process, every write-back and fence issued",
             _ => peers::setting(engine, self.section.promise()),
         }
     }

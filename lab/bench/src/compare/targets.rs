@@ -116,7 +116,7 @@ mod tests {
                 reserved: 10 * bytes_per_key,
                 live: 0,
             },
-            level: pmem::Level::Process,
+            level: pmem::PoolLevel::Process,
             persists: Vec::new(),
             files: Vec::new(),
             memory: HugePages::default(),

@@ -4,7 +4,7 @@ use rustix::io::Errno;
 
 /// A call that fails.
 #[derive(Clone, Copy, Debug)]
-pub struct Fault {
+pub struct DiskFault {
     /// The number of the call, from 0; the first call from there on that can fail in this way fails.
     pub call: u64,
     /// How it fails.
@@ -42,7 +42,7 @@ impl FaultKind {
     }
 }
 
-impl Fault {
+impl DiskFault {
     /// Returns how the call of this number fails, if it does.
     pub(super) fn strike(&mut self, number: u64, operation: &str) -> Option<FaultKind> {
         if number < self.call || !self.kind.can_strike(operation) {

@@ -11,7 +11,7 @@ const SECTOR: usize = 512;
 
 /// An event on a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum DiskEvent {
     /// A file is created.
     Create {
         /// Its name.
@@ -60,11 +60,11 @@ pub enum Event {
     },
 }
 
-impl Event {
+impl DiskEvent {
     /// Returns a write of a part of the bytes; other events as they are.
-    pub(super) fn part(self, range: Range<usize>) -> Event {
+    pub(super) fn part(self, range: Range<usize>) -> DiskEvent {
         match self {
-            Event::Write { inode, at, bytes } => Event::Write {
+            DiskEvent::Write { inode, at, bytes } => DiskEvent::Write {
                 inode,
                 at: at + range.start as u64,
                 bytes: bytes[range].into(),
@@ -197,10 +197,10 @@ impl Medium {
     }
 
     /// Applies an event and returns its number.
-    pub fn apply(&mut self, event: &Event) -> usize {
+    pub fn apply(&mut self, event: &DiskEvent) -> usize {
         let number = self.events;
         match event {
-            Event::Create { name, inode } => {
+            DiskEvent::Create { name, inode } => {
                 let file = File {
                     sectors: Vec::new(),
                     len: Versions::durable(0),
@@ -209,23 +209,23 @@ impl Medium {
                 self.files.insert(*inode, file);
                 self.change_names(None, Some((name.clone(), *inode)));
             }
-            Event::Rename { from, to } => {
+            DiskEvent::Rename { from, to } => {
                 let inode = self.names.get(from).copied();
                 self.change_names(Some(from.clone()), inode.map(|inode| (to.clone(), inode)));
             }
-            Event::Remove { name } => self.change_names(Some(name.clone()), None),
-            Event::Write { inode, at, bytes } => {
+            DiskEvent::Remove { name } => self.change_names(Some(name.clone()), None),
+            DiskEvent::Write { inode, at, bytes } => {
                 if let Some(file) = self.files.get_mut(inode) {
                     file.write(*at as usize, bytes, number);
                 }
             }
-            Event::SyncBegins => {}
-            Event::Synced { inode, begun, done } => {
+            DiskEvent::SyncBegins => {}
+            DiskEvent::Synced { inode, begun, done } => {
                 if let Some(file) = self.files.get_mut(inode) {
                     file.sync(*begun, *done);
                 }
             }
-            Event::DirSynced { begun, done } => self.sync_names(*begun, *done),
+            DiskEvent::DirSynced { begun, done } => self.sync_names(*begun, *done),
         }
         self.events += 1;
         number
@@ -380,9 +380,9 @@ impl Medium {
 
     /// Returns what a process leaves that is killed before `next`: everything that it has done, and if `next` is a
     /// write, perhaps a part of it. A later power cut may still lose it.
-    pub fn killed(&self, next: Option<&Event>, random: &mut Random) -> Medium {
+    pub fn killed(&self, next: Option<&DiskEvent>, random: &mut Random) -> Medium {
         let mut left = self.clone();
-        if let Some(Event::Write { bytes, .. }) = next
+        if let Some(DiskEvent::Write { bytes, .. }) = next
             && let Some(write) = next
         {
             let (a, b) = (

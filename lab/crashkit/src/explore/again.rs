@@ -6,7 +6,7 @@ use super::{CREATION, Explorer, Run, Start, Walk};
 use crate::Subject;
 use crate::choose::{Chooser, Contents, Fresh, Picked, Plan, Random};
 use crate::history::History;
-use crate::log::{Event, EventKind, Log};
+use crate::log::{EventKind, EventLog, LogEvent};
 use crate::model::{Tracker, Volatile};
 use crate::report::Failure;
 
@@ -84,13 +84,13 @@ impl<S: Subject> Explorer<S> {
         let contents = tracker.unsettled().filter_map(visible).collect();
         let after = self.go_on(run, at, contents, &at.expected.allowed[0])?;
         // The log continues where the killed process has left it.
-        let Log {
+        let EventLog {
             mut events,
             mut joins,
             ..
         } = run.log.clone();
         events.truncate(at.place);
-        events.push(Event {
+        events.push(LogEvent {
             kind: EventKind::Killed,
             thread: 0,
             site: std::panic::Location::caller(),
@@ -117,10 +117,10 @@ impl<S: Subject> Explorer<S> {
         };
         let run_on = Run {
             swapped: all.into_iter().chain(swapped).collect(),
-            log: Log {
+            log: EventLog {
                 events,
                 joins,
-                ..Log::default()
+                ..EventLog::default()
             },
             ops: run.ops.iter().cloned().chain(after.ops).collect(),
             answers: run.answers.iter().cloned().chain(after.answers).collect(),

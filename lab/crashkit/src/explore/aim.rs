@@ -8,7 +8,7 @@
 
 use crate::Lacks;
 use crate::choose::{LineSet, Random};
-use crate::log::{EventKind, Log, Site};
+use crate::log::{EventKind, EventLog, Site};
 use crate::report::{Persist, persist};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ pub(super) struct Persisted(BTreeMap<Persist, LineSet>);
 
 impl Persisted {
     /// Records the persists of a log.
-    pub(super) fn note(&mut self, log: &Log) {
+    pub(super) fn note(&mut self, log: &EventLog) {
         let mut written_back: BTreeMap<u32, LineSet> = BTreeMap::new();
         for event in &log.events {
             match event.kind {
@@ -57,7 +57,7 @@ type Places<'l> = BTreeMap<(&'l str, u32, u32), Vec<usize>>;
 /// Draws `count` fences of a log, or fewer, none before `from`, for which a store waits: one in three of them a store
 /// of `file`, and one in three a store to one of these lines.
 pub(super) fn places(
-    log: &Log,
+    log: &EventLog,
     from: usize,
     file: &str,
     lines: Option<&LineSet>,
@@ -113,7 +113,7 @@ pub(super) fn places(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::{Event, Store};
+    use crate::log::{LogEvent, StoreKind};
     use std::panic::Location;
 
     /// A source line that stores rarely is hit as often as one that always does, just before its fence.
@@ -123,25 +123,25 @@ mod tests {
         let store = |word| EventKind::Store {
             word,
             value: 1,
-            kind: Store::Plain,
+            kind: StoreKind::Plain,
         };
         let mut events = Vec::new();
         for number in 0..100 {
             let site = if number == 60 { rare } else { often };
-            events.push(Event {
+            events.push(LogEvent {
                 kind: store(number),
                 thread: 0,
                 site,
             });
-            events.push(Event {
+            events.push(LogEvent {
                 kind: EventKind::Fence,
                 thread: 0,
                 site: often,
             });
         }
-        let log = Log {
+        let log = EventLog {
             events,
-            ..Log::default()
+            ..EventLog::default()
         };
         let met = (0..20).filter(|&seed| places(&log, 0, "", None, 4, &mut Random(seed)).contains(&121));
         assert!(met.count() > 10);
@@ -154,6 +154,6 @@ mod tests {
                 .iter()
                 .all(|place| place % 2 == 1 && *place > 122)
         );
-        assert!(places(&Log::default(), 0, "", None, 8, &mut Random(1)).is_empty());
+        assert!(places(&EventLog::default(), 0, "", None, 8, &mut Random(1)).is_empty());
     }
 }

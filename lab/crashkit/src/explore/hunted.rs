@@ -5,7 +5,7 @@ use super::{Explorer, Run, Settings, Walk, again};
 use crate::Subject;
 use crate::choose::Random;
 use crate::history::History;
-use crate::log::Log;
+use crate::log::EventLog;
 use crate::report::Failure;
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ impl<S: Subject> Explorer<S> {
     }
 
     /// Records, in a hunt, what the persists of a run have made durable.
-    pub(crate) fn note_persisted(&mut self, log: &Log) {
+    pub(crate) fn note_persisted(&mut self, log: &EventLog) {
         if let Some(persisted) = &mut self.persisted {
             persisted.note(log);
         }

@@ -4,7 +4,7 @@ use super::carry::open;
 use super::panics::caught;
 use super::{Expected, Explorer, Run, Walk};
 use crate::choose::{Chooser, Fresh, Picked, Plan, Random};
-use crate::log::{Event, Site};
+use crate::log::{LogEvent, Site};
 use crate::media::Ended;
 use crate::model::Volatile;
 use crate::report::{Failure, Missing, shown};
@@ -170,7 +170,7 @@ impl<S: Subject> Explorer<S> {
                 }
             }
         }
-        let site: Option<Site> = run.log.events.get(at.place).map(|event: &Event| event.site);
+        let site: Option<Site> = run.log.events.get(at.place).map(|event: &LogEvent| event.site);
         Box::new(Failure {
             message,
             crashes: at.crashes,

@@ -1,14 +1,14 @@
 //! Settings of an exploration.
 
 use crate::Mutant;
-use crate::model::Model;
+use crate::model::MemoryModel;
 use std::time::Duration;
 
 /// How to explore.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The memory model.
-    pub model: Model,
+    pub model: MemoryModel,
     /// The seed of all random choices.
     pub seed: u64,
     /// Bytes of memory.
@@ -42,7 +42,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            model: Model::default(),
+            model: MemoryModel::default(),
             seed: 1,
             memory: 16 << 20,
             steps: 2_000_000,

@@ -1,7 +1,7 @@
 //! The base: the stores that survive any crash, in memory between runs. It grows along a log, and can be restored.
 
 use super::{Crash, Slow};
-use crate::log::Event;
+use crate::log::LogEvent;
 use crate::model::{Base, Content, Tracker};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -35,7 +35,7 @@ impl Crash {
     }
 
     /// Lets the tracker apply an event of a log.
-    pub(crate) fn step(&self, place: u32, event: &Event) {
+    pub(crate) fn step(&self, place: u32, event: &LogEvent) {
         let mut slow = self.slow();
         let Slow {
             tracker, base_undo, ..

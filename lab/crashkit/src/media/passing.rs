@@ -1,7 +1,7 @@
 //! The calls of the media: each call of the structure under test touches or saves its line, and is logged.
 
 use super::{AccessKind, Crash, MAX_TURNS, Point};
-use crate::log::{Event, EventKind, Named, Site, Store};
+use crate::log::{EventKind, LogEvent, Named, Site, StoreKind};
 use pmem::{LINE, Media, Purpose};
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -19,12 +19,12 @@ impl Crash {
     #[inline(never)]
     fn push(&self, kind: EventKind, site: Site) {
         let thread = self.thread();
-        self.slow().log.events.push(Event { kind, thread, site });
+        self.slow().log.events.push(LogEvent { kind, thread, site });
     }
 
     #[inline(always)]
     #[track_caller]
-    fn stored(&self, word: Option<u32>, value: u64, kind: Store) {
+    fn stored(&self, word: Option<u32>, value: u64, kind: StoreKind) {
         if let Some(word) = word {
             self.event(EventKind::Store { word, value, kind });
             if self.0.threaded.load(Relaxed) {
@@ -75,12 +75,12 @@ impl Crash {
     }
 
     #[track_caller]
-    fn exchange(&self, word: &AtomicU64, old: u64, new: u64, kind: Store) -> Result<u64, u64> {
+    fn exchange(&self, word: &AtomicU64, old: u64, new: u64, kind: StoreKind) -> Result<u64, u64> {
         let place = self.touch_for_store(word);
         self.event(EventKind::Locked);
         self.drain();
         // An exchange that only takes a mark away depends on nothing that it finds.
-        if kind == Store::Plain && self.0.threaded.load(Relaxed) {
+        if kind == StoreKind::Plain && self.0.threaded.load(Relaxed) {
             self.shared_load(word);
         }
         let result = word.compare_exchange(old, new, Relaxed, Relaxed);
@@ -132,28 +132,28 @@ unsafe impl Media for Crash {
     #[inline]
     fn store(&self, word: &AtomicU64, value: u64) {
         let place = self.touch_for_store(word);
-        self.stored(place, value, Store::Plain);
+        self.stored(place, value, StoreKind::Plain);
         word.store(value, Relaxed);
     }
 
     #[inline]
     fn store_unpersisted(&self, word: &AtomicU64, value: u64) {
         let place = self.touch_for_store(word);
-        self.stored(place, value, Store::Unpersisted);
+        self.stored(place, value, StoreKind::Unpersisted);
         word.store(value, Relaxed);
     }
 
     fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        self.exchange(word, old, new, Store::Plain)
+        self.exchange(word, old, new, StoreKind::Plain)
     }
 
     fn compare_exchange_unpersisted(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        self.exchange(word, old, new, Store::Unpersisted)
+        self.exchange(word, old, new, StoreKind::Unpersisted)
     }
 
     fn store_nt(&self, word: &AtomicU64, value: u64) {
         let place = self.touch_for_store(word);
-        self.stored(place, value, Store::NonTemporal);
+        self.stored(place, value, StoreKind::NonTemporal);
         match place {
             Some(place) if self.0.threaded.load(Relaxed) => {
                 let thread = self.thread();
@@ -217,7 +217,7 @@ unsafe impl Media for Crash {
         });
         for word in words {
             let value = self.words()[word].load(Relaxed);
-            self.stored(Some(word as u32), value, Store::Draft);
+            self.stored(Some(word as u32), value, StoreKind::Draft);
         }
     }
 
@@ -275,7 +275,7 @@ unsafe impl Media for Crash {
             line: line as u32,
             joins,
         };
-        slow.log.events.push(Event {
+        slow.log.events.push(LogEvent {
             kind,
             thread: self.thread(),
             site,
@@ -297,12 +297,12 @@ unsafe impl Media for Crash {
     #[inline]
     fn store_volatile(&self, word: &AtomicU64, value: u64) {
         let place = self.touch_for_store(word);
-        self.stored(place, value, Store::Volatile);
+        self.stored(place, value, StoreKind::Volatile);
         word.store(value, Relaxed);
     }
 
     fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        self.exchange(word, old, new, Store::Lock)
+        self.exchange(word, old, new, StoreKind::Lock)
     }
 
     fn site(&self, name: &'static str) {

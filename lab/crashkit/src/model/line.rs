@@ -1,13 +1,13 @@
 //! A line of memory: the contents that it may have after a crash.
 
 use super::{Content, Mode};
-use crate::log::Store;
+use crate::log::StoreKind;
 
 /// A store that a crash may lose.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
     pub(super) word: u8,
-    pub(super) kind: Store,
+    pub(super) kind: StoreKind,
     pub(super) value: u64,
     /// Its place in the log.
     pub(super) event: u32,
@@ -78,7 +78,7 @@ impl Line {
         // Write-backs count the line's stores, so these stay in place and change nothing.
         for store in self.stores.iter_mut().filter(|store| overtaken(store)) {
             store.value = durable.value;
-            store.kind = Store::Unpersisted;
+            store.kind = StoreKind::Unpersisted;
         }
     }
 
@@ -118,7 +118,7 @@ impl Line {
         let mut content = base;
         for store in &self.stores {
             let word = usize::from(store.word);
-            if store.kind == Store::Unpersisted {
+            if store.kind == StoreKind::Unpersisted {
                 ignored[word] |= content[word] ^ store.value;
             }
             content[word] = store.value;

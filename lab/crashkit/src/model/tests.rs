@@ -1,7 +1,7 @@
 //! Litmus histories, each with the contents that a crash at its end may leave.
 
 use super::*;
-use crate::log::{Event, EventKind, Store};
+use crate::log::{EventKind, LogEvent, StoreKind};
 use std::collections::BTreeSet;
 use std::panic::Location;
 
@@ -24,7 +24,7 @@ impl Base for Memory {
 }
 
 impl Litmus {
-    fn new(model: impl Into<Model>) -> Litmus {
+    fn new(model: impl Into<MemoryModel>) -> Litmus {
         Litmus {
             tracker: Tracker::new(model.into()),
             base: Memory::default(),
@@ -34,7 +34,7 @@ impl Litmus {
     }
 
     fn step(mut self, kind: EventKind) -> Litmus {
-        let event = Event {
+        let event = LogEvent {
             kind,
             thread: self.thread,
             site: Location::caller(),
@@ -48,16 +48,16 @@ impl Litmus {
         Litmus { thread, ..self }
     }
 
-    fn store_as(self, word: u32, value: u64, kind: Store) -> Litmus {
+    fn store_as(self, word: u32, value: u64, kind: StoreKind) -> Litmus {
         self.step(EventKind::Store { word, value, kind })
     }
 
     fn store(self, word: u32, value: u64) -> Litmus {
-        self.store_as(word, value, Store::Plain)
+        self.store_as(word, value, StoreKind::Plain)
     }
 
     fn past_cache(self, word: u32, value: u64) -> Litmus {
-        self.store_as(word, value, Store::NonTemporal)
+        self.store_as(word, value, StoreKind::NonTemporal)
     }
 
     fn write_back(self, line: u32) -> Litmus {
@@ -160,14 +160,14 @@ fn fences_are_of_their_thread() {
 /// A locked instruction completes write-backs where the model says so.
 #[test]
 fn locked_instructions_complete() {
-    let locked = |model: Model| Litmus::new(model).store(0, 1).write_back(0).locked();
+    let locked = |model: MemoryModel| Litmus::new(model).store(0, 1).write_back(0).locked();
     for mode in [Mode::Power, Mode::Word] {
-        locked(Model::from(mode)).may_leave(0, 1, [(0, 0), (1, 0)]);
-        locked(Model::from(mode)).fence().may_leave(0, 1, [(1, 0)]);
+        locked(MemoryModel::from(mode)).may_leave(0, 1, [(0, 0), (1, 0)]);
+        locked(MemoryModel::from(mode)).fence().may_leave(0, 1, [(1, 0)]);
     }
-    let x86 = Model {
+    let x86 = MemoryModel {
         locked_completes: true,
-        ..Model::default()
+        ..MemoryModel::default()
     };
     locked(x86).may_leave(0, 1, [(1, 0)]);
 }
@@ -175,9 +175,9 @@ fn locked_instructions_complete() {
 /// `clflush` is ordered with the stores.
 #[test]
 fn clflush_needs_no_fence() {
-    let model = Model {
+    let model = MemoryModel {
         clflush: true,
-        ..Model::default()
+        ..MemoryModel::default()
     };
     Litmus::new(model)
         .store(0, 1)
@@ -305,13 +305,13 @@ fn a_process_crash_loses_nothing() {
 fn ignored_bits_make_no_versions() {
     let marked = || Litmus::new(Mode::Power).store(0, 0x11).write_back(0).fence();
     marked()
-        .store_as(0, 0x10, Store::Unpersisted)
+        .store_as(0, 0x10, StoreKind::Unpersisted)
         .may_leave(0, 1, [(0x11, 0)]);
-    let later = marked().store_as(0, 0x10, Store::Unpersisted).store(1, 7);
+    let later = marked().store_as(0, 0x10, StoreKind::Unpersisted).store(1, 7);
     assert_eq!(later.leaves(1, 1), BTreeSet::from([(0, 0), (7, 7)]));
     // A volatile word adds no versions, whatever it holds.
     Litmus::new(Mode::Power)
-        .store_as(0, 5, Store::Volatile)
+        .store_as(0, 5, StoreKind::Volatile)
         .store(1, 1)
         .may_leave(1, 1, [(0, 0), (1, 1)]);
 }
@@ -320,10 +320,10 @@ fn ignored_bits_make_no_versions() {
 #[test]
 fn volatile_words_are_spoilt() {
     let litmus = Litmus::new(Mode::Power)
-        .store_as(0, 3 << 32 | 1, Store::Lock)
-        .store_as(0, 3 << 32, Store::Lock)
-        .store_as(1, 6, Store::Volatile)
-        .store_as(1, 7, Store::Volatile)
+        .store_as(0, 3 << 32 | 1, StoreKind::Lock)
+        .store_as(0, 3 << 32, StoreKind::Lock)
+        .store_as(1, 6, StoreKind::Volatile)
+        .store_as(1, 7, StoreKind::Volatile)
         .store(2, 9);
     let line = litmus.tracker.line(0).expect("stored to");
     let spoilt = |policy| {
@@ -351,8 +351,8 @@ fn volatile_words_are_spoilt() {
 #[test]
 fn drafts_begin_anew() {
     let reused = Litmus::new(Mode::Power)
-        .store_as(0, 5, Store::Lock)
+        .store_as(0, 5, StoreKind::Lock)
         .step(EventKind::Drafted { word: 0, words: 8 })
-        .store_as(0, 8, Store::Draft);
+        .store_as(0, 8, StoreKind::Draft);
     reused.may_leave(0, 1, [(0, 0), (8, 0)]);
 }

@@ -1,8 +1,8 @@
 //! The tracker follows a log, and knows which stores to each line are guaranteed.
 
 use super::line::Pending;
-use super::{Line, LineHasher, Mode, Model};
-use crate::log::{Event, EventKind, Store};
+use super::{Line, LineHasher, MemoryModel, Mode};
+use crate::log::{EventKind, LogEvent, StoreKind};
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
@@ -20,7 +20,7 @@ pub(crate) type Lines = HashMap<u32, Line, BuildHasherDefault<LineHasher>>;
 /// Follows a log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tracker {
-    model: Model,
+    model: MemoryModel,
     lines: Lines,
     threads: Vec<Thread>,
 }
@@ -40,14 +40,14 @@ impl Base for () {
 }
 
 impl Tracker {
-    pub(crate) fn new(model: Model) -> Tracker {
+    pub(crate) fn new(model: MemoryModel) -> Tracker {
         Tracker {
             model,
             ..Tracker::default()
         }
     }
 
-    pub(crate) fn model(&self) -> Model {
+    pub(crate) fn model(&self) -> MemoryModel {
         self.model
     }
 
@@ -64,7 +64,7 @@ impl Tracker {
     }
 
     /// Returns whether the event makes something durable that might have been lost before.
-    pub(crate) fn raises(&self, event: &Event) -> bool {
+    pub(crate) fn raises(&self, event: &LogEvent) -> bool {
         match event.kind {
             EventKind::Fence => self.awaits_fence(event.thread),
             EventKind::Locked => self.model.locked_completes && self.awaits_fence(event.thread),
@@ -115,7 +115,7 @@ impl Tracker {
     }
 
     /// Applies the event at `place` in the log.
-    pub(crate) fn step(&mut self, place: u32, event: &Event, base: &mut impl Base) {
+    pub(crate) fn step(&mut self, place: u32, event: &LogEvent, base: &mut impl Base) {
         match event.kind {
             EventKind::Store { word, value, kind } => {
                 self.store(place, event.thread, word, value, kind, base)
@@ -170,12 +170,20 @@ impl Tracker {
         &mut self.threads[thread]
     }
 
-    fn store(&mut self, event: u32, thread: u32, word: u32, value: u64, kind: Store, base: &mut impl Base) {
+    fn store(
+        &mut self,
+        event: u32,
+        thread: u32,
+        word: u32,
+        value: u64,
+        kind: StoreKind,
+        base: &mut impl Base,
+    ) {
         let number = word / 8;
         let line = self.lines.entry(number).or_default();
         let bit = 1 << (word % 8);
         let place = (word % 8) as usize;
-        if matches!(kind, Store::Volatile | Store::Lock) {
+        if matches!(kind, StoreKind::Volatile | StoreKind::Lock) {
             line.before[place] = if line.volatile & bit != 0 {
                 line.last[place]
             } else {
@@ -183,7 +191,7 @@ impl Tracker {
             };
             line.last[place] = value;
             line.volatile |= bit;
-            if kind == Store::Lock {
+            if kind == StoreKind::Lock {
                 line.locks |= bit;
             }
             base.unsettled(number, true);
@@ -204,7 +212,7 @@ impl Tracker {
             event,
             thread,
         };
-        if kind == Store::NonTemporal {
+        if kind == StoreKind::NonTemporal {
             line.past_cache.push(store);
             self.thread(thread).past_cache.push(number);
         } else {

@@ -7,12 +7,12 @@
 //! Operations that [go together](crate::Subject::goes_with) happen in any order, so among them only the making of
 //! objects is swapped with the step after it.
 
-use crate::log::{Event, EventKind, Log, Site, Store};
+use crate::log::{EventKind, EventLog, LogEvent, Site, StoreKind};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// Returns the log with each publication that a fence at `site` ends moved behind the next, and the swapped ranges.
-pub(super) fn swapped(log: &Log, site: Site) -> (Log, Vec<Range<usize>>) {
+pub(super) fn swapped(log: &EventLog, site: Site) -> (EventLog, Vec<Range<usize>>) {
     let mut events = Vec::with_capacity(log.events.len());
     let mut swapped = Vec::new();
     let mut start = 0;
@@ -40,7 +40,7 @@ pub(super) fn swapped(log: &Log, site: Site) -> (Log, Vec<Range<usize>>) {
             let (first, second) = (&log.events[start..place], &log.events[place..end]);
             // A store that takes a mark of the first away stays after the store of the mark: earlier, it would store
             // the whole word.
-            let (unmarks, second): (Vec<&Event>, Vec<&Event>) =
+            let (unmarks, second): (Vec<&LogEvent>, Vec<&LogEvent>) =
                 second.iter().partition(|event| unmarks(first, event));
             events.extend(second);
             events.extend(first);
@@ -58,23 +58,23 @@ pub(super) fn swapped(log: &Log, site: Site) -> (Log, Vec<Range<usize>>) {
         }
     }
     events.extend(&log.events[start..]);
-    let swapped_log = Log {
+    let swapped_log = EventLog {
         events,
         joins: log.joins.clone(),
-        ..Log::default()
+        ..EventLog::default()
     };
     (swapped_log, swapped)
 }
 
 /// Returns whether the events make new objects.
-fn makes_objects(events: &[Event]) -> bool {
+fn makes_objects(events: &[LogEvent]) -> bool {
     events
         .iter()
         .any(|event| matches!(event.kind, EventKind::Drafted { .. }))
 }
 
 /// Returns whether the event ends a publication.
-fn ends(event: &Event) -> bool {
+fn ends(event: &LogEvent) -> bool {
     matches!(
         event.kind,
         EventKind::Fence | EventKind::Invoke(_) | EventKind::Ack(_) | EventKind::Killed
@@ -82,7 +82,7 @@ fn ends(event: &Event) -> bool {
 }
 
 /// Returns the end of the publication after the one from `start` to the fence at `fence`, if the two can be swapped.
-fn next(events: &[Event], start: usize, fence: usize) -> Option<usize> {
+fn next(events: &[LogEvent], start: usize, fence: usize) -> Option<usize> {
     let thread = events[fence].thread;
     let rest = &events[fence + 1..];
     let length = rest
@@ -100,7 +100,7 @@ fn next(events: &[Event], start: usize, fence: usize) -> Option<usize> {
 }
 
 /// Returns the stored words that recovery may depend on.
-fn stores(events: &[Event]) -> impl Iterator<Item = u32> + '_ {
+fn stores(events: &[LogEvent]) -> impl Iterator<Item = u32> + '_ {
     events.iter().filter_map(|event| match event.kind {
         EventKind::Store { word, kind, .. } if kind.matters() => Some(word),
         _ => None,
@@ -108,10 +108,10 @@ fn stores(events: &[Event]) -> impl Iterator<Item = u32> + '_ {
 }
 
 /// Returns whether the event, of the second publication, changes only ignored bits of a word of the first.
-fn unmarks(first: &[Event], event: &Event) -> bool {
+fn unmarks(first: &[LogEvent], event: &LogEvent) -> bool {
     match event.kind {
         EventKind::Store { word, kind, .. } => {
-            kind == Store::Unpersisted && stores(first).any(|stored| stored == word)
+            kind == StoreKind::Unpersisted && stores(first).any(|stored| stored == word)
         }
         _ => false,
     }
@@ -122,23 +122,23 @@ mod tests {
     use super::*;
     use std::panic::Location;
 
-    fn log(kinds: &[(EventKind, u32)], at: Site) -> Log {
-        let events = kinds.iter().map(|&(kind, thread)| Event {
+    fn log(kinds: &[(EventKind, u32)], at: Site) -> EventLog {
+        let events = kinds.iter().map(|&(kind, thread)| LogEvent {
             kind,
             thread,
             site: at,
         });
-        Log {
+        EventLog {
             events: events.collect(),
-            ..Log::default()
+            ..EventLog::default()
         }
     }
 
-    fn store(word: u32, kind: Store) -> EventKind {
+    fn store(word: u32, kind: StoreKind) -> EventKind {
         EventKind::Store { word, value: 1, kind }
     }
 
-    fn words(log: &Log) -> Vec<u32> {
+    fn words(log: &EventLog) -> Vec<u32> {
         let stored = log.events.iter().filter_map(|event| match event.kind {
             EventKind::Store { word, .. } => Some(word),
             _ => None,
@@ -150,12 +150,12 @@ mod tests {
     #[test]
     fn the_second_comes_first() {
         let site = Location::caller();
-        let plain = |word| (store(word, Store::Plain), 0);
+        let plain = |word| (store(word, StoreKind::Plain), 0);
         let all = [
             (EventKind::Invoke(0), 0),
             plain(1),
             (EventKind::Fence, 0),
-            (store(1, Store::Unpersisted), 0),
+            (store(1, StoreKind::Unpersisted), 0),
             plain(2),
             (EventKind::Fence, 0),
             (EventKind::Ack(0), 0),
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn what_goes_together_has_no_order() {
         let site = Location::caller();
-        let plain = |word| (store(word, Store::Plain), 0);
+        let plain = |word| (store(word, StoreKind::Plain), 0);
         let together = |first: Vec<(EventKind, u32)>| {
             let mut all = vec![(EventKind::Invoke(0), 0), (EventKind::Invoke(1), 0)];
             all.extend(first);
@@ -180,14 +180,14 @@ mod tests {
         };
         assert_eq!(together(vec![plain(1)]), 0);
         let draft = (EventKind::Drafted { word: 1, words: 1 }, 0);
-        assert_eq!(together(vec![draft, (store(1, Store::Draft), 0)]), 1);
+        assert_eq!(together(vec![draft, (store(1, StoreKind::Draft), 0)]), 1);
     }
 
     /// Nothing is swapped across other operations, across other threads, or with a common word.
     #[test]
     fn what_depends_stays_in_order() {
         let site = Location::caller();
-        let plain = |word, thread| (store(word, Store::Plain), thread);
+        let plain = |word, thread| (store(word, StoreKind::Plain), thread);
         let fence = (EventKind::Fence, 0);
         for all in [
             vec![

@@ -5,7 +5,7 @@
 //! operation that is in flight when the failing one begins.
 
 use super::shown;
-use crate::log::{Event, EventKind, Log, Store};
+use crate::log::{EventKind, EventLog, LogEvent, StoreKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
@@ -14,7 +14,12 @@ const MAX_LINES: usize = 60;
 
 /// Returns the steps up to the event at `place`, where the failure shows, of a run of these operations with these
 /// answers.
-pub(crate) fn diagram(log: &Log, place: usize, ops: &[impl Debug], answers: &[impl Debug]) -> Vec<String> {
+pub(crate) fn diagram(
+    log: &EventLog,
+    place: usize,
+    ops: &[impl Debug],
+    answers: &[impl Debug],
+) -> Vec<String> {
     let op = |number: u32| ops.get(number as usize).map_or("the creation".into(), shown);
     let answer = |number: u32| answers.get(number as usize).map_or(String::new(), shown);
     let place = place.min(log.events.len().saturating_sub(1));
@@ -27,11 +32,11 @@ pub(crate) fn diagram(log: &Log, place: usize, ops: &[impl Debug], answers: &[im
     let mut to_fence = BTreeSet::new();
     let mut lines = Vec::new();
     for event in events {
-        let Event { thread, site, .. } = *event;
+        let LogEvent { thread, site, .. } = *event;
         let what = match event.kind {
             EventKind::Invoke(number) => format!("{} begins", op(number)),
             EventKind::Ack(number) => format!("answers {}", answer(number)).trim_end().into(),
-            EventKind::Store { word, kind, .. } if kind == Store::Lock && shared.contains(&word) => {
+            EventKind::Store { word, kind, .. } if kind == StoreKind::Lock && shared.contains(&word) => {
                 format!("takes the lock {:#x} at {site}", word * 8)
             }
             EventKind::Store { word, value, kind } if shared.contains(&word) => {
@@ -59,7 +64,7 @@ pub(crate) fn diagram(log: &Log, place: usize, ops: &[impl Debug], answers: &[im
 }
 
 /// Returns how often, up to the event at `place`, a thread was stopped within an operation and another continued.
-pub(crate) fn preemptions(log: &Log, place: usize) -> u32 {
+pub(crate) fn preemptions(log: &EventLog, place: usize) -> u32 {
     let events = log.events.iter().take(place.saturating_add(1));
     let mut amid = BTreeSet::new();
     let (mut count, mut running) = (0, None);
@@ -78,7 +83,7 @@ pub(crate) fn preemptions(log: &Log, place: usize) -> u32 {
 }
 
 /// Returns the beginning of the earliest operation that was in flight when the operation at `place` began.
-fn start(log: &Log, place: usize) -> usize {
+fn start(log: &EventLog, place: usize) -> usize {
     let mut begun: BTreeMap<u32, usize> = BTreeMap::new();
     let mut earliest: BTreeMap<u32, usize> = BTreeMap::new();
     for (at, event) in log.events.iter().enumerate().take(place + 1) {
@@ -99,11 +104,11 @@ fn start(log: &Log, place: usize) -> usize {
 }
 
 /// Returns the words that one thread stores and another touches.
-fn shared(events: &[Event]) -> BTreeSet<u32> {
+fn shared(events: &[LogEvent]) -> BTreeSet<u32> {
     let mut touched: BTreeMap<u32, (BTreeSet<u32>, bool)> = BTreeMap::new();
     for event in events {
         let (word, stores) = match event.kind {
-            EventKind::Store { word, kind, .. } if kind != Store::Draft => (word, true),
+            EventKind::Store { word, kind, .. } if kind != StoreKind::Draft => (word, true),
             EventKind::Load { word } => (word, false),
             _ => continue,
         };
@@ -179,7 +184,7 @@ mod tests {
         let store = |word| EventKind::Store {
             word,
             value: 1,
-            kind: Store::Plain,
+            kind: StoreKind::Plain,
         };
         let events = [
             (1, EventKind::Invoke(0)),
@@ -194,9 +199,11 @@ mod tests {
             (2, EventKind::Ack(2)),
             (1, EventKind::Ack(1)),
         ];
-        let log = Log {
-            events: events.map(|(thread, kind)| Event { kind, thread, site }).to_vec(),
-            ..Log::default()
+        let log = EventLog {
+            events: events
+                .map(|(thread, kind)| LogEvent { kind, thread, site })
+                .to_vec(),
+            ..EventLog::default()
         };
         let lines = diagram(&log, 9, &["a", "b", "c"], &[0, 1, 2]);
         let lines: Vec<&str> = lines

@@ -4,10 +4,10 @@ use super::{Op, WordMap, pairs};
 use crate::choose::Random;
 use std::collections::BTreeMap;
 
-type Model = BTreeMap<u64, u64>;
+type MemoryModel = BTreeMap<u64, u64>;
 
 /// Checks what a scan beside writers has found against the states that the map may have been in meanwhile.
-pub(super) fn check_scan(from: u64, found: &[(u64, u64)], states: &[&Model]) -> Result<(), String> {
+pub(super) fn check_scan(from: u64, found: &[(u64, u64)], states: &[&MemoryModel]) -> Result<(), String> {
     if !found.is_sorted_by(|(key, _), (next, _)| key < next) {
         return Err("its keys do not ascend".into());
     }
@@ -35,7 +35,7 @@ pub(super) fn check_scan(from: u64, found: &[(u64, u64)], states: &[&Model]) -> 
 }
 
 /// Scans and gets everything. Returns which of the allowed states the map is in.
-pub(super) fn read_all<T: WordMap>(map: &T, allowed: &[&Model]) -> Result<usize, String> {
+pub(super) fn read_all<T: WordMap>(map: &T, allowed: &[&MemoryModel]) -> Result<usize, String> {
     let found = scan(map)?;
     let which = allowed.iter().position(|model| pairs(model, 0) == found);
     let which = which.ok_or_else(|| match allowed {
@@ -52,7 +52,7 @@ pub(super) fn read_all<T: WordMap>(map: &T, allowed: &[&Model]) -> Result<usize,
 }
 
 /// Draws a key of an operation in flight, or one next to it, or any.
-pub(super) fn near(in_flight: &[&Op], model: &Model, random: &mut Random) -> u64 {
+pub(super) fn near(in_flight: &[&Op], model: &MemoryModel, random: &mut Random) -> u64 {
     let keys = in_flight.iter().map(|op| match **op {
         Op::Put(key, _) | Op::Remove(key) | Op::Get(key) | Op::Scan(key) => key,
     });
@@ -78,7 +78,7 @@ pub(super) fn near(in_flight: &[&Op], model: &Model, random: &mut Random) -> u64
 }
 
 /// Removes the key and puts it, and compares everything with the model after each.
-pub(super) fn write_a_little<T: WordMap>(map: &T, model: &mut Model, key: u64) -> Result<(), String> {
+pub(super) fn write_a_little<T: WordMap>(map: &T, model: &mut MemoryModel, key: u64) -> Result<(), String> {
     remove(map, model, key)?;
     agree(map, model, &format!("{key} was removed"))?;
     put(map, model, key, 1001)?;
@@ -87,7 +87,7 @@ pub(super) fn write_a_little<T: WordMap>(map: &T, model: &mut Model, key: u64) -
 }
 
 /// Writes each key, checks the structure, adds keys until it has grown, and empties it.
-pub(super) fn write_all<T: WordMap>(map: &T, model: &mut Model) -> Result<(), String> {
+pub(super) fn write_all<T: WordMap>(map: &T, model: &mut MemoryModel) -> Result<(), String> {
     /// Number of keys that are added.
     const ADDED: u64 = 40;
     for key in model.keys().copied().collect::<Vec<_>>() {
@@ -110,7 +110,7 @@ fn scan<T: WordMap>(map: &T) -> Result<Vec<(u64, u64)>, String> {
     map.scan(0).map_err(|error| format!("a scan failed: {error}"))
 }
 
-fn check_get<T: WordMap>(map: &T, model: &Model, key: u64) -> Result<(), String> {
+fn check_get<T: WordMap>(map: &T, model: &MemoryModel, key: u64) -> Result<(), String> {
     let found = map
         .get(key)
         .map_err(|error| format!("a get of {key} failed: {error}"))?;
@@ -123,13 +123,13 @@ fn check_get<T: WordMap>(map: &T, model: &Model, key: u64) -> Result<(), String>
     }
 }
 
-fn put<T: WordMap>(map: &T, model: &mut Model, key: u64, value: u64) -> Result<(), String> {
+fn put<T: WordMap>(map: &T, model: &mut MemoryModel, key: u64, value: u64) -> Result<(), String> {
     model.insert(key, value);
     map.put(key, value)
         .map_err(|error| format!("a put of {key} after recovery failed: {error}"))
 }
 
-fn remove<T: WordMap>(map: &T, model: &mut Model, key: u64) -> Result<(), String> {
+fn remove<T: WordMap>(map: &T, model: &mut MemoryModel, key: u64) -> Result<(), String> {
     let removed = map
         .remove(key)
         .map_err(|error| format!("a removal of {key} after recovery failed: {error}"))?;
@@ -139,7 +139,7 @@ fn remove<T: WordMap>(map: &T, model: &mut Model, key: u64) -> Result<(), String
     }
 }
 
-fn agree<T: WordMap>(map: &T, model: &Model, done: &str) -> Result<(), String> {
+fn agree<T: WordMap>(map: &T, model: &MemoryModel, done: &str) -> Result<(), String> {
     let (found, expected) = (scan(map)?, pairs(model, 0));
     match found == expected {
         true => Ok(()),
@@ -156,8 +156,8 @@ mod tests {
     /// Every mix of the states is accepted, and each way to be wrong is reported.
     #[test]
     fn wrong_scans_are_reported() {
-        let first = Model::from([(1, 1), (2, 2), (3, 3)]);
-        let then = Model::from([(1, 1), (2, 9), (4, 4)]);
+        let first = MemoryModel::from([(1, 1), (2, 2), (3, 3)]);
+        let then = MemoryModel::from([(1, 1), (2, 9), (4, 4)]);
         let states = [&first, &then];
         for allowed in [
             &[(2, 2), (3, 3)][..],

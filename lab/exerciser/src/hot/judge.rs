@@ -16,7 +16,7 @@ use super::plan::{Plan, shown};
 use crate::calls::Calls;
 use crate::worker::Wrong;
 use cut::cut_down;
-use index::conformance::{Event, Operation, Outcome, linearizable_from};
+use index::conformance::{HistoryEvent, Operation, Outcome, linearizable_from};
 use lines::{lines, list};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -175,6 +175,6 @@ impl Ledgers {
 
 fn is_linearizable(contents: &[Option<u64>], history: &History) -> bool {
     let of_thread = |seen: &Vec<Seen>| seen.iter().map(|seen| seen.event).collect();
-    let events: Vec<Vec<Event>> = history.iter().map(of_thread).collect();
+    let events: Vec<Vec<HistoryEvent>> = history.iter().map(of_thread).collect();
     linearizable_from(contents, &events).is_ok()
 }

@@ -13,7 +13,7 @@
 //! A call on several keys has a record for each of them, all with the number of the call and written before it begins.
 
 use super::mapped::Mapped;
-use index::conformance::{Event, Operation, Outcome};
+use index::conformance::{HistoryEvent, Operation, Outcome};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -240,7 +240,7 @@ pub(super) struct Seen {
     pub call: u64,
     pub function: Function,
     pub key: usize,
-    pub event: Event,
+    pub event: HistoryEvent,
 }
 
 impl Seen {
@@ -284,7 +284,7 @@ pub(super) fn read(directory: &Path, generation: u64, thread: usize) -> io::Resu
             call: what >> 32,
             function: *Function::ALL.get((what >> 8 & 0xf) as usize)?,
             key: (what & 0xff) as usize,
-            event: Event {
+            event: HistoryEvent {
                 operation: decode(what >> 12 & 0xf, new, expected)?,
                 outcome,
                 start,

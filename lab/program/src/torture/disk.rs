@@ -6,7 +6,7 @@ use super::{Args, output};
 use crate::exit::{Failure, Outcome};
 use ::torture::bounds::{Bounds, Report};
 use ::torture::log::Damaged;
-use ::torture::syncs::{Fate, hunt};
+use ::torture::syncs::{SyncFate, hunt};
 use ::torture::{disk, log};
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -107,7 +107,7 @@ fn print(
 }
 
 /// Writes the outcome of omitting a sync.
-fn write_fate(out: &mut impl Write, fate: &Fate) -> std::io::Result<()> {
+fn write_fate(out: &mut impl Write, fate: &SyncFate) -> std::io::Result<()> {
     let (what, found) = match &fate.found {
         Some(found) => ("killed", found.lines().next().unwrap_or_default()),
         None => ("SURVIVED", ""),
@@ -121,7 +121,7 @@ fn write_json(
     target: Target,
     tortured: &Tortured,
     damaged: &Judged,
-    hunted: &[Fate],
+    hunted: &[SyncFate],
     seconds: f64,
 ) -> std::io::Result<()> {
     let report = tortured.as_ref().cloned().unwrap_or_default();

@@ -5,7 +5,7 @@ use super::pool::{ID, draw_options, pool};
 use super::process::{Durable, MAPS, Process, lock};
 use super::state::State;
 use crashkit::Random;
-use crashkit::disk::{CrashDisk, Event, Fault, FaultKind, Medium, Site};
+use crashkit::disk::{CrashDisk, DiskEvent, DiskFault, FaultKind, Medium, Site};
 use crashkit::killed::{Image, told};
 use pmem::Memory;
 use pmem::pool::LastShutdown;
@@ -37,7 +37,7 @@ pub struct Draw {
 pub struct History {
     /// The disk's content at the beginning.
     pub base: Medium,
-    pub events: Vec<Event>,
+    pub events: Vec<DiskEvent>,
     /// The states that a crash before each event may leave.
     pub bounds: Vec<Bounds>,
     /// All states that the run may have led through.
@@ -284,9 +284,9 @@ fn go(process: &mut Process, steps: usize, random: &mut Random) -> Result<(), Tr
 }
 
 /// Draws a fault: one call fails, or the disk is full from that call on.
-fn draw_fault(steps: usize, random: &mut Random) -> Fault {
+fn draw_fault(steps: usize, random: &mut Random) -> DiskFault {
     let kind = *random.pick(&[FaultKind::Io, FaultKind::Io, FaultKind::Full, FaultKind::Short]);
-    Fault {
+    DiskFault {
         call: random.below(60 + 8 * steps as u64),
         kind,
         lasting: kind == FaultKind::Full && random.below(2) == 0,

@@ -16,7 +16,7 @@ const POOL_SIZE: u64 = 8 << 20;
 pub fn draw_options(random: &mut Random) -> OnDisk {
     OnDisk {
         options: Options::new().recovery_threads(0),
-        log: log::Options {
+        log: log::LogOptions {
             segment_size: 8192,
             limit: 64 << 10,
             spares: 2,

@@ -9,7 +9,7 @@ use super::pool::{ID, draw_options, pool};
 use super::process::lock;
 use super::state::State;
 use crashkit::Random;
-use crashkit::disk::{CrashDisk, Event, Medium};
+use crashkit::disk::{CrashDisk, DiskEvent, Medium};
 use crashkit::killed::{Told, told};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -24,7 +24,7 @@ const KEYS: u64 = 4;
 
 /// A run of several threads.
 pub struct History {
-    pub events: Vec<Event>,
+    pub events: Vec<DiskEvent>,
     threads: Vec<Vec<Write>>,
     acknowledged: Vec<Acknowledged>,
     /// The number of events when the maps had been made.

@@ -8,7 +8,7 @@ use super::{Answer, Op, Token, is_full};
 use crashkit::Crash;
 use crashkit::on_heap::may_be_full;
 use pmem::Pool;
-use server::stored::{Databases, Failure, Memory, NotMade, Store};
+use server::stored::{Databases, Failure, ItemStore, MemoryLimit, NotMade};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,7 +31,7 @@ const COUNT_STEP: usize = 2;
 pub struct Live {
     db: Db<Crash>,
     databases: Databases<Crash>,
-    stores: [Arc<Store>; 2],
+    stores: [Arc<ItemStore>; 2],
     maps: [Map; 2],
     tight: bool,
     /// Stands for the databases' gate. A transaction takes it exclusively.
@@ -54,7 +54,8 @@ impl Live {
     /// Opens the server's databases in an open embedded database.
     fn of(db: Db<Crash>, media: Crash, tight: bool) -> Result<Live, String> {
         let largest = Arc::new(AtomicUsize::new(LARGEST));
-        let databases = Databases::open(&db, MAPS[0], None, Memory::new(0, true), largest).map_err(failed)?;
+        let databases =
+            Databases::open(&db, MAPS[0], None, MemoryLimit::new(0, true), largest).map_err(failed)?;
         let stores = [0, 1].map(|number| databases.select(number));
         let [first, second] = stores.map(|store| store.map_err(failed));
         let map = |name| {
@@ -126,7 +127,7 @@ impl Live {
         }
     }
 
-    pub(super) fn store(&self, database: u8) -> &Store {
+    pub(super) fn store(&self, database: u8) -> &ItemStore {
         &self.stores[usize::from(database)]
     }
 

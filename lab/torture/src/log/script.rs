@@ -2,7 +2,7 @@
 
 use super::truth::{BEGIN, Content, LONGEST, Trouble, Truth, Written};
 use crashkit::Random;
-use crashkit::disk::{CrashDisk, Event, Fault, FaultKind, Medium, Site};
+use crashkit::disk::{CrashDisk, DiskEvent, DiskFault, FaultKind, Medium, Site};
 use log::{Error, Log, Lsn};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +13,7 @@ pub struct History {
     /// The records that the disk might hold at the beginning.
     pub before: Truth,
     /// The events of the disk.
-    pub events: Vec<Event>,
+    pub events: Vec<DiskEvent>,
     /// The number of events when the opening returned, and the number of records it found. `None`: it failed.
     pub opened: Option<(usize, usize)>,
     notes: Notes,
@@ -134,9 +134,9 @@ pub fn run_together(writers: u64, each: u64, random: &mut Random) -> Result<Hist
 }
 
 /// Draws a fault: one call fails, or the disk is full from that call on.
-fn draw_fault(steps: usize, random: &mut Random) -> Fault {
+fn draw_fault(steps: usize, random: &mut Random) -> DiskFault {
     let kind = *random.pick(&[FaultKind::Io, FaultKind::Io, FaultKind::Full, FaultKind::Short]);
-    Fault {
+    DiskFault {
         call: random.below(40 + 2 * steps as u64),
         kind,
         lasting: kind == FaultKind::Full && random.below(2) == 0,

@@ -1,14 +1,14 @@
 //! The records that must, and those that may, survive a crash.
 
-use log::{Change, Disk, Log, Lsn, Needs, Options};
+use log::{Change, Disk, Log, LogOptions, Lsn, Needs};
 use std::sync::{Arc, OnceLock};
 
 /// The id of every tortured log.
 pub const ID: u128 = 0x1eaf;
 
 /// Returns options with the smallest segments, so that a few records fill several.
-pub fn options() -> Options {
-    Options {
+pub fn options() -> LogOptions {
+    LogOptions {
         segment_size: 8192,
         limit: 64 << 10,
         spares: 2,

@@ -5,7 +5,7 @@ use super::n48::N48;
 use super::n256::N256;
 use super::{Adaptive, Prefix, Scheme};
 use art::{
-    InnerRef, Kind, Kinds, LONG_SKIP, Site, Tagged, address, child_tag, damaged, each_kind, prefetch,
+    InnerRef, Kind, Kinds, LONG_SKIP, NodeSite, Tagged, address, child_tag, damaged, each_kind, prefetch,
     prefetch_range,
 };
 use heap::{Access, Error};
@@ -129,7 +129,7 @@ impl<'g, S: Scheme> art::Node<'g> for Node<'g, S> {
         Adaptive::<S>::size(self.kind())
     }
 
-    fn fault<M: Media>(&self, heap: &'g Access<M>, site: Site<'_>) -> Option<&'static str> {
+    fn fault<M: Media>(&self, heap: &'g Access<M>, site: NodeSite<'_>) -> Option<&'static str> {
         let media = heap.media();
         let header = self.header(media);
         // A depth that does not match the place is no fault: the next writer recovers the header.

@@ -1,7 +1,7 @@
 //! A writer during another write.
 
 use super::readers::index;
-use super::{Step, StepChange, Stepping, changes, with_hook, with_waits_hook};
+use super::{StepChange, Stepping, ThreadStep, changes, with_hook, with_waits_hook};
 use crate::conformance::{ALL, Entries, visit as visit_index};
 use crate::{Direction, Index, OnHeap, Value};
 use std::cell::Cell;
@@ -38,8 +38,8 @@ fn beside<I: OnHeap<Media = Stepping>>(
         });
         let loads = Rc::clone(&reached);
         let hook = move |step| {
-            loads.set(loads.get() + usize::from(step == Step::Load));
-            if step == Step::Load && loads.get() == nth {
+            loads.set(loads.get() + usize::from(step == ThreadStep::Load));
+            if step == ThreadStep::Load && loads.get() == nth {
                 go.send(()).expect("the writer waits for this hook");
                 receiver.recv().expect("the writer ends or waits");
             }

@@ -9,7 +9,7 @@ mod words;
 
 use super::{Random, Real, rounds};
 use crate::support::{Client, PATIENCE, Running, config, shown};
-use index::model::Model;
+use index::model::ModelIndex;
 use mask::Uniques;
 use requests::{END, ENDS};
 use std::net::SocketAddr;
@@ -195,7 +195,7 @@ fn states(asking: &mut Client) -> Vec<String> {
 #[test]
 fn connections_are_told_of_as_in_memcached() {
     let real = real();
-    let ours = Running::over(config(), Arc::new(Model::new()));
+    let ours = Running::over(config(), Arc::new(ModelIndex::new()));
     let scenes = [real.address, ours.address].map(|address| {
         let connect = |sends: &[u8]| {
             let mut client = Client::connect(address);

@@ -9,14 +9,14 @@
 
 use super::{History, is_linearizable};
 use crate::hot::ledger::Seen;
-use index::conformance::{Event, Operation, Outcome};
+use index::conformance::{HistoryEvent, Operation, Outcome};
 use std::collections::BTreeSet;
 
 /// An identity that no value has. It stands for any value of a key that the rest of the history does not mention.
 const ANYTHING_ELSE: u64 = u64::MAX;
 
 /// Replaces the event of each operation by the result of `change`; `None` removes the operation.
-fn cut(history: &History, change: impl Fn(&Seen) -> Option<Event>) -> History {
+fn cut(history: &History, change: impl Fn(&Seen) -> Option<HistoryEvent>) -> History {
     let of_thread = |seen: &Vec<Seen>| {
         let left = seen.iter().filter_map(|seen| {
             let event = change(seen)?;
@@ -79,8 +79,8 @@ fn moments(history: &History) -> Vec<u64> {
 fn cut_end(history: &History, contents: &[Option<u64>]) -> History {
     let until = |moment: u64| {
         cut(history, |seen| match seen.event {
-            Event { start, .. } if start > moment => None,
-            Event { end, .. } if end > moment => Some(pending(seen)),
+            HistoryEvent { start, .. } if start > moment => None,
+            HistoryEvent { end, .. } if end > moment => Some(pending(seen)),
             event => Some(event),
         })
     };
@@ -95,8 +95,8 @@ fn cut_end(history: &History, contents: &[Option<u64>]) -> History {
 fn cut_beginning(history: History, contents: Vec<Option<u64>>) -> (History, Vec<Option<u64>>) {
     let since = |moment: u64| {
         cut(&history, |seen| match seen.event {
-            Event { end, .. } if end < moment => None,
-            Event { start, .. } if start < moment => Some(pending(seen)),
+            HistoryEvent { end, .. } if end < moment => None,
+            HistoryEvent { start, .. } if start < moment => Some(pending(seen)),
             event => Some(event),
         })
     };
@@ -117,8 +117,8 @@ fn cut_beginning(history: History, contents: Vec<Option<u64>>) -> (History, Vec<
     }
 }
 
-fn pending(seen: &Seen) -> Event {
-    Event {
+fn pending(seen: &Seen) -> HistoryEvent {
+    HistoryEvent {
         outcome: Outcome::Pending,
         ..seen.event
     }
@@ -128,7 +128,7 @@ fn pending(seen: &Seen) -> Event {
 fn leave_out_idle(history: &mut History, contents: &[Option<u64>]) {
     for thread in 0..history.len() {
         for at in (0..history[thread].len()).rev() {
-            let Event {
+            let HistoryEvent {
                 operation, outcome, ..
             } = history[thread][at].event;
             let is_idle = matches!(

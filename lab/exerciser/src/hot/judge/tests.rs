@@ -20,7 +20,7 @@ fn seen(
         call: moments.start,
         function: Function::Edit,
         key: 0,
-        event: Event {
+        event: HistoryEvent {
             operation,
             outcome,
             start: first_moment(generation) + moments.start,

@@ -3,13 +3,13 @@
 use super::edits::shown;
 use super::{Live, NOW, failed};
 use crate::items::{Answer, Place, Shown};
-use server::stored::{Failure, Header, Item, PLACE, Record};
+use server::stored::{Failure, Header, Item, PLACE, StoreRecord};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 
 /// The content of a map, including dead and dropped items.
 pub(in crate::items) struct Raw {
-    pub(in crate::items) record: Record,
+    pub(in crate::items) record: StoreRecord,
     pub(in crate::items) items: Vec<(Vec<u8>, Header)>,
     /// The bytes that the items occupy.
     pub(in crate::items) bytes: u64,
@@ -86,7 +86,7 @@ impl Live {
         for entry in self.maps[usize::from(database)].iter() {
             let (key, value) = entry.map_err(failed)?;
             if key.is_empty() {
-                record = Some(Record::read(&value).map_err(failed)?);
+                record = Some(StoreRecord::read(&value).map_err(failed)?);
                 continue;
             }
             let item = Item::read(&value)
