@@ -6,7 +6,7 @@
 //! applied: maps are dropped and keys removed first.
 
 use crate::disk::delta::{Deltas, LastStatements, MapDelta};
-use crate::disk::rebuild::{Progress, STRIDE};
+use crate::disk::progress::{Progress, STRIDE};
 use crate::files_error::FilesError;
 use crate::indexes::IndexKind;
 use crate::write::commit::Plan;
