@@ -17,7 +17,7 @@
 //! | `active`        | commits in progress, as other writers see them                                   |
 //! | `before_images` | values of keys before their changes, for snapshots                               |
 //! | `journal`       | the log of a database of level `disk`, as writers and readers use it             |
-//! | `turn`          | operations of a thread that wait together for durability                         |
+//! | `turn`          | waiting for durability; operations of a thread that wait together                |
 //! | `walked`        | the map that a checkpoint is walking                                             |
 //! | `watch`         | streams of change events                                                         |
 
