@@ -8,11 +8,11 @@
 //! use index::conformance::{Reopen, TestedIndex};
 //! use index::{Index, model::ModelIndex};
 //!
-//! struct InMemory(Model);
+//! struct InMemory(ModelIndex);
 //!
-//! impl Subject for InMemory {
+//! impl TestedIndex for InMemory {
 //!     fn create() -> Self {
-//!         InMemory(Model::new())
+//!         InMemory(ModelIndex::new())
 //!     }
 //!     fn index(&self) -> &dyn Index {
 //!         &self.0
