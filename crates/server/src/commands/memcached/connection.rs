@@ -27,7 +27,7 @@ pub struct Memcached {
 impl Memcached {
     pub fn new(worker: Rc<Worker>, client: Arc<Client>) -> Memcached {
         Memcached {
-            authenticated: worker.shared.passwords.none(),
+            authenticated: worker.shared.passwords.is_disabled(),
             parser: Parser::new(limits(&worker.shared)),
             handler: Handler::new(worker, client),
         }
