@@ -67,7 +67,7 @@ fn led_astray(
 /// For each link redirected to its own layer or one above, a scan in either direction fails after at most a few rounds
 /// of the cycle.
 #[test]
-fn scans_of_a_layer_below_itself_end() {
+fn scans_end_where_a_layer_is_below_itself() {
     let (store, layers) = layered();
     for to in 1..LAYERS {
         for instead in 0..to {
