@@ -4,7 +4,8 @@ use crate::version::VERSION;
 use crate::{DiskError, Lsn};
 use std::sync::Arc;
 
-/// Why a log operation failed. Nothing was appended then.
+/// Why a log operation failed. A failed append has appended nothing; after a failed sync, appended records may or may
+/// not be durable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -49,7 +50,7 @@ pub enum Error {
         /// The maximum.
         max: u64,
     },
-    /// It was opened 2^32 - 1 times.
+    /// The log has been opened 2^32 - 1 times, and its counter is exhausted.
     #[error("the log's open counter is exhausted: restore a backup into a new database")]
     Incarnations,
     /// A write or a sync of the log failed, now or earlier: the log accepts no records until it is opened again.
@@ -93,14 +94,16 @@ pub enum Error {
         version: u32,
     },
     /// A required segment does not exist.
-    #[error("file '{file}': missing, but the log continues after it or is needed up to {needed}")]
+    #[error(
+        "file '{file}': missing, although later segments exist or the log is needed up to {needed}: restore a backup"
+    )]
     Missing {
         /// The file's name.
         file: String,
         /// Position up to which the log is known to have been durable.
         needed: Lsn,
     },
-    /// A durable record does not match what was written.
+    /// A segment's header or length, or a durable record, is damaged.
     #[error("file '{file}': damaged at byte {at}: {what}")]
     Damaged {
         /// The file's name.

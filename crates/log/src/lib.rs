@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use wollemi_log::{Change, Directory, Log, Needs, LogOptions};
+//! use wollemi_log::{Change, Directory, Log, LogOptions, Needs};
 //!
 //! # let directory = tempfile::tempdir().expect("a directory");
 //! # let path = directory.path();

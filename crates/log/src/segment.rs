@@ -104,12 +104,15 @@ impl Header {
         let geometry = Geometry {
             segment_size: u32::from_le_bytes(field(&bytes, 12)),
         };
-        let sound = u64::from_le_bytes(field(&bytes, 56)) == xxh3_64(&bytes[..56])
-            && version != 0
-            && geometry.segment_size.is_power_of_two()
-            && SIZES.contains(&geometry.segment_size);
-        if !sound {
+        if u64::from_le_bytes(field(&bytes, 56)) != xxh3_64(&bytes[..56]) {
             return Err(damaged(name, 0, "the header's checksum"));
+        }
+        if version == 0 {
+            return Err(damaged(name, 8, "the header's version"));
+        }
+        let size = geometry.segment_size;
+        if !size.is_power_of_two() || !SIZES.contains(&size) {
+            return Err(damaged(name, 12, "the header's segment size"));
         }
         if len != geometry.size() {
             return Err(damaged(name, len.min(geometry.size()), "the file's length"));

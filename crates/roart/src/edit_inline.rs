@@ -86,7 +86,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         match pair_of(self.key, edit.value()) {
             Some((_, value)) => {
                 entry.insert::<V::Publish, M>(word, value, media);
-                array.note(1, self.heap);
+                array.add_present(1, self.heap);
             }
             None => self.rebuild_inline(target, None, edit.value())?,
         }
@@ -243,7 +243,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             }
         }
         entry.remove::<V::Publish, M>(word, media);
-        array.note(-1, self.heap);
+        array.add_present(-1, self.heap);
         drop(locked);
         Ok(())
     }

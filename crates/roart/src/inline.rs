@@ -8,8 +8,8 @@
 //! ```
 //!
 //! They hold keys of up to eight bytes below one slot of the root, which determines the first byte (`word` explains
-//! the storage of the others); an array has 2^c lines (`shape`). A key has a home line and is in the first line from
-//! there on that had an entry for it, so that nearly all reads touch one line of the array.
+//! the storage of the others); an array has 2^c lines (`shape`). A key is in the first line, from its home line on,
+//! that had a free entry when it was inserted, so that nearly all reads touch one line of the array.
 //!
 //! I1 An entry once used belongs to its key until the array is replaced, present or removed. So a value that a reader
 //!    finds under a key word is that key's, and a line with a never-used entry ends every search.
@@ -21,8 +21,8 @@
 //! I3 A thread that meets a mark persists the line before it acts on the entry, whichever generation has left the
 //!    mark: after a kill the mark may be the only sign. The first holder of the lock in a generation settles the
 //!    marks that a crash left.
-//! I4 All keys of an array, removed ones included, share their bytes before its `from`. Like a leaf array, it
-//!    may move down, but never up.
+//! I4 All keys of an array, removed ones included, share the bytes before position `from` of its shape (`shape`). Like
+//!    a leaf array, it may move down, but never up.
 //! I5 A published array has at least one key. The count of present keys is volatile.
 //!
 //! This file has the object; `build` makes new ones, `edit` writes, `scan` reads in order.
@@ -147,7 +147,7 @@ impl InlineEntry {
     }
 
     /// Makes the key present with this value. The caller holds the lock; the entry is the key's or free. Costs 1
-    /// write-back and 1 fence, and another fence without marks.
+    /// write-back and 1 fence; without marks, 2 non-temporal stores and 2 fences.
     pub(crate) fn insert<P: Publication, M: Media>(&self, key: KeyWord, value: u64, media: &M) {
         let word = key.to_store(true);
         if !P::MARKS {
@@ -164,8 +164,8 @@ impl InlineEntry {
         self.key.store_unpersisted(word, media);
     }
 
-    /// Like [`insert`](InlineEntry::insert), but durable, and to be [settled](InlineEntry::settle), once the batch is
-    /// fenced.
+    /// Like [`insert`](InlineEntry::insert), but as part of `batch`: durable once it is fenced; the caller then calls
+    /// [`settle`](InlineEntry::settle).
     pub(crate) fn insert_marked<'m, M: Media>(
         &'m self,
         key: KeyWord,
@@ -176,7 +176,8 @@ impl InlineEntry {
         self.key.store(key.to_store(true) | MARK, batch);
     }
 
-    /// Replaces the value of the key, which is present. The caller holds the lock. Costs 1 write-back and 1 fence.
+    /// Replaces the value of the key, which is present. The caller holds the lock. Costs 1 write-back and 1 fence;
+    /// without marks, 1 non-temporal store and 1 fence.
     pub(crate) fn update<P: Publication, M: Media>(&self, key: KeyWord, value: u64, media: &M) {
         if !P::MARKS {
             return persist_scope(media, Purpose::Node, |batch| {
@@ -191,8 +192,8 @@ impl InlineEntry {
         self.key.store_unpersisted(key.to_store(true), media);
     }
 
-    /// Like [`update`](InlineEntry::update), but durable, and to be [settled](InlineEntry::settle), once the batch is
-    /// fenced.
+    /// Like [`update`](InlineEntry::update), but as part of `batch`: durable once it is fenced; the caller then calls
+    /// [`settle`](InlineEntry::settle).
     pub(crate) fn update_marked<'m, M: Media>(
         &'m self,
         key: KeyWord,
@@ -211,7 +212,8 @@ impl InlineEntry {
         self.key.store_unpersisted(word & !MARK, media);
     }
 
-    /// Removes the key. The caller holds the lock. Costs 1 write-back and 1 fence.
+    /// Removes the key. The caller holds the lock. Costs 1 write-back and 1 fence; without marks, 1 non-temporal store
+    /// and 1 fence.
     pub(crate) fn remove<P: Publication, M: Media>(&self, key: KeyWord, media: &M) {
         let word = key.to_store(false);
         if !P::MARKS {
@@ -256,8 +258,8 @@ impl<'g> InlineRef<'g> {
         heap.at(self.offset)
     }
 
-    /// Takes the lock of the array at `link`, whose keys all begin with `path`. After a restart only marks left by a
-    /// crash are settled (I3), and the present keys are counted (I5).
+    /// Takes the lock of the array at `link`, whose keys all begin with `path`. The first lock in a generation also
+    /// settles marks left by a crash (I3) and recounts the present keys (I5).
     #[inline(always)]
     pub(crate) fn lock<M: Media>(
         &self,
@@ -363,7 +365,7 @@ impl<'g> InlineRef<'g> {
     }
 
     /// Adds `change` to the number of present keys. The caller holds the lock.
-    pub(crate) fn note<M: Media>(&self, change: i64, heap: &Access<M>) {
+    pub(crate) fn add_present<M: Media>(&self, change: i64, heap: &Access<M>) {
         // The lock is in the head, so there is one.
         let Ok(Head { shape, .. }) = self.head(heap) else {
             return;

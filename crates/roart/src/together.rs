@@ -370,7 +370,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             entry.update_marked(word, value, batch);
         } else {
             entry.insert_marked(word, value, batch);
-            array.note(1, heap);
+            array.add_present(1, heap);
         }
         group.pairs.reserve_exact(group.max - group.pairs.len());
         group.pairs.push(Pair { entry, locked });

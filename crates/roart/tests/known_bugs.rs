@@ -5,7 +5,7 @@
 //! |---|---|
 //! | two inserts of one key both pass the check made before the lock | `racing_inserts_have_one_winner` |
 //! | an update locks something else than a remove: a removed key comes back | `hot_keys_are_linearizable` |
-//! | a key that is a prefix of another; zero bytes; the empty key | `chains_of_prefixes`, `zeros_and_ones` |
+//! | a key that is a prefix of another; zero bytes; the empty key | `chains_of_prefixes`, `extreme_bytes` |
 //! | a prefix read before the lock is trusted under it; an obsolete node written | `neighbours_are_linearizable` |
 //! | the full key is not compared after skipped bytes | `shared_prefixes`, `long_keys` |
 //! | a node left with one child, or none | `grows_and_empties_key_by_key` |

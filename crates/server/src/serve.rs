@@ -255,7 +255,7 @@ fn reload(shared: &Shared) {
             tracing::info!("limits reloaded");
             match shared.passwords.read_again() {
                 Err(why) => tracing::error!(%why, "passwords refused, the old ones stay"),
-                Ok(()) if shared.passwords.none() => {}
+                Ok(()) if shared.passwords.is_disabled() => {}
                 Ok(()) => tracing::info!("passwords reloaded"),
             }
             match shared.net.encryption.as_ref().map(Encryption::read_again) {

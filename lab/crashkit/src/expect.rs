@@ -1,5 +1,5 @@
-//! The states that durable linearizability allows: acknowledged operations have happened, those in flight may have, and
-//! operations whose effect an acknowledged one has seen have happened.
+//! The states that durable linearizability allows: an acknowledged operation has happened, and so has every operation
+//! whose effect it has seen; any other operation in flight may have.
 //!
 //! The set of configurations is updated along the history (an incremental form of Wing and Gong's search): each is a
 //! state of the sequential specification and the operations in flight that it already contains. An acknowledgement
@@ -151,7 +151,7 @@ impl<S: Subject> Expectation<S> {
         }
     }
 
-    /// Records an answer. The error says why the specification cannot give it.
+    /// Records an answer. Fails if no order of the operations explains it.
     pub(crate) fn acknowledge(&mut self, subject: &S, id: u32, answer: &S::Answer) -> Result<(), String> {
         if let Some(at) = self.readings.iter().position(|reading| reading.id == id) {
             let reading = self.readings.swap_remove(at);
@@ -370,7 +370,7 @@ mod tests {
 
     /// A write that finds the pool full does not delay the next write of the same word in its call.
     #[test]
-    fn what_is_refused_holds_nothing_back() {
+    fn refused_write_does_not_delay_the_next() {
         for (refused, expected) in [(false, vec![[0, 0], [1, 0]]), (true, vec![[0, 0], [2, 0]])] {
             let mut expectation = Expectation::<Words>::from([[0, 0]]);
             expectation.invoke(&Words, 0, (0, refused), Op::Insert(0, 1));

@@ -31,25 +31,26 @@ const IMAGES: u64 = 2000;
 /// The arguments of `torture`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit code 0 if it found no failure; 1 with a shrunk counterexample if it found one, or if with \
-                  --mutants a mutant survives without a known reason."
+    after_help = "Exit code: 0 if no failure was found; 1 if one was found (printed shrunk), or if --mutants left a \
+                  mutant alive without a known reason."
 )]
 pub struct Args {
-    /// An index (ablations too), `heap` for the heap alone, `kv` for the database with its batches (`kv:ONE,TWO,LIVES`:
-    /// with these indexes, the third for the map with expiring entries), `items` for the server's items, `log` for the
-    /// log of level disk, `disk` for the database of that level, or `all`
+    /// An index (ablations too), `heap` for the heap alone, `kv` for the database with its batches
+    /// (`kv:ONE,TWO,EXPIRING` selects the indexes of its three maps; entries of the third expire), `items` for the
+    /// server's items, `log` for the log of level disk, `disk` for the database of that level, or `all`
     #[arg(long, default_value = "all", value_name = "NAME")]
     index: Target,
-    /// Operations per history, not counting its preparation
+    /// Operations per history, not counting its preparation; `log` and `disk` use at most 60
     #[arg(long, default_value_t = 100, value_name = "N")]
     ops: usize,
-    /// Logical threads per history; 0: one to four in turn
+    /// Logical threads per history; 0: one to four in turn. `log` and `disk` ignore this
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=4))]
     threads: u32,
     /// The memory model: which stores a crash may lose
     #[arg(long, value_enum, default_value_t = ModelArg::Power)]
     model: ModelArg,
-    /// Time for each index and model: 60s, 5m, 1h [default: 60s]. Shrinking a failure may take another minute
+    /// Time for each index and model: 60s, 5m, 1h [default: 60s]. Shrinking a failure may take another minute. With
+    /// --mutants, `log` and `disk` use the whole time again for each omitted sync
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "states")]
     budget: Option<Duration>,
     /// Begin no further history of an index and model after this many distinct states were judged
@@ -61,14 +62,15 @@ pub struct Args {
     /// Run only the history of this seed, as named by a counterexample
     #[arg(long, value_name = "SEED")]
     history: Option<u64>,
-    /// Also omit each write-back and each fence in turn, swap publications, and report the mutants that nothing detects
-    /// (not in the model process, which loses nothing)
+    /// Also omit each write-back and each fence in turn, swap publications, and report the mutants that no check
+    /// detects (model process excluded: it loses no store). With `log` and `disk`: omit each sync in turn
     #[arg(long)]
     mutants: bool,
     /// Extra runs of each history of several threads, with preemptions aimed at the words that its threads share
     #[arg(long, default_value_t = 8, value_name = "N")]
     aimed: u32,
-    /// With `log` and `disk`: damage this many files, and open the result [default: one for each ten states]
+    /// With `log` and `disk`: number of mutations of closed files to try, opening the result after each [default: one
+    /// for each ten states]
     #[arg(long, value_name = "N")]
     damage: Option<u64>,
     /// Report as JSON, one object per line and per index and model
@@ -126,12 +128,12 @@ impl Args {
             for &mode in self.model.modes() {
                 let reason = match mode {
                     Mode::Word if !target.claims_word() => {
-                        "it relies on the order of stores to a line, and so does not claim the model word: \
-                         docs/crash-model.md lists the models that each claims"
+                        "it relies on the order of stores to one cache line, which the model word does not keep: \
+                         docs/crash-model.md lists each target's models"
                     }
                     Mode::Process if self.mutants => {
-                        "where the memory outlives the process no store is lost, so no persist can be missed: \
-                         --mutants needs the model power or word"
+                        "the model process loses no store, so omitting a persist has no effect: --mutants needs \
+                         the model power or word"
                     }
                     _ => {
                         runs.push((target, mode));
@@ -142,7 +144,7 @@ impl Args {
             }
         }
         match left_out.first() {
-            Some(first) if runs.is_empty() => {
+            Some(first) if runs.is_empty() && self.index.with_files().is_empty() => {
                 Err(Failure::Usage(format!("{}: {}", first.target, first.reason)))
             }
             _ => Ok((runs, left_out)),
@@ -177,8 +179,8 @@ impl Args {
             findings.push(finding);
         }
         let mut out = output();
-        if findings.is_empty() {
-            // Only targets that write files were run.
+        if findings.is_empty() && left_out.is_empty() {
+            // The target writes files.
         } else if self.json {
             for one in &left_out {
                 one.write_json(&mut out)?;
@@ -212,7 +214,8 @@ impl Args {
             };
             bar.set_position(done);
             bar.set_message(bar_message(report));
-            done < self.limit()
+            // A history requested by its seed is run to its end.
+            self.history.is_some() || done < self.limit()
         };
         let threads = |number: u64| match self.threads {
             0 => 1 + (number % 4) as u32,
@@ -224,7 +227,6 @@ impl Args {
             None => 0..=u64::MAX,
         };
         let mut explorer = Explorer::new(subject, settings)?;
-        // A history requested by its seed is run to its end.
         if self.states.is_none() && self.history.is_none() {
             explorer.stop_at(started + self.time());
         }

@@ -82,9 +82,9 @@ fn a_table_and_usage() {
     lab.run(["torture", "--budget", "5ms"])
         .fails(2, &["unit must be"]);
     lab.run(["torture", "--index", "roart", "--model", "word"])
-        .fails(2, &["does not claim the model word"]);
-    lab.run(["torture", "--mutants", "--model", "process"])
-        .fails(2, &["no persist can be missed"]);
+        .fails(2, &["which the model word does not keep"]);
+    lab.run(["torture", "--index", "wort", "--mutants", "--model", "process"])
+        .fails(2, &["omitting a persist has no effect"]);
 }
 
 /// `--model all` runs all models in turn, and reports each model that an index does not claim, with the reason.
@@ -114,7 +114,7 @@ fn all_models_in_turn() {
     let roart = run("roart");
     assert_eq!(models(&roart), ["power", "process", "word"]);
     let reason = roart[2]["left_out"].as_str().expect("a reason");
-    assert!(reason.contains("does not claim the model word"), "{reason}");
+    assert!(reason.contains("which the model word does not keep"), "{reason}");
     let args = [
         "torture", "--index", "roart", "--model", "all", "--ops", "8", "--states", "50",
     ];

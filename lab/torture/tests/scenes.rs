@@ -8,20 +8,20 @@ use wollemi::indexes::IndexKind;
 use wollemi_torture::history;
 use wollemi_torture::map::Op;
 
-/// Returns the first `count` histories of several threads that `is_one` accepts.
-fn histories(count: usize, is_one: impl Fn(&History<Op>) -> bool) -> impl Iterator<Item = History<Op>> {
+/// Returns the first `count` histories of several threads that `accept` accepts.
+fn histories(count: usize, accept: impl Fn(&History<Op>) -> bool) -> impl Iterator<Item = History<Op>> {
     let all = (0..).map(|seed| history::of_map(seed, 40, 2 + seed as u32 % 3));
-    all.filter(is_one).take(count)
+    all.filter(accept).take(count)
 }
 
-fn of_kind(kind: IndexKind, count: usize, is_one: impl Fn(&History<Op>) -> bool) -> Report {
+fn of_kind(kind: IndexKind, count: usize, accept: impl Fn(&History<Op>) -> bool) -> Report {
     let settings = Settings {
         kill_share: 30,
         again_share: 50,
         deep_share: 40,
         ..Settings::default()
     };
-    explore(kind, settings, histories(count, is_one))
+    explore(kind, settings, histories(count, accept))
 }
 
 /// A scan beside writers visits only entries that were present, in order, and every key that was present throughout.
@@ -36,7 +36,7 @@ fn scans_beside_writers_are_right() {
     }
 }
 
-/// Objects written while recovery traces stay, and removed ones are freed exactly once.
+/// Objects written during the recovery trace survive it; objects removed during it are freed exactly once.
 #[test]
 fn recovery_beside_writers_frees_what_is_dead() {
     for kind in whole() {

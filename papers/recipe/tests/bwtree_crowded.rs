@@ -17,10 +17,10 @@ fn compare(index: &BwTree, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
     assert_eq!((faults.found, faults.keys), (Vec::new(), model.len() as u64));
 }
 
-/// A leaf that cannot split for lack of room for the new node's cell accepts a bounded number of keys, although there
-/// is room for these and for longer bases: then it is full, and when there is room it splits.
+/// If there is no room for the mapping-table cell of a split, the leaf accepts a bounded number of further keys,
+/// although there is room for these and for longer bases. Then it reports `full`. Once there is room, it splits.
 #[test]
-fn a_leaf_that_cannot_split_is_full_in_time() {
+fn unsplittable_leaf_reports_full() {
     let options = PoolOptions {
         page_size: 64 << 10,
         max_size: 16 << 20,
@@ -35,7 +35,7 @@ fn a_leaf_that_cannot_split_is_full_in_time() {
         let draft = |len| heap.draft(PWord::new(0), len, &batch);
         let (mut taken, mut free) = (Vec::new(), Vec::new());
         let longer = (1..32).flat_map(|thousands| [1000 * thousands; 8]);
-        // A part stays in use, so that no page becomes one of shorter objects.
+        // Half of them stay in use, so that no page is reassigned to a smaller size class.
         for (i, len) in longer.chain([24; 6000]).enumerate() {
             let drafts = if i % 2 == 0 { &mut taken } else { &mut free };
             drafts.push(draft(len).expect("room"));

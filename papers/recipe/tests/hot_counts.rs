@@ -21,12 +21,12 @@ fn remove(rig: &Rig, key: &[u8]) -> Cost {
     rig.cost(|index| index.remove(key))
 }
 
-/// Lines of a node with one mask and partial keys of a byte.
+/// Lines of a node with one mask and partial keys of one byte.
 fn lines(entries: u64) -> u64 {
     (16 + 8 + entries.next_multiple_of(8) + 8 * entries).div_ceil(64)
 }
 
-/// The same with masks for eight bytes.
+/// Lines of a node with masks for up to eight key bytes.
 fn multi_lines(entries: u64) -> u64 {
     (16 + 24 + entries.next_multiple_of(8) + 8 * entries).div_ceil(64)
 }
@@ -77,7 +77,7 @@ fn splits() {
     assert_eq!((form(&rig).nodes, form(&rig).height), (4, 2));
 }
 
-/// A key that parts above a full node is put beside it, and that node is not copied.
+/// A key that diverges above a full node goes into a new or existing node above it; the full node is not copied.
 #[test]
 fn full_nodes_stay() {
     let rig = Rig::create();
@@ -111,7 +111,8 @@ fn updates() {
     assert_eq!(update(b"yet another length"), (2, 2));
 }
 
-/// A remove costs the copy and the slot above; of two entries the other takes the node's place by one store.
+/// A remove costs the copy and the slot above; a remove from a node of two entries replaces the node by the remaining
+/// entry, with one store.
 #[test]
 fn removes() {
     let rig = Rig::create();
@@ -130,17 +131,18 @@ fn removes() {
     assert_eq!(form(&rig), Form::default());
 }
 
-/// Nodes of few entries are merged into the one above.
+/// A node of few entries is merged into its parent.
 #[test]
-fn few_entries_are_drawn_in() {
+fn small_nodes_merge_into_parent() {
     let rig = Rig::create();
     for i in 0..32 {
         insert(&rig, &[7, i * 2]);
     }
     insert(&rig, &[7, 1]);
     assert_eq!(form(&rig).nodes, 3);
-    // Of 0, 1, 2, 4, ... 30, in a node of two, 15 are left.
+    // The left node's entries are 0, 1, 2, 4, ... 30.
     assert_eq!(remove(&rig, &[7, 0]), (lines(16) + 1, 2));
+    // 15 of the left node's 17 entries remain: they move into the root, which has two entries.
     assert_eq!(remove(&rig, &[7, 1]), (lines(16) + 1, 2));
     assert_eq!((form(&rig).nodes, form(&rig).height), (2, 2));
 }
@@ -183,8 +185,8 @@ fn load(keys: usize, mut key: impl FnMut(&mut Random) -> Vec<u8>) -> (f64, f64, 
     (each(counts.node.write_backs), each(counts.node.fences), form)
 }
 
-/// For random integers: the paper's 7, 5 hold, and every insert has two fences. The tree is low, and a key takes at
-/// most this many bytes, of which its leaf is 24.
+/// For random integers the averages are below the paper's 7 write-backs (Fig. 4c) and at most 2 fences (paper: 5). The
+/// height is at most 5; a key takes less than 40 bytes, 24 of them its leaf.
 #[test]
 fn averages_of_integers() {
     let (write_backs, fences, form) = load(1 << 17, |random| random.number().to_be_bytes().to_vec());
@@ -194,7 +196,7 @@ fn averages_of_integers() {
     assert!(bytes < 24.0 + 16.0, "{bytes} bytes a key");
 }
 
-/// For strings of 24 bytes: likewise.
+/// For strings of 24 bytes the same bounds hold, except that a key takes less than 56 bytes, 40 of them its leaf.
 #[test]
 fn averages_of_strings() {
     let printable = |random: &mut Random| (0..24).map(|_| b'!' + random.below(90) as u8).collect();
@@ -205,19 +207,23 @@ fn averages_of_strings() {
     assert!(bytes < 40.0 + 16.0, "{bytes} bytes a key");
 }
 
-/// Keys that part one after the other make a tree only as high as necessary, and no insert copies all of it.
+/// Keys that are each a prefix of the next: the height is at most keys / 16, and an insert's write-backs stay bounded.
 #[test]
-fn chains_do_not_make_inserts_dear() {
+fn prefix_chains_keep_inserts_bounded() {
     let rig = Rig::create();
-    let mut dearest = 0;
+    let mut max_write_backs = 0;
     for len in 0..1500 {
         let (counts, _) = rig.counts(|index| index.insert(&vec![b'a'; len], VALUE).expect("no error"));
         assert!(counts.node.fences == 2, "key of {len} bytes");
         // The leaf's own lines do not count.
-        dearest = dearest.max(counts.node.write_backs - (16 + len as u64).div_ceil(64).max(1));
+        max_write_backs =
+            max_write_backs.max(counts.node.write_backs - (16 + len as u64).div_ceil(64).max(1));
     }
-    let most_of_a_node = (16 + 96 + 128 + 256) / 64 + 1;
-    assert!(dearest <= 2 * 8 * most_of_a_node, "{dearest} write-backs");
+    let max_node_lines = (16 + 96 + 128 + 256) / 64 + 1;
+    assert!(
+        max_write_backs <= 2 * 8 * max_node_lines,
+        "{max_write_backs} write-backs"
+    );
     let form = form(&rig);
     assert!(form.height as u64 <= 1500 / 16, "{form:?}");
     assert!(rig.index().find_faults().found.is_empty());

@@ -5,7 +5,7 @@
 //! | a node is written back, but not fenced before it is published | `objects_are_durable_before_links` |
 //! | the swap of the root, or of any link, is not made durable | `links_are_durable_at_return` |
 //! | a dirty bit that is one of the bits of the node's type | `marks_do_not_change_what_a_link_leads_to` |
-//! | prefixes as keys, zero bytes, the empty key | `chains_of_prefixes`, `zeros_and_ones` (conformance) |
+//! | prefixes as keys, zero bytes, the empty key | `chains_of_prefixes`, `extreme_bytes` (conformance) |
 //! | only the branching bits are compared at the leaf | `keys_that_branch_alike_are_told_apart` |
 //! | a thread waits for a lock that it holds | `a_parent_that_moved_up_is_locked_once` |
 //! | a parent is not checked again under its lock | `a_node_put_above_meanwhile_stays` |

@@ -1,4 +1,4 @@
-//! Layers of a damaged pool that are below themselves: a scan ends.
+//! A scan of a damaged pool terminates even if a trie layer is its own descendant.
 
 use index::conformance::{Entries, IndexInFile};
 use index::{Direction, Index, OnHeap};
@@ -9,7 +9,7 @@ use wollemi_recipe::Masstree;
 
 const LAYERS: usize = 12;
 
-/// The tag of a link to a node.
+/// The kind, in a link's tag, of a link to a node (`NODE` in `masstree/link.rs`).
 const NODE: u64 = 2;
 
 /// An index whose keys are in `LAYERS` layers, each below the one before it; and the links to the layers, outermost
@@ -64,7 +64,8 @@ fn led_astray(
     IndexInFile::open_in(image, Hardware::detect())
 }
 
-/// Whichever layer leads to itself or one above, in either direction: an error, after a few rounds at most.
+/// For each link redirected to its own layer or one above, a scan in either direction fails after at most a few rounds
+/// of the cycle.
 #[test]
 fn scans_end_where_a_layer_is_below_itself() {
     let (store, layers) = layered();
@@ -82,7 +83,10 @@ fn scans_end_where_a_layer_is_below_itself() {
                 let result = index.scan(Bound::Unbounded, Bound::Unbounded, direction, &guard, &mut visit);
                 let error = result.expect_err("a layer below itself").to_string();
                 assert!(error.contains("layer below itself"), "{error}");
-                assert!(seen <= 4 * LAYERS, "{seen} keys, layer {to} leads to {instead}");
+                assert!(
+                    seen <= 4 * LAYERS,
+                    "{seen} keys visited; the link to layer {to} leads to {instead}"
+                );
             }
         }
     }

@@ -11,10 +11,10 @@ use wollemi::Level;
 /// The arguments of `level`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "To level `disk`: creates a log and a checkpoint of the pool's content in the directory POOL.disk. From \
-                  then on the pool keeps its log, whatever --level it is opened with, and can be rebuilt after a loss of \
-                  power. To level `process`: removes both. Level `power` is a property of the file system, and needs no \
-                  log."
+    after_help = "`--to disk` creates a log and a checkpoint of the pool in the directory POOL.disk. From then on, \
+                  whatever --level says, the pool is opened with its log and can be rebuilt after a power loss. \
+                  `--to process` removes log and checkpoint. `--to power` needs a DAX file system and no log; an \
+                  existing log stays."
 )]
 pub struct Args {
     /// The level to move the pool to
@@ -74,8 +74,9 @@ fn refuse_damaged(context: &Context, level: Level) -> Result<(), Failure> {
 /// The arguments of `checkpoint`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "After a power loss the pool is rebuilt from the last checkpoint and the log after it. A database takes \
-                  checkpoints by itself as its log grows; this command makes the next rebuild as short as possible."
+    after_help = "After a power loss the pool is rebuilt from the last checkpoint and the log records after it. A \
+                  database takes checkpoints by itself as its log grows; this command makes the next rebuild as short \
+                  as possible."
 )]
 pub struct Checkpoint {
     /// Write all entries, even if the changes since the last checkpoint would suffice
@@ -90,7 +91,7 @@ impl Checkpoint {
         let db = context.open_to_write(false)?;
         let Some(done) = db.checkpoint(self.full)? else {
             return Err(Failure::Usage(format!(
-                "the pool is of level {}: only level disk has checkpoints (`wollemi level --to disk`)",
+                "the pool has level {}; only a pool of level disk has checkpoints: run `wollemi level --to disk` first",
                 db.level()
             )));
         };
@@ -100,8 +101,8 @@ impl Checkpoint {
             true => writeln!(out, "{}", serde_json::json!(done))?,
             false => writeln!(
                 out,
-                "{}: {} entries, {}",
-                if done.full { "all" } else { "changes" },
+                "{} checkpoint: {} entries, {}",
+                if done.full { "full" } else { "incremental" },
                 HumanCount(done.entries),
                 BinaryBytes(done.bytes)
             )?,

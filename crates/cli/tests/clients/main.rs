@@ -1,5 +1,5 @@
-//! Real clients work until the server is killed: everything acknowledged is present afterwards. They also work while
-//! backups are made: each backup is of one moment. And clients of several servers, each of which is killed.
+//! Real clients write while the server is killed, while it is backed up, and behind a proxy over three servers. Every
+//! acknowledged write survives, and every backup is a consistent snapshot.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -43,7 +43,7 @@ fn acknowledged(ledger: &Path, client: &str) -> usize {
 /// Everything acknowledged to both clients before the kill holds in the next server: data, flags, counts. Deleted and
 /// flushed items stay absent; expiries keep their time, even while no server runs.
 #[test]
-fn what_clients_were_told_outlives_a_killed_server() {
+fn acknowledged_writes_survive_a_kill() {
     let pool = Pool::new();
     let ledger = pool.file("ledger");
     for _ in 0..KILLS {
@@ -57,13 +57,16 @@ fn what_clients_were_told_outlives_a_killed_server() {
             .iter()
             .all(|(client, before)| acknowledged(&ledger, client) >= before + BEFORE_A_KILL)
         {
-            assert!(started.elapsed() < PATIENCE, "the clients do nothing");
+            assert!(
+                started.elapsed() < PATIENCE,
+                "fewer than {BEFORE_A_KILL} operations per client acknowledged within {PATIENCE:?}"
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
         server.child.kill().expect("SIGKILL");
         server.child.wait().expect("ends");
         let ended = working.wait().expect("python ends");
-        assert!(ended.success(), "a client had a wrong answer: {ended}");
+        assert!(ended.success(), "killed.py failed: {ended}");
         std::thread::sleep(DOWN);
 
         let server = Server::start(&pool);
@@ -73,10 +76,11 @@ fn what_clients_were_told_outlives_a_killed_server() {
     pool.check();
 }
 
-/// Backups made while clients write, one of them requested twice, each contain one moment between request and end: keys
-/// written together agree, in all databases, and no write acknowledged before is missing.
+/// Backups made while clients write, one of them requested twice, each contain the state at one moment between
+/// the request and the end of the backup: keys written together agree, in all databases, and no write acknowledged
+/// before is missing.
 #[test]
-fn a_backup_is_one_moment_of_clients_at_work() {
+fn backups_under_load_are_consistent_snapshots() {
     let pool = Pool::new();
     let server = Server::start_with(&pool, &["--backup", "all.backup"]);
     let mut work = clients("backed_up.py", "work", &server, &pool.file("."));
@@ -94,8 +98,8 @@ fn a_backup_is_one_moment_of_clients_at_work() {
     }
 }
 
-/// Three servers, behind a proxy and with clients that divide the keys among them, lose no acknowledged write when each
-/// is killed and restarted on its pool. The script reports what it skips: nutcracker, if it is not installed.
+/// Three servers, with the keys sharded by a proxy or by the clients, lose no acknowledged write when each is killed
+/// and restarted on its pool. The script skips, and names, nutcracker and any Python client that is not installed.
 #[test]
 fn servers_side_by_side_lose_no_acknowledged_write() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/scale.py");

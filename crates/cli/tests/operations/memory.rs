@@ -4,12 +4,15 @@ use crate::common::Pool;
 use crate::common::server::{PATIENCE, Server};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const MIB: usize = 1 << 20;
 
-/// Allowance for other changes meanwhile.
+/// Tolerance for unrelated allocations.
 const SLACK: usize = 40 * MIB;
+
+/// Time between two looks at the server's memory.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Returns the process's own memory in bytes: without files, such as its pool.
 fn own_memory(server: &Server) -> usize {
@@ -54,8 +57,13 @@ fn expect_at_most(server: &Server, max: usize, what: &str) {
             return;
         }
         let waited = begin.elapsed() > PATIENCE;
-        assert!(!waited, "{what}: {} MiB, and not {}", own / MIB, max / MIB);
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(
+            !waited,
+            "{what}: {} MiB, expected at most {} MiB",
+            own / MIB,
+            max / MIB
+        );
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -108,6 +116,7 @@ fn half_a_command_takes_what_was_sent() {
     let begin = Instant::now();
     while own_memory(&server) < before + half - 8 * MIB {
         assert!(begin.elapsed() < PATIENCE, "the server does not read it");
+        std::thread::sleep(POLL_INTERVAL);
     }
     expect_at_most(&server, before + half + 8 * MIB, "half a command");
     drop(client);

@@ -11,7 +11,7 @@ use std::ops::Bound;
 const FAMILIES: [Family; 11] = [
     keys::random_bytes,
     keys::every_byte,
-    keys::zeros_and_ones,
+    keys::extreme_bytes,
     keys::chain,
     keys::long,
     keys::paths,

@@ -6,8 +6,8 @@ use crate::Direction;
 
 const ROUNDS: usize = 3;
 
-/// Makes the index grow, stay about level, and shrink, several times to nothing, and compares it with a `BTreeMap` at
-/// every step; closes and reopens it in between.
+/// In each of [`ROUNDS`] rounds the index grows, stays level, shrinks and is emptied. It is compared with a `BTreeMap`
+/// throughout, and randomly closed or crashed, then reopened.
 fn history<S: TestedIndex>(plan: &Plan, name: &str, family: Family, count: usize) {
     let mut random = plan.random(name);
     let mut subject = S::create();
@@ -63,8 +63,8 @@ histories! {
     random_bytes: 5000 of random_bytes;
     /// All 256 byte values at every position of a key.
     every_byte_everywhere: 3000 of every_byte;
-    /// Keys of zeros and of 0xff, the empty key among them.
-    zeros_and_ones: 2000 of zeros_and_ones;
+    /// Keys of bytes 0x00 and 0xff only, including the empty key.
+    extreme_bytes: 2000 of extreme_bytes;
     /// Thousands of keys, each a prefix of the next.
     chains_of_prefixes: 3000 of chain;
     /// Keys of up to 64 KiB.

@@ -38,8 +38,8 @@ pub(super) fn every_byte(random: &mut Random, _count: usize) -> Vec<Vec<u8>> {
     distinct(keys, random)
 }
 
-/// Only bytes 0 and 0xff, and the empty key.
-pub(super) fn zeros_and_ones(random: &mut Random, count: usize) -> Vec<Vec<u8>> {
+/// Keys of bytes 0x00 and 0xff only, including the empty key.
+pub(super) fn extreme_bytes(random: &mut Random, count: usize) -> Vec<Vec<u8>> {
     let mut keys = Vec::new();
     for len in 0..(count / 8).min(300) {
         keys.extend([vec![0; len], vec![0xff; len]]);
@@ -146,7 +146,7 @@ pub(super) fn mixed(random: &mut Random, count: usize) -> Vec<Vec<u8>> {
     let families: [Family; 8] = [
         random_bytes,
         every_byte,
-        zeros_and_ones,
+        extreme_bytes,
         paths,
         dense,
         numbers,

@@ -78,8 +78,8 @@ pub use full::{
 };
 pub use growth::{grows_and_empties_all_at_once, grows_and_empties_key_by_key, overwrites_leak_nothing};
 pub use histories::{
-    chains_of_prefixes, dense_numbers, every_byte_everywhere, few_distinct_bytes, long_keys, mixed_keys,
-    random_bytes, random_numbers, shared_prefixes, wide_nodes, zeros_and_ones,
+    chains_of_prefixes, dense_numbers, every_byte_everywhere, extreme_bytes, few_distinct_bytes, long_keys,
+    mixed_keys, random_bytes, random_numbers, shared_prefixes, wide_nodes,
 };
 pub use limits::{large_values, longest_keys, longest_value, value_lengths};
 pub use linearizability::{HistoryEvent, Operation, Outcome, linearizable, linearizable_from};
@@ -143,7 +143,7 @@ macro_rules! conformance {
             use super::*;
             const SCALE: f64 = 1.0 $(* $scale)?;
             $crate::conformance!(@tests $subject:
-                random_bytes every_byte_everywhere zeros_and_ones chains_of_prefixes long_keys shared_prefixes
+                random_bytes every_byte_everywhere extreme_bytes chains_of_prefixes long_keys shared_prefixes
                 dense_numbers random_numbers few_distinct_bytes wide_nodes mixed_keys
                 longest_keys longest_value large_values value_lengths
                 grows_and_empties_key_by_key grows_and_empties_all_at_once overwrites_leak_nothing

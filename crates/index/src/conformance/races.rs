@@ -234,7 +234,7 @@ pub fn own_keys_keep_their_values<S: TestedIndex>(plan: &Plan) {
         keys::few_bytes,
         keys::dense,
         keys::paths,
-        keys::zeros_and_ones,
+        keys::extreme_bytes,
     ];
     let mut random = plan.random("own_keys_keep_their_values");
     let mut subject = S::create();

@@ -146,8 +146,8 @@ caught! {
     RepeatingScan as repeating_scan: scans_see_stable_keys;
     TornValue as torn_value: borrowed_values_stay hot_keys_are_linearizable;
     SignedFingerprint as signed_fingerprint: every_byte_everywhere random_numbers;
-    NoPrefixes as no_prefixes: chains_of_prefixes zeros_and_ones few_distinct_bytes mixed_keys;
-    NoEmptyKey as no_empty_key: zeros_and_ones chains_of_prefixes;
+    NoPrefixes as no_prefixes: chains_of_prefixes extreme_bytes few_distinct_bytes mixed_keys;
+    NoEmptyKey as no_empty_key: extreme_bytes chains_of_prefixes;
     CutKeys as cut_keys: long_keys longest_keys;
     ExclusiveEnd as exclusive_end: dense_numbers shared_prefixes random_bytes wide_nodes;
     Unstoppable as unstoppable: dense_numbers;

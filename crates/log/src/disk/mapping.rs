@@ -11,7 +11,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 
-/// The size of a page. On systems with larger pages the advice has no effect.
+/// The size of a page. With larger pages, populating an unaligned range fails, which only makes stores slower.
 const PAGE: usize = 4096;
 
 /// Makes pages writable. On a system that does not support this, the first stores do.

@@ -9,7 +9,7 @@
 //!     32     8  flush_at: the millisecond since 1970 at which all items are to be dropped; 0: none
 //! ```
 //!
-//! Little endian.
+//! Little endian. A *unique* is the number that memcached's protocol calls `cas unique`.
 //!
 //! I1 No unique is given before the record that reserves it is durable, and each start begins at the last
 //!    reservation's end: no unique is given twice, whatever the clock says.
@@ -92,14 +92,25 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// A record reads back as written; one that is cut short, lengthened or of other bytes is refused.
+        /// A record reads back as written. A truncated or lengthened one is refused, and so is one with a changed magic
+        /// or version.
         #[test]
-        fn records_are_read_as_written(reserved in 1..=MAX, share: u64, flush_at: u64, cut in 0..LEN) {
+        fn records_are_read_as_written(
+            reserved in 1..=MAX,
+            share: u64,
+            flush_at: u64,
+            cut in 0..LEN,
+            at in 0..16_usize,
+            change in 1..=u8::MAX,
+        ) {
             let record = StoreRecord { reserved, flushed: share % reserved, flush_at };
             let bytes = record.bytes();
             prop_assert_eq!(StoreRecord::read(&bytes).ok(), Some(record));
             prop_assert!(StoreRecord::read(&bytes[..cut]).is_err());
             prop_assert!(StoreRecord::read(&[&bytes[..], b"x"].concat()).is_err());
+            let mut changed = bytes;
+            changed[at] ^= change;
+            prop_assert!(StoreRecord::read(&changed).is_err());
         }
     }
 

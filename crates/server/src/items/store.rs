@@ -81,8 +81,8 @@ pub enum Failure {
     /// The index failed.
     #[error(transparent)]
     Index(#[from] index::Error),
-    /// The server has not written the key's value.
-    #[error("the value was not written by this server")]
+    /// The key's value has no item header.
+    #[error("the key holds a value that no Wollemi server has written")]
     Foreign,
     /// The items have reached the memory limit.
     #[error("out of memory storing object")]

@@ -159,8 +159,8 @@ impl std::fmt::Debug for Config {
 /// Services of the program around a server. The server calls them from its own threads.
 pub trait Host: Send + std::marker::Sync {
     /// Reads the settings again. Returns the configuration, or why the settings are wrong. The server calls this on
-    /// SIGHUP, and takes over the limits (connections, sizes of requests, idle time, the slow log) and where backups
-    /// go.
+    /// SIGHUP, and applies the limits (connections, sizes of requests, idle time), the slow log, the memory limit and
+    /// eviction, `sync` if it is set, and where backups go with their memory limit.
     fn reload(&self) -> Result<Config, String> {
         Err("this program has no settings to read again".into())
     }

@@ -6,7 +6,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-/// The users. Without a file, every client is admitted. `Debug` shows only the file's path.
+/// The users. Without a file, clients need not log in, and a login succeeds only as the user `default`. `Debug` shows
+/// only the file's path.
 #[derive(Default)]
 pub struct Passwords {
     path: Option<PathBuf>,
@@ -33,7 +34,8 @@ impl Passwords {
         })
     }
 
-    /// Reads the file again, if there is one, for logins from now on. If it is wrong, nothing changes.
+    /// Reads the file again, if there is one, for logins from now on. If the file is unreadable or malformed, the users
+    /// stay as they are.
     pub fn read_again(&self) -> Result<(), Error> {
         if let Some(path) = &self.path {
             let users = users(path)?;
@@ -43,12 +45,12 @@ impl Passwords {
     }
 
     fn users(&self) -> RwLockReadGuard<'_, Users> {
-        // The one change is an assignment.
+        // Poisoning is harmless: the only write is one assignment.
         self.users.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns whether clients need not log in.
-    pub fn none(&self) -> bool {
+    pub fn is_disabled(&self) -> bool {
         self.path.is_none()
     }
 
@@ -57,10 +59,12 @@ impl Passwords {
         user == DEFAULT || self.users().iter().any(|(name, _)| name == user)
     }
 
-    /// Returns whether this is a user's password. Without a file, the user `default` has any password. Takes as long
-    /// for a wrong password as for a right one.
-    pub fn let_in(&self, user: &[u8], password: &[u8]) -> bool {
-        if self.none() {
+    /// Returns whether this is a user's password. Without a file, the user `default` has any password.
+    ///
+    /// With a file, the time depends on the lengths of `user` and `password` and on the number of users, but not on the
+    /// contents or lengths of the stored names and passwords.
+    pub fn authenticate(&self, user: &[u8], password: &[u8]) -> bool {
+        if self.is_disabled() {
             return user == DEFAULT;
         }
         let mut found = false;
@@ -94,14 +98,43 @@ fn users(path: &Path) -> Result<Users, Error> {
     }
 }
 
-fn same(a: &[u8], b: &[u8]) -> bool {
-    let differences = a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b));
-    a.len() == b.len() && std::hint::black_box(differences) == 0
+/// Returns whether the guess is the stored text. Compares one stored byte with each byte of the guess, without branches
+/// on their values, so that the time depends only on the length of the guess.
+fn same(stored: &[u8], guess: &[u8]) -> bool {
+    let last = stored.len().saturating_sub(1);
+    let mut differences = stored.len() ^ guess.len();
+    for (i, byte) in guess.iter().enumerate() {
+        let expected = stored.get(i.min(last)).copied().unwrap_or(0);
+        differences = std::hint::black_box(differences | usize::from(expected ^ byte));
+    }
+    differences == 0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Only equal texts are the same, whatever their lengths.
+    #[test]
+    fn equal_texts_are_the_same() {
+        let texts = [
+            &b""[..],
+            b"\0",
+            b"a",
+            b"b",
+            b"aa",
+            b"ab",
+            b"aaa",
+            b"secret",
+            b"secrets",
+            b"Secret",
+        ];
+        for (i, stored) in texts.into_iter().enumerate() {
+            for (j, guess) in texts.into_iter().enumerate() {
+                assert_eq!(same(stored, guess), i == j, "{stored:?}, {guess:?}");
+            }
+        }
+    }
 
     /// The `Debug` output, which may enter a log, names no password and no user.
     #[test]
@@ -110,7 +143,7 @@ mod tests {
         let path = directory.path().join("users");
         std::fs::write(&path, "alice:secret\n").unwrap();
         let passwords = Passwords::read(&path).unwrap();
-        assert!(passwords.let_in(b"alice", b"secret"));
+        assert!(passwords.authenticate(b"alice", b"secret"));
         let shown = format!("{passwords:?}");
         assert!(shown.contains(path.to_str().unwrap()), "{shown}");
         for secret in ["alice", "secret", &format!("{:?}", b"secret")] {

@@ -19,7 +19,7 @@ const CROWD: usize = 10_000;
 /// Files that this process needs besides these connections: other tests run in it concurrently.
 const OTHER_FILES: u64 = 500;
 
-/// Returns the number of connections that the server counts.
+/// Returns the server's `curr_connections`.
 fn connections(client: &mut Client) -> usize {
     client.send(b"stats\r\n");
     let text = String::from_utf8(client.until(b"END\r\n")).expect("text");
@@ -39,7 +39,7 @@ fn ten_thousand_clients_are_served() {
         ..pool.config()
     };
     let server = Running::over_this(pool, many);
-    // The server has raised it as far as possible.
+    // The server has raised the limit on open files to its maximum.
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let count = files.saturating_sub(OTHER_FILES).min(CROWD as u64);
     if count < CROWD as u64 {
@@ -80,9 +80,9 @@ fn half_open_connections_are_answered() {
     server.connect_redis().ask("strlen k\r\n", ":100000\r\n");
 }
 
-/// Connections that are cut during a request or an answer (reset by the client's machine) are closed.
+/// The server closes connections that the client closes during a request, or resets during an answer.
 #[test]
-fn connections_that_are_cut_are_let_go() {
+fn server_closes_broken_connections() {
     let server = Running::with_redis();
     let mut last = server.connect();
     last.ask(
@@ -106,7 +106,7 @@ fn connections_that_are_cut_are_let_go() {
     }
     let begin = Instant::now();
     while connections(&mut last) > 1 {
-        assert!(begin.elapsed() < PATIENCE, "cut connections are closed");
+        assert!(begin.elapsed() < PATIENCE, "broken connections are still open");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -41,8 +41,14 @@ fn the_empty_key_is_not_shown() {
         "get \"\"\r\nmget \"\" a\r\nexists \"\"\r\n",
         "$-1\r\n*2\r\n$-1\r\n$-1\r\n:0\r\n",
     );
-    client.ask("set \"\" x\r\n", "-ERR the empty key is the server's own\r\n");
-    client.ask("del a \"\"\r\n", "-ERR the empty key is the server's own\r\n");
+    client.ask(
+        "set \"\" x\r\n",
+        "-ERR the empty key is reserved for the server\r\n",
+    );
+    client.ask(
+        "del a \"\"\r\n",
+        "-ERR the empty key is reserved for the server\r\n",
+    );
     client.ask(
         "keys *\r\nrandomkey\r\nscan 0\r\n",
         "*0\r\n$-1\r\n*2\r\n$1\r\n0\r\n*0\r\n",

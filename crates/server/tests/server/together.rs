@@ -56,9 +56,9 @@ fn clients(server: &Running) -> [Client; 2] {
 }
 
 /// A transaction does not run if a key that it watches is among the sets, first, last or between, even if it is set to
-/// the same data; it runs if no watched key is.
+/// the same data. Otherwise the transaction runs.
 #[test]
-fn watched_keys_among_them_are_noticed() {
+fn grouped_set_aborts_watching_transaction() {
     let keys = keys(MANY);
     for server in servers() {
         let mut watcher = server.connect_redis();
@@ -82,9 +82,9 @@ fn watched_keys_among_them_are_noticed() {
     }
 }
 
-/// A flush among the sets drops the items of those before it, of either protocol, and none after it.
+/// A flush of either protocol between sets drops the items stored before it and none stored after it.
 #[test]
-fn a_flush_amid_them_drops_those_before_it() {
+fn flush_between_sets_drops_earlier_items() {
     let keys = keys(MANY);
     let (before, behind) = keys.split_at(70);
     for server in servers() {
@@ -122,10 +122,10 @@ fn a_flush_amid_them_drops_those_before_it() {
     }
 }
 
-/// The last value of a repeated key stays, whether the sets are executed together or not; requests between them see the
-/// state at their place.
+/// The last set of a key wins, whether the sets are executed together or not; a request between sets sees exactly the
+/// sets before it.
 #[test]
-fn of_one_key_the_last_stays() {
+fn last_set_of_a_key_wins() {
     let data: Vec<_> = (0..MANY).map(|i| format!("{i:03}")).collect();
     for server in servers() {
         let pairs = data
@@ -150,9 +150,9 @@ fn of_one_key_the_last_stays() {
     }
 }
 
-/// Sets with options, times and flags among the plain sets have their effects, and plain ones remove these again.
+/// Options, expiry times and flags of a set take effect within a group; a later plain set resets them.
 #[test]
-fn options_among_them_hold() {
+fn options_take_effect_in_groups() {
     for server in servers() {
         let mut redis = server.connect_redis();
         let end = "4102444800";
@@ -170,7 +170,10 @@ fn options_among_them_hold() {
             (&["SET", "l", "2"], "+OK\r\n"),
             (&["EXPIRETIME", "k"], ":-1\r\n"),
             (&["SET", "k", "8", "WRONG"], "-ERR syntax error\r\n"),
-            (&["SET", "", "8"], "-ERR the empty key is the server's own\r\n"),
+            (
+                &["SET", "", "8"],
+                "-ERR the empty key is reserved for the server\r\n",
+            ),
             (
                 &["SET", "k"],
                 "-ERR wrong number of arguments for 'set' command\r\n",
@@ -205,7 +208,8 @@ fn options_among_them_hold() {
 }
 
 /// At a memory limit without eviction, each set has its own answer: those that fit are stored, before and after one
-/// that does not. That one leaves no older value in memcached's protocol, and the older one in Redis's.
+/// that does not. A set that does not fit removes the key's older value under memcached's protocol and keeps it under
+/// Redis's.
 #[test]
 fn those_that_fit_are_stored() {
     let index = ModelIndex::new();
@@ -247,8 +251,8 @@ fn those_that_fit_are_stored() {
     server.stop();
 }
 
-/// A set whose key holds a value that no server has written gets its own error, and leaves that value; it does not
-/// count as executed.
+/// A set whose key holds a value without an item header gets its own error, and leaves that value; it does not count as
+/// executed.
 #[test]
 fn one_that_fails_leaves_the_others_alone() {
     let index = ModelIndex::new();
@@ -258,7 +262,7 @@ fn one_that_fails_leaves_the_others_alone() {
         .expect("the model does not fail");
     let pairs = [("a", "1"), ("foreign", "2"), ("b", "3")];
     let [memcached, redis] = sets(pairs).map(|(request, _)| request);
-    let why = "the value was not written by this server";
+    let why = "the key holds a value that no Wollemi server has written";
     server.connect().ask(
         &(memcached + "set foreign 0 0 1 noreply\r\n4\r\nset c 0 0 1\r\n5\r\n"),
         &format!("STORED\r\nSERVER_ERROR {why}\r\nSTORED\r\nSTORED\r\n"),

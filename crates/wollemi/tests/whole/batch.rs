@@ -7,7 +7,7 @@ use wollemi::{Db, Error, Event, IndexError, Map, Options};
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 type Model = BTreeMap<(usize, Vec<u8>), Vec<u8>>;
 
-/// A key of a map and its value.
+/// A map's index and a key, with the value to put; `None` removes the key.
 type PlacedValue = ((usize, Vec<u8>), Option<Vec<u8>>);
 
 fn key() -> impl Strategy<Value = (usize, Vec<u8>)> {
@@ -41,7 +41,7 @@ proptest! {
 
     /// A batch is equivalent to its changes one by one, in order, if all expectations hold; otherwise it does nothing.
     #[test]
-    fn a_batch_is_its_changes(
+    fn a_batch_equals_its_changes_in_order(
         batches in prop::collection::vec(
             (
                 prop::collection::vec((key(), value()), 0..8),
@@ -84,8 +84,8 @@ proptest! {
     }
 }
 
-/// Only the last of several changes to one key is applied: no watch, and so no reader, sees a value that the key has
-/// neither before the batch nor after it.
+/// Only the last of several changes to one key is applied: a watch gets one event per key, with the value after the
+/// batch, and never an intermediate value.
 #[test]
 fn a_key_changes_once_in_a_batch() -> Outcome {
     let db = Db::anonymous()?;
@@ -136,9 +136,9 @@ fn batches_are_there_after_reopening() -> Outcome {
     Ok(())
 }
 
-/// An invalid batch is refused as a whole: a key too long, a map of another database, no room.
+/// A batch that cannot be applied changes nothing: a key or value too long, a map of another database, a full pool.
 #[test]
-fn what_cannot_be_changes_nothing() -> Outcome {
+fn a_refused_batch_changes_nothing() -> Outcome {
     let db = Options::new().max_size(16 << 20).anonymous()?;
     let other = Db::anonymous()?;
     let (map, foreign) = (db.map("m")?, other.map("m")?);

@@ -313,7 +313,7 @@ fn tries_are_counted() -> Outcome {
 
 /// Invalid operations are refused, and change nothing.
 #[test]
-fn what_cannot_be_changes_nothing() -> Outcome {
+fn refused_operations_change_nothing() -> Outcome {
     let (db, other) = (Db::anonymous()?, Db::anonymous()?);
     let (map, foreign) = (db.map("m")?, other.map("m")?);
     let mut tx = db.begin();

@@ -16,11 +16,11 @@ pub enum KeyKind {
     Str,
     /// Eight random printable characters.
     Print8,
-    /// The words from 1 on, big-endian, in random order (WORT §4).
+    /// The 8-byte integers 1, 2, 3, ..., big-endian, in random order (WORT §4).
     Dense,
-    /// Evenly spaced words, big-endian, in random order (WORT §4); keys not loaded lie between loaded ones.
+    /// Evenly spaced 8-byte integers, big-endian, in random order (WORT §4); keys not loaded lie between loaded ones.
     Sparse,
-    /// Runs of 64 consecutive words that begin at random words, all in random order (WORT §4).
+    /// Runs of 64 consecutive 8-byte integers, each from a random start, all in random order (WORT §4).
     Clustered,
     /// `user` and 20 digits: YCSB's string keys of 24 bytes (RECIPE §7).
     Ycsb,
@@ -31,11 +31,11 @@ pub enum KeyKind {
 const PRINTABLE: std::ops::RangeInclusive<u8> = b'!'..=b'~';
 const CHARACTERS: u64 = (*PRINTABLE.end() - *PRINTABLE.start() + 1) as u64;
 pub(super) const MAX_LEN: usize = 128;
-/// Random keys longer than this do not collide; shorter ones are checked.
+/// Random keys longer than this are assumed distinct; the others are checked for duplicates.
 const MAX_COLLIDING_LEN: usize = 16;
-/// The number of consecutive words in a clustered run.
+/// The number of consecutive integers in a clustered run.
 const RUN: u64 = 64;
-/// The number of words in a range, within which a run lies: runs in different ranges share no word.
+/// The number of integers in a range, within which a run lies: runs in different ranges share no integer.
 const RANGE: u64 = 1 << 16;
 
 impl KeyKind {

@@ -287,8 +287,8 @@ struct Sled {
 pub const SLED: Durable = Durable {
     name: "sled",
     setting: "buffered in the process, flushed twice a second: a kill loses the last half second",
-    synced: "flushed by every operation: on Linux by sync_file_range, which waits neither for the disk's cache nor \
-              for the file's size",
+    synced: "flushed by every operation: on Linux by sync_file_range, which flushes neither the disk's write \
+              cache nor the file's size",
     survives_kill: false,
     open: |directory, promise| {
         let config = sled::Config::new()

@@ -2,8 +2,8 @@
 
 use super::kept::{FJALL, LMDB, REDB, Syncing};
 
-/// All peers that sync each commit. sled is not one: its flush waits neither for the disk's cache nor for the file's
-/// size.
+/// All peers that sync each commit. sled is not one: on Linux its flush uses `sync_file_range`, which flushes neither
+/// the disk's write cache nor the file's size.
 pub const SYNCING: &[Syncing] = &[
     REDB,
     FJALL,

@@ -18,8 +18,9 @@ const TARGET: usize = 16;
 pub struct Figure {
     /// Thousands of answered requests per second.
     pub kops: f64,
-    /// Latency of a turn, from sending it to its last answer.
+    /// Median latency of one pipeline of requests, from sending it to its last answer, in microseconds.
     pub p50_us: f64,
+    /// The 99th percentile of the same latency, in microseconds.
     pub p99_us: f64,
 }
 
@@ -96,9 +97,10 @@ enum Record<'r> {
         pipeline: usize,
         throughput: Summary,
         p99: Summary,
-        /// The required throughput ratio, and whether it was reached with a p99 that is no worse.
+        /// Required throughput ratio.
         #[serde(skip_serializing_if = "Option::is_none")]
         asked: Option<f64>,
+        /// Whether it was reached with a p99 no worse than the peer's.
         #[serde(skip_serializing_if = "Option::is_none")]
         met: Option<bool>,
     },

@@ -107,7 +107,7 @@ impl Litmus {
     }
 }
 
-/// Stores to one line become durable in their order, each alone.
+/// Any prefix of the stores to one line may be durable.
 #[test]
 fn stores_to_a_line_are_prefix_ordered() {
     let both = || Litmus::new(Mode::Power).store(0, 1).store(1, 1);
@@ -139,7 +139,7 @@ fn a_write_back_and_a_fence_make_durable() {
 
 /// A store between the write-back and the fence is not guaranteed.
 #[test]
-fn a_write_back_is_of_its_moment() {
+fn a_write_back_covers_earlier_stores_only() {
     Litmus::new(Mode::Power)
         .store(0, 1)
         .write_back(0)
@@ -151,7 +151,7 @@ fn a_write_back_is_of_its_moment() {
 
 /// A fence completes its own thread's write-backs, whichever thread stored, and no other thread's.
 #[test]
-fn fences_are_of_their_thread() {
+fn a_fence_completes_its_own_threads_write_backs() {
     let written_back = || Litmus::new(Mode::Power).store(0, 1).thread(1).write_back(0);
     written_back().thread(0).fence().may_leave(0, 1, [(0, 0), (1, 0)]);
     written_back().thread(1).fence().may_leave(0, 1, [(1, 0)]);
@@ -201,9 +201,10 @@ fn stores_past_the_cache_are_unordered() {
         .may_leave(0, 1, anything);
 }
 
-/// A killed process loses no store, and its unfenced write-backs stay unfenced.
+/// A kill loses no store by itself: non-temporal stores become durable, cached stores stay visible, and pending
+/// write-backs are dropped.
 #[test]
-fn a_kill_makes_nothing_durable() {
+fn a_kill_completes_non_temporal_stores_only() {
     let killed = || {
         Litmus::new(Mode::Power)
             .store(0, 1)
@@ -234,7 +235,8 @@ fn a_word_keeps_its_order() {
         .may_leave(0, 1, [(2, 0)]);
 }
 
-/// A durable non-temporal store supersedes earlier stores to its word, and no later ones; its line keeps its order.
+/// A durable non-temporal store supersedes earlier stores to its word but no later ones; the line's other stores stay
+/// prefix-ordered.
 #[test]
 fn a_durable_store_past_the_cache_is_the_base() {
     let stored = || Litmus::new(Mode::Power).store(1, 1).store(0, 1).past_cache(0, 2);
@@ -276,7 +278,8 @@ fn words_may_be_torn_apart() {
     both().write_back(0).fence().may_leave(0, 1, [(1, 1)]);
 }
 
-/// With too many combinations to try one by one, each word still lags in one and leads in another.
+/// With too many combinations to try one by one, each word is still oldest in some sampled version and newest in
+/// another.
 #[test]
 fn torn_lines_are_sampled() {
     let mut litmus = Litmus::new(Mode::Word);
@@ -316,7 +319,7 @@ fn ignored_bits_make_no_versions() {
         .may_leave(1, 1, [(0, 0), (1, 1)]);
 }
 
-/// Volatile words come back as anything, but locks never with a future generation; other words come back as they are.
+/// After a crash, volatile words hold arbitrary values (a lock never a future generation); other words are unchanged.
 #[test]
 fn volatile_words_are_spoilt() {
     let litmus = Litmus::new(Mode::Power)

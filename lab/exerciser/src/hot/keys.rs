@@ -12,7 +12,7 @@ const MARK: u8 = b'~';
 /// Returns a set of 4 to 16 different keys, in order.
 pub(super) fn hostile(random: &mut Random) -> Vec<Vec<u8>> {
     let count = MIN_KEYS + random.index(MAX_KEYS - MIN_KEYS + 1);
-    let families = [prefixes, stems, last_bytes, around_eight, zeros_and_ones];
+    let families = [prefixes, stems, last_bytes, around_eight, extreme_bytes];
     let mixed = random.one_in(4);
     let family = random.pick(&families);
     let mut keys = Vec::new();
@@ -50,8 +50,8 @@ fn around_eight(random: &mut Random, _: usize) -> Vec<u8> {
     key
 }
 
-/// Keys of zero bytes alone or of 0xff bytes alone.
-fn zeros_and_ones(random: &mut Random, count: usize) -> Vec<u8> {
+/// Keys of 0x00 bytes only or of 0xff bytes only.
+fn extreme_bytes(random: &mut Random, count: usize) -> Vec<u8> {
     vec![random.pick(&[0, 0xff]); random.index(count)]
 }
 

@@ -1,4 +1,4 @@
-//! Damaged bits, lengths and files: opening returns a clear error or the right data, never wrong data.
+//! Damaged bits, lengths and files: opening returns an error or the right data, never wrong data.
 
 use super::notes::Trouble;
 use super::pool::{ID, draw_options, pool};
@@ -48,7 +48,7 @@ struct Database {
 }
 
 impl Database {
-    /// Writes a database with a full checkpoint, deltas and a log after them, and closes it.
+    /// Writes a database with a full checkpoint, two deltas and, half the time, a log after them, and closes it.
     fn new(id: u128, random: &mut Random) -> Result<Database, Error> {
         let disk = CrashDisk::new(Medium::new());
         let (pool, memory) = pool(None, id, told(|| ()))?;
@@ -82,7 +82,8 @@ impl Database {
         })
     }
 
-    /// Changes a file, removes it, or replaces it by another file of this database or of `other`.
+    /// Changes a file, removes it, exchanges it with another file of this database, or replaces it by a file of
+    /// `other`.
     fn mutate(&self, other: &Database, random: &mut Random) -> (Medium, String) {
         let names = self.medium.names();
         // `log::damage` tests damage of the log.
@@ -112,7 +113,11 @@ impl Database {
         }
     }
 
-    /// Opens the database. Returns whether it opened, with its whole content.
+    /// Opens the database. Returns `true` if it has all its content, `false` if opening or reading fails.
+    ///
+    /// # Errors
+    ///
+    /// Any other content.
     fn judge(&self, medium: Medium, random: &mut Random) -> Result<bool, String> {
         let with_pool = random.below(4) == 0;
         let image = with_pool.then_some(&self.pool);

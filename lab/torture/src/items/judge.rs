@@ -78,7 +78,7 @@ fn check_next_unique(live: &Live, database: u8, given: u64) -> Result<(), String
     let raw = live.raw(database)?;
     let largest = raw.items.iter().map(|(_, header)| header.unique).max();
     let before = largest.unwrap_or(0).max(given);
-    match live.first_unique(database) {
+    match live.take_unique(database) {
         Ok(next) if next > before => Ok(()),
         Ok(next) => Err(format!("the unique {next} is given after {before}")),
         // The edit stores no item, but may have to store a record.

@@ -1,9 +1,10 @@
-//! Scans of an index without a key order: the kit tests such an index's walks instead.
+//! Scans of an index without a key order: a full walk, sorted by key, so that torture checks walks as it checks scans.
 
 use index::{Direction, Error, Guard, Index, Order, Value, Visit};
 use std::ops::{Bound, ControlFlow};
 
-/// Wraps an index so that a scan walks the whole index in the same direction, and sorts and cuts the result.
+/// Wraps an index so that a scan walks the whole index in the same direction, sorts the result and keeps the entries
+/// within the bounds.
 struct InOrder(Box<dyn Index>);
 
 /// Returns the index itself if it has a key order, or else wraps it.

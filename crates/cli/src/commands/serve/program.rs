@@ -7,13 +7,14 @@ use std::io;
 use std::path::PathBuf;
 use wollemi::Snapshot;
 
-/// The program and the pool that it serves.
+/// The `Host` of `wollemi serve`.
 pub struct Program {
     pub pool: PathBuf,
 }
 
 impl Host for Program {
-    /// Gathers the current settings from the command line, the environment and the file.
+    /// Rereads the command line, the environment and the `--config` file; returns the settings that a reload can
+    /// change.
     fn reload(&self) -> Result<Config, String> {
         match gather() {
             Ok(settings) => Ok(settings.args.limits(Config::default())),
@@ -21,7 +22,7 @@ impl Host for Program {
         }
     }
 
-    /// Writes the same backup as `wollemi backup` of a closed pool.
+    /// Writes the snapshot to a backup file, like `wollemi backup` of a closed pool.
     fn back_up(&self, snapshot: &Snapshot, to: &BackupTo, copying: &Copying) -> Result<(), String> {
         let ended = || match copying.is_given_up() {
             true => Err(io::Error::other("aborted: the server is shutting down")),

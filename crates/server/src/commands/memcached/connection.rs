@@ -1,6 +1,6 @@
-//! A memcached connection. Consecutive `get`s are looked up together, and consecutive `set`s are carried out together;
-//! every other request is answered by itself. The memory that other writes will look at is prefetched, for as many of
-//! them as have arrived.
+//! A memcached connection. Consecutive `get`s and plain `mg`s are looked up in groups, and consecutive `set`s are
+//! executed in groups; other requests are answered singly. Before one of these, the index nodes for its key and for
+//! those of the requests behind it that have arrived are prefetched, up to [`BATCH`] keys.
 
 use super::dispatch::Next;
 use super::handler::Handler;
@@ -20,20 +20,20 @@ use std::sync::Arc;
 pub struct Memcached {
     handler: Handler,
     parser: Parser,
-    /// Whether the client has logged in, or need not.
-    known: bool,
+    /// Whether the client may send requests: it has logged in, or the server has no passwords.
+    authenticated: bool,
 }
 
 impl Memcached {
     pub fn new(worker: Rc<Worker>, client: Arc<Client>) -> Memcached {
         Memcached {
-            known: worker.shared.passwords.none(),
+            authenticated: worker.shared.passwords.is_disabled(),
             parser: Parser::new(limits(&worker.shared)),
             handler: Handler::new(worker, client),
         }
     }
 
-    /// Carries out all `set`s.
+    /// Executes all queued `set`s.
     async fn finish_sets(&self, sets: &mut Sets<'_>, sink: &mut Sink<'_>) -> io::Result<()> {
         if !sets.is_empty() {
             self.handler.set_all(sets, sink.now, &mut sink.out);
@@ -42,7 +42,7 @@ impl Memcached {
         Ok(())
     }
 
-    /// Answers all lookups.
+    /// Answers all queued lookups.
     async fn finish(&self, lookups: &mut Lookups<'_>, sink: &mut Sink<'_>) -> io::Result<()> {
         while lookups.waiting() > 0 {
             self.handler.look_up(lookups, sink.now, &mut sink.out);
@@ -51,7 +51,7 @@ impl Memcached {
         Ok(())
     }
 
-    /// Answers lookups, as long as there are enough for a group.
+    /// Answers the queued lookups in full groups of [`BATCH`]; fewer stay queued.
     async fn look_up_if_enough(&self, lookups: &mut Lookups<'_>, sink: &mut Sink<'_>) -> io::Result<()> {
         while lookups.waiting() >= BATCH {
             self.handler.look_up(lookups, sink.now, &mut sink.out);
@@ -60,7 +60,8 @@ impl Memcached {
         Ok(())
     }
 
-    /// Prefetches what a request and those in `input`, behind it, will look at. Returns how many bytes the latter have.
+    /// Prefetches the index nodes for `request` and for the requests in `input`, which follow it. Returns the number of
+    /// bytes of `input` that it has parsed.
     fn prefetch<'b>(&self, request: &Request<'b>, input: &'b [u8]) -> usize {
         let mut scout = self.parser.clone();
         let mut keys = [&[][..]; BATCH];
@@ -87,7 +88,7 @@ impl Memcached {
         read
     }
 
-    /// Answers a request by itself.
+    /// Answers a request singly.
     async fn answer(&self, request: Request<'_>, noreply: bool, sink: &mut Sink<'_>) -> io::Result<Next> {
         let Request::GetAndTouch {
             lifetime,
@@ -115,7 +116,7 @@ impl Memcached {
         Ok(Next::GoOn)
     }
 
-    /// Returns the maximum number of bytes that a request can occupy now.
+    /// Returns the maximum size of a request in bytes, under the current limits.
     pub fn longest(&self) -> usize {
         limits(self.handler.shared()).longest()
     }
@@ -139,9 +140,9 @@ impl Memcached {
                     (request, noreply)
                 }
             };
-            if !self.known && request != Request::Http {
-                self.known = self.handler.log_in(&request, &mut sink.out);
-                if !self.known {
+            if !self.authenticated && request != Request::Http {
+                self.authenticated = self.handler.log_in(&request, &mut sink.out);
+                if !self.authenticated {
                     break None;
                 }
                 continue;
@@ -156,7 +157,7 @@ impl Memcached {
         Ok(Answered { used, want })
     }
 
-    /// Answers a request, or lets it wait for those that will be carried out together with it.
+    /// Answers a request, or queues it to be executed in a group.
     async fn take<'b>(
         &self,
         request: Request<'b>,
@@ -208,19 +209,19 @@ impl Memcached {
     }
 }
 
-/// One turn of a connection: the requests that wait to be carried out together, and how far the input is read.
+/// One turn of a connection: the queued requests, and how far the input is parsed.
 #[derive(Default)]
 struct Turn<'b> {
-    /// At most one of both, lookups and sets, has requests.
+    /// Between requests, `lookups` and `sets` are never both non-empty.
     lookups: Lookups<'b>,
     sets: Sets<'b>,
     /// Bytes of the input that have been parsed.
     used: usize,
-    /// Bytes of the input up to which the memory that requests look at has been prefetched.
+    /// Bytes of the input for whose requests index nodes have been prefetched.
     prefetched: usize,
 }
 
-/// Returns the current bounds on what a connection may ask the parser to hold.
+/// Returns the parser's current size limits.
 fn limits(shared: &Shared) -> Limits {
     Limits {
         value: shared.net.limits.value(),

@@ -1,4 +1,5 @@
-//! Requests to answers: everything that a worker does without waiting.
+//! Answers requests that need no further input from the client, each in one call. A call waits for no client, but it
+//! may wait for the databases' gate.
 
 use super::super::http::note_hangup;
 use super::dialect::VERSION;
@@ -18,7 +19,8 @@ pub enum Next {
 }
 
 impl Handler {
-    /// Answers a request, except those that are carried out piece by piece or together (`lookups`, `sets`, `touch`).
+    /// Answers a request, except those that are answered piece by piece or in groups (`get`, `set`, `gat`: see
+    /// `lookups`, `sets`, `touch`).
     pub fn answer(&self, request: &Request<'_>, noreply: bool, now: u64, out: &mut Vec<u8>) -> Next {
         let next = match *request {
             Request::Stats { what } => {
@@ -31,8 +33,8 @@ impl Handler {
         next
     }
 
-    /// Answers `stats`. It may take long, and shows what changes meanwhile in any case: so it holds the databases' gate
-    /// only for the tick, and transactions do not wait for it.
+    /// Answers `stats`. It may take long and need not be one consistent state, so the gate is held only for the tick,
+    /// and transactions do not wait for it.
     fn answer_stats(&self, what: &[u8], noreply: bool, now: u64, out: &mut Vec<u8>) {
         let ticked = {
             let _shared = self.shared().databases.shared();
@@ -81,7 +83,7 @@ impl Handler {
                     flags,
                     lifetime,
                 } => self.store_if(verb, key, (flags, lifetime), data, now, out)?,
-                Body::Set { .. } => {} // Carried out by `set_all`.
+                Body::Set { .. } => {} // Executed by `set_all`.
             },
             Request::TooLarge(ref body) => self.too_large(body, now, out)?,
             Request::MetaNothing => out.extend_from_slice(b"MN\r\n"),
@@ -111,13 +113,14 @@ impl Handler {
                 return Ok(Next::Close);
             }
             Request::Quit => return Ok(Next::Close),
-            // `answer` has done the first; the connection answers the others piece by piece, or together.
+            // `answer` handles `Stats`; the connection answers the others, piece by piece or in groups.
             Request::Stats { .. } | Request::Get { .. } | Request::GetAndTouch { .. } => {}
         }
         Ok(Next::GoOn)
     }
 
-    /// Reserves room for what a request may add to the items. An `ms` for which there is none loses the old item.
+    /// Reserves room for what a request may add to the items. If there is no room for an `ms`, the key's old item is
+    /// deleted, as memcached does.
     fn room(&self, request: &Request<'_>, now: u64) -> Result<Room<'_>, Failure> {
         self.shared()
             .databases

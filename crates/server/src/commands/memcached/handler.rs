@@ -49,7 +49,7 @@ impl Handler {
         let blank = said.iter().position(|&byte| byte == b' ');
         let known = blank.is_some_and(|blank| {
             let (user, password) = (&said[..blank], &said[blank + 1..]);
-            self.shared().passwords.let_in(user, password)
+            self.shared().passwords.authenticate(user, password)
         });
         out.extend_from_slice(match known {
             true => b"STORED\r\n",

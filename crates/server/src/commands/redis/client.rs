@@ -39,7 +39,7 @@ pub fn reset(context: &mut Context<'_>, _: Args<'_>) -> Done {
     state.store = databases.first().clone();
     (state.db, state.resp3, state.queue) = (0, false, None);
     state.watched.clear();
-    state.known = context.worker.shared.passwords.none();
+    state.known = context.worker.shared.passwords.is_disabled();
     context.client.know(|known| *known = Known::default());
     context.reply.simple("RESET");
     Ok(())
@@ -54,7 +54,7 @@ const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user i
 
 pub fn auth(context: &mut Context<'_>, args: Args<'_>) -> Done {
     match args.len() {
-        2 if context.worker.shared.passwords.none() => return Err(NO_PASSWORD.into()),
+        2 if context.worker.shared.passwords.is_disabled() => return Err(NO_PASSWORD.into()),
         2 => login(context, DEFAULT, args.get(1))?,
         3 => login(context, args.get(1), args.get(2))?,
         _ => return Err(SYNTAX.into()),
@@ -65,7 +65,7 @@ pub fn auth(context: &mut Context<'_>, args: Args<'_>) -> Done {
 
 fn login(context: &mut Context<'_>, user: &[u8], password: &[u8]) -> Done {
     let passwords = &context.worker.shared.passwords;
-    if !passwords.let_in(user, password) {
+    if !passwords.authenticate(user, password) {
         return Err(WRONG_PASSWORD.into());
     }
     context.state.known = true;

@@ -48,7 +48,7 @@ impl Redis {
         Redis {
             parser: Parser::new(limits(&worker)),
             ahead: Ahead::default(),
-            state: State::new(store, worker.shared.passwords.none()),
+            state: State::new(store, worker.shared.passwords.is_disabled()),
             worker,
             client,
         }

@@ -108,7 +108,7 @@ fn check(context: &Context<'_>, args: Args<'_>) -> Result<(&'static Command, usi
     }
     let writes = matches!(command.kind, Kind::Write | Kind::Alone);
     if writes && command.keys(args).any(<[u8]>::is_empty) {
-        return Err("ERR the empty key is the server's own".into());
+        return Err("ERR the empty key is reserved for the server".into());
     }
     Ok((command, number))
 }

@@ -28,7 +28,7 @@ const TOPICS: &[(&str, &[(&str, &str)])] = &[
             ("NO-TOUCH (ON|OFF)", "Accepted, and changes nothing."),
             (
                 "SETINFO (LIB-NAME|LIB-VER) <value>",
-                "Tell what the client's library is.",
+                "Set the name or version of the client's library.",
             ),
             (
                 "SETNAME <name>",
@@ -41,7 +41,10 @@ const TOPICS: &[(&str, &[(&str, &str)])] = &[
         &[
             ("(no subcommand)", "Return details about all commands."),
             ("COUNT", "Return the total number of commands in this server."),
-            ("DOCS [<command-name> ...]", "Return what commands are for."),
+            (
+                "DOCS [<command-name> ...]",
+                "Return the documentation of commands.",
+            ),
             (
                 "GETKEYS <full-command>",
                 "Return the keys from a full Redis command.",
@@ -57,15 +60,18 @@ const TOPICS: &[(&str, &[(&str, &str)])] = &[
         "CONFIG",
         &[
             (
-                "GET <pattern>",
-                "Return parameters matching the glob-like <pattern> and their values.",
+                "GET <pattern> [<pattern> ...]",
+                "Return parameters matching one of the glob-like <pattern>s, and their values.",
             ),
             (
-                "SET <directive> <value>",
-                "Set the configuration <directive> to <value>.",
+                "SET <directive> <value> [<directive> <value> ...]",
+                "Set each configuration <directive> to its <value>.",
             ),
             ("RESETSTAT", "Reset statistics reported by the INFO command."),
-            ("REWRITE", "Refused: there is no such file."),
+            (
+                "REWRITE",
+                "Refused: the server does not write its configuration file.",
+            ),
         ],
     ),
     (
@@ -81,7 +87,7 @@ const TOPICS: &[(&str, &[(&str, &str)])] = &[
     ),
 ];
 
-/// Replies the subcommands of a command, as Redis does.
+/// Replies with the help of a command's subcommands, in Redis's form.
 pub fn help(context: &mut Context<'_>, command: &str) -> Done {
     let topic = TOPICS.iter().find(|(name, _)| name.eq_ignore_ascii_case(command));
     let words = topic.map_or(&[][..], |(_, words)| words);
@@ -103,15 +109,15 @@ mod tests {
     use super::*;
     use crate::commands::redis::catalogue::COMMANDS;
 
-    /// The help names each subcommand.
+    /// The help lists each subcommand.
     #[test]
-    fn each_subcommand_is_told() {
+    fn help_lists_each_subcommand() {
         let all = COMMANDS.iter().flat_map(|command| {
             let words = command.subcommands.iter();
             words.map(|(word, _)| (command.name, *word))
         });
         for (command, word) in all.filter(|(_, word)| *word != "help") {
-            let told = TOPICS
+            let is_listed = TOPICS
                 .iter()
                 .filter(|(name, _)| name.eq_ignore_ascii_case(command))
                 .flat_map(|(_, words)| *words)
@@ -119,7 +125,7 @@ mod tests {
                     let first = words.split(' ').next().unwrap_or_default();
                     first.eq_ignore_ascii_case(word)
                 });
-            assert!(told, "{command} {word}");
+            assert!(is_listed, "{command} {word}");
         }
     }
 }

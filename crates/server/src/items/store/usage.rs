@@ -5,11 +5,12 @@ use crate::items::frequency::Sketch;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
-/// The counter that all stores of a server share.
+/// Item bytes and access-frequency sketch, shared by all stores of a server.
 #[derive(Debug, Default)]
 pub struct Usage {
     bytes: AtomicI64,
-    /// Sketches by the [size](Sketch::size_for) of limits, created when such a limit is first set. The largest is used.
+    /// One sketch per [size class](Sketch::size_for), created when a memory limit of that class is first set. The
+    /// largest is used.
     sketches: [OnceLock<Sketch>; Sketch::SIZES],
     largest: AtomicUsize,
 }
@@ -17,7 +18,7 @@ pub struct Usage {
 impl Usage {
     /// Returns the bytes that the items take, as far as they are counted.
     pub fn bytes(&self) -> u64 {
-        // Briefly negative if of two consecutive edits the later is the first to be counted.
+        // Briefly negative when the later of two consecutive edits is counted first.
         self.bytes.load(Ordering::SeqCst).max(0) as u64
     }
 
@@ -26,8 +27,8 @@ impl Usage {
         self.bytes.fetch_add(bytes, Ordering::SeqCst);
     }
 
-    /// Estimates from now on how often keys are accessed, precisely enough for a limit of this many bytes. An estimate
-    /// for a smaller limit is discarded.
+    /// Starts estimating access frequencies with a sketch sized for this memory limit. A larger sketch replaces a
+    /// smaller one and starts empty; a smaller limit changes nothing.
     pub fn estimate_for(&self, bytes: u64) {
         let size = Sketch::size_for(bytes);
         self.sketches[size].get_or_init(|| Sketch::new(size));

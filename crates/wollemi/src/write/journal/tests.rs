@@ -111,7 +111,7 @@ fn the_last_record_is_the_last_decision() {
 /// If the log has a record of a write and refuses the next one because of its limit, it still accepts a record that
 /// states the key's value.
 #[test]
-fn a_full_log_takes_what_undoes_a_record() {
+fn full_log_accepts_undo_record() {
     let map = crate::Db::anonymous()
         .and_then(|db| db.map("map"))
         .expect("memory");
@@ -121,7 +121,7 @@ fn a_full_log_takes_what_undoes_a_record() {
     let mut logged = journal.logged(("map", b"key"), 0, None, &mut edit, map.index.bare());
     assert_eq!(logged.decide(None), Action::Put);
     log.is_full.store(true, Relaxed);
-    // The index calls it again, and it is refused.
+    // The index calls `decide` again, and the full log refuses its record.
     assert_eq!(logged.decide(None), Action::Keep);
     let refused = logged.ended(Ok(Action::Keep)).expect_err("no room");
     assert!(matches!(refused, Error::Refused(_)), "{refused:?}");

@@ -46,7 +46,7 @@ impl Live {
                 false => self.get(place, *token),
             };
         }
-        // A transaction has the gate exclusively, so no other thread edits.
+        // A transaction holds the gate exclusively, so no other thread edits.
         let _edits = (!in_transaction).then(|| self.edits.shared());
         let scratch = &mut Vec::new();
         Ok(match op {
@@ -140,7 +140,7 @@ impl Live {
         Ok(Answer::Item(answer))
     }
 
-    /// Stores items in one call.
+    /// Executes `Put`s of one database by one call of `ItemStore::put_many`.
     pub(in crate::items) fn put_many(&self, ops: &[&Op]) -> Result<Vec<Result<Answer, Failure>>, Failure> {
         let _gate = self.gate.shared();
         let mut puts = Vec::new();
@@ -150,6 +150,11 @@ impl Live {
             }
         }
         let database = puts.first().map_or(0, |((database, _), ..)| *database);
+        assert_eq!(puts.len(), ops.len(), "not all operations are puts: {ops:?}");
+        assert!(
+            puts.iter().all(|((other, _), ..)| *other == database),
+            "puts of several databases: {ops:?}"
+        );
         self.tick(database)?;
         let _edits = self.edits.shared();
         let keys: Vec<&[u8]> = puts.iter().map(|((_, key), ..)| &key[..]).collect();
@@ -169,15 +174,16 @@ impl Live {
         Ok(answers)
     }
 
-    /// Skips uniques, and has the next ones reserved by an edit that changes nothing. No edit may run meanwhile.
+    /// Skips all but two of the reserved uniques, then makes an edit that changes nothing, so that the store reserves
+    /// more. The caller must exclude other edits.
     pub(super) fn spend(&self, database: u8) -> Result<Answer, Failure> {
         self.store(database).pass_uniques(2);
-        self.first_unique(database)?;
+        self.take_unique(database)?;
         Ok(Answer::Done)
     }
 
     /// Takes and returns the next unique.
-    pub(in crate::items) fn first_unique(&self, database: u8) -> Result<u64, Failure> {
+    pub(in crate::items) fn take_unique(&self, database: u8) -> Result<u64, Failure> {
         self.store(database)
             .change(b"no key", NOW, &mut Vec::new(), |_, unique, _| {
                 Decision::Keep(unique)

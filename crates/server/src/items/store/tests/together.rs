@@ -31,8 +31,8 @@ fn bytes(items: &[(&str, &str)]) -> u64 {
     each.map(|bytes| bytes as u64 + crate::items::item::PLACE).sum()
 }
 
-/// One that fails, and one whose place holds something else, have their own answers, and what they were stays; the
-/// others are stored; and all are counted as they then are.
+/// A put that fails, and a put to a key whose value has no item header, return their own errors and leave the old
+/// values. The other items are stored, and the counts are those of the resulting items.
 #[test]
 fn those_that_fail_leave_the_others_alone() {
     let index = Short::default();
@@ -88,9 +88,9 @@ fn those_that_fail_leave_the_others_alone() {
     }
 }
 
-/// A key that comes twice has the last of its items, and its uniques go up with each.
+/// The last item of a key wins, and its unique grows with each.
 #[test]
-fn of_one_key_the_last_stays() {
+fn last_item_of_a_key_wins() {
     let usage = Arc::<Usage>::default();
     let largest = Arc::new(AtomicUsize::new(LARGEST));
     let store = ItemStore::open(

@@ -1,5 +1,5 @@
-//! Commands that walk all keys: `KEYS`, `SCAN`, `RANDOMKEY`, for which Redis visits keys in another order; and ranges
-//! of keys, which Redis has only for the members of a sorted set.
+//! `KEYS`, `SCAN` and `RANDOMKEY`, compared as sets because Redis visits keys in another order. And `KRANGE`, compared
+//! with Redis's ranges of sorted-set members.
 
 use super::reply::Reply;
 use super::{Client, Random, Running, real, rounds};
@@ -49,9 +49,9 @@ fn scan(client: &mut Client, options: &[&str]) -> Vec<Reply> {
 }
 
 /// Both servers match the same keys for every pattern; a full `SCAN` returns every key at any `COUNT`; `RANDOMKEY`
-/// returns an existing key; and after each way to remove keys, both have the same number of keys.
+/// returns an existing key; and after `FLUSHDB` or `FLUSHALL` both are empty.
 #[test]
-fn walks_are_rediss() {
+fn walks_match_redis() {
     let real = real();
     let ours = Running::over_pool();
     let mut random = Random::seeded();
@@ -110,7 +110,8 @@ fn walks_are_rediss() {
     assert_eq!(ours.stop().failures, 0);
 }
 
-/// Returns a bound of `ZRANGEBYLEX`, or rarely an invalid one. In Redis, a sign followed by a zero byte is that sign.
+/// Returns a bound of `ZRANGEBYLEX`, or rarely an invalid one. Invalid bounds have no zero byte: Redis compares `-` and
+/// `+` as C strings, so `-\0...` counts as `-`.
 fn bound(random: &mut Random) -> String {
     let text = word(random, 3);
     match random.below(8) {
@@ -125,7 +126,7 @@ fn bound(random: &mut Random) -> String {
 
 /// Ranges of keys match those of a sorted set's members with equal scores, for all bounds, limits and directions.
 #[test]
-fn ranges_of_keys_are_those_of_members() {
+fn key_ranges_match_sorted_set_ranges() {
     let real = real();
     let ours = Running::over_pool();
     let mut random = Random::seeded();

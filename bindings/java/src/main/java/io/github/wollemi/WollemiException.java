@@ -1,22 +1,25 @@
 package io.github.wollemi;
 
 /**
- * Why a call on a database failed. Unless its {@link Kind} says otherwise, nothing was changed.
+ * Thrown when a call on a database fails. The call has changed nothing, unless its {@link Kind} says otherwise.
  *
- * <p>Three kinds of mistakes of the caller give standard exceptions: {@link IllegalStateException} for closed objects,
- * {@link IllegalArgumentException} for keys, values and names that are too long and for maps of another database,
- * {@link UnsupportedOperationException} for ranges of a map whose index keeps no order.
+ * <p>Misuse throws standard exceptions: {@link IllegalStateException} (a closed object, a batch that is committed
+ * twice, a cursor without a current entry), {@link IllegalArgumentException} (an invalid argument, such as a key that
+ * is too long or a map of another database), {@link UnsupportedOperationException} (a range over an unordered index).
  */
 public class WollemiException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
-    /** The reason of the failure. */
+    /** The reason for the failure. */
     public enum Kind {
-        /** The pool or the disk is full. Removes, and updates of eight-byte values, still work. */
+        /**
+         * The pool, the disk or the log is full. If the pool is full, removes and updates of eight-byte values still
+         * work; if the log or its disk is full, writes fail until there is room again.
+         */
         FULL,
         /** Another process, or this one, has the pool open; or a map cannot be dropped because it is in use. */
         IN_USE,
-        /** The file does not exist, and was not to be created. */
+        /** The file does not exist, and the options do not create it. */
         MISSING,
         /** The pool is damaged. */
         DAMAGED,
@@ -28,7 +31,10 @@ public class WollemiException extends RuntimeException {
         OTHER_INDEX,
         /** A key that a transaction has read was changed: {@link ConflictException}. */
         CONFLICT,
-        /** The changes are committed; the next opening of the database completes them. Until then all writes fail. */
+        /**
+         * A committed transaction or batch could not be applied completely. The next opening of the database applies it
+         * if there is room; until then every write fails with this kind.
+         */
         UNFINISHED,
         /** The operation has taken effect, but may not survive a loss of power: the disk has failed. */
         NOT_DURABLE,
@@ -36,7 +42,7 @@ public class WollemiException extends RuntimeException {
         SNAPSHOT_OUTGROWN,
         /** The map holds values that were not written through an {@link ExpiringMap}. */
         NOT_EXPIRING,
-        /** The native library has panicked: a bug, please report it. */
+        /** The native library has panicked: a bug, please report it. The call may have taken effect. */
         PANIC,
         /** Another reason; see the message. */
         OTHER
@@ -51,7 +57,7 @@ public class WollemiException extends RuntimeException {
     }
 
     /**
-     * Returns the reason of the failure.
+     * Returns the reason for the failure.
      *
      * @return its kind
      */

@@ -15,20 +15,22 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 
-/** A closed object throws, in any thread, and one that was never closed is reported. */
+/** A call on a closed object throws, in any thread. An object that was never closed is reported. */
 class ClosedTest {
     @TempDir
     Path folder;
 
     private static final byte[] KEY = Bytes.of("key");
 
+    /** Calls on a closed database, and on the objects opened from it, throw. */
     @Test
-    void everyCallOnWhatIsClosedThrows() {
+    void callsOnClosedObjectsThrow() {
         Database db = Database.inMemory(Options.DEFAULT);
         DurableMap map = db.map("m");
         map.put(KEY, KEY);
@@ -60,11 +62,11 @@ class ClosedTest {
     }
 
     /**
-     * Threads use a database in every way while another one closes it. Each of them gets an exception, and none
-     * crashes.
+     * Six threads use a database, each in a different way, while another thread closes it. Each of the six gets an
+     * exception, and none crashes.
      */
     @Test
-    void closingBesideCallsOfOtherThreads() throws Exception {
+    void closeDuringConcurrentCalls() throws Exception {
         Path pool = folder.resolve("closed.pool");
         ExecutorService threads = Executors.newFixedThreadPool(6);
         try {
@@ -81,14 +83,16 @@ class ClosedTest {
                         assertThrows(IllegalStateException.class, () -> {
                             for (long n = 0;; n++) {
                                 use(db, map, kind, n);
-                                started.countDown();
+                                if (n == 0) {
+                                    started.countDown();
+                                }
                             }
                         });
                         return null;
                     });
                 }
                 List<Future<Void>> running = uses.stream().map(threads::submit).toList();
-                started.await();
+                assertTrue(started.await(60, TimeUnit.SECONDS), "a thread has not made its first call");
                 db.close();
                 for (Future<Void> use : running) {
                     use.get();
@@ -129,24 +133,27 @@ class ClosedTest {
         }
     }
 
+    /** A database that becomes unreachable while open is closed, and then reported to the listener. */
     @Test
-    void leaksAreClosedAndTold() throws Exception {
+    void leaksAreClosedAndReported() throws Exception {
         Path pool = folder.resolve("leak.pool");
-        AtomicReference<Leaks.Leak> told = new AtomicReference<>();
+        AtomicReference<Leaks.Leak> reported = new AtomicReference<>();
         CountDownLatch leaked = new CountDownLatch(1);
         Leaks.listen(leak -> {
             if (leak.what().contains("leak.pool")) {
-                told.set(leak);
+                reported.set(leak);
                 leaked.countDown();
             }
         });
         try {
             leak(pool);
-            while (!leaked.await(10, java.util.concurrent.TimeUnit.MILLISECONDS)) {
+            long begin = System.nanoTime();
+            while (!leaked.await(10, TimeUnit.MILLISECONDS)) {
+                assertTrue(System.nanoTime() - begin < 60_000_000_000L, "the leak was not reported within 60 s");
                 System.gc();
             }
-            assertEquals("the database " + pool, told.get().toString());
-            assertTrue(List.of(told.get().opened().getStackTrace()).toString().contains("ClosedTest.leak"));
+            assertEquals("the database " + pool, reported.get().toString());
+            assertTrue(List.of(reported.get().opened().getStackTrace()).toString().contains("ClosedTest.leak"));
             // It was closed before the report, so the pool can be opened.
             try (Database db = Database.open(pool, Options.DEFAULT.lockWait(Duration.ZERO))) {
                 assertEquals("clean", db.stats().lastShutdown());
@@ -161,8 +168,9 @@ class ClosedTest {
         Database.open(pool).map("m").put(KEY, KEY);
     }
 
+    /** A database stays open while a map or a cursor of it is in use, even if the program has dropped the rest. */
     @Test
-    void whatIsInUseIsNotCollected() {
+    void objectsInUseAreNotCollected() {
         DurableMap map = Database.open(folder.resolve("used.pool")).map("m");
         for (long i = 0; i < 20; i++) {
             System.gc();

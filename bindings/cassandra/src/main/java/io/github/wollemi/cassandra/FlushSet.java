@@ -8,7 +8,10 @@ import org.apache.cassandra.db.memtable.Memtable;
 import org.apache.cassandra.db.partitions.Partition;
 import org.apache.cassandra.db.rows.EncodingStats;
 
-/** The partitions between two positions, for an SSTable. */
+/**
+ * The partitions from {@code from} (inclusive) to {@code to} (exclusive) that one flush writes to an SSTable. Sizes are
+ * upper bounds.
+ */
 final class FlushSet implements Memtable.FlushablePartitionSet<Partition> {
     private final WollemiMemtable memtable;
     private final PartitionPosition from;
