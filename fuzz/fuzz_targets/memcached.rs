@@ -1,4 +1,4 @@
-//! `cargo +nightly fuzz run memcached`
+//! Fuzzes the memcached protocol: `cargo +nightly fuzz run memcached`.
 
 #![no_main]
 

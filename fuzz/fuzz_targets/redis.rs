@@ -1,4 +1,4 @@
-//! `cargo +nightly fuzz run redis`
+//! Fuzzes the Redis protocol: `cargo +nightly fuzz run redis`.
 
 #![no_main]
 

@@ -1,8 +1,8 @@
-//! Says from which commit the program is built: `WOLLEMI_COMMIT`.
+//! Sets `WOLLEMI_COMMIT` to the commit that the program is built from.
 
 use std::process::Command;
 
-/// What programs are made of, from this package's directory.
+/// The sources of the program, relative to this package's directory.
 const SOURCES: [&str; 5] = [
     "../../crates",
     "../../lab",
@@ -31,14 +31,14 @@ fn main() {
     for source in SOURCES {
         println!("cargo::rerun-if-changed={source}");
     }
-    // Its reflog grows with each commit and each other one that is checked out.
+    // The reflog grows with each commit and each checkout.
     let log = git(&["rev-parse", "--git-path", "logs/HEAD"]);
     if let Some(log) = log.filter(|log| std::path::Path::new(log).exists()) {
         println!("cargo::rerun-if-changed={log}");
     }
 }
 
-/// What git says here; nothing where there is none, or no checkout.
+/// Runs git and returns its output; `None` without git or outside a checkout.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

@@ -1,14 +1,15 @@
-"""What the papers plot, and restart and peers before it, of every index, on one page: `python3 lab/figures --help`.
+"""Measures restart, peers and what the papers plot, for every index, and writes one page: `python3 lab/figures --help`.
 
-I1 Every number comes from a run of `wollemi-lab bench` as a process of its own, whose command line the page shows.
-I2 Runs of one round follow each other figure by figure and place by place, indexes side by side, so that a slow minute
-   meets them alike; every other round has them the other way round (`cells.order`). Medians and extremes are over the
-   rounds. A panel may ask for several runs in each round, which then count as rounds.
-I3 What has been run is kept (`cells.jsonl`) with its commit and date, and is not run again when the command is given
-   again; the page says of each figure with what it was run.
-I4 Every run is calibrated: what a miss took before and after it stands with its numbers, and marks them if it changed.
-I5 A ratio states within what a further run is to find it (`ratios`), and a further run is held against that (`against`).
-   A paper's number is judged by it too (`drawn.judge`).
+I1 Every number comes from a separate process of `wollemi-lab bench`, whose command line the page shows.
+I2 The runs of a round follow each other figure by figure and place by place, with indexes side by side, so that a slow
+   minute affects them alike; every other round reverses them (`cells.order`). Medians and extremes are over the rounds.
+   A panel may ask for several runs in each round, which then count as rounds.
+I3 Results are stored in `cells.jsonl` with commit and date, and stored runs are not repeated when the command is run
+   again; the page states the commits and dates of each figure.
+I4 Every run is calibrated: cache-miss times before and after it are reported with its numbers, and mark them if they
+   changed.
+I5 A ratio states the interval in which a further run should find it (`ratios`), and a further run is compared with that
+   (`against`). A paper's number is judged by it too (`drawn.judge`).
 """
 
 import argparse
@@ -27,25 +28,25 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="lab/figures", description="Run what the papers plot, and write one page.")
-    parser.add_argument("--scale", choices=plan.KEYS, required=True, help="how large")
-    parser.add_argument("--out", type=Path, help="where the page and all numbers go; what is there from before is used")
-    parser.add_argument("--only", default="", help="only figures whose ids begin so, e.g. roart-16,wort")
-    parser.add_argument("--rounds", type=int, help="rounds (default: one for smoke, three else)")
-    parser.add_argument("--against", type=Path, help="hold the ratios against those of another run, by its directory")
+    parser = argparse.ArgumentParser(prog="lab/figures", description="Measure what the papers plot; write one page.")
+    parser.add_argument("--scale", choices=plan.KEYS, required=True, help="size of the measurement")
+    parser.add_argument("--out", type=Path, help="directory of the page and all numbers; results there are reused")
+    parser.add_argument("--only", default="", help="only figures whose ids have these prefixes, e.g. roart-16,wort")
+    parser.add_argument("--rounds", type=int, help="rounds (default: one for smoke, otherwise three)")
+    parser.add_argument("--against", type=Path, help="compare the ratios with those in another run's directory")
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each figure, and for --against")
-    parser.add_argument("--list", action="store_true", help="print the command lines of all runs, and run none")
-    parser.add_argument("--cores", type=int, help="with --list: on a machine with this many")
+    parser.add_argument("--list", action="store_true", help="print the command lines of all runs, and run nothing")
+    parser.add_argument("--cores", type=int, help="with --list: plan for a machine with this many cores")
     program = f"{ROOT / 'target/release/wollemi-lab'} bench"
-    parser.add_argument("--program", default=program, help="what runs (default: target/release/wollemi-lab bench)")
+    parser.add_argument("--program", default=program, help="program to run (default: target/release/wollemi-lab bench)")
     args = parser.parse_args()
     if not args.list and not args.out:
         parser.error("--out is required")
     return args
 
 
-def asked(program):
-    """What the program says of itself and of the machine."""
+def query_about(program):
+    """Asks the program to describe itself and the machine."""
     try:
         return json.loads(subprocess.run([*program, "about"], capture_output=True, check=True).stdout)
     except FileNotFoundError:
@@ -56,14 +57,14 @@ def pick(figures, only):
     wanted = [id for id in only.split(",") if id]
     for id in wanted:
         if not any(figure.id.startswith(id) for figure in figures):
-            sys.exit(f"no figure is called '{id}...'; there are {', '.join(figure.id for figure in figures)}")
+            sys.exit(f"no figure is called '{id}...'; known figures: {', '.join(figure.id for figure in figures)}")
     return [figure for figure in figures if not wanted or any(figure.id.startswith(id) for id in wanted)]
 
 
 def main():
     args = arguments()
     program = shlex.split(args.program)
-    about = asked(program)
+    about = query_about(program)
     if args.cores:
         about["machine"]["cores"] = args.cores
     figures = pick(plan.Plan(args.scale, about).figures(), args.only)
@@ -75,16 +76,16 @@ def main():
         import page
         import plots
     except ModuleNotFoundError as error:
-        sys.exit(f"{error}; the plots are made by matplotlib: pip install matplotlib")
+        sys.exit(f"{error}; the plots need matplotlib: pip install matplotlib")
     first = args.against and args.against / "cells.jsonl"
     if first and not first.is_file():
         sys.exit(f"{first}: no such file; --against names a directory that an earlier run wrote")
     args.out.mkdir(parents=True, exist_ok=True)
-    kept = cells.Kept(args.out / "cells.jsonl")
+    results = cells.Results(args.out / "cells.jsonl")
     rounds = args.rounds or plan.ROUNDS[args.scale]
-    cells.run_all(program, figures, rounds, about["machine"]["build"]["commit"], kept, args.out)
-    all = [drawn.draw(figure, kept) for figure in figures]
-    before = first and cells.Kept(first, append=False)
+    cells.run_all(program, figures, rounds, about["machine"]["build"]["commit"], results, args.out)
+    all = [drawn.draw(figure, results) for figure in figures]
+    before = first and cells.Results(first, append=False)
     held = before and against.hold(args.against, [drawn.draw(figure, before) for figure in figures], all)
     conditions = {"scale": args.scale, "keys": plan.KEYS[args.scale], "about": about}
     lines = [one.json() for one in all]

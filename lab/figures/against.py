@@ -1,4 +1,5 @@
-"""One whole measurement held against another: whether it finds the ratios within the spread that the first one states."""
+"""Compares one whole measurement with another: does it find the ratios within the intervals that the first one
+states?"""
 
 from ratios import NOMINAL
 from statistics import median
@@ -7,7 +8,7 @@ from text import exact
 
 
 def all_ratios(figures):
-    """Those that are to be found again: of the longest calls nothing is promised."""
+    """Returns the ratios that should be found again. Nothing is promised of the longest calls."""
     return {
         (drawn.figure.id, panel.panel.title, one.place, one.over, one.under): (panel.panel, one)
         for drawn in figures
@@ -52,7 +53,7 @@ def hold(directory, first, second):
         "counts_of": len(counts),
         "met_undrifted": met(undrifted),
         "of_undrifted": len(undrifted),
-        # How far what was stated goes to either side: the middle one.
+        # The median of the stated intervals' half widths.
         "half_width": median([one["half_width"] for one in timed]) if timed else None,
         "unstated": unstated,
         "missing": len(before.keys() ^ now.keys()),
@@ -63,11 +64,12 @@ def hold(directory, first, second):
 def verdict(against):
     percent = lambda met, of: f" ({met / of:.1%})" if of else ""
     width = against["half_width"]
-    narrow = f" (half of the spreads are narrower than ±{width:.1%})" if width is not None else ""
+    narrow = f" (half of the intervals are narrower than ±{width:.1%})" if width is not None else ""
     return (
-        "{met} of {of} ratios of times{share} lie within the spread stated before, which {nominal:.0%} are to{narrow}; "
+        "{met} of {of} ratios of times{share} lie within the previously stated interval, where {nominal:.0%} are "
+        "expected{narrow}; "
         "{met_undrifted} of {of_undrifted}{share_undrifted} where no calibration drifted; "
-        "{counts_met} of {counts_of} ratios of counts; {unstated} without a stated spread, "
+        "{counts_met} of {counts_of} ratios of counts; {unstated} without a stated interval, "
         "{missing} in one measurement only"
     ).format(
         **against
@@ -80,7 +82,7 @@ def verdict(against):
 
 
 def outside(against):
-    """Rows of those that lie outside: where, which ratio, before, stated, now."""
+    """Yields a row for each ratio outside its interval: where, which ratio, before, stated, now."""
     for one in against["ratios"]:
         if not one["met"]:
             stated = one["stated"]

@@ -1,7 +1,7 @@
-"""Runs of `wollemi-lab bench`, each a process of its own. What has been run is kept in a file, `cells.jsonl`, with its
-commit and date, so that an interrupted series goes on where it was.
+"""Runs `wollemi-lab bench`, each cell in a separate process. Results are stored in `cells.jsonl` with commit and date,
+so that an interrupted series resumes where it stopped.
 
-A cell is the command line of a run, after `bench`; `{pool}` in it is a file of the run's own.
+A cell is the command line of a run, after `bench`; `{pool}` in it stands for a fresh file.
 """
 
 import datetime
@@ -12,8 +12,8 @@ import time
 from collections import defaultdict
 
 
-class Kept:
-    """The file of what has been run: of each cell, by round, with what it was run and what came of it."""
+class Results:
+    """The stored results: for each cell and round, the build and the outcome."""
 
     def __init__(self, path, append=True):
         self.rounds = defaultdict(dict)
@@ -25,7 +25,7 @@ class Kept:
                 entry = json.loads(line)
                 self.rounds[entry["cell"]][entry["round"]] = (entry["build"], entry["outcome"])
             except (ValueError, KeyError, TypeError):
-                pass  # Cut off, or of no known build: it is run again.
+                pass  # Truncated, or without a build: the run is repeated.
         if append and text and not text.endswith(b"\n"):
             self.file.write(b"\n")
 
@@ -36,7 +36,7 @@ class Kept:
         self.rounds[cell][round] = (build, outcome)
 
     def of(self, cell):
-        """Rounds from the first one on, until one is missing: (round, build, objects that it printed or None)."""
+        """Yields the rounds from the first until one is missing: (round, build, printed objects or None)."""
         rounds, round = self.rounds.get(cell, {}), 1
         while round in rounds:
             build, outcome = rounds[round]
@@ -44,19 +44,19 @@ class Kept:
             round += 1
 
     def failure(self, cell):
-        """Why the cell failed in its first round that did."""
+        """Returns why the cell failed, in its first failed round."""
         outcomes = (outcome for _, outcome in self.rounds.get(cell, {}).values())
         return next((outcome["failed"] for outcome in outcomes if "failed" in outcome), None)
 
     def has(self, cell, round):
-        """Whether it has been run. What failed is tried again."""
+        """Returns whether the round has been run successfully. Failed runs are repeated."""
         return "printed" in self.rounds.get(cell, {}).get(round, (None, {}))[1]
 
 
 def order(figures, round):
-    """Every cell once, or as often as its panel asks, figure by figure, panel by panel and place by place, with which of
-    its own rounds that is. Every second one has the cells of a place the other way round, so that what gets slower evenly
-    meets all alike; then another one comes first."""
+    """Yields every cell once, or as often as its panel asks, with the number of its own round: figure by figure, panel
+    by panel and place by place. Every second round reverses the cells of a place, so that a steady slowdown affects all
+    alike; then another cell comes first."""
     met = set()
     for panel in (panel for figure in figures for panel in figure.panels):
         for own in range((round - 1) * panel.runs + 1, round * panel.runs + 1):
@@ -72,9 +72,9 @@ def order(figures, round):
 
 
 def run(program, cell, directory):
-    """What a run printed, an object a line, or what it said on its standard error stream."""
+    """Runs a cell, and returns the objects that it printed, one per line, or its error output."""
     pool = directory / "figures.pool"
-    pool.unlink(missing_ok=True)  # What an interrupted run has left.
+    pool.unlink(missing_ok=True)  # Left by an interrupted run.
     words = [str(pool) if word == "{pool}" else word for word in cell.split()]
     done = subprocess.run([*program, *words, "--json"], capture_output=True, text=True)
     if done.returncode != 0:
@@ -85,17 +85,17 @@ def run(program, cell, directory):
         return {"failed": str(error)}
 
 
-def run_all(program, figures, rounds, commit, kept, directory):
-    """Runs what has not been run, and says on standard error how far it is."""
+def run_all(program, figures, rounds, commit, results, directory):
+    """Runs the missing runs, and reports progress on standard error."""
     due = [
         (cell, own)
         for round in range(1, rounds + 1)
         for cell, own in order(figures, round)
-        if not kept.has(cell, own)
+        if not results.has(cell, own)
     ]
     begin = time.monotonic()
     for done, (cell, own) in enumerate(due):
         left = (time.monotonic() - begin) / done * (len(due) - done) if done else 0
         print(f"{done + 1} of {len(due)}, {left / 60:.0f} min left: {cell} (round {own})", file=sys.stderr)
         date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-        kept.keep(cell, own, {"date": date, "commit": commit}, run(program, cell, directory))
+        results.keep(cell, own, {"date": date, "commit": commit}, run(program, cell, directory))

@@ -1,4 +1,4 @@
-"""A figure with the numbers that its runs gave, and the papers' numbers beside them."""
+"""A figure with its runs' numbers, and the papers' numbers beside them."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from text import short
 
 @dataclass
 class DrawnPanel:
-    """A plot with its numbers: of each series a value, or none, for each place."""
+    """A plot with its numbers: each series has a value, or None, for each place."""
 
     panel: object
     places: list
@@ -41,7 +41,7 @@ class DrawnPanel:
 
 @dataclass
 class DrawnClaim:
-    """A paper's number beside ours: a `value` or a `ratio` with its `stated` interval, and the verdict, where there is
+    """A paper's number beside ours: a `value`, or a `ratio` with its `stated` interval, and a verdict if there is
     something to judge."""
 
     what: str
@@ -60,11 +60,11 @@ class Drawn:
     panels: list
     claims: list
     cells: list
-    # Rounds, failures apart, of the run that has fewest and of the one that has most.
+    # The numbers of successful rounds: of the run that has fewest, and of the one that has most.
     rounds: tuple
     builds: list
     failed: dict
-    # What misses took around the runs: runs, how many were calibrated, in how many that changed, and nanoseconds.
+    # Cache-miss times around the runs: runs, calibrated runs, runs in which the time changed, and nanoseconds.
     calibration: dict = field(default_factory=dict)
 
     def verdicts(self):
@@ -79,12 +79,12 @@ class Drawn:
 
 
 def summary(numbers):
-    """None of none."""
+    """Summarizes numbers; None if there are none."""
     return {"median": median(numbers), "least": min(numbers), "most": max(numbers)} if numbers else None
 
 
 def paces(printed):
-    """The calibrations of what a run printed: one around each round, where the run itself has rounds."""
+    """Returns the calibrations that a run printed: one per round, if the run itself has rounds."""
     pace = printed.get("pace") or []
     return pace if isinstance(pace, list) else [pace]
 
@@ -94,10 +94,10 @@ def picked(point, objects):
     return next((one for one in objects or [] if all(one.get(name) == wanted for name, wanted in fields)), None)
 
 
-def samples(point, kept):
-    """The point's number in each round that has one."""
+def samples(point, results):
+    """Returns the point's number in each round that has one."""
     all = []
-    for round, build, objects in kept.of(point.cell):
+    for round, build, objects in results.of(point.cell):
         printed = picked(point, objects)
         number = printed and point.measure.of(printed)
         if number is not None:
@@ -106,19 +106,19 @@ def samples(point, kept):
     return all
 
 
-def rows(panel, kept, row="place", column="series"):
-    """A panel's numbers in rows and columns, in the order of their first use."""
+def rows(panel, results, row="place", column="series"):
+    """Returns a panel's numbers in rows and columns, in the order of their first use."""
     columns = dict.fromkeys(getattr(point, column) for point in panel.points)
     table = {}
     for point in panel.points:
         of = table.setdefault(getattr(point, row), Row(getattr(point, row), dict.fromkeys(columns, ())))
-        of.series[getattr(point, column)] = samples(point, kept)
+        of.series[getattr(point, column)] = samples(point, results)
         of.cells |= {point.cell}
     return list(table.values())
 
 
-def draw_panel(panel, kept):
-    table = rows(panel, kept)
+def draw_panel(panel, results):
+    table = rows(panel, results)
 
     def value(of):
         numbers = [one.number for one in of]
@@ -127,10 +127,10 @@ def draw_panel(panel, kept):
     series = {name: [value(row.series[name]) for row in table] for name in panel.series()}
     empty = not any(any(values) for values in series.values())
     if empty and any(point.measure.is_hardware() for point in panel.points):
-        return DrawnPanel(panel, panel.places(), {}, [], {}, "left out: this machine gives no counters")
+        return DrawnPanel(panel, panel.places(), {}, [], {}, "left out: this machine has no hardware counters")
     timelines = {}
     for point in panel.points if panel.shape == TIMELINE else []:
-        first = (picked(point, objects) for _, _, objects in kept.of(point.cell))
+        first = (picked(point, objects) for _, _, objects in results.of(point.cell))
         timeline = next((one["timeline"] for one in first if one), None)
         if timeline:
             timelines[point.series] = timeline
@@ -138,9 +138,9 @@ def draw_panel(panel, kept):
     return DrawnPanel(panel, panel.places(), series, of_one, timelines)
 
 
-class Said:
-    """A paper's words. Its numbers are as exact as their digits: 5.0 is not 5. A number, one over another (1/2), from one
-    to another (1..2), or the greatest of several places, which need not be ours (up to 2)."""
+class PaperNumber:
+    """A number in a paper's text, as exact as its digits: 5.0 is not 5. It is a single number, a quotient (1/2), a
+    range (1..2), or the greatest of several places, which need not be ours (up to 2)."""
 
     def __init__(self, says):
         self.is_most = says.startswith("up to ")
@@ -160,9 +160,9 @@ class Said:
 
 
 def judge(stated, said):
-    """A ratio of ours is known as near as it promises, a paper's as near as its digits say. They agree where these meet,
-    unless ours could as well be no difference at all. What a paper has as its greatest is not contradicted by less, as
-    long as who is ahead there is not behind here: ours may have fewer places, or others."""
+    """Judges our ratio, known within its interval, against a paper's number, known within its digits. They agree if the
+    two meet, unless our ratio may well be 1. A paper's "up to" is not contradicted by a smaller ratio, unless the
+    series ahead in the paper is behind here: we may have fewer or other places."""
     paper = said.interval
     if stated is None:
         return "cannot be told"
@@ -175,25 +175,26 @@ def judge(stated, said):
     return "agrees"
 
 
-def draw_claim(line, panel, kept):
-    """Two series at a place vary as the panel's series do beside each other; two places of a series as its places do. A
-    count is known within the rounds' extremes. A time by itself is not judged: it is another machine's."""
-    said, place, series = Said(line["says"]), line["at"], line["of"]
+def draw_claim(line, panel, results):
+    """Judges a claim. The ratio of two series at a place varies as the panel's series do; that of two places of a
+    series, as its places do. A count is known within the extremes of its rounds. A time by itself is not judged: the
+    paper's is another machine's."""
+    said, place, series = PaperNumber(line["says"]), line["at"], line["of"]
     other, other_place = line.get("to"), line.get("to_at")
     claim = DrawnClaim(f"{panel.title}, {place}: {series}", said.text, line["source"], line["why"])
     if other:
-        table = rows(panel, kept)
-        # The greatest of a paper's places is held against the greatest of ours, where these lie on a line.
+        table = rows(panel, results)
+        # A paper's greatest over its places is compared with our greatest, if our places are points of a line.
         most = said.is_most and panel.shape == LINES
         of = [ratio(table, one, series, other, panel.kind()) for one in (panel.places() if most else [place])]
         ours = max((one for one in of if one), key=lambda one: one.ratio, default=None)
         claim.what = f"{panel.title}, {'most of all places' if most else place}: {series} to {other}"
     elif other_place:
-        ours = ratio(rows(panel, kept, "series", "place"), series, place, other_place, panel.kind())
+        ours = ratio(rows(panel, results, "series", "place"), series, place, other_place, panel.kind())
         claim.what = f"{panel.title}, {series}: {place} to {other_place}"
     else:
         point = next((one for one in panel.points if (one.place, one.series) == (place, series)), None)
-        claim.value = summary([one.number for one in samples(point, kept)] if point else [])
+        claim.value = summary([one.number for one in samples(point, results)] if point else [])
         if claim.value and panel.kind() == "count":
             ours = Interval(claim.value["least"], claim.value["most"])
             claim.verdict = "agrees" if ours.meets(said.interval) else "differs"
@@ -204,8 +205,8 @@ def draw_claim(line, panel, kept):
     return claim
 
 
-def calibration(cells, kept):
-    runs = [objects for cell in cells for _, _, objects in kept.of(cell) if objects is not None]
+def calibration(cells, results):
+    runs = [objects for cell in cells for _, _, objects in results.of(cell) if objects is not None]
     around = [[pace for one in objects for pace in paces(one)] for objects in runs]
     mean = lambda name: [
         (pace["before"][name] + pace["after"][name]) / 2 for of in around for pace in of
@@ -219,14 +220,14 @@ def calibration(cells, kept):
     }
 
 
-def draw(figure, kept):
+def draw(figure, results):
     cells = list(dict.fromkeys(point.cell for panel in figure.panels for point in panel.points))
-    counts = [sum(objects is not None for _, _, objects in kept.of(cell)) for cell in cells]
-    builds = sorted({(build["date"], build["commit"]) for cell in cells for _, build, _ in kept.of(cell)})
-    failed = {cell: kept.failure(cell) for cell in cells}
-    panels = [draw_panel(panel, kept) for panel in figure.panels]
+    counts = [sum(objects is not None for _, _, objects in results.of(cell)) for cell in cells]
+    builds = sorted({(build["date"], build["commit"]) for cell in cells for _, build, _ in results.of(cell)})
+    failed = {cell: results.failure(cell) for cell in cells}
+    panels = [draw_panel(panel, results) for panel in figure.panels]
     claims = [
-        draw_claim(line, figure.panels[line["panel"]], kept)
+        draw_claim(line, figure.panels[line["panel"]], results)
         for line in figure.claims
         if not panels[line["panel"]].left_out
     ]
@@ -238,5 +239,5 @@ def draw(figure, kept):
         (min(counts, default=0), max(counts, default=0)),
         builds,
         {cell: why for cell, why in failed.items() if why is not None},
-        calibration(cells, kept),
+        calibration(cells, results),
     )

@@ -1,4 +1,4 @@
-"""The page: one HTML file that needs nothing else; and for documents, one table of it (Markdown)."""
+"""The page: one self-contained HTML file; and a Markdown table of it for documents."""
 
 import re
 
@@ -22,25 +22,25 @@ details { margin: .6em 0; } summary { cursor: pointer; } code { font-size: 13px;
 """
 
 STATISTICS = f"""<h2 id="statistics">How to read the numbers</h2><ul>
-<li><b>Bars and points</b> are medians over the rounds, thin lines go from the least to the most. With one round there is no
-spread, and differences mean little.</li>
+<li><b>Bars and points</b> are medians over the rounds; thin lines go from the least to the most. With one round there
+is no spread, and differences mean little.</li>
 <li><b>×</b> is the ratio to the first row of its table, formed within each round.</li>
-<li><b>±</b> behind a ratio: another measurement of as many rounds is to find it within this margin, in 95 of 100 cases. ±?
-says that nothing can be promised. No ± stands where the numbers never varied, and at the longest calls, of which nothing is
-promised.</li>
-<li><b>agrees, differs, cannot be told</b>: a paper's number beside ours. A ratio agrees if ours with its ± meets what the
-paper's digits say, differs if not, and cannot be told where ours could as well be 1 or is known too little, or where it
-stays below what the paper has as its greatest (but differs where the index ahead in the paper is behind here). Counts are
-held against the paper's digits. Times by themselves are another machine's, and not judged.</li>
-<li><b>{DRIFTED}</b> (in lines, a hollow point): a miss took more than a tenth longer or shorter after a run than before it,
-so that the machine changed meanwhile.</li></ul>
-<p>Persist counts do not depend on the machine; times do, and in DRAM a fence costs less beside a miss than on the papers'
-memory.</p>
+<li><b>±</b> after a ratio: another measurement of as many rounds should find the ratio within this margin in 95 of 100
+cases. ±? means that nothing can be promised. There is no ± if the numbers never varied, nor for the longest calls, of
+which nothing is promised.</li>
+<li><b>agrees, differs, cannot be told</b>: a paper's number beside ours. A ratio agrees if its ± interval meets the
+interval of the paper's digits, and differs if not. It cannot be told if our ratio may well be 1 or is too uncertain, or
+if it stays below the paper's "up to" (but it differs if the index ahead in the paper is behind here). Counts are
+compared with the paper's digits. Times by themselves are another machine's, and not judged.</li>
+<li><b>{DRIFTED}</b> (in lines, a hollow point): a miss took over a tenth longer or shorter after a run than before it,
+so the machine changed meanwhile.</li></ul>
+<p>Persist counts do not depend on the machine. Times do: on DRAM a fence costs less relative to a miss than on the
+papers' memory.</p>
 """
 
 
 def table(header, rows, words=()):
-    """Cells are HTML. Columns of `words` wrap."""
+    """Formats a table. Cells are HTML; columns of `words` wrap."""
     cell = lambda tag, i, text: f"<{tag}{' class=words' if i in words else ''}>{text}</{tag}>"
     lines = [
         "<tr>" + "".join(cell(tag, i, text) for i, text in enumerate(row)) + "</tr>"
@@ -51,7 +51,7 @@ def table(header, rows, words=()):
 
 
 def numbers(drawn):
-    """A row a series, with its ratio to the first where the papers compare."""
+    """Formats a row per series, with its ratio to the first if the panel compares them."""
     ratios = {(one.over, one.place): one for one in drawn.ratios}
 
     def number(name, place, value):
@@ -73,7 +73,7 @@ def numbers(drawn):
 
 
 def beside(claim):
-    """What the runs gave, beside a paper's number."""
+    """Formats our value beside a paper's number."""
     if claim.value:
         return with_spread(claim.value)
     if claim.ratio is None:
@@ -94,7 +94,7 @@ def claims(drawn):
 
 
 def names(drawn, about):
-    """What the figure's names mean: its indexes, workloads and kinds of keys."""
+    """Explains the figure's names: its indexes, workloads and kinds of keys."""
     words = []
     for panel in drawn.panels:
         words += [*panel.series, *panel.places, *re.findall(r"[A-Za-z0-9-]+", panel.panel.title)]
@@ -104,7 +104,7 @@ def names(drawn, about):
 
 
 def measured(drawn):
-    """In how many rounds, when and at which commits; and what a miss took meanwhile."""
+    """States the rounds, dates, commits and cache-miss times."""
     least, most = drawn.rounds
     if not most:
         return ""
@@ -139,14 +139,14 @@ def section(drawn, about):
     parts.append(names(drawn, about))
     if drawn.failed:
         lines = (f"<li><code>{escape(cell)}</code>: {escape(why)}</li>" for cell, why in drawn.failed.items())
-        parts.append(f'<p class="failed">Runs that gave nothing:</p><ul>{"".join(lines)}</ul>\n')
+        parts.append(f'<p class="failed">Failed runs:</p><ul>{"".join(lines)}</ul>\n')
     lines = "<br>".join(f"<code>wollemi-lab bench {escape(cell)}</code>" for cell in drawn.cells)
     parts.append(f"<details><summary>Command lines</summary>{lines}</details>\n")
     return "".join(parts)
 
 
 def overview(figures):
-    """What came of each figure, with a link to it."""
+    """Lists the outcome of each figure, with a link to it."""
     rows = []
     for drawn in figures:
         verdicts, of = drawn.verdicts(), drawn.calibration
@@ -163,18 +163,18 @@ def held(against):
         for id, where, ratio, *numbers in outside(against)
     ]
     return (
-        f'<h2 id="against">Held against a measurement before</h2>\n<p>Each ratio beside what the measurement in '
-        f"<code>{escape(against['first'])}</code> stated: {escape(verdict(against))}.</p>\n"
+        f'<h2 id="against">Compared with an earlier measurement</h2>\n<p>Each ratio, and the interval '
+        f"stated by the measurement in <code>{escape(against['first'])}</code>: {escape(verdict(against))}.</p>\n"
         + (table(["outside", "ratio", "before", "stated", "now"], rows) if rows else "")
     )
 
 
 def render(conditions, figures, against):
-    """Restart and peers first, then the papers' figures, then how to read the numbers."""
+    """Renders the page: restart and peers first, then the papers' figures, then how to read the numbers."""
     about = conditions["about"]
     build = about["machine"]["build"]
     links = [("#all", "All figures"), ("#statistics", "How to read the numbers")]
-    links += [("#against", "Held against a measurement before")] if against else []
+    links += [("#against", "Compared with an earlier measurement")] if against else []
     first = [drawn for drawn in figures if drawn.figure.id in ("restart", "peers")]
     others = [drawn for drawn in figures if drawn not in first]
     return "".join(
@@ -182,7 +182,7 @@ def render(conditions, figures, against):
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
             f'content="width=device-width, initial-scale=1"><title>Wollemi: figures</title><style>{STYLE}</style></head>'
             "<body>\n<h1>Restart, peers, and the papers' figures, measured</h1>\n"
-            f"<p>Scale <b>{conditions['scale']}</b>: {short(conditions['keys'])} keys. Put together on {build['date']} at "
+            f"<p>Scale <b>{conditions['scale']}</b>: {short(conditions['keys'])} keys. Created on {build['date']} at "
             f"commit {escape(build['commit'])}, version {about['version']}. {escape(about['hardware'])}.</p>\n<p>",
             " · ".join(f'<a href="{to}">{text}</a>' for to, text in links),
             "</p>\n",
@@ -197,14 +197,14 @@ def render(conditions, figures, against):
 
 
 def summarize(conditions, figures):
-    """What the papers say beside what was measured, every number, figure by figure."""
+    """Writes every number of the papers beside the measured one, figure by figure."""
     about = conditions["about"]
     build = about["machine"]["build"]
     lines = [
         "# The papers' numbers, measured",
         "",
         f"Scale {conditions['scale']}, {short(conditions['keys'])} keys, {build['date']}, commit {build['commit']}. "
-        f"{about['hardware']}. The command that wrote this wrote a page with all plots too; `docs/benchmarks.md` says how "
+        f"{about['hardware']}. The same command wrote a page with all plots; `docs/benchmarks.md` explains how "
         "to read both.",
         "",
         "| | paper | here | |",

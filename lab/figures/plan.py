@@ -1,7 +1,8 @@
-"""What the papers plot, and we beside it, as runs of `wollemi-lab bench`: which cells, and which of their numbers.
+"""The plan: which runs of `wollemi-lab bench` (cells), and which of their numbers, make up the papers' figures and
+ours.
 
-What is said of a figure, and each number that a paper gives, is in `papers.toml`. A figure shows all indexes that are no
-ablations, and the ablations where they are what the figure is about.
+`papers.toml` has the text of each figure and the papers' numbers. A figure shows all indexes that are not ablations,
+and the ablations that it is about.
 """
 
 import tomllib
@@ -17,10 +18,10 @@ BARS, LINES, TIMELINE = "bars", "lines", "timeline"
 
 @dataclass(frozen=True)
 class Measure:
-    """Which number of a cell's output a point shows: the field at this path, times `scale`.
+    """The number of a cell's output that a point shows: the field at this path, times `scale`.
 
-    A `time` depends on the machine's pace, a `count` does not, and an `extreme` is of the few longest calls, of whose
-    ratios nothing is promised.
+    A `time` depends on the machine's pace, a `count` does not. An `extreme` is of the few longest calls; nothing is
+    promised of its ratios.
     """
 
     path: str
@@ -41,7 +42,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class MicrosPerOp(Measure):
-    """Microseconds an operation, of all threads."""
+    """Microseconds per operation, over all threads."""
 
     def of(self, printed):
         return printed["seconds"] * 1e6 / printed["ops"] if printed.get("ops") else None
@@ -67,7 +68,7 @@ BYTES = "bytes a key", count("bytes_per_key")
 
 @dataclass(frozen=True)
 class Point:
-    """A series at a place; `pick` names which of the objects that the cell prints, by fields and their values."""
+    """A series at a place; `pick` selects one of the objects that the cell prints, by fields and their values."""
 
     series: str
     place: str
@@ -78,7 +79,7 @@ class Point:
 
 @dataclass
 class Panel:
-    """One plot. `x` and `unit` name the axes; a round has each point `runs` times, and each counts as a round."""
+    """One plot. `x` and `unit` name the axes. A round runs each point `runs` times, each of which counts as a round."""
 
     title: str
     shape: str
@@ -98,13 +99,13 @@ class Panel:
         return next((kind for kind in ("extreme", "time") if kind in kinds), "count")
 
     def compares(self):
-        """Whether its series are what is compared. Bounds beside what they bound are not."""
+        """Returns whether the series are compared with each other. Bounds and what they bound are not."""
         return len({point.measure for point in self.points}) < 2
 
 
 @dataclass
 class Figure:
-    """A figure of a paper, or one of `ours`: then `paper` says what it shows, and `differs` how it was measured."""
+    """A figure of a paper, or one of `ours`: then `paper` states what it shows, and `differs` how it was measured."""
 
     id: str
     panels: list
@@ -116,7 +117,8 @@ class Figure:
 
 
 class Plan:
-    """All figures at one scale; `about` is what `wollemi-lab bench about` prints of program and machine."""
+    """All figures at one scale; `about` is the description of program and machine that `wollemi-lab bench about`
+    prints."""
 
     def __init__(self, scale, about):
         self.scale, self.keys, self.about = scale, KEYS[scale], about
@@ -126,7 +128,7 @@ class Plan:
         self.words = tomllib.loads((Path(__file__).parent / "papers.toml").read_text())
 
     def figures(self):
-        """Restart and peers first."""
+        """Returns all figures, restart and peers first."""
         peers = [self.restart(), self.peers()] if self.about["durable"] else []
         return [*peers, self.limit(), self.open(), self.stalls(), *self.roart(), *self.recipe(), *self.wort(), *self.dptree()]
 
@@ -151,7 +153,7 @@ class Plan:
         return {short(keys): f"--keys {keys} {more}" for keys in self.parts()}
 
     def workloads(self, title, indexes, workloads, more, unit, measure):
-        """A series for each index and a place for each workload, all workloads in one cell."""
+        """A panel with a series for each index and a place for each workload; all workloads share a cell."""
         cell = lambda index: f"run --index {index} --workload {','.join(workloads)} --keys {self.keys} {more}"
         points = [
             Point(index, workload, cell(index), {"workload": workload}, measure)
@@ -161,7 +163,8 @@ class Plan:
         return Panel(title, BARS, "workload", unit, points)
 
     def throughputs(self, title, indexes, workloads, more):
-        """Throughput of workloads that share a cell; those that scan in a panel of their own, for their other scale."""
+        """Panels of the throughput of workloads that share a cell; scans are in a second panel, for their different
+        scale."""
         panel = self.workloads(title, indexes, workloads, more, *MOPS)
         scans = lambda point: point.place == "scan100" or point.place.endswith("-e")
         return [
@@ -170,7 +173,7 @@ class Plan:
         ]
 
     def over(self, title, shape, indexes, workload, places, what, x="keys"):
-        """One workload over places, each with arguments of its own."""
+        """A panel of one workload over places, each with its own arguments."""
         unit, measure = what
         points = [
             Point(index, place, f"run --index {index} --workload {workload} {more}", {"workload": workload}, measure)
@@ -197,8 +200,8 @@ class Plan:
     def recoveries(self, index, title, path):
         return Panel(title, LINES, "keys", "ms", self.by_threads(index, self.parts(), Measure(path)))
 
-    # What no paper plots: an index beside what people use today and beside what memory allows, what opening and
-    # restarting take, and what merges and recovery hold up.
+    # Figures that no paper has: an index beside its peers and beside the limits of memory, the times of opening and
+    # restarting, and the stalls of merges and recovery.
 
     def restart(self):
         sizes = [max(self.keys // part, 1) for part in (100, 10, 1)]
@@ -235,7 +238,7 @@ class Plan:
         return self.figure("peers", *panels)
 
     def limit(self):
-        """Lookups beside the least that they can take, by `bench run --limit`."""
+        """Lookups compared with their bounds, by `bench run --limit`."""
         bounds = {
             "its path's cold lines, one after the other": ("chain_ns", "of_chain"),
             "its path's cold lines, overlapped": ("overlapped_ns", "of_overlapped"),
@@ -261,7 +264,7 @@ class Plan:
             ),
         ]
         panels = []
-        # Pools of short keys are as small as a third-level cache, so there are more of these.
+        # Pools of short keys fit in a third-level cache, so they have more keys.
         for kind, keys in [("u64", max(self.keys, min(10_000_000, self.keys * 10))), ("str", self.keys)]:
             more = f"--ops {self.keys} --key-kind {kind} --no-counts --limit"
             cell = lambda index: f"run --index {index} --workload get --keys {keys} {more}"
@@ -291,7 +294,8 @@ class Plan:
         return self.figure("open", *panels)
 
     def stalls(self):
-        # Operations due in a second: a fraction of what the indexes can do, so that what falls behind has been held up.
+        # Operations due per second: a fraction of what the indexes can do, so that calls fall behind only during a
+        # stall.
         rated = f"--workload insert --keys {self.keys} --rate 200000 --no-counts"
         both = [self.about["default"], "dptree"]
         inserts = [Point(i, "longest call", f"run --index {i} {rated}", {"workload": "insert"}, LONGEST) for i in both]
@@ -308,10 +312,10 @@ class Plan:
         strings = f"--key-kind str --threads {self.threads(4)} --no-counts"
         integers = f"--key-kind u64 --threads {self.threads(4)} --no-counts"
         micro = ["get", "insert", "update", "scan100", "remove"]
-        # The paper's whole first, which all others are set in ratio to.
+        # The paper's complete index comes first; the ratios of all others are to it.
         whole = "roart-without-inline"
         family = sorted((name for name in self.all if name.startswith("roart")), key=lambda name: name != whole)
-        # Techniques are worth less than what two runs differ by: more runs, of fewer keys.
+        # Techniques are worth less than the difference between two runs: more runs, of fewer keys.
         part, runs = (2, 4) if self.scale == "laptop" else (1, 1)
         ablated = Plan(self.scale, self.about)
         ablated.keys = self.keys // part
@@ -443,7 +447,7 @@ class Plan:
             return self.over(title, BARS, self.shown, workload, places, what, "kind of keys")
 
         def delays(kind):
-            # What a write-back takes, and what it is called on the command line.
+            # The time of a write-back, and its name on the command line.
             latencies = {"100 ns": "dram", "300 ns": "wort-300", "500 ns": "wort-500"}
             more = f"--keys {self.keys} --key-kind {kind} --media delay --no-counts --delay"
             places = {latency: f"{more} {delay}" for latency, delay in latencies.items()}
@@ -453,8 +457,8 @@ class Plan:
             more = f"--scan-length {share} --ops {max(self.keys // 500, 20)} --no-counts"
             return over_kinds(f"{share} of the keys", "scan100", more, MICROS)
 
-        # As many keys as a tree has with the lowest nodes of the paper's 2^27 keys, in which 8 evenly spaced keys meet:
-        # fewer by whole levels of a byte, one or two.
+        # The number of keys whose tree has the same lowest nodes as that of the paper's 2^27 keys, each with 8 evenly
+        # spaced keys: fewer by one or two whole levels of a byte.
         shaped = 1 << 11 if self.keys < 1 << 19 else 1 << 19
         nodes = count("persists_per_op.node.write_backs")
         return [

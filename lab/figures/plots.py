@@ -1,6 +1,6 @@
-"""Plots as SVG, by matplotlib: grouped bars, lines over labelled places, and timelines.
+"""Plots as SVG, drawn by matplotlib: grouped bars, lines over labelled places, and timelines.
 
-A plot is as wide as a phone, so that its letters are read where it is shown: pages put several beside each other.
+A plot is as wide as a phone, so that its letters are readable there; wider pages place several side by side.
 """
 
 import io
@@ -13,12 +13,12 @@ from matplotlib.ticker import FuncFormatter
 from plan import BARS, TIMELINE
 from text import DRIFTED, short
 
-# Colours that the colour-blind can tell apart (Okabe and Ito), then others.
+# Colours that the colour-blind can distinguish (Okabe and Ito), then others.
 COLOURS = "#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #56b4e9 #5c4a72 #8a8a8a #7fb8d8 #eaae7f #7fceb9 #e5bbd2 #b8a800 #444444"
 COLOURS = COLOURS.split()
-# Inches, of 72 points each; a letter has nine points.
+# In inches, of 72 points each; letters have nine points.
 WIDTH, HEIGHT = 4.0, 2.8
-# Beyond this ratio to the smallest value, values look alike on a scale that starts at zero.
+# If values differ by more than this factor, the small ones look alike on a scale that starts at zero.
 TWO_DECADES = 100
 
 matplotlib.use("svg")
@@ -42,7 +42,7 @@ matplotlib.rcParams.update(
 
 
 def plot(drawn, heading=None):
-    """A panel as SVG, to stand on a page that says what it is, or alone, below its figure's title."""
+    """Draws a panel as SVG: for a page that describes it, or alone, below its figure's title."""
     panel = drawn.panel
     figure = timelines(drawn) if panel.shape == TIMELINE else plain(drawn)
     note = ""
@@ -55,15 +55,15 @@ def plot(drawn, heading=None):
     text = io.StringIO()
     figure.savefig(text, format="svg", bbox_inches="tight", pad_inches=0.06, metadata={"Date": None, "Title": panel.title})
     pyplot.close(figure)
-    # The page's own words come first; a browser takes the drawing without what stands before it.
+    # HTML embeds the drawing without the prolog before it.
     return text.getvalue()[text.getvalue().index("<svg") :]
 
 
 def foot(drawn):
-    """What the marks are."""
+    """Explains the marks."""
     shape = drawn.panel.shape
     if shape == TIMELINE:
-        return "The first round. Above, operations a second; below, the longest call of each slot."
+        return "The first round. Above, operations per second; below, the longest call of each slot."
     marks, mark = ("Bars", DRIFTED) if shape == BARS else ("Points", "Hollow")
     note = f"{marks}: medians of the rounds; thin lines: least to most."
     drifted = any(value and value["drifted"] for values in drawn.series.values() for value in values)
@@ -108,8 +108,8 @@ def plain(drawn):
 
 
 def timelines(drawn):
-    """What was done when: the rate, and below it the longest call, over time. The last slot is not whole: its rate is left
-    out, unless it is all there is."""
+    """Draws the rate, and below it the longest call, over time. The rate of the incomplete last slot is left out,
+    unless it is the only one."""
     figure, (rates, calls) = pyplot.subplots(2, 1, figsize=(WIDTH, HEIGHT * 1.3), sharex=True, layout="constrained")
     for i, (name, timeline) in enumerate(drawn.timelines.items()):
         slot, colour = timeline["slot_ms"], COLOURS[i % len(COLOURS)]

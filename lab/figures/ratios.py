@@ -1,18 +1,19 @@
-"""Ratios between series, and within what a further measurement is to find them.
+"""Ratios between series, and the intervals in which a further measurement should find them.
 
-A ratio is formed within each round, whose runs follow each other closely, between runs of one program. What is stated of
-it is a prediction interval: where the mean of as many rounds of another measurement lies in 95 of 100 cases.
+A ratio is formed within each round, whose runs follow each other closely, between runs of one program. Its stated
+interval is a prediction interval: it contains the mean of as many rounds of another measurement in 95 of 100 cases.
 
-The model: a run's logarithm is its series' at that place, and what meets all series of the place in that round, and noise
-of its own. So the noise is what is left once the means of each series and of each round are taken away (analysis of
-variance in two ways): of k series in r rounds (k - 1) (r - 1) degrees of freedom. A ratio is made of two runs and has
-twice that variance. It is pooled over the places of a panel and for times over its series, since they share a machine
-(most counts are exact, whatever others do); places whose numbers come from the same processes count their degrees once.
+The model: the logarithm of a run is the sum of its series' mean at that place, an effect common to all series of the
+place in that round, and noise. So the noise is the residual after removing the means of each series and of each round
+(two-way analysis of variance): with k series in r rounds it has (k - 1) (r - 1) degrees of freedom. A ratio involves
+two runs and has twice that variance. The variance is pooled over the places of a panel, and for times over its series,
+since they share a machine (most counts are exact, whatever the others do); places whose numbers come from the same
+processes count their degrees once.
 
-Another measurement differs by its own noise, and by what is the same in all rounds of one measurement (BETWEEN), which
+Another measurement differs by its own noise, and by effects common to all rounds of one measurement (BETWEEN), which
 these rounds cannot show. With the variance v of a ratio's logarithm in d degrees, n rounds here and m there, the
-difference has the variance v (1/n + 1/m) + 2 BETWEEN², of which only the first part is estimated: the degrees of freedom
-of the whole are Welch's and Satterthwaite's.
+difference has the variance v (1/n + 1/m) + 2 BETWEEN², of which only the first part is estimated. The degrees of
+freedom of the whole are those of Welch and Satterthwaite.
 """
 
 import math
@@ -20,20 +21,21 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean
 from typing import NamedTuple
 
-# Deviation of a ratio's logarithm from one measurement to another, beyond what rounds show: how memory came to be placed,
-# what else is on the machine. Three rounds on a shared virtual machine gave it: each held against what the two others
-# state, 1707 of 1794 ratios of times (95.2%) lie within it.
+# The deviation of a ratio's logarithm between measurements, beyond what rounds show: placement of memory, other load on
+# the machine. It comes from three rounds on a shared virtual machine: with it, 1707 of 1794 ratios of times (95.2%) lie
+# within the interval stated by the two other rounds.
 BETWEEN = 0.07
-# The share of cases in which an interval is to be met.
+# The share of cases in which a ratio should lie within its interval.
 NOMINAL = 0.95
-# Numbers are shown to a hundredth; what differs by less than half a thousandth is the same.
-LEAST_DEVIATION = 0.0005
-# A ratio to less says nothing.
-LEAST_BASE = 0.01
+# Numbers are shown to a hundredth, so differences below half a thousandth do not count.
+MIN_DEVIATION = 0.0005
+# A ratio to a smaller number is meaningless.
+MIN_BASE = 0.01
 
 
 class Sample(NamedTuple):
-    """A round's number, the program's commit, and whether the run's calibration drifted, where that matters to it."""
+    """A round's number, the program's commit, and whether the run's calibration drifted, if the number depends on
+    it."""
 
     round: int
     commit: str
@@ -41,7 +43,7 @@ class Sample(NamedTuple):
     drifted: bool
 
     def run(self):
-        """A round that was interrupted and gone on with later may have runs of two programs."""
+        """Identifies the run: an interrupted round that was resumed later may have runs of two programs."""
         return self.round, self.commit
 
 
@@ -56,13 +58,13 @@ class Interval(NamedTuple):
         return self.low <= other.high and other.low <= self.high
 
     def half_width(self):
-        """How far it goes to either side, as a share."""
+        """Returns the half width of the interval, as a share."""
         return math.sqrt(self.high / self.low) - 1
 
 
 @dataclass
 class Row:
-    """What one place of a panel compares, its series; or one series, its places. Others are set in ratio to the first."""
+    """The series of one place of a panel; or the places of one series. Ratios are to the first of them."""
 
     place: str
     series: dict
@@ -70,15 +72,16 @@ class Row:
 
 
 class Spread(NamedTuple):
-    """How logarithms of a panel's ratios vary: from round to round, in how many degrees of freedom, and from measurement
-    to measurement."""
+    """How the logarithms of a panel's ratios vary: the variance between rounds, its degrees of freedom, and the
+    variance between measurements."""
 
     variance: float
     degrees: int
     between: float
 
     def half_width(self, rounds, further):
-        """Of the interval around the mean of this many rounds for the mean of as many of another measurement."""
+        """Returns the half width, in logarithms, of the interval around the mean of `rounds` rounds for the mean of
+        `further` rounds of another measurement."""
         within = self.variance * (1 / rounds + 1 / further)
         whole = within + 2 * self.between
         return student(int((whole / within) ** 2 * self.degrees)) * math.sqrt(whole)
@@ -86,7 +89,7 @@ class Spread(NamedTuple):
 
 @dataclass
 class Ratio:
-    """A series' ratio to another at a place: the geometric mean of the rounds that both have."""
+    """A series' ratio to another at a place: the geometric mean over the rounds that both have."""
 
     place: str
     over: str
@@ -97,7 +100,7 @@ class Ratio:
     spread: Spread | None
 
     def interval(self, further):
-        """Within which the mean of as many rounds of another measurement is to lie; None where nothing is promised."""
+        """Returns the interval for the mean of `further` rounds of another measurement; None if nothing is promised."""
         if self.spread is None:
             return None
         factor = math.exp(self.spread.half_width(self.rounds, further))
@@ -108,8 +111,8 @@ class Ratio:
 
 
 def student(degrees):
-    """Student's t that holds NOMINAL between its negative and itself: tabulated, from five degrees of freedom on by its
-    expansion around the normal distribution's (Abramowitz and Stegun, 26.7.5)."""
+    """Returns Student's t for a two-sided interval of NOMINAL: from a table, and from five degrees of freedom by its
+    expansion around the normal distribution (Abramowitz and Stegun, 26.7.5)."""
     table = [math.inf, 12.706, 4.303, 3.182, 2.776]
     if degrees < len(table):
         return table[degrees]
@@ -123,11 +126,11 @@ def student(degrees):
 
 
 def noise(row):
-    """The squares of what is left of a place's logarithms without the means of its series and of its rounds, of the rounds
-    that all its series have, and of how many degrees of freedom; None for less than two of either."""
+    """Returns the sum of squared residuals of a place's logarithms, over the rounds that all its series have, and the
+    degrees of freedom; None with fewer than two series or rounds."""
     series = []
     for i, samples in enumerate(row.series.values()):
-        least = LEAST_BASE if i == 0 else 1e-300
+        least = MIN_BASE if i == 0 else 1e-300
         logarithms = {one.run(): math.log(one.number) for one in samples if one.number >= least}
         if logarithms:
             series.append(logarithms)
@@ -141,8 +144,8 @@ def noise(row):
 
 
 def spread(rows, kind):
-    """Of a panel's places; None where none has two rounds of two series, and of extremes. Counts do not depend on when
-    they are made."""
+    """Returns the spread of a panel; None if no place has two rounds of two series, and for extremes. Counts do not
+    vary between measurements."""
     squares, all_degrees, degrees, processes = 0, 0, 0, set()
     for row in rows:
         left = noise(row) if kind != "extreme" else None
@@ -150,19 +153,19 @@ def spread(rows, kind):
             continue
         squares += left[0]
         all_degrees += left[1]
-        # Without runs that are known, each place is of its own.
+        # Places without known cells count separately.
         if not row.cells or row.cells not in processes:
             processes.add(row.cells)
             degrees += left[1]
     if degrees == 0:
         return None
     between = BETWEEN**2 if kind == "time" else 0
-    return Spread(max(2 * squares / all_degrees, LEAST_DEVIATION**2), degrees, between)
+    return Spread(max(2 * squares / all_degrees, MIN_DEVIATION**2), degrees, between)
 
 
 def ratio(rows, place, over, under, kind):
-    """Two series of a row, which vary as all of the rows do: of counts, as these two do. None if there are no rounds that
-    both have, or if it says nothing."""
+    """Returns the ratio of two series of a row. Its spread is that of all the rows; for counts, that of these two
+    series. None if the series share no round, or if the ratio would be meaningless."""
     row = next((row for row in rows if row.place == place), None)
     if row is None or over not in row.series or under not in row.series:
         return None
@@ -171,7 +174,7 @@ def ratio(rows, place, over, under, kind):
         varies = spread([Row(row.place, pair(row), row.cells) for row in rows], kind)
     else:
         varies = spread(rows, kind)
-    base = {one.run(): one for one in row.series[under] if one.number >= LEAST_BASE}
+    base = {one.run(): one for one in row.series[under] if one.number >= MIN_BASE}
     rounds = [(one, base[one.run()]) for one in row.series[over] if one.number > 0 and one.run() in base]
     if not rounds:
         return None
@@ -181,7 +184,7 @@ def ratio(rows, place, over, under, kind):
 
 
 def ratios(rows, kind):
-    """The ratios of a panel: of each series to the first at each place."""
+    """Returns the ratios of a panel: of each series to the first, at each place."""
     all = (
         ratio(rows, row.place, over, under, kind)
         for row in rows

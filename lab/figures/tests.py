@@ -1,5 +1,5 @@
-"""Tests of the figures' script. `WOLLEMI_BENCH` names the program that runs (default: target/release/wollemi-lab bench);
-without it those that run something are left out."""
+"""Tests of the figures' script. `WOLLEMI_BENCH` names the program to run; without it, tests that run a program are
+skipped."""
 
 import json
 import math
@@ -77,12 +77,13 @@ class Ratios(unittest.TestCase):
             self.assertLess(abs(ratios.student(degrees) / t - 1), 0.002)
 
     def test_degrees_are_counted_once(self):
-        """What meets all series of a round is no noise; the series that the others are set in ratio to counts once; and
-        places of the same processes have the degrees of one."""
+        """An effect on all series of a round is no noise; the series that ratios are to counts once; and places with
+        the same processes count their degrees once."""
         slower = [1, 2, 4]
         squares, degrees = ratios.noise(row(slower, [3, 6, 12], slower))
         self.assertTrue(squares < 1e-12 and degrees == 4)
-        # One series of three that doubles: half of ln 2 up and down, of which the rounds' mean takes a third.
+        # One of three series doubles: its residuals are half of ln 2 up and down, of which the mean of the round takes
+        # a third.
         doubles = lambda cells="": row([1, 2], [1, 1], [1, 1], cells=frozenset(cells))
         squares, degrees = ratios.noise(doubles())
         self.assertAlmostEqual(squares, math.log(2) ** 2 / 3)
@@ -91,7 +92,7 @@ class Ratios(unittest.TestCase):
         self.assertEqual((same.degrees, other.degrees), (2, 4))
         self.assertEqual(same.variance, other.variance)
         self.assertIsNone(ratios.spread([row([1], [1, 2])], "time"))
-        # A round that another program went on with.
+        # A round that another program resumed.
         resumed = doubles()
         resumed.series["1"][1] = resumed.series["1"][1]._replace(commit="y")
         self.assertIsNone(ratios.noise(resumed))
@@ -108,8 +109,9 @@ class Ratios(unittest.TestCase):
         self.assertIsNone(of(over, under, "extreme").stated())
 
     def test_intervals_are_of_the_panels_spread(self):
-        """Counts that never vary are to be found again as they are; times no nearer than measurements differ; what varies,
-        within the spread of the whole panel, and more rounds nearer; counts of one pair say nothing of another's."""
+        """Intervals of counts that never vary are narrow; those of times are at least as wide as measurements differ.
+        Variance is pooled over the panel, more rounds narrow the interval, and counts of one pair of series do not
+        affect another pair."""
         place = lambda of, i: row([1, 1], of, place=str(i))
         steady = [place([3, 3], 0), place([2, 2], 1)]
         stated = ratios.ratios(steady, "count")[0].stated()
@@ -126,16 +128,16 @@ class Ratios(unittest.TestCase):
         self.assertAlmostEqual(*widths("time"))
 
     def measured(self, draw, noise):
-        """Two rounds of four places of five series each. A measurement's series deviate alike in all its rounds, and each
-        run by noise."""
+        """Simulates two rounds of four places of five series each. A measurement's series deviate equally in all its
+        rounds, and each run has noise."""
         between = ratios.BETWEEN / math.sqrt(2)
         series = lambda: (lambda own: [math.exp(own + draw.gauss(0, noise)) for _ in range(2)])(draw.gauss(0, between))
         return ratios.ratios([row(*(series() for _ in range(5)), place=str(i)) for i in range(4)], "time")
 
     def test_intervals_are_met_as_often_as_they_say(self):
-        """Of measurements that vary as the model has it: much from round to round, little, and hardly. Intervals that knew
-        nothing of what lies between measurements would be met less often. Few rounds find too little noise as often as
-        too much: of intervals that are narrow by chance fewer are met than of those that are wide."""
+        """Intervals are met as often as stated for measurements that follow the model, with much, little and hardly any
+        noise between rounds. Intervals without the deviation between measurements are met less often. Few rounds
+        underestimate the noise as often as they overestimate it: narrow intervals are met less often than wide ones."""
         draw = random.Random(1)
         for noise, most_without in [(0.15, 1), (0.05, 0.95), (0.01, 0.5)]:
             met, without = [], 0
@@ -165,7 +167,7 @@ class Claims(unittest.TestCase):
             ("1.65..2", "1.65–2", 1.645, 2.5),
             ("up to 2.19", "up to 2.19", 2.185, 2.195),
         ]:
-            said = drawn.Said(says)
+            said = drawn.PaperNumber(says)
             self.assertEqual(said.text, text)
             self.assertAlmostEqual(said.interval.low, low)
             self.assertAlmostEqual(said.interval.high, high)
@@ -182,7 +184,7 @@ class Claims(unittest.TestCase):
             ("up to 1.3", Interval(0.7, 0.8), "differs"),
             ("up to 1.3", Interval(1.5, 1.6), "differs"),
         ]:
-            self.assertEqual(drawn.judge(stated, drawn.Said(says)), verdict, (says, stated))
+            self.assertEqual(drawn.judge(stated, drawn.PaperNumber(says)), verdict, (says, stated))
 
 
 def figure(shape=BARS, kinds=("time", "time"), places="xy", title="panel"):
@@ -197,8 +199,8 @@ class Drawing(unittest.TestCase):
         self.directory = tempfile.TemporaryDirectory()
         self.addCleanup(self.directory.cleanup)
         self.path = Path(self.directory.name) / "cells.jsonl"
-        self.kept = cells.Kept(self.path)
-        self.addCleanup(self.kept.file.close)
+        self.results = cells.Results(self.path)
+        self.addCleanup(self.results.file.close)
 
     def keep(self, cell, *numbers, after=100):
         pace = lambda ns: {"dependent_ns": ns, "parallel_ns": 10}
@@ -206,15 +208,15 @@ class Drawing(unittest.TestCase):
             end = after if i else 100
             of = {"before": pace(100), "after": pace(end), "drifted": end > 110}
             outcome = {"printed": [{"number": number, "pace": of}]}
-            self.kept.keep(cell, i + 1, {"date": "2026-11-22", "commit": "x"}, outcome)
+            self.results.keep(cell, i + 1, {"date": "2026-11-22", "commit": "x"}, outcome)
 
     def test_what_was_kept_is_there_after_an_interruption(self):
         self.keep("a", 1, 2)
-        self.kept.keep("b", 1, {"date": "", "commit": "x"}, {"failed": "no"})
+        self.results.keep("b", 1, {"date": "", "commit": "x"}, {"failed": "no"})
         whole = self.path.read_bytes()
-        # As it was when builds were not kept, and a line that was cut off within a character.
+        # An entry of the old format without a build, and a line truncated within a character.
         self.path.write_bytes(whole + b'{"cell":"c","round":1,"outcome":{"printed":[]}}\n{"cell":"\xc3')
-        again = cells.Kept(self.path)
+        again = cells.Results(self.path)
         self.addCleanup(again.file.close)
         self.assertEqual([round for round, _, _ in again.of("a")], [1, 2])
         self.assertEqual([again.has("a", 1), again.has("b", 1), again.has("c", 1)], [True, False, False])
@@ -223,8 +225,7 @@ class Drawing(unittest.TestCase):
         self.assertTrue(self.path.read_bytes().endswith(b"\xc3\n"))
 
     def test_series_take_turns(self):
-        """Series stand side by side at each place, turn round and move on; what a panel before has run is not run
-        again."""
+        """Series alternate at each place, reverse and rotate; cells that an earlier panel has run are not repeated."""
         panel = lambda runs, names: Panel(
             "", BARS, "", "", [Point(name[0], name[1], name, {}, Measure("mops")) for name in names.split()], runs
         )
@@ -237,7 +238,7 @@ class Drawing(unittest.TestCase):
     def test_figures_say_what_was_measured_and_where_the_pace_drifted(self):
         self.keep("ax", 2, 2)
         self.keep("bx", 1, 1, after=120)
-        of = drawn.draw(figure(places="x"), self.kept)
+        of = drawn.draw(figure(places="x"), self.results)
         self.assertEqual((of.rounds, of.builds, of.failed), ((2, 2), [("2026-11-22", "x")], {}))
         self.assertEqual([of.calibration[name] for name in ("runs", "calibrated", "drifted")], [4, 4, 1])
         self.assertEqual(of.calibration["dependent_ns"], {"median": 100, "least": 100, "most": 110})
@@ -248,16 +249,16 @@ class Drawing(unittest.TestCase):
 
     def test_bounds_are_no_ratios_and_missing_counters_are_left_out(self):
         self.keep("ax", 2, 2)
-        self.assertEqual(drawn.draw(figure(kinds=("time", "count"), places="x"), self.kept).panels[0].ratios, [])
+        self.assertEqual(drawn.draw(figure(kinds=("time", "count"), places="x"), self.results).panels[0].ratios, [])
         panel = figure(places="x").panels[0]
         panel.points = [replace(point, measure=count("hardware_per_op.cycles")) for point in panel.points]
-        self.assertTrue(drawn.draw_panel(panel, self.kept).left_out)
+        self.assertTrue(drawn.draw_panel(panel, self.results).left_out)
 
     def test_claims_are_of_a_value_a_ratio_or_the_greatest_of_a_line(self):
         for cell, number in {"ax": 2, "ay": 4, "bx": 1, "by": 0.5}.items():
             self.keep(cell, number, number)
         line = {"at": "x", "of": "a", "says": "4", "source": "", "why": ""}
-        of = lambda shape, kind, more: drawn.draw_claim(line | more, figure(shape, (kind, kind)).panels[0], self.kept)
+        of = lambda shape, kind, more: drawn.draw_claim(line | more, figure(shape, (kind, kind)).panels[0], self.results)
         self.assertEqual(of(BARS, "count", {"at": "y"}).verdict, "agrees")
         self.assertEqual(of(BARS, "count", {"at": "y", "says": "3.96"}).verdict, "differs")
         self.assertEqual(of(BARS, "time", {"at": "y"}).verdict, "")
@@ -271,10 +272,11 @@ class Drawing(unittest.TestCase):
         self.assertEqual(between.what, "panel, a: y to x")
 
     def test_plots_show_every_value(self):
-        """Lines over more than two decades are logarithmic, and say so; timelines have both plots; text is no markup."""
+        """Lines over more than two decades have a logarithmic axis, and its label says so; timelines have both plots;
+        text is escaped."""
         for cell, number in {"ax": 2, "ay": 4000, "bx": 1, "by": 0.5}.items():
             self.keep(cell, number, number)
-        draw = lambda *how: plot(drawn.draw(figure(*how), self.kept).panels[0])
+        draw = lambda *how: plot(drawn.draw(figure(*how), self.results).panels[0])
         self.assertIn("unit, logarithmic", draw(LINES))
         self.assertNotIn("logarithmic", draw(BARS))
         self.assertNotIn("a<b", draw(BARS, ("time", "time"), "xy", "a<b"))
@@ -296,9 +298,9 @@ class Plans(unittest.TestCase):
             self.assertEqual(measure.of(printed), number)
 
     def test_figures_are_well_formed(self):
-        """Each claim names points that its panel has, says where the paper has it and why ours may differ; what a paper's
-        text gives no number of that is measured here says so; panels that share a run have it as often; and each reason
-        and each figure of papers.toml is used."""
+        """Each claim names points of its panel, its source, and why ours may differ. Figures for which the paper gives
+        no number begin with "Plot only". Panels that share a run have it equally often. Each reason and each figure of
+        papers.toml is used."""
         for scale in ("smoke", "laptop", "paper"):
             plan = Plan(scale, ABOUT)
             figures = plan.figures()
@@ -318,7 +320,7 @@ class Plans(unittest.TestCase):
                     other = line.get("to", line["of"]), line.get("to_at") or line["at"]
                     self.assertEqual((points.count((line["of"], line["at"])), points.count(other)), (1, 1), line)
                     self.assertTrue(line["source"] and len(line["why"]) > 10, line)
-                    paper = drawn.Said(line["says"]).interval
+                    paper = drawn.PaperNumber(line["says"]).interval
                     self.assertTrue(0 < paper.low < paper.high, line)
             words = plan.words["figure"].values()
             used = {words["differs"] for words in words} | {line["why"] for of in words for line in of.get("claims", [])}
@@ -339,7 +341,7 @@ class Script(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             out = Path(directory)
             done, figures = self.run_it(out, ids)
-            # WORT's figure 7, ROART's 20 to 22, the limit, stalls, and peers if there are any.
+            # WORT's figure 7, ROART's 20 to 22, limit, stalls, and the peers' figures if there are any.
             self.assertEqual(len(figures), 6 + len(peers), done.stderr)
             for figure in figures:
                 self.assertEqual(figure["failed"], {}, figure["id"])
@@ -358,7 +360,7 @@ class Script(unittest.TestCase):
             before = (out / "cells.jsonl").read_bytes()
             self.assertEqual(self.run_it(out, ids)[1], figures)
             self.assertEqual((out / "cells.jsonl").read_bytes(), before)
-            # Held against itself, each ratio is where it was, once there are rounds to state a spread.
+            # Compared with itself, each ratio is unchanged, once there are enough rounds to state an interval.
             *_, against = self.run_it(out, "wort-7", "--rounds", "2", "--against", out)[1]
             self.assertEqual((against["met"], against["unstated"], against["missing"]), (against["of"], 0, 0))
             self.assertTrue(against["of"] > 0 and against["of"] % 3 == 0)

@@ -1,4 +1,4 @@
-"""How numbers read."""
+"""The format of numbers."""
 
 import html
 import math
@@ -8,7 +8,7 @@ escape = html.escape
 
 
 def short(value):
-    """A number as short as it can be read: small ones keep two digits, what nine decimals do not show is nothing."""
+    """Formats a number as short as readable: small ones keep two digits, those below nine decimals become zero."""
     size = abs(value)
     for least, unit in [(1e9, "G"), (1e6, "M")]:
         if size >= least:
@@ -22,17 +22,17 @@ def short(value):
 
 
 def exact(ratio):
-    """With as many decimals as there is something to see in: what is stated of counts is narrow."""
+    """Formats a ratio with enough decimals for the narrow intervals of counts."""
     return f"{ratio:.4f}" if ratio < 0.1 else f"{ratio:.3f}" if ratio < 100 else short(ratio)
 
 
 def with_spread(value):
-    """The median, and the extremes where they read otherwise."""
+    """Formats the median, with the extremes if they read differently."""
     median, least, most = (short(value[name]) for name in ("median", "least", "most"))
     return median if least == median == most else f"{median} <small>{least}–{most}</small>"
 
 
 def plus_minus(stated):
-    """How far a ratio's stated interval goes, in percent; ±? where too few rounds tell anything."""
+    """Formats the half width of a stated interval, in percent; ±? if too few rounds support it."""
     percent = stated.half_width() * 100 if stated else 0
     return "±?" if percent > 100 else f"±{percent:.0f}%" if percent >= 0.5 else ""

@@ -1,7 +1,8 @@
 //! Entries in order, a page at a time.
 
+use crate::convert::Pair;
 use crate::errors;
-use crate::map::Pair;
+use crate::running::Transaction;
 use crate::slot::Turns;
 use pyo3::prelude::*;
 use std::collections::VecDeque;
@@ -42,7 +43,7 @@ pub fn bounds(start: Option<&[u8]>, stop: Option<&[u8]>, prefix: Option<&[u8]>) 
 pub enum Source {
     Map(Iter),
     View(ViewIter),
-    Transaction(TransactionCursor, Py<crate::writes::Transaction>),
+    Transaction(TransactionCursor, Py<Transaction>),
 }
 
 struct State {

@@ -1,9 +1,11 @@
 //! Databases.
 
+use crate::convert::durability;
 use crate::errors;
-use crate::map::{Map, Snapshot, durability};
+use crate::map::{Map, Snapshot};
+use crate::running::Transaction;
 use crate::slot::{Slot, Turns};
-use crate::writes::{Batch, Transaction};
+use crate::writes::Batch;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::path::PathBuf;

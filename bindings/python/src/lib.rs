@@ -5,10 +5,12 @@
 //! garbage-collected unclosed are dropped while holding it.
 //! I2 A closed object holds nothing of the database, so a database whose objects are all closed is closed itself.
 
+mod convert;
 mod cursor;
 mod database;
 mod errors;
 mod map;
+mod running;
 mod slot;
 mod writes;
 
@@ -26,6 +28,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<map::View>()?;
     module.add_class::<cursor::Cursor>()?;
     module.add_class::<writes::Batch>()?;
-    module.add_class::<writes::Transaction>()?;
+    module.add_class::<running::Transaction>()?;
     errors::add(module)
 }

@@ -1,38 +1,13 @@
 //! Maps, and maps in snapshots.
 
+use crate::convert::{Bytes, Pair, durability};
 use crate::cursor::{Cursor, Source, bounds};
 use crate::slot::Slot;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyTuple};
 use std::time::Duration;
-use wollemi::{Durability, Entry, Expiring};
-
-/// Bytes to be returned to Python.
-pub struct Bytes(pub Vec<u8>);
-
-impl<'py> IntoPyObject<'py> for Bytes {
-    type Target = PyBytes;
-    type Output = Bound<'py, PyBytes>;
-    type Error = std::convert::Infallible;
-    fn into_pyobject(self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, Self::Error> {
-        Ok(PyBytes::new(py, &self.0))
-    }
-}
-
-/// An entry to be returned to Python.
-pub struct Pair(pub Entry);
-
-impl<'py> IntoPyObject<'py> for Pair {
-    type Target = PyTuple;
-    type Output = Bound<'py, PyTuple>;
-    type Error = PyErr;
-    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let (key, value) = self.0;
-        PyTuple::new(py, [PyBytes::new(py, &key), PyBytes::new(py, &value)])
-    }
-}
+use wollemi::Expiring;
 
 /// Converts a life in seconds, if given: a negative one is over, and one too long to represent has no end.
 fn life(seconds: Option<f64>) -> PyResult<Option<Duration>> {
@@ -41,13 +16,6 @@ fn life(seconds: Option<f64>) -> PyResult<Option<Duration>> {
         Some(seconds) if seconds < 0.0 => Ok(Some(Duration::ZERO)),
         Some(seconds) => Ok(Duration::try_from_secs_f64(seconds).ok()),
         None => Ok(None),
-    }
-}
-
-pub fn durability(immediate: bool) -> Durability {
-    match immediate {
-        true => Durability::Immediate,
-        false => Durability::Eventual,
     }
 }
 

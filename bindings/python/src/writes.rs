@@ -1,7 +1,9 @@
 //! Several changes at once: batches and transactions.
 
+use crate::convert::{Bytes, durability};
 use crate::cursor::{Cursor, Source, bounds};
-use crate::map::{Bytes, Map, durability};
+use crate::map::Map;
+use crate::running::Transaction;
 use crate::slot::Turns;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -58,10 +60,6 @@ impl Batch {
         self.0.close(py);
     }
 }
-
-/// Reads and changes that happen together.
-#[pyclass(frozen, weakref, module = "wollemi._native")]
-pub struct Transaction(pub Turns<wollemi::Transaction<'static>>);
 
 #[pymethods]
 impl Transaction {

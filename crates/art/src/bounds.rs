@@ -58,7 +58,7 @@ impl Edges {
 
 /// The bounds of a scan.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds<'a> {
+pub struct ScanBounds<'a> {
     /// The lower bound.
     pub lower: Bound<&'a [u8]>,
     /// The upper bound.
@@ -73,7 +73,7 @@ pub fn key_of(bound: Bound<&[u8]>) -> &[u8] {
     }
 }
 
-impl Bounds<'_> {
+impl ScanBounds<'_> {
     /// The position of the whole tree.
     pub fn edges(&self) -> Edges {
         let edge = |bound| match bound {

@@ -1,7 +1,7 @@
 //! The validator: walks everything and reports faults of the structure.
 
 use crate::read::any_leaf;
-use crate::{Design, Digit, Kind, LeafRef, Node, Radix, Site, Tagged, damaged};
+use crate::{Design, Digit, Kind, LeafRef, Node, NodeSite, Radix, Tagged, damaged};
 use index::Faults;
 use pmem::{Fault, Link, Media, Offset};
 
@@ -77,7 +77,7 @@ impl<D: Design, M: Media> Radix<D, M> {
         {
             report(faults, item.link, "a node's keys do not lead to it");
         }
-        if let Some(fault) = node.fault(heap, Site { depth, level, key }) {
+        if let Some(fault) = node.fault(heap, NodeSite { depth, level, key }) {
             report(faults, item.link, fault);
         }
         let mut seen = [false; 256];

@@ -4,7 +4,7 @@
 //! describes its nodes to readers: the child for a digit of the key, the key that ends at the node, and the level at
 //! which the node branches. On that are built [`get`](index::Index::get), [`multi_get`](index::Index::multi_get) and
 //! [`scan`](index::Index::scan) without locks (`read`, `multi_get`, `scan`), the post-crash trace (`trace`) and the
-//! skeleton of the check (`check`).
+//! skeleton of the check (`check`); `on_heap` makes an index of all of them.
 //!
 //! Readers rely on the following, in every design and beside any writer:
 //!
@@ -15,14 +15,13 @@
 //! R3 A replaced link leads to the same content as before, unchanged, until the reader's guard is gone.
 //! R4 The root stays where it is.
 
-use crate::{Children, Digit, damaged};
-use heap::{Access, Error, Heap, Trace};
-use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
+use crate::{Children, Digit};
+use heap::{Access, Error, Heap};
+use index::{Action, Edit, Guard};
 use pmem::{Erased, Fault, Flushed, Hardware, Link, Media, PersistBatch, Tag};
 use std::fmt::Debug;
 use std::marker::PhantomData;
-use std::ops::{Bound, Range};
-use std::sync::Arc;
+use std::ops::Range;
 
 /// A design of a radix index: its nodes and its writes.
 ///
@@ -41,7 +40,7 @@ pub unsafe trait Design: Debug + Send + Sync + Sized + 'static {
     type Node<'g>: Node<'g>;
 
     /// The object that the index's entry in the heap's root directory leads to.
-    type Root: Root;
+    type Root: RootNode;
 
     /// Applies an edit to one key, as [`Index::write`](index::Index::write) does.
     ///
@@ -58,9 +57,9 @@ pub unsafe trait Design: Debug + Send + Sync + Sized + 'static {
 }
 
 /// The root of an index: the node where walks start, or an object with one child.
-pub trait Root {
+pub trait RootNode {
     /// The root's [`footprint`](heap::footprint), if it is not a node (the tag of its link is then not that of a
-    /// [`Kind`](crate::Kind)), but an object whose only child is [`top`](Root::top).
+    /// [`Kind`](crate::Kind)), but an object whose only child is [`top`](RootNode::top).
     const OBJECT: Option<usize>;
 
     /// Builds a root with these children, and returns the tag of its link. If it is not a node, its child is the one
@@ -92,7 +91,7 @@ pub trait Root {
 
 /// The surroundings of a node, for the check of the node itself.
 #[derive(Clone, Copy, Debug)]
-pub struct Site<'k> {
+pub struct NodeSite<'k> {
     /// Number of digits that lead to the node: the level of the node above plus one; 0 for the root.
     pub depth: usize,
     /// The node's own level.
@@ -148,7 +147,7 @@ pub trait Node<'g>: Copy {
 
     /// The fault of the node itself, if there is one. The caller checks levels, duplicate digits, and whether keys
     /// lead to their leaves.
-    fn fault<M: Media>(&self, heap: &'g Access<M>, site: Site<'_>) -> Option<&'static str>;
+    fn fault<M: Media>(&self, heap: &'g Access<M>, site: NodeSite<'_>) -> Option<&'static str>;
 
     /// Prefetches the lines that the next step from `link` to the child for `digit` reads. Never faults.
     fn prefetch<M: Media>(heap: &Access<M>, link: Link, digit: u8);
@@ -218,78 +217,5 @@ impl<D: Design, M: Media> Radix<D, M> {
     #[inline(always)]
     pub(crate) fn top(&self) -> Result<Link, Fault> {
         D::Root::top(&self.heap, self.root)
-    }
-}
-
-impl<D: Design, M: Media> OnHeap for Radix<D, M> {
-    type Media = M;
-    const KIND: u32 = D::KIND;
-
-    fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, Error> {
-        // SAFETY: the root is one of the design.
-        let root = unsafe {
-            index::create_root(heap, name, D::KIND, |batch| {
-                D::Root::draft(heap, batch, &mut Children::default())
-            })
-        }?;
-        Ok(Self::at(Self::access_of(heap), root))
-    }
-
-    fn open(heap: &Heap<M>, name: &[u8]) -> Result<Option<Self>, Error> {
-        let Some(root) = heap.root(name)? else {
-            return Ok(None);
-        };
-        if root.kind != D::KIND {
-            return Err(damaged("root of such a radix index", root.link).into());
-        }
-        let heap = Self::access_of(heap);
-        D::Root::check(heap, root.link)?;
-        Ok(Some(Self::at(heap, root.link)))
-    }
-
-    fn tracer() -> Arc<dyn Trace<M>> {
-        Arc::new(crate::trace::Tracer::<D>::new())
-    }
-
-    #[inline(always)]
-    fn heap(&self) -> &Heap<M> {
-        &self.heap
-    }
-
-    #[inline]
-    fn find<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Fault> {
-        Ok(self.find_leaf(key, guard)?.map(|leaf| leaf.value(&self.heap)))
-    }
-
-    fn find_many<'g>(
-        &'g self,
-        keys: &[&[u8]],
-        _guard: &'g Guard,
-        found: &mut dyn FnMut(usize, Option<Value<'g>>),
-    ) -> Result<(), Fault> {
-        self.read_many(keys, found)
-    }
-
-    fn prefetch_many(&self, keys: &[&[u8]], _guard: &Guard) -> Result<(), Fault> {
-        self.read_many(keys, &mut |_, _| {})
-    }
-
-    fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, Error> {
-        D::edit(self, &self.heap, key, edit, guard)
-    }
-
-    fn visit_range<'g>(
-        &'g self,
-        lower: Bound<&[u8]>,
-        upper: Bound<&[u8]>,
-        direction: Direction,
-        _guard: &'g Guard,
-        visit: &mut Visit<'_, 'g>,
-    ) -> Result<(), Fault> {
-        self.scan_range(lower, upper, direction, visit)
-    }
-
-    fn find_faults(&self) -> Faults {
-        self.check_structure()
     }
 }

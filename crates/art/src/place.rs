@@ -4,7 +4,7 @@ use pmem::{Link, Locked, Media, PSlot};
 
 /// A node whose string the key begins with, and its child for the key.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<N> {
+pub struct NodePlace<N> {
     /// The node.
     pub node: N,
     /// Its place (kind and offset; other tag bits are those of the link that the walk followed).

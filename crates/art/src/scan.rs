@@ -4,7 +4,7 @@
 //! deep). A short queue lies between the walk and the visitor: its entries are prefetched, so that the misses of a
 //! scan overlap. The walk stops at an inner node until the queue has reached it.
 
-use crate::bounds::{Bounds, Edge, Edges, key_of};
+use crate::bounds::{Edge, Edges, ScanBounds, key_of};
 use crate::{Design, Digit, Kind, LeafRef, Node, Radix, Tagged, Way, damaged, prefetch};
 use index::{Direction, Visit};
 use pmem::{Fault, Link, Media, Offset};
@@ -42,7 +42,7 @@ struct Frame<N> {
 
 /// The state of one scan.
 struct Walk<'a, N> {
-    bounds: Bounds<'a>,
+    bounds: ScanBounds<'a>,
     direction: Direction,
     /// The ways of the lower and the upper bound, once needed.
     ways: [Option<Way>; 2],
@@ -63,7 +63,7 @@ impl<D: Design, M: Media> Radix<D, M> {
         direction: Direction,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Fault> {
-        let bounds = Bounds { lower, upper };
+        let bounds = ScanBounds { lower, upper };
         if bounds.cross() {
             return Ok(());
         }
@@ -282,7 +282,7 @@ impl<D: Design, M: Media> Radix<D, M> {
 
 /// The edges of the child for `digit` of a node at `level`.
 #[inline(always)]
-fn edges_of<D: Design>(bounds: &Bounds<'_>, edges: Edges, level: usize, digit: u8) -> Edges {
+fn edges_of<D: Design>(bounds: &ScanBounds<'_>, edges: Edges, level: usize, digit: u8) -> Edges {
     if edges.are_free() {
         return edges;
     }

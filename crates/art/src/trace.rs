@@ -1,6 +1,6 @@
 //! Traces a radix index for the heap (post-crash collection, audit).
 
-use crate::{Design, Digit, Kind, LeafRef, Node, Root, Tagged};
+use crate::{Design, Digit, Kind, LeafRef, Node, RootNode, Tagged};
 use heap::{Access, Error, Trace};
 use pmem::{Link, Media};
 use std::marker::PhantomData;

@@ -74,15 +74,17 @@ fn a_restore_that_is_killed_leaves_no_pool() {
         .command(["restore", "-", "--pool", "new.pool"])
         .stdin(Stdio::piped())
         .spawn()
-        .expect("it starts");
+        .expect("the program starts");
     let mut input = restore.stdin.take().expect("piped");
-    input.write_all(&whole[..whole.len() / 2]).expect("it reads");
-    input.flush().expect("it reads");
+    input
+        .write_all(&whole[..whole.len() / 2])
+        .expect("the program reads");
+    input.flush().expect("the program reads");
     while pool.part_of("new.pool").is_none() {
         std::thread::sleep(Duration::from_millis(1));
     }
-    restore.kill().expect("it runs");
-    restore.wait().expect("it ends");
+    restore.kill().expect("the program runs");
+    restore.wait().expect("the program ends");
     assert!(pool.part_of("new.pool").is_some() && !pool.file("new.pool").exists());
     pool.run_with(["restore", "-", "--pool", "new.pool"], &whole).ok();
     assert!(contents(&pool, "new.pool") == contents(&pool, "wollemi.pool"));
@@ -177,16 +179,20 @@ fn a_restore_replaces_no_pool() {
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("it starts");
+        .expect("the program starts");
     let mut input = restore.stdin.take().expect("piped");
-    input.write_all(&whole[..whole.len() / 2]).expect("it reads");
+    input
+        .write_all(&whole[..whole.len() / 2])
+        .expect("the program reads");
     while pool.part_of("new.pool").is_none() {
         std::thread::sleep(Duration::from_millis(1));
     }
     pool.ok(["put", "k", "precious", "--pool", "new.pool"]);
-    input.write_all(&whole[whole.len() / 2..]).expect("it reads");
+    input
+        .write_all(&whole[whole.len() / 2..])
+        .expect("the program reads");
     drop(input);
-    let run = common::Run::from(restore.wait_with_output().expect("it ends"));
+    let run = common::Run::from(restore.wait_with_output().expect("the program ends"));
     assert!(pool.ok(["get", "k", "--pool", "new.pool"]) == b"precious");
     run.fails(5, &["new.pool", "exists"]);
     assert!(pool.part_of("new.pool").is_none());
@@ -201,17 +207,21 @@ fn one_restore_at_a_time() {
         .command(["restore", "-", "--pool", "new.pool"])
         .stdin(Stdio::piped())
         .spawn()
-        .expect("it starts");
+        .expect("the program starts");
     let mut input = restore.stdin.take().expect("piped");
-    input.write_all(&whole[..whole.len() / 2]).expect("it reads");
+    input
+        .write_all(&whole[..whole.len() / 2])
+        .expect("the program reads");
     while pool.part_of("new.pool").is_none() {
         std::thread::sleep(Duration::from_millis(1));
     }
     pool.run_with(["restore", "-", "--pool", "new.pool"], &whole)
         .fails(5, &["new.pool", "another process"]);
-    input.write_all(&whole[whole.len() / 2..]).expect("it reads");
+    input
+        .write_all(&whole[whole.len() / 2..])
+        .expect("the program reads");
     drop(input);
-    assert!(restore.wait().expect("it ends").success());
+    assert!(restore.wait().expect("the program ends").success());
     assert!(contents(&pool, "new.pool") == contents(&pool, "wollemi.pool"));
 }
 
@@ -254,7 +264,7 @@ fn compaction_keeps_what_the_file_was() {
     pool.ok(["compact"]);
     if has_acl {
         let mut kept = [0; 256];
-        let len = rustix::fs::getxattr(&real, ACL, &mut kept).expect("it had a list");
+        let len = rustix::fs::getxattr(&real, ACL, &mut kept).expect("the file had a list");
         assert_eq!(kept[..len], *acl());
     } else {
         eprintln!("no access control lists here: not tested");
@@ -367,7 +377,7 @@ fn pipes_and_links_stay() {
             std::thread::spawn(move || fs::read(pipe).expect("read"))
         };
         pool.ok([command.as_ref(), pipe.as_os_str()]);
-        assert!(reader.join().expect("it reads") == expected);
+        assert!(reader.join().expect("the reader reads") == expected);
         assert!(!fs::symlink_metadata(&pipe).expect("there").is_file());
         pool.ok([command, "/dev/null"]);
         assert!(!fs::symlink_metadata("/dev/null").expect("there").is_file());
@@ -479,17 +489,21 @@ fn signals_end_commands_in_order() {
                 .stdin(Stdio::piped())
                 .stderr(Stdio::null())
                 .spawn()
-                .expect("it starts");
+                .expect("the program starts");
             let mut to = child.stdin.take().expect("piped");
-            to.write_all(input).expect("it reads");
-            to.flush().expect("it reads");
+            to.write_all(input).expect("the program reads");
+            to.flush().expect("the program reads");
             while !begun() {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            // It may be just about to read.
+            // The program may be about to read its input.
             std::thread::sleep(Duration::from_millis(200));
-            kill_process(Pid::from_child(&child), signal).expect("it runs");
-            assert_eq!(child.wait().expect("it ends").code(), Some(code), "{args:?}");
+            kill_process(Pid::from_child(&child), signal).expect("the program runs");
+            assert_eq!(
+                child.wait().expect("the program ends").code(),
+                Some(code),
+                "{args:?}"
+            );
         };
         stopped(
             &["restore", "-", "--pool", "new.pool"],

@@ -84,13 +84,13 @@ fn each_index_survives_kill_9() {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .expect("it starts");
+            .expect("the import starts");
         let entries: String = (0..20_000).map(|i| format!("{}\t{i}\n", key(i))).collect();
         // More than pipes and buffers hold: once it is written, much of it has been read.
         let mut input = import.stdin.take().expect("piped");
-        input.write_all(entries.as_bytes()).expect("it reads");
-        import.kill().expect("it runs");
-        assert!(!import.wait().expect("it ends").success(), "{kind}");
+        input.write_all(entries.as_bytes()).expect("the import reads");
+        import.kill().expect("the import runs");
+        assert!(!import.wait().expect("the import ends").success(), "{kind}");
         let found = sorted(&pool.ok(["scan"]));
         let count = found.lines().count();
         assert!(count > 0, "{kind}");

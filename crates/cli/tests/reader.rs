@@ -141,14 +141,14 @@ fn the_reader_finds_what_kills_leave() {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-        .expect("it starts");
+        .expect("the import starts");
     // More than pipes and buffers hold, and without an end: the import is still running.
     let mut input = import.stdin.take().expect("piped");
     for i in 0..20_000 {
-        writeln!(input, "{i:07}\t{i:08}").expect("it reads");
+        writeln!(input, "{i:07}\t{i:08}").expect("the import reads");
     }
-    import.kill().expect("it runs");
-    assert!(!import.wait().expect("it ends").success());
+    import.kill().expect("the import runs");
+    assert!(!import.wait().expect("the import ends").success());
     let (found, _) = read(&pool, "default");
     assert!(found == lines(&exported(&pool, "default")));
     pool.check();

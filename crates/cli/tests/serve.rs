@@ -115,11 +115,11 @@ fn when_writes_are_durable_is_chosen() {
 #[test]
 fn what_was_told_at_level_disk_survives_the_pool() {
     let pool = Pool::new();
-    let mut told: Vec<String> = Vec::new();
+    let mut acknowledged: Vec<String> = Vec::new();
     for round in 0..4 {
         let server = Server::start_with(&pool, &["--level", "disk"]);
         let (mut memcached, mut redis) = (server.client(), server.redis_client());
-        for key in &told {
+        for key in &acknowledged {
             assert_eq!(memcached.get(key).as_ref(), Some(key));
         }
         let keys = |of: &str| (0..30).map(|i| format!("{of}-{round}-{i}")).collect::<Vec<_>>();
@@ -138,14 +138,14 @@ fn what_was_told_at_level_disk_survives_the_pool() {
             assert_eq!(redis.line().as_deref(), Some("+OK"));
         }
         server.kill();
-        told.extend(ours.into_iter().chain(theirs));
+        acknowledged.extend(ours.into_iter().chain(theirs));
         if round % 2 == 1 {
             std::fs::remove_file(pool.path()).expect("removed");
         }
     }
     let server = Server::start_with(&pool, &["--level", "disk"]);
     let mut client = server.client();
-    for key in &told {
+    for key in &acknowledged {
         assert_eq!(client.get(key).as_ref(), Some(key));
     }
     assert_eq!(server.terminate(), Some(0));
@@ -211,7 +211,11 @@ fn a_server_listens_on_names_and_is_not_ended_by_a_closed_pipe() {
         .expect("the server starts");
     drop(child.stdout.take());
     let stream = loop {
-        assert_eq!(child.try_wait().expect("its state"), None, "it has ended");
+        assert_eq!(
+            child.try_wait().expect("the server's state"),
+            None,
+            "the server has ended"
+        );
         match TcpStream::connect(&address) {
             Ok(stream) => break stream,
             Err(_) => std::thread::sleep(std::time::Duration::from_millis(5)),
@@ -288,13 +292,13 @@ fn a_full_output_stops_no_server() {
     while TcpStream::connect(&*address).is_err() {
         assert!(
             server.try_wait().expect("a child of this process").is_none(),
-            "it has ended"
+            "the server has ended"
         );
         assert!(begun.elapsed() < PATIENCE);
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let pid = rustix::process::Pid::from_child(&server);
-    rustix::process::kill_process(pid, Signal::TERM).expect("it runs");
-    assert_eq!(server.wait().expect("it ends").code(), Some(0));
+    rustix::process::kill_process(pid, Signal::TERM).expect("the server runs");
+    assert_eq!(server.wait().expect("the server ends").code(), Some(0));
     pool.check();
 }

@@ -2,8 +2,8 @@
 
 use crate::call::{FromC, call};
 use crate::handle::kinds;
+use crate::running::Running;
 use crate::status::{Failure, wollemi_status, wollemi_status::*};
-use crate::transaction::Running;
 use crate::types::*;
 use std::ffi::c_void;
 use std::ops::Bound;

@@ -7,19 +7,13 @@ use crate::options::Opening;
 use crate::status::{Failure, c_string, wollemi_status, wollemi_status::*};
 use crate::types::*;
 use std::ffi::{c_char, c_int, c_void};
-use wollemi::{Db, IndexKind, Level, Options};
+use wollemi::{Db, Level, Options};
 
 kinds! {
     wollemi_db, Db, b"data", "database";
 }
 
 impl ThreadSafe for Db {}
-
-/// Returns the index of this name.
-pub fn index(name: &str) -> Result<IndexKind, Failure> {
-    let found = name.parse::<IndexKind>();
-    found.map_err(|unknown| Failure::argument(unknown.to_string()))
-}
 
 fn level_of(db: &Db) -> wollemi_level {
     match db.level() {

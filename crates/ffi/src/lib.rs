@@ -6,7 +6,8 @@
 //! | `status`      | the status codes, and the message of the last failure                |
 //! | `call`        | entry: stops panics, and turns pointers into references              |
 //! | `handle`      | handles, checked at each use                                         |
-//! | `options`, `db`, `map`, `key`, `cursor`, `batch`, `transaction`, `snapshot`, `expiring` | the functions |
+//! | `running`     | a transaction that its handle and its cursors share                  |
+//! | `conflict`, `options`, `db`, `map`, `key`, `cursor`, `batch`, `transaction`, `snapshot`, `expiring` | the functions |
 //!
 //! Each function is a few lines over the crate `wollemi`: it reads its arguments through `call::FromC` and returns a
 //! status. The header states the promises to and of C programs; its text consists of these functions' comments and
@@ -17,6 +18,7 @@
 
 mod batch;
 mod call;
+mod conflict;
 mod cursor;
 mod db;
 mod expiring;
@@ -25,6 +27,7 @@ mod key;
 mod map;
 mod memory;
 mod options;
+mod running;
 mod snapshot;
 mod status;
 mod transaction;

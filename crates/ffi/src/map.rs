@@ -1,8 +1,8 @@
 //! Maps by their names.
 
 use crate::call::call;
-use crate::db::index;
 use crate::handle::{ThreadSafe, kinds};
+use crate::options::index;
 use crate::status::{wollemi_status, wollemi_status::*};
 use crate::types::*;
 use std::ffi::{c_char, c_int};

@@ -6,7 +6,7 @@ use crate::status::{Failure, wollemi_status, wollemi_status::*};
 use crate::types::*;
 use std::ffi::{c_char, c_int};
 use std::time::Duration;
-use wollemi::{AfterPowerLoss, Durability, Level, Options};
+use wollemi::{AfterPowerLoss, Durability, IndexKind, Level, Options};
 
 /// The object behind a handle to options.
 pub struct Opening(pub Options);
@@ -25,6 +25,12 @@ pub fn durability(number: c_int) -> Result<Durability, Failure> {
         1 => Ok(Durability::Eventual),
         _ => Err(no_meaning("wollemi_durability", number)),
     }
+}
+
+/// Returns the index of this name.
+pub fn index(name: &str) -> Result<IndexKind, Failure> {
+    let found = name.parse::<IndexKind>();
+    found.map_err(|unknown| Failure::argument(unknown.to_string()))
 }
 
 /// Changes options.
@@ -85,7 +91,7 @@ pub unsafe extern "C" fn wollemi_options_set_index(
     unsafe {
         call(|c| {
             let mut opening = c.hold::<Opening>(options)?;
-            opening.0 = opening.0.clone().index(crate::db::index(c.text(index)?)?);
+            opening.0 = opening.0.clone().index(self::index(c.text(index)?)?);
             Ok(WOLLEMI_OK)
         })
     }

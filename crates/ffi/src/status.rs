@@ -1,7 +1,7 @@
 //! Status codes, and the details of the last failed call of a thread.
 
 use std::cell::RefCell;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::io::ErrorKind;
 use wollemi::{Error, FilesError, HeapError, IndexError, PoolError, PoolErrorKind};
 use wollemi_status::*;
@@ -262,6 +262,11 @@ thread_local! {
     static LAST: RefCell<Last> = RefCell::default();
 }
 
+/// Runs `run` with the map and the key of this thread's last failed call, if that was a conflict.
+pub fn with_conflict<T>(run: impl FnOnce(Option<&(CString, Vec<u8>)>) -> T) -> T {
+    LAST.with(|last| run(last.borrow().conflict.as_ref()))
+}
+
 /// Records the details of a failure, and returns its status.
 pub fn record_failure(failure: Failure) -> wollemi_status {
     let Failure {
@@ -289,34 +294,4 @@ pub extern "C" fn wollemi_message() -> *const c_char {
 pub extern "C" fn wollemi_status_name(status: c_int) -> *const c_char {
     let found = ALL.iter().find(|(known, _)| *known as c_int == status);
     found.map_or(c"unknown status", |(_, name)| name).as_ptr()
-}
-
-/// Returns the key, and the name of its map, for which this thread's last failed call failed with
-/// WOLLEMI_ERROR_CONFLICT. Returns WOLLEMI_NOT_FOUND if it failed for another reason. The pointers stay valid until the
-/// next failure on this thread. `map`, `key` and `key_len` may be NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn wollemi_conflict(
-    map: *mut *const c_char,
-    key: *mut *const c_void,
-    key_len: *mut usize,
-) -> wollemi_status {
-    // SAFETY: the caller keeps to the header.
-    unsafe {
-        crate::call::call(|c| {
-            let (map, key) = (
-                c.optional_out(map, std::ptr::null()),
-                c.optional_out(key, std::ptr::null()),
-            );
-            let key_len = c.optional_out(key_len, 0);
-            LAST.with(|last| match &last.borrow().conflict {
-                Some((name, bytes)) => {
-                    map.set(name.as_ptr());
-                    key.set(bytes.as_ptr().cast());
-                    key_len.set(bytes.len());
-                    Ok(WOLLEMI_OK)
-                }
-                None => Ok(WOLLEMI_NOT_FOUND),
-            })
-        })
-    }
 }

@@ -4,68 +4,23 @@ use crate::call::{FromC, call};
 use crate::cursor::{Cursor, Source, bounds};
 use crate::handle::{self, kinds};
 use crate::key::{OutValue, answer};
+use crate::running::Running;
 use crate::status::{Failure, wollemi_status, wollemi_status::*};
 use crate::types::*;
 use std::ffi::{c_int, c_void};
-use std::sync::{Arc, Mutex, TryLockError};
-use wollemi::{Db, Error, Map, Retry, Transaction, TransactionCursor};
-
-/// The object behind a transaction's handle; `None` after it was committed or freed. Its cursors share it.
-#[derive(Clone)]
-pub struct Running(Arc<Mutex<Option<Transaction<'static>>>>);
+use wollemi::{Db, Error, Map, Retry, TransactionCursor};
 
 /// The handle's share: freeing it ends the transaction for its cursors too.
 pub struct Owner(Running);
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        if let Ok(mut transaction) = self.0.0.lock() {
-            *transaction = None;
-        }
+        self.0.end();
     }
 }
 
 kinds! {
     wollemi_transaction, Owner, b"tran", "transaction";
-}
-
-fn over() -> Failure {
-    Failure::new(
-        WOLLEMI_ERROR_HANDLE,
-        "this transaction was committed or abandoned",
-    )
-}
-
-impl Running {
-    fn new(transaction: Transaction<'static>) -> Running {
-        Running(Arc::new(Mutex::new(Some(transaction))))
-    }
-
-    /// Uses the transaction, which a handle and its cursors share.
-    pub fn with<T>(
-        &self,
-        run: impl FnOnce(&mut Transaction<'static>) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
-        run(self.lock()?.as_mut().ok_or_else(over)?)
-    }
-
-    fn take(&self) -> Result<Transaction<'static>, Failure> {
-        self.lock()?.take().ok_or_else(over)
-    }
-
-    fn lock(&self) -> Result<std::sync::MutexGuard<'_, Option<Transaction<'static>>>, Failure> {
-        match self.0.try_lock() {
-            Ok(transaction) => Ok(transaction),
-            Err(TryLockError::WouldBlock) => {
-                let message = "another call is using this transaction";
-                Err(Failure::new(WOLLEMI_ERROR_THREADS, message))
-            }
-            Err(TryLockError::Poisoned(_)) => {
-                let message = "an earlier call with this transaction met a bug in the library";
-                Err(Failure::new(WOLLEMI_ERROR_BUG, message))
-            }
-        }
-    }
 }
 
 /// Begins a transaction: reads and changes of any maps that happen together, atomically, or not at all. It is

@@ -7,12 +7,7 @@ use crate::Heap;
 use crate::page::lock;
 use pmem::{Media, Offset};
 use std::any::Any;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, Weak};
-
-/// The attached values by object.
-#[derive(Default)]
-pub(crate) struct Attached(Mutex<HashMap<Offset, Weak<dyn Any + Send + Sync>>>);
+use std::sync::{Arc, Weak};
 
 impl<M: Media> Heap<M> {
     /// Returns the value attached to the object at `at`, made if there is none; `None` if it is of another type. Its
@@ -28,7 +23,7 @@ impl<M: Media> Heap<M> {
     ) -> Result<Option<Arc<T>>, E> {
         let mut turn = 0;
         loop {
-            let mut attached = lock(&self.inner.attached.0);
+            let mut attached = lock(&self.inner.attached);
             match attached.get(&at).map(Weak::upgrade) {
                 Some(Some(value)) => return Ok(value.downcast().ok()),
                 // It is being dropped: its drop needs this lock to end.
@@ -47,7 +42,7 @@ impl<M: Media> Heap<M> {
 
     /// Whether a value is [attached](Heap::attach) to the object at `at`. It still is during its drop.
     pub fn is_attached(&self, at: Offset) -> bool {
-        lock(&self.inner.attached.0).contains_key(&at)
+        lock(&self.inner.attached).contains_key(&at)
     }
 
     /// Ends what was [attached](Heap::attach) to the object at `at`.
@@ -57,6 +52,6 @@ impl<M: Media> Heap<M> {
     /// The caller is the drop of the attached value, and no thread or call of the value is running any more: a second
     /// value may be made now.
     pub unsafe fn detach(&self, at: Offset) {
-        lock(&self.inner.attached.0).remove(&at);
+        lock(&self.inner.attached).remove(&at);
     }
 }

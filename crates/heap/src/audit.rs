@@ -5,7 +5,7 @@
 use crate::page::{Chunks, Kind, State as Page, lock};
 use crate::space::Space;
 use crate::trace::{MAX_THREADS, Tracers, Tracing};
-use crate::{Error, Heap, State};
+use crate::{Error, Heap, RecoveryStage};
 use pmem::{Media, Offset};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -71,10 +71,10 @@ impl<M: Media> Heap<M> {
     /// [`Error::NotRecovered`] before recovery has ended, and any error of a trace.
     pub fn audit(&self, tracers: &Tracers<M>, threads: usize) -> Result<Audit, Error> {
         match self.recovery().state {
-            State::Done => {}
-            State::Idle => return Err(Error::NotRecovered("was not started".into())),
-            State::Running => return Err(Error::NotRecovered("is still running".into())),
-            State::Failed(why) => return Err(Error::NotRecovered(format!("failed: {why}"))),
+            RecoveryStage::Done => {}
+            RecoveryStage::Idle => return Err(Error::NotRecovered("was not started".into())),
+            RecoveryStage::Running => return Err(Error::NotRecovered("is still running".into())),
+            RecoveryStage::Failed(why) => return Err(Error::NotRecovered(format!("failed: {why}"))),
         }
         let space = &self.inner.space;
         for _ in 0..FLUSHES {
@@ -97,7 +97,7 @@ impl<M: Media> Heap<M> {
         let bytes = AtomicU64::new(0);
         // Objects retired meanwhile stay as they are until the trace has ended.
         let guard = crate::pin();
-        tracing.run(&|offset, len| match self.meet(&met, offset, len) {
+        tracing.run(self.roots()?, &|offset, len| match self.meet(&met, offset, len) {
             Ok(true) => {
                 bytes.fetch_add(len, Relaxed);
                 Ok(true)

@@ -1,5 +1,6 @@
 //! The heap's errors.
 
+use crate::root_entry::MAX_NAME;
 use pmem::{Fault, pool};
 
 /// Why a heap operation failed.
@@ -31,7 +32,7 @@ pub enum Error {
     #[error("root '{}' already exists", .0.escape_ascii())]
     RootExists(Box<[u8]>),
     /// The name is longer than [`MAX_NAME`](crate::MAX_NAME).
-    #[error("root name of {0} bytes: the longest is {max} bytes", max = crate::MAX_NAME)]
+    #[error("root name of {0} bytes: the longest is {max} bytes", max = MAX_NAME)]
     NameTooLong(usize),
     /// The root directory has no free entry.
     #[error("the root directory is full: all {0} entries are in use")]

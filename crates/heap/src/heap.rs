@@ -4,20 +4,21 @@
 //!    else.
 //! I2 A chunk is handed out to one thread only, until it is given back unpublished, or retired and its epoch over.
 
-use crate::attach::Attached;
 use crate::cache::{Cache, pairs_up};
 use crate::class::{SIZES, SMALL, footprint, small};
+use crate::course::{Recovery, StopOnDrop};
 use crate::local::{new_id, with_cache};
 use crate::page::{Claim, lock, lock_across};
-use crate::recovery::{Recovery, StopOnDrop};
 use crate::space::Space;
 use crate::{Error, Guard};
 use pmem::{
     Chunk, Draft, Hardware, LINE, Lender, Media, Offset, PersistBatch, Persistent, Pool, Purpose,
     persist_scope, prefetch,
 };
+use std::any::Any;
+use std::collections::HashMap;
 use std::panic::Location;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 /// Maximum number of lines of a chunk to prefetch.
 const LINES_AHEAD: usize = 4;
@@ -56,7 +57,8 @@ pub(crate) struct Inner<M: Media> {
     pub(crate) recovery: Arc<Recovery>,
     /// Held while the root directory is read or changed.
     pub(crate) roots: Mutex<()>,
-    pub(crate) attached: Attached,
+    /// The values [attached](Heap::attach) to persistent objects.
+    pub(crate) attached: Mutex<HashMap<Offset, Weak<dyn Any + Send + Sync>>>,
     /// Held while pages are added at the end.
     pub(crate) extending: Mutex<()>,
 }
@@ -104,7 +106,7 @@ impl<M: Media> Heap<M> {
             space,
             recovery,
             roots: Mutex::new(()),
-            attached: Attached::default(),
+            attached: Mutex::default(),
             extending: Mutex::new(()),
         });
         if let Some(reuse) = &inner.space.reuse {

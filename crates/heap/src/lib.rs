@@ -39,11 +39,11 @@
 //! | `space` | the pages' lists: open and scanty pages of each class, frees |
 //! | `class`, `page`, `table`, `runs` | size classes; a page's state; finding it; free runs of pages |
 //! | `exact` | guards that end exactly, under media that reuse memory at once |
-//! | `root`, `removed` | the directory of named roots; taking a root and all objects below it out of use |
+//! | `root_entry`, `root`, `removed` | the bytes of a named root; their directory; taking a root and all objects below it out of use |
 //! | `guard` | epochs, and the guards that hold them back |
 //! | `attach` | DRAM state that belongs to a persistent object |
 //! | `dram` | DRAM that lives under the same guards as the pool's objects |
-//! | `trace`, `sweep`, `recovery` | parallel tracing; marks and sweep; the order of it all |
+//! | `course`, `trace`, `sweep`, `recovery` | phases, and waits for them; parallel tracing; marks and sweep; the order of it all |
 //! | `aside` | retirements during recovery |
 //! | `shrink` | giving free pages back to the file system |
 //! | `stats`, `audit` | accounting |
@@ -58,6 +58,7 @@ mod attach;
 mod audit;
 mod cache;
 mod class;
+mod course;
 mod dram;
 mod error;
 mod exact;
@@ -71,6 +72,7 @@ mod recovery;
 mod removed;
 mod retire;
 mod root;
+mod root_entry;
 mod runs;
 mod set_apart;
 mod shrink;
@@ -83,14 +85,14 @@ mod trace;
 pub use access::Access;
 pub use audit::Audit;
 pub use class::footprint;
+pub use course::{Progress, RecoveryStage, TracePause};
 pub use dram::{Swap, keep};
 pub use error::{Error, MayBeFull};
 pub(crate) use guard::flush_retired;
 pub use guard::{Guard, is_pinned, pin};
 pub use heap::Heap;
-pub use recovery::{Progress, State, TracePause};
 pub use removed::Removed;
-pub use root::{MAX_NAME, Root};
+pub use root_entry::{MAX_NAME, Root};
 pub use set_apart::SetApart;
-pub use stats::Stats;
+pub use stats::HeapStats;
 pub use trace::{Trace, Tracers};

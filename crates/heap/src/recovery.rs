@@ -21,285 +21,18 @@
 //!    holder). No removal waits for anything. Recovery never holds a guard for long.
 //! I4 Dropping the heap's last handle ends any wait of recovery.
 
+use crate::course::{Phase, Progress, RecoveryStage, TracePause};
 use crate::page::lock;
 use crate::trace::{MAX_THREADS, Tracers, Tracing};
 use crate::{Error, Heap, MayBeFull};
-use pmem::{Media, Process};
+use pmem::Media;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Instant;
 
 /// Pages per batch of a sweeping thread.
 const SWEEP_BATCH: u32 = 64;
-
-/// Turns that recovery stays awake while it waits for guards.
-const AWAKE: u32 = 8;
-
-/// The same where threads take turns: the holder of a guard runs meanwhile, and sleeping helps only against other
-/// threads of the process.
-const AWAKE_IN_TURNS: u32 = 20_000;
-
-/// The stage of recovery.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Not started.
-    Idle,
-    /// Running.
-    Running,
-    /// The objects in use are known, and all else is free.
-    Done,
-    /// Failed, with the reason. All earlier content of the pool is left alone, dead or not.
-    Failed(String),
-}
-
-/// The progress of recovery.
-#[derive(Clone, Debug)]
-pub struct Progress {
-    /// The state.
-    pub state: State,
-    /// Objects met by the trace.
-    pub traced: u64,
-    /// Pages swept.
-    pub pages_swept: u32,
-    /// Pages to sweep in all.
-    pub pages_to_sweep: u32,
-    /// Time taken so far, or in all once it has ended.
-    pub elapsed: Duration,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Phase {
-    Idle,
-    /// Waits for pauses to end; no new one begins.
-    Pausing,
-    Tracing,
-    Settling,
-    Sweeping,
-    Done,
-    Failed(String),
-}
-
-impl Phase {
-    fn is_running(&self) -> bool {
-        matches!(
-            self,
-            Phase::Pausing | Phase::Tracing | Phase::Settling | Phase::Sweeping
-        )
-    }
-
-    /// Whether no pause may begin.
-    fn keeps_pauses_out(&self) -> bool {
-        matches!(self, Phase::Pausing | Phase::Tracing)
-    }
-
-    /// Whether the trace has not ended, or may yet begin.
-    fn is_before_trace_end(&self) -> bool {
-        matches!(self, Phase::Idle | Phase::Pausing | Phase::Tracing)
-    }
-}
-
-#[derive(Debug)]
-struct Course {
-    phase: Phase,
-    started: Option<Instant>,
-    taken: Duration,
-    thread: Option<JoinHandle<()>>,
-    /// Number of threads that it was started with; 0 before the start.
-    threads: usize,
-    /// Holders of a [`TracePause`].
-    pauses: usize,
-    /// Running removals that began before the trace's end.
-    removals: usize,
-}
-
-#[derive(Debug)]
-pub(crate) struct Recovery {
-    course: Mutex<Course>,
-    changed: Condvar,
-    stop: AtomicBool,
-    traced: AtomicU64,
-    swept: AtomicU32,
-    to_sweep: u32,
-}
-
-/// Keeps recovery from tracing while it lives: see [`Heap::pause_trace`].
-#[derive(Debug)]
-#[must_use]
-pub struct TracePause(Arc<Recovery>);
-
-impl Drop for TracePause {
-    fn drop(&mut self) {
-        lock(&self.0.course).pauses -= 1;
-        self.0.changed.notify_all();
-    }
-}
-
-/// Keeps recovery from sweeping while it lives, if the trace had not ended when it was made: objects that its holder
-/// unlinks meanwhile may be retired under later guards.
-#[derive(Debug)]
-pub(crate) struct Removal(Option<Arc<Recovery>>);
-
-impl Removal {
-    pub(crate) fn begin(recovery: &Arc<Recovery>) -> Removal {
-        let mut course = lock(&recovery.course);
-        let counts = course.phase.is_before_trace_end();
-        course.removals += usize::from(counts);
-        Removal(counts.then(|| Arc::clone(recovery)))
-    }
-}
-
-impl Drop for Removal {
-    fn drop(&mut self) {
-        if let Some(recovery) = &self.0 {
-            lock(&recovery.course).removals -= 1;
-            recovery.changed.notify_all();
-        }
-    }
-}
-
-/// Stops recovery when the last handle of its heap is dropped, and waits until it has stopped. In a forked child,
-/// which has no such thread, it does nothing.
-#[derive(Debug)]
-pub(crate) struct StopOnDrop {
-    recovery: Arc<Recovery>,
-    process: Process,
-}
-
-impl StopOnDrop {
-    pub(crate) fn new(recovery: &Arc<Recovery>) -> StopOnDrop {
-        StopOnDrop {
-            recovery: Arc::clone(recovery),
-            process: Process::current(),
-        }
-    }
-}
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        let recovery = &self.recovery;
-        if !self.process.is_current() {
-            // Never dropped, since the thread's handle is in it.
-            std::mem::forget(Arc::clone(recovery));
-            return;
-        }
-        recovery.stop.store(true, SeqCst);
-        // A waiting thread has checked `stop` under this lock, and so either sees it or is woken.
-        let thread = lock(&recovery.course).thread.take();
-        recovery.changed.notify_all();
-        if let Some(thread) = thread
-            && thread.thread().id() != std::thread::current().id()
-        {
-            // The thread catches its panics.
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Recovery {
-    pub(crate) fn new(to_sweep: u32) -> Recovery {
-        Recovery {
-            course: Mutex::new(Course {
-                phase: if to_sweep == 0 { Phase::Done } else { Phase::Idle },
-                started: None,
-                taken: Duration::ZERO,
-                thread: None,
-                threads: 0,
-                pauses: 0,
-                removals: 0,
-            }),
-            changed: Condvar::new(),
-            stop: AtomicBool::new(false),
-            traced: AtomicU64::new(0),
-            swept: AtomicU32::new(0),
-            to_sweep,
-        }
-    }
-
-    fn enter(&self, phase: Phase) {
-        let mut course = lock(&self.course);
-        course.phase = phase;
-        course.taken = course.started.map_or(Duration::ZERO, |started| started.elapsed());
-        self.changed.notify_all();
-    }
-
-    /// Whether recovery is running.
-    pub(crate) fn is_running(&self) -> bool {
-        lock(&self.course).phase.is_running()
-    }
-
-    /// Waits for the end of recovery, for a caller that holds neither a guard nor a pause.
-    pub(crate) fn wait_ended<M: Media>(&self, media: &M) {
-        drop(self.wait_while(media, |course| course.phase.is_running()));
-    }
-
-    /// Waits for the end of recovery, for an allocation, whose caller may hold anything: returns at once if the
-    /// thread holds a guard, and while there are pauses (I3).
-    pub(crate) fn wait_for_room<M: Media>(&self, media: &M) {
-        if crate::is_pinned() {
-            return;
-        }
-        drop(self.wait_while(media, |course| course.phase.is_running() && course.pauses == 0));
-    }
-
-    /// Waits while `keeps_waiting` holds; returns `false` if recovery was stopped.
-    fn wait_unless_stopped<M: Media>(&self, media: &M, keeps_waiting: impl Fn(&Course) -> bool) -> bool {
-        let goes_on = |course: &Course| keeps_waiting(course) && !self.stop.load(SeqCst);
-        let course = self.wait_while(media, goes_on);
-        !keeps_waiting(&course)
-    }
-
-    /// Waits while `keeps_waiting` holds. Where threads take turns, the others run meanwhile.
-    fn wait_while<M: Media>(
-        &self,
-        media: &M,
-        keeps_waiting: impl Fn(&Course) -> bool,
-    ) -> MutexGuard<'_, Course> {
-        let mut course = lock(&self.course);
-        while keeps_waiting(&course) {
-            course = if M::TAKES_TURNS {
-                drop(course);
-                media.wait(0);
-                lock(&self.course)
-            } else {
-                let woken = self.changed.wait(course);
-                woken.unwrap_or_else(PoisonError::into_inner)
-            };
-        }
-        course
-    }
-
-    /// Waits until all guards that exist now are gone; returns `false` if recovery was stopped.
-    fn wait_for_guards<M: Media>(&self, media: &M) -> bool {
-        let gone = Arc::new(AtomicBool::new(false));
-        let tell = Arc::clone(&gone);
-        let guard = crate::pin();
-        if M::REUSES_AT_ONCE {
-            guard.defer_exactly(move || tell.store(true, SeqCst));
-        } else {
-            guard.defer(move || tell.store(true, SeqCst));
-        }
-        guard.flush();
-        drop(guard);
-        // A few flushes suffice if no other thread holds a guard.
-        let mut turn = 0;
-        while !gone.load(SeqCst) {
-            if self.stop.load(SeqCst) {
-                return false;
-            }
-            crate::pin().flush();
-            // Always turn 0, which does not assume that another of the media's threads runs: the holder of the guard
-            // need not be one of them.
-            media.wait(0);
-            turn += 1;
-            if turn > if M::TAKES_TURNS { AWAKE_IN_TURNS } else { AWAKE } {
-                std::thread::sleep(Duration::from_micros(100));
-            }
-        }
-        true
-    }
-}
 
 impl<M: Media> Heap<M> {
     /// Starts recovery in the background with this many threads (1 to 256), and returns at once. Each kind of root
@@ -331,7 +64,7 @@ impl<M: Media> Heap<M> {
 
     /// Recovers in the calling thread and returns how that ended. The caller must hold no guard. If recovery was
     /// started before, only waits for its end.
-    pub fn recover_now(&self, tracers: &Tracers<M>) -> State {
+    pub fn recover_now(&self, tracers: &Tracers<M>) -> RecoveryStage {
         let mut course = lock(&self.inner.recovery.course);
         if course.phase != Phase::Idle {
             drop(course);
@@ -355,12 +88,12 @@ impl<M: Media> Heap<M> {
         let recovery = &*self.inner.recovery;
         let course = lock(&recovery.course);
         let (state, running) = match &course.phase {
-            Phase::Idle => (State::Idle, None),
+            Phase::Idle => (RecoveryStage::Idle, None),
             Phase::Pausing | Phase::Tracing | Phase::Settling | Phase::Sweeping => {
-                (State::Running, course.started)
+                (RecoveryStage::Running, course.started)
             }
-            Phase::Done => (State::Done, None),
-            Phase::Failed(why) => (State::Failed(why.clone()), None),
+            Phase::Done => (RecoveryStage::Done, None),
+            Phase::Failed(why) => (RecoveryStage::Failed(why.clone()), None),
         };
         Progress {
             state,
@@ -373,7 +106,7 @@ impl<M: Media> Heap<M> {
 
     /// Waits until recovery has ended, and returns how. Returns at once if it was not started. Hold no guard meanwhile:
     /// recovery waits for it.
-    pub fn wait_recovered(&self) -> State {
+    pub fn wait_recovered(&self) -> RecoveryStage {
         self.inner.recovery.wait_ended(self.media());
         self.recovery().state
     }
@@ -385,10 +118,8 @@ impl<M: Media> Heap<M> {
     /// nor for another pause.
     pub fn pause_trace(&self) -> TracePause {
         let recovery = &self.inner.recovery;
-        recovery
-            .wait_while(self.media(), |course| course.phase.keeps_pauses_out())
-            .pauses += 1;
-        TracePause(Arc::clone(recovery))
+        let mut course = recovery.wait_while(self.media(), |course| course.phase.keeps_pauses_out());
+        TracePause::begin(recovery, &mut course)
     }
 
     /// Like [`pause_trace`](Heap::pause_trace), but returns `None` at once if recovery is tracing.
@@ -398,8 +129,7 @@ impl<M: Media> Heap<M> {
         if course.phase.keeps_pauses_out() {
             return None;
         }
-        course.pauses += 1;
-        Some(TracePause(Arc::clone(recovery)))
+        Some(TracePause::begin(recovery, &mut course))
     }
 
     /// For a caller whose allocation found the pool full: waits until recovery has ended, if it is running; frees
@@ -454,7 +184,7 @@ impl<M: Media> Heap<M> {
             stop: &recovery.stop,
             traced: &recovery.traced,
         };
-        if !tracing.run(&|offset, len| space.mark(offset, len))? {
+        if !tracing.run(self.roots()?, &|offset, len| space.mark(offset, len))? {
             return Ok(false);
         }
         // Removals that begin from here on do not count.

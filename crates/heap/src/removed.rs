@@ -5,7 +5,7 @@
 //! [`Removal`] keeps recovery from sweeping until the last of them is retired. Otherwise the sweep would free objects
 //! that the trace no longer reached, and the retirement would free them again.
 
-use crate::recovery::Removal;
+use crate::course::Removal;
 use crate::{Error, Heap, Root, Trace};
 use pmem::{Link, Media};
 use std::collections::HashSet;

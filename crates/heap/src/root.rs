@@ -1,49 +1,15 @@
 //! Named roots: where recovery and the indexes start (DCMM's "global naming space").
 //!
-//! The directory is the rest of page 0 after the pool's header, an array of entries of 256 bytes:
-//!
-//! ```text
-//!    0  link: the root object; null = the entry is free
-//!    8  about    63        32 31           8 7        0
-//!               +------------+--------------+----------+
-//!               |    kind    |  check of    |  name's  |
-//!               |            | kind and name|  length  |
-//!               +------------+--------------+----------+
-//!   16  name, zeros after it
-//! ```
+//! The directory is the rest of page 0 after the pool's header, an array of [entries](crate::root_entry).
 //!
 //! I1 All of an entry but its link is durable before the link is stored: that store is the commit point.
 //! I2 An entry with a link does not change, except that its link may become null.
 
+use crate::course::Removal;
 use crate::page::lock_across;
-use crate::recovery::Removal;
+use crate::root_entry::{MAX_NAME, Root, RootEntry, about, word_of};
 use crate::{Error, Heap, Removed};
-use pmem::{
-    Link, LinkAndPersist, Media, Offset, PSlot, PWord, Persisted, Persistent, Purpose, Tag, persist_scope,
-    persistent,
-};
-
-/// The maximum length of a root's name in bytes.
-pub const MAX_NAME: usize = 240;
-
-const WORDS: usize = MAX_NAME / 8;
-
-/// The contents of a root's entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Root {
-    /// The kind of the object, which selects its tracer.
-    pub kind: u32,
-    /// The object.
-    pub link: Link,
-}
-
-persistent! {
-    struct RootEntry [size: 256] {
-        link: PSlot,
-        about: PWord,
-        name: [PWord; WORDS],
-    }
-}
+use pmem::{Link, LinkAndPersist, Media, Offset, Persisted, Persistent, Purpose, Tag, persist_scope};
 
 impl<M: Media> Heap<M> {
     /// The root of this name, if it exists.
@@ -190,27 +156,4 @@ impl<M: Media> Heap<M> {
         }
         Ok(Some((name, Root { kind, link })))
     }
-}
-
-/// Eight bytes of the name from `at` on, with zeros after its end.
-fn word_of(name: &[u8], at: usize) -> u64 {
-    let rest = name.get(at..).unwrap_or_default();
-    let mut word = [0; 8];
-    let len = rest.len().min(8);
-    word[..len].copy_from_slice(&rest[..len]);
-    u64::from_le_bytes(word)
-}
-
-/// The entry's second word: the checksum is the middle of a 64-bit FNV-1a over kind, length and name.
-fn about(kind: u32, name: &[u8]) -> u64 {
-    let len = name.len() as u8;
-    let bytes = kind
-        .to_le_bytes()
-        .into_iter()
-        .chain([len])
-        .chain(name.iter().copied());
-    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    u64::from(kind) << 32 | (hash >> 20 & 0x00ff_ffff) << 8 | u64::from(len)
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The use of a heap's bytes. The sum holds while no other thread uses the heap; otherwise the numbers are from
 /// slightly different moments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct HeapStats {
     /// Bytes that the pool takes.
     pub reserved: u64,
     /// Bytes in use: page 0, chunks and large objects, and page ends too short for a chunk.
@@ -34,7 +34,7 @@ pub struct Stats {
 
 impl<M: Media> Heap<M> {
     /// Computes the statistics. Takes time in proportion to the pages.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> HeapStats {
         let space = &*self.inner.space;
         let page_size = space.page_size();
         // Threads that end meanwhile wait, so that no claim is counted twice.
@@ -44,7 +44,7 @@ impl<M: Media> Heap<M> {
             (runs.end, runs.free(), runs.shape())
         };
         let reserved = self.pool().len();
-        let mut stats = Stats {
+        let mut stats = HeapStats {
             reserved,
             used: page_size,
             free: free_pages * page_size + (reserved - space.start_of(end)),
@@ -52,7 +52,7 @@ impl<M: Media> Heap<M> {
             retired: Arc::strong_count(&self.inner.space) as u64 - 1,
             free_runs: shape.0 as u64,
             longest_free_run: space.start_of(shape.1),
-            ..Stats::default()
+            ..HeapStats::default()
         };
         for number in 1..end {
             let state = space.table.page(number).lock();

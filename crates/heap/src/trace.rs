@@ -8,6 +8,7 @@
 //! I2 The trace ends when no thread has work, at the first error, or when it is stopped.
 
 use crate::page::lock;
+use crate::root_entry::Root;
 use crate::{Access, Error, Heap};
 use pmem::{LINE, Link, Media, Offset, prefetch};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -150,15 +151,15 @@ impl Drop for EndOnPanic<'_> {
 }
 
 impl<M: Media> Tracing<'_, M> {
-    /// Calls `visit` for each object reached, with its length, and follows its links if `visit` returns that it is
+    /// Calls `visit` for each object that these roots, with their names, lead to, with its length, and follows its links if `visit` returns that it is
     /// new. Returns `false` if the trace was stopped.
     ///
     /// # Errors
     ///
     /// The first error of the tracers and the visitor; and a root of a kind for which there is no tracer.
-    pub(crate) fn run(&self, visit: &Visit<'_>) -> Result<bool, Error> {
+    pub(crate) fn run(&self, roots: Vec<(Vec<u8>, Root)>, visit: &Visit<'_>) -> Result<bool, Error> {
         let mut work = Vec::new();
-        for (name, root) in self.heap.roots()? {
+        for (name, root) in roots {
             let tracer = self.tracers.iter().position(|tracer| tracer.kind() == root.kind);
             let tracer = tracer.ok_or_else(|| Error::UnknownKind {
                 root: name.into(),

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::Duration;
 use toy::{Random, seed, settle};
-use wollemi_heap::{Error, Heap, Stats, footprint, pin};
+use wollemi_heap::{Error, Heap, HeapStats, footprint, pin};
 
 const PAGE: u64 = 64 << 10;
 
@@ -56,10 +56,10 @@ fn retire<M: Media>(heap: &Heap<M>, offset: Offset, len: usize) {
 /// Checks the sum. Epochs belong to the process, so a thread of another test may be freeing objects that this heap
 /// has retired: between two accounts such an object is in neither, so a failed check is repeated.
 fn assert_adds_up<M: Media>(heap: &Heap<M>, why: &str) {
-    const LOOKS: usize = 1000;
-    let adds_up = |stats: &Stats| stats.used + stats.free + stats.unswept == stats.reserved;
+    const ATTEMPTS: usize = 1000;
+    let adds_up = |stats: &HeapStats| stats.used + stats.free + stats.unswept == stats.reserved;
     let mut stats = heap.stats();
-    for _ in 1..LOOKS {
+    for _ in 1..ATTEMPTS {
         if adds_up(&stats) {
             break;
         }

@@ -6,7 +6,7 @@ use pmem::{Hardware, Pool, PoolOptions};
 use rustix::process::{Pid, WaitOptions, waitpid};
 use std::collections::BTreeMap;
 use toy::{PATIENCE, Random, Toy, seed, tracers};
-use wollemi_heap::State;
+use wollemi_heap::RecoveryStage;
 
 // SAFETY: the C library, which the standard library links, has all three with these types; none takes a pointer. A
 // child of `fork` has the calling thread alone: the test's child makes no call that could wait for another.
@@ -50,14 +50,14 @@ fn a_forked_child_drops_the_heap_without_its_threads() {
     drop_in_child(&mut handles);
     let (toy, heap) = handles.take().expect("the child has its own");
     drop(pause);
-    assert_eq!(heap.wait_recovered(), State::Done, "seed {seed}");
+    assert_eq!(heap.wait_recovered(), RecoveryStage::Done, "seed {seed}");
     let mut handles = Some((toy, heap));
     drop_in_child(&mut handles);
 
     drop(handles);
     let toy = open(&path);
     toy.heap.recover(tracers(), 1).expect("a thread");
-    assert_eq!(toy.heap.wait_recovered(), State::Done, "seed {seed}");
+    assert_eq!(toy.heap.wait_recovered(), RecoveryStage::Done, "seed {seed}");
     assert_eq!(toy.all(), model, "seed {seed}");
     toy.assert_exact(&format!("seed {seed}"));
 }
@@ -73,6 +73,6 @@ fn drop_in_child<T>(handles: &mut Option<T>) {
     let child = Pid::from_raw(child).expect("a child");
     let (_, status) = waitpid(Some(child), WaitOptions::empty())
         .expect("our child")
-        .expect("it has ended");
+        .expect("the child has ended");
     assert_eq!(status.exit_status(), Some(0), "{status:?}");
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use toy::{Random, Toy, seed, tracers};
-use wollemi_heap::State;
+use wollemi_heap::RecoveryStage;
 
 const POOL: &str = "WOLLEMI_TEST_POOL";
 const SEED: &str = "WOLLEMI_TEST_SEED";
@@ -116,7 +116,7 @@ fn kills_lose_and_leak_nothing() {
         assert_eq!(found, model, "{why}");
         if round % 3 == 0 {
             toy.heap.recover(tracers(), round % 4 + 1).unwrap();
-            assert_eq!(toy.heap.wait_recovered(), State::Done, "{why}");
+            assert_eq!(toy.heap.wait_recovered(), RecoveryStage::Done, "{why}");
             toy.assert_exact(&why);
             assert_eq!(toy.all(), model, "{why}");
         }

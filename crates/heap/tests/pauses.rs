@@ -2,7 +2,7 @@
 //! that no root reaches.
 
 use pmem::{Hardware, Media, Offset, PWord, Pool, PoolOptions, Purpose, Tag, persist_scope};
-use wollemi_heap::{Heap, State, footprint, pin};
+use wollemi_heap::{Heap, RecoveryStage, footprint, pin};
 
 /// An object that nothing leads to.
 fn loose<M: Media>(heap: &Heap<M>) -> Offset {
@@ -35,7 +35,7 @@ fn recovery_waits_for_pauses() {
     let first = heap.pause_trace();
     let second = heap.try_pause_trace().expect("no trace runs");
     heap.recover(Vec::new(), 1).expect("a thread");
-    assert_eq!(heap.recovery().state, State::Running);
+    assert_eq!(heap.recovery().state, RecoveryStage::Running);
     assert!(
         heap.try_pause_trace().is_none(),
         "from here on it is recovery's turn"
@@ -43,7 +43,7 @@ fn recovery_waits_for_pauses() {
     drop(first);
     assert_eq!(heap.recovery().pages_swept, 0);
     drop(second);
-    assert_eq!(heap.wait_recovered(), State::Done);
+    assert_eq!(heap.wait_recovered(), RecoveryStage::Done);
     drop(heap.pause_trace());
     let audit = heap.audit(&Vec::new(), 1).expect("an audit");
     assert!(audit.is_clean(), "{audit:?}");

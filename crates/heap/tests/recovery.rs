@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toy::{Random, Toy, seed, tracers};
-use wollemi_heap::{Error, State, pin};
+use wollemi_heap::{Error, RecoveryStage, pin};
 
 fn options() -> PoolOptions {
     PoolOptions {
@@ -55,7 +55,9 @@ fn write(toy: &Toy<Hardware>, models: &mut Models, random: &mut Random, turns: u
                 scope.spawn(move || {
                     let keys = writer * KEYS..(writer + 1) * KEYS;
                     let mut turn = 0;
-                    while turn < turns || turn < 8 * turns && toy.heap.recovery().state == State::Running {
+                    while turn < turns
+                        || turn < 8 * turns && toy.heap.recovery().state == RecoveryStage::Running
+                    {
                         toy.random_write(&mut random, keys.clone(), model).unwrap();
                         turn += 1;
                     }
@@ -94,7 +96,7 @@ fn nothing_live_is_swept_and_nothing_dead_stays() {
         assert!(before.unswept > 0);
         toy.heap.recover(tracers(), round % 4 + 1).unwrap();
         write(&toy, &mut models, &mut random, 1500);
-        assert_eq!(toy.heap.wait_recovered(), State::Done, "seed {seed}");
+        assert_eq!(toy.heap.wait_recovered(), RecoveryStage::Done, "seed {seed}");
         let progress = toy.heap.recovery();
         assert_eq!(progress.pages_swept, progress.pages_to_sweep);
         assert!(progress.traced > 0);
@@ -125,7 +127,7 @@ fn a_crash_during_recovery_is_just_another_crash() {
             toy.random_write(&mut random, 0..KEYS, &mut models[0]).unwrap();
         }
     }
-    assert_eq!(toy.heap.wait_recovered(), State::Done);
+    assert_eq!(toy.heap.wait_recovered(), RecoveryStage::Done);
     assert_eq!(toy.all(), models[0], "seed {seed}");
     toy.assert_exact(&format!("seed {seed}"));
     let size = toy.heap.pool().len();
@@ -182,7 +184,7 @@ fn readers_keep_what_they_read() {
         assert_eq!(bytes, expected);
     }
     drop(reader);
-    assert_eq!(toy.heap.wait_recovered(), State::Done);
+    assert_eq!(toy.heap.wait_recovered(), RecoveryStage::Done);
     toy.assert_exact("after the reader is gone");
 }
 
@@ -207,12 +209,12 @@ fn a_writer_may_sleep_between_unlinking_and_retiring() {
         toy.put(key, 40).unwrap();
     }
     std::thread::sleep(std::time::Duration::from_millis(20));
-    assert_eq!(toy.heap.recovery().state, State::Running);
+    assert_eq!(toy.heap.recovery().state, RecoveryStage::Running);
     for link in unlinked {
         toy.retire_unlinked(link, &guard);
     }
     drop(guard);
-    assert_eq!(toy.heap.wait_recovered(), State::Done);
+    assert_eq!(toy.heap.wait_recovered(), RecoveryStage::Done);
     toy.assert_exact("after the writer woke up");
     assert_eq!(toy.all().len(), 6000);
 }
@@ -290,7 +292,7 @@ fn what_is_not_understood_is_left_alone() {
         (damaged, "damaged pool"),
         (astray, "never handed out"),
     ] {
-        let State::Failed(why) = toy.heap.wait_recovered() else {
+        let RecoveryStage::Failed(why) = toy.heap.wait_recovered() else {
             panic!("recovery ended: {:?}", toy.heap.recovery());
         };
         assert!(why.contains(reason), "{why}");
@@ -337,7 +339,7 @@ fn a_place_within_a_new_page_is_no_object() {
         let new = toy.link_of(1000).offset().unwrap().get();
         toy.mislead_to_leaf(77, new + beyond);
         toy.heap.recover(tracers(), 2).unwrap();
-        let State::Failed(why) = toy.heap.wait_recovered() else {
+        let RecoveryStage::Failed(why) = toy.heap.wait_recovered() else {
             panic!("recovery ended: {:?}", toy.heap.recovery());
         };
         assert!(why.contains(reason), "{why}");
@@ -354,12 +356,12 @@ fn a_circle_of_new_objects_ends() {
     toy.copy_node(77).unwrap();
     toy.mislead_to_itself(77);
     toy.heap.recover(tracers(), 2).unwrap();
-    while toy.heap.recovery().state == State::Running {
+    while toy.heap.recovery().state == RecoveryStage::Running {
         let traced = toy.heap.recovery().traced;
         assert!(traced < 10_000, "{traced} objects of some 150 were met");
         std::thread::yield_now();
     }
-    assert_eq!(toy.heap.wait_recovered(), State::Done);
+    assert_eq!(toy.heap.wait_recovered(), RecoveryStage::Done);
 }
 
 /// Threads' caches and deferred frees may outlive their heap.
@@ -409,7 +411,7 @@ fn recovery_in_the_calling_thread() {
         for _ in 0..2 {
             assert_eq!(
                 toy.heap.recover_now(&tracers()),
-                State::Done,
+                RecoveryStage::Done,
                 "seed {seed}, round {round}"
             );
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Barrier, Once};
 use std::time::Duration;
 use tempfile::TempDir;
 use toy::{NAME, PATIENCE, Toy, ToyTrace, settle, tracers};
-use wollemi_heap::{Access, Error, Heap, Removed, State, Trace, pin};
+use wollemi_heap::{Access, Error, Heap, RecoveryStage, Removed, Trace, pin};
 
 const KEYS: u64 = 3000;
 
@@ -44,7 +44,7 @@ fn reopened() -> (Toy<Hardware>, TempDir) {
 
 /// Waits until recovery has traced.
 fn wait_traced<M: pmem::Media>(heap: &Heap<M>) {
-    while heap.recovery().state == State::Idle || heap.try_pause_trace().is_none() {
+    while heap.recovery().state == RecoveryStage::Idle || heap.try_pause_trace().is_none() {
         std::thread::yield_now();
     }
 }
@@ -56,7 +56,10 @@ fn assert_does_not_sweep<M: pmem::Media>(heap: &Heap<M>) {
         pin().flush();
         std::thread::sleep(Duration::from_millis(1));
         let progress = heap.recovery();
-        assert_eq!((progress.state, progress.pages_swept), (State::Running, 0));
+        assert_eq!(
+            (progress.state, progress.pages_swept),
+            (RecoveryStage::Running, 0)
+        );
     }
 }
 
@@ -70,12 +73,12 @@ fn a_root_that_goes_before_the_trace_is_freed_once() {
     wait_traced(&toy.heap);
     assert_does_not_sweep(&toy.heap);
     removed.retire(&ToyTrace).unwrap();
-    assert_eq!(toy.heap.wait_recovered(), State::Done);
+    assert_eq!(toy.heap.wait_recovered(), RecoveryStage::Done);
     toy.assert_exact("after the removal");
     assert_eq!(toy.heap.audit(&tracers(), 1).unwrap().reachable, 0);
 }
 
-/// The same while a pause keeps the trace from beginning.
+/// A root is removed while a pause keeps the trace from beginning; each object is freed once.
 #[test]
 fn a_root_that_goes_during_a_pause_is_freed_once() {
     let (toy, _folder) = reopened();
@@ -86,7 +89,7 @@ fn a_root_that_goes_during_a_pause_is_freed_once() {
     wait_traced(&toy.heap);
     assert_does_not_sweep(&toy.heap);
     removed.retire(&ToyTrace).unwrap();
-    assert_eq!(toy.heap.wait_recovered(), State::Done);
+    assert_eq!(toy.heap.wait_recovered(), RecoveryStage::Done);
     toy.assert_exact("after the removal");
 }
 
@@ -102,10 +105,10 @@ fn a_root_that_goes_after_the_trace_is_freed_once() {
         if retired_first {
             removed.retire(&ToyTrace).unwrap();
             drop(reader);
-            assert_eq!(toy.heap.wait_recovered(), State::Done);
+            assert_eq!(toy.heap.wait_recovered(), RecoveryStage::Done);
         } else {
             drop(reader);
-            assert_eq!(toy.heap.wait_recovered(), State::Done);
+            assert_eq!(toy.heap.wait_recovered(), RecoveryStage::Done);
             removed.retire(&ToyTrace).unwrap();
         }
         toy.assert_exact(&format!("retired first: {retired_first}"));
@@ -132,7 +135,7 @@ fn what_is_new_is_reused_before_the_trace() {
         assert!(toy.remove(key));
     }
     let pause = toy.heap.pause_trace();
-    for state in [State::Idle, State::Running] {
+    for state in [RecoveryStage::Idle, RecoveryStage::Running] {
         // Three times the pool.
         for i in 0..24_000 {
             put(&toy, KEYS + i % 7, 1000);
@@ -144,7 +147,7 @@ fn what_is_new_is_reused_before_the_trace() {
         toy.heap.recover(tracers(), 1).unwrap();
     }
     drop(pause);
-    assert_eq!(toy.heap.wait_recovered(), State::Done);
+    assert_eq!(toy.heap.wait_recovered(), RecoveryStage::Done);
     toy.assert_exact("after recovery");
     assert_eq!(toy.all().len() as u64, KEYS / 2 + 7);
 }
@@ -185,7 +188,7 @@ fn a_full_pool_does_not_wait_for_a_pause() {
         drop(pause);
         assert!(waiting.join().unwrap());
     });
-    assert_eq!(toy.heap.recovery().state, State::Done);
+    assert_eq!(toy.heap.recovery().state, RecoveryStage::Done);
     toy.assert_exact("after the pause");
 }
 
@@ -208,7 +211,7 @@ fn a_full_pool_does_not_wait_beside_a_pause() {
     assert!(matches!(full, Error::Full { recovering: true, .. }), "{full}");
     filler.join().unwrap();
     drop(reader);
-    assert_eq!(toy.heap.wait_recovered(), State::Done);
+    assert_eq!(toy.heap.wait_recovered(), RecoveryStage::Done);
     toy.assert_exact("after the pause");
 }
 
@@ -247,7 +250,7 @@ fn no_pause_begins_amid_the_trace() {
     let pause = toy.heap.try_pause_trace();
     trace.steps.wait();
     assert!(pause.is_none());
-    assert_eq!(toy.heap.wait_recovered(), State::Done);
+    assert_eq!(toy.heap.wait_recovered(), RecoveryStage::Done);
     assert!(toy.heap.try_pause_trace().is_some());
     toy.assert_exact("after recovery");
 }
@@ -271,6 +274,6 @@ fn a_heap_can_be_dropped_beside_a_pause() {
     // It is closed, and can be opened again.
     let toy = open(&folder.path().join("pool"));
     toy.heap.recover(tracers(), 1).unwrap();
-    assert_eq!(toy.heap.wait_recovered(), State::Done);
+    assert_eq!(toy.heap.wait_recovered(), RecoveryStage::Done);
     toy.assert_exact("opened again");
 }

@@ -25,20 +25,18 @@ mod merges;
 pub mod model;
 mod on_heap;
 mod order;
-mod range;
 mod root;
 mod value;
 
 pub use ahead::{ReadAhead, Refill, behind, prefix_bounds};
 pub use bulk::{Bulk, Pair, Pairs, Parts, Reading, Sorted, build_by_writes};
-pub use contract::{Direction, Faults, Index, Quiesced, Visit};
+pub use contract::{Faults, Index, Quiesced, Range, Visit};
 pub use edit::{Action, CompareAndSwap, Edit, Edits, Insert, Remove, Update, Upsert};
 pub use error::Error;
 pub use heap::Guard;
 pub use merges::Merges;
 pub use on_heap::{CarryOut, EachEdit, OnHeap};
-pub use order::{Order, Place};
-pub use range::Range;
+pub use order::{Direction, Order, OrderedPlace};
 pub use root::{create_root, name_built};
 pub use value::Value;
 

@@ -14,14 +14,14 @@ type Map = BTreeMap<&'static [u8], &'static [u8]>;
 
 /// The reference index.
 #[derive(Clone, Debug, Default)]
-pub struct Model {
+pub struct ModelIndex {
     map: Arc<Mutex<Map>>,
 }
 
-impl Model {
+impl ModelIndex {
     /// An empty index.
-    pub fn new() -> Model {
-        Model::default()
+    pub fn new() -> ModelIndex {
+        ModelIndex::default()
     }
 
     /// The bytes of all keys and values.
@@ -88,7 +88,7 @@ fn check_bound(bound: Bound<&[u8]>) -> Result<(), Error> {
     }
 }
 
-impl Index for Model {
+impl Index for ModelIndex {
     fn get<'g>(&'g self, key: &[u8], _guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
         check_key(key)?;
         Ok(self.map().get(key).map(|bytes| value(bytes)))

@@ -5,9 +5,18 @@
 //! among keys with the same hash. A key alone determines its place, so it is the whole cursor of a walk, however the
 //! index changes meanwhile.
 
-use crate::{Direction, Error};
+use crate::Error;
 use std::cmp::Ordering;
 use std::ops::Bound;
+
+/// The direction of a walk or a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the first key on.
+    Forward,
+    /// From the last key back.
+    Reverse,
+}
 
 /// The order in which an index visits its keys.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +30,7 @@ pub enum Order {
 
 /// The place of a key in an order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct OrderedPlace {
     rank: u64,
     /// The key.
     pub key: Box<[u8]>,
@@ -43,8 +52,8 @@ impl Order {
     }
 
     /// The place of the key.
-    pub fn place(self, key: &[u8]) -> Place {
-        Place {
+    pub fn place(self, key: &[u8]) -> OrderedPlace {
+        OrderedPlace {
             rank: self.rank(key),
             key: key.into(),
         }

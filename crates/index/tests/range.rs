@@ -2,14 +2,14 @@
 
 extern crate wollemi_index as index;
 
-use index::model::Model;
+use index::model::ModelIndex;
 use index::{Direction, Error, Guard, Index, MAX_KEY, Range, Value, Visit};
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 use std::ops::ControlFlow;
 
 /// Numbers from 0, two bytes each, with themselves as values.
-fn numbers(count: u16) -> Model {
-    let model = Model::new();
+fn numbers(count: u16) -> ModelIndex {
+    let model = ModelIndex::new();
     for number in 0..count {
         model
             .insert(&number.to_be_bytes(), &number.to_be_bytes())
@@ -107,7 +107,7 @@ fn bounds_are_kept() {
 
 #[test]
 fn a_prefix_ends_before_the_next_one() {
-    let model = Model::new();
+    let model = ModelIndex::new();
     let keys: [&[u8]; 9] = [
         b"",
         b"a",
@@ -171,7 +171,7 @@ fn a_range_goes_on_among_changes() {
 }
 
 /// A model whose scans fail after a number of keys.
-struct Failing(Model, usize);
+struct Failing(ModelIndex, usize);
 
 impl Index for Failing {
     index::delegate!(0: get, write, check);

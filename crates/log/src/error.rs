@@ -1,6 +1,6 @@
 //! The log's errors.
 
-use crate::segment::VERSION;
+use crate::version::VERSION;
 use crate::{DiskError, Lsn};
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub enum Error {
     /// The log has reached its limit. Appends succeed again after [`drop_below`](crate::Log::drop_below).
     #[error("the log has reached its limit of {limit} bytes: a checkpoint must be taken first")]
     LogFull {
-        /// [`Options::limit`](crate::Options::limit).
+        /// [`LogOptions::limit`](crate::LogOptions::limit).
         limit: u64,
     },
     /// The record would not fit into an empty log.
@@ -22,7 +22,7 @@ pub enum Error {
     TooLarge {
         /// Bytes of the record.
         bytes: u64,
-        /// [`Options::limit`](crate::Options::limit).
+        /// [`LogOptions::limit`](crate::LogOptions::limit).
         limit: u64,
         /// Bytes of the largest record.
         max: u64,

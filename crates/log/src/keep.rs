@@ -1,4 +1,4 @@
-//! The part of the log that is kept: its beginning, the scans that pin it, and its limit.
+//! Dropping records that are not needed any more, and the limit of the others.
 //!
 //! Segments are dropped in memory first, and their files follow. They hold nothing that is needed, so a call that
 //! fails on them loses nothing:
@@ -11,87 +11,15 @@
 //! R3 Any other error means that the disk fails, and the log with it, though no record is lost: an opening finds out
 //!    what is there.
 
-use crate::log::lock;
-use crate::lsn::Geometry;
-use crate::make::Maker;
+use crate::lock::lock;
+use crate::log::Maker;
 use crate::segment::{log_name, spare_name};
 use crate::{Disk, Error, Log, Lsn};
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// The beginning of the log.
-pub(crate) struct Kept {
-    begin: AtomicU64,
-    /// The number of scans that need the log from a position on.
-    pins: Mutex<BTreeMap<Lsn, usize>>,
-    /// Notified when the beginning moves; waits with `pins`.
-    moved: Condvar,
-}
-
-impl Kept {
-    pub(crate) fn new(begin: Lsn) -> Kept {
-        Kept {
-            begin: AtomicU64::new(begin.0),
-            pins: Mutex::default(),
-            moved: Condvar::new(),
-        }
-    }
-
-    /// The start of the segment of the oldest record: the log counts toward the limit from here on.
-    pub(crate) fn start(&self, geometry: Geometry) -> Lsn {
-        let begin = Lsn(self.begin.load(Ordering::Acquire));
-        geometry.start(geometry.segment(begin))
-    }
-
-    /// Wakes the threads that wait for room.
-    pub(crate) fn wake(&self) {
-        let _pins = lock(&self.pins);
-        self.moved.notify_all();
-    }
-}
-
-/// Keeps the log from a position on while it lives.
-pub(crate) struct Pin<'k> {
-    kept: &'k Kept,
-    lsn: Lsn,
-}
-
-impl Drop for Pin<'_> {
-    fn drop(&mut self) {
-        let mut pins = lock(&self.kept.pins);
-        if let Some(count) = pins.get_mut(&self.lsn) {
-            *count -= 1;
-            if *count == 0 {
-                pins.remove(&self.lsn);
-            }
-        }
-    }
-}
-
 impl<D: Disk> Log<D> {
-    /// The beginning of the oldest record that is kept.
-    pub fn begin(&self) -> Lsn {
-        Lsn(self.kept.begin.load(Ordering::Acquire))
-    }
-
-    /// Keeps the log from `lsn` on.
-    pub(crate) fn pin(&self, lsn: Lsn) -> Result<Pin<'_>, Error> {
-        let mut pins = lock(&self.kept.pins);
-        if lsn < self.begin() {
-            return Err(Error::Position {
-                lsn,
-                what: "the log begins after it",
-            });
-        }
-        *pins.entry(lsn).or_default() += 1;
-        Ok(Pin {
-            kept: &self.kept,
-            lsn,
-        })
-    }
-
     /// Drops all records below `lsn`, which is the beginning or the end of a record. Files that hold no other records
     /// are reused; on a full disk later, when there is space. The caller has made durable whatever replaces the
     /// records. Segments that a live [`Scan`] needs are kept, until a later call.

@@ -12,7 +12,7 @@
 //! # let path = directory.path();
 //! # fn example(path: &std::path::Path) -> Result<(), wollemi_log::Error> {
 //! let disk = Arc::new(Directory::open(path)?);
-//! let log = Log::create(disk.clone(), 7, Options::default())?;
+//! let log = Log::create(disk.clone(), 7, LogOptions::default())?;
 //! let begin = log.begin();
 //! let put = Change::Put { map: "stock", key: b"apples", value: b"12" };
 //! let end = log.append(&[put])?;
@@ -20,7 +20,7 @@
 //! drop(log);
 //!
 //! let needs = Needs { keep: begin, check: begin, reach: begin, durable: begin };
-//! let log = Log::open(disk, 7, needs, Options::default())?;
+//! let log = Log::open(disk, 7, needs, LogOptions::default())?;
 //! let mut scan = log.scan(begin..log.appended())?;
 //! while let Some(record) = scan.next()? {
 //!     assert_eq!(record.changes.collect::<Vec<_>>(), [put]);
@@ -56,12 +56,14 @@
 //! |---|---|
 //! | `disk` | the directory's files, behind a trait: D1 to D4 |
 //! | `change` | the contents of a record |
-//! | `lsn` | positions, and how they are divided into segments |
+//! | `lsn`, `geometry` | positions, and how they are divided into segments |
 //! | `fragment`, `segment` | the bytes of records and of files: F1 to F3, S1, S2 |
+//! | `log` | the state that the parts below share: `tail`, `group`, `kept` |
 //! | `append` | reserve and copy under one lock: A1 to A3 |
-//! | `group` | group commit: G1 to G3 |
+//! | `durable` | group commit: G1 to G3 |
 //! | `make` | segments made ready ahead: M1, M2 |
-//! | `keep` | the beginning, recycling, the limit |
+//! | `keep` | recycling, the limit |
+//! | `create` | the first use of a log |
 //! | `walk`, `open`, `scan` | reading: O1 to O3 |
 //! | `names` | directory syncs: a failure is reported to every waiter |
 //! | `unused` | which log a file belongs to; leftovers of an interrupted creation |
@@ -83,11 +85,16 @@
 
 mod append;
 mod change;
+mod create;
 pub mod disk;
+mod durable;
 mod error;
 mod fragment;
+mod geometry;
 mod group;
 mod keep;
+mod kept;
+mod lock;
 mod log;
 mod lsn;
 mod make;
@@ -98,7 +105,9 @@ mod scan;
 mod segment;
 mod stats;
 mod syncer;
+mod tail;
 mod unused;
+mod version;
 mod walk;
 
 pub use change::{Change, Changes};
@@ -108,9 +117,9 @@ pub use log::Log;
 pub use lsn::Lsn;
 pub use names::NameChanges;
 pub use open::Needs;
-pub use options::Options;
-pub use scan::{Record, Scan};
+pub use options::LogOptions;
+pub use scan::{LogRecord, Scan};
 pub use segment::is_segment;
-pub use stats::{Histogram, Stats};
+pub use stats::{Histogram, LogStats};
 pub use syncer::Syncer;
-pub use unused::Trace;
+pub use unused::Remains;

@@ -5,23 +5,16 @@
 //! M2 A failure while a segment is made affects no segment in use. If the system was short of something, another
 //!    attempt with another file may succeed; if the disk failed, the log has failed.
 
-use crate::log::{MappingOf, SegmentOf, lock};
+use crate::geometry::SEGMENT_HEADER;
+use crate::lock::lock;
+use crate::log::{Maker, MappingOf, SegmentOf};
 use crate::segment::{self, Segment, log_name, spare_name};
 use crate::{Disk, DiskError, DiskFile, Error, Log, Lsn, Mapping};
-use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, TryLockError};
 
 /// Maximum number of segments that are ready after the current one.
 const AHEAD: u64 = 8;
-
-/// Makes segments, from spares if there are any. Its lock is taken before the tail's.
-pub(crate) struct Maker {
-    /// Files that wait for reuse; their names are durable.
-    pub(crate) spares: BTreeSet<u64>,
-    /// Segments that were dropped but still have the names of segments (R1).
-    pub(crate) given_up: BTreeSet<u64>,
-}
 
 impl<D: Disk> Log<D> {
     /// Makes the next segment ready, if the current one is half full and the next is not ready yet, so that no append
@@ -81,7 +74,7 @@ impl<D: Disk> Log<D> {
             }
             let (segment, mut mapping) = self.make(maker, number, incarnation)?;
             if in_bulk {
-                mapping.expect(segment::HEADER, self.geometry.size() - segment::HEADER);
+                mapping.expect(SEGMENT_HEADER, self.geometry.size() - SEGMENT_HEADER);
             }
             lock(&self.segments).push_back(segment);
             lock(&self.tail).add_ready(number, mapping, in_bulk);

@@ -4,7 +4,7 @@
 //! system reports the failure to only one caller. So a thread that has changed names must learn of every sync that
 //! has failed since.
 
-use crate::log::lock;
+use crate::lock::lock;
 use crate::{Disk, DiskError, Log};
 use std::io;
 
@@ -14,14 +14,6 @@ use std::io;
 pub struct NameChanges {
     /// Number of failed syncs when they began.
     failed: u64,
-}
-
-/// The failed syncs of the directory.
-#[derive(Debug, Default)]
-pub(crate) struct FailedSyncs {
-    count: u64,
-    /// The system's error of the last one.
-    errno: Option<i32>,
 }
 
 impl<D: Disk> Log<D> {

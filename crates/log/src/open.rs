@@ -7,12 +7,13 @@
 //! O3 Segments behind the end become spares, and the mark of the next incarnation is durable, before anything is
 //!    appended: nothing behind the end can ever follow a record that is appended later.
 
+use crate::create::Start;
 use crate::fragment::Key;
-use crate::log::{SegmentOf, Start};
-use crate::lsn::Geometry;
+use crate::geometry::Geometry;
+use crate::log::SegmentOf;
 use crate::segment::{Files, Header, Segment, damaged, log_name, spare_name};
 use crate::walk::{Step, Walk, highest_claim};
-use crate::{Disk, DiskFile, Error, Log, Lsn, Options};
+use crate::{Disk, DiskFile, Error, Log, LogOptions, Lsn};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ impl<D: Disk> Log<D> {
     ///
     /// A log of another database, a missing segment, damage, an end before `needs.reach`, or an error of the disk. No
     /// record has changed then.
-    pub fn open(disk: Arc<D>, id: u128, needs: Needs, options: Options) -> Result<Log<D>, Error> {
+    pub fn open(disk: Arc<D>, id: u128, needs: Needs, options: LogOptions) -> Result<Log<D>, Error> {
         let files = Files::list(&*disk)?;
         let geometry = find_geometry(&*disk, id, &files)?;
         let recovery = Recovery {

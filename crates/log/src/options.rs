@@ -2,7 +2,7 @@
 
 /// Settings of a log.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct LogOptions {
     /// Bytes of a segment of a new log: a power of two from 8 KiB to 128 MiB. 4 MiB by default, since an opening
     /// reads whole segments. An existing log keeps its own.
     pub segment_size: u32,
@@ -13,9 +13,9 @@ pub struct Options {
     pub spares: usize,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for LogOptions {
+    fn default() -> LogOptions {
+        LogOptions {
             segment_size: 4 << 20,
             limit: 256 << 20,
             spares: 32,

@@ -2,8 +2,8 @@
 
 use crate::change::Changes;
 use crate::fragment::Kind;
-use crate::keep::Pin;
-use crate::log::lock;
+use crate::kept::Pin;
+use crate::lock::lock;
 use crate::segment::{Header, damaged, log_name};
 use crate::walk::{Step, Walk, Whole};
 use crate::{Disk, DiskFile, Error, Log, Lsn};
@@ -28,7 +28,7 @@ pub struct Scan<'l, D: Disk> {
 
 /// A record of a log.
 #[derive(Clone, Copy, Debug)]
-pub struct Record<'a> {
+pub struct LogRecord<'a> {
     /// Its beginning.
     pub start: Lsn,
     /// Its end, as returned by [`Log::append`].
@@ -60,7 +60,7 @@ impl<D: Disk> Log<D> {
         }
         Ok(Scan {
             log: self,
-            _pin: self.pin(range.start)?,
+            _pin: Pin::new(&self.kept, range.start)?,
             from: range.start,
             to: range.end,
             at: None,
@@ -77,7 +77,7 @@ impl<D: Disk> Scan<'_, D> {
     ///
     /// Damage, or an error of the disk. The scan yields nothing more then.
     #[expect(clippy::should_implement_trait, reason = "the record borrows from the scan")]
-    pub fn next(&mut self) -> Result<Option<Record<'_>>, Error> {
+    pub fn next(&mut self) -> Result<Option<LogRecord<'_>>, Error> {
         let Some((whole, place)) = self.find()? else {
             return Ok(None);
         };
@@ -94,7 +94,7 @@ impl<D: Disk> Scan<'_, D> {
                 "invalid changes in a record",
             ));
         };
-        Ok(Some(Record {
+        Ok(Some(LogRecord {
             start: whole.start,
             end: whole.end,
             changes,

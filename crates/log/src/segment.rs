@@ -21,16 +21,11 @@
 //!    reports every write-back error. Older ones are opened when they are read: a long log has thousands.
 
 use crate::fragment;
-use crate::lsn::Geometry;
+use crate::geometry::{Geometry, SEGMENT_HEADER};
+use crate::version::VERSION;
 use crate::{Disk, DiskError, DiskFile, Error, Lsn};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
-
-/// The format version that this program writes, and the latest that it reads.
-pub(crate) const VERSION: u32 = 1;
-
-/// Bytes of the header and the unused space behind it. Appends never dirty its page.
-pub(crate) const HEADER: u64 = 4096;
 
 const MAGIC: &[u8; 8] = b"WOLLEMIL";
 
@@ -91,7 +86,7 @@ impl Header {
             what,
         };
         let len = file.len()?;
-        if len < HEADER {
+        if len < SEGMENT_HEADER {
             return Err(not_a_log("too short for a header"));
         }
         let mut bytes = [0; USED];
@@ -130,12 +125,17 @@ impl Header {
 }
 
 /// Refuses a file that has the name of a spare but does not begin like one. A spare begins with the header of a
-/// segment, or with zeros if a crash came before one was written.
+/// segment, or with zeros and any part of a header if a crash came before all of it was written.
 pub(crate) fn check_spare<F: DiskFile>(file: &F, name: &str) -> Result<(), Error> {
     let mut first = [0; MAGIC.len()];
     let len = file.len()?.min(MAGIC.len() as u64) as usize;
     file.read_at(0, &mut first[..len])?;
-    match first == *MAGIC || first == [0; MAGIC.len()] {
+    let written = first
+        .iter()
+        .zip(MAGIC)
+        .take_while(|(byte, magic)| byte == magic)
+        .count();
+    match first[written..].iter().all(|&byte| byte == 0) {
         true => Ok(()),
         false => Err(Error::NotALog {
             file: name.into(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// A log's counts since it was opened, and its positions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Stats {
+pub struct LogStats {
     /// The beginning of the oldest record that is kept.
     pub begin: Lsn,
     /// The end of the last record.
@@ -89,7 +89,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    pub(crate) fn count(&self, stats: &mut Stats) {
+    pub(crate) fn count(&self, stats: &mut LogStats) {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         stats.segments_prepared = load(&self.prepared);
         stats.segments_recycled = load(&self.recycled);

@@ -1,6 +1,6 @@
 //! The thread that syncs records that no thread waits for.
 
-use crate::log::lock;
+use crate::lock::lock;
 use crate::{Disk, Log};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;

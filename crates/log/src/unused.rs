@@ -7,7 +7,7 @@ use crate::{Disk, DiskFile, Error, Log};
 
 /// The traces of a log in a directory, as far as they can be determined without opening it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trace {
+pub enum Remains {
     /// No file of a log.
     Nothing,
     /// Files of a log to which no changes were ever appended.
@@ -38,7 +38,7 @@ impl<D: Disk> Log<D> {
     ///
     /// [`Error::NotALog`] and the like if a file has the name of a segment but is not one, so that it must not be
     /// removed; and errors of the disk.
-    pub fn trace(disk: &D) -> Result<Trace, Error> {
+    pub fn trace(disk: &D) -> Result<Remains, Error> {
         let files = Files::list(disk)?;
         for &number in &files.spares {
             let name = spare_name(number);
@@ -66,12 +66,12 @@ impl<D: Disk> Log<D> {
                 },
             );
             if is_used {
-                return Ok(Trace::Used(name));
+                return Ok(Remains::Used(name));
             }
         }
         match files.logs.is_empty() && files.spares.is_empty() {
-            true => Ok(Trace::Nothing),
-            false => Ok(Trace::Unused),
+            true => Ok(Remains::Nothing),
+            false => Ok(Remains::Unused),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Walking through fragments in order: shared by openings and scans.
 
+use crate::Lsn;
 use crate::fragment::{Fragment, Key, Kind};
-use crate::lsn::Geometry;
-use crate::{Lsn, segment};
+use crate::geometry::{Geometry, SEGMENT_HEADER};
 
 /// A position in the chain of fragments, and the state found on the way there.
 #[derive(Clone, Copy, Debug)]
@@ -136,7 +136,7 @@ pub(crate) fn each_fragment(
     mut visit: impl FnMut(&Fragment<'_>),
 ) {
     let start = geometry.start(number);
-    let mut offset = offset.max(segment::HEADER);
+    let mut offset = offset.max(SEGMENT_HEADER);
     while let Some(rest) = bytes.get(offset as usize..) {
         if rest.is_empty() {
             break;

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wollemi_log::disk::OpenFile;
-use wollemi_log::{Change, Directory, Disk, DiskError, Error, Log, Lsn, Needs, Options, Syncer, Trace};
+use wollemi_log::{Change, Directory, Disk, DiskError, Error, Log, LogOptions, Lsn, Needs, Remains, Syncer};
 
 const ID: u128 = 0x77_6f_6c_6c_65_6d_69;
 
 /// The smallest segments, so that a few records fill several.
-fn small() -> Options {
-    Options {
+fn small() -> LogOptions {
+    LogOptions {
         segment_size: 8192,
         limit: 64 << 10,
         spares: 3,
@@ -90,7 +90,7 @@ fn full_segments_are_synced_without_the_last() {
 #[test]
 fn records_come_back_in_order() {
     let directory = tempfile::tempdir().expect("a directory");
-    let options = Options {
+    let options = LogOptions {
         limit: 1 << 20,
         ..small()
     };
@@ -184,7 +184,7 @@ fn segments_are_recycled() {
     );
     assert!(
         log.drop_below(Lsn(log.appended().0 + 8)).is_err(),
-        "what is not there cannot be dropped"
+        "records past the end cannot be dropped"
     );
     assert!(matches!(
         log.scan(Lsn(4096)..log.appended()),
@@ -322,7 +322,7 @@ fn damage_is_no_end() {
         bytes[at as usize] ^= 1;
         std::fs::write(&file, &bytes).expect("a segment");
     }
-    let log = Log::open(disk(path), ID, from(begin), small()).expect("it is whole again");
+    let log = Log::open(disk(path), ID, from(begin), small()).expect("the log is intact again");
     assert_eq!(records(&log, begin).len(), 20);
 }
 
@@ -334,9 +334,9 @@ fn groups_share_syncs() {
     let log = Log::create(
         disk(directory.path()),
         ID,
-        Options {
+        LogOptions {
             segment_size: 1 << 16,
-            ..Options::default()
+            ..LogOptions::default()
         },
     );
     let log = Arc::new(log.expect("a log"));
@@ -460,14 +460,14 @@ fn a_failed_sync_fails_all_earlier_changes_of_names() {
     let folder = tempfile::tempdir().expect("a directory");
     let disk = Failing::new(folder.path());
     let log = Log::create(disk.clone(), ID, small()).expect("a log");
-    let (before, told) = (log.change_names(), log.change_names());
+    let (before, latest) = (log.change_names(), log.change_names());
     disk.fail(Some(("fsync of the directory", Errno::NOMEM)));
-    log.sync_names(told).expect_err("it fails");
+    log.sync_names(latest).expect_err("the sync fails");
     disk.fail(None);
     let after = log.change_names();
-    let error = log.sync_names(before).expect_err("it may not be durable");
+    let error = log.sync_names(before).expect_err("the change may not be durable");
     assert!(error.is_shortage(), "{error}");
-    log.sync_names(after).expect("it begins behind the failure");
+    log.sync_names(after).expect("the change came after the failure");
 }
 
 /// If the disk is full when segments are dropped, the log goes on in its space, refuses records that need more, and
@@ -478,7 +478,7 @@ fn a_full_disk_takes_no_log_with_it() {
         for errno in [Errno::NOSPC, Errno::DQUOT, Errno::IO] {
             let directory = tempfile::tempdir().expect("a directory");
             let disk = Failing::new(directory.path());
-            let options = Options {
+            let options = LogOptions {
                 spares,
                 limit: 256 << 10,
                 ..small()
@@ -533,7 +533,7 @@ fn a_full_disk_takes_no_log_with_it() {
 #[test]
 fn a_long_log_has_few_files_open() {
     let directory = tempfile::tempdir().expect("a directory");
-    let options = Options {
+    let options = LogOptions {
         limit: 4 << 20,
         ..small()
     };
@@ -570,22 +570,43 @@ fn an_unused_log_is_recognised() {
     let directory = tempfile::tempdir().expect("a directory");
     let disk = disk(directory.path());
     let trace = || Log::trace(&*disk);
-    assert_eq!(trace().expect("a directory"), Trace::Nothing);
+    assert_eq!(trace().expect("a directory"), Remains::Nothing);
     drop(Log::create(disk.clone(), ID, small()).expect("a log"));
-    assert_eq!(trace().expect("a log"), Trace::Unused);
+    assert_eq!(trace().expect("a log"), Remains::Unused);
     let log = Log::open(disk.clone(), ID, from(Lsn(4096)), small()).expect("the log again");
-    assert_eq!(trace().expect("a log"), Trace::Unused);
+    assert_eq!(trace().expect("a log"), Remains::Unused);
     let before = names(directory.path());
     let first = log.append(&[put(b"key", b"value")]).expect("room");
     log.append(&[put(b"key", b"value")]).expect("room");
-    assert_eq!(trace().expect("a log"), Trace::Used("log-00000000".into()));
+    assert_eq!(trace().expect("a log"), Remains::Used("log-00000000".into()));
     // Earlier damage hides no later record.
     let path = directory.path().join("log-00000000");
     let mut bytes = std::fs::read(&path).expect("there");
     bytes[4096..first.0 as usize].fill(0x55);
     std::fs::write(&path, bytes).expect("written");
-    assert_eq!(trace().expect("a log"), Trace::Used("log-00000000".into()));
+    assert_eq!(trace().expect("a log"), Remains::Used("log-00000000".into()));
     assert_eq!(names(directory.path()), before);
+}
+
+/// A crash may cut the write of a spare's header anywhere: what it leaves belongs to an interrupted creation.
+#[test]
+fn a_spare_with_a_part_of_its_header_is_a_trace() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let disk = disk(directory.path());
+    drop(Log::create(disk.clone(), ID, small()).expect("a log"));
+    let mut header = std::fs::read(directory.path().join("log-00000000")).expect("there");
+    header.truncate(64);
+    for written in 0..=header.len() {
+        let mut bytes = header[..written].to_vec();
+        bytes.resize(1 << 16, 0);
+        std::fs::write(directory.path().join("spare-00000001"), bytes).expect("written");
+        let trace = Log::trace(&*disk);
+        assert_eq!(
+            trace.expect("a spare"),
+            Remains::Unused,
+            "{written} bytes of the header"
+        );
+    }
 }
 
 /// A file that has the name of a segment or of a spare, but is neither, is an error, so that it is not removed.

@@ -28,7 +28,7 @@ pub(crate) const fn all(len: usize) -> u64 {
 pub(crate) fn are_found() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
-        is_x86_feature_detected!("avx")
+        !cfg!(miri) && is_x86_feature_detected!("avx")
     }
     #[cfg(not(target_arch = "x86_64"))]
     {

@@ -8,7 +8,7 @@
 //! otherwise known to be idle.
 
 use crate::recent::Recent;
-use crate::watched::{Step, Watch, Watched, What};
+use crate::watched::{ObservedStep, Observer, StepKind, Watched};
 use crate::{Hardware, Media, Purpose};
 use std::cell::Cell;
 use std::ops::{Add, Sub};
@@ -175,32 +175,32 @@ impl<M: Media> Counting<M> {
     }
 }
 
-impl Watch for Counter {
+impl Observer for Counter {
     #[inline(always)]
-    fn after(&self, step: &Step) {
+    fn after(&self, step: &ObservedStep) {
         let Counter(counters) = self;
         match step.what {
-            What::Store | What::Exchange | What::Drafted => {
+            StepKind::Store | StepKind::Exchange | StepKind::Drafted => {
                 add(&counters.shard().bytes, step.len as u64);
                 counters.recent.note_stored(step.start, step.len);
             }
             // Hints in nodes, which need no fence.
-            What::StoreUnpersisted | What::ExchangeUnpersisted => {
+            StepKind::StoreUnpersisted | StepKind::ExchangeUnpersisted => {
                 let shard = counters.shard();
                 add(&shard.bytes, step.len as u64);
                 add(&shard.bytes_for[Purpose::Node as usize], step.len as u64);
             }
-            What::StoreNt => {
+            StepKind::StoreNt => {
                 add(&counters.shard().non_temporal, 1);
                 add(&counters.shard().bytes, step.len as u64);
                 counters.recent.note_stored(step.start, step.len);
                 counters.recent.note(step.start, Purpose::Node);
             }
-            What::WriteBack(purpose) | What::WriteBackJoined(purpose) => {
+            StepKind::WriteBack(purpose) | StepKind::WriteBackJoined(purpose) => {
                 add(&counters.shard().write_backs[purpose as usize], 1);
                 counters.recent.note(step.start, purpose);
             }
-            What::Fence(purpose) => {
+            StepKind::Fence(purpose) => {
                 let shard = counters.shard();
                 add(&shard.fences[purpose as usize], 1);
                 counters.recent.stored(purpose, |purpose, bytes| {

@@ -6,7 +6,7 @@
 //! all. Reads are not delayed.
 
 use crate::recent::Recent;
-use crate::watched::{Step, Watch, Watched, What};
+use crate::watched::{ObservedStep, Observer, StepKind, Watched};
 use crate::{Hardware, Media, Purpose};
 use std::time::{Duration, Instant};
 
@@ -84,15 +84,15 @@ impl Delay {
     }
 }
 
-impl Watch for Delay {
+impl Observer for Delay {
     #[inline(always)]
-    fn after(&self, step: &Step) {
+    fn after(&self, step: &ObservedStep) {
         match step.what {
-            What::StoreNt => self.recent.note(step.start, Purpose::Node),
-            What::WriteBack(purpose) | What::WriteBackJoined(purpose) => {
+            StepKind::StoreNt => self.recent.note(step.start, Purpose::Node),
+            StepKind::WriteBack(purpose) | StepKind::WriteBackJoined(purpose) => {
                 self.recent.note(step.start, purpose);
             }
-            What::Fence(_) => {
+            StepKind::Fence(_) => {
                 let owed = self.settle();
                 if owed > Duration::ZERO {
                     let start = Instant::now();

@@ -103,7 +103,13 @@ impl Default for Hardware {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+/// Miri interprets no instruction of a processor's own: it checks accesses to memory, and never loses any.
+#[cfg(miri)]
+fn best_write_back() -> WriteBack {
+    WriteBack::Omitted
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 fn best_write_back() -> WriteBack {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
     const EXTENDED_FEATURES: u32 = 7;
@@ -122,7 +128,7 @@ fn best_write_back() -> WriteBack {
     }
 }
 
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", not(miri)))]
 fn best_write_back() -> WriteBack {
     if std::arch::is_aarch64_feature_detected!("dpb") {
         WriteBack::DcCvap
@@ -166,7 +172,7 @@ unsafe impl Media for Hardware {
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn store_nt(&self, word: &AtomicU64, value: u64) {
-        if self.domain == PersistenceDomain::Process {
+        if cfg!(miri) || self.domain == PersistenceDomain::Process {
             // No fence will follow.
             return self.store(word, value);
         }
@@ -229,7 +235,7 @@ unsafe impl Media for Hardware {
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn fence(&self, _purpose: Purpose) {
-        if self.domain == PersistenceDomain::Process {
+        if cfg!(miri) || self.domain == PersistenceDomain::Process {
             return compiler_fence(Ordering::SeqCst);
         }
         // SAFETY: every x86-64 processor has it, and it changes nothing.
@@ -239,7 +245,7 @@ unsafe impl Media for Hardware {
     #[cfg(target_arch = "aarch64")]
     #[inline(always)]
     fn fence(&self, _purpose: Purpose) {
-        if self.domain == PersistenceDomain::Process {
+        if cfg!(miri) || self.domain == PersistenceDomain::Process {
             return compiler_fence(Ordering::SeqCst);
         }
         // SAFETY: every aarch64 processor has it, and it changes nothing. Cache maintenance is complete only after a

@@ -3,7 +3,7 @@
 //! * A [`Pool`] is a growing file, or memory, mapped at a base that may differ from one opening to the next:
 //!   everything in it is addressed by its [`Offset`].
 //! * A [`Media`] carries out stores, write-backs and fences: the machine ([`Hardware`]), or one that also
-//!   [counts](Counting) or [delays](Delaying) them; an observer implements [`Watch`](watched::Watch).
+//!   [counts](Counting) or [delays](Delaying) them; an observer implements [`Observer`](watched::Observer).
 //! * Shared persistent state is accessed only through words ([`PWord`], [`VWord`], [`PSlot`]). A [`GenerationLock`]
 //!   held at a crash is free after it.
 //! * [`persistent!`] declares the structs of a pool, and checks that any bytes are a valid value of them.
@@ -40,18 +40,17 @@ mod word;
 pub use counting::{Counter, Counting, Counts, Persists};
 pub use delaying::{Delay, Delaying, Latency};
 pub use hardware::{Hardware, WriteBack};
-pub use link::{Link, Offset, Tag};
+pub use link::{Link, Offset, PSlot, Tag};
 pub use lock::{GenerationLock, Locked, Obsolete};
 pub use media::{LINE, Media, PersistenceDomain, Purpose};
 pub use observed::Observed;
 pub use persistent::{Persistent, zeroed};
-pub use pool::{Fault, Level, Memory, Pool, PoolOptions};
+pub use pool::{Fault, Memory, Pool, PoolLevel, PoolOptions};
 pub use prefetch::{prefetch, prefetch_range};
 pub use process::Process;
 pub use token::{
     Chunk, CommitWord, Contended, Draft, Durable, Erased, Fenced, Flushed, Joined, Lender, LinkAndPersist,
-    Marked, NonTemporal, PSlot, PersistBatch, Persisted, Placed, Publication, Published, Uncounted,
-    persist_scope,
+    Marked, NonTemporal, PersistBatch, Persisted, Placed, Publication, Published, Uncounted, persist_scope,
 };
 pub use tracing::{LineTrace, Tracing};
 pub use watched::Watched;

@@ -12,6 +12,8 @@
 //!                   a multiple of 16                     mark: stored, perhaps not yet durable
 //! ```
 
+use std::sync::atomic::AtomicU64;
+
 /// A distance in bytes from the pool's base: below 2^48 and a multiple of 16. Never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Offset(u64);
@@ -106,6 +108,22 @@ impl Link {
     #[inline]
     pub const fn bits(self) -> u64 {
         self.0
+    }
+}
+
+/// A persistent word that holds a link and makes an object reachable.
+///
+/// One thread at a time publishes into a slot (its object's lock), or several do by
+/// [`publish_if`](PSlot::publish_if); any thread may load it.
+#[repr(transparent)]
+#[derive(Debug, Default)]
+pub struct PSlot(pub(crate) AtomicU64);
+
+impl PSlot {
+    /// An empty slot, for a draft.
+    #[inline]
+    pub const fn null() -> PSlot {
+        PSlot(AtomicU64::new(0))
     }
 }
 

@@ -3,7 +3,7 @@
 //! It sees the accesses that go through the media: words, and bytes that are reported as read by plain loads
 //! ([`Media::touched`]). Meant for one thread at a time.
 
-use crate::watched::{Step, Watch, Watched, What};
+use crate::watched::{ObservedStep, Observer, StepKind, Watched};
 use crate::{Hardware, LINE, Media};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -38,11 +38,15 @@ impl<M: Media> Tracing<M> {
     }
 }
 
-impl Watch for LineTrace {
-    fn before(&self, step: &Step) {
+impl Observer for LineTrace {
+    fn before(&self, step: &ObservedStep) {
         let touches = !matches!(
             step.what,
-            What::Drafted | What::Join | What::WriteBack(_) | What::WriteBackJoined(_) | What::Fence(_)
+            StepKind::Drafted
+                | StepKind::Join
+                | StepKind::WriteBack(_)
+                | StepKind::WriteBackJoined(_)
+                | StepKind::Fence(_)
         );
         if !touches || !self.noting.load(Ordering::Relaxed) {
             return;

@@ -1,4 +1,4 @@
-//! A media with an observer: it forwards each call to another media, and calls a [`Watch`] before and after each
+//! A media with an observer: it forwards each call to another media, and calls an [`Observer`] before and after each
 //! step. The media that count, delay and trace are watches; so are those that stop a thread at a step, or end the
 //! process there.
 
@@ -6,9 +6,9 @@ use crate::{Hardware, Media, PersistenceDomain, Purpose};
 use std::panic::Location;
 use std::sync::atomic::AtomicU64;
 
-/// The action of a step, on the words or bytes from [`Step::start`].
+/// The action of a step, on the words or bytes from [`ObservedStep::start`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum StepKind {
     /// Loads a persistent word.
     Load,
     /// Loads a persistent word for a hint.
@@ -47,9 +47,9 @@ pub enum What {
 
 /// A step of a thread.
 #[derive(Clone, Copy, Debug)]
-pub struct Step {
+pub struct ObservedStep {
     /// The action.
-    pub what: What,
+    pub what: StepKind,
     /// Where the affected bytes start; null for a fence.
     pub start: *const u8,
     /// Number of bytes.
@@ -58,11 +58,11 @@ pub struct Step {
     pub site: &'static Location<'static>,
 }
 
-impl Step {
+impl ObservedStep {
     #[inline(always)]
     #[track_caller]
-    fn of(what: What, start: *const u8, len: usize) -> Step {
-        Step {
+    fn of(what: StepKind, start: *const u8, len: usize) -> ObservedStep {
+        ObservedStep {
             what,
             start,
             len,
@@ -72,14 +72,14 @@ impl Step {
 
     #[inline(always)]
     #[track_caller]
-    fn on(what: What, word: &AtomicU64) -> Step {
-        Step::of(what, word.as_ptr().cast_const().cast(), size_of::<AtomicU64>())
+    fn on(what: StepKind, word: &AtomicU64) -> ObservedStep {
+        ObservedStep::of(what, word.as_ptr().cast_const().cast(), size_of::<AtomicU64>())
     }
 
     /// Whether it changes a persistent word, or may change one.
     #[inline]
     pub fn stores(&self) -> bool {
-        use What::{Exchange, ExchangeUnpersisted, Store, StoreNt, StoreUnpersisted};
+        use StepKind::{Exchange, ExchangeUnpersisted, Store, StoreNt, StoreUnpersisted};
         matches!(
             self.what,
             Exchange | ExchangeUnpersisted | Store | StoreNt | StoreUnpersisted
@@ -88,16 +88,16 @@ impl Step {
 }
 
 /// The observer of a [`Watched`] media.
-pub trait Watch: Send + Sync + 'static {
+pub trait Observer: Send + Sync + 'static {
     /// Called when a thread is about to take a step.
     #[inline(always)]
-    fn before(&self, step: &Step) {
+    fn before(&self, step: &ObservedStep) {
         let _ = step;
     }
 
     /// Called when a thread has taken a step. Not called for an exchange that found another value.
     #[inline(always)]
-    fn after(&self, step: &Step) {
+    fn after(&self, step: &ObservedStep) {
         let _ = step;
     }
 
@@ -114,19 +114,19 @@ pub trait Watch: Send + Sync + 'static {
 
 /// Passes all calls on to `M`, observed by `W`.
 #[derive(Clone, Debug)]
-pub struct Watched<W: Watch, M: Media = Hardware> {
+pub struct Watched<W: Observer, M: Media = Hardware> {
     pub(crate) watch: W,
     pub(crate) inner: M,
 }
 
-impl<W: Watch> Watched<W> {
+impl<W: Observer> Watched<W> {
     /// Wraps the machine itself.
     pub fn machine(watch: W) -> Watched<W> {
         Watched::around(Hardware::detect(), watch)
     }
 }
 
-impl<W: Watch, M: Media> Watched<W, M> {
+impl<W: Observer, M: Media> Watched<W, M> {
     /// Wraps `inner`.
     pub fn around(inner: M, watch: W) -> Watched<W, M> {
         Watched { watch, inner }
@@ -143,7 +143,7 @@ impl<W: Watch, M: Media> Watched<W, M> {
     }
 
     #[inline(always)]
-    fn step<R>(&self, step: Step, take: impl FnOnce(&M) -> R) -> R {
+    fn step<R>(&self, step: ObservedStep, take: impl FnOnce(&M) -> R) -> R {
         self.watch.before(&step);
         let result = take(&self.inner);
         self.watch.after(&step);
@@ -151,7 +151,7 @@ impl<W: Watch, M: Media> Watched<W, M> {
     }
 
     #[inline(always)]
-    fn exchange(&self, step: Step, take: impl FnOnce(&M) -> Result<u64, u64>) -> Result<u64, u64> {
+    fn exchange(&self, step: ObservedStep, take: impl FnOnce(&M) -> Result<u64, u64>) -> Result<u64, u64> {
         self.watch.before(&step);
         let result = take(&self.inner);
         if result.is_ok() {
@@ -162,18 +162,18 @@ impl<W: Watch, M: Media> Watched<W, M> {
 }
 
 // SAFETY: all calls are passed on.
-unsafe impl<W: Watch, M: Media> Media for Watched<W, M> {
+unsafe impl<W: Observer, M: Media> Media for Watched<W, M> {
     const TAKES_TURNS: bool = M::TAKES_TURNS;
     const REUSES_AT_ONCE: bool = M::REUSES_AT_ONCE;
 
     #[inline]
     fn load(&self, word: &AtomicU64) -> u64 {
-        self.step(Step::on(What::Load, word), |inner| inner.load(word))
+        self.step(ObservedStep::on(StepKind::Load, word), |inner| inner.load(word))
     }
 
     #[inline]
     fn peek(&self, word: &AtomicU64) -> u64 {
-        self.step(Step::on(What::Peek, word), |inner| inner.peek(word))
+        self.step(ObservedStep::on(StepKind::Peek, word), |inner| inner.peek(word))
     }
 
     #[inline]
@@ -183,38 +183,42 @@ unsafe impl<W: Watch, M: Media> Media for Watched<W, M> {
 
     #[inline]
     fn store(&self, word: &AtomicU64, value: u64) {
-        self.step(Step::on(What::Store, word), |inner| inner.store(word, value));
+        self.step(ObservedStep::on(StepKind::Store, word), |inner| {
+            inner.store(word, value)
+        });
     }
 
     #[inline]
     fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        self.exchange(Step::on(What::Exchange, word), |inner| {
+        self.exchange(ObservedStep::on(StepKind::Exchange, word), |inner| {
             inner.compare_exchange(word, old, new)
         })
     }
 
     #[inline]
     fn store_nt(&self, word: &AtomicU64, value: u64) {
-        self.step(Step::on(What::StoreNt, word), |inner| inner.store_nt(word, value));
+        self.step(ObservedStep::on(StepKind::StoreNt, word), |inner| {
+            inner.store_nt(word, value)
+        });
     }
 
     #[inline]
     fn store_unpersisted(&self, word: &AtomicU64, value: u64) {
-        self.step(Step::on(What::StoreUnpersisted, word), |inner| {
+        self.step(ObservedStep::on(StepKind::StoreUnpersisted, word), |inner| {
             inner.store_unpersisted(word, value);
         });
     }
 
     #[inline]
     fn compare_exchange_unpersisted(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        self.exchange(Step::on(What::ExchangeUnpersisted, word), |inner| {
+        self.exchange(ObservedStep::on(StepKind::ExchangeUnpersisted, word), |inner| {
             inner.compare_exchange_unpersisted(word, old, new)
         })
     }
 
     #[inline]
     fn touched(&self, start: *const u8, len: usize) {
-        self.step(Step::of(What::Touch, start, len), |inner| {
+        self.step(ObservedStep::of(StepKind::Touch, start, len), |inner| {
             inner.touched(start, len);
         });
     }
@@ -231,14 +235,14 @@ unsafe impl<W: Watch, M: Media> Media for Watched<W, M> {
 
     #[inline]
     fn drafting(&self, start: *const u8, len: usize) {
-        self.step(Step::of(What::Draft, start, len), |inner| {
+        self.step(ObservedStep::of(StepKind::Draft, start, len), |inner| {
             inner.drafting(start, len);
         });
     }
 
     #[inline]
     fn drafted(&self, start: *const u8, len: usize) {
-        self.step(Step::of(What::Drafted, start, len), |inner| {
+        self.step(ObservedStep::of(StepKind::Drafted, start, len), |inner| {
             inner.drafted(start, len);
         });
     }
@@ -246,48 +250,56 @@ unsafe impl<W: Watch, M: Media> Media for Watched<W, M> {
     #[inline]
     fn write_back(&self, word: &AtomicU64, purpose: Purpose) {
         let at = word.as_ptr().cast_const().cast();
-        self.step(Step::of(What::WriteBack(purpose), at, 1), |inner| {
+        self.step(ObservedStep::of(StepKind::WriteBack(purpose), at, 1), |inner| {
             inner.write_back(word, purpose);
         });
     }
 
     #[inline]
     fn joined(&self, at: *const u8, len: usize) {
-        self.step(Step::of(What::Join, at, len), |inner| inner.joined(at, len));
+        self.step(ObservedStep::of(StepKind::Join, at, len), |inner| {
+            inner.joined(at, len)
+        });
     }
 
     #[inline]
     unsafe fn write_back_joined(&self, at: *const u8, purpose: Purpose) {
-        self.step(Step::of(What::WriteBackJoined(purpose), at, 1), |inner| {
-            // SAFETY: the caller promises that the line is mapped.
-            unsafe { inner.write_back_joined(at, purpose) };
-        });
+        self.step(
+            ObservedStep::of(StepKind::WriteBackJoined(purpose), at, 1),
+            |inner| {
+                // SAFETY: the caller promises that the line is mapped.
+                unsafe { inner.write_back_joined(at, purpose) };
+            },
+        );
     }
 
     #[inline]
     fn fence(&self, purpose: Purpose) {
-        self.step(Step::of(What::Fence(purpose), std::ptr::null(), 0), |inner| {
-            inner.fence(purpose);
-        });
+        self.step(
+            ObservedStep::of(StepKind::Fence(purpose), std::ptr::null(), 0),
+            |inner| {
+                inner.fence(purpose);
+            },
+        );
     }
 
     #[inline]
     fn load_volatile(&self, word: &AtomicU64) -> u64 {
-        self.step(Step::on(What::LoadVolatile, word), |inner| {
+        self.step(ObservedStep::on(StepKind::LoadVolatile, word), |inner| {
             inner.load_volatile(word)
         })
     }
 
     #[inline]
     fn store_volatile(&self, word: &AtomicU64, value: u64) {
-        self.step(Step::on(What::StoreVolatile, word), |inner| {
+        self.step(ObservedStep::on(StepKind::StoreVolatile, word), |inner| {
             inner.store_volatile(word, value);
         });
     }
 
     #[inline]
     fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        self.exchange(Step::on(What::ExchangeVolatile, word), |inner| {
+        self.exchange(ObservedStep::on(StepKind::ExchangeVolatile, word), |inner| {
             inner.compare_exchange_volatile(word, old, new)
         })
     }

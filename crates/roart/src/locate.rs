@@ -20,7 +20,7 @@ use crate::{Roart, Variant};
 use art::{Byte, CommonPrefix, Kind, LeafRef, Missed, Tagged, Tries, Way, damaged, prefetch, same_object};
 use pmem::{Fault, Link, Media};
 
-pub(crate) type Place<'g> = art::Place<Node<'g>>;
+pub(crate) type Place<'g> = art::NodePlace<Node<'g>>;
 pub(crate) type Parent<'g, M> = art::Parent<'g, Node<'g>, M>;
 
 impl<'g, M: Media, V: Variant> Writer<'g, M, V> {

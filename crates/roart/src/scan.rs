@@ -21,7 +21,7 @@ use crate::locate::{UNFIT_PREFIX, check_level};
 use crate::node::Node;
 use crate::prefix::Prefix;
 use crate::{Roart, Variant};
-use art::bounds::{Bounds, Edge, Edges, key_of};
+use art::bounds::{Edge, Edges, ScanBounds, key_of};
 use art::{InnerRef, Kind, Tagged, Way, damaged};
 use bounds::{narrow, words_between};
 use heap::Guard;
@@ -50,7 +50,7 @@ struct Frame<'g> {
 
 /// The state of one scan.
 struct Walk<'a, 'g> {
-    bounds: Bounds<'a>,
+    bounds: ScanBounds<'a>,
     direction: Direction,
     /// The ways of the lower and the upper bound, once needed.
     ways: [Option<Way>; 2],
@@ -70,7 +70,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         guard: &'g Guard,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Fault> {
-        let bounds = Bounds { lower, upper };
+        let bounds = ScanBounds { lower, upper };
         if bounds.cross() {
             return Ok(());
         }

@@ -5,7 +5,7 @@
 use art::{Kind, Tagged};
 use heap::Heap;
 use index::conformance::{
-    Entries, Plan, Random, Store, clear, every_kind_of_object, finds_damage, folder, options,
+    Entries, IndexInFile, Plan, Random, clear, every_kind_of_object, finds_damage, folder, options,
 };
 use index::{Direction, Index};
 use pmem::{Hardware, Pool};
@@ -48,7 +48,7 @@ struct Original {
 
 impl Original {
     fn new() -> Original {
-        let store = Store::<Roart<Hardware, Full>>::create();
+        let store = IndexInFile::<Roart<Hardware, Full>>::create();
         let model = entries();
         for (key, value) in &model {
             assert!(store.index().insert(key, value).expect("no error"));

@@ -3,7 +3,7 @@
 use art::{Kind, Tagged};
 use heap::Heap;
 use index::Index;
-use index::conformance::{Entries, Random, Store, settled};
+use index::conformance::{Entries, IndexInFile, Random, settled};
 use pmem::{Counting, Hardware, Link, Media, Pool, PoolOptions};
 use std::ops::{Bound, ControlFlow};
 use wollemi_roart::{Full, Roart, Streaming, Variant, tracer};
@@ -163,7 +163,7 @@ fn all_shapes_of_keys_agree_with_the_model() {
         "random", "dense", "sparse", "digits", "prefixes", "words", "mixed",
     ] {
         for odd in [0, 40, 4] {
-            let mut store = Store::<InFile>::create();
+            let mut store = IndexInFile::<InFile>::create();
             let mut model = Entries::new();
             for turn in 0..6000 {
                 let key = keys_of(shape, &mut random);
@@ -205,7 +205,7 @@ fn all_shapes_of_keys_agree_with_the_model() {
 fn scans_keep_to_their_bounds() {
     let mut random = Random::new(13);
     for shape in ["random", "digits", "prefixes", "words", "mixed"] {
-        let store = Store::<InFile>::create();
+        let store = IndexInFile::<InFile>::create();
         let mut model = Entries::new();
         for _ in 0..1500 {
             let mut key = keys_of(shape, &mut random);
@@ -258,7 +258,7 @@ fn scans_keep_to_their_bounds() {
 fn text_and_what_is_none_share_an_array() {
     let mut random = Random::new(7);
     let mut model = Entries::new();
-    let store = Store::<InFile>::create();
+    let store = IndexInFile::<InFile>::create();
     while model.len() < 300 {
         let key: Vec<u8> = (0..7).map(|_| 32 + random.below(96) as u8).collect();
         store.put(&mut model, &[b"k", &key[..]].concat(), VALUE);
@@ -308,7 +308,7 @@ fn text_and_what_is_none_share_an_array() {
 /// Keys that come and go take no room for long: entries of removed keys are dropped when the array is next replaced.
 #[test]
 fn removed_keys_give_their_room_back() {
-    let store = Store::<InFile>::create();
+    let store = IndexInFile::<InFile>::create();
     let mut random = Random::new(17);
     let mut keys: Vec<[u8; 8]> = Vec::new();
     let mut max = 0;
@@ -349,10 +349,10 @@ fn arrays<M: Media>(heap: &Heap<M>) -> Vec<(u64, u64)> {
 
 /// Changes the key words in the index's file by `change`, which receives each one's number, and opens the result.
 fn with_words(
-    store: Store<InFile>,
+    store: IndexInFile<InFile>,
     media: Counting,
     change: impl Fn(usize, u64) -> u64,
-) -> Store<Roart<Counting>> {
+) -> IndexInFile<Roart<Counting>> {
     let arrays = arrays(store.index().heap());
     let folder = store.close();
     let path = folder.path().join("pool");
@@ -365,13 +365,13 @@ fn with_words(
         }
     }
     std::fs::write(&path, bytes).expect("written");
-    Store::open_in(folder, media)
+    IndexInFile::open_in(folder, media)
 }
 
 /// A mark left by a crash: every reader persists the line until the first write, in whatever generation.
 #[test]
 fn marks_of_a_crash_are_heeded_until_they_are_settled() {
-    let store = Store::<InFile>::create();
+    let store = IndexInFile::<InFile>::create();
     let mut model = Entries::new();
     for i in 0..20u8 {
         store.put(&mut model, &[b'k', i * 12], VALUE);
@@ -393,7 +393,7 @@ fn marks_of_a_crash_are_heeded_until_they_are_settled() {
             assert_eq!((cost.node.write_backs, cost.node.fences), (1, 1));
         }
         drop(guard);
-        store = Store::open_in(store.close(), media.clone());
+        store = IndexInFile::open_in(store.close(), media.clone());
     }
     store.compare(&model);
     // The first holder of the lock settles them all.
@@ -407,7 +407,7 @@ fn marks_of_a_crash_are_heeded_until_they_are_settled() {
 #[test]
 fn wrong_entries_are_found() {
     let faults = |change: &dyn Fn(usize, u64) -> u64| {
-        let store = Store::<InFile>::create();
+        let store = IndexInFile::<InFile>::create();
         for i in 0..100u64 {
             let key = [b"kk", &i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[..6]].concat();
             assert!(store.index().insert(&key, VALUE).unwrap());

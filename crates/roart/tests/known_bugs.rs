@@ -23,8 +23,8 @@
 //! `persist_counts.rs` counts that the lines of a new object, its header's too, are written back before it is
 //! published; code that omits this does not compile (`pmem`).
 
-use index::conformance::{Entries, Store};
-use pmem::watched::{Step, Watch, What};
+use index::conformance::{Entries, IndexInFile};
+use pmem::watched::{ObservedStep, Observer, StepKind};
 use pmem::{Hardware, Watched};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -44,9 +44,9 @@ fn fan(first: u8, children: u8) -> impl Iterator<Item = Vec<u8>> {
 #[derive(Clone, Default)]
 struct Volatile(Arc<AtomicU64>);
 
-impl Watch for Volatile {
-    fn before(&self, step: &Step) {
-        if step.what == What::StoreVolatile {
+impl Observer for Volatile {
+    fn before(&self, step: &ObservedStep) {
+        if step.what == StepKind::StoreVolatile {
             self.0.fetch_add(1, Relaxed);
         }
     }
@@ -58,12 +58,12 @@ impl Watch for Volatile {
 fn nodes_are_repaired_once_and_new_ones_never() {
     let stores = Arc::new(AtomicU64::new(0));
     let media = || Watched::machine(Volatile(Arc::clone(&stores)));
-    let mut store = Store::<Roart<Watched<Volatile>, Full>>::create_on(media());
+    let mut store = IndexInFile::<Roart<Watched<Volatile>, Full>>::create_on(media());
     let mut model = Entries::new();
     for key in fan(b'o', 30) {
         store.put(&mut model, &key, VALUE);
     }
-    store = Store::open_in(store.close(), media());
+    store = IndexInFile::open_in(store.close(), media());
     // An N48's repair writes its index, 32 words.
     let mut insert = |key: &[u8]| {
         let before = stores.load(Relaxed);
@@ -88,7 +88,7 @@ fn nodes_are_repaired_once_and_new_ones_never() {
 /// inline leaf arrays their pairs: neither opens the other's.
 #[test]
 fn variants_do_not_misread_each_other() {
-    let store = Store::<Roart<Hardware, Full>>::create();
+    let store = IndexInFile::<Roart<Hardware, Full>>::create();
     let heap = store.index().heap();
     assert!(matches!(
         Roart::<Hardware, WithoutEc>::open(heap, b"test"),
@@ -99,7 +99,7 @@ fn variants_do_not_misread_each_other() {
         Roart::<Hardware, WithoutInline>::open(heap, b"test"),
         Err(heap::Error::Damaged { .. })
     ));
-    let raw = Store::<Roart<Hardware, Raw>>::create();
+    let raw = IndexInFile::<Roart<Hardware, Raw>>::create();
     assert!(matches!(
         Roart::<Hardware, Full>::open(raw.index().heap(), b"test"),
         Err(heap::Error::Damaged { .. })

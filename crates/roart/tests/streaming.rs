@@ -7,7 +7,7 @@
 
 use heap::Heap;
 use index::{Index, OnHeap};
-use pmem::watched::{Step, Watch, What};
+use pmem::watched::{ObservedStep, Observer, StepKind};
 use pmem::{Pool, PoolOptions, Watched};
 use std::sync::{Arc, Mutex};
 use wollemi_roart::{Roart, Streaming};
@@ -23,26 +23,29 @@ struct Seen {
 #[derive(Clone, Default)]
 struct Order(Arc<Mutex<Seen>>);
 
-impl Watch for Order {
-    fn before(&self, step: &Step) {
+impl Observer for Order {
+    fn before(&self, step: &ObservedStep) {
         let mut seen = self.0.lock().expect("no panic");
         let site = || format!("{}:{}", step.site.file(), step.site.line());
         match step.what {
-            What::StoreNt => {
+            StepKind::StoreNt => {
                 if let Some(plain) = &seen.plain {
                     let pair = (plain.clone(), site());
                     seen.unordered.push(pair);
                 }
                 seen.past_cache = Some(site());
             }
-            What::Store | What::StoreUnpersisted | What::StoreVolatile => {
+            StepKind::Store | StepKind::StoreUnpersisted | StepKind::StoreVolatile => {
                 if let Some(past) = &seen.past_cache {
                     let pair = (past.clone(), site());
                     seen.unordered.push(pair);
                 }
                 seen.plain = Some(site());
             }
-            What::Fence(_) | What::Exchange | What::ExchangeUnpersisted | What::ExchangeVolatile => {
+            StepKind::Fence(_)
+            | StepKind::Exchange
+            | StepKind::ExchangeUnpersisted
+            | StepKind::ExchangeVolatile => {
                 (seen.plain, seen.past_cache) = (None, None);
             }
             _ => {}

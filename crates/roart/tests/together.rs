@@ -2,7 +2,7 @@
 
 use heap::Heap;
 use index::{Action, Edit, Edits, Error, Index, Upsert};
-use pmem::watched::{self, Watch, What};
+use pmem::watched::{self, Observer, StepKind};
 use pmem::{Counting, Hardware, LINE, Media, Persists, Pool, PoolOptions, Purpose, Watched};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -337,7 +337,7 @@ fn who_waits_holds_no_lock() {
             index.get(b"p beside 1", &guard).expect("no error").as_deref() == Some(NEW)
         };
         while !is_new() {
-            assert!(!group.is_finished(), "it waits for the key");
+            assert!(!group.is_finished(), "the group waits for the key");
             std::thread::yield_now();
         }
         index.upsert(b"p beside 0", OLD).expect("there is room");
@@ -365,12 +365,12 @@ thread_local! {
 /// mark.
 struct HookWatch;
 
-impl Watch for HookWatch {
-    fn after(&self, step: &watched::Step) {
+impl Observer for HookWatch {
+    fn after(&self, step: &watched::ObservedStep) {
         let name = match step.what {
-            What::Fence(Purpose::Node) => "fence",
-            What::Store => "store",
-            What::StoreUnpersisted => "mark",
+            StepKind::Fence(Purpose::Node) => "fence",
+            StepKind::Store => "store",
+            StepKind::StoreUnpersisted => "mark",
             _ => return,
         };
         // The observing reader takes steps too; these are not observed.
@@ -395,7 +395,7 @@ fn looks_amid(keys: Vec<String>, old: &'static [u8], new: &'static [u8]) -> Vec<
         let guard = heap::pin();
         let is_new = |key: &String| {
             let held = looking.get(key.as_bytes(), &guard).expect("no error");
-            let held = held.as_deref().expect("it is there throughout");
+            let held = held.as_deref().expect("the key is present throughout");
             assert!(held == old || held == new, "{key}");
             held == new
         };

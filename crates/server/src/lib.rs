@@ -44,12 +44,12 @@ mod serve;
 /// The items below both protocols, for tests of the states that crashes leave.
 #[cfg(feature = "items")]
 pub mod stored {
-    pub use crate::items::databases::{Databases, NotMade, Transaction};
+    pub use crate::items::databases::{Databases, ItemTransaction, NotMade};
     pub use crate::items::item::{Header, Item, PLACE};
-    pub use crate::items::memory::Memory;
-    pub use crate::items::record::Record;
+    pub use crate::items::memory::MemoryLimit;
+    pub use crate::items::record::StoreRecord;
     pub use crate::items::store::classic::Verb;
-    pub use crate::items::store::{Decision, Failure, Outcome, Store};
+    pub use crate::items::store::{Decision, Failure, ItemStore, Outcome};
 }
 
 pub use error::Error;
@@ -57,8 +57,7 @@ pub use items::databases::COUNT as DATABASES;
 pub use net::listen::Address;
 pub use net::shutdown::Shutdown;
 pub use net::tls::Tls;
-pub use ops::config::{Config, LARGEST_VALUE, MAX_THREADS};
+pub use ops::config::{Config, Host, LARGEST_VALUE, MAX_THREADS};
 pub use ops::copying::{BackupTo, Copying};
-pub use ops::host::Host;
 pub use ops::sync::{Sync, UnknownSync};
-pub use serve::{Protocol, Report, Server, run};
+pub use serve::{Protocol, ServeReport, Server, run};

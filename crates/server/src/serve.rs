@@ -43,7 +43,7 @@ impl Protocol {
 /// The totals of a server's run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Report {
+pub struct ServeReport {
     /// How long it ran.
     pub elapsed: Duration,
     /// Connections served.
@@ -73,7 +73,7 @@ pub struct Server {
 }
 
 /// Listens and serves until `shutdown`: [`Server::bind`] and [`Server::run`].
-pub fn run(config: Config, db: &Db, shutdown: &Shutdown) -> Result<Report, Error> {
+pub fn run(config: Config, db: &Db, shutdown: &Shutdown) -> Result<ServeReport, Error> {
     Server::bind(config, db)?.run(shutdown)
 }
 
@@ -143,7 +143,7 @@ impl Server {
     /// # Errors
     ///
     /// Threads, runtimes or signal handlers that the operating system refuses.
-    pub fn run(self, shutdown: &Shutdown) -> Result<Report, Error> {
+    pub fn run(self, shutdown: &Shutdown) -> Result<ServeReport, Error> {
         let Server {
             mut listening,
             metrics,
@@ -180,10 +180,10 @@ impl Server {
     }
 }
 
-fn report(shared: &Shared, abandoned: usize) -> Report {
+fn report(shared: &Shared, abandoned: usize) -> ServeReport {
     let sums = counters::sums(shared.net.counters.iter());
     let sum = |counter: Counter| sums[counter as usize].1;
-    Report {
+    ServeReport {
         elapsed: shared.started.elapsed(),
         connections: sum(Counter::Connections),
         rejected: shared.net.rejected.load(Ordering::Relaxed),

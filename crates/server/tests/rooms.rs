@@ -1,14 +1,15 @@
-//! The server's rooms keep their order.
+//! Checks the layers of the server's modules.
 //!
-//! Their arrows form no chain: `proto` and `net` use nothing of each other. Each list is a chain that the rooms must
-//! keep, and together the two allow the arrows of the crate's chapter alone.
+//! Their dependencies do not form one chain: `proto` and `net` use nothing of each other. Each list below is a chain in
+//! which modules use only later ones, and together the lists allow only the dependencies that the crate's documentation
+//! shows.
 
-/// Keeps `proto` and `items` from the rooms that know connections.
+/// Keeps `proto` and `items` from using the modules that know connections.
 const BYTES_LAST: [&str; 11] = [
     "serve", "commands", "ops", "net", "fuzzing", "proto", "items", "freed", "counters", "clock", "error",
 ];
 
-/// Keeps `net` and `ops` from the protocols, and `net` from the items.
+/// Keeps `net` and `ops` from using the protocols, and `net` from using the items.
 const SOCKETS_LAST: [&str; 11] = [
     "serve", "commands", "fuzzing", "proto", "ops", "items", "net", "freed", "counters", "clock", "error",
 ];
@@ -20,8 +21,8 @@ fn rooms_use_those_behind_them() {
     }
 }
 
-/// In these rooms no two files use each other, directly or through others: a parser stands above the requests that it
-/// yields, a command above the state of its connection, and the table of commands above all commands.
+/// In these modules no two files use each other, directly or through others: a parser uses the requests that it yields,
+/// a command uses the state of its connection, and the table of commands uses all commands.
 #[test]
 fn files_of_a_room_form_no_cycle() {
     for room in ["commands", "proto", "net"] {

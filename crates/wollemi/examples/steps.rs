@@ -55,7 +55,7 @@ fn open(level: &str, directory: &std::path::Path) -> Result<Db, Box<dyn Error>> 
     let options = Options::new().durability(Durability::Eventual);
     let on_disk = OnDisk {
         options: options.clone(),
-        log: log::Options::default(),
+        log: log::LogOptions::default(),
         run: 1 << 20,
         levels: 4,
         small: 0,

@@ -16,7 +16,7 @@ pub struct OnDisk {
     /// Options that apply to any database.
     pub options: Options,
     /// Options of a log that is created.
-    pub log: log::Options,
+    pub log: log::LogOptions,
     /// Bytes per run.
     pub run: u64,
     /// Levels above the full one after which the next checkpoint is full.

@@ -36,11 +36,11 @@ impl fmt::Display for Level {
     }
 }
 
-impl From<pmem::Level> for Level {
-    fn from(level: pmem::Level) -> Level {
+impl From<pmem::PoolLevel> for Level {
+    fn from(level: pmem::PoolLevel) -> Level {
         match level {
-            pmem::Level::Process => Level::Process,
-            pmem::Level::Power => Level::Power,
+            pmem::PoolLevel::Process => Level::Process,
+            pmem::PoolLevel::Power => Level::Power,
         }
     }
 }

@@ -86,7 +86,7 @@ mod typed;
 mod write;
 
 pub use backup::Copied;
-pub use bounds::KeyRange;
+pub use bounds::{KeyRange, within};
 pub use db::Db;
 pub use disk::rebuild::{OnRebuild, Rebuilding};
 #[cfg(feature = "disks")]
@@ -94,6 +94,7 @@ pub use disks::OnDisk;
 pub use entry::Entry;
 pub use error::{Error, MAX_NAME};
 pub use expiry::expiring::{Expiring, WithLife};
+pub use expiry::iter::ExpiringIter;
 pub use expiry::sweeper::Sweeper;
 pub use files_error::FilesError;
 pub use heap::Error as HeapError;

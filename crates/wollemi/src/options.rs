@@ -30,7 +30,7 @@ pub struct Options {
     recovery_threads: usize,
     index: IndexKind,
     create: bool,
-    log: log::Options,
+    log: log::LogOptions,
     durability: Durability,
     sync_within: Duration,
     on_rebuild: Option<OnRebuild>,
@@ -54,7 +54,7 @@ impl Default for Options {
             recovery_threads: 1,
             index: IndexKind::default(),
             create: true,
-            log: log::Options::default(),
+            log: log::LogOptions::default(),
             durability: Durability::Immediate,
             sync_within: Duration::from_secs(1),
             on_rebuild: None,
@@ -74,8 +74,8 @@ impl Options {
     pub fn level(mut self, level: Level) -> Options {
         self.level = level;
         self.pool.level = match level {
-            Level::Power => pmem::Level::Power,
-            _ => pmem::Level::Process,
+            Level::Power => pmem::PoolLevel::Power,
+            _ => pmem::PoolLevel::Process,
         };
         self
     }

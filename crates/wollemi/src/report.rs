@@ -121,7 +121,7 @@ pub struct LogStats {
 }
 
 impl LogStats {
-    pub(crate) fn of(log: &log::Stats) -> LogStats {
+    pub(crate) fn of(log: &log::LogStats) -> LogStats {
         LogStats {
             appended: log.appended.0,
             durable: log.durable.0,

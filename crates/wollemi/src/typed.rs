@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Borrow;
 use std::fmt;
+use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
 pub use views::{TypedView, TypedViewIter, TypedWatch};
@@ -101,6 +102,13 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         }
     }
 
+    fn read_all(&self, found: Vec<Option<Vec<u8>>>) -> Result<Vec<Option<V>>, Error> {
+        let found = found.into_iter();
+        found
+            .map(|bytes| bytes.map(|bytes| self.read(&bytes)).transpose())
+            .collect()
+    }
+
     /// Returns the key's value. Accepts any borrowed form of the key's type.
     ///
     /// ```
@@ -158,8 +166,20 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         self.range::<K>(..)
     }
 
-    /// Iterates over the entries between two bounds, in key order. The bounds, too, may be a borrowed form of the key's
-    /// type.
+    /// Iterates over the entries between two bounds, in key order. The bounds may have a borrowed form of the key's type,
+    /// as those of [`BTreeMap::range`](std::collections::BTreeMap::range) may.
+    ///
+    /// ```
+    /// use std::ops::Bound;
+    ///
+    /// let stock = wollemi::TypedMap::<String, u32>::new(wollemi::Db::anonymous()?.map("stock")?);
+    /// for fruit in ["apple", "banana", "cherry"] {
+    ///     stock.upsert(&fruit.to_owned(), &1)?;
+    /// }
+    /// assert_eq!(stock.range("b".to_owned()..).count(), 2);
+    /// assert_eq!(stock.range::<str>((Bound::Unbounded, Bound::Excluded("b"))).count(), 1);
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
     pub fn range<Q: KeyBytes + ?Sized>(&self, keys: impl RangeBounds<Q>) -> TypedIter<K, V>
     where
         K: Borrow<Q>,
@@ -240,6 +260,8 @@ impl<K: Key, V: Serialize + DeserializeOwned> DoubleEndedIterator for TypedIter<
         self.entries.next_back().map(|entry| self.map.entry(entry))
     }
 }
+
+impl<K: Key, V: Serialize + DeserializeOwned> FusedIterator for TypedIter<K, V> {}
 
 impl<K: Key, V: Serialize + DeserializeOwned> IntoIterator for &TypedMap<K, V> {
     type Item = Result<(K, V), Error>;

@@ -1,7 +1,7 @@
 //! Another thread writes at each load of the pool during a read of a snapshot, a sweep, or a pop.
 
 use pmem::Watched;
-use pmem::watched::{Step, Watch, What};
+use pmem::watched::{ObservedStep, Observer, StepKind};
 use std::cell::RefCell;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -19,9 +19,9 @@ thread_local! {
 /// Calls the hooks.
 struct Hooks;
 
-impl Watch for Hooks {
-    fn before(&self, step: &Step) {
-        if !matches!(step.what, What::Load | What::Touch) {
+impl Observer for Hooks {
+    fn before(&self, step: &ObservedStep) {
+        if !matches!(step.what, StepKind::Load | StepKind::Touch) {
             return;
         }
         let due = LOADS.with_borrow_mut(|loads| {
@@ -68,8 +68,8 @@ fn amid<R>(
             Some(done)
         });
         let hook: Hook = Box::new(move || {
-            go.send(()).expect("it waits for this");
-            progress.recv().expect("it ends or waits");
+            go.send(()).expect("the writer waits for this hook");
+            progress.recv().expect("the writer ends or waits");
         });
         LOADS.set(Some((nth, hook)));
         let result = operation();

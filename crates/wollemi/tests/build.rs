@@ -37,7 +37,7 @@ fn a_map_is_built() -> Result<(), Error> {
     }
     let db = Db::open(&path)?;
     for &kind in IndexKind::ALL {
-        let map = db.find_map(kind.name())?.expect("it was built");
+        let map = db.find_map(kind.name())?.expect("the map was built");
         assert_eq!(map.count()?, 3001);
         assert_eq!(map.get("later")?, Some(b"written".to_vec()));
     }

@@ -171,8 +171,8 @@ fn a_second_opener_waits_two_seconds_by_default() -> Outcome {
         format!("process {}", std::process::id()),
         "another process".into(),
     ];
-    let told = holders.map(|holder| format!("opened by {holder} (waited 2s)"));
-    assert!(told.iter().any(|told| text.ends_with(told)), "{text}");
+    let endings = holders.map(|holder| format!("opened by {holder} (waited 2s)"));
+    assert!(endings.iter().any(|ending| text.ends_with(ending)), "{text}");
     Ok(())
 }
 
@@ -293,19 +293,22 @@ fn recovery_is_told_beside_readers() -> Outcome {
         let reader = map.reader();
         let recovering = scope.spawn(|| db.recover());
         let begin = Instant::now();
-        let mut told = db.recovery_progress();
-        while told.objects == 0 {
-            assert!(begin.elapsed() < PATIENCE, "nothing is found: {told:?}");
+        let mut progress = db.recovery_progress();
+        while progress.objects == 0 {
+            assert!(begin.elapsed() < PATIENCE, "nothing is found: {progress:?}");
             std::thread::sleep(Duration::from_millis(1));
-            told = db.recovery_progress();
+            progress = db.recovery_progress();
         }
         for i in 0..KEYS {
             let found = reader.get(i.to_be_bytes())?;
             assert_eq!(found.as_deref(), Some(&b"value"[..]));
-            told = db.recovery_progress();
-            assert_eq!((&told.state, told.pages_swept), (&RecoveryState::Running, 0));
+            progress = db.recovery_progress();
+            assert_eq!(
+                (&progress.state, progress.pages_swept),
+                (&RecoveryState::Running, 0)
+            );
         }
-        assert!(told.pages > 0);
+        assert!(progress.pages > 0);
         drop(reader);
         Ok(recovering.join().expect("no panic"))
     })?;

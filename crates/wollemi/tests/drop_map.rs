@@ -1,7 +1,7 @@
 //! Dropping maps beside recovery and beside the use of other maps.
 
 use pmem::Watched;
-use pmem::watched::{Step, Watch, What};
+use pmem::watched::{ObservedStep, Observer, StepKind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -69,7 +69,7 @@ fn a_map_can_be_dropped_right_after_the_opening() -> Outcome {
     Ok(())
 }
 
-/// A stop of the thread that drops a map: it signals, and continues on a signal.
+/// Where the thread that drops a map stops: it sends a signal, and waits for one to continue.
 struct Stop {
     thread: ThreadId,
     unlinked: bool,
@@ -81,13 +81,13 @@ struct Stop {
 #[derive(Clone, Default)]
 struct AfterUnlinking(Arc<Mutex<Option<Stop>>>);
 
-fn is_in_root_directory(step: &Step) -> bool {
+fn is_in_root_directory(step: &ObservedStep) -> bool {
     step.site.file().replace('\\', "/").ends_with("heap/src/root.rs")
 }
 
-impl Watch for AfterUnlinking {
-    fn before(&self, step: &Step) {
-        let looks = matches!(step.what, What::Load | What::Peek | What::Touch);
+impl Observer for AfterUnlinking {
+    fn before(&self, step: &ObservedStep) {
+        let looks = matches!(step.what, StepKind::Load | StepKind::Peek | StepKind::Touch);
         let stop = {
             let mut stop = self.0.lock().expect("no panic");
             stop.take_if(|stop| {
@@ -103,10 +103,10 @@ impl Watch for AfterUnlinking {
         }
     }
 
-    fn after(&self, step: &Step) {
+    fn after(&self, step: &ObservedStep) {
         if let Some(stop) = &mut *self.0.lock().expect("no panic")
             && stop.thread == std::thread::current().id()
-            && matches!(step.what, What::Fence(_))
+            && matches!(step.what, StepKind::Fence(_))
             && is_in_root_directory(step)
         {
             stop.unlinked = true;
@@ -115,13 +115,13 @@ impl Watch for AfterUnlinking {
 }
 
 /// Any of this file's watches, as one type, so that the indexes are compiled once.
-struct AnyWatch(Arc<dyn Watch>);
+struct AnyWatch(Arc<dyn Observer>);
 
-impl Watch for AnyWatch {
-    fn before(&self, step: &Step) {
+impl Observer for AnyWatch {
+    fn before(&self, step: &ObservedStep) {
         self.0.before(step);
     }
-    fn after(&self, step: &Step) {
+    fn after(&self, step: &ObservedStep) {
         self.0.after(step);
     }
     fn comes_to(&self, step: &'static str) {
@@ -133,7 +133,7 @@ impl Watch for AnyWatch {
 }
 
 /// Returns the machine's media with a watch.
-fn watched(watch: &(impl Watch + Clone)) -> Watched<AnyWatch> {
+fn watched(watch: &(impl Observer + Clone)) -> Watched<AnyWatch> {
     Watched::machine(AnyWatch(Arc::new(watch.clone())))
 }
 
@@ -165,7 +165,7 @@ fn drop_and_meanwhile(
         });
         is_here.recv_timeout(PATIENCE).expect("the root goes");
         let done = meanwhile(&db);
-        go.send(()).expect("it waits");
+        go.send(()).expect("the dropping thread waits");
         assert!(dropping.join().expect("no panic").expect("sound"));
         done
     })?;
@@ -252,12 +252,12 @@ struct Counted {
     steps: usize,
 }
 
-impl Watch for UntilUnlinked {
-    fn after(&self, step: &Step) {
+impl Observer for UntilUnlinked {
+    fn after(&self, step: &ObservedStep) {
         let mut counted = self.0.lock().expect("no panic");
         if counted.thread == Some(std::thread::current().id()) {
             counted.steps += 1;
-            if matches!(step.what, What::Fence(_)) && is_in_root_directory(step) {
+            if matches!(step.what, StepKind::Fence(_)) && is_in_root_directory(step) {
                 counted.thread = None;
             }
         }
@@ -303,7 +303,7 @@ struct Merging {
     /// The thread that drops the map, and whether it waits.
     dropping: Option<ThreadId>,
     drop_waits: bool,
-    /// Whether another thread waits while that one waits.
+    /// Whether another thread waits while the dropping thread waits.
     others_wait: bool,
 }
 
@@ -322,7 +322,7 @@ impl HeldMerge {
     }
 }
 
-impl Watch for HeldMerge {
+impl Observer for HeldMerge {
     fn waits(&self) {
         let here = std::thread::current().id();
         self.change(|merging| match merging.dropping == Some(here) {
@@ -370,7 +370,7 @@ fn other_maps_are_found_while_a_dropped_map_is_closed() -> Outcome {
         let waits = !dropping.is_finished();
         merge.change(|merging| merging.goes_on = true);
         assert!(found.expect("maps wait for the drop").expect("sound"));
-        assert!(waits, "it is dropped while it is merged");
+        assert!(waits, "the map is dropped while it is merged");
         assert!(dropping.join().expect("no panic").expect("sound"));
     });
     assert!(db.find_map("dropped")?.is_none());

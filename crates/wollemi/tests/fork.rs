@@ -45,7 +45,7 @@ fn fork_at(level: Level) -> Result<(), Box<dyn std::error::Error>> {
         _exit(0);
     }
     let child = Pid::from_raw(child).ok_or("no child")?;
-    let (_, status) = waitpid(Some(child), WaitOptions::empty())?.ok_or("it has not ended")?;
+    let (_, status) = waitpid(Some(child), WaitOptions::empty())?.ok_or("the child has not ended")?;
     assert_eq!(status.exit_status(), Some(0), "{status:?}");
 
     let (sweeper, map, db) = handles.take().ok_or("the child has its own")?;

@@ -134,7 +134,7 @@ fn ablations_are_left_to_the_laboratory() -> Outcome {
         let db = Db::open(&path)?;
         assert_eq!(db.wait_recovered().state, RecoveryState::Done);
         let listed = db.maps()?.into_iter().find(|map| map.name == "measured");
-        let listed = listed.expect("it is listed").index;
+        let listed = listed.expect("the map is listed").index;
         if has_them {
             let map = db.map("measured")?;
             assert_eq!((listed.as_str(), map.count()?), (name, 1000));
@@ -143,10 +143,10 @@ fn ablations_are_left_to_the_laboratory() -> Outcome {
             assert!(listed.contains("wollemi-lab"), "{listed}");
             let error = db.map("measured").expect_err("refused");
             assert!(matches!(error, Error::LeftOut { .. }), "{error}");
-            let told = error.to_string();
+            let message = error.to_string();
             assert!(
-                told.contains("'measured'") && told.contains("wollemi-lab"),
-                "{told}"
+                message.contains("'measured'") && message.contains("wollemi-lab"),
+                "{message}"
             );
             assert!(db.drop_map("measured").is_err());
             let error = name.parse::<IndexKind>().expect_err("left out").to_string();

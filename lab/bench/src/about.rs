@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 use wollemi::indexes::IndexKind;
 
-/// Prints it.
+/// Prints the object.
 pub fn run() -> Result<(), Error> {
     let index = |index: &IndexKind| {
         json!({

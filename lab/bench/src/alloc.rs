@@ -1,8 +1,8 @@
 //! `bench alloc`: the allocator alone (ROART §4.4, Fig. 22): chunks of 64 bytes, allocated, written and persisted.
 //!
-//! DCMM beside libpmemobj, where the system has it, and beside the C library's `malloc`, whose chunks are written back
-//! and fenced alike but would be lost in a crash. Nothing is freed during the measurement. None of them requests huge
-//! pages, since libpmemobj and `malloc` do not by default.
+//! Measures DCMM beside libpmemobj, if the system has it, and beside the C library's `malloc`, whose chunks are written
+//! back and fenced in the same way but would be lost in a crash. Nothing is freed during the measurement. None of them
+//! requests huge pages, since libpmemobj and `malloc` do not by default.
 
 mod pmemobj;
 
@@ -31,7 +31,7 @@ pub struct AllocArgs {
     /// Threads
     #[arg(long, default_value_t = 1, value_parser = crate::threads)]
     threads: usize,
-    /// Rounds, the allocators in turn: in six, each is the first as often as the others
+    /// Rounds; the allocators take turns, and in six rounds each goes first equally often
     #[arg(long, default_value_t = 6, value_parser = crate::count)]
     rounds: usize,
     /// `anon` for memory, or the path of a new file (removed afterwards)
@@ -48,11 +48,11 @@ struct Report {
     chunks: usize,
     threads: usize,
     rounds: usize,
-    /// Millions of chunks a second, of all threads.
+    /// Millions of chunks per second, over all threads.
     mops: Summary,
-    /// Nanoseconds a chunk takes a thread.
+    /// Nanoseconds per chunk in one thread.
     ns_per_chunk: Summary,
-    /// What a miss took before and after all rounds.
+    /// Cache-miss time before and after all rounds.
     pace: Pace,
     machine: Machine,
 }
@@ -68,11 +68,11 @@ pub fn installed() -> Vec<&'static str> {
     names
 }
 
-/// A chunk of `malloc`, as aligned as DCMM's.
+/// A chunk from `malloc`, with the alignment of DCMM's chunks.
 #[repr(align(64))]
 struct Chunk([AtomicU64; CHUNK / 8]);
 
-/// Measures them in turn and prints a line for each.
+/// Measures the allocators in turn and prints a line for each.
 pub fn run(args: &AllocArgs) -> Result<(), Error> {
     let library = Pmemobj::find();
     let progress = Progress::new();
@@ -118,7 +118,7 @@ pub fn run(args: &AllocArgs) -> Result<(), Error> {
     records::print(args.json, &reports)
 }
 
-/// What is measured.
+/// An allocator under test.
 enum Allocator<'l> {
     Dcmm,
     Pmemobj(&'l Pmemobj),
@@ -134,7 +134,7 @@ impl Allocator<'_> {
         }
     }
 
-    /// How long a round takes it, in memory of its own.
+    /// Runs a round in fresh memory and returns its duration in seconds.
     fn seconds(&self, args: &AllocArgs) -> Result<f64, Error> {
         let (threads, chunks) = (args.threads, args.chunks);
         match self {
@@ -152,7 +152,8 @@ impl Allocator<'_> {
     }
 }
 
-/// How long this many chunks take, shared out among pinned threads. What they return is freed when the time is over.
+/// Allocates `chunks` chunks, split among pinned threads, and returns the duration in seconds. The threads' results are
+/// freed after the clock has stopped.
 fn seconds<T: Send>(
     threads: usize,
     chunks: usize,
@@ -189,7 +190,7 @@ fn from_heap(heap: &Heap<Hardware>, chunks: usize) -> Result<(), Error> {
             draft.tail_mut().fill(i as u8);
             let flushed = draft.flush(&batch);
             let fenced = batch.fence();
-            // It stays allocated until the heap goes.
+            // The chunk stays allocated until the heap is dropped.
             std::mem::forget(flushed.persisted(&fenced));
             Ok::<(), heap::Error>(())
         })?;
@@ -197,7 +198,7 @@ fn from_heap(heap: &Heap<Hardware>, chunks: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// The chunks, returned so that the caller stops the clock before they are freed.
+/// Returns the chunks so that the caller stops the clock before freeing them.
 fn from_malloc(chunks: usize) -> Result<Vec<Box<dyn Send>>, Error> {
     let media = Hardware::as_persistent();
     let mut kept: Vec<Box<dyn Send>> = Vec::with_capacity(chunks);

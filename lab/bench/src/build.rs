@@ -1,18 +1,18 @@
-//! The build and the time of a run.
+//! The build and the date of a run.
 
 use serde::Serialize;
 
-/// What a run was made with, and when.
+/// The commit and the date of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Build {
     /// The date in UTC.
     pub date: String,
-    /// The commit that the program was built from, and whether its sources differed from that.
+    /// The commit that the program was built from; `-dirty` marks uncommitted changes.
     pub commit: String,
 }
 
 impl Build {
-    /// This program, now.
+    /// Returns the commit of this program and today's date.
     pub fn now() -> Build {
         Build {
             date: today(),
@@ -21,7 +21,7 @@ impl Build {
     }
 }
 
-/// The date in UTC.
+/// Returns the date in UTC.
 fn today() -> String {
     let since = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
@@ -29,7 +29,7 @@ fn today() -> String {
     date(since.as_secs() / 86_400)
 }
 
-/// The date this many days after the first of January 1970 (years of 400-year eras, beginning in March).
+/// Returns the date `days` days after 1 January 1970 (in 400-year eras whose years begin in March).
 fn date(days: u64) -> String {
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
@@ -46,7 +46,7 @@ fn date(days: u64) -> String {
 mod tests {
     use super::*;
 
-    /// Days are dates, leap days among them.
+    /// Day numbers convert to dates, leap days included.
     #[test]
     fn dates() {
         for (days, expected) in [

@@ -1,7 +1,8 @@
-//! `bench build`: building an index of sorted pairs, beside inserts of the same pairs one by one.
+//! `bench build`: builds an index from sorted pairs, and inserts the same pairs one by one for comparison.
 //!
 //! Inserts come in key order, which is their fastest case, and in random order. Times are medians of interleaved
-//! rounds, each in a new pool; persists are counted in a separate run. After each round the check must find every key.
+//! rounds, each in a new pool; persists are counted in a separate run. After each round the index's check must find
+//! every key.
 
 use crate::keys::{KeyKind, Keys};
 use crate::progress::Progress;
@@ -15,22 +16,22 @@ use serde::Serialize;
 use std::time::Instant;
 use wollemi::indexes::{Compiled, IndexKind};
 
-/// Builds indexes, and fills others by inserts.
+/// Builds indexes in bulk and by inserts.
 #[derive(Debug, clap::Args)]
 pub struct BulkArgs {
-    /// The indexes [default: all]
+    /// Indexes to measure [default: all]
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = crate::index())]
     index: Vec<IndexKind>,
-    /// Pairs
+    /// Number of pairs
     #[arg(long, default_value = "1M", value_parser = crate::count)]
     keys: usize,
     /// The kind of keys
     #[arg(long, value_enum, default_value_t = KeyKind::U64)]
     key_kind: KeyKind,
-    /// Bytes of a value
+    /// Bytes per value
     #[arg(long, default_value = "8", value_parser = crate::count)]
     value: usize,
-    /// Building threads, each with its part of the pairs
+    /// Threads that build, each from its part of the pairs
     #[arg(long, default_value_t = 1, value_parser = crate::threads)]
     threads: usize,
     /// Issue every write-back and fence, as on persistent memory
@@ -47,11 +48,11 @@ pub struct BulkArgs {
     json: bool,
 }
 
-/// How an index comes by its pairs.
+/// How an index is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum How {
-    /// Built of them.
+enum Method {
+    /// Built from sorted pairs.
     Built,
     /// By inserts in key order.
     InOrder,
@@ -59,31 +60,31 @@ enum How {
     Random,
 }
 
-const ALL: [How; 3] = [How::Built, How::InOrder, How::Random];
+const ALL: [Method; 3] = [Method::Built, Method::InOrder, Method::Random];
 
-/// What one way gave.
+/// The results of one index and method.
 #[derive(Debug, Serialize)]
 struct Report {
     index: &'static str,
-    how: How,
+    how: Method,
     keys: usize,
     key_kind: String,
     value: usize,
-    /// Threads, of a build.
+    /// Threads of a build; inserts use one.
     threads: usize,
     native: bool,
-    /// Millions of pairs a second.
+    /// Millions of pairs per second.
     mops: Summary,
-    /// The median to that of inserts in key order.
+    /// Ratio of the median to the median of inserts in key order.
     to_inserts: f64,
     write_backs_per_key: f64,
     fences_per_key: f64,
-    /// Bytes of the pool in live objects.
+    /// Bytes of live objects per key.
     bytes_per_key: f64,
     machine: Machine,
 }
 
-/// Measures, and prints a line for each index and way.
+/// Measures, and prints a line for each index and method.
 pub fn run(args: &BulkArgs) -> Result<(), Error> {
     let progress = Progress::new();
     let random = Keys::generate(args.key_kind, args.keys, args.seed);
@@ -108,7 +109,11 @@ pub fn run(args: &BulkArgs) -> Result<(), Error> {
                     true => Hardware::as_persistent(),
                     false => Hardware::detect(),
                 };
-                let keys = if how == How::Random { &unordered } else { &entries };
+                let keys = if how == Method::Random {
+                    &unordered
+                } else {
+                    &entries
+                };
                 times.push(fill(args, index, how, keys, media)?.0);
             }
         }
@@ -120,11 +125,15 @@ pub fn run(args: &BulkArgs) -> Result<(), Error> {
         for (how, times) in ALL.into_iter().zip(&rounds) {
             progress.say(format_args!("{index}, {how:?}, counting"));
             let media = Observed::Counting(Counting::new(Hardware::as_persistent()));
-            let keys = if how == How::Random { &unordered } else { &entries };
+            let keys = if how == Method::Random {
+                &unordered
+            } else {
+                &entries
+            };
             let (_, heap) = fill(args, index, how, keys, media)?;
             let counts = match heap.media() {
                 Observed::Counting(counting) => counting.counts().total(),
-                _ => return Err(Error::Wrong("counting without counts".into())),
+                _ => return Err(Error::Wrong("the counting run has no counts".into())),
             };
             let per_key = |count: u64| count as f64 / args.keys as f64;
             let mops = rate(times)?;
@@ -134,7 +143,7 @@ pub fn run(args: &BulkArgs) -> Result<(), Error> {
                 keys: args.keys,
                 key_kind: crate::name(args.key_kind),
                 value: args.value,
-                threads: if how == How::Built { args.threads } else { 1 },
+                threads: if how == Method::Built { args.threads } else { 1 },
                 native: args.native,
                 mops,
                 to_inserts: mops.median / of_inserts,
@@ -149,18 +158,18 @@ pub fn run(args: &BulkArgs) -> Result<(), Error> {
     records::print(args.json, &reports)
 }
 
-/// Fills an index in a new pool: the seconds that it takes, and the heap.
+/// Fills an index in a new pool; returns the duration in seconds and the heap.
 fn fill<M: Compiled>(
     args: &BulkArgs,
     kind: IndexKind,
-    how: How,
+    how: Method,
     keys: &[&[u8]],
     media: M,
 ) -> Result<(f64, Heap<M>), Error> {
     let heap = Place::Anonymous.create(media)?;
     let value = vec![7; args.value];
     let start = Instant::now();
-    let index = if how == How::Built {
+    let index = if how == Method::Built {
         build(kind, &heap, keys, &value, args.threads)?
     } else {
         let index = store::create(kind, &heap)?;
@@ -201,7 +210,10 @@ fn check(index: &dyn Index, keys: usize) -> Result<(), Error> {
     let faults = index.check()?;
     match faults.found.first() {
         Some(fault) => Err(Error::Wrong(fault.clone())),
-        None if faults.keys != keys as u64 => Err(Error::Wrong(format!("{} keys of {keys}", faults.keys))),
+        None if faults.keys != keys as u64 => Err(Error::Wrong(format!(
+            "the check found {} of {keys} keys",
+            faults.keys
+        ))),
         None => Ok(()),
     }
 }

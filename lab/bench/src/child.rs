@@ -1,15 +1,15 @@
-//! This program as another process, to be killed.
+//! This program as a child process, to be killed.
 
 use crate::Error;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
-/// This program, started with the arguments of this process and some more.
+/// This program, running with the arguments of this process and additional ones.
 pub struct Child(std::process::Child);
 
 impl Child {
-    /// Starts it and waits for the line that it prints: `expected`.
+    /// Starts the child and waits until it prints the line `expected`.
     pub fn start<A: Into<OsString>>(
         more: impl IntoIterator<Item = A>,
         expected: &str,
@@ -32,13 +32,11 @@ impl Child {
         if line.trim_end() == expected {
             Ok(child)
         } else {
-            Err(Error::Filler(std::io::Error::other(
-                "it ended before it was ready",
-            )))
+            Err(Error::Filler(std::io::Error::other("ended before it was ready")))
         }
     }
 
-    /// Kills it as `kill -9` does.
+    /// Kills the child, as `kill -9` does.
     pub fn kill(mut self) -> Result<(), Error> {
         self.0
             .kill()
@@ -47,7 +45,7 @@ impl Child {
             .map_err(Error::Filler)
     }
 
-    /// Lets it end by itself, as it should: without an error.
+    /// Lets the child end by itself; fails if it ends with an error.
     #[cfg(feature = "peers")]
     pub fn end(mut self) -> Result<(), Error> {
         drop(self.0.stdin.take());
@@ -55,7 +53,7 @@ impl Child {
         match status.success() {
             true => Ok(()),
             false => Err(Error::Filler(std::io::Error::other(format!(
-                "it failed once it was ready: {status}"
+                "failed after it was ready: {status}"
             )))),
         }
     }
@@ -63,13 +61,13 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The child may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// In the other process: says that it is ready.
+/// In the child: prints `line` to report that it is ready.
 pub fn ready(line: &str) -> Result<(), Error> {
     let mut out = std::io::stdout();
     writeln!(out, "{line}")
@@ -77,7 +75,7 @@ pub fn ready(line: &str) -> Result<(), Error> {
         .map_err(Error::Output)
 }
 
-/// In the child process: waits to be killed, or until its parent is gone or lets it end.
+/// In the child: waits until the parent kills it, exits, or closes its standard input.
 pub fn wait_for_end() -> Result<(), Error> {
     std::io::stdin()
         .read_to_end(&mut Vec::new())

@@ -1,38 +1,37 @@
 //! Hardware counters, where the machine has them.
 //!
-//! A virtual machine often has none, and a container may not have permission: then single counters are absent, and
-//! nothing else changes. They count this process with the threads that it starts while they are open. Where there are
-//! more of them than the processor can run at once, the kernel multiplexes them, and counts are scaled to the whole
+//! Virtual machines often have none, and containers may lack the permission: the affected counters are then absent, and
+//! nothing else changes. The counters cover this process and the threads it starts while they are open. If there are
+//! more counters than the processor can run at once, the kernel multiplexes them, and counts are scaled to the whole
 //! time.
 
 use serde::Serialize;
 #[cfg(any(target_os = "linux", test))]
 use std::time::Duration;
 
-/// What was counted, for a whole pass; `None` for what this machine does not count.
+/// The counts of a whole pass; `None` for events that this machine does not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Hardware {
     /// Core cycles in user space.
     pub cycles: Option<u64>,
     /// Instructions in user space.
     pub instructions: Option<u64>,
-    /// Misses of the last-level cache.
+    /// Last-level cache misses.
     pub cache_misses: Option<u64>,
-    /// Branches mispredicted.
+    /// Mispredicted branches.
     pub branch_misses: Option<u64>,
-    /// Loads that the data TLB could not translate.
+    /// Loads that missed the data TLB.
     pub tlb_misses: Option<u64>,
 }
 
 impl Hardware {
-    /// Whether nothing was counted.
+    /// Returns whether nothing was counted.
     pub fn is_empty(&self) -> bool {
         *self == Hardware::default()
     }
 }
 
-/// What would have been counted in the time that a counter was enabled, if it had run all of it; `None` if it never
-/// ran.
+/// Scales a count to the time that its counter was enabled; `None` if the counter never ran.
 #[cfg(any(target_os = "linux", test))]
 fn scaled(count: u64, enabled: Duration, running: Duration) -> Option<u64> {
     let all = u128::from(count) * enabled.as_nanos();
@@ -45,11 +44,11 @@ mod linux {
     use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Hardware as Event};
     use perf_event::{Builder, Counter};
 
-    /// Counters that run from their making on.
+    /// Counters that run from their creation.
     pub struct Counters([Option<Counter>; 5]);
 
     impl Counters {
-        /// Begins to count what can be counted.
+        /// Starts the counters that the machine has.
         pub fn start() -> Counters {
             let translations = Cache {
                 which: CacheId::DTLB,
@@ -70,7 +69,7 @@ mod linux {
             ])
         }
 
-        /// What has been counted.
+        /// Returns the counts.
         pub fn read(mut self) -> Hardware {
             let count = |counter: &mut Option<Counter>| {
                 let read = counter.as_mut()?.read_full().ok()?;
@@ -103,7 +102,7 @@ impl Counters {
         Counters
     }
 
-    /// Nothing.
+    /// Returns no counts.
     pub fn read(self) -> Hardware {
         Hardware::default()
     }
@@ -113,7 +112,7 @@ impl Counters {
 mod tests {
     use super::*;
 
-    /// Whatever the machine gives, asking is no error; instructions that are counted are some.
+    /// Reading never fails, whatever the machine supports; a count of instructions is positive.
     #[test]
     fn counters_are_there_or_not() {
         let counters = Counters::start();
@@ -125,7 +124,7 @@ mod tests {
         assert!(counted.instructions.is_none_or(|count| count > 0));
     }
 
-    /// A counter that ran a third of the time has counted a third; one that never ran, nothing that is known.
+    /// The count of a counter that ran a third of the time is tripled; one that never ran has no count.
     #[test]
     fn counts_are_of_the_whole_time() {
         let time = Duration::from_millis;
@@ -136,7 +135,7 @@ mod tests {
         assert_eq!(scaled(u64::MAX, time(2), time(1)), None);
     }
 
-    /// What has one count is not empty, be that count zero.
+    /// A result with one count is not empty, even if that count is zero.
     #[test]
     fn one_count_is_some() {
         assert!(Hardware::default().is_empty());

@@ -1,31 +1,31 @@
-//! The distribution of a workload's keys over the loaded keys; [`Latest`](Distribution::Latest) also chooses keys
-//! inserted meanwhile (each thread only its own, so that they exist).
+//! The distribution of a workload's keys over the loaded keys. [`Latest`](Distribution::Latest) also chooses keys
+//! inserted by the workload; each thread chooses only its own, which are certain to exist.
 //!
-//! Zipfian numbers are drawn by rejection-inversion (Hörmann and Derflinger 1996), which needs no sum over all keys
-//! and takes any exponent, 1 and above included.
+//! Zipfian numbers are drawn by rejection-inversion (Hörmann and Derflinger 1996), which needs no sum over all keys and
+//! works for any exponent, including 1 and above.
 
 use crate::random::{Random, permute};
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// Which of the keys that are there an operation asks for.
+/// How an operation chooses among the existing keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Distribution {
-    /// Each once, in random order, before any is asked for again.
+    /// Each key once, in random order, before any repeats.
     Permutation,
-    /// Each as likely as any other, independently.
+    /// Every key equally likely, drawn independently.
     Uniform,
-    /// Scrambled zipfian: few often, wherever they lie.
+    /// Scrambled zipfian: a few keys often, scattered over the key space.
     Zipfian,
-    /// Zipfian by age: those inserted last most often, of one thread its own.
+    /// Zipfian by age: the newest keys most often; of newly inserted keys, only the thread's own.
     Latest,
 }
 
 /// The exponent of YCSB.
 pub const THETA: f64 = 0.99;
 
-/// Ranks from zero, rank `k` with a probability in proportion to `1 / (k + 1)^theta`.
+/// A zipfian distribution of ranks from zero: rank `k` has a probability proportional to `1 / (k + 1)^theta`.
 #[derive(Clone, Debug)]
 pub struct Zipf {
     count: f64,
@@ -35,7 +35,7 @@ pub struct Zipf {
     squeeze: f64,
 }
 
-/// `(e^x - 1) / x`, near zero too.
+/// Computes `(e^x - 1) / x`, also near zero.
 fn expm1_over(x: f64) -> f64 {
     if x.abs() > 1e-8 {
         x.exp_m1() / x
@@ -44,7 +44,7 @@ fn expm1_over(x: f64) -> f64 {
     }
 }
 
-/// `ln(1 + x) / x`, near zero too.
+/// Computes `ln(1 + x) / x`, also near zero.
 fn ln1p_over(x: f64) -> f64 {
     if x.abs() > 1e-8 {
         x.ln_1p() / x
@@ -54,7 +54,7 @@ fn ln1p_over(x: f64) -> f64 {
 }
 
 impl Zipf {
-    /// Of `count` ranks (at least one), with an exponent from 0 on.
+    /// Creates the distribution of `count` ranks (at least one) with an exponent of at least 0.
     pub fn new(count: u64, theta: f64) -> Zipf {
         let mut zipf = Zipf {
             count: count as f64,
@@ -69,7 +69,7 @@ impl Zipf {
         zipf
     }
 
-    /// A rank.
+    /// Draws a rank.
     pub fn sample(&self, random: &mut Random) -> u64 {
         loop {
             let u = self.last + random.unit() * (self.first - self.last);
@@ -85,7 +85,7 @@ impl Zipf {
         (-self.theta * x.ln()).exp()
     }
 
-    /// The density's integral from 1 to `x`.
+    /// Returns the integral of the density from 1 to `x`.
     fn integral(&self, x: f64) -> f64 {
         let log = x.ln();
         expm1_over((1.0 - self.theta) * log) * log
@@ -103,15 +103,15 @@ pub struct Chooser {
     distribution: Distribution,
     zipf: Zipf,
     loaded: u64,
-    /// Keys that this thread has inserted so far, the youngest last.
+    /// Keys inserted by this thread, newest last.
     inserted: Vec<u64>,
     seed: u64,
     next: u64,
 }
 
 impl Chooser {
-    /// From `loaded` keys (at least one). Choosers of one seed share the popular keys of a zipfian distribution, and
-    /// `start` out in different places of a permutation.
+    /// Creates a chooser over `loaded` keys (at least one). Choosers with the same seed share the popular keys of a
+    /// zipfian distribution; each begins a permutation at its own `start`.
     pub fn new(distribution: Distribution, theta: f64, loaded: u64, seed: u64, start: u64) -> Chooser {
         Chooser {
             distribution,
@@ -123,14 +123,14 @@ impl Chooser {
         }
     }
 
-    /// A key has been inserted, and may be chosen from now on where age counts.
+    /// Records an inserted key; [`Latest`](Distribution::Latest) may choose it from now on.
     pub fn inserted(&mut self, number: u64) {
         if self.distribution == Distribution::Latest {
             self.inserted.push(number);
         }
     }
 
-    /// The number of a key that is there.
+    /// Returns the number of an existing key.
     pub fn choose(&mut self, random: &mut Random) -> u64 {
         match self.distribution {
             Distribution::Permutation => {
@@ -155,7 +155,7 @@ impl Chooser {
 mod tests {
     use super::*;
 
-    /// The shares of the first ranks are those of the law, for exponents below, at and above one.
+    /// The shares of the first ranks match the distribution, for exponents below, at and above one.
     #[test]
     fn zipfian_shares() {
         const DRAWS: u32 = 200_000;
@@ -179,7 +179,8 @@ mod tests {
         }
     }
 
-    /// A permutation meets all keys before any twice; what is latest is what was inserted last, then loaded last.
+    /// A permutation chooses all keys before repeating any; `Latest` prefers the keys inserted last, then those loaded
+    /// last.
     #[test]
     fn choosers_choose() {
         let mut random = Random::new(1);
@@ -203,7 +204,7 @@ mod tests {
         );
     }
 
-    /// A single key can be chosen from.
+    /// Every distribution works with a single key.
     #[test]
     fn one_key() {
         let mut random = Random::new(1);

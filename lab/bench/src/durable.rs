@@ -1,12 +1,12 @@
-//! `bench durable`: writes that survive the loss of power, on a disk: the database at level `disk`, the raw loop that
+//! `bench durable`: measures writes to a disk that survive power loss: the database at level `disk`, the raw loop that
 //! bounds it, and peers that sync each commit.
 //!
-//! I1 In a part all are measured in turn within a round, and each is the first as often as the others; a ratio is
-//!    formed within a round, and its median and extremes over the rounds are reported.
-//! I2 All write the same pairs of the same size: keys drawn at random among those that are there, values without
-//!    pattern. Each commit survives the loss of power when it returns, unless the part says otherwise.
-//! I3 After the last round keys are checked: a missing key, or one with another key's value, is an error.
-//! I4 The files are on a disk: a directory in memory is refused.
+//! I1 Within a part, each round measures all engines in turn, and each engine goes first equally often. Ratios are
+//!    formed within a round; their median and extremes over the rounds are reported.
+//! I2 All engines write the same pairs of the same size: keys drawn at random among the existing ones, incompressible
+//!    values. A commit that has returned survives power loss, unless the part says otherwise.
+//! I3 After the last round a sample of keys is checked: a missing key, or another key's value, is an error.
+//! I4 The files are on a disk: a directory on a memory file system is refused.
 //!
 //! Not here: the peers (`peers::kept`), the bound (`raw`), the parts (`writes`, `levels`, `upkeep`, `server`,
 //! `restart`), the output (`report`).
@@ -30,7 +30,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Measures what survives the loss of power.
+/// Measures writes that survive power loss.
 #[derive(Debug, clap::Args)]
 pub struct DurableArgs {
     /// Parts to measure [default: all]
@@ -45,7 +45,7 @@ pub struct DurableArgs {
     /// Number of 16-byte keys with 100-byte values loaded beforehand [default: 1M]
     #[arg(long, value_parser = crate::count)]
     keys: Option<usize>,
-    /// Pairs of 8 and 8 bytes in `restart`, and half as many of 16 and 100 [default: 10M]
+    /// Pairs of 8-byte keys and values in `restart`, and half as many of 16 and 100 bytes [default: 10M]
     #[arg(long, value_parser = crate::count)]
     restart_keys: Option<usize>,
     /// Seconds of each measurement [default: 1]
@@ -57,10 +57,10 @@ pub struct DurableArgs {
     /// Connections in `server`
     #[arg(long, default_value_t = 64, value_parser = crate::threads)]
     connections: usize,
-    /// Our program [default: the `wollemi` beside this program]
+    /// Wollemi's server program [default: the `wollemi` beside this program]
     #[arg(long, value_name = "PROGRAM")]
     wollemi: Option<PathBuf>,
-    /// Redis
+    /// Redis's server program
     #[arg(long, value_name = "PROGRAM", default_value = "redis-server")]
     redis: OsString,
     /// The seed of the keys and of their order
@@ -69,7 +69,7 @@ pub struct DurableArgs {
     /// Print lines of JSON
     #[arg(long)]
     json: bool,
-    /// In the other process: what it does, on which engine, where, with how many pairs of which sizes.
+    /// In the child process: its role, the engine, the directory, the number of pairs and their sizes.
     #[arg(long, hide = true, num_args = 6)]
     role: Option<Vec<String>>,
 }
@@ -77,7 +77,7 @@ pub struct DurableArgs {
 /// A part of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// Commits that are synced, by 1, 8 and 64 threads and of 64 pairs, beside the raw loop and peers
+    /// Synced commits by 1, 8 and 64 threads and of 64 pairs, beside the raw loop and peers
     Writes,
     /// Eventual writes, and gets, beside level process
     Levels,
@@ -85,11 +85,11 @@ enum Part {
     Upkeep,
     /// The server beside Redis
     Server,
-    /// The first answer after a kill and after a loss of power
+    /// The first answer after a kill and after power loss
     Restart,
 }
 
-/// How much is measured.
+/// The size of the measurement.
 #[derive(Clone, Debug)]
 struct Plan {
     directory: PathBuf,
@@ -114,7 +114,7 @@ impl Plan {
         }
     }
 
-    /// An empty directory.
+    /// Creates an empty directory.
     fn place(&self, name: &str) -> Result<PathBuf, Error> {
         let place = self.directory.join(name);
         std::fs::create_dir(&place).map_err(Error::Directory)?;
@@ -122,17 +122,17 @@ impl Plan {
     }
 }
 
-/// Measures, and prints a record for each figure.
+/// Measures the requested parts and prints a record for each figure.
 pub fn run(args: &DurableArgs) -> Result<(), Error> {
     if let Some(role) = &args.role {
-        return restart::other(role, args.seed);
+        return restart::run_child(role, args.seed);
     }
     let parent = parent(args)?;
     let directory = crate::directory(Some(&parent))?;
     let file_system = machine::file_system(&directory.path().join("file")).unwrap_or_default();
     if ["tmpfs", "ramfs"].contains(&&*file_system) {
         return Err(Error::Options(
-            "--dir is in memory, where nothing survives the loss of power: name a directory on a disk",
+            "--dir is on a memory file system, which loses everything with the power: name a directory on a disk",
         ));
     }
     let plan = Plan::new(args, directory.path());
@@ -154,7 +154,7 @@ pub fn run(args: &DurableArgs) -> Result<(), Error> {
     crate::records::print(args.json, &records)
 }
 
-/// The directory to make ours in.
+/// Returns the directory in which to create the temporary one.
 fn parent(args: &DurableArgs) -> Result<PathBuf, Error> {
     if let Some(directory) = &args.dir {
         return Ok(directory.clone());

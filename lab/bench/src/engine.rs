@@ -1,29 +1,29 @@
 //! The engine that a workload runs against: one of our indexes, or a peer.
 //!
-//! Calls are indirect, as an embedded database with maps of several kinds makes them: one for each call of ours in
-//! `run`, which knows that its engine is ours, and of a peer in `compare`; two of ours there (the engine's, then the
-//! index's), so that what that costs is counted against ours. Values are eight bytes, given and taken as words.
+//! Calls are indirect, as in an embedded database with several kinds of maps. An operation makes one indirect call on
+//! our index in `run`, which knows that its engine is ours, and on a peer in `compare`; there it makes two on our index
+//! (the engine's, then the index's), so the extra cost counts against ours. Values are eight bytes, passed as words.
 
 use crate::Error;
 use index::{Index, Value};
 use std::ops::{Bound, ControlFlow};
 
-/// How many keys one `multi_get` asks for.
+/// The number of keys in a `multi_get`.
 pub const BATCH: usize = 32;
 
-/// What a scan has read.
+/// The result of a scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scanned {
-    /// The first key's value, if there was one.
+    /// The first key's value; 0 if the scan read no key.
     pub first: u64,
-    /// How many keys.
+    /// The number of keys.
     pub keys: usize,
     /// The sum of their values.
     pub sum: u64,
 }
 
 impl Scanned {
-    /// The next key's value.
+    /// Adds the next key's value.
     #[inline]
     pub fn meet(&mut self, value: u64) {
         if self.keys == 0 {
@@ -43,15 +43,15 @@ impl FromIterator<u64> for Scanned {
     }
 }
 
-/// An ordered map from bytes to words. The loops insert only keys that are absent, and update and remove only those
-/// that are present: what an engine does otherwise is not measured, and engines differ in it.
+/// An ordered map from bytes to words. The loops insert only absent keys, and update and remove only present ones:
+/// engines differ in the other cases, which are not measured.
 pub trait Engine: Sync {
-    /// Adds the key. If it is present: `false`, and ours keep the value, while a peer may have replaced it; a peer that
-    /// writes without looking says `true` whatever was there.
+    /// Inserts the key. If it is present, returns `false`: our indexes keep the value, a peer may replace it. A peer
+    /// that writes blindly always returns `true`.
     fn insert(&self, key: &[u8], value: u64) -> Result<bool, Error>;
-    /// The key's value.
+    /// Returns the key's value.
     fn get(&self, key: &[u8]) -> Result<Option<u64>, Error>;
-    /// The sum of the values of these keys, and how many of them were found.
+    /// Returns the sum of the values of these keys, and how many of the keys were found.
     fn multi_get(&self, keys: &[&[u8]]) -> Result<(u64, usize), Error> {
         let mut found = (0u64, 0);
         for key in keys {
@@ -61,21 +61,21 @@ pub trait Engine: Sync {
         }
         Ok(found)
     }
-    /// Changes the value of a key that is present. If it is absent: `false`, though a peer may have added it; a peer
-    /// that writes without looking says `true`.
+    /// Replaces the value of a present key. If it is absent, returns `false`, though a peer may insert it. A peer that
+    /// writes blindly always returns `true`.
     fn update(&self, key: &[u8], value: u64) -> Result<bool, Error>;
-    /// Removes the key; `false` if it is absent, but from a peer that does not look.
+    /// Removes the key. Returns `false` if it is absent; a peer that writes blindly always returns `true`.
     fn remove(&self, key: &[u8]) -> Result<bool, Error>;
     /// Reads the values of the first `length` (at least one) keys from `from`.
     fn scan(&self, from: &[u8], length: usize) -> Result<Scanned, Error>;
-    /// Makes durable what is not, where an operation does not see to that itself.
+    /// Makes all writes durable, in engines whose operations do not do so themselves.
     #[cfg(feature = "peers")]
     fn settle(&self) -> Result<(), Error> {
         Ok(())
     }
 }
 
-/// An index as an engine. Each call pins the epoch by itself, as that of a caller with one request at a time does.
+/// An index as an engine. Each call pins the epoch separately, as for a caller with one request at a time.
 pub struct Ours<'i>(pub &'i dyn Index);
 
 #[inline]

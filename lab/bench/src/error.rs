@@ -1,6 +1,6 @@
 //! The errors of a measurement.
 
-/// Why there is no measurement.
+/// Why a measurement failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -23,18 +23,18 @@ pub enum Error {
     /// A peer failed.
     #[error("{peer}: {what}")]
     Peer {
-        /// Which.
+        /// Its name.
         peer: &'static str,
-        /// What it said.
+        /// Its message.
         what: String,
     },
     /// The server to measure was not found.
     #[error("no program '{}': `cargo build --release` builds it beside this one, or give its path (--wollemi)", .0.display())]
     NoServer(std::path::PathBuf),
-    /// A pool to be made already exists.
+    /// The file of a new pool already exists.
     #[error("'{}' exists: give the path of a new file", .0.display())]
     Exists(std::path::PathBuf),
-    /// Options that exclude each other.
+    /// Invalid options.
     #[error("options: {0}")]
     Options(&'static str),
     /// The workloads cannot run in this order.
@@ -48,10 +48,10 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
-    /// The process that is to be killed could not be run.
-    #[error("the other process: {0}")]
+    /// The child process could not be run.
+    #[error("child process: {0}")]
     Filler(std::io::Error),
-    /// A directory for the engines' files could not be made or read.
+    /// A directory for the engines' files could not be created or read.
     #[error("directory for the engines: {0}")]
     Directory(std::io::Error),
     /// The result could not be printed.

@@ -1,7 +1,7 @@
-//! The latencies of calls, by time.
+//! The latencies of calls, and when they occurred.
 //!
-//! A recorded latency includes one reading of the clock ([`clock_ns`]): the end of the first and the beginning of the
-//! second.
+//! A recorded latency includes the cost of one clock reading ([`clock_ns`]): the end of the first reading and the
+//! beginning of the second.
 
 use crate::summary::Summary;
 use hdrhistogram::Histogram;
@@ -15,7 +15,7 @@ pub struct Latencies(Option<Histogram<u64>>);
 impl Latencies {
     /// Creates an empty histogram. A latency of more than a minute counts as a minute.
     pub fn new() -> Latencies {
-        // These bounds are right ones; without a histogram nothing would be noted.
+        // These bounds are valid; without a histogram nothing would be recorded.
         Latencies(Histogram::new_with_bounds(1, 60_000_000_000, 3).ok())
     }
 
@@ -60,7 +60,7 @@ impl Latencies {
     }
 }
 
-/// What a reading of the clock takes, in nanoseconds: the median of some laps.
+/// Returns the cost of a clock reading in nanoseconds, the median of several laps.
 pub fn clock_ns() -> f64 {
     const LAPS: usize = 25;
     const READINGS: u32 = 1_000;
@@ -74,24 +74,24 @@ pub fn clock_ns() -> f64 {
     Summary::of((0..LAPS).map(lap)).map_or(0.0, |laps| laps.median)
 }
 
-/// Slots of a [`Timeline`] at most.
+/// The maximum number of slots of a [`Timeline`].
 const SLOTS: usize = 512;
 
-/// What was done when: operations, and the longest call noted, in slots of equal length.
+/// The progress over time: operations and the longest recorded call, in slots of equal length.
 ///
-/// Slots begin short, and whenever a run outlasts them each two become one; so it never grows.
+/// Slots begin short. Whenever a run outlasts them, each two are merged into one, so the number of slots stays bounded.
 #[derive(Clone, Debug, Serialize)]
 pub struct Timeline {
     /// The length of a slot.
     pub slot_ms: u64,
     /// Operations that ended in each slot.
     pub ops: Vec<u64>,
-    /// The longest of the calls timed that ended in each slot, in microseconds.
+    /// The longest timed call that ended in each slot, in microseconds.
     pub max_us: Vec<u64>,
 }
 
 impl Timeline {
-    /// Empty, in slots of a millisecond.
+    /// Creates an empty timeline with slots of a millisecond.
     pub fn new() -> Timeline {
         Timeline {
             slot_ms: 1,
@@ -100,8 +100,8 @@ impl Timeline {
         }
     }
 
-    /// Notes that `ops` operations were done since the last note, `since` the beginning, and how long the last one
-    /// took.
+    /// Records `ops` operations since the previous record, at the time `since` the beginning, and the duration of the
+    /// last one.
     pub fn note(&mut self, since: Duration, ops: u64, took: Duration) {
         let ms = since.as_millis().min(u64::MAX.into()) as u64;
         while ms / self.slot_ms >= SLOTS as u64 {
@@ -126,7 +126,7 @@ impl Timeline {
             .collect();
     }
 
-    /// Adds what another thread did from the same beginning on.
+    /// Adds the timeline of another thread with the same beginning.
     pub fn add(&mut self, mut other: Timeline) {
         while self.slot_ms < other.slot_ms {
             self.fold();
@@ -143,7 +143,7 @@ impl Timeline {
         }
     }
 
-    /// So coarse that there are at most this many slots.
+    /// Merges slots until at most `slots` remain.
     pub fn coarser(mut self, slots: usize) -> Timeline {
         while self.ops.len() > slots.max(1) {
             self.fold();
@@ -152,18 +152,18 @@ impl Timeline {
     }
 }
 
-/// What one thread notes of its calls.
+/// Records the calls of one thread.
 #[derive(Debug)]
 pub struct Recorder {
     start: Instant,
-    /// Of the calls timed.
+    /// Latencies of the timed calls.
     pub latencies: Latencies,
-    /// Of all calls.
+    /// The timeline of all calls.
     pub timeline: Timeline,
 }
 
 impl Recorder {
-    /// From now on.
+    /// Creates a recorder that starts now.
     pub fn new() -> Recorder {
         Recorder {
             start: Instant::now(),
@@ -172,12 +172,12 @@ impl Recorder {
         }
     }
 
-    /// The calls began at `start`.
+    /// Sets the beginning of the calls to `start`.
     pub fn begin(&mut self, start: Instant) {
         self.start = start;
     }
 
-    /// A call that was due at `from` has ended; `ops` have been done since the last note.
+    /// Records that a call due at `from` has ended, with `ops` operations done since the previous record.
     #[inline]
     pub fn note(&mut self, from: Instant, ops: u64) {
         let now = Instant::now();
@@ -206,13 +206,13 @@ mod tests {
         assert_eq!((latencies.max(), latencies.mean()), (1000, 500.5));
     }
 
-    /// A reading of the clock takes some time, or else it would not tell calls apart.
+    /// A clock reading takes a positive time.
     #[test]
     fn the_clock_takes_time() {
         assert!(clock_ns() > 0.0);
     }
 
-    /// However long it gets, a timeline keeps every operation and the longest call, in few slots.
+    /// However long a run lasts, a timeline keeps every operation and the longest call, in a bounded number of slots.
     #[test]
     fn timelines_fold() {
         let mut timeline = Timeline::new();

@@ -2,10 +2,11 @@
 //!
 //! A measurement is a `pass` over a `script` of steps, made beforehand from a `workload`, against an `engine`: one of
 //! the indexes in the list (`wollemi::indexes`), or a peer. `bench run` measures one index, `bench open` the time to
-//! open a pool, `bench build` the building of an index of sorted pairs, `bench server` the server beside others; `bench
-//! about` lists the measurements for scripts. With the Cargo feature `peers`, `bench compare` measures all engines in
-//! turn, in one process and the same loop, `bench transactions` the database beside others that have transactions, and
-//! `bench durable` level `disk` beside others that sync each commit.
+//! open a pool, `bench build` bulk building from sorted pairs, `bench alloc` the allocator, and `bench server` the
+//! server beside others; `bench about` lists the measurements for scripts. With the Cargo feature `peers`, `bench
+//! compare` measures all engines in turn, in one process and the same loop; `bench transactions` measures the database
+//! beside others that have transactions, `bench durable` level `disk` beside others that sync each commit, and `bench
+//! restart` the first answer after a kill.
 //!
 //! Run as `wollemi-lab bench`.
 
@@ -66,21 +67,21 @@ enum Command {
     Run(run::RunArgs),
     /// Measure the time from opening a pool to its first answer
     Open(open::OpenArgs),
-    /// Measure building indexes of sorted pairs, beside inserts one by one
+    /// Measure building indexes from sorted pairs, beside inserts one by one
     Build(bulk::BulkArgs),
     /// Measure the allocator alone, beside malloc and libpmemobj
     Alloc(alloc::AllocArgs),
     /// Print the available measurements and the machine, as JSON for scripts
     About,
-    /// Measure the server beside memcached and Redis, where these are installed
+    /// Measure the server beside memcached and Redis, if they are installed
     Server(server::ServerArgs),
     /// Measure the index and its peers in turn, and report which targets it reaches
     #[cfg(feature = "peers")]
     Compare(compare::CompareArgs),
-    /// Measure the time from a process's start to its first answer after a kill, ours and peers
+    /// Measure the time from a process's start to its first answer after a kill, for ours and peers
     #[cfg(feature = "peers")]
     Restart(restart::RestartArgs),
-    /// Measure writes that survive the loss of power, on a disk, ours beside the raw loop and peers
+    /// Measure writes to a disk that survive power loss, ours beside the raw loop and peers
     #[cfg(feature = "peers")]
     Durable(durable::DurableArgs),
     /// Measure transactions over two maps, ours beside peers, and count the conflicts
@@ -88,11 +89,11 @@ enum Command {
     Transactions(transactions::TransactionsArgs),
 }
 
-/// Measures what is asked and prints it to the standard output.
+/// Runs the requested measurement and prints its results to standard output.
 ///
 /// # Errors
 ///
-/// What the pool, the heap and the index report; [`Error::Wrong`] where the index did not give what was put in.
+/// Any error of the pool, the heap or the index; [`Error::Wrong`] if an engine returned a wrong result.
 pub fn run(args: &Args) -> Result<(), Error> {
     match &args.command {
         Command::Run(args) => run::run(args),
@@ -112,7 +113,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
     }
 }
 
-/// Writes a line, or a table, to the standard output.
+/// Writes a line, or a table, to standard output.
 fn print(text: &str) -> Result<(), Error> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}", text.trim_end())
@@ -120,7 +121,7 @@ fn print(text: &str) -> Result<(), Error> {
         .map_err(Error::Output)
 }
 
-/// A directory for what is measured, removed when it is dropped.
+/// Creates a temporary directory, removed when it is dropped.
 fn directory(parent: Option<&std::path::Path>) -> Result<tempfile::TempDir, Error> {
     let made = match parent {
         Some(parent) => tempfile::tempdir_in(parent),
@@ -129,14 +130,14 @@ fn directory(parent: Option<&std::path::Path>) -> Result<tempfile::TempDir, Erro
     made.map_err(Error::Directory)
 }
 
-/// What a choice is called on the command line.
+/// Returns the name of a choice on the command line.
 fn name(choice: impl ValueEnum) -> String {
     choice
         .to_possible_value()
         .map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// Reads a count: at least one, `_` between digits and a suffix `k` or `M` allowed.
+/// Parses a count of at least one; `_` between digits and a suffix `k` or `M` are allowed.
 fn count(text: &str) -> Result<usize, String> {
     let digits = text.replace('_', "");
     let (digits, unit) = match digits.strip_suffix(['k', 'K']) {
@@ -155,7 +156,7 @@ fn count(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Reads the name of an index; the ablations are there to be measured.
+/// Parses the name of an index, ablations included.
 fn index() -> impl TypedValueParser<Value = IndexKind> {
     let names = IndexKind::ALL
         .iter()
@@ -163,12 +164,12 @@ fn index() -> impl TypedValueParser<Value = IndexKind> {
     PossibleValuesParser::new(names).try_map(|name| name.parse())
 }
 
-/// Reads a count that may be zero.
+/// Parses a count that may be zero.
 fn count_or_zero(text: &str) -> Result<usize, String> {
     if text == "0" { Ok(0) } else { count(text) }
 }
 
-/// Reads a number of threads.
+/// Parses a number of threads.
 fn threads(text: &str) -> Result<usize, String> {
     const MAX: usize = 1024;
     match count(text) {
@@ -177,7 +178,7 @@ fn threads(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Reads a time in seconds.
+/// Parses a time in seconds.
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds > 0.0 && seconds <= 3600.0 => Ok(seconds),
@@ -187,7 +188,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    /// Counts are read with separators and suffixes; zero, nonsense and overflow are refused.
+    /// Counts are parsed with separators and suffixes; zero, nonsense and overflow are rejected.
     #[test]
     fn counts() {
         for (text, count) in [("1", 1), ("10k", 10_000), ("1_000", 1000), ("10M", 10_000_000)] {

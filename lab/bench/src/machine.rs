@@ -1,4 +1,4 @@
-//! The machine and the program of a run, and the machine's settings that a run controls: cores and huge pages.
+//! The machine and the program of a run; pins threads to cores and reports huge pages.
 
 use crate::build::Build;
 use serde::Serialize;
@@ -6,17 +6,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// What a figure must be read beside.
+/// The context in which a figure must be read.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
     /// The processor's name.
     pub cpu: String,
     /// Cores that this process may use.
     pub cores: usize,
-    /// Threads of the first core, of which some of these cores may be, where the kernel says so.
+    /// Hardware threads of the first physical core, if known; some of `cores` may share one.
     pub threads_per_core: Option<usize>,
-    /// Bytes of the first core's second-level cache, and of the third-level cache that it shares, where the kernel says
-    /// so.
+    /// Bytes of the first core's second-level cache, and of the third-level cache that it shares, if known.
     pub l2_bytes: Option<u64>,
     pub l3_bytes: Option<u64>,
     /// Memory, in MiB.
@@ -25,12 +24,12 @@ pub struct Machine {
     pub kernel: String,
     /// The best write-back instruction of the processor.
     pub write_back: String,
-    /// The program and the day.
+    /// The program and the date.
     pub build: Build,
 }
 
 impl Machine {
-    /// This machine, now.
+    /// Describes this machine.
     pub fn detect() -> Machine {
         let read = |path| fs::read_to_string(path).unwrap_or_default();
         Machine {
@@ -48,7 +47,7 @@ impl Machine {
         }
     }
 
-    /// The machine alone, without program and day.
+    /// Describes the machine alone, without program and date.
     pub fn hardware(&self) -> String {
         let Machine {
             cpu,
@@ -71,7 +70,7 @@ impl Machine {
     }
 }
 
-/// How much of this process lies on huge pages.
+/// How much of this process's memory is on huge pages.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct HugePages {
     /// Resident memory, in MiB.
@@ -81,7 +80,7 @@ pub struct HugePages {
 }
 
 impl HugePages {
-    /// Now.
+    /// Reads the present amounts.
     pub fn now() -> HugePages {
         let rollup = fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
         let huge: u64 = ["AnonHugePages", "ShmemPmdMapped", "FilePmdMapped"]
@@ -95,7 +94,7 @@ impl HugePages {
     }
 }
 
-/// Bytes of the first core's cache of this level, for data: what the kernel says of it.
+/// Returns the size in bytes of the first core's data or unified cache of this level, as the kernel reports it.
 pub fn cache(level: u32) -> Option<u64> {
     cache_in(Path::new("/sys/devices/system/cpu/cpu0/cache"), level)
 }
@@ -119,7 +118,7 @@ fn cache_in(caches: &Path, level: u32) -> Option<u64> {
         .filter(|&bytes| bytes > 0)
 }
 
-/// How many are in a kernel's list, as `0-1,4`.
+/// Counts the entries of a kernel's list, such as `0-1,4`.
 fn threads(list: &str) -> Option<usize> {
     let count = |range: &str| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -129,14 +128,14 @@ fn threads(list: &str) -> Option<usize> {
     list.trim().split(',').map(count).sum()
 }
 
-/// The kind of file system that a file is in, or is to be made in.
+/// Returns the kind of the file system that contains, or will contain, a file.
 pub fn file_system(file: &Path) -> Option<String> {
     let directory = file.parent().filter(|parent| *parent != Path::new(""));
     let directory = fs::canonicalize(directory.unwrap_or(Path::new("."))).ok()?;
     mounted_at(&fs::read_to_string("/proc/self/mountinfo").ok()?, &directory)
 }
 
-/// The kind of the file system that was mounted last and nearest over this directory.
+/// Returns the kind of the file system mounted nearest to this directory; of several at one mount point, the last.
 fn mounted_at(mounts: &str, directory: &Path) -> Option<String> {
     let mounted = mounts.lines().filter_map(|line| {
         let (place, kind) = line.split_once(" - ")?;
@@ -163,8 +162,8 @@ fn kib(text: &str, name: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Binds the calling thread to the `i`th core of those that this process might use when it first asked for one,
-/// whatever core the calling thread has by now; where that is not allowed, it runs where it likes.
+/// Pins the calling thread to the `i`th of the cores that the process was allowed at its first call, whatever the
+/// thread's present affinity. If the system refuses, the thread stays unpinned.
 pub fn pin_thread(i: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     static CORES: OnceLock<Vec<usize>> = OnceLock::new();
@@ -179,7 +178,7 @@ pub fn pin_thread(i: usize) {
     }
     let mut one = CpuSet::new();
     one.set(cores[i % cores.len()]);
-    // A refusal costs only evenness, never a wrong result.
+    // A refusal makes timings less even, but never a result wrong.
     let _ = sched_setaffinity(None, &one);
 }
 
@@ -187,8 +186,8 @@ pub fn pin_thread(i: usize) {
 mod tests {
     use super::*;
 
-    /// Caches are found by their level, whatever the kernel numbers them, and those of instructions are none; where it
-    /// says nothing, or nonsense, there is none.
+    /// Caches are found by their level, not by the kernel's numbering; instruction caches, unreadable sizes and missing
+    /// directories yield none.
     #[test]
     fn caches_are_found_by_level() {
         let directory = tempfile::tempdir().unwrap();
@@ -210,7 +209,7 @@ mod tests {
         assert_eq!(cache_in(Path::new("/no/such/folder"), 3), None);
     }
 
-    /// Threads are counted as the kernel lists them.
+    /// Threads are counted from the kernel's lists.
     #[test]
     fn threads_are_counted() {
         for (list, count) in [
@@ -226,7 +225,7 @@ mod tests {
         }
     }
 
-    /// A file's file system is the nearest over it, and of two in one place the later one.
+    /// A file's file system is the one mounted nearest above it; of two at one mount point, the later.
     #[test]
     fn file_systems_are_found() {
         let mounts = "22 1 0:21 / / rw - ext4 /dev/a rw\n\
@@ -252,7 +251,7 @@ mod tests {
         assert_eq!(file_system(Path::new("/no/such/folder/file")), None);
     }
 
-    /// What a machine is called has its processor and caches.
+    /// A machine's description names its threads and caches.
     #[test]
     fn machines_are_named() {
         let machine = Machine {

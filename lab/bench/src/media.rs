@@ -6,47 +6,47 @@ use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
 
-/// What the timed run's stores pass through.
+/// The media that a timed run's stores pass through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MediaKind {
-    /// The machine itself, with every write-back and fence, as persistent memory needs them.
+    /// The machine itself, with every write-back and fence that persistent memory needs.
     Native,
-    /// The machine as pools in ordinary files and memory use it: without write-backs and fences.
+    /// The machine without write-backs and fences, as for pools in ordinary files and memory.
     Process,
-    /// The machine, counting.
+    /// The machine, counting write-backs and fences.
     Counting,
-    /// The machine, each fence taking longer, as the preset says.
+    /// The machine, with each fence delayed as the preset says.
     Delay,
 }
 
 impl MediaKind {
-    /// What a run on it cannot show, for the report.
+    /// Returns what a run on this media cannot show, for the report.
     pub fn caveat(self) -> Option<&'static str> {
         match self {
             MediaKind::Native => None,
             MediaKind::Process => {
-                Some("without write-backs and fences: survives the end of the process, not of power")
+                Some("without write-backs and fences: survives the end of the process, not power loss")
             }
-            MediaKind::Counting => Some("counting slows what is timed"),
+            MediaKind::Counting => Some("counting slows the timed calls"),
             MediaKind::Delay => Some(
-                "the delay stands for write latency at the fence only: not for slower reads, for the bandwidth that \
-                 cores share, for write-backs that overlap with work before the fence, for the module's buffer and \
-                 prefetcher, nor for its wear levelling and remote access",
+                "the delay models write latency at the fence only: not slower reads, the bandwidth that cores share, \
+                 write-backs that overlap with work before the fence, the module's buffer and prefetcher, its wear \
+                 levelling, or remote access",
             ),
         }
     }
 }
 
-/// How much longer each fence takes, by a preset's name or in nanoseconds.
+/// The delay added to each fence, by a preset's name or in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delay {
     name: String,
-    /// What is added.
+    /// The added latency.
     pub latency: Latency,
 }
 
-/// Presets: name, what is added, and what for.
+/// The presets: name, added latency, and description.
 const PRESETS: &[(&str, Latency, &str)] = &[
     (
         "dram",
@@ -55,7 +55,7 @@ const PRESETS: &[(&str, Latency, &str)] = &[
             line_ns: 0,
             block_ns: 0,
         },
-        "nothing: memory as fast as DRAM",
+        "no delay: memory as fast as DRAM",
     ),
     ("optane", Latency::OPTANE, "Optane DC, one thread on one module"),
     ("roart", Latency::OPTANE, "as optane: ROART §4.1 ran on it"),
@@ -92,7 +92,7 @@ impl Default for Delay {
 }
 
 impl Delay {
-    /// The presets, for the help text.
+    /// Lists the presets, for the help text.
     pub fn presets() -> String {
         let line = |(name, latency, about): &(&str, Latency, &str)| {
             let Latency {
@@ -142,7 +142,7 @@ impl fmt::Display for Delay {
 mod tests {
     use super::*;
 
-    /// Presets go by name, others by their parts; the rest is refused.
+    /// Delays are parsed by preset name or by parts; anything else is rejected.
     #[test]
     fn delays_are_read() {
         let optane = "optane".parse::<Delay>().unwrap();

@@ -1,9 +1,9 @@
-//! `bench open`: from opening a pool to the first answer, by number of keys.
+//! `bench open`: measures the time from opening a pool to the first answer, by number of keys.
 //!
-//! For each size another process fills a new pool and is killed with the pool open; then this process opens it and
-//! looks up one key. The time from the opening to the answer should not depend on the number of keys; the rest of
+//! For each size a child process fills a new pool and is killed with the pool open; then this process opens the pool
+//! and looks up one key. The time from the opening to the answer should not depend on the number of keys. The rest of
 //! recovery, the trace of live objects, runs in the background and is timed separately. After one more kill the pool is
-//! used until recovery has ended, to show its effect on latencies. Pools have the options that users get by default.
+//! used until recovery has ended, which shows the effect of recovery on latencies. Pools have the default options.
 
 use crate::child::{self, Child};
 use crate::keys::{self, KeyKind, Keys};
@@ -12,9 +12,9 @@ use crate::limit::{Calibrator, Pace};
 use crate::pass;
 use crate::progress::Progress;
 use crate::random::Random;
-use crate::store::{self, Place, Remove};
+use crate::store::{self, Place, RemoveOnDrop};
 use crate::{Error, engine::Engine, engine::Ours, machine::Machine, records};
-use heap::State;
+use heap::RecoveryStage;
 use pmem::Hardware;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use wollemi::indexes::IndexKind;
 /// Opens pools of growing size, after a kill and after a close.
 #[derive(Debug, clap::Args)]
 pub struct OpenArgs {
-    /// The index
+    /// Index
     #[arg(long, default_value_t, value_name = "NAME", value_parser = crate::index())]
     index: IndexKind,
     /// Numbers of keys
@@ -39,7 +39,7 @@ pub struct OpenArgs {
     /// Threads that fill the pools
     #[arg(long, default_value_t = 1, value_parser = crate::threads)]
     threads: usize,
-    /// Threads that recover in the background; DPTree replays its log with as many before it can answer
+    /// Threads that recover in the background; DPTree first replays its log with as many before it answers
     #[arg(long, default_value_t = 1, value_parser = recovery_threads)]
     recovery_threads: usize,
     /// The seed of the keys
@@ -53,7 +53,7 @@ pub struct OpenArgs {
     fill: Option<usize>,
 }
 
-/// Reads a number of threads that a heap can recover with.
+/// Parses a number of threads that a heap can recover with.
 fn recovery_threads(text: &str) -> Result<usize, String> {
     const MAX: usize = 256;
     match crate::threads(text) {
@@ -62,7 +62,7 @@ fn recovery_threads(text: &str) -> Result<usize, String> {
     }
 }
 
-/// How the pool was left.
+/// How the previous process left the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum After {
@@ -82,12 +82,12 @@ struct Report {
     open_ms: f64,
     /// From the same call to the first answer.
     first_get_ms: f64,
-    /// The slowest of the rounds.
+    /// The slowest round.
     first_get_max_ms: f64,
     /// From the same call until recovery has ended.
     recovered_ms: f64,
-    /// After one kill more: gets and updates in turn, by one thread, from the first answer until recovery has ended.
-    /// All calls are timed.
+    /// After one more kill: alternating gets and updates by one thread, from the opening until recovery has ended. All
+    /// calls are timed.
     timeline: Option<Timeline>,
     pool_bytes: u64,
     /// Cache-miss time before and after all openings of this size, in a file beside the pool's.
@@ -113,7 +113,7 @@ pub fn run(args: &OpenArgs) -> Result<(), Error> {
         if args.pool.exists() {
             return Err(Error::Exists(args.pool.clone()));
         }
-        let _remove = Remove(&args.pool);
+        let _remove = RemoveOnDrop(&args.pool);
         let mut calibrator = Calibrator::for_keys(keys, &Place::File(args.pool.clone()), true)?;
         let misses = calibrator.misses()?;
         let (mut killed, mut closed) = (Vec::new(), Vec::new());
@@ -123,7 +123,7 @@ pub fn run(args: &OpenArgs) -> Result<(), Error> {
             killed.push(open(args, keys, round)?);
             closed.push(open(args, keys, round)?);
         }
-        // After all openings that are timed, since what it writes is more to open.
+        // After all timed openings, because the writes that follow would add to the next one.
         Child::start(["--fill".to_owned(), keys.to_string()], FILLED)?.kill()?;
         let timeline = Some(use_while_recovering(args, keys)?);
         let pace = calibrator.since(misses)?;
@@ -136,7 +136,7 @@ pub fn run(args: &OpenArgs) -> Result<(), Error> {
     records::print(args.json, &reports)
 }
 
-/// Opens the pool, asks for one key, waits for the recovery, and closes the pool.
+/// Opens the pool, looks up one key, waits for recovery to end, and closes the pool.
 fn open(args: &OpenArgs, keys: usize, round: usize) -> Result<Opening, Error> {
     let start = Instant::now();
     let heap = Place::File(args.pool.clone()).open(Hardware::detect(), args.recovery_threads)?;
@@ -148,7 +148,7 @@ fn open(args: &OpenArgs, keys: usize, round: usize) -> Result<Opening, Error> {
     if found != Some(wanted) {
         return Err(Error::Wrong(format!("key {wanted} has the value {found:?}")));
     }
-    if let State::Failed(why) = heap.wait_recovered() {
+    if let RecoveryStage::Failed(why) = heap.wait_recovered() {
         return Err(Error::Wrong(format!("recovery: {why}")));
     }
     Ok(Opening {
@@ -159,9 +159,9 @@ fn open(args: &OpenArgs, keys: usize, round: usize) -> Result<Opening, Error> {
     })
 }
 
-/// Opens the pool, and reads and updates random keys until it has recovered.
+/// Opens the pool, then reads and updates random keys until recovery has ended.
 fn use_while_recovering(args: &OpenArgs, keys: usize) -> Result<Timeline, Error> {
-    /// Number of calls between two checks whether recovery has ended.
+    /// Calls between two checks whether recovery has ended.
     const CALLS: usize = 64;
     let heap = Place::File(args.pool.clone()).open(Hardware::detect(), args.recovery_threads)?;
     let index = store::open(args.index, &heap)?;
@@ -179,13 +179,13 @@ fn use_while_recovering(args: &OpenArgs, keys: usize) -> Result<Timeline, Error>
             };
             recorder.note(start, 1);
             if !right {
-                return Err(Error::Wrong(format!("key {number} is not as it should be")));
+                return Err(Error::Wrong(format!("key {number}: wrong value or missing")));
             }
         }
         match heap.recovery().state {
-            State::Running => {}
-            State::Failed(why) => return Err(Error::Wrong(format!("recovery: {why}"))),
-            State::Idle | State::Done => return Ok(recorder.timeline),
+            RecoveryStage::Running => {}
+            RecoveryStage::Failed(why) => return Err(Error::Wrong(format!("recovery: {why}"))),
+            RecoveryStage::Idle | RecoveryStage::Done => return Ok(recorder.timeline),
         }
     }
 }
@@ -231,8 +231,8 @@ impl Report {
 
 const FILLED: &str = "filled";
 
-/// Fills a new pool, or opens the one that is there and changes it, and holds it open until killed, or until the
-/// process that waits for it is gone.
+/// Fills a new pool, or opens and changes an existing one, and holds it open until this process is killed or its parent
+/// is gone.
 fn fill_and_wait(args: &OpenArgs, keys: usize) -> Result<(), Error> {
     let place = Place::File(args.pool.clone());
     if Path::exists(&args.pool) {

@@ -1,75 +1,78 @@
 //! The timed loops.
 //!
-//! I1 No key is made inside them, and next to nothing allocated.
-//! I2 In a closed loop every [`SAMPLE_EVERY`]th call is timed; the others run without a clock. In an open loop every
-//!    call is timed, from when it was due, so that a stall is seen by all the calls that it held up.
-//! I3 Values read are compared with those written: a loop that finds wrong values is an error.
+//! I1 The loops make no keys and allocate almost nothing.
+//! I2 In a closed loop every [`SAMPLE_EVERY`]th call is timed; the others run without reading the clock. In an open
+//!    loop every call is timed from when it was due, so that a stall shows in every call that it delayed.
+//! I3 Values read are compared with those written: a wrong value is an error.
 //!
-//! Key number `i` is loaded with the value `i`; an update sets [`UPDATED`] in it. What is counted and compared:
-//! `tally`.
+//! Key number `i` is loaded with the value `i`; an update sets the bit [`UPDATED`]. `tally` counts and compares
+//! results.
 
 mod tally;
 
 use crate::engine::{BATCH, Engine};
 use crate::keys::Part;
 use crate::latency::{Latencies, Recorder, Timeline};
-use crate::script::{Lengths, Share, What};
+use crate::script::{Actions, Lengths, Share};
 use crate::workload::Step;
 use crate::{Error, machine};
 use std::sync::{Barrier, OnceLock};
 use std::time::{Duration, Instant};
 use tally::{Tally, UPDATED};
 
-/// Between calls that are timed in a closed loop.
+/// In a closed loop, one call in this many is timed.
 pub const SAMPLE_EVERY: u32 = 32;
 
-/// When a pass ends, and how it is paced.
+/// When a pass ends, and at which rate it runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pace {
-    /// Ends after this time, or when the steps end before; in an open loop, with the last call that is due within it.
+    /// The maximum duration; the pass ends earlier if its steps do. In an open loop, the last call is the last one due
+    /// within this time.
     pub time: Option<Duration>,
-    /// Begins again when the steps are done, until the time is over.
+    /// Repeats the steps until the time is over.
     pub repeat: bool,
-    /// Open loop: calls a second that are due, of all threads together.
+    /// Open loop: calls due per second, over all threads.
     pub rate: Option<f64>,
 }
 
-/// What one pass over a script gave.
+/// The results of a pass over a script.
 #[derive(Debug)]
 pub struct Pass {
-    /// Keys (for scans: scans).
+    /// The number of operations: keys, or for scans, scans.
     pub ops: u64,
-    /// From the first thread's start to the last one's end.
+    /// Seconds from the common start to the last thread's end.
     pub seconds: f64,
-    /// Of the calls timed.
+    /// Latencies of the timed calls.
     pub latencies: Latencies,
-    /// What was done when.
+    /// The progress over time.
     pub timeline: Timeline,
-    /// The sum of what was read, which engines that hold the same must agree on.
+    /// The sum of the values read; engines with the same content must agree on it.
     #[cfg_attr(not(feature = "peers"), expect(dead_code, reason = "only peers must agree"))]
     pub sum: u64,
 }
 
 impl Pass {
-    /// Millions of operations a second.
+    /// Returns the throughput in millions of operations per second.
     pub fn mops(&self) -> f64 {
         self.ops as f64 / self.seconds / 1e6
     }
 }
 
-type Done = Result<(), Error>;
+/// The result of a step.
+type StepResult = Result<(), Error>;
 
-/// When a thread's operations are due in an open loop: all threads' together come as evenly as one thread's would.
+/// When a thread's operations are due in an open loop. The operations of all threads together are spaced as evenly as
+/// those of one thread would be.
 #[derive(Clone, Copy, Debug)]
 struct Due {
-    /// Between two operations of this thread, in nanoseconds.
+    /// Nanoseconds between two operations of this thread.
     interval: f64,
-    /// The part of that which the first waits for: thread `i` of `n` has `i / n`.
+    /// The delay of the first operation as a share of the interval: `i / n` for thread `i` of `n`.
     phase: f64,
 }
 
 impl Due {
-    /// Of this many operations a second, those of thread `thread` of `threads`.
+    /// Creates the schedule of thread `thread` of `threads`, which together run `rate` operations per second.
     fn new(rate: f64, thread: usize, threads: usize) -> Due {
         Due {
             interval: 1e9 * threads as f64 / rate,
@@ -77,13 +80,13 @@ impl Due {
         }
     }
 
-    /// The `turn`th call, of this many operations each, since the beginning.
+    /// Returns when the `turn`th call of `ops` operations each is due, since the beginning.
     fn at(self, turn: u64, ops: usize) -> Duration {
         Duration::from_nanos(((turn as f64 + self.phase) * self.interval * ops as f64) as u64)
     }
 }
 
-/// A thread's way through its share.
+/// A thread running its share.
 struct Runner<'r> {
     recorder: &'r mut Recorder,
     start: Instant,
@@ -100,7 +103,11 @@ impl Runner<'_> {
     }
 
     #[inline]
-    fn each(&mut self, keys: Part<'_>, mut call: impl FnMut(&mut Tally, usize, &[u8], u64) -> Done) -> Done {
+    fn each(
+        &mut self,
+        keys: Part<'_>,
+        mut call: impl FnMut(&mut Tally, usize, &[u8], u64) -> StepResult,
+    ) -> StepResult {
         if let Some(due) = self.due {
             return self.paced(keys, due, call);
         }
@@ -127,14 +134,14 @@ impl Runner<'_> {
         }
     }
 
-    /// Calls when they are due, or as soon as the calls before them have ended. What is due before the deadline is done
-    /// however late: left out, it would hide the longest waits.
+    /// Makes each call when it is due, or as soon as the previous calls have ended. Calls due before the deadline are
+    /// made however late: leaving them out would hide the longest waits.
     fn paced(
         &mut self,
         keys: Part<'_>,
         schedule: Due,
-        mut call: impl FnMut(&mut Tally, usize, &[u8], u64) -> Done,
-    ) -> Done {
+        mut call: impl FnMut(&mut Tally, usize, &[u8], u64) -> StepResult,
+    ) -> StepResult {
         let mut turn = 0u64;
         loop {
             for (i, (key, number)) in keys.iter().enumerate() {
@@ -156,8 +163,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Reads of [`BATCH`] keys at once.
-    fn batches<E: Engine + ?Sized>(&mut self, engine: &E, keys: Part<'_>) -> Done {
+    /// Reads [`BATCH`] keys at a time.
+    fn batches<E: Engine + ?Sized>(&mut self, engine: &E, keys: Part<'_>) -> StepResult {
         let mut batch: [&[u8]; BATCH] = [&[]; BATCH];
         let mut turn = 0u64;
         loop {
@@ -194,10 +201,10 @@ impl Runner<'_> {
         }
     }
 
-    fn run<E: Engine + ?Sized>(&mut self, engine: &E, share: Share<'_>) -> Done {
+    fn run<E: Engine + ?Sized>(&mut self, engine: &E, share: Share<'_>) -> StepResult {
         let Share {
             keys,
-            what,
+            actions,
             lengths,
             last,
         } = share;
@@ -205,7 +212,7 @@ impl Runner<'_> {
             Lengths::Same(keys) => keys,
             Lengths::Each(lengths) => lengths[i],
         };
-        let step = |tally: &mut Tally, step, i, key: &[u8], number| -> Done {
+        let step = |tally: &mut Tally, step, i, key: &[u8], number| -> StepResult {
             match step {
                 Step::Read => tally.read(number, engine.get(key)?),
                 Step::Miss => tally.done(engine.get(key)?.is_none()),
@@ -224,22 +231,22 @@ impl Runner<'_> {
             }
             Ok(())
         };
-        // A loop of its own for each kind of steps, as an application has it, and one for mixtures.
-        match what {
-            What::Batches => self.batches(engine, keys),
-            What::Only(Step::Read) => self.each(keys, |t, i, k, n| step(t, Step::Read, i, k, n)),
-            What::Only(Step::Miss) => self.each(keys, |t, i, k, n| step(t, Step::Miss, i, k, n)),
-            What::Only(Step::Update) => self.each(keys, |t, i, k, n| step(t, Step::Update, i, k, n)),
-            What::Only(Step::Insert) => self.each(keys, |t, i, k, n| step(t, Step::Insert, i, k, n)),
-            What::Only(Step::Remove) => self.each(keys, |t, i, k, n| step(t, Step::Remove, i, k, n)),
-            What::Only(Step::Scan) => self.each(keys, |t, i, k, n| step(t, Step::Scan, i, k, n)),
-            What::Only(Step::Modify) => self.each(keys, |t, i, k, n| step(t, Step::Modify, i, k, n)),
-            What::Mixed(steps) => self.each(keys, |t, i, k, n| step(t, steps[i], i, k, n)),
+        // A separate loop for each kind of step, as in an application, and one for mixtures.
+        match actions {
+            Actions::Batches => self.batches(engine, keys),
+            Actions::Only(Step::Read) => self.each(keys, |t, i, k, n| step(t, Step::Read, i, k, n)),
+            Actions::Only(Step::Miss) => self.each(keys, |t, i, k, n| step(t, Step::Miss, i, k, n)),
+            Actions::Only(Step::Update) => self.each(keys, |t, i, k, n| step(t, Step::Update, i, k, n)),
+            Actions::Only(Step::Insert) => self.each(keys, |t, i, k, n| step(t, Step::Insert, i, k, n)),
+            Actions::Only(Step::Remove) => self.each(keys, |t, i, k, n| step(t, Step::Remove, i, k, n)),
+            Actions::Only(Step::Scan) => self.each(keys, |t, i, k, n| step(t, Step::Scan, i, k, n)),
+            Actions::Only(Step::Modify) => self.each(keys, |t, i, k, n| step(t, Step::Modify, i, k, n)),
+            Actions::Mixed(steps) => self.each(keys, |t, i, k, n| step(t, steps[i], i, k, n)),
         }
     }
 }
 
-/// Runs each share in a pinned thread of its own, and checks what they read. `what` names the pass in errors.
+/// Runs each share in its own pinned thread, and checks what the threads read. `what` names the pass in errors.
 pub fn pass<E: Engine + ?Sized>(
     engine: &E,
     what: &str,
@@ -247,7 +254,7 @@ pub fn pass<E: Engine + ?Sized>(
     pace: Pace,
 ) -> Result<Pass, Error> {
     let barrier = &Barrier::new(shares.len());
-    // One beginning for all threads, lest what is due to them drift apart.
+    // One beginning for all threads, so that their schedules do not drift apart.
     let beginning = &OnceLock::new();
     let results: Vec<_> = std::thread::scope(|scope| {
         let run = |thread: usize, share: Share<'_>| {
@@ -291,7 +298,7 @@ pub fn pass<E: Engine + ?Sized>(
     }
     if all.wrong > 0 {
         let what = format!(
-            "{what}: {} of {} operations were not as they should be",
+            "{what}: {} of {} operations had wrong results",
             all.wrong, all.ops
         );
         return Err(Error::Wrong(what));
@@ -308,7 +315,7 @@ pub fn pass<E: Engine + ?Sized>(
     })
 }
 
-/// Inserts these keys, shared out among this many threads.
+/// Inserts these keys, split among this many threads.
 pub fn load<E: Engine + ?Sized>(engine: &E, keys: Part<'_>, threads: usize) -> Result<Pass, Error> {
     let shares: Vec<_> = (0..threads)
         .map(|i| Share::only(Step::Insert, keys.part(i, threads)))
@@ -316,7 +323,7 @@ pub fn load<E: Engine + ?Sized>(engine: &E, keys: Part<'_>, threads: usize) -> R
     pass(engine, "load", &shares, Pace::default())
 }
 
-/// Reads these keys, shared out among this many threads.
+/// Reads these keys, split among this many threads.
 pub fn read<E: Engine + ?Sized>(engine: &E, keys: Part<'_>, threads: usize) -> Result<Pass, Error> {
     let shares: Vec<_> = (0..threads)
         .map(|i| Share::only(Step::Read, keys.part(i, threads)))

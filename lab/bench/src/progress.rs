@@ -1,30 +1,30 @@
-//! Prints progress to standard error, if that is a terminal.
+//! Progress on standard error, if that is a terminal.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write, stderr};
 
-/// One line that is replaced as the work goes on, and wiped at the end.
+/// A progress line that each message replaces, cleared at the end.
 pub struct Progress {
     shown: bool,
 }
 
 impl Progress {
-    /// Shows something only on a terminal.
+    /// Creates a progress line, shown only on a terminal.
     pub fn new() -> Progress {
         Progress {
             shown: stderr().is_terminal(),
         }
     }
 
-    /// What is going on now.
+    /// Shows the current activity.
     pub fn say(&self, what: impl Display) {
         if self.shown {
-            // A closed output is no reason to stop.
+            // Progress may be lost; a closed output does not stop the run.
             let _ = write!(stderr(), "\r\x1b[K{what} …");
         }
     }
 
-    /// Nothing, for now: what is printed next starts on a clean line.
+    /// Clears the line, so that the next output starts on a clean one.
     pub fn clear(&self) {
         if self.shown {
             let _ = write!(stderr(), "\r\x1b[K");

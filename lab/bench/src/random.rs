@@ -1,6 +1,6 @@
-//! Random words, the same ones for the same seed on every machine.
+//! Random words, the same for a seed on every machine.
 
-/// The splitmix64 step: a bijection of 64-bit words.
+/// Applies the splitmix64 step, a bijection of 64-bit words.
 pub fn mix(word: u64) -> u64 {
     let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -13,33 +13,33 @@ pub fn mix(word: u64) -> u64 {
 pub struct Random(u64);
 
 impl Random {
-    /// The stream of this seed.
+    /// Creates the stream of this seed.
     pub fn new(seed: u64) -> Random {
         Random(mix(seed))
     }
 
-    /// The next word.
+    /// Returns the next word.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
-    /// Below `bound`, which is far below 2^64.
+    /// Returns a number below `bound`, which must be far below 2^64.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 
-    /// From 0, below 1.
+    /// Returns a uniform number in [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// About normal, of mean 0 and deviation 1: the sum of twelve uniform numbers.
+    /// Returns an approximately normal number of mean 0 and deviation 1, from the sum of twelve uniform numbers.
     pub fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }
 
-    /// Brings the first `count` of `items` into random order, chosen from all of them.
+    /// Moves `count` items, chosen at random, to the front of `items` in random order.
     #[cfg(any(test, feature = "peers"))]
     pub fn shuffle<T>(&mut self, items: &mut [T], count: usize) {
         for i in 0..count.min(items.len()) {
@@ -49,8 +49,8 @@ impl Random {
     }
 }
 
-/// A bijection of the numbers below `bound` (at least 1), chosen by `seed`: of words of as many bits as `bound`
-/// needs, repeated until it lands below.
+/// Maps `number` by a bijection of the numbers below `bound` (at least 1), chosen by `seed`. It repeats a bijection of
+/// words with as many bits as `bound` needs until the result is below `bound`.
 pub fn permute(number: u64, bound: u64, seed: u64) -> u64 {
     let bits = (u64::BITS - bound.saturating_sub(1).leading_zeros()).max(2);
     let mask = u64::MAX >> (u64::BITS - bits);
@@ -74,7 +74,7 @@ pub fn permute(number: u64, bound: u64, seed: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Every number below the bound is met once, whatever the bound.
+    /// Every number below the bound occurs once, for any bound.
     #[test]
     fn permutations_permute() {
         for bound in [1, 2, 3, 7, 64, 1000, 4097] {
@@ -86,7 +86,7 @@ mod tests {
         }
     }
 
-    /// Uniform numbers have the mean of uniform numbers, and normal ones mean and deviation.
+    /// Uniform numbers have the expected mean, normal numbers the expected mean and deviation.
     #[test]
     fn moments() {
         const COUNT: u32 = 100_000;

@@ -1,7 +1,8 @@
-//! The output of commands: records, each as a line of JSON for programs, or in tables of the same fields for people.
+//! The output of commands: records, each as a line of JSON for programs, or in tables with the same fields for people.
 //!
-//! A table has the records of one kind (by the field `record`, if any): one column per field, or one row per field
-//! where that is narrower and the former would be too wide. Fields equal in all records are below the table.
+//! A table shows the records of one kind (by the field `record`, if any). It has one column per field, or one row per
+//! field if columns would be too wide and rows are narrower. Fields that are equal in all records follow below the
+//! table.
 
 use crate::Error;
 use serde::de::{MapAccess, Visitor};
@@ -9,10 +10,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::fmt::Write;
 
-/// The widest table, in characters.
-const WIDEST: usize = 120;
+/// The maximum width of a table, in characters.
+const MAX_WIDTH: usize = 120;
 
-/// Prints them to the standard output.
+/// Prints the records to standard output.
 pub fn print(json: bool, records: &[impl Serialize]) -> Result<(), Error> {
     let lines: Result<Vec<String>, _> = records.iter().map(serde_json::to_string).collect();
     let lines = lines?;
@@ -54,7 +55,8 @@ impl Record {
     }
 }
 
-/// A value as text, or each of its fields under its own name. What was not measured is left out.
+/// Appends a value as text, or each of its fields under its own name. Omits `null`, which stands for values not
+/// measured.
 fn flatten(name: &str, value: &Value, fields: &mut Vec<(String, String)>) {
     let field = |part: &str| value[part].as_f64();
     let text = match value {
@@ -81,7 +83,7 @@ fn flatten(name: &str, value: &Value, fields: &mut Vec<(String, String)>) {
     fields.push((name.to_owned(), text));
 }
 
-/// What a miss took before and after.
+/// Formats a calibration: cache-miss times before and after.
 fn pace(value: &Value) -> String {
     let ns = |when: &str, what: &str| short(value[when][what].as_f64().unwrap_or(f64::NAN));
     let [dependent, parallel] = ["dependent_ns", "parallel_ns"].map(|what| {
@@ -92,7 +94,7 @@ fn pace(value: &Value) -> String {
     format!("a miss {dependent}, overlapped {parallel}{drifted}")
 }
 
-/// Calibrations one by one, and of numbers the greatest.
+/// Formats a list: calibrations one by one, of numbers only the greatest.
 fn list(all: &[Value]) -> String {
     let numbers = all.iter().filter_map(Value::as_f64);
     match all.iter().all(Value::is_object) {
@@ -101,7 +103,7 @@ fn list(all: &[Value]) -> String {
     }
 }
 
-/// As many digits as say something.
+/// Formats a number with about three significant digits.
 fn short(number: f64) -> String {
     match number.abs() {
         0.0 => "0".into(),
@@ -112,7 +114,7 @@ fn short(number: f64) -> String {
     }
 }
 
-/// A table for each kind, in the order of their first record.
+/// Formats a table for each kind, in the order of their first records.
 fn tables(lines: &[String]) -> Result<String, Error> {
     let records: Result<Vec<Record>, _> = lines.iter().map(|line| serde_json::from_str(line)).collect();
     let records = records?;
@@ -147,7 +149,7 @@ fn table(kind: &str, records: &[&Record]) -> String {
     let header = differ.iter().map(|name| (*name).to_owned()).collect();
     let mut rows: Vec<Vec<String>> = std::iter::once(header).chain(records.iter().map(row)).collect();
     let width = |rows: &[Vec<String>]| columns(rows).iter().map(|width| width + 2).sum::<usize>();
-    if width(&rows) > WIDEST {
+    if width(&rows) > MAX_WIDTH {
         let turned: Vec<Vec<String>> = (0..differ.len())
             .map(|i| rows.iter().map(|row| row[i].clone()).collect())
             .collect();
@@ -161,7 +163,7 @@ fn table(kind: &str, records: &[&Record]) -> String {
     };
     let widths = columns(&rows);
     for row in rows.iter().filter(|row| !row.is_empty()) {
-        // The first column to the left, the others to the right.
+        // The first column is aligned left, the others right.
         let cells = row
             .iter()
             .zip(&widths)
@@ -180,7 +182,7 @@ fn table(kind: &str, records: &[&Record]) -> String {
     text
 }
 
-/// How wide each column is.
+/// Returns the width of each column.
 fn columns(rows: &[Vec<String>]) -> Vec<usize> {
     let count = rows.first().map_or(0, Vec::len);
     let width = |i: usize| rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0);
@@ -196,8 +198,8 @@ mod tests {
         tables(&records.iter().map(Value::to_string).collect::<Vec<_>>()).expect("tables")
     }
 
-    /// Fields that differ are columns, as wide as their widest cell; the others stand below; nothing is said of what
-    /// was not measured; each kind has a table.
+    /// Fields that differ are columns, as wide as their widest cell; the others follow below; values not
+    /// measured are omitted; each kind has a table.
     #[test]
     fn what_differs_is_a_column() {
         let record = |engine: &str, median: f64| {
@@ -213,7 +215,7 @@ mod tests {
         );
     }
 
-    /// What would be wider than a terminal has a row a field.
+    /// A table that would be too wide has a row per field.
     #[test]
     fn wide_tables_are_turned() {
         let record = |number: usize| {
@@ -221,7 +223,10 @@ mod tests {
             Value::Object(fields.collect())
         };
         let text = of(&[record(1), record(2)]);
-        assert!(text.lines().all(|line| line.chars().count() <= WIDEST), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= MAX_WIDTH),
+            "{text}"
+        );
         assert!(
             text.contains("field39  39  78\n") && text.contains("field0: 0\n"),
             "{text}"

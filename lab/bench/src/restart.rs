@@ -1,14 +1,13 @@
-//! `bench restart`: from the start of a process to its first answer, after a kill, for our indexes and for peers.
+//! `bench restart`: measures the time from the start of a process to its first answer after a kill, for our indexes and
+//! for peers.
 //!
-//! For each round, size and engine another process fills a directory of its own and is killed with it open; then a
-//! process is started that opens it, looks up one key and reports the answer. The time includes all of that, from the
-//! start of the process. Ours has a user's default options, with only the write-backs and fences that the pool's level
-//! needs.
+//! For each round, size and engine a child process fills a fresh directory and is killed with it open; then a second
+//! child opens the directory, looks up one key and reports the answer. The time includes all of that, from the start of
+//! the second process. Our pools have the default options, with only the write-backs and fences that their level needs.
 //!
-//! I1 In a round all engines are measured one after the other at each size; their order rotates from round to round
-//!    (`turns`).
+//! I1 Each round measures all engines in turn at each size; their order rotates from round to round (`turns`).
 //! I2 Cache-miss time is measured before and after each size of a round, and a round in which it changed is marked.
-//! I3 The last writes before the kill are read once the first answer is timed: it is an error if an engine that
+//! I3 After the first answer is timed, the last writes before the kill are read: it is an error if an engine that
 //!    promises to keep them has lost one.
 
 use crate::child::{self, Child};
@@ -43,7 +42,7 @@ pub struct RestartArgs {
     /// directory]
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,
-    /// Restarts of each engine
+    /// Number of restarts of each engine
     #[arg(long, default_value_t = 3, value_parser = crate::count)]
     rounds: usize,
     /// The seed of the keys
@@ -52,7 +51,7 @@ pub struct RestartArgs {
     /// Print lines of JSON
     #[arg(long)]
     json: bool,
-    /// In the other process: what it does, on which engine, where, with how many keys.
+    /// In the child process: its role, the engine, the directory and the number of keys.
     #[arg(long, hide = true, num_args = 4)]
     role: Option<Vec<String>>,
 }
@@ -70,13 +69,13 @@ struct Report {
     rounds: usize,
     /// From the start of the process to its first answer.
     first_get_ms: Summary,
-    /// What a miss took before and after each round's restarts at this size, in a file beside the engines'.
+    /// Cache-miss time before and after each round's restarts at this size, in a file beside the engines'.
     pace: Vec<Pace>,
     machine: Machine,
 }
 
 impl Report {
-    /// Of the rounds' times; none of none.
+    /// Creates the report of the rounds' times; `None` if there are none.
     fn new(engine: &'static str, keys: usize, times: &[f64], pace: &[Pace]) -> Option<Report> {
         Some(Report {
             engine,
@@ -92,17 +91,17 @@ impl Report {
 
 const OURS: &str = "as an ordinary pool: survives a kill (at level process without write-backs and fences)";
 
-/// Fills, kills, restarts, and prints a line for each engine and size: of a size, once its last round is over.
+/// Fills, kills and restarts the engines, then prints a line for each engine and size.
 pub fn run(args: &RestartArgs) -> Result<(), Error> {
     if let Some([role, engine, directory, keys]) = args.role.as_deref() {
         let keys = keys
             .parse()
-            .map_err(|_| Error::Wrong("a number of keys".into()))?;
-        return other(args, role, engine, Path::new(directory), keys);
+            .map_err(|_| Error::Wrong("--role has no valid number of keys".into()))?;
+        return run_child(args, role, engine, Path::new(directory), keys);
     }
     let progress = Progress::new();
     let engines = match &*args.engine {
-        [] => everyone(),
+        [] => default_engines(),
         some => some.to_vec(),
     };
     let mut times = vec![vec![Vec::with_capacity(args.rounds); engines.len()]; args.keys.len()];
@@ -127,7 +126,7 @@ pub fn run(args: &RestartArgs) -> Result<(), Error> {
             if round + 1 < args.rounds {
                 continue;
             }
-            // All of this size is known.
+            // The last round completes the results of this size.
             for (engine, times) in engines.iter().zip(&times[size]) {
                 let Some(report) = Report::new(engine, keys, times, &paces[size]) else {
                     continue;
@@ -140,20 +139,20 @@ pub fn run(args: &RestartArgs) -> Result<(), Error> {
     records::print(args.json, &reports)
 }
 
-/// The peer of this name that keeps its data.
+/// Returns the persistent peer of this name.
 fn peer(name: &str) -> Option<&'static peers::Durable> {
     peers::DURABLE.iter().find(|peer| peer.name == name)
 }
 
-/// The default index and every peer that keeps its data.
-pub fn everyone() -> Vec<&'static str> {
+/// Returns the default index and every persistent peer.
+pub fn default_engines() -> Vec<&'static str> {
     let peers = peers::DURABLE.iter().map(|peer| peer.name);
     std::iter::once(IndexKind::default().name())
         .chain(peers)
         .collect()
 }
 
-/// Reads the name of an index or of a peer.
+/// Parses the name of an index or a peer.
 fn engine() -> impl TypedValueParser<Value = &'static str> {
     let ours = IndexKind::ALL.iter().map(|index| index.name());
     let all: Vec<_> = ours.chain(peers::DURABLE.iter().map(|peer| peer.name)).collect();
@@ -165,7 +164,8 @@ fn engine() -> impl TypedValueParser<Value = &'static str> {
     })
 }
 
-/// Fills, kills and restarts it in a directory of its own. Milliseconds from the second process's start to its answer.
+/// Fills, kills and restarts an engine in a fresh directory. Returns the milliseconds from the second process's start
+/// to its answer.
 fn restart(args: &RestartArgs, engine: &str, keys: usize) -> Result<f64, Error> {
     let directory = crate::directory(args.dir.as_deref())?;
     let role = |role: &str| {
@@ -186,8 +186,14 @@ fn restart(args: &RestartArgs, engine: &str, keys: usize) -> Result<f64, Error> 
     Ok(ms)
 }
 
-/// The other process, whatever the engine.
-fn other(args: &RestartArgs, role: &str, engine: &str, directory: &Path, keys: usize) -> Result<(), Error> {
+/// Runs the child process, for any engine.
+fn run_child(
+    args: &RestartArgs,
+    role: &str,
+    engine: &str,
+    directory: &Path,
+    keys: usize,
+) -> Result<(), Error> {
     let fill = role == FILL;
     if let Ok(index) = engine.parse::<IndexKind>() {
         let (place, media) = (Place::File(directory.join("pool")), Hardware::detect());
@@ -201,10 +207,10 @@ fn other(args: &RestartArgs, role: &str, engine: &str, directory: &Path, keys: u
         } else {
             store::open(index, &heap)?
         };
-        return play(args, fill, &Ours(&*index), true, keys);
+        return fill_or_ask(args, fill, &Ours(&*index), true, keys);
     }
     let peer = peer(engine).ok_or_else(|| Error::Wrong(format!("no engine is called '{engine}'")))?;
-    play(
+    fill_or_ask(
         args,
         fill,
         &*(peer.open)(directory, Promise::Kill)?,
@@ -213,53 +219,56 @@ fn other(args: &RestartArgs, role: &str, engine: &str, directory: &Path, keys: u
     )
 }
 
-fn play(
+/// Fills the engine, or reads from it, and waits to be killed.
+fn fill_or_ask(
     args: &RestartArgs,
     fill: bool,
     engine: &dyn Engine,
     survives: bool,
     keys: usize,
 ) -> Result<(), Error> {
-    let kept = Kept {
+    let expected = Expected {
         keys: keys as u64,
         seed: args.seed,
     };
     if fill {
         pass::load(engine, Keys::generate(KeyKind::U64, keys, args.seed).all(), 1)?;
         engine.settle()?;
-        kept.change(engine)?;
+        expected.change(engine)?;
         child::ready(FILLED)?;
     } else {
-        kept.ask(engine, keys as u64 / 2, survives)?;
+        expected.ask(engine, keys as u64 / 2, survives)?;
         child::ready(ANSWERED)?;
-        kept.check(engine, survives)?;
+        expected.check(engine, survives)?;
     }
     child::wait_for_end()
 }
 
-/// What an engine is to have kept: key number `i` with the value `i`, but those changed last before the kill.
-struct Kept {
+/// The expected content: key number `i` with the value `i`, except for the keys changed just before the kill.
+struct Expected {
     keys: u64,
     seed: u64,
 }
 
-impl Kept {
-    /// The numbers of those changed last.
+impl Expected {
+    /// Returns the numbers of the keys changed last.
     fn changed(&self) -> Range<u64> {
         0..self.keys.min(100)
     }
 
-    /// What they are changed to: a value that no key was loaded with.
+    /// Changes those keys to values that no key was loaded with.
     fn change(&self, engine: &dyn Engine) -> Result<(), Error> {
         for number in self.changed() {
             if !engine.update(&nth_u64(self.seed, number), number + self.keys)? {
-                return Err(Error::Wrong(format!("key {number} is not there to be updated")));
+                return Err(Error::Wrong(format!(
+                    "key {number} is missing and cannot be updated"
+                )));
             }
         }
         Ok(())
     }
 
-    /// Asks for one key. An engine that may lose its last writes may have an earlier value.
+    /// Looks up one key. An engine that may lose its last writes may return an earlier value.
     fn ask(&self, engine: &dyn Engine, number: u64, survives: bool) -> Result<(), Error> {
         let found = engine.get(&nth_u64(self.seed, number))?;
         let changed = self.changed().contains(&number);
@@ -272,7 +281,7 @@ impl Kept {
         )))
     }
 
-    /// Asks for all that were changed, and the key loaded last.
+    /// Looks up all changed keys and the key loaded last.
     fn check(&self, engine: &dyn Engine, survives: bool) -> Result<(), Error> {
         let last = self.keys.saturating_sub(1);
         let mut asked = self.changed().chain([last]);
@@ -284,29 +293,29 @@ impl Kept {
 mod tests {
     use super::*;
 
-    /// Lost changes and a lost key are found, but changes of an engine that may lose them.
+    /// A lost key is always found, and a lost change unless the engine may lose it.
     #[test]
     fn losses_are_found() {
-        let kept = Kept { keys: 300, seed: 7 };
+        let expected = Expected { keys: 300, seed: 7 };
         let loaded = |keys: u64| {
             let (_, engine) = peers::in_memory(KeyKind::U64).remove(2);
             for number in 0..keys {
-                engine.insert(&nth_u64(kept.seed, number), number).unwrap();
+                engine.insert(&nth_u64(expected.seed, number), number).unwrap();
             }
             engine
         };
         let engine = loaded(300);
-        assert!(kept.check(&*engine, true).is_err());
-        kept.check(&*engine, false).unwrap();
-        kept.change(&*engine).unwrap();
-        kept.check(&*engine, true).unwrap();
-        // One change goes back.
-        engine.update(&nth_u64(kept.seed, 99), 99).unwrap();
-        assert!(kept.check(&*engine, true).is_err());
-        // The last key was never there.
+        assert!(expected.check(&*engine, true).is_err());
+        expected.check(&*engine, false).unwrap();
+        expected.change(&*engine).unwrap();
+        expected.check(&*engine, true).unwrap();
+        // One change is undone.
+        engine.update(&nth_u64(expected.seed, 99), 99).unwrap();
+        assert!(expected.check(&*engine, true).is_err());
+        // The last key was never inserted.
         let engine = loaded(299);
-        kept.change(&*engine).unwrap();
-        assert!(kept.check(&*engine, true).is_err() && kept.check(&*engine, false).is_err());
-        kept.ask(&*engine, 298, true).unwrap();
+        expected.change(&*engine).unwrap();
+        assert!(expected.check(&*engine, true).is_err() && expected.check(&*engine, false).is_err());
+        expected.ask(&*engine, 298, true).unwrap();
     }
 }

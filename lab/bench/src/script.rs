@@ -1,8 +1,9 @@
 //! The steps of a pass, made before anything is timed.
 //!
-//! I1 A script is right however its threads' shares interleave: a thread reads keys that were loaded or that it has
-//!    itself inserted before, and removes only its own keys; no thread inserts keys that are to be missed.
-//! I2 Keys, steps and scan lengths lie in flat runs in the order of their use.
+//! I1 A script is correct for any interleaving of its threads' shares: a thread reads only keys that were loaded or
+//!    that it has itself inserted before, and removes only its own share of keys; no thread inserts keys that must be
+//!    absent.
+//! I2 Keys, steps and scan lengths are flat arrays in the order of their use.
 
 mod last;
 
@@ -14,35 +15,35 @@ pub use last::Last;
 #[cfg(test)]
 pub use last::greatest;
 
-/// The steps of all threads, one a key.
+/// The steps of all threads, one per key.
 #[derive(Debug)]
 pub struct Script {
     keys: Keys,
-    what: What<Vec<Step>>,
-    /// Keys each scan reads, or all of them do.
+    actions: Actions<Vec<Step>>,
+    /// The number of keys that scans read.
     lengths: Lengths<Vec<u32>>,
-    /// The last keys of those loaded, as many as the longest scan reads.
+    /// The greatest of the loaded keys, as many as the longest scan reads.
     last: Vec<Box<[u8]>>,
     threads: usize,
 }
 
-/// What is done with the keys of a script.
+/// The steps to take with the keys of a script.
 #[derive(Clone, Copy, Debug)]
-pub enum What<S> {
-    /// The same with each.
+pub enum Actions<S> {
+    /// The same step with each key.
     Only(Step),
-    /// Reads of 32 at once.
+    /// Reads of 32 keys at once.
     Batches,
-    /// A step each.
+    /// One step for each key.
     Mixed(S),
 }
 
-/// How far scans go.
+/// The number of keys that scans read.
 #[derive(Clone, Copy, Debug)]
 pub enum Lengths<L> {
-    /// All as far.
+    /// The same for all scans.
     Same(u32),
-    /// A length a step.
+    /// A length for each step.
     Each(L),
 }
 
@@ -51,51 +52,51 @@ pub enum Lengths<L> {
 pub struct Share<'s> {
     /// The keys.
     pub keys: Part<'s>,
-    /// What to do with them.
-    pub what: What<&'s [Step]>,
-    /// How far scans go.
+    /// The steps to take with them.
+    pub actions: Actions<&'s [Step]>,
+    /// The number of keys that scans read.
     pub lengths: Lengths<&'s [u32]>,
-    /// Where they may end sooner.
+    /// The greatest keys, where scans may end early.
     pub last: Last<'s>,
 }
 
 impl<'s> Share<'s> {
-    /// One step with each of these keys; of where the keys of the index end nothing is known.
+    /// Creates a share of the same step with each of these keys. The greatest keys of the index are unknown to it.
     pub fn only(step: Step, keys: Part<'s>) -> Share<'s> {
-        let (what, lengths) = (What::Only(step), Lengths::Same(100));
+        let (actions, lengths) = (Actions::Only(step), Lengths::Same(100));
         Share {
             keys,
-            what,
+            actions,
             lengths,
             last: Last::default(),
         }
     }
 
-    /// Reads of 32 of these keys at once.
+    /// Creates a share that reads 32 of these keys at once.
     #[cfg(feature = "peers")]
     pub fn batches(keys: Part<'s>) -> Share<'s> {
-        let what = What::Batches;
+        let actions = Actions::Batches;
         Share {
-            what,
+            actions,
             ..Share::only(Step::Read, keys)
         }
     }
 }
 
-/// What a script is made by.
+/// The parameters of a script.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
-    /// Steps of all threads together.
+pub struct ScriptOptions {
+    /// The number of steps, over all threads.
     pub ops: usize,
-    /// Threads that share them.
+    /// The number of threads.
     pub threads: usize,
-    /// Which keys are asked for.
+    /// The distribution of requested keys.
     pub distribution: Distribution,
     /// The exponent of zipfian distributions.
     pub theta: f64,
-    /// How far scans go.
+    /// The number of keys that scans read.
     pub scans: ScanLength,
-    /// The seed of all choices.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
@@ -104,7 +105,7 @@ pub struct Wanted {
 pub struct Steps(Vec<Step>);
 
 impl Steps {
-    /// `ops` steps in the workload's proportions.
+    /// Draws `ops` steps in the workload's proportions.
     pub fn new(workload: &Workload, ops: usize, seed: u64) -> Steps {
         let shares = workload.shares();
         let mut random = Random::new(seed ^ 0x57e9);
@@ -119,32 +120,32 @@ impl Steps {
         Steps((0..ops).map(|_| step(random.below(100))).collect())
     }
 
-    /// How many of them insert.
+    /// Returns the number of inserts.
     pub fn inserts(&self) -> usize {
         self.0.iter().filter(|&&step| step == Step::Insert).count()
     }
 }
 
 impl Script {
-    /// These steps over keys of which the first `loaded` are there; inserts take new ones from number `fresh` on. In a
-    /// workload that [misses](Workload::misses), the last `loaded` keys serve that: where others ask for the first of
-    /// those loaded, it does for the first of these.
+    /// Creates a script of these steps over `all` keys, the first `loaded` of which are in the index; inserts use the
+    /// keys from number `fresh` on. A workload that [misses](Workload::misses) looks up the last `loaded` keys of
+    /// `all`, which are absent, as another would the first `loaded`.
     pub fn new(
         workload: &Workload,
         steps: Steps,
         all: &Keys,
         loaded: usize,
         fresh: usize,
-        wanted: &Wanted,
+        options: &ScriptOptions,
     ) -> Script {
-        let Wanted {
+        let ScriptOptions {
             ops,
             threads,
             distribution,
             theta,
             scans,
             seed,
-        } = *wanted;
+        } = *options;
         let steps = steps.0;
         let mut order: Vec<u32> = Vec::with_capacity(ops);
         let mut lengths = Vec::new();
@@ -159,7 +160,8 @@ impl Script {
             );
             let mut random = Random::new(seed.wrapping_add(thread as u64));
             let mut chooser = Chooser::new(distribution, theta, loaded as u64, seed, from as u64);
-            // Those of a permutation that this thread may remove: one for each of its steps, and no other thread's.
+            // The positions in a permutation that this thread may remove: one for each of its steps, none shared with
+            // another thread.
             let mut removable = from..to;
             for &step in &steps[from..to] {
                 let number = match step {
@@ -170,7 +172,7 @@ impl Script {
                     Step::Miss => Some(absent + chooser.choose(&mut random) as usize),
                     _ => Some(chooser.choose(&mut random) as usize),
                 };
-                // There are as many new keys as inserts, and never more removals than keys.
+                // There are enough new keys for the inserts, and at most as many removals as keys.
                 order.push(number.unwrap_or(0) as u32);
                 if each_length {
                     lengths.push(if step == Step::Scan {
@@ -185,37 +187,37 @@ impl Script {
             ScanLength::Keys(keys) if scanning => keys,
             _ => lengths.iter().copied().max().unwrap_or(0),
         };
-        let those_loaded = all.first(loaded).iter().map(|(key, _)| key);
+        let loaded_keys = all.first(loaded).iter().map(|(key, _)| key);
         Script {
             keys: all.chosen(&order),
-            what: match workload.mix {
-                Mix::Batches => What::Batches,
-                Mix::Only(step) => What::Only(step),
-                _ => What::Mixed(steps),
+            actions: match workload.mix {
+                Mix::Batches => Actions::Batches,
+                Mix::Only(step) => Actions::Only(step),
+                _ => Actions::Mixed(steps),
             },
             lengths: match scans {
                 ScanLength::Keys(keys) => Lengths::Same(keys),
                 _ => Lengths::Each(lengths),
             },
-            last: last::greatest(those_loaded, longest as usize),
+            last: last::greatest(loaded_keys, longest as usize),
             threads,
         }
     }
 
-    /// How many steps it has.
+    /// Returns the number of steps.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// What each thread does.
+    /// Returns the share of each thread.
     pub fn shares(&self) -> Vec<Share<'_>> {
         let slice = |i: usize| self.len() * i / self.threads..self.len() * (i + 1) / self.threads;
         let share = |i: usize| Share {
             keys: self.keys.part(i, self.threads),
-            what: match &self.what {
-                What::Only(step) => What::Only(*step),
-                What::Batches => What::Batches,
-                What::Mixed(steps) => What::Mixed(&steps[slice(i)]),
+            actions: match &self.actions {
+                Actions::Only(step) => Actions::Only(*step),
+                Actions::Batches => Actions::Batches,
+                Actions::Mixed(steps) => Actions::Mixed(&steps[slice(i)]),
             },
             lengths: match &self.lengths {
                 Lengths::Same(keys) => Lengths::Same(*keys),
@@ -246,7 +248,8 @@ mod tests {
     use crate::workload::ALL;
     use std::collections::HashSet;
 
-    /// However threads interleave: what is read or removed is there, what is inserted is not, and proportions hold.
+    /// For any interleaving of threads, keys read or removed are present and keys inserted are absent; proportions
+    /// hold.
     #[test]
     fn scripts_are_right() {
         const LOADED: usize = 2000;
@@ -256,7 +259,7 @@ mod tests {
             let fresh = steps.inserts();
             let absent = if workload.misses() { LOADED } else { 0 };
             let keys = Keys::generate_more(KeyKind::U64, LOADED, fresh + absent, 3);
-            let wanted = Wanted {
+            let options = ScriptOptions {
                 ops,
                 threads: 3,
                 distribution: workload.distribution,
@@ -264,16 +267,16 @@ mod tests {
                 scans: workload.scans,
                 seed: 3,
             };
-            let script = Script::new(workload, steps, &keys, LOADED, LOADED, &wanted);
+            let script = Script::new(workload, steps, &keys, LOADED, LOADED, &options);
             assert_eq!(script.len(), ops, "{workload}");
             let (mut inserted, mut removed) = (HashSet::new(), HashSet::new());
             for share in script.shares() {
                 let mut own = HashSet::new();
                 for (i, (_, number)) in share.keys.iter().enumerate() {
-                    let step = match share.what {
-                        What::Only(step) => step,
-                        What::Batches => Step::Read,
-                        What::Mixed(steps) => steps[i],
+                    let step = match share.actions {
+                        Actions::Only(step) => step,
+                        Actions::Batches => Step::Read,
+                        Actions::Mixed(steps) => steps[i],
                     };
                     match step {
                         Step::Insert => {
@@ -303,14 +306,14 @@ mod tests {
         }
     }
 
-    /// All keys can be removed, each once, by any number of threads.
+    /// Any number of threads removes all keys, each once.
     #[test]
     fn all_keys_are_removed_once() {
         const KEYS: usize = 10;
         let workload = Workload::named("remove").unwrap();
         let keys = Keys::generate(KeyKind::U64, KEYS, 3);
         for threads in 1..=KEYS + 1 {
-            let wanted = Wanted {
+            let options = ScriptOptions {
                 ops: KEYS,
                 threads,
                 distribution: workload.distribution,
@@ -319,7 +322,7 @@ mod tests {
                 seed: 3,
             };
             let steps = Steps::new(workload, KEYS, 3);
-            let script = Script::new(workload, steps, &keys, KEYS, KEYS, &wanted);
+            let script = Script::new(workload, steps, &keys, KEYS, KEYS, &options);
             let shares = script.shares();
             let removed: HashSet<u64> = shares
                 .iter()

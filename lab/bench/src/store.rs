@@ -1,4 +1,4 @@
-//! The place of an index under test: a heap in a fresh pool, on the requested media.
+//! Storage for the index under test: a heap in a fresh pool, on the requested media.
 
 use crate::Error;
 use heap::Heap;
@@ -13,12 +13,12 @@ use wollemi::indexes::{Compiled, IndexKind};
 /// The name of the root that holds the index.
 const ROOT: &[u8] = b"bench";
 
-/// Makes the index under test in a heap.
+/// Creates the index under test in a heap.
 pub fn create<M: Compiled>(index: IndexKind, heap: &Heap<M>) -> Result<Box<dyn Index>, Error> {
     Ok(M::create(index, heap, ROOT)?)
 }
 
-/// Builds the index under test of sorted pairs.
+/// Builds the index under test from sorted pairs.
 pub fn build<M: Compiled>(
     index: IndexKind,
     heap: &Heap<M>,
@@ -27,12 +27,12 @@ pub fn build<M: Compiled>(
     Ok(M::build(index, heap, ROOT, parts)?)
 }
 
-/// Opens the index made before.
+/// Opens the index created before.
 pub fn open<M: Compiled>(index: IndexKind, heap: &Heap<M>) -> Result<Box<dyn Index>, Error> {
     M::open(index, heap, ROOT)?.ok_or_else(|| Error::Wrong("the pool holds no index".into()))
 }
 
-/// Where the pool is.
+/// The location of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In memory.
@@ -51,10 +51,10 @@ impl FromStr for Place {
     }
 }
 
-/// Removes the pool's file when the run is over, however it ends.
-pub struct Remove<'p>(pub &'p Path);
+/// Removes the pool's file when dropped, however the run ends.
+pub struct RemoveOnDrop<'p>(pub &'p Path);
 
-impl Drop for Remove<'_> {
+impl Drop for RemoveOnDrop<'_> {
     fn drop(&mut self) {
         // The file may be missing: its creation may be what failed.
         let _ = std::fs::remove_file(self.0);
@@ -71,7 +71,7 @@ impl fmt::Display for Place {
 }
 
 impl Place {
-    /// The file, if it is one.
+    /// Returns the path of the pool's file, if it has one.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Place::Anonymous => None,
@@ -79,12 +79,13 @@ impl Place {
         }
     }
 
-    /// Sees to it that a file here goes with the value returned.
-    pub fn remove_at_end(&self) -> Option<Remove<'_>> {
-        self.file().map(Remove)
+    /// Returns a guard that removes the pool's file when dropped.
+    pub fn remove_at_end(&self) -> Option<RemoveOnDrop<'_>> {
+        self.file().map(RemoveOnDrop)
     }
 
-    /// A new pool here, on huge pages if it is to ask for them. A file that exists is an error, and stays.
+    /// Creates a pool here, which requests huge pages if `huge_pages` is set. An existing file is an error and is left
+    /// unchanged.
     pub fn pool<M: Media>(&self, media: M, huge_pages: bool) -> Result<Pool<M>, Error> {
         let options = PoolOptions {
             huge_pages,
@@ -96,12 +97,13 @@ impl Place {
         })
     }
 
-    /// A heap in a new pool here, on huge pages where they are allowed.
+    /// Creates a heap in a new pool here, on huge pages if the system allows them.
     pub fn create<M: Media>(&self, media: M) -> Result<Heap<M>, Error> {
         Ok(Heap::new(self.pool(media, true)?)?)
     }
 
-    /// The heap made here before, with recovery by this many threads under way. Memory holds none.
+    /// Opens the heap created here before and starts its recovery with this many threads. In memory, creates a new
+    /// heap.
     pub fn open<M: Compiled>(&self, media: M, threads: usize) -> Result<Heap<M>, Error> {
         let pool = match self {
             Place::Anonymous => return self.create(media),
@@ -113,17 +115,17 @@ impl Place {
     }
 }
 
-/// What an index takes, in bytes.
+/// The space that an index uses, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Space {
-    /// Bytes of the pool that the heap has reserved, all in: free chunks, root directory and page table too.
+    /// Bytes of the pool that the heap has reserved, including free chunks, root directory and page table.
     pub reserved: u64,
-    /// Bytes of them in live objects.
+    /// Bytes of live objects.
     pub live: u64,
 }
 
 impl Space {
-    /// The heap's accounts. No thread writes meanwhile.
+    /// Reads the heap's statistics. No other thread may write meanwhile.
     pub fn of<M: Media>(heap: &Heap<M>) -> Space {
         let stats = heap.stats();
         Space {

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-/// The median of the rounds, and how far they spread.
+/// The median and the range of the rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// The middle round, or the mean of the two in the middle.
+    /// The median: the middle round, or the mean of the two middle ones.
     pub median: f64,
     /// The smallest round.
     pub min: f64,
@@ -14,7 +14,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of these rounds; `None` if there are none.
+    /// Summarizes these rounds; `None` if there are none.
     pub fn of(rounds: impl IntoIterator<Item = f64>) -> Option<Summary> {
         let mut rounds: Vec<f64> = rounds.into_iter().collect();
         rounds.sort_by(f64::total_cmp);

@@ -1,15 +1,15 @@
-//! `bench transactions`: small transactions over two maps, ours beside peers.
+//! `bench transactions`: measures small transactions over two maps, ours beside peers.
 //!
-//! A transaction reads a key of one map and a key of another, and writes both: it moves one from the first to the
-//! second.
+//! A transaction reads a key of one map and a key of another, and writes both: it moves one unit from the first value
+//! to the second.
 //!
-//! I1 All engines run the same transactions in the same loop: as many threads, the same keys in the same order, a
-//!    commit that survives `kill -9` and waits for no disk. A thread that meets a conflict runs the transaction again
-//!    until it is committed; only commits count.
-//! I2 All are measured in turn within a round, and each is the first as often as the others; a ratio is formed within a
-//!    round, and its median and extremes over the rounds are reported.
-//! I3 After each measurement the sums of both maps are what the committed transactions make of them: an engine that has
-//!    lost an update, or half of a transaction, is an error.
+//! I1 All engines run the same transactions in the same loop: the same number of threads, the same keys in the same
+//!    order, commits that survive `kill -9` and do not wait for the disk. A thread that meets a conflict retries the
+//!    transaction until it commits; only commits count.
+//! I2 Each round measures all engines in turn, and each engine goes first equally often. Ratios are formed within a
+//!    round; their median and extremes over the rounds are reported.
+//! I3 After each measurement the sums of both maps must match the committed transactions: a lost update, or half a
+//!    transaction, is an error.
 //! I4 Cache-miss time is measured before and after each round, and a round in which it changed is marked.
 //!
 //! Not here: the peers (`peers::transactional`), ours (`ours`), the loop (`measure`), the output (`report`).
@@ -34,16 +34,16 @@ use wollemi::indexes::IndexKind;
 /// Measures transactions over two maps.
 #[derive(Debug, clap::Args)]
 pub struct TransactionsArgs {
-    /// The index that holds both of our maps
+    /// Index of both of our maps
     #[arg(long, default_value_t, value_name = "NAME", value_parser = crate::index())]
     index: IndexKind,
     /// Keys of eight random bytes in each map
     #[arg(long, default_value = "100k", value_parser = crate::count)]
     keys: usize,
-    /// Number of threads that run transactions
+    /// Numbers of threads that run transactions
     #[arg(long, value_delimiter = ',', default_value = "1,2,8", value_parser = crate::threads)]
     threads: Vec<usize>,
-    /// The distribution of requested keys
+    /// Distributions of requested keys
     #[arg(long, value_enum, value_delimiter = ',', default_value = "uniform,zipfian")]
     distribution: Vec<Distribution>,
     /// Seconds of each measurement
@@ -67,7 +67,7 @@ pub struct TransactionsArgs {
 /// An engine and its name.
 type Named = (&'static str, Box<dyn Ledger>);
 
-/// The samples of one engine, number of threads and distribution of keys: one a round.
+/// The samples of one engine, number of threads and distribution of keys, one per round.
 struct Case {
     engine: &'static str,
     distribution: Distribution,
@@ -75,7 +75,7 @@ struct Case {
     rounds: Vec<Sample>,
 }
 
-/// Runs the rounds and prints what they gave.
+/// Runs the rounds and prints their results.
 pub fn run(args: &TransactionsArgs) -> Result<(), Error> {
     let progress = Progress::new();
     let keys: Vec<[u8; 8]> = (0..args.keys as u64).map(|i| nth_u64(args.seed, i)).collect();
@@ -89,7 +89,7 @@ pub fn run(args: &TransactionsArgs) -> Result<(), Error> {
     report::print(args, &cases, &paces)
 }
 
-/// Loads every engine anew, and measures each in all cases.
+/// Loads every engine afresh and measures it in all cases.
 fn run_round(
     args: &TransactionsArgs,
     round: usize,
@@ -130,7 +130,7 @@ fn run_round(
     calibrator.since(misses)
 }
 
-/// Ours and its peers, each in a directory of its own, empty.
+/// Opens our database and its peers, each empty in its own directory.
 fn engines(args: &TransactionsArgs, directory: &Path) -> Result<Vec<Named>, Error> {
     let mut engines: Vec<Named> = vec![(ours::NAME, Box::new(ours::Ours::create(args.index, directory)?))];
     for peer in TRANSACTIONAL {

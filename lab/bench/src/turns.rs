@@ -1,7 +1,7 @@
 //! The order in which the engines of a comparison run.
 
-/// The order of turns in a slice, or a round, from 0 on: each goes first as often as the others, and behind those on
-/// either side of it.
+/// Returns the order of turns in slice or round number `slice`. Over the slices each participant goes first equally
+/// often, and follows either of its neighbours equally often.
 pub fn order(slice: usize, turns: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..turns).collect();
     order.rotate_left(slice / 2 % turns.max(1));
@@ -15,7 +15,7 @@ pub fn order(slice: usize, turns: usize) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// Within four slices for each, all go first equally often, and behind either neighbour equally often.
+    /// Over four slices per participant, all go first equally often and follow either neighbour equally often.
     #[test]
     fn turns_are_fair() {
         const FIRST: usize = 4;

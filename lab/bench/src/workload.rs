@@ -11,37 +11,37 @@ use serde::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// What is done with a key.
+/// An operation on a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// Reads it.
+    /// Reads the key.
     Read,
-    /// Looks for it; it is absent.
+    /// Looks up a key that is absent.
     Miss,
-    /// Gives it another value.
+    /// Replaces its value.
     Update,
-    /// Adds it; it is new.
+    /// Inserts the key, which is absent.
     Insert,
-    /// Reads it and the keys that follow.
+    /// Reads the key and those that follow.
     Scan,
-    /// Reads it, then gives it another value.
+    /// Reads the key, then replaces its value.
     Modify,
-    /// Removes it.
+    /// Removes the key.
     Remove,
 }
 
-/// How many keys a scan reads.
+/// The number of keys that a scan reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ScanLength {
-    /// As many each time.
+    /// The same number for each scan.
     Keys(u32),
-    /// From 1 to this number, each as likely.
+    /// Uniform from 1 to this number.
     UpTo(u32),
-    /// A share of all keys, about normal: mean and deviation.
+    /// A share of all keys, approximately normal: mean and deviation.
     Share(f64, f64),
 }
 
-/// Of what a workload's operations are.
+/// The operations of a workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mix {
     /// Inserts of all keys into an empty index.
@@ -63,19 +63,19 @@ pub struct Workload {
     pub about: &'static str,
     /// Its operations.
     pub mix: Mix,
-    /// Which keys they ask for, if nothing else is said.
+    /// The default distribution of requested keys.
     pub distribution: Distribution,
-    /// How far its scans go, if nothing else is said.
+    /// The default length of scans.
     pub scans: ScanLength,
 }
 
 impl Workload {
-    /// The one of this name.
+    /// Returns the workload of this name.
     pub fn named(name: &str) -> Option<&'static Workload> {
         ALL.iter().find(|workload| workload.name == name)
     }
 
-    /// Reads a name on the command line.
+    /// Parses a workload's name on the command line.
     pub fn parser() -> impl TypedValueParser<Value = &'static Workload> {
         let names = ALL
             .iter()
@@ -84,7 +84,7 @@ impl Workload {
             .try_map(|name| Workload::named(&name).ok_or_else(|| format!("no workload is called '{name}'")))
     }
 
-    /// Its operations and their percentages.
+    /// Returns its operations and their percentages.
     pub fn shares(&self) -> Vec<(u8, Step)> {
         match self.mix {
             Mix::Load => vec![(100, Step::Insert)],
@@ -94,7 +94,7 @@ impl Workload {
         }
     }
 
-    /// How many operations to do on this many keys when nothing is said.
+    /// Returns the default number of operations for this many keys.
     pub fn default_ops(&self, keys: usize) -> usize {
         let scans = self
             .shares()
@@ -103,29 +103,29 @@ impl Workload {
         if scans { keys.div_ceil(50) } else { keys }
     }
 
-    /// Whether it reads ranges of keys, which an index without order does not have.
+    /// Returns whether it scans keys, which needs an ordered index.
     pub fn scans_keys(&self) -> bool {
         self.shares().iter().any(|(_, step)| *step == Step::Scan)
     }
 
-    /// Whether it starts from nothing.
+    /// Returns whether it fills an empty index.
     pub fn fills(&self) -> bool {
         self.mix == Mix::Load
     }
 
-    /// Whether it does nothing but look keys up.
+    /// Returns whether it only looks up keys.
     pub fn looks_up(&self) -> bool {
         self.shares()
             .iter()
             .all(|(_, step)| matches!(step, Step::Read | Step::Miss))
     }
 
-    /// Whether it looks for keys that are absent: for as many of them as are loaded.
+    /// Returns whether it looks up absent keys. It needs as many of them as are loaded.
     pub fn misses(&self) -> bool {
         self.shares().iter().any(|(_, step)| *step == Step::Miss)
     }
 
-    /// Whether its operations can be done over again.
+    /// Returns whether its operations can be repeated.
     pub fn repeats(&self) -> bool {
         !self
             .shares()
@@ -173,7 +173,7 @@ impl FromStr for ScanLength {
 mod tests {
     use super::*;
 
-    /// Percentages are whole, names are unique, and every workload can be asked for.
+    /// Percentages sum to 100, names are unique, and every workload is found by its name.
     #[test]
     fn workloads_are_well_formed() {
         for workload in ALL {
@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    /// Lengths are read as they are written, and nonsense is refused.
+    /// Scan lengths are parsed; nonsense is rejected.
     #[test]
     fn scan_lengths() {
         assert_eq!("100".parse(), Ok(ScanLength::Keys(100)));

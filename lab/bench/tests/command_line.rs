@@ -1,6 +1,6 @@
-//! The output of `wollemi-lab bench`, run in a separate process, since `bench open` starts its program again.
+//! Tests the output of `wollemi-lab bench`, run in a separate process because `bench open` re-executes its program.
 //!
-//! Without arguments this is the test; with the arguments of a command it is the program under test.
+//! Without arguments this program is the test; with the arguments of a command it is the program under test.
 
 use clap::Parser;
 use serde_json::Value;
@@ -47,8 +47,8 @@ fn main() -> ExitCode {
     open_recovers_with_several_threads(pool);
     open_refuses_a_file_that_exists(pool);
     alloc_measures_each_allocator();
-    figures_are_drawn();
-    figures_are_made_of_command_lines();
+    figure_tests_pass();
+    figure_command_lines_parse();
     #[cfg(feature = "peers")]
     peers::compare_answers_every_target();
     #[cfg(feature = "peers")]
@@ -70,7 +70,7 @@ fn program(line: &str, more: &[&Path]) -> Output {
         .expect("this test as a program")
 }
 
-/// The JSON objects that a command prints, one a line.
+/// Runs a command and returns the JSON objects that it prints, one per line.
 fn objects(line: &str, more: &[&Path]) -> Vec<Value> {
     let Output {
         status,
@@ -117,7 +117,7 @@ fn run_prints_one_object() {
     assert!(object["huge_pages"].is_boolean() && object["machine"].is_object());
 }
 
-/// `open` prints an object for each size and way to end, finds the keys after a kill, and removes its pool.
+/// `open` prints an object for each size and kind of end, finds the keys after a kill, and removes its pool.
 fn open_prints_an_object_a_size(pool: &Path) {
     let objects = objects("open --keys 1k,5k --rounds 2 --json --pool", &[pool]);
     let seen: Vec<_> = objects
@@ -137,7 +137,7 @@ fn open_prints_an_object_a_size(pool: &Path) {
             0.0 < open && open <= first_get && first_get <= recovered,
             "{object}"
         );
-        // At least a turn of calls, after the kill.
+        // At least 64 calls, only after a kill.
         let done = object["timeline"]["ops"].as_array().map(|slots| {
             let ops = slots.iter().map(|ops| ops.as_u64().expect("operations"));
             ops.sum::<u64>()
@@ -149,7 +149,7 @@ fn open_prints_an_object_a_size(pool: &Path) {
     assert!(!pool.exists());
 }
 
-/// Several threads recover, and replay DPTree's log; what they find is compared with what was put in.
+/// Several threads recover and replay DPTree's log, and the keys are found afterwards.
 fn open_recovers_with_several_threads(pool: &Path) {
     for index in ["roart", "dptree"] {
         let line = format!("open --index {index} --keys 3k --rounds 1 --recovery-threads 2 --json --pool");
@@ -162,7 +162,7 @@ fn open_recovers_with_several_threads(pool: &Path) {
     assert!(!pool.exists());
 }
 
-/// A file that is there is nothing to make a pool of.
+/// `open` rejects an existing file, and leaves it unchanged.
 fn open_refuses_a_file_that_exists(pool: &Path) {
     std::fs::write(pool, "mine").expect("a file");
     let output = program("open --keys 1k --pool", &[pool]);
@@ -190,8 +190,8 @@ fn alloc_measures_each_allocator() {
     }
 }
 
-/// The script of the figures runs this program, and passes its own tests.
-fn figures_are_drawn() {
+/// The tests of `lab/figures` pass with this program.
+fn figure_tests_pass() {
     let mut tests = Command::new(python::with_matplotlib());
     tests.arg(python::FIGURES.to_owned() + "/tests.py");
     tests.env(
@@ -201,8 +201,8 @@ fn figures_are_drawn() {
     python::run(&mut tests);
 }
 
-/// Every run of every scale, on few and on many cores, is a command line of ours.
-fn figures_are_made_of_command_lines() {
+/// The command lines of all figures parse, at every scale and on few and many cores.
+fn figure_command_lines_parse() {
     let program = std::env::current_exe().expect("the path of this test");
     for (scale, cores) in [("smoke", "1"), ("laptop", "2"), ("paper", "64")] {
         let output = Command::new("python3")
@@ -225,7 +225,7 @@ fn figures_are_made_of_command_lines() {
             String::from_utf8_lossy(&output.stderr)
         );
         for line in text.lines() {
-            // As it is run.
+            // As the script runs it.
             let words = ["bench"]
                 .into_iter()
                 .chain(line.split_whitespace())

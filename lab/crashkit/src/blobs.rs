@@ -2,7 +2,7 @@
 //!
 //! It tests that the heap hands out no chunk twice; that reachable objects are intact after every crash, including
 //! large ones and those in new pages; that everything else is found free, whether recovery runs before, after or beside
-//! the use of the heap; and that roots are made and removed atomically. `live` has the objects.
+//! the use of the heap; and that roots are made and removed atomically. `live` implements the operations.
 
 mod live;
 
@@ -19,83 +19,84 @@ use std::collections::BTreeMap;
 /// Slots of the table.
 const SLOTS: usize = 16;
 
-/// Roots beside the table's.
+/// Named roots besides the table's.
 const ROOTS: u8 = 3;
 
-/// Longer than what shares a line with the root's link.
+/// The name of the table's root: too long to fit into the cache line of the root's link.
 const ROOT: &[u8] = &[b't'; 100];
 
-/// What a slot or a root holds: the length of an object's tail, and what its bytes depend on.
+/// An object: the length of its tail and the seed of its bytes.
 pub type Held = (u64, u64);
 
-/// Where an object hangs.
+/// A place that holds a link to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
-    /// In a slot of the table.
+    /// A slot of the table.
     Slot(u8),
-    /// Under a name.
+    /// A named root.
     Root(u8),
 }
 
 /// An operation.
 #[derive(Clone, Debug)]
 pub enum Op {
-    /// Put a new object into a slot, and take the old one out of use.
+    /// Put a new object into a slot and retire the old one.
     Put(u8, Held),
-    /// Make a root that leads to a new object, if there is none of its name.
+    /// Make a root that leads to a new object, unless the name is taken.
     MakeRoot(u8, Held),
-    /// Remove a root, and what it leads to.
+    /// Remove a root and its object.
     RemoveRoot(u8),
-    /// Look what is there.
+    /// Read the object at a place.
     Get(Place),
 }
 
-/// What an operation answers.
+/// The answer of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// Whether it did anything.
+    /// Whether the operation changed anything.
     Done(bool),
-    /// What is there.
+    /// The object found.
     Holds(Option<Held>),
     /// The pool is full, and nothing was changed.
     Full,
 }
 
-/// What hangs where.
+/// The object at each place.
 pub type State = BTreeMap<Place, Held>;
 
 /// The heap alone.
 #[derive(Debug, Default)]
 pub struct Blobs;
 
-/// The heap fences a root's entry before its link, which the tokens cannot show to the maker of the object.
+/// The heap fences a root's entry before its link; the tokens cannot express that to the caller that makes the object.
 const FORGIVEN: &[Forgiven] = &[
     Forgiven {
         site: "blobs: object under a name",
         lacks: &[Lacks::Fence],
-        why: "a new object under a name: the heap fences its root entry before the link too, which the tokens cannot show",
+        why: "a new object under a name: the heap also fences its root entry before the link, which the tokens \
+              cannot show",
     },
     Forgiven {
         site: "blobs: object under a name",
         lacks: &[Lacks::Order],
-        why: "a new object, and then its name: each must be durable before the link of the root entry, neither before the \
-              other",
+        why: "a new object, and then its name: each must be durable before the link of the root entry, neither \
+              before the other",
     },
     Forgiven {
         site: "blobs: table",
         lacks: &[Lacks::Fence],
-        why: "a new table: the heap fences its root entry before the link too, which the tokens cannot show",
+        why: "a new table: the heap also fences its root entry before the link, which the tokens cannot show",
     },
     Forgiven {
         site: "blobs: table",
         lacks: &[Lacks::Order],
-        why: "a new table, and then its name: each must be durable before the link of the root entry, neither before the \
-              other",
+        why: "a new table, and then its name: each must be durable before the link of the root entry, neither before \
+              the other",
     },
 ];
 
 impl Blobs {
-    /// Whether the heap claims the model `word`: nothing in it relies on the order of the stores to a line.
+    /// Whether the heap claims to survive the model `word`: it never relies on the order of stores within a cache line.
     pub const CLAIMS_WORD: bool = true;
 }
 
@@ -192,7 +193,7 @@ impl Subject for Blobs {
                 verdict.allowed
             ));
         };
-        // What recovery found free serves again, and nothing that is in use.
+        // The chunks that recovery found free can be allocated, and no allocation overwrites an object in use.
         let rounds = if verdict.depth == Depth::Deep { 400 } else { 4 };
         let mut held = held;
         for _ in 0..rounds {
@@ -207,11 +208,13 @@ impl Subject for Blobs {
             let there = held.remove(&Place::Root(number)).is_some();
             let removed = live.remove_root(number).map_err(|error| error.to_string())?;
             if removed != there {
-                return Err(format!("after recovery, removing root {number} says {removed}"));
+                return Err(format!(
+                    "after recovery, removing root {number} answers {removed}"
+                ));
             }
         }
         if all(live)? != held {
-            return Err("after recovery, something is not what was put there".into());
+            return Err("after recovery, the content differs from what was put".into());
         }
         if verdict.depth == Depth::Deep {
             audit(&live.heap, &tracers()).map_err(|wrong| format!("after recovery and use, {wrong}"))?;
@@ -220,7 +223,7 @@ impl Subject for Blobs {
     }
 
     fn shape(&self, live: &Live) -> Result<Shape, String> {
-        // By how many pages an object takes.
+        // Objects are named by the number of pages they take.
         let name = |_, len: u64| match len.div_ceil(64 << 10) {
             1 => None,
             pages => Some(format!("object of {pages} pages")),
@@ -272,13 +275,13 @@ fn op(random: &mut Random) -> Op {
     }
 }
 
-/// Any of them; half of the time one of three, where several threads meet.
+/// Draws a slot: half of the time one of the first three, where threads meet.
 fn slot(random: &mut Random) -> u8 {
     let of = *random.pick(&[3, SLOTS as u64]);
     random.below(of) as u8
 }
 
-/// Mostly small; sometimes of a class with few chunks a page, rarely of several pages.
+/// Draws a slot and an object: mostly small, sometimes of a class with few chunks a page, rarely of several pages.
 fn put(random: &mut Random) -> (u8, Held) {
     let slot = slot(random);
     let len = match random.below(40) {
@@ -290,10 +293,10 @@ fn put(random: &mut Random) -> (u8, Held) {
     (slot, (len, random.next()))
 }
 
-/// A history of `ops` operations on the heap by `threads` threads.
+/// Draws a history of `ops` operations on the heap by `threads` threads.
 ///
-/// One in three is opened again after a preparation, and one in five has little room: pages for the objects of a few
-/// slots.
+/// One history in three reopens its pool after a preparation. One in five has little room: pages for the objects of a
+/// few slots.
 pub fn history(seed: u64, ops: usize, threads: u32) -> History<Op> {
     let mut random = Random(seed);
     let reopened = seed % 3 == 2;

@@ -1,4 +1,4 @@
-//! Choosers: they choose the version of a line in an image.
+//! Choosers pick the version that each line has in an image.
 //!
 //! The chooser decides a line in which images differ when it is first touched, so that only lines that are read branch
 //! (lazy exploration, as in Jaaru). Exhaustive search is depth first over these decisions, with a run for each image; a
@@ -14,62 +14,62 @@ pub(crate) type Contents = HashMap<u32, Content, BuildHasherDefault<LineHasher>>
 
 pub(crate) type LineSet = HashSet<u32, BuildHasherDefault<LineHasher>>;
 
-/// A decision that was made.
+/// A recorded decision.
 #[derive(Clone, Debug)]
 pub(crate) struct Picked {
     pub(crate) line: u32,
     pub(crate) content: Content,
-    /// The number of what was picked, and of how many.
+    /// Index of the picked version, and the number of versions.
     pub(crate) number: usize,
     pub(crate) of: usize,
 }
 
-/// How decisions are made.
+/// How a chooser decides.
 #[derive(Clone, Debug)]
 pub(crate) enum Plan {
-    /// These numbers, then the first of each.
+    /// These version numbers in turn, then version 0.
     Path(Vec<usize>),
-    /// This many of the first lines met where there is a choice have their newest version, the others their oldest:
-    /// pointers are durable, what they lead to is not.
+    /// The first lines with a choice, this many, get their newest version, the others their oldest: pointers are
+    /// durable, their targets are not.
     PointersFirst(usize),
-    /// All have their newest version but those met as these numbers.
+    /// All lines get their newest version except these, numbered as they are met.
     Lag([usize; 2]),
-    /// All have their oldest version but those met as these numbers.
+    /// All lines get their oldest version except these, numbered as they are met.
     Lead([usize; 2]),
-    /// By chance.
+    /// Versions are drawn at random.
     Seeded,
-    /// These contents; other lines are as the base.
+    /// These contents; other lines keep the base.
     Fixed(Contents),
-    /// These contents; other lines have their newest version.
+    /// These contents; other lines get their newest version.
     But(Contents),
 }
 
-/// Decides, and writes down.
+/// Makes decisions and records them.
 #[derive(Debug)]
 pub(crate) struct Chooser {
     plan: Plan,
     volatile: Volatile,
     random: Random,
     fresh: Fresh,
-    /// Lines met so far where there was a choice.
+    /// Number of lines with a choice met so far.
     choices: usize,
     pub(crate) picked: Vec<Picked>,
 }
 
-/// What makes an image one that was not judged before.
+/// The condition for an image that was not judged before.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fresh {
-    /// It holds a store from this place of the log on.
+    /// A fresh image holds a store at or after this place of the log.
     pub(crate) since: u32,
-    /// Lines that were read before and have such stores now: the last of them that is met has one of these, if none
-    /// has been met yet.
+    /// Lines that earlier images read and that have such stores now. If no line met so far took such a store, the last
+    /// of these must.
     pub(crate) lines: LineSet,
-    /// It needs none any more.
+    /// Whether the image holds such a store already.
     pub(crate) met: bool,
 }
 
 impl Fresh {
-    /// Any image will do.
+    /// Accepts any image.
     pub(crate) fn any() -> Fresh {
         Fresh {
             met: true,
@@ -96,7 +96,7 @@ impl Chooser {
         }
     }
 
-    /// What the image has in a line whose base is this.
+    /// Returns the image's content of a line with this base.
     pub(crate) fn image_of(&mut self, tracker: &Tracker, number: u32, base: Content) -> Content {
         if let Plan::Fixed(contents) = &self.plan {
             return contents.get(&number).copied().unwrap_or(base);
@@ -105,7 +105,7 @@ impl Chooser {
             return base;
         };
         let mut versions = line.versions(base, tracker.model().mode, self.random.next());
-        self.leave_fresh(number, &mut versions);
+        self.retain_fresh(number, &mut versions);
         let of = versions.len();
         let picked = self.decide(of).min(of - 1);
         let version = &versions[picked];
@@ -125,8 +125,8 @@ impl Chooser {
         content
     }
 
-    /// Leaves only fresh versions, where this is the last line that can make the image a fresh one.
-    fn leave_fresh(&mut self, number: u32, versions: &mut Vec<Version>) {
+    /// Keeps only fresh versions if this is the last line that can make the image fresh.
+    fn retain_fresh(&mut self, number: u32, versions: &mut Vec<Version>) {
         if self.fresh.met || !self.fresh.lines.remove(&number) || !self.fresh.lines.is_empty() {
             return;
         }
@@ -156,12 +156,12 @@ impl Chooser {
     }
 }
 
-/// SplitMix64: small, and the same everywhere.
+/// The SplitMix64 generator: small, with the same sequence on every platform.
 #[derive(Clone, Copy, Debug)]
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next number.
+    /// Returns the next number.
     #[expect(clippy::should_implement_trait, reason = "it never ends")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -171,12 +171,12 @@ impl Random {
         z ^ z >> 31
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
 
-    /// One of them.
+    /// Returns an element of `of`, drawn at random.
     pub fn pick<'t, T>(&mut self, of: &'t [T]) -> &'t T {
         &of[self.below(of.len() as u64) as usize]
     }

@@ -9,41 +9,41 @@
 //!
 //! Repairs are the lines of source that store something after a crash and never without one.
 
-use crate::log::{Log, Site, What};
+use crate::log::{EventKind, EventLog, Site};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The objects that there are.
+/// The named objects of a structure.
 #[derive(Clone, Debug, Default)]
 pub struct Shape {
-    /// By where they are: what they are called, and where their children are. Objects that come and go with every
-    /// operation (leaves) are left out.
+    /// The name and the children's offsets of each object, by its own offset. Leaves, which change with every
+    /// operation, are left out.
     pub objects: BTreeMap<u64, (String, Vec<u64>)>,
-    /// Pages that were allocated.
+    /// Allocated pages.
     pub pages: u64,
 }
 
 /// A line of source: file, line, column.
 type Line = (&'static str, u32, u32);
 
-/// What was reached, and how often.
+/// What the histories reached, and how often.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
-    /// Operations, by the first word of how they are shown.
+    /// Operations, by the first word of their `Debug` text.
     pub operations: BTreeMap<String, u64>,
-    /// Changes of the shape: `N4 -> N16`.
+    /// Changes of the shape, such as `N4 -> N16`.
     pub changes: BTreeMap<String, u64>,
-    /// Steps of larger changes.
+    /// Steps that the structure reports.
     pub steps: BTreeMap<&'static str, u64>,
-    /// Operations that took new pages.
+    /// Operations that allocated new pages.
     pub pages: u64,
-    /// Lines that have stored after a crash.
+    /// Source lines that stored after a crash, with their counts.
     after: BTreeMap<Line, (Site, u64)>,
-    /// Lines that have stored without one.
+    /// Source lines that stored without a crash.
     without: BTreeSet<Line>,
 }
 
 impl Coverage {
-    /// Lines of source that have stored something after a crash and never without one, and how often.
+    /// Returns the source lines that stored something after a crash and never without one, and how often.
     pub fn repairs(&self) -> impl Iterator<Item = (Site, u64)> + '_ {
         let only = self
             .after
@@ -52,10 +52,10 @@ impl Coverage {
         only.map(|(_, &repair)| repair)
     }
 
-    /// Notes the call sites that store in the log of a run, after a crash or without one.
-    pub(crate) fn note_stores(&mut self, log: &Log, after_a_crash: bool) {
+    /// Records the call sites that store in the log of a run, after a crash or without one.
+    pub(crate) fn note_stores(&mut self, log: &EventLog, after_a_crash: bool) {
         for event in &log.events {
-            if !matches!(event.what, What::Store { .. }) {
+            if !matches!(event.kind, EventKind::Store { .. }) {
                 continue;
             }
             let line = (event.site.file(), event.site.line(), event.site.column());
@@ -67,14 +67,14 @@ impl Coverage {
         }
     }
 
-    /// Notes the steps that a run has come to, from an event on.
-    pub(crate) fn note_steps(&mut self, log: &Log, from: usize) {
+    /// Counts the steps that a run reached from event `from` on.
+    pub(crate) fn note_steps(&mut self, log: &EventLog, from: usize) {
         for (_, step) in log.steps.iter().filter(|(place, _)| *place >= from) {
             *self.steps.entry(step).or_default() += 1;
         }
     }
 
-    /// Notes an operation, as it is shown.
+    /// Counts an operation, given its `Debug` text.
     pub(crate) fn note_operation(&mut self, shown: &str) {
         let word = shown.split(|letter: char| !letter.is_alphanumeric()).next();
         *self
@@ -83,7 +83,7 @@ impl Coverage {
             .or_default() += 1;
     }
 
-    /// Notes what an operation has made of the shape.
+    /// Counts the change of shape that an operation made.
     pub(crate) fn note_change(&mut self, before: &Shape, after: &Shape) {
         self.pages += u64::from(after.pages > before.pages);
         if let Some(change) = change(before, after) {
@@ -92,7 +92,7 @@ impl Coverage {
     }
 }
 
-/// What was and what is instead; `None` if that is the same.
+/// Describes a change of shape as `gone -> new`; `None` if nothing changed.
 fn change(before: &Shape, after: &Shape) -> Option<String> {
     let mut gone = BTreeMap::new();
     for (at, (name, _)) in &before.objects {
@@ -105,7 +105,7 @@ fn change(before: &Shape, after: &Shape) -> Option<String> {
         if before.objects.get(at).is_some_and(|(other, _)| other == name) {
             continue;
         }
-        // What hangs below it was there before and not below what is gone: it has come between.
+        // A child existed before and nothing is gone: the new object was inserted above that child.
         let below = children.iter().filter_map(|child| before.objects.get(child));
         let name = match below.map(|(name, _)| name).next() {
             Some(below) if gone.is_empty() => format!("{name} above {below}"),
@@ -120,7 +120,7 @@ fn change(before: &Shape, after: &Shape) -> Option<String> {
     Some(format!("{gone} -> {new}").trim().to_owned())
 }
 
-/// Objects by their names; of several of one kind (what comes before ` of `) only the kind.
+/// Lists objects by name; several of one kind (the part before ` of `) appear as the kind's plural.
 fn listed(objects: &BTreeMap<String, u64>) -> String {
     let kind = |name: &str| name.split(" of ").next().unwrap_or_default().to_owned();
     let mut kinds: BTreeMap<String, (u64, &str)> = BTreeMap::new();
@@ -146,7 +146,7 @@ mod tests {
         }
     }
 
-    /// A change names what has gone and what is new, and what a new object was put above.
+    /// A change names the removed and the added objects, and the object that a new one was put above.
     #[test]
     fn changes_are_named() {
         let before = shape(&[(1, "N4", &[]), (2, "N256", &[1])]);

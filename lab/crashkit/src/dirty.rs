@@ -3,14 +3,14 @@
 //! An operation that loads a word stored by another thread, and answers while a crash may still lose that store, has
 //! shown its caller a state that may be lost (ROART §2.3.1). Detecting this takes no crash.
 //!
-//! I1 Not checked are loads for hints ([`Media::peek`](pmem::Media::peek)), loads that the caller has read again and
-//!    does not use ([`Media::disregard`](pmem::Media::disregard)), and stores that change only bits that recovery
-//!    ignores.
+//! I1 These are not checked: loads for hints ([`Media::peek`](pmem::Media::peek)), loads whose value the operation has
+//!    read again and does not use ([`Media::disregard`](pmem::Media::disregard)), and stores that change only bits that
+//!    recovery ignores.
 
-use crate::log::{Event, Log, What};
+use crate::log::{EventKind, EventLog, LogEvent};
 use crate::model::Tracker;
 
-/// What the operations in flight depend on.
+/// The loads of non-durable stores on which the operations in flight depend.
 #[derive(Debug, Default)]
 pub(crate) struct DirtyReads {
     threads: Vec<Vec<Dependency>>,
@@ -25,17 +25,17 @@ struct Dependency {
 }
 
 impl DirtyReads {
-    /// Looks at an event before the tracker carries it out. The error names the read.
+    /// Checks an event before the tracker applies it. The error names the dirty read.
     pub(crate) fn step(
         &mut self,
         tracker: &Tracker,
-        log: &Log,
+        log: &EventLog,
         place: usize,
-        event: &Event,
+        event: &LogEvent,
     ) -> Result<(), String> {
         let thread = event.thread as usize;
-        match event.what {
-            What::Load { word } => {
+        match event.kind {
+            EventKind::Load { word } => {
                 if let Some(store) = tracker.pending_store(word)
                     && log.events[store as usize].thread != event.thread
                 {
@@ -46,14 +46,15 @@ impl DirtyReads {
                     });
                 }
             }
-            What::Disregarded { word } => self.of(thread).retain(|read| read.word != word),
-            What::Invoke(_) => self.of(thread).clear(),
-            What::Ack(_) => {
+            EventKind::Disregarded { word } => self.of(thread).retain(|read| read.word != word),
+            EventKind::Invoke(_) => self.of(thread).clear(),
+            EventKind::Ack(_) => {
                 for read in self.of(thread).drain(..) {
                     if tracker.is_pending(read.word, read.store) {
                         let site = |place: u32| log.events[place as usize].site;
                         return Err(format!(
-                            "dirty read: it answers after it has read, at {}, what was stored at {} and is not durable",
+                            "dirty read: the operation answers, but its load at {} saw the store at {}, which is not \
+                             durable",
                             site(read.load),
                             site(read.store),
                         ));
@@ -76,21 +77,21 @@ impl DirtyReads {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::Store;
-    use crate::model::Model;
+    use crate::log::StoreKind;
+    use crate::model::MemoryModel;
     use std::panic::Location;
 
-    /// What comes of these events, each with its thread.
-    fn judged(events: &[(u32, What)]) -> Result<(), String> {
+    /// Returns the verdict on these events, each with its thread.
+    fn judged(events: &[(u32, EventKind)]) -> Result<(), String> {
         let site = Location::caller();
-        let log = Log {
+        let log = EventLog {
             events: events
                 .iter()
-                .map(|&(thread, what)| Event { what, thread, site })
+                .map(|&(thread, kind)| LogEvent { kind, thread, site })
                 .collect(),
-            ..Log::default()
+            ..EventLog::default()
         };
-        let (mut tracker, mut reads) = (Tracker::new(Model::default()), DirtyReads::default());
+        let (mut tracker, mut reads) = (Tracker::new(MemoryModel::default()), DirtyReads::default());
         for (place, event) in log.events.iter().enumerate() {
             reads.step(&tracker, &log, place, event)?;
             tracker.step(place as u32, event, &mut ());
@@ -98,27 +99,32 @@ mod tests {
         Ok(())
     }
 
-    /// An answer is dirty if it depends on another thread's store that is not durable; not if it does not depend on it,
-    /// or if it was made durable first.
+    /// An answer is dirty if it depends on another thread's store that is not durable. It is clean if the operation
+    /// disregards the load or the store becomes durable first.
     #[test]
     fn answers_depend_on_what_is_not_disregarded() {
-        let store = What::Store {
+        let store = EventKind::Store {
             word: 9,
             value: 1,
-            kind: Store::Plain,
+            kind: StoreKind::Plain,
         };
-        let (load, disregard) = (What::Load { word: 9 }, What::Disregarded { word: 9 });
-        let persist = [What::WriteBack { line: 1, joins: 0 }, What::Fence];
-        let read = |between: &[What]| {
-            let mut events = vec![(1, What::Invoke(0)), (1, store), (2, What::Invoke(1)), (2, load)];
-            events.extend(between.iter().map(|&what| (2, what)));
-            events.push((2, What::Ack(1)));
+        let (load, disregard) = (EventKind::Load { word: 9 }, EventKind::Disregarded { word: 9 });
+        let persist = [EventKind::WriteBack { line: 1, joins: 0 }, EventKind::Fence];
+        let read = |between: &[EventKind]| {
+            let mut events = vec![
+                (1, EventKind::Invoke(0)),
+                (1, store),
+                (2, EventKind::Invoke(1)),
+                (2, load),
+            ];
+            events.extend(between.iter().map(|&kind| (2, kind)));
+            events.push((2, EventKind::Ack(1)));
             judged(&events)
         };
         assert!(read(&[]).is_err());
         assert_eq!(read(&[disregard]), Ok(()));
         assert_eq!(read(&persist), Ok(()));
         assert!(read(&[disregard, load]).is_err());
-        assert!(read(&[What::Disregarded { word: 8 }]).is_err());
+        assert!(read(&[EventKind::Disregarded { word: 8 }]).is_err());
     }
 }

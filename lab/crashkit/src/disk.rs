@@ -1,10 +1,10 @@
 //! A disk that records every call, and the contents that a crash may leave.
 //!
-//! [`CrashDisk`] replaces the directory that a log and its users access ([`::log::Disk`]). Each call is an [`Event`],
-//! and between any two of them the process may be killed or the power may fail. A [`Medium`] takes the events one by
-//! one and knows at each moment what is durable and what may be: [`Medium::choices`] and [`Medium::image`] return every
-//! legal image after a power cut, [`Medium::killed`] the content that a killed process leaves. Both can follow each
-//! other, since a disk begins from any medium.
+//! [`CrashDisk`] replaces the directory that a log and its users access ([`::log::Disk`]). Each call is a
+//! [`DiskEvent`], and between any two of them the process may be killed or the power may fail. A [`Medium`] takes the
+//! events one by one and knows at each moment what is durable and what may be: [`Medium::choices`] and
+//! [`Medium::image`] return every legal image after a power cut, [`Medium::killed`] the content that a killed process
+//! leaves. Both can follow each other, since a disk can start from any medium.
 //!
 //! A power cut may leave what D1 to D4 of [`::log::disk`] allow:
 //!
@@ -14,18 +14,18 @@
 //! K3 Each creation, renaming and removal since the directory's last sync has happened or not, independently of others.
 //! K4 A sync need not cover data that is written while it runs.
 //! K5 After a failed sync, each sector that was waiting for it may have become durable or not, and later syncs do not
-//!    change that, until the sector is written again. A process sees it all the same. The same holds for names.
+//!    change that, until the sector is written again. Processes still read the data. The same holds for names.
 //!
-//! Errors are injected by the number of the call ([`Fault`]); a sync can be omitted by the place that calls it
+//! Errors are injected by the number of the call ([`DiskFault`]); a sync can be omitted by the place that calls it
 //! ([`CrashDisk::skip`]).
 
 mod faults;
 mod images;
 mod medium;
 
-pub use faults::{Fault, FaultKind};
+pub use faults::{DiskFault, FaultKind};
 pub use images::images;
-pub use medium::{Event, Medium};
+pub use medium::{DiskEvent, Medium};
 
 use ::log::{Disk, DiskError, DiskFile, Mapping};
 use rustix::io::Errno;
@@ -35,7 +35,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A place in the source that calls a disk.
 pub type Site = &'static Location<'static>;
 
-/// A disk that remembers everything. Clones are the same disk.
+/// A disk that records every event. Clones share one state.
 #[derive(Clone)]
 pub struct CrashDisk {
     state: Arc<Mutex<State>>,
@@ -57,11 +57,11 @@ pub struct CrashMapping {
 
 struct State {
     medium: Medium,
-    /// The number of the file that was created last.
+    /// The inode number handed out last.
     last_inode: u64,
-    events: Vec<Event>,
+    events: Vec<DiskEvent>,
     calls: u64,
-    fault: Option<Fault>,
+    fault: Option<DiskFault>,
     injected: u64,
     skipped: Option<Site>,
     syncs: Vec<Site>,
@@ -70,7 +70,7 @@ struct State {
 }
 
 impl CrashDisk {
-    /// A disk that holds what the medium holds for a process.
+    /// Creates a disk on this medium.
     pub fn new(medium: Medium) -> CrashDisk {
         let state = State {
             medium,
@@ -93,69 +93,70 @@ impl CrashDisk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a call fail, counted from now on, or none.
-    pub fn inject(&self, fault: Option<Fault>) {
+    /// Injects a fault, whose call number counts from now on; `None` removes it.
+    pub fn inject(&self, fault: Option<DiskFault>) {
         let mut state = self.state();
         let calls = state.calls;
-        state.fault = fault.map(|fault| Fault {
+        state.fault = fault.map(|fault| DiskFault {
             call: fault.call + calls,
             ..fault
         });
     }
 
-    /// How many calls have failed since failing was switched on.
+    /// Returns the number of calls that injected faults have made fail.
     pub fn injected(&self) -> u64 {
         self.state().injected
     }
 
-    /// Leaves out the syncs that are called at this place: they say that all is well, and do nothing.
+    /// Skips the syncs called at this place: they return `Ok` and do nothing.
     pub fn skip(&self, site: Option<Site>) {
         self.state().skipped = site;
     }
 
-    /// Carries `action` out during the next sync of a file: after what it makes durable was decided, before it is.
+    /// Runs `action` during the next sync of a file: after the sync has fixed the data that it covers, before that data
+    /// is durable.
     pub fn amid_next_sync(&self, action: impl FnOnce() + Send + 'static) {
         self.state().amid_sync = Some(Box::new(action));
     }
 
-    /// Forgets what was to be carried out during a sync, if none came.
+    /// Drops the action of [`amid_next_sync`](CrashDisk::amid_next_sync) if no sync has run it.
     pub fn forget_amid_sync(&self) {
         let action = self.state().amid_sync.take();
         drop(action);
     }
 
-    /// Has this called before each event.
+    /// Calls `before` before each event from now on.
     pub fn before_events(&self, before: impl Fn() + Send + Sync + 'static) {
         self.state().before = Some(Arc::new(before));
     }
 
-    /// How many events there are.
+    /// Returns the number of events so far.
     pub fn now(&self) -> usize {
         self.state().events.len()
     }
 
-    /// How many calls were made that may fail.
+    /// Returns the number of calls so far that can fail.
     pub fn calls(&self) -> u64 {
         self.state().calls
     }
 
-    /// What has happened, in order.
-    pub fn events(&self) -> Vec<Event> {
+    /// Returns the events so far, in order.
+    pub fn events(&self) -> Vec<DiskEvent> {
         self.state().events.clone()
     }
 
-    /// The places that have called a sync.
+    /// Returns the places that have called a sync.
     pub fn sync_sites(&self) -> Vec<Site> {
         self.state().syncs.clone()
     }
 
-    /// What it holds now for a process.
+    /// Returns a copy of the medium in its present state.
     pub fn medium(&self) -> Medium {
         self.state().medium.clone()
     }
 
-    /// Carries out an event, and returns its number.
-    fn act(&self, event: Event) -> usize {
+    /// Applies an event and returns its number.
+    fn act(&self, event: DiskEvent) -> usize {
         let before = self.state().before.clone();
         if let Some(before) = before {
             before();
@@ -166,7 +167,7 @@ impl CrashDisk {
         number
     }
 
-    /// Counts a call, which may be one that fails.
+    /// Counts a call, and fails it if an injected fault strikes.
     fn call(&self, file: &str, operation: &'static str) -> Result<(), DiskError> {
         match self.fault(operation) {
             None => Ok(()),
@@ -183,7 +184,7 @@ impl CrashDisk {
         Some(kind)
     }
 
-    /// Syncs a file or the directory, by `begun` and what makes the event of its end.
+    /// Syncs the file `inode`, or the directory if that is `None`.
     fn sync(
         &self,
         file: &str,
@@ -197,7 +198,7 @@ impl CrashDisk {
             state.syncs.push(site);
         }
         if state.skipped == Some(site) {
-            // What is to come during this sync must not come during another one, which may hold other locks.
+            // An action meant for this sync must not run during another one, whose caller may hold other locks.
             let amid = state.amid_sync.take_if(|_| inode.is_some());
             drop(state);
             if let Some(action) = amid {
@@ -206,15 +207,15 @@ impl CrashDisk {
             return Ok(());
         }
         drop(state);
-        let begun = self.act(Event::SyncBegins);
+        let begun = self.act(DiskEvent::SyncBegins);
         let amid = self.state().amid_sync.take_if(|_| inode.is_some());
         if let Some(action) = amid {
             action();
         }
         let done = fault.is_none();
         self.act(match inode {
-            Some(inode) => Event::Synced { inode, begun, done },
-            None => Event::DirSynced { begun, done },
+            Some(inode) => DiskEvent::Synced { inode, begun, done },
+            None => DiskEvent::DirSynced { begun, done },
         });
         match fault {
             None => Ok(()),
@@ -222,7 +223,7 @@ impl CrashDisk {
         }
     }
 
-    /// The file of this name.
+    /// Returns the file of this name.
     fn lookup(&self, name: &str, operation: &'static str) -> Result<CrashFile, DiskError> {
         match self.state().medium.find(name) {
             Some(inode) => Ok(CrashFile {
@@ -236,7 +237,7 @@ impl CrashDisk {
 }
 
 impl State {
-    /// The number of a file that is about to be created. No other thread gets it, though the file is not there yet.
+    /// Reserves the inode number of a file about to be created, so that no other thread gets it.
     fn new_inode(&mut self) -> u64 {
         self.last_inode = self.medium.new_inode().max(self.last_inode + 1);
         self.last_inode
@@ -252,7 +253,7 @@ impl Disk for CrashDisk {
             return Err(failed(name, "create", Errno::EXIST));
         }
         let inode = self.state().new_inode();
-        self.act(Event::Create {
+        self.act(DiskEvent::Create {
             name: name.into(),
             inode,
         });
@@ -272,7 +273,7 @@ impl Disk for CrashDisk {
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
         self.call(from, "rename")?;
         self.lookup(from, "rename")?;
-        self.act(Event::Rename {
+        self.act(DiskEvent::Rename {
             from: from.into(),
             to: to.into(),
         });
@@ -282,7 +283,7 @@ impl Disk for CrashDisk {
     fn remove(&self, name: &str) -> Result<(), DiskError> {
         self.call(name, "remove")?;
         self.lookup(name, "remove")?;
-        self.act(Event::Remove { name: name.into() });
+        self.act(DiskEvent::Remove { name: name.into() });
         Ok(())
     }
 
@@ -314,7 +315,7 @@ impl DiskFile for CrashFile {
 
     fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), DiskError> {
         let fault = self.disk.fault("write");
-        let whole = Event::Write {
+        let whole = DiskEvent::Write {
             inode: self.inode,
             at,
             bytes: bytes.into(),
@@ -336,7 +337,7 @@ impl DiskFile for CrashFile {
     fn preallocate(&self, len: u64) -> Result<(), DiskError> {
         let fault = self.disk.fault("allocate");
         let zeros = if fault.is_some() { len / 2 } else { len };
-        self.disk.act(Event::Write {
+        self.disk.act(DiskEvent::Write {
             inode: self.inode,
             at: 0,
             bytes: vec![0; zeros as usize],
@@ -368,8 +369,11 @@ impl DiskFile for CrashFile {
 
 impl Mapping for CrashMapping {
     fn store(&mut self, at: u64, bytes: &[u8]) {
-        assert!(at + bytes.len() as u64 <= self.len, "a store inside the mapping");
-        self.disk.act(Event::Write {
+        assert!(
+            at + bytes.len() as u64 <= self.len,
+            "the store ends beyond the mapping"
+        );
+        self.disk.act(DiskEvent::Write {
             inode: self.inode,
             at,
             bytes: bytes.into(),

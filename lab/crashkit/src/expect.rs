@@ -20,22 +20,22 @@ pub(crate) struct Expectation<S: Subject> {
     readings: Vec<Reading<S>>,
 }
 
-/// An operation with a moment of its own.
+/// An operation in flight that takes effect at one moment.
 struct InFlight<S: Subject> {
     id: u32,
     op: S::Op,
     thread: u32,
     /// Operations of the same call that happen before it.
     after: Vec<u32>,
-    /// It will be refused, so it does not happen, and what is of the same call does not wait for it.
+    /// Whether it will be refused: then it never happens, and later operations of its call do not wait for it.
     refused: bool,
 }
 
-/// An operation that reads piece by piece.
+/// An operation in flight that reads piece by piece.
 struct Reading<S: Subject> {
     id: u32,
     op: S::Op,
-    /// Those that it may have seen something of.
+    /// Configurations of which it may have seen a part.
     seen: Vec<Configuration<S>>,
 }
 
@@ -48,7 +48,7 @@ impl<S: Subject> Reading<S> {
         }
     }
 
-    /// Whether it may answer this, if no other state was there than those that pass.
+    /// Checks the answer against the seen configurations that `pass` accepts.
     fn check(
         &self,
         subject: &S,
@@ -57,7 +57,7 @@ impl<S: Subject> Reading<S> {
     ) -> Result<(), String> {
         let mut states: Vec<&S::State> = Vec::new();
         for one in self.seen.iter().filter(|one| pass(one)) {
-            // Most that are one state are one object.
+            // Equal states are usually one object.
             if !states.iter().any(|state| std::ptr::eq(*state, &*one.state)) {
                 states.push(&one.state);
             }
@@ -68,7 +68,7 @@ impl<S: Subject> Reading<S> {
 
 struct Configuration<S: Subject> {
     state: Rc<S::State>,
-    /// A hash of the state, which tells most different states apart.
+    /// Hash of the state: a quick test for inequality.
     hash: u64,
     /// Operations in flight that have happened, with their answers.
     happened: Vec<(u32, S::Answer)>,
@@ -89,7 +89,7 @@ impl<S: Subject> PartialEq for Configuration<S> {
         self.hash == other.hash
             && self.happened.len() == other.happened.len()
             && other.happened.iter().all(|one| self.happened.contains(one))
-            && self.holds_what(other)
+            && self.has_same_state(other)
     }
 }
 
@@ -98,13 +98,13 @@ impl<S: Subject> Configuration<S> {
         self.happened.iter().any(|(happened, _)| *happened == id)
     }
 
-    fn holds_what(&self, other: &Self) -> bool {
+    fn has_same_state(&self, other: &Self) -> bool {
         self.hash == other.hash && (Rc::ptr_eq(&self.state, &other.state) || self.state == other.state)
     }
 }
 
 impl<S: Subject> Expectation<S> {
-    /// What is expected of something just created, or of what one of these states was left of.
+    /// Starts from these states: the empty one for a new structure, or those that a crash may have left.
     pub(crate) fn from(states: impl IntoIterator<Item = S::State>) -> Expectation<S> {
         let configurations = states.into_iter().map(|state| Configuration {
             hash: hash(&state),
@@ -118,8 +118,8 @@ impl<S: Subject> Expectation<S> {
         }
     }
 
-    /// A thread begins an operation, which is refused in this run or not. What it has in flight already is of the same
-    /// call.
+    /// Records that a thread begins an operation, and whether this run refuses it. Operations that the thread already
+    /// has in flight belong to the same call.
     pub(crate) fn invoke(&mut self, subject: &S, id: u32, (thread, refused): (u32, bool), op: S::Op) {
         if subject.reads_piecemeal(&op) {
             self.readings.push(Reading {
@@ -142,7 +142,7 @@ impl<S: Subject> Expectation<S> {
                 refused,
             });
         }
-        // An acknowledgement makes no state possible that was not so before.
+        // Acknowledgements make no new state reachable, so readings are updated only here.
         if !self.readings.is_empty() {
             let reachable = self.reachable(subject);
             for reading in &mut self.readings {
@@ -151,7 +151,7 @@ impl<S: Subject> Expectation<S> {
         }
     }
 
-    /// Takes note of an answer; the error says why it is none that the specification can give.
+    /// Records an answer. The error says why the specification cannot give it.
     pub(crate) fn acknowledge(&mut self, subject: &S, id: u32, answer: &S::Answer) -> Result<(), String> {
         if let Some(at) = self.readings.iter().position(|reading| reading.id == id) {
             let reading = self.readings.swap_remove(at);
@@ -169,7 +169,7 @@ impl<S: Subject> Expectation<S> {
                     .retain(|one| needed.iter().all(|&id| one.has_happened(id)));
             }
             return match self.configurations.is_empty() {
-                true => Err(wrong("no order of the others lets it".into())),
+                true => Err(wrong("no order of the other operations explains it".into())),
                 false => Ok(()),
             };
         }
@@ -193,31 +193,31 @@ impl<S: Subject> Expectation<S> {
         let op = at.map(|at| self.in_flight.swap_remove(at).op);
         if self.configurations.is_empty() {
             return Err(match op {
-                Some(op) => format!("no order of operations lets {op:?} answer {answer:?}"),
+                Some(op) => format!("no order of the operations explains that {op:?} answers {answer:?}"),
                 None => format!("operation {id} answers twice"),
             });
         }
         Ok(())
     }
 
-    /// The states that a crash may leave now.
+    /// Returns the states that a crash may leave now.
     pub(crate) fn allowed(&self, subject: &S) -> Vec<Rc<S::State>> {
         let mut distinct: Vec<Configuration<S>> = Vec::new();
         for configuration in self.reachable(subject) {
-            if !distinct.iter().any(|one| one.holds_what(&configuration)) {
+            if !distinct.iter().any(|one| one.has_same_state(&configuration)) {
                 distinct.push(configuration);
             }
         }
         distinct.into_iter().map(|one| one.state).collect()
     }
 
-    /// What is in flight now.
+    /// Returns the operations in flight.
     pub(crate) fn in_flight(&self) -> Vec<&S::Op> {
         let readings = self.readings.iter().map(|reading| &reading.op);
         self.in_flight.iter().map(|one| &one.op).chain(readings).collect()
     }
 
-    /// All that the configurations can become by operations in flight.
+    /// Returns all configurations that operations in flight can lead to.
     fn reachable(&self, subject: &S) -> Vec<Configuration<S>> {
         let mut all: Vec<Configuration<S>> = self.configurations.clone();
         let mut next = 0;
@@ -246,7 +246,7 @@ impl<S: Subject> Expectation<S> {
     }
 }
 
-/// A hash of the states, whatever their order.
+/// Hashes the states, independently of their order.
 pub(crate) fn hash_of_states<T: Hash>(states: &[Rc<T>]) -> u64 {
     states
         .iter()
@@ -266,14 +266,14 @@ mod tests {
     use crate::{Crash, Random, Verdict};
     use pmem::Pool;
 
-    /// Words that are written, two of which may go with one call, and read piece by piece.
+    /// Two words. One call may write a word several times, and reads are piece by piece.
     struct Words;
 
     #[derive(Clone, Debug, PartialEq)]
     enum Op {
-        /// Give the word of this number this value.
+        /// Set the word of this number.
         Put(usize, u8),
-        /// Give it this value if it is zero.
+        /// Set it if it is zero.
         Insert(usize, u8),
         /// Read both.
         Read,
@@ -328,10 +328,14 @@ mod tests {
         }
         fn check_reading(&self, _: &Op, answer: &Answer, states: &[&[u8; 2]]) -> Result<(), String> {
             let Answer::Read(read) = answer else {
-                return Err("no reading".into());
+                return Err("not the answer of a read".into());
             };
             let seen = (0..2).all(|word| states.iter().any(|state| state[word] == read[word]));
-            if seen { Ok(()) } else { Err("never there".into()) }
+            if seen {
+                Ok(())
+            } else {
+                Err("a value was never there".into())
+            }
         }
         fn judge(&self, (): &(), _: Verdict<'_, Words>) -> Result<usize, String> {
             Ok(0)
@@ -347,7 +351,7 @@ mod tests {
         allowed
     }
 
-    /// Two writes of one word in one call keep their order; of two threads they do not.
+    /// Two writes of one word keep their order within a call, but not between threads.
     #[test]
     fn writes_of_one_call_keep_their_order() {
         for (threads, expected) in [([0, 0], vec![[2, 0]]), ([0, 1], vec![[1, 0], [2, 0]])] {
@@ -358,13 +362,13 @@ mod tests {
             for id in [0, 1] {
                 expectation
                     .acknowledge(&Words, id, &Answer::Done)
-                    .expect("it may");
+                    .expect("an allowed answer");
             }
             assert_eq!(allowed(&expectation), expected);
         }
     }
 
-    /// A write that finds the pool full does not hold back the next one of its call, of the same word.
+    /// A write that finds the pool full does not delay the next write of the same word in its call.
     #[test]
     fn what_is_refused_holds_nothing_back() {
         for (refused, expected) in [(false, vec![[0, 0], [1, 0]]), (true, vec![[0, 0], [2, 0]])] {
@@ -375,17 +379,19 @@ mod tests {
         }
     }
 
-    /// What was refused has not happened.
+    /// A refused operation has not happened.
     #[test]
     fn a_refusal_changes_nothing() {
         let mut expectation = Expectation::<Words>::from([[0, 0]]);
         expectation.invoke(&Words, 0, (0, false), Op::Put(0, 1));
         expectation.invoke(&Words, 1, (1, false), Op::Put(1, 1));
-        expectation.acknowledge(&Words, 0, &Answer::Full).expect("it may");
+        expectation
+            .acknowledge(&Words, 0, &Answer::Full)
+            .expect("an allowed answer");
         assert_eq!(allowed(&expectation), [[0, 0], [0, 1]]);
     }
 
-    /// A reading may mix what was there while it was under way, and nothing else.
+    /// A reading may mix states from the time when it was in flight, and no others.
     #[test]
     fn readings_may_mix_moments() {
         for (read, fits) in [([0, 2], true), ([1, 0], true), ([0, 3], false), ([9, 0], false)] {
@@ -395,7 +401,7 @@ mod tests {
                 expectation.invoke(&Words, id, (1, false), Op::Put(word, id as u8));
                 expectation
                     .acknowledge(&Words, id, &Answer::Done)
-                    .expect("it may");
+                    .expect("an allowed answer");
             }
             let answer = Answer::Read(read);
             assert_eq!(
@@ -406,7 +412,7 @@ mod tests {
         }
     }
 
-    /// What a reading has shown has happened, for everyone behind it.
+    /// A write that a reading has shown has happened, for all later operations.
     #[test]
     fn a_reading_decides_what_has_happened() {
         let mut expectation = Expectation::<Words>::from([[0, 0]]);
@@ -415,7 +421,7 @@ mod tests {
         expectation.invoke(&Words, 2, (2, false), Op::Read);
         expectation
             .acknowledge(&Words, 2, &Answer::Read([1, 0]))
-            .expect("it may");
+            .expect("an allowed answer");
         assert_eq!(allowed(&expectation), [[1, 0], [1, 1]]);
     }
 }

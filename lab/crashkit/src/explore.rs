@@ -4,7 +4,7 @@
 //! 2. *Walk.* The log is followed event by event. Before an event that makes something durable, and after each
 //!    acknowledgement, the images that a crash may leave are those that the tracker describes.
 //! 3. *Probe.* Each image is opened, recovered and judged, and everything is put back.
-//! 4. *Again.* A share of the images is opened, recovered and used a little with a log of its own, which is walked in
+//! 4. *Again.* For a share of the images, recovery and a few operations run with a log of their own, which is walked in
 //!    the same way: a second crash, and a third. The same is done with the memory of a killed process.
 //!
 //! | file | idea |
@@ -12,7 +12,7 @@
 //! | `walk` | along a log, from crash point to crash point |
 //! | `aim` | where a hunt kills the process |
 //! | `apart` | a thread for each history |
-//! | `hunted` | walks without a persist |
+//! | `hunted` | the walks of mutants |
 //! | `image` | the images of one crash point |
 //! | `again` | the run after a crash, up to the next one |
 //! | `carry` | runs histories |
@@ -22,9 +22,9 @@
 //! | `survey` | the structure modifications that a history reaches |
 //! | `shrink` | reduces a failure to the smallest that still fails |
 //!
-//! I1 An image that has none of the stores since the last crash point of the same acknowledgement was one of those of
-//!    that point, and is not made again: it was judged there, or passed over where too many were only sampled, or where
-//!    a walk without a persist had used up its share.
+//! I1 An image without any store since the last crash point of the same acknowledgement was already an image of that
+//!    point, and is not made again: it was judged there, or skipped because there were too many and only a sample was
+//!    judged, or because a mutant's walk had used up its share.
 //! I2 The same seed explores the same images in the same order, whatever was explored before it.
 
 mod again;
@@ -42,14 +42,14 @@ mod walk;
 
 pub(crate) use apart::apart;
 pub(crate) use carry::Start;
-pub(crate) use hunted::Walk;
 pub use panics::silence_findings;
 pub use settings::Settings;
 
 use crate::choose::Random;
 use crate::expect::{Expectation, hash_of_states};
 use crate::history::History;
-use crate::log::{Log, What};
+use crate::log::{EventKind, EventLog};
+use crate::mutant::Mutant;
 use crate::report::{Failure, Report, diagram, preemptions};
 use crate::{Crash, Subject, schedule};
 use aim::Persisted;
@@ -62,69 +62,94 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What the log calls the creation of the structure.
+/// The number of the structure's creation among the operations in the log.
 const CREATION: u32 = u32::MAX;
+
+/// Which images of a history to judge.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Walk {
+    /// All of the program itself.
+    Whole,
+    /// Those of a mutant, at crash points where the unmutated program cannot leave all of them.
+    Differing(Mutant),
+    /// The same after an earlier crash or kill, at a few places.
+    Again(Mutant),
+}
+
+impl Walk {
+    fn mutant(self) -> Option<Mutant> {
+        match self {
+            Walk::Whole => None,
+            Walk::Differing(mutant) | Walk::Again(mutant) => Some(mutant),
+        }
+    }
+}
 
 /// Explores histories of a subject, one after the other.
 pub struct Explorer<S: Subject> {
     subject: Arc<S>,
     settings: Settings,
     walk: Walk,
-    /// Events that the walk's mutant has left out or put off.
+    /// Events that the walk's mutant has omitted or delayed.
     lacking: u64,
     /// Images that the walk may still judge.
     left: u64,
-    /// At one of this many crash points a walk that looks for second crashes goes on...
+    /// A walk for second crashes continues after one in this many crash points.
     one_in: u64,
-    /// ...and judges one of this many of those that follow...
+    /// A walk judges one in this many crash points.
     spread: u64,
-    /// ...and after a kill at each of these.
+    /// Places at which a walk for second crashes also continues after a kill.
     aims: BTreeSet<usize>,
-    /// What the persists of the history make durable, in a hunt.
+    /// The lines that the history's persists make durable, in a hunt.
     persisted: Option<Persisted>,
     crash: Crash,
-    /// What the history that is explored may use of the media's memory.
+    /// The part of the media's memory that the current history may use.
     memory: Memory,
     random: Random,
     seen: HashSet<u64>,
-    /// When to look at no further crash point.
+    /// After this time no further crash point is judged.
     deadline: Option<Instant>,
     report: Report,
 }
 
-/// A history that has run.
+/// A recorded run of a history.
 pub(crate) struct Run<S: Subject> {
-    pub(crate) log: Log,
+    pub(crate) log: EventLog,
     ops: Vec<S::Op>,
     answers: Vec<S::Answer>,
-    /// Where in the log crash points begin...
+    /// The place in the log where crash points begin...
     from: usize,
     /// ...and end.
     until: usize,
-    /// The crashes before it.
+    /// Number of crashes before it.
     crashes: u32,
-    /// How many logical threads carried it out.
+    /// Number of logical threads.
     threads: u32,
-    /// The room that its history has: see [`History::room`].
+    /// The history's [room](History::room).
     room: u64,
-    /// Where the log is not the whole program's, in ascending order: what a mutant has swapped.
+    /// Ranges of the log that a mutant has swapped, ascending: there the log is not the unmutated program's.
     swapped: Vec<Range<usize>>,
 }
 
 impl<S: Subject> Run<S> {
-    /// How many crash points there are, roughly.
+    /// Returns the approximate number of crash points.
     fn crash_points(&self) -> u64 {
         let events = &self.log.events;
         let within = events.get(self.from..self.until.min(events.len()));
         let after = within.unwrap_or_default().iter();
         after
-            .filter(|event| matches!(event.what, What::Fence | What::Invoke(_) | What::Ack(_)))
+            .filter(|event| {
+                matches!(
+                    event.kind,
+                    EventKind::Fence | EventKind::Invoke(_) | EventKind::Ack(_)
+                )
+            })
             .count() as u64
     }
 }
 
-/// What a run gives: its answers and where crash points begin, and its log.
-type Ran<A> = (Result<(Vec<A>, usize), String>, Log);
+/// The outcome of a run: its answers and where crash points begin, and its log.
+type Ran<A> = (Result<(Vec<A>, usize), String>, EventLog);
 
 const NOTHING_RAN: &str = "the scheduler ran nothing";
 
@@ -171,17 +196,17 @@ impl<S: Subject> Clone for Run<S> {
     }
 }
 
-/// What is expected.
-struct Known<S: Subject> {
+/// The states that a crash at one point may leave, and the operations in flight there.
+struct Expected<S: Subject> {
     allowed: Vec<Rc<S::State>>,
     in_flight: Vec<S::Op>,
     hash: u64,
 }
 
-impl<S: Subject> Known<S> {
-    fn of(expectation: &Expectation<S>, subject: &S) -> Known<S> {
+impl<S: Subject> Expected<S> {
+    fn of(expectation: &Expectation<S>, subject: &S) -> Expected<S> {
         let allowed = expectation.allowed(subject);
-        Known {
+        Expected {
             hash: hash_of_states(&allowed),
             allowed,
             in_flight: expectation.in_flight().into_iter().cloned().collect(),
@@ -189,15 +214,15 @@ impl<S: Subject> Known<S> {
     }
 }
 
-impl<S: Subject> Known<S> {
-    /// What is expected after the crash.
+impl<S: Subject> Expected<S> {
+    /// Returns the expectation after the crash.
     fn left(&self) -> Expectation<S> {
         Expectation::from(self.allowed.iter().map(|state| S::State::clone(state)))
     }
 }
 
 impl<S: Subject> Explorer<S> {
-    /// An explorer with a memory of its own.
+    /// Creates an explorer with its own memory.
     pub fn new(subject: impl Into<Arc<S>>, settings: Settings) -> Result<Explorer<S>, String> {
         let subject = subject.into();
         let memory = Memory::new(settings.memory).map_err(|error| error.to_string())?;
@@ -220,7 +245,7 @@ impl<S: Subject> Explorer<S> {
         })
     }
 
-    /// What has been explored so far.
+    /// Returns the report so far.
     pub fn report(&self) -> &Report {
         &self.report
     }
@@ -229,13 +254,12 @@ impl<S: Subject> Explorer<S> {
         &mut self.report
     }
 
-    /// The same, at the end.
+    /// Ends the exploration and returns the report.
     pub fn into_report(self) -> Report {
         self.report
     }
 
-    /// Looks at no crash point after this time: the history under way is then followed to its end without judging
-    /// images.
+    /// Judges no crash point after this time. The current history is still followed to its end.
     pub fn stop_at(&mut self, deadline: Instant) {
         self.deadline = Some(deadline);
     }
@@ -244,11 +268,11 @@ impl<S: Subject> Explorer<S> {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// Explores one history. The first failure ends it, and is returned as well as added to the report.
+    /// Explores one history up to its first failure, which is returned and added to the report.
     pub fn explore(&mut self, history: &History<S::Op>) -> Result<(), Box<Failure>> {
         let started = Instant::now();
         self.random = Random(self.settings.seed ^ history.seed.rotate_left(32));
-        // The hash of an image does not say of which history the image is.
+        // An image's hash does not identify its history.
         self.seen.clear();
         self.memory = self.crash.memory().first(history.room);
         let explored = apart(|| match history.legs.filter(|_| history.threads > 1) {
@@ -269,12 +293,12 @@ impl<S: Subject> Explorer<S> {
         })
     }
 
-    /// What is expected before anything was done.
+    /// Returns the expectation before any operation.
     fn nothing(&self) -> Expectation<S> {
         Expectation::from([S::State::default()])
     }
 
-    /// Runs a history, after this many crashes.
+    /// Records the run of a history after this many crashes.
     pub(crate) fn record(
         &mut self,
         history: &History<S::Op>,
@@ -293,7 +317,7 @@ impl<S: Subject> Explorer<S> {
         Run::of(history, crashes, ran)
     }
 
-    /// What carries a history out: whether that went well, with its answers and where crash points begin, and the log.
+    /// Returns a closure that runs a history and returns its outcome and log.
     fn body(
         &self,
         history: &History<S::Op>,

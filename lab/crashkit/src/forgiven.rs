@@ -11,11 +11,11 @@ use crate::Lacks::{self, Fence, Order, WriteBack};
 /// A row: persists that a hunt may forgive.
 #[derive(Clone, Copy, Debug)]
 pub struct Forgiven {
-    /// What the source calls the place ([`Media::site`](pmem::Media::site)).
+    /// The name that the source gives the place ([`Media::site`](pmem::Media::site)).
     pub site: &'static str,
-    /// What may be left out there.
+    /// The persists that may be omitted there.
     pub lacks: &'static [Lacks],
-    /// Why it stays nevertheless.
+    /// Why they stay nevertheless.
     pub why: &'static str,
 }
 
@@ -24,59 +24,61 @@ pub const HEAP: &[Forgiven] = &[
     Forgiven {
         site: "pool: opening",
         lacks: &[Fence],
-        why: "an opening, as its write-backs: whatever is fenced next makes up for it, except for what was stored before that",
+        why: "an opening: the next fence completes these write-backs too; only stores before that fence can become \
+              durable earlier",
     },
     Forgiven {
         site: "pool: end of pages at an opening",
         lacks: &[WriteBack],
-        why: "an opening: the end of the pages, which is durable already unless a process was killed while the pool grew; and \
-              then nothing is lost but where the new page holds something before the next growth persists it",
+        why: "an opening: the end of the pages, which is durable already unless a process was killed while the pool \
+              grew; even then, something is lost only if the new page is used before the next growth persists the \
+              end",
     },
     Forgiven {
         site: "pool: generation at an opening",
         lacks: &[WriteBack],
-        why: "an opening: the generation, which locks and marks will carry; the heap has none of those",
+        why: "an opening: the generation, which locks and marks will carry; the heap has neither",
     },
     Forgiven {
         site: "pool: clean close",
         lacks: &[WriteBack, Fence],
-        why: "the mark of a clean close: without it the next opening counts a crash that was none. No data rests on it, \
-              and no operation tells of it",
+        why: "the mark of a clean close: without it the next opening counts a crash that did not happen. No data \
+              depends on it, and no operation reports it",
     },
     Forgiven {
         site: "link: met under way",
         lacks: &[Fence],
-        why: "a link under way that a reader meets: a reader that persists more before it answers, as DPTree does when it \
-              has found its root, fences again; others do not",
+        why: "a link that is not durable when a reader meets it: a reader that persists more before it answers, as \
+              DPTree does once it has found its root, fences again; others do not",
     },
     Forgiven {
         site: "heap: a root's entry",
         lacks: &[WriteBack],
-        why: "what an entry is about: it shares its line with the link, whose write-back follows; where the words of a \
-              line can be torn apart (model word) only its own makes it durable first",
+        why: "a root entry's own words: they share their line with the link, whose write-back follows; where the \
+              words of a line can be torn apart (model word), only this write-back makes them durable first",
     },
     Forgiven {
         site: "heap: a root's link",
         lacks: &[Fence],
-        why: "the link of a new root: a maker that persists anything of an index before the making is acknowledged, as \
-              DPTree does, has fenced again; others have not",
+        why: "the link of a new root: a caller that persists parts of an index before it acknowledges the creation, \
+              as DPTree does, fences again; others do not",
     },
     Forgiven {
         site: "heap: a root's link",
         lacks: &[Order],
-        why: "a new root, and then what its maker persists next: it is whole, and neither needs the other",
+        why: "a new root, and what its caller persists next: the root is complete, and neither needs the other",
     },
     Forgiven {
         site: "heap: end of pages",
         lacks: &[Fence],
         why: "the end of the allocated pages: by the time its own thread publishes something in the new page, it has \
-              fenced again; another thread that takes chunks of that page has not",
+              fenced again; another thread that allocates from that page has not",
     },
     Forgiven {
         site: "heap: end of pages",
         lacks: &[Order],
-        why: "the end of the allocated pages, and then an object in them: each must be durable before the link to the \
-              object, neither before the other; they are persisted in different layers, that the heap owe nothing to its \
-              users",
+        why: "the end of the allocated pages, and then an object in them: each must be durable before the link to \
+              the object, neither before the other; they are persisted in different layers, so that the heap does \
+              not rely on its users",
     },
 ];

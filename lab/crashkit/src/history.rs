@@ -1,25 +1,24 @@
 //! A history: the operations with which a subject is tested.
 
-/// Operations, one after the other. Tests that need nothing special end it by `..History::default()`.
+/// Operations, and how to run them. Tests that need nothing special end it by `..History::default()`.
 #[derive(Clone, Debug)]
 pub struct History<O> {
-    /// What made it.
+    /// The seed that the operations were drawn from.
     pub seed: u64,
     /// The operations.
     pub ops: Vec<O>,
-    /// The number of operations that are the preparation: its result is durable, and crash points come after it.
+    /// Number of operations at the beginning that prepare: their result is durable, and crash points come after them.
     pub prepared: u32,
-    /// The others are dealt out to this many threads, one after the other.
+    /// Number of threads to which the other operations are dealt out in turn.
     pub threads: u32,
-    /// Whether the structure is closed and opened again after the preparation. Its recovery is then one more thread
+    /// Whether the structure is closed and opened again after the preparation. One more thread then runs its recovery
     /// beside those of the operations.
     pub reopened: bool,
-    /// Maximum number of bytes that the pool may have; `u64::MAX`: as many as the memory has. In a pool that may have
-    /// fewer, a share of all allocations after the preparation finds it full, whatever room there is.
+    /// Maximum size of the pool in bytes; `u64::MAX`: the whole memory. If it is limited, a share of the allocations
+    /// after the preparation fails as if the pool were full, whatever room there is.
     pub room: u64,
-    /// `None`: its threads are interleaved as schedulers have them, and then with aimed preemptions. Else they carry
-    /// their operations out in turn, but for aimed preemptions of at most this many legs: what shrinking makes of a
-    /// failure.
+    /// `None`: schedulers interleave the threads, then runs with aimed preemptions follow. `Some`: the threads run
+    /// their operations in turn, except for aimed preemptions of at most this many legs; shrinking sets this.
     pub legs: Option<u32>,
 }
 
@@ -39,12 +38,12 @@ impl<O> Default for History<O> {
 }
 
 impl<O> History<O> {
-    /// Whether its pool is meant to be full now and then.
+    /// Returns whether its pool is meant to be full now and then.
     pub(crate) fn has_little_room(&self) -> bool {
         self.room != u64::MAX
     }
 
-    /// Whether it takes a scheduler.
+    /// Returns whether it needs a scheduler.
     pub(crate) fn has_threads(&self) -> bool {
         self.threads > 1 || self.reopened
     }

@@ -4,29 +4,29 @@
 //! be taken between any two of them: the content that a process killed there leaves. ([`Crash`](crate::Crash) decides
 //! which stores a *loss of power* takes.)
 
-use pmem::watched::{Step, Watch};
+use pmem::watched::{ObservedStep, Observer};
 use pmem::{Memory, Watched};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Words of a piece of an image.
+/// Words in a piece of an image.
 const PIECE: usize = 512;
 
-/// The machine; a function is called before each store.
+/// The hardware media, with a function that is called before each store.
 pub type Told = Watched<Tell>;
 
-/// What a [`Told`] calls.
+/// The function that a [`Told`] calls.
 #[derive(Clone)]
 pub struct Tell(Arc<dyn Fn() + Send + Sync>);
 
-/// A media that calls `before` before each store.
+/// Creates the hardware media that calls `before` before each store.
 pub fn told(before: impl Fn() + Send + Sync + 'static) -> Told {
     Watched::machine(Tell(Arc::new(before)))
 }
 
-impl Watch for Tell {
-    fn before(&self, step: &Step) {
+impl Observer for Tell {
+    fn before(&self, step: &ObservedStep) {
         if step.stores() {
             (self.0)();
         }
@@ -43,7 +43,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Copies a memory, into which no thread stores meanwhile.
+    /// Copies a memory. No thread may store into it meanwhile.
     pub fn of(memory: &Memory) -> Image {
         // SAFETY: nothing is changed.
         let words = unsafe { memory.words() };
@@ -62,11 +62,11 @@ impl Image {
         }
     }
 
-    /// A new memory that holds the same.
+    /// Creates a new memory with this content.
     ///
     /// # Errors
     ///
-    /// Where the system refuses memory.
+    /// If the system refuses the memory.
     pub fn memory(&self) -> Result<Memory, pmem::pool::Error> {
         let memory = Memory::new(self.len)?;
         // SAFETY: no pool is open in it yet.
@@ -80,7 +80,7 @@ impl Image {
         Ok(memory)
     }
 
-    /// The same for images that hold the same.
+    /// Returns a hash of the content.
     pub fn hash(&self) -> u64 {
         self.hash
     }

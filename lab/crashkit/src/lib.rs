@@ -1,12 +1,12 @@
 //! A crash-testing kit for persistent structures: every image that a crash may leave, judged.
 //!
 //! A structure that is generic over its [`pmem::Media`] runs on [`Crash`], which logs every access. The log determines,
-//! for every moment, which images a crash may leave ([`Model`]). The kit opens, recovers and judges each of them
+//! for every moment, which images a crash may leave ([`MemoryModel`]). The kit opens, recovers and judges each of them
 //! ([`Subject::judge`]) lazily: it chooses the content of a line only when the line is read. It never copies an image.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `torture` | all of it in one call |
+//! | `torture` | the kit in one call |
 //! | `log` | the accesses of a run |
 //! | `model` | the memory model: which images a crash may leave |
 //! | `media` | the media that records, and makes images as they are read |
@@ -18,7 +18,7 @@
 //! | `expect`, `dirty` | durable linearizability; dirty reads |
 //! | `subject` | the structure under test |
 //! | `history` | the operations of a test |
-//! | `killed` | pools as a killed process leaves them, beside such a disk |
+//! | `killed` | pools as a killed process leaves them, for structures with files on such a disk |
 //! | `disk` | a disk that records every write, and the contents that a power cut or a kill may leave |
 //! | `words` | any map from words to words as a subject, and its tests by one macro |
 //! | `on_heap`, `blobs` | common parts of subjects on a heap; the heap alone as a subject |
@@ -26,7 +26,7 @@
 //! | `coverage` | the changes that the histories have reached |
 //! | `report` | the statistics and the failures |
 //!
-//! Begin with [`torture`], and with the tutorial, `docs/crash-tutorial.md`, whose program is `tests/tutorial.rs`.
+//! Start with [`torture`] and the tutorial, `docs/crash-tutorial.md`, whose program is `tests/tutorial.rs`.
 //!
 //! Not here: the indexes and the database as subjects, which are in `wollemi-torture`.
 
@@ -60,7 +60,7 @@ pub use forgiven::Forgiven;
 pub use history::History;
 pub use media::Crash;
 pub use meetings::Met;
-pub use model::{Mode, Model};
+pub use model::{MemoryModel, Mode};
 pub use mutant::{Lacks, Mutant};
 pub use mutate::{Fate, Hunted};
 pub use report::{Failure, Missing, Report};

@@ -1,16 +1,16 @@
 //! The log of a run: all accesses through the media, in order.
 //!
-//! A crash need not be performed. A history runs once, to its end, and every prefix of its log is a crash point whose
+//! The kit performs no crash. A history runs once, to its end, and every prefix of its log is a crash point whose
 //! legal images follow from the log alone (`model`).
 
 use std::panic::Location;
 
-/// A line of source: what asked for a store, a write-back or a fence.
+/// The source line that asked for a store, a write-back or a fence.
 pub type Site = &'static Location<'static>;
 
-/// What kind of store it was.
+/// The kind of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Store {
+pub enum StoreKind {
     /// An ordinary store, or the successful half of a compare-and-swap.
     Plain,
     /// A word of a draft, stored by a plain copy and reported when the draft ended.
@@ -19,51 +19,54 @@ pub enum Store {
     NonTemporal,
     /// A store that changes only bits that recovery ignores.
     Unpersisted,
-    /// A store to a word that means something in its own generation only.
+    /// A store to a word that is valid in its own generation only.
     Volatile,
-    /// The same, by a compare-and-swap: such words are locks.
+    /// Such a store by a compare-and-swap: the word is a lock.
     Lock,
 }
 
-impl Store {
-    /// Whether recovery may make anything of what is stored.
+impl StoreKind {
+    /// Returns whether recovery may depend on the stored value.
     pub fn matters(self) -> bool {
-        !matches!(self, Store::Unpersisted | Store::Volatile | Store::Lock)
+        !matches!(
+            self,
+            StoreKind::Unpersisted | StoreKind::Volatile | StoreKind::Lock
+        )
     }
 }
 
-/// What happened.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// Word number `word` of the memory got a value.
+pub enum EventKind {
+    /// A store to a word.
     Store {
         /// The word: its offset in the memory divided by 8.
         word: u32,
-        /// What it got.
+        /// The stored value.
         value: u64,
-        /// How.
-        kind: Store,
+        /// How it was stored.
+        kind: StoreKind,
     },
     /// The words from `word` on belong to a new object: its stores follow.
     Drafted {
         /// The first word.
         word: u32,
-        /// How many.
+        /// The number of words.
         words: u32,
     },
     /// A line was written back.
     WriteBack {
         /// The line: its offset in the memory divided by 64.
         line: u32,
-        /// Index into [`Log::joins`] of the other call sites that asked for it; 0 if there is none.
+        /// Index into [`EventLog::joins`] of the other call sites that asked for it; 0 if there is none.
         joins: u32,
     },
-    /// A word that another thread has stored into was read.
+    /// A load of a word that another thread has stored into.
     Load {
         /// The word.
         word: u32,
     },
-    /// What was read of a word does not count.
+    /// The operation does not use what it loaded from a word.
     Disregarded {
         /// The word.
         word: u32,
@@ -76,22 +79,22 @@ pub enum What {
     Invoke(u32),
     /// It has answered.
     Ack(u32),
-    /// The process is killed, and another one goes on with what it sees in memory.
+    /// The process is killed, and another one continues with the visible content of memory.
     Killed,
 }
 
 /// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct LogEvent {
     /// What happened.
-    pub what: What,
+    pub kind: EventKind,
     /// The logical thread that did it.
     pub thread: u32,
     /// The call site that asked for it; for a batch's write-back, the first that joined the line to the batch.
     pub site: Site,
 }
 
-/// What the source calls the persists that follow ([`Media::site`](pmem::Media::site)).
+/// A name that the source gives to the persists that follow ([`Media::site`](pmem::Media::site)).
 #[derive(Clone, Debug)]
 pub struct Named {
     /// The name.
@@ -102,26 +105,26 @@ pub struct Named {
     pub thread: u32,
     /// ...in the source file of this line.
     pub site: Site,
-    /// Lines of source that had asked for write-backs before, which wait for a fence: it is no name of these.
+    /// Source lines whose write-backs already waited for a fence: the name does not apply to these.
     pub before: Vec<Site>,
 }
 
 /// The log of one run.
 #[derive(Clone, Debug)]
-pub struct Log {
-    /// In order.
-    pub events: Vec<Event>,
-    /// For write-backs for which several lines of source asked: those after the first. The first entry is empty.
+pub struct EventLog {
+    /// The events, in order.
+    pub events: Vec<LogEvent>,
+    /// For write-backs that several source lines asked for: the lines after the first. Entry 0 is empty.
     pub joins: Vec<Vec<Site>>,
-    /// Steps of larger changes that the structure says it came to, each before the event of this number.
+    /// Steps of larger changes that the structure reported, each with the number of the event after it.
     pub steps: Vec<(usize, &'static str)>,
     /// Names of persists.
     pub named: Vec<Named>,
 }
 
-impl Default for Log {
-    fn default() -> Log {
-        Log {
+impl Default for EventLog {
+    fn default() -> EventLog {
+        EventLog {
             events: Vec::new(),
             joins: vec![Vec::new()],
             steps: Vec::new(),
@@ -130,11 +133,11 @@ impl Default for Log {
     }
 }
 
-impl Log {
-    /// All call sites that asked for a write-back, or the one that asked for anything else.
-    pub fn sites(&self, event: &Event) -> impl Iterator<Item = Site> + '_ {
-        let joins = match event.what {
-            What::WriteBack { joins, .. } => joins as usize,
+impl EventLog {
+    /// Returns the call sites that asked for an event: one, or several for a write-back.
+    pub fn sites(&self, event: &LogEvent) -> impl Iterator<Item = Site> + '_ {
+        let joins = match event.kind {
+            EventKind::WriteBack { joins, .. } => joins as usize,
             _ => 0,
         };
         std::iter::once(event.site).chain(self.joins[joins].iter().copied())

@@ -1,4 +1,4 @@
-//! The media that records runs, and lets crash images come into being as they are read.
+//! The media that records runs, and creates crash images lazily, as they are read.
 //!
 //! One [`Memory`] serves all images, so that none is ever copied: it holds the *base*, the stores that survive any
 //! crash; a line in which images differ takes the version that the [chooser](crate::choose) picks when it is first
@@ -18,7 +18,7 @@
 //! | `sharing` | the visibility of stores among logical threads |
 //! | `freed` | memory that was freed |
 //!
-//! This file has the runs.
+//! This file manages the runs.
 
 mod base;
 mod freed;
@@ -27,10 +27,10 @@ mod passing;
 mod sharing;
 
 use crate::choose::{Chooser, Random};
-use crate::log::{Log, Site, What};
+use crate::log::{EventKind, EventLog, Site};
 use crate::meetings::Meetings;
-use crate::model::{Content, LineHasher, Model, Tracker};
-use crate::point::{Access, Does, Point};
+use crate::model::{Content, LineHasher, MemoryModel, Tracker};
+use crate::point::{Access, AccessKind, Point};
 use freed::Freed;
 use pmem::{LINE, Memory};
 use sharing::Sharing;
@@ -40,17 +40,17 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Of this many requests for memory, one is refused where refusals are wanted.
-const REFUSED: u64 = 3;
+/// While refusals are on, one in this many allocations is refused.
+const REFUSE_ONE_IN: u64 = 3;
 
-/// What is known of a line of the memory.
+/// The state of a line of memory.
 #[derive(Default)]
 struct LineState {
-    /// The last run that has touched it: what memory holds is its image.
+    /// The last run that touched it: during that run, memory holds the image's content.
     touched: AtomicU32,
-    /// The last run that has put what it held before on the undo list.
+    /// The last run that saved its earlier content on the undo list.
     saved: AtomicU32,
-    /// The last epoch in which it was touched.
+    /// The last epoch in which a run touched it.
     read: AtomicU32,
     /// Whether images differ in it.
     unsettled: AtomicBool,
@@ -60,10 +60,10 @@ struct LineState {
     hash: AtomicU64,
 }
 
-/// Called at every point where logical threads may be switched; the number of the one that it returns to.
+/// Called at every point where logical threads may switch. Returns the number of the thread that continues.
 pub type Schedule = Arc<dyn Fn(Point) -> u32 + Send + Sync>;
 
-/// The media. Clones are handles of the same one.
+/// The recording media. Clones share one state.
 #[derive(Clone)]
 pub struct Crash(Arc<MediaState>);
 
@@ -72,7 +72,7 @@ struct MediaState {
     start: usize,
     len: usize,
     lines: Box<[LineState]>,
-    /// The number of the run; of the first, 1.
+    /// The number of the run, from 1.
     run: AtomicU32,
     epoch: AtomicU32,
     /// A hash of all that was read in this run.
@@ -80,7 +80,7 @@ struct MediaState {
     /// Accesses left before a run counts as hanging.
     steps: AtomicU64,
     hung: AtomicBool,
-    /// What refusals of memory are drawn from; 0: there are none.
+    /// The seed of refusals of memory; 0: none.
     refusals: AtomicU64,
     recording: AtomicBool,
     thread: AtomicU32,
@@ -93,18 +93,18 @@ struct MediaState {
 /// The call sites that asked for a line's write-back since it was last written back.
 type Joins = HashMap<u64, Vec<Site>, BuildHasherDefault<LineHasher>>;
 
-/// What the common path does without.
+/// State off the common path, behind the mutex.
 pub(crate) struct Slow {
     pub(crate) tracker: Tracker,
     pub(crate) chooser: Chooser,
-    /// Changes of the base, to be taken back in the end.
+    /// Changes of the base, for undoing them.
     base_undo: Vec<(u32, u64)>,
     undo: Vec<(u32, Content)>,
-    log: Log,
+    log: EventLog,
     joins: Joins,
     sharing: Sharing,
     freed: Freed,
-    /// What is wrong with the run already.
+    /// The first fault that the media has found in the run.
     finding: Option<String>,
     /// How logical threads have met in this run.
     meetings: Meetings,
@@ -113,27 +113,27 @@ pub(crate) struct Slow {
 /// How a run ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Ended {
-    /// Of all that was read.
+    /// Hash of everything that was read.
     pub(crate) signature: u64,
     hung: bool,
     finding: Option<String>,
 }
 
 impl Ended {
-    /// What the run has come to: what the media has found wrong with it, or else what it says itself.
+    /// Returns the media's finding if there is one, and otherwise the run's own result.
     pub(crate) fn outcome<R>(&mut self, ran: Result<R, String>) -> Result<R, String> {
         match self.finding.take() {
             Some(finding) => Err(finding),
-            None if self.hung => Err("it hangs".into()),
+            None if self.hung => Err("the run hangs".into()),
             None => ran,
         }
     }
 }
 
-/// What unwinds a run that hangs or with which something is wrong.
-struct Over;
+/// The panic payload that unwinds a run which hangs or has a finding.
+struct StopRun;
 
-/// How often a lone thread may wait in one loop.
+/// Turns that a lone thread may wait in one loop before it counts as hanging.
 const MAX_TURNS: u32 = 100;
 
 impl std::fmt::Debug for Crash {
@@ -143,7 +143,7 @@ impl std::fmt::Debug for Crash {
 }
 
 impl Crash {
-    /// A media over `memory`, which holds zeros.
+    /// Creates a media over `memory`, which must hold zeros.
     pub fn new(memory: Memory) -> Crash {
         let len = memory.len() as usize;
         Crash(Arc::new(MediaState {
@@ -162,11 +162,11 @@ impl Crash {
             threaded: AtomicBool::new(false),
             schedule: Mutex::new(None),
             slow: Mutex::new(Slow {
-                tracker: Tracker::new(Model::default()),
+                tracker: Tracker::new(MemoryModel::default()),
                 chooser: Chooser::default(),
                 base_undo: Vec::new(),
                 undo: Vec::new(),
-                log: Log::default(),
+                log: EventLog::default(),
                 joins: Joins::default(),
                 sharing: Sharing::default(),
                 freed: Freed::default(),
@@ -176,22 +176,22 @@ impl Crash {
         }))
     }
 
-    /// The memory that pools are made in.
+    /// Returns the memory in which pools are made.
     pub fn memory(&self) -> &Memory {
         &self.0.memory
     }
 
-    /// Says which logical thread runs from now on; 0 is the first.
+    /// Sets the logical thread that runs from now on; 0 is the first.
     fn set_thread(&self, thread: u32) {
         self.0.thread.store(thread, Relaxed);
     }
 
-    /// The logical thread that runs.
+    /// Returns the logical thread that runs.
     fn thread(&self) -> u32 {
         self.0.thread.load(Relaxed)
     }
 
-    /// Runs `f`, and has `schedule` called wherever its logical threads may be switched.
+    /// Runs `f`, and calls `schedule` wherever its logical threads may switch.
     pub(crate) fn scheduled<R>(&self, schedule: Schedule, f: impl FnOnce() -> R) -> R {
         *self.schedule() = Some(schedule);
         {
@@ -212,12 +212,12 @@ impl Crash {
         self.0.schedule.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How logical threads have met in the last run of several.
+    /// Takes the meetings of the last run with several logical threads.
     pub(crate) fn take_meetings(&self) -> Meetings {
         std::mem::take(&mut self.slow().meetings)
     }
 
-    /// Says that the first logical thread runs again, as the others have ended.
+    /// Makes the first logical thread current again, once the others have ended.
     pub(crate) fn rejoin(&self) {
         self.set_thread(0);
     }
@@ -225,7 +225,7 @@ impl Crash {
     #[cold]
     #[inline(never)]
     fn switch(&self, point: Point) {
-        // A thread that unwinds does so alone: the others would take it for their own panic.
+        // No switch while a thread unwinds: the others would take the panic for their own.
         if std::thread::panicking() {
             return;
         }
@@ -237,19 +237,19 @@ impl Crash {
         }
     }
 
-    /// Writes down that operation `op` of the current thread begins.
+    /// Logs that operation `op` of the current thread begins.
     #[track_caller]
     pub fn invoke(&self, op: u32) {
         if self.0.threaded.load(Relaxed) {
             self.switch(Point::Invoke);
         }
-        self.event(What::Invoke(op));
+        self.event(EventKind::Invoke(op));
     }
 
-    /// Writes down that operation `op` of the current thread has answered.
+    /// Logs that operation `op` of the current thread has answered.
     #[track_caller]
     pub fn acknowledge(&self, op: u32) {
-        self.event(What::Ack(op));
+        self.event(EventKind::Ack(op));
         self.slow().meetings.ends(self.thread());
     }
 
@@ -257,14 +257,14 @@ impl Crash {
         self.0.slow.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the run that begins this many accesses.
+    /// Begins a run of at most this many accesses.
     pub(crate) fn begin(&self, steps: u64) {
         self.0.steps.store(steps, Relaxed);
         self.0.hung.store(false, Relaxed);
         self.refuse_memory(0);
     }
 
-    /// From now on some allocations, drawn by this seed, find the pool full; 0: none does.
+    /// From now on fails some allocations, drawn by this seed, as if the pool were full; 0: none.
     pub(crate) fn refuse_memory(&self, seed: u64) {
         self.0.refusals.store(seed, Relaxed);
     }
@@ -275,31 +275,31 @@ impl Crash {
             return false;
         }
         let mut random = Random(seed);
-        let refused = random.below(REFUSED) == 0;
+        let refused = random.below(REFUSE_ONE_IN) == 0;
         self.refuse_memory(random.next().max(1));
         refused
     }
 
-    /// Begins to write down what happens.
+    /// Begins to record events.
     pub(crate) fn record(&self) {
-        self.slow().log = Log::default();
+        self.slow().log = EventLog::default();
         self.0.recording.store(true, Relaxed);
     }
 
-    /// Ends writing down, and gives the log.
-    pub(crate) fn recorded(&self) -> Log {
+    /// Ends recording and returns the log.
+    pub(crate) fn recorded(&self) -> EventLog {
         self.0.recording.store(false, Relaxed);
         let mut slow = self.slow();
         slow.joins.clear();
         std::mem::take(&mut slow.log)
     }
 
-    /// How many events there are so far.
+    /// Returns the number of events recorded so far.
     pub(crate) fn recorded_so_far(&self) -> usize {
         self.slow().log.events.len()
     }
 
-    /// Puts everything back as it was when the run began.
+    /// Ends the run and restores memory to its content at the beginning.
     pub(crate) fn end(&self) -> Ended {
         self.0.steps.store(u64::MAX, Relaxed);
         let mut slow = self.slow();
@@ -321,20 +321,20 @@ impl Crash {
         self.0.run.load(Relaxed)
     }
 
-    /// From now on, lines read count as read in a new epoch.
+    /// Begins a new epoch, in which no line has been read.
     pub(crate) fn new_epoch(&self) {
         self.0.epoch.store(self.0.epoch.load(Relaxed) + 1, Relaxed);
     }
 
-    /// Whether the line was read in this epoch.
+    /// Returns whether the line was read in this epoch.
     pub(crate) fn was_read(&self, line: u32) -> bool {
         self.0.lines[line as usize].read.load(Relaxed) == self.0.epoch.load(Relaxed)
     }
 
-    /// One access more.
+    /// Counts an access, before which threads may switch.
     #[inline(always)]
     #[track_caller]
-    fn step_on(&self, does: Does, at: *const u8) {
+    fn count_access(&self, kind: AccessKind, at: *const u8) {
         let left = self.0.steps.load(Relaxed);
         if left == 0 {
             self.hang();
@@ -342,11 +342,11 @@ impl Crash {
         self.0.steps.store(left.saturating_sub(1), Relaxed);
         if self.0.threaded.load(Relaxed) {
             let (at, site) = (at.addr(), Location::caller());
-            self.switch(Point::Access(Access { at, does, site }));
+            self.switch(Point::Access(Access { at, kind, site }));
         }
     }
 
-    /// Unwinds the run, unless it is unwinding already.
+    /// Ends the run as one that hangs.
     #[cold]
     #[inline(never)]
     fn hang(&self) {
@@ -354,15 +354,15 @@ impl Crash {
         self.unwind();
     }
 
-    /// Ends the run, with which something is wrong.
-    fn find(&self, finding: String) {
+    /// Ends the run with a finding.
+    fn end_with(&self, finding: String) {
         self.slow().finding.get_or_insert(finding);
         self.unwind();
     }
 
     fn unwind(&self) {
         if !std::thread::panicking() {
-            std::panic::resume_unwind(Box::new(Over));
+            std::panic::resume_unwind(Box::new(StopRun));
         }
     }
 }

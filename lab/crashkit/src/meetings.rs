@@ -1,12 +1,12 @@
 //! Meetings of logical threads: which words two of them have touched, in which orders, and how often one was stopped
 //! during an operation so that another could go on.
 //!
-//! Two accesses of a word meet where they are by different threads, one after the other with none to that word between
-//! them, and at least one of them stores. An *order* is a pair of lines of source that have met, the first one first.
+//! Two accesses of a word *meet* if different threads make them, no other access of that word comes between them, and
+//! at least one of them stores. An *order* is a pair of source lines that have met, the first one first.
 
 use crate::log::Site;
 use crate::model::LineHasher;
-use crate::point::{Does, Point};
+use crate::point::{AccessKind, Point};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 
@@ -17,7 +17,7 @@ type Hashed = BuildHasherDefault<LineHasher>;
 pub(crate) struct Meetings {
     /// The thread that runs.
     running: u32,
-    /// The threads that are in the middle of an operation.
+    /// The threads in the middle of an operation.
     amid: BTreeSet<u32>,
     /// The last access of each word.
     last: HashMap<u64, (u32, bool, Site), Hashed>,
@@ -27,7 +27,7 @@ pub(crate) struct Meetings {
 }
 
 impl Meetings {
-    /// A thread comes to a point.
+    /// Records that a thread has come to a point.
     pub(crate) fn stops(&mut self, thread: u32, point: &Point) {
         self.runs(thread);
         match point {
@@ -36,16 +36,16 @@ impl Meetings {
         };
     }
 
-    /// A thread does what it has come to.
+    /// Records that a thread continues from a point, and its access there.
     pub(crate) fn goes_on(&mut self, thread: u32, point: &Point) {
         self.runs(thread);
         let Point::Access(access) = point else {
             return;
         };
-        if access.does == Does::Other {
+        if access.kind == AccessKind::Other {
             return;
         }
-        let (word, stores) = (access.at as u64, access.does == Does::Store);
+        let (word, stores) = (access.at as u64, access.kind == AccessKind::Store);
         let last = self.last.insert(word, (thread, stores, access.site));
         if let Some((other, stored, site)) = last
             && other != thread
@@ -56,7 +56,7 @@ impl Meetings {
         }
     }
 
-    /// A thread has ended its operation.
+    /// Records that a thread has ended its operation.
     pub(crate) fn ends(&mut self, thread: u32) {
         self.amid.remove(&thread);
     }
@@ -74,16 +74,16 @@ impl Meetings {
 pub struct Met {
     /// Runs of several threads.
     pub schedules: u64,
-    /// How often a thread was stopped during an operation, and another went on.
+    /// How often a thread was stopped during an operation and another continued.
     pub preemptions: u64,
-    /// Words that two threads have touched, at least one of them with a store: counted in each run.
+    /// Words that two threads touched, at least one of them by a store, added up over the runs.
     pub words: u64,
     /// The orders in which lines of source have met.
     orders: BTreeSet<(Site, Site)>,
 }
 
 impl Met {
-    /// Adds those of another run.
+    /// Adds the meetings of a run.
     pub(crate) fn note(&mut self, run: Meetings) {
         self.schedules += 1;
         self.preemptions += run.preemptions;
@@ -91,8 +91,8 @@ impl Met {
         self.orders.extend(run.orders);
     }
 
-    /// How many orders of two different lines of source there could be, of the pairs that have met; and how many of
-    /// them have been seen.
+    /// Returns how many orders are possible for the pairs of different source lines that have met, and how many of them
+    /// were seen.
     pub fn orders(&self) -> (u64, u64) {
         let of_two = || self.orders.iter().filter(|(first, then)| first != then);
         let both = of_two().filter(|&&(first, then)| self.orders.contains(&(then, first)));
@@ -107,18 +107,18 @@ mod tests {
     use crate::point::Access;
     use std::panic::Location;
 
-    /// Two threads that store and load one word meet; the order that was not seen counts as one that could be.
+    /// Two threads that store and load one word meet; the reverse order counts as possible and not as seen.
     #[test]
     fn orders_are_counted() {
         let (load, store) = (Location::caller(), Location::caller());
-        let access = |does, site| Point::Access(Access { at: 8, does, site });
+        let access = |kind, site| Point::Access(Access { at: 8, kind, site });
         let mut run = Meetings::default();
         for (thread, point) in [
             (1, Point::Invoke),
-            (1, access(Does::Store, store)),
+            (1, access(AccessKind::Store, store)),
             (2, Point::Invoke),
-            (2, access(Does::Load, load)),
-            (2, access(Does::Load, load)),
+            (2, access(AccessKind::Load, load)),
+            (2, access(AccessKind::Load, load)),
         ] {
             run.stops(thread, &point);
             run.goes_on(thread, &point);

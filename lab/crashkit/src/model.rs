@@ -3,17 +3,17 @@
 //! For each line of 64 bytes the tracker keeps the stores that are not guaranteed durable, in order; for each thread,
 //! which lines it has written back, up to which store, and not fenced yet.
 //!
-//! I1 What is guaranteed is in the *base*, and in every image.
+//! I1 Guaranteed stores are in the *base*, and so in every image.
 //! I2 An image holds, of each line, the base and a prefix of the pending stores ([`Mode::Power`]), or a prefix for each
 //!    word apart ([`Mode::Word`]), and any of the pending non-temporal stores.
-//!    Volatile words are left out of this: they hold anything ([`Volatile`]).
-//! I3 A write-back guarantees what the line held when it was issued, and only once a fence (or a locked instruction) of
+//!    Volatile words are exempt: they may hold anything ([`Volatile`]).
+//! I3 A write-back guarantees the line's content at the time of its issue, once a fence (or a locked instruction) of
 //!    the same thread has followed.
 //!
-//! I4 What others see of a store past the cache is durable: it reaches them by way of memory. They see it
-//!    from its thread's next fence on.
+//! I4 A non-temporal store that other threads see is durable, because it reaches them through memory. They see it from
+//!    its thread's next fence on.
 //!
-//! `line` has the contents that a line may have, `tracker` follows a log. Not here: the choice among the images
+//! `line` computes the contents that a line may have, `tracker` follows a log. Not here: the choice among the images
 //! (`choose`), and where they are kept (`media`).
 
 mod hash;
@@ -48,25 +48,25 @@ impl std::fmt::Display for Mode {
 
 /// A memory model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Model {
+pub struct MemoryModel {
     /// What a crash may tear apart.
     pub mode: Mode,
-    /// Whether a write-back is `clflush`, which takes its place in the order of stores and needs no fence.
+    /// Whether a write-back is `clflush`, which is ordered with stores and needs no fence.
     pub clflush: bool,
     /// Whether a locked instruction completes the write-backs before it, as on x86-64. By default it does not: a
-    /// compare-and-swap that happens to follow a write-back must not stand in for the fence that is missing.
+    /// compare-and-swap that happens to follow a write-back must not stand in for a missing fence.
     pub locked_completes: bool,
 }
 
-impl Default for Model {
-    fn default() -> Model {
-        Model::from(Mode::Power)
+impl Default for MemoryModel {
+    fn default() -> MemoryModel {
+        MemoryModel::from(Mode::Power)
     }
 }
 
-impl From<Mode> for Model {
-    fn from(mode: Mode) -> Model {
-        Model {
+impl From<Mode> for MemoryModel {
+    fn from(mode: Mode) -> MemoryModel {
+        MemoryModel {
             mode,
             clflush: false,
             locked_completes: false,

@@ -2,18 +2,18 @@
 
 mod swap;
 
-use crate::log::{Event, Log, Named, Site, What};
+use crate::log::{EventKind, EventLog, LogEvent, Named, Site};
 use std::fmt;
 use std::ops::Range;
 
-/// What a mutant lacks of the program, at one of its persists.
+/// What a mutant omits at one of the program's persists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lacks {
-    /// The write-backs that its line of source asked for, with the other call sites that asked for the same.
+    /// The write-backs that its source line asked for, even where other call sites asked for the same.
     WriteBack,
-    /// The fences of its line of source.
+    /// The fences of its source line.
     Fence,
-    /// The order of what its fences end and what the same operation persists next.
+    /// The order between the publication that its fences end and the next one of the same operation.
     Order,
 }
 
@@ -22,27 +22,27 @@ pub enum Lacks {
 pub struct Mutant {
     /// What it lacks.
     pub lacks: Lacks,
-    /// Where.
+    /// The source line of the persist.
     pub site: Site,
 }
 
 impl Mutant {
-    /// Whether the event does not happen.
-    pub fn leaves_out(&self, log: &Log, event: &Event) -> bool {
-        match (self.lacks, event.what) {
-            (Lacks::WriteBack, What::WriteBack { .. }) => log.sites(event).any(|site| site == self.site),
-            (Lacks::Fence, What::Fence) => event.site == self.site,
+    /// Returns whether the mutant omits the event.
+    pub fn leaves_out(&self, log: &EventLog, event: &LogEvent) -> bool {
+        match (self.lacks, event.kind) {
+            (Lacks::WriteBack, EventKind::WriteBack { .. }) => log.sites(event).any(|site| site == self.site),
+            (Lacks::Fence, EventKind::Fence) => event.site == self.site,
             _ => false,
         }
     }
 
-    /// The log with its order changed, and where; `None` if the mutant changes none.
-    pub(crate) fn swapped(&self, log: &Log) -> Option<(Log, Vec<Range<usize>>)> {
+    /// Returns the log with its order changed, and the changed ranges; `None` if the mutant changes no order.
+    pub(crate) fn swapped(&self, log: &EventLog) -> Option<(EventLog, Vec<Range<usize>>)> {
         (self.lacks == Lacks::Order).then(|| swap::swapped(log, self.site))
     }
 
-    /// How many events of a log it leaves out or puts off.
-    pub(crate) fn lacking(&self, log: &Log) -> u64 {
+    /// Returns how many events of a log the mutant omits or delays.
+    pub(crate) fn lacking(&self, log: &EventLog) -> u64 {
         match self.swapped(log) {
             Some((_, swapped)) => swapped.len() as u64,
             None => {
@@ -53,8 +53,9 @@ impl Mutant {
     }
 }
 
-impl Log {
-    /// The lines of source that asked for the persists of a name: those of its thread and file up to the next fence.
+impl EventLog {
+    /// Returns the source lines that asked for the persists with this name: those of its thread and file up to the next
+    /// fence.
     pub fn sites_of<'l>(&'l self, named: &'l Named, lacks: Lacks) -> impl Iterator<Item = Site> + 'l {
         let &Named {
             thread,
@@ -67,7 +68,7 @@ impl Log {
         let own = self.events[place..]
             .iter()
             .filter(move |event| event.thread == thread);
-        let is_fence = move |event: &&Event| event.what == What::Fence && event.site.file() == file;
+        let is_fence = move |event: &&LogEvent| event.kind == EventKind::Fence && event.site.file() == file;
         let mut ended = false;
         let about = own.take_while(move |event| {
             let was = ended;
@@ -76,8 +77,8 @@ impl Log {
         });
         about
             .filter(move |event| match lacks {
-                Lacks::WriteBack => matches!(event.what, What::WriteBack { .. }),
-                Lacks::Fence | Lacks::Order => event.what == What::Fence,
+                Lacks::WriteBack => matches!(event.kind, EventKind::WriteBack { .. }),
+                Lacks::Fence | Lacks::Order => event.kind == EventKind::Fence,
             })
             .flat_map(|event| self.sites(event))
             .filter(move |site| {
@@ -104,7 +105,7 @@ mod tests {
     use crate::Crash;
     use pmem::{Media, Memory, PWord, Pool, PoolOptions, Purpose, persist_scope};
 
-    /// A name is not that of a write-back that was asked for before it, though it is carried out by the same fence.
+    /// A name does not apply to a write-back that was asked for before it, even if the same fence completes it.
     #[test]
     fn what_was_asked_for_earlier_is_not_named() {
         let crash = Crash::new(Memory::new(2 << 20).expect("memory"));
@@ -131,7 +132,7 @@ mod tests {
         let stores = log
             .events
             .iter()
-            .filter(|event| matches!(event.what, What::Store { .. }));
+            .filter(|event| matches!(event.kind, EventKind::Store { .. }));
         let [_, after] = stores.map(|event| event.site).collect::<Vec<_>>()[..] else {
             panic!("two stores: {:?}", log.events);
         };

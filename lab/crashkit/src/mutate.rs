@@ -4,7 +4,7 @@
 //! without the events of its site, or with two publications in the other order (`swap`). Only images that the unmutated
 //! program cannot leave are of interest: the mutant's walk follows both models, and judges where they differ.
 //!
-//! If no explored image detects the absence of a persist, it is not needed, or not reached ([`Fate`]), or
+//! If no explored image detects the absence of a persist, the persist is not needed, or not reached ([`Fate`]), or
 //! [forgiven](crate::forgiven): a table says why it stays.
 
 use crate::explore::{Start, Walk, apart};
@@ -15,37 +15,37 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Instant;
 
-/// What became of a mutant.
+/// The outcome of the hunt for a mutant.
 #[derive(Clone, Debug)]
 pub enum Fate {
-    /// An image that it leaves is wrong, or an answer that it gives.
+    /// It left a wrong image, or gave a wrong answer.
     Killed(Box<Failure>),
-    /// No image of those explored misses it.
+    /// No explored image detects the absence of the persist.
     Survived,
-    /// Nothing that was followed of it came to where it lacks something.
+    /// No explored run reached the persist.
     Untried,
 }
 
 /// A mutant that was hunted.
 #[derive(Clone, Debug)]
 pub struct Hunted {
-    /// Which.
+    /// The mutant.
     pub mutant: Mutant,
-    /// How many events it left out or put off in all that was followed of it.
+    /// How many events it omitted or delayed in all explored runs.
     pub lacking: u64,
-    /// What became of it.
+    /// The outcome.
     pub fate: Fate,
-    /// Why the persist stays, if nothing need miss it ([`Forgiven`](crate::Forgiven)).
+    /// Why the persist stays although its absence need not be detected ([`Forgiven`](crate::Forgiven)).
     pub reason: Option<&'static str>,
 }
 
 impl Hunted {
-    /// Whether some image, or some answer, misses the persist.
+    /// Returns whether an image or an answer exposes the mutant.
     pub fn is_killed(&self) -> bool {
         matches!(self.fate, Fate::Killed(_))
     }
 
-    /// Whether the missing persist went unnoticed and the table gives no reason for it.
+    /// Returns whether the missing persist went unnoticed and the table gives no reason for it.
     pub fn is_unexplained(&self) -> bool {
         !self.is_killed() && self.reason.is_none()
     }
@@ -74,20 +74,20 @@ impl fmt::Display for Hunted {
 #[derive(Default)]
 struct Quarry {
     all: BTreeMap<Persist, Hunted>,
-    /// Those that change the order of a history that has run, whether they were tried or not.
+    /// Mutants that can change the order of a history that has run, tried or not.
     moving: BTreeSet<Persist>,
 }
 
 impl<S: Subject> Explorer<S> {
-    /// Puts the mutants of all lines of source that the histories meet to these histories, one history after the other,
-    /// until they are killed: their images up to the first crash, then images after a second one, at most `images`
-    /// of one mutant in one history before the second crash, and as many after it.
+    /// Hunts the mutants of all source lines that the histories reach, along one history after the other, until each is
+    /// killed: judges their images up to the first crash, then images after a second one, at most `images` of one
+    /// mutant in one history before the second crash, and as many after it.
     ///
-    /// `more` is asked before each of these steps, which are bounded, whether to go on.
+    /// Asks `more` before each of these bounded steps whether to continue.
     ///
     /// # Errors
     ///
-    /// A history that fails without any mutant.
+    /// The failure of a history that fails without any mutant.
     pub fn hunt(
         &mut self,
         histories: impl IntoIterator<Item = History<S::Op>>,
@@ -99,14 +99,14 @@ impl<S: Subject> Explorer<S> {
             if !more(self.report()) {
                 break;
             }
-            self.know_nothing_of_persists();
+            self.forget_persists();
             self.explore(&history)?;
             if !apart(|| self.hunt_along(&history, images, &mut quarry, &mut more))? {
                 break;
             }
         }
         let Quarry { mut all, moving } = quarry;
-        // Nothing of the others could be put into another order.
+        // The histories gave the other order mutants nothing to swap.
         all.retain(|persist, hunted| {
             persist.3 != Lacks::Order || !matches!(hunted.fate, Fate::Untried) || moving.contains(persist)
         });
@@ -117,7 +117,7 @@ impl<S: Subject> Explorer<S> {
         Ok(all.into_values().collect())
     }
 
-    /// Puts all mutants that live to one history; whether to go on.
+    /// Hunts all living mutants along one history. Returns whether to continue.
     fn hunt_along(
         &mut self,
         history: &History<S::Op>,
@@ -127,7 +127,7 @@ impl<S: Subject> Explorer<S> {
     ) -> Result<bool, Box<Failure>> {
         let run = self.record(history, Start::Empty, 0)?;
         self.note_persisted(&run.log);
-        self.meet(&mut quarry.all);
+        self.add_mutants(&mut quarry.all);
         let forgiven =
             |persist| !self.settings().hunt_forgiven && self.report().reasons.contains_key(persist);
         let living = quarry
@@ -145,7 +145,7 @@ impl<S: Subject> Explorer<S> {
         for (lacking, _, hunted) in living {
             let mutant = hunted.mutant;
             let walks = [Walk::Differing(mutant), Walk::Again(mutant)];
-            // Where it lacks nothing before the first crash, it may lack something after it.
+            // A mutant that omits nothing before the first crash may omit something after it.
             for walk in walks.into_iter().skip(usize::from(lacking == 0)) {
                 if !more(self.report()) {
                     return Ok(false);
@@ -155,7 +155,7 @@ impl<S: Subject> Explorer<S> {
                 hunted.lacking += lacking;
                 match walked {
                     Err(failure) => hunted.fate = Fate::Killed(failure),
-                    // A walk that the end of the time has cut short says nothing.
+                    // A walk that the deadline has cut short proves nothing.
                     Ok(()) if lacking > 0 && !self.is_late() => hunted.fate = Fate::Survived,
                     Ok(()) => {}
                 }
@@ -170,7 +170,7 @@ impl<S: Subject> Explorer<S> {
         Ok(true)
     }
 
-    fn meet(&mut self, all: &mut BTreeMap<Persist, Hunted>) {
+    fn add_mutants(&mut self, all: &mut BTreeMap<Persist, Hunted>) {
         for (&(.., lacks), &(site, _)) in &self.report().sites {
             let mut add = |lacks| {
                 all.entry(persist(site, lacks)).or_insert(Hunted {
@@ -195,7 +195,7 @@ mod tests {
     use crate::Settings;
     use crate::blobs::{self, Blobs};
 
-    /// What is known of the orders after this many walks.
+    /// Returns the fates of the order mutants after this many walks.
     fn orders(walks: usize) -> BTreeMap<Persist, Fate> {
         let mut explorer = Explorer::new(Blobs, Settings::default()).expect("memory");
         let mut left = walks + 1;
@@ -211,7 +211,7 @@ mod tests {
             .collect()
     }
 
-    /// An order that a run allows to change and that no time was left to try is untried, and not forgotten.
+    /// An order mutant that there was no time to try is reported as untried, and not dropped.
     #[test]
     fn an_order_without_time_is_untried() {
         let (cut, whole) = (orders(1), orders(usize::MAX - 1));

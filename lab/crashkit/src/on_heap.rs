@@ -2,20 +2,20 @@
 
 use crate::Crash;
 use crate::coverage::Shape;
-use heap::{Heap, State, Tracers};
+use heap::{Heap, RecoveryStage, Tracers};
 use pmem::{Link, Pool};
 
-/// The heap of a pool.
+/// Opens the heap of a pool.
 ///
 /// # Errors
 ///
-/// Where it does not open.
+/// If it does not open.
 pub fn heap(pool: Pool<Crash>) -> Result<Heap<Crash>, String> {
     Heap::new(pool).map_err(|error| format!("the heap does not open: {error}"))
 }
 
-/// Whether the pool has so [little room](crate::History::room) that it is meant to be full now and then. In any other
-/// pool, "full" is a failure of the subject.
+/// Returns whether the pool has so [little room](crate::History::room) that it is meant to be full now and then. In any
+/// other pool, "full" is a failure of the subject.
 pub fn may_be_full(pool: &Pool<Crash>) -> bool {
     const MAX_LITTLE_ROOM: u64 = 4 << 20;
     pool.max_size() < MAX_LITTLE_ROOM
@@ -25,21 +25,21 @@ pub fn may_be_full(pool: &Pool<Crash>) -> bool {
 ///
 /// # Errors
 ///
-/// Where recovery fails.
+/// If recovery fails.
 pub fn recover(heap: &Heap<Crash>, tracers: &Tracers<Crash>) -> Result<(), String> {
     match heap.recover_now(tracers) {
-        State::Done => Ok(()),
+        RecoveryStage::Done => Ok(()),
         state => Err(format!("recovery ended as {state:?}")),
     }
 }
 
-/// Whether what is reachable in a heap is what is in use, and nothing is so by two links.
+/// Checks that the objects in use are the reachable ones, and that no two links lead to one object.
 ///
 /// # Errors
 ///
-/// Where it is not, or the heap makes no sense.
+/// If that is not so, or the heap is damaged.
 pub fn audit(heap: &Heap<Crash>, tracers: &Tracers<Crash>) -> Result<(), String> {
-    /// Flushes after which most of what was retired has come back, and what was retired twice is known.
+    /// Flushes after which most retired memory is free again, and double retirement is known.
     const FLUSHES: usize = 4;
     (0..FLUSHES).for_each(|_| _ = heap.wait_for_room());
     let audit = heap.audit(tracers, 1);
@@ -50,13 +50,13 @@ pub fn audit(heap: &Heap<Crash>, tracers: &Tracers<Crash>) -> Result<(), String>
     Err(format!("the heap's audit found {audit:?}"))
 }
 
-/// Whether allocated minus reachable is empty, in a heap just recovered. What the opening has retired, no trace has
-/// met, and it waits for its epoch, which another thread of this process may end for it: so accounts that do not add up
-/// are of two moments, perhaps, and looked at again.
+/// Checks that a heap just recovered has allocated what is reachable, and nothing else. Objects that the opening has
+/// retired are in no trace, and wait for their epoch, which another thread of this process may end. So accounts that do
+/// not add up may mix two moments, and are read again.
 ///
 /// # Errors
 ///
-/// Where the accounts do not add up: something leaks, or is freed and in use.
+/// If the accounts do not add up: memory leaks, or is both free and in use.
 pub fn check_accounts(heap: &Heap<Crash>) -> Result<(), String> {
     const LOOKS: usize = 20;
     let met = heap.recovery().traced;
@@ -69,18 +69,18 @@ pub fn check_accounts(heap: &Heap<Crash>) -> Result<(), String> {
         stats = heap.stats();
     }
     Err(format!(
-        "recovery has met {met} objects, and the heap's accounts say {stats:?}"
+        "recovery traced {met} objects, but the heap's accounts say {stats:?}"
     ))
 }
 
-/// What an object of these many bytes that a link leads to is called in reports; `None` for leaves.
+/// Names the object behind a link for reports, given its size in bytes; `None` for leaves.
 pub type NameObject = fn(Link, u64) -> Option<String>;
 
-/// The objects of a heap that have names.
+/// Returns the named objects of a heap.
 ///
 /// # Errors
 ///
-/// Where a root or an object makes no sense.
+/// If a root or an object is damaged.
 pub fn shape(
     heap: &Heap<Crash>,
     tracers: &Tracers<Crash>,

@@ -13,23 +13,23 @@ pub enum Point {
     Wait,
 }
 
-/// What a logical thread is about to do.
+/// The access that a logical thread is about to make.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
     /// The address of the word or of the first byte; 0: none.
     pub at: usize,
-    /// What it does to a word there.
-    pub does: Does,
-    /// The line of source that asks for it.
+    /// Its kind.
+    pub kind: AccessKind,
+    /// The source line that asks for it.
     pub site: Site,
 }
 
-/// What an access does.
+/// The kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Does {
-    /// It loads a word.
+pub enum AccessKind {
+    /// A load of a word.
     Load,
-    /// It stores a word, or replaces it.
+    /// A store to a word, or an exchange.
     Store,
     /// Anything else.
     Other,

@@ -3,9 +3,9 @@
 mod diagram;
 
 use crate::coverage::Coverage;
-use crate::log::{Log, Site, What};
+use crate::log::{EventKind, EventLog, Site};
 use crate::meetings::Met;
-use crate::model::Model;
+use crate::model::MemoryModel;
 use crate::{Forgiven, History, Lacks, Subject, forgiven};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,10 +13,10 @@ use std::time::Duration;
 
 pub(crate) use diagram::{diagram, preemptions, readable};
 
-/// A line of source that asks for persists: file, line, column; and what of them.
+/// A persist in the source: file, line, column, and its kind.
 pub type Persist = (&'static str, u32, u32, Lacks);
 
-/// The persist at a line of source.
+/// Returns the persist at a source line.
 pub(crate) fn persist(site: Site, lacks: Lacks) -> Persist {
     (site.file(), site.line(), site.column(), lacks)
 }
@@ -28,21 +28,21 @@ pub struct Missing {
     pub site: Site,
     /// The word: its offset in the pool divided by 8.
     pub word: u32,
-    /// What it stored.
+    /// The value that it stored.
     pub value: u64,
-    /// What is there instead.
+    /// The value in the image.
     pub there: u64,
 }
 
-/// What `Debug` says of an operation or of an answer, with bytes as text.
-pub(crate) fn told(what: &impl fmt::Debug) -> String {
-    readable(&format!("{what:?}"))
+/// Formats an operation or an answer by `Debug`, with bytes as text.
+pub(crate) fn shown(value: &impl fmt::Debug) -> String {
+    readable(&format!("{value:?}"))
 }
 
-/// An image that was judged and is wrong.
+/// A wrong image or a wrong answer, with the history that led to it.
 #[derive(Clone, Debug, Default)]
 pub struct Failure {
-    /// What is wrong.
+    /// What is wrong with the image or the answer.
     pub message: String,
     /// The seed of its history.
     pub seed: u64,
@@ -50,22 +50,22 @@ pub struct Failure {
     pub threads: u32,
     /// The operations of its history.
     pub operations: Vec<String>,
-    /// The first of them, which prepare.
+    /// Number of operations at the beginning that prepare.
     pub prepared: u32,
-    /// What they had answered; `None`: not yet.
+    /// Their answers; `None`: none yet.
     pub answers: Vec<Option<String>>,
     /// What its threads did, step by step, if it has several...
     pub schedule: Vec<String>,
-    /// ...and how often one of them stopped within an operation while another went on.
+    /// ...and how often one of them was stopped within an operation while another continued.
     pub preemptions: u32,
     /// How many crashes led to it.
     pub crashes: u32,
-    /// Those before the last, in order; the message says what kind of crash it was.
+    /// The crashes before the last, in order; each message names the kind of crash.
     pub earlier: Vec<Failure>,
     /// The crash came before this event of the (last) log...
     pub place: usize,
     /// ...which is this one...
-    pub event: Option<What>,
+    pub event: Option<EventKind>,
     /// ...of this line of source. `None`: after the last.
     pub site: Option<Site>,
     /// The operations in flight.
@@ -75,15 +75,15 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Says which history it is one of.
+    /// Records the history that failed.
     pub(crate) fn of<O: fmt::Debug>(&mut self, history: &History<O>) {
         self.seed = history.seed;
         self.threads = history.threads;
         self.prepared = history.prepared;
-        self.operations = history.ops.iter().map(told).collect();
+        self.operations = history.ops.iter().map(shown).collect();
     }
 
-    /// An answer that is wrong, or that comes too early: the event at `place`.
+    /// Returns the failure of a wrong or premature answer: the event at `place`.
     pub(crate) fn answered(message: String, place: usize) -> Box<Failure> {
         Box::new(Failure {
             place,
@@ -91,7 +91,7 @@ impl Failure {
         })
     }
 
-    /// A failure that needed no image.
+    /// Returns a failure that needed no image.
     pub(crate) fn outright(message: String) -> Box<Failure> {
         Box::new(Failure {
             message,
@@ -130,7 +130,7 @@ impl fmt::Display for Failure {
             }
         }
         if !self.schedule.is_empty() {
-            writeln!(f, "  step by step, each line begun by its thread:")?;
+            writeln!(f, "  step by step; each line starts with its thread:")?;
         }
         for step in &self.schedule {
             writeln!(f, "    {step}")?;
@@ -148,17 +148,17 @@ impl fmt::Display for Failure {
 }
 
 impl Failure {
-    /// The crash: where, during what, and what it took.
+    /// Writes where the crash came, the operations in flight and the lost stores.
     fn crash(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.event, self.site) {
-            (Some(What::Ack(_)), _) => writeln!(f, " before the answer")?,
-            (Some(What::Invoke(_)), _) | (None, _) | (_, None) => writeln!(f, " between operations")?,
+            (Some(EventKind::Ack(_)), _) => writeln!(f, " before the answer")?,
+            (Some(EventKind::Invoke(_)), _) | (None, _) | (_, None) => writeln!(f, " between operations")?,
             (Some(event), Some(site)) => {
                 let event = match event {
-                    What::Fence => "the fence",
-                    What::Locked => "the locked instruction",
-                    What::Store { .. } => "the store",
-                    What::WriteBack { .. } => "the write-back",
+                    EventKind::Fence => "the fence",
+                    EventKind::Locked => "the locked instruction",
+                    EventKind::Store { .. } => "the store",
+                    EventKind::WriteBack { .. } => "the write-back",
                     _ => "the event",
                 };
                 writeln!(f, " before {event} at {site}")?;
@@ -184,28 +184,28 @@ impl Failure {
     }
 }
 
-/// The sum of an exploration.
+/// The statistics of an exploration, and its failures.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What was tested.
+    /// The name of the subject.
     pub subject: String,
     /// The memory model.
-    pub model: Model,
-    /// The seed of it all.
+    pub model: MemoryModel,
+    /// The seed of the exploration.
     pub seed: u64,
     /// Histories explored.
     pub histories: u64,
-    /// Their operations.
+    /// Operations of these histories.
     pub operations: u64,
-    /// Moments at which a crash was looked at.
+    /// Crash points that were judged.
     pub crash_points: u64,
     /// Of these, those with more images than could be judged one by one.
     pub sampled_points: u64,
     /// Images opened, recovered and judged.
     pub images: u64,
-    /// Of these, those that differ in what was read of them or in what was expected.
+    /// Of these, the distinct ones: those that differ in what was read of them or in what was expected.
     pub states: u64,
-    /// Images from which a history of its own went on to another crash.
+    /// Images from which another history ran, up to its own crash.
     pub again: u64,
     /// How logical threads have met.
     pub met: Met,
@@ -219,18 +219,18 @@ pub struct Report {
     pub mutant_states: u64,
     /// Time taken for mutants.
     pub mutant_elapsed: Duration,
-    /// How often each line of source has asked for a persist.
+    /// How often each source line has asked for a persist.
     pub sites: BTreeMap<Persist, (Site, u64)>,
-    /// Why some of these stay although nothing may miss them.
+    /// Reasons why some of these stay although their absence need not be detected.
     pub reasons: BTreeMap<Persist, &'static str>,
-    /// What is wrong.
+    /// The failures found.
     pub failures: Vec<Failure>,
-    /// Persists of the subject that may be left out.
+    /// The subject's own table of persists that a hunt may forgive.
     forgiven: &'static [Forgiven],
 }
 
 impl Report {
-    pub(crate) fn new(subject: &impl Subject, model: Model, seed: u64) -> Report {
+    pub(crate) fn new(subject: &impl Subject, model: MemoryModel, seed: u64) -> Report {
         Report {
             subject: subject.name(),
             forgiven: subject.forgiven(),
@@ -255,21 +255,21 @@ impl Report {
         }
     }
 
-    /// Notes a history that has run, in whose log crash points begin at `from`.
-    pub(crate) fn note_history(&mut self, log: &Log, from: usize, operations: usize) {
+    /// Records a history that has run, in whose log crash points begin at `from`.
+    pub(crate) fn note_history(&mut self, log: &EventLog, from: usize, operations: usize) {
         self.histories += 1;
         self.operations += operations as u64;
         self.note_sites(log, false);
         self.coverage.note_steps(log, from);
     }
 
-    /// Notes the call sites that have stored and asked for persists, after a crash or without one.
-    pub(crate) fn note_sites(&mut self, log: &Log, after_a_crash: bool) {
+    /// Records the call sites that stored and asked for persists, after a crash or without one.
+    pub(crate) fn note_sites(&mut self, log: &EventLog, after_a_crash: bool) {
         self.coverage.note_stores(log, after_a_crash);
         for event in &log.events {
-            let lacks = match event.what {
-                What::WriteBack { .. } => Lacks::WriteBack,
-                What::Fence => Lacks::Fence,
+            let lacks = match event.kind {
+                EventKind::WriteBack { .. } => Lacks::WriteBack,
+                EventKind::Fence => Lacks::Fence,
                 _ => continue,
             };
             for site in log.sites(event) {
@@ -287,7 +287,7 @@ impl Report {
         }
     }
 
-    /// Distinct states judged a second.
+    /// Returns the number of distinct states judged per second.
     pub fn states_per_s(&self) -> f64 {
         self.states as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }

@@ -1,8 +1,8 @@
 //! Logical threads under a deterministic scheduler.
 //!
-//! They are coroutines of one OS thread (`shuttle`), which are switched only where the media is used and where they
-//! wait for each other. The same seed gives the same schedule. A crash needs no event of its own: every place of the
-//! log of such a run is one where the crash may fall, in whatever state the threads are then.
+//! They are coroutines of one OS thread (`shuttle`), which switch only at uses of the media and where they wait for
+//! each other. The same seed gives the same schedule. A crash needs no event of its own: it may come at every place in
+//! the log of such a run, whatever state the threads are in then.
 
 mod aimed;
 mod stalls;
@@ -23,9 +23,10 @@ use std::time::Duration;
 const STACK: usize = 1 << 20;
 
 /// Runs `body` as the first logical thread, under a scheduler that the seed chooses: each choice at random, or by
-/// priorities that change a few times (PCT), or with threads held back for long (`stalls`). What it returned last.
+/// priorities that change a few times (PCT), or with threads held back for long (`stalls`). Returns the last result of
+/// `body`.
 ///
-/// A run under PCT is measured by another one before it, so `body` runs twice.
+/// PCT needs a first run to measure the length of the second, so under it `body` runs twice.
 pub(crate) fn run<R, F>(crash: &Crash, seed: u64, body: F) -> Option<R>
 where
     R: Send + 'static,
@@ -42,12 +43,12 @@ where
     result()
 }
 
-/// What a run with aimed preemption gives.
+/// The outcome of a run with aimed preemptions.
 pub(crate) struct Steered<R> {
     pub(crate) result: Option<R>,
-    /// What it has seen up to its preemption.
+    /// What it recorded up to its preemption.
     pub(crate) scouted: Scouted,
-    /// Where in the log threads were stopped, if any was.
+    /// The range of the log in which threads were stopped, if any was.
     pub(crate) window: Option<Range<usize>>,
 }
 
@@ -76,7 +77,7 @@ where
     }
 }
 
-/// Has the media call `schedule` while `body` runs, and keeps what it returned last.
+/// Wraps `body` so that the media calls `schedule` while it runs. The other closure returns its last result.
 fn kept<R: Send + 'static>(
     crash: &Crash,
     schedule: Schedule,
@@ -95,7 +96,7 @@ fn kept<R: Send + 'static>(
     )
 }
 
-/// Lets the scheduler install its panic hook, which it does in its first run.
+/// Makes the scheduler install its panic hook, which it does in its first run.
 pub(crate) fn install_hook() {
     under(RandomScheduler::new_from_seed(0, 1), || ());
 }
@@ -109,7 +110,7 @@ fn under(scheduler: impl Scheduler + 'static, body: impl Fn() + Send + Sync + 's
     Runner::new(scheduler, config).run(body);
 }
 
-/// Lets another logical thread run, perhaps.
+/// Lets the scheduler switch to another logical thread. Returns the thread that runs afterwards.
 fn switch(point: Point) -> u32 {
     match point {
         Point::Access(_) | Point::Invoke => shuttle::thread::sleep(Duration::ZERO),
@@ -118,7 +119,7 @@ fn switch(point: Point) -> u32 {
     running()
 }
 
-/// The logical thread that runs.
+/// Returns the logical thread that runs.
 fn running() -> u32 {
     usize::from(shuttle::current::me()) as u32
 }

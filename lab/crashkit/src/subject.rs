@@ -10,72 +10,73 @@ use std::hash::Hash;
 /// How thoroughly a recovered structure is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// Everything it holds is read, and it is written to a little: for every image.
+    /// The judge reads everything and writes a little: for every image.
     Shallow,
-    /// It is also validated, filled until everything has grown, and emptied: for a share of the images.
+    /// The judge also validates the structure, fills it until everything has grown, and empties it: for a share of the
+    /// images.
     Deep,
 }
 
-/// What is known to a judge.
+/// What a judge knows about an image.
 #[derive(Debug)]
 pub struct Verdict<'v, S: Subject> {
-    /// The states that durable linearizability allows: what was acknowledged is in all of them, what was in flight in
+    /// The states that durable linearizability allows: acknowledged operations are in all of them, those in flight in
     /// some.
     pub allowed: &'v [&'v S::State],
     /// The operations in flight at the crash.
     pub in_flight: &'v [&'v S::Op],
     /// How thorough to be.
     pub depth: Depth,
-    /// A source of numbers, the same for the same image.
+    /// A random source, the same for the same image.
     pub random: Random,
 }
 
 /// A persistent structure under test.
 ///
-/// Everything it does must depend on nothing but its arguments and what it reads from the pool.
+/// Its behaviour must depend on nothing but its arguments and what it reads from the pool.
 pub trait Subject: Send + Sync + 'static {
     /// An operation.
     type Op: Clone + Debug + Send + Sync;
-    /// What an operation answers.
+    /// The answer of an operation.
     type Answer: Clone + Debug + PartialEq + Send;
-    /// What its sequential specification makes of it.
+    /// A state of its sequential specification.
     type State: Clone + Debug + Default + Eq + Hash;
     /// The structure in use.
     type Live: Send + Sync;
 
-    /// What reports call it.
+    /// Returns the name that reports use.
     fn name(&self) -> String;
 
-    /// Makes it in a pool, where nothing is but what a crash during an earlier attempt may have left.
+    /// Creates the structure in a pool that is empty but for what a crash during an earlier attempt may have left.
     fn create(&self, pool: Pool<Crash>) -> Result<Self::Live, String>;
 
-    /// Finds it in a pool, ready for use; `None` if its creation has not come to its commit point.
+    /// Opens the structure in a pool, ready for use; `None` if its creation had not reached its commit point.
     fn open(&self, pool: Pool<Crash>) -> Result<Option<Self::Live>, String>;
 
-    /// Carries out, in the calling thread, what recovery does beside the use of a structure that was opened.
+    /// Performs, in the calling thread, the part of recovery that runs beside the use of an opened structure.
     fn recover(&self, live: &Self::Live) -> Result<(), String> {
         let _ = live;
         Ok(())
     }
 
-    /// Carries out an operation. What it answers is durable when it returns.
+    /// Carries out an operation. Everything that its answer shows is durable when it returns.
     fn apply(&self, live: &Self::Live, op: &Self::Op) -> Result<Self::Answer, String>;
 
-    /// Whether an operation is carried out at once with these before it, by the same thread. In which order they are
-    /// done is left open to what a crash may find.
+    /// Returns whether one call may carry out `next` together with `ops`, operations of the same thread. A crash may
+    /// find them done in any order.
     fn goes_with(&self, ops: &[&Self::Op], next: &Self::Op) -> bool {
         let _ = (ops, next);
         false
     }
 
-    /// Carries out operations that [go together](Subject::goes_with): what they answer. All are durable when it
-    /// returns; during it a crash may find any of them done.
+    /// Carries out operations that [go together](Subject::goes_with) and returns their answers. All are durable when it
+    /// returns; a crash during it may find any of them done.
     fn apply_together(&self, live: &Self::Live, ops: &[&Self::Op]) -> Result<Vec<Self::Answer>, String> {
         ops.iter().map(|op| self.apply(live, op)).collect()
     }
 
-    /// Whether it is sound at the end of a history that nothing interrupts, when all threads have ended: for what no
-    /// image shows, since an opening finds it out anew, such as memory that was freed twice.
+    /// Checks the structure at the end of an uninterrupted history, when all threads have ended: for faults that no
+    /// image shows because an opening rebuilds the state anew, such as memory freed twice.
     ///
     /// # Errors
     ///
@@ -85,31 +86,31 @@ pub trait Subject: Send + Sync + 'static {
         Ok(())
     }
 
-    /// What the operation does to the specification's state, and answers.
+    /// Applies the operation to the specification's state and returns the answer that it should give.
     fn specify(&self, state: &mut Self::State, op: &Self::Op) -> Self::Answer;
 
-    /// Whether `next` is done after `before`, where one call carries out both.
+    /// Returns whether `next` is done after `before` where one call carries out both.
     fn keeps_order(&self, before: &Self::Op, next: &Self::Op) -> bool {
         let _ = (before, next);
         false
     }
 
-    /// Whether the answer says that nothing was done, for want of room say, whatever the specification makes of the
-    /// operation.
+    /// Returns whether the answer is a refusal, for lack of room for example: nothing was done, whatever the
+    /// specification makes of the operation.
     fn is_refusal(&self, answer: &Self::Answer) -> bool {
         let _ = answer;
         false
     }
 
-    /// Whether the operation reads piece by piece while others write, as a scan does: it has no moment of its own, and
-    /// [`check_reading`](Subject::check_reading) judges what it answers.
+    /// Returns whether the operation reads piece by piece while others write, as a scan does. Such an operation does
+    /// not take effect at one moment, and [`check_reading`](Subject::check_reading) judges its answer.
     fn reads_piecemeal(&self, op: &Self::Op) -> bool {
         let _ = op;
         false
     }
 
-    /// Whether such an operation may answer this, if these are the states that the structure may have been in while it
-    /// was under way, in no order.
+    /// Checks the answer of such an operation against the states, in no order, that the structure may have been in
+    /// while it was in flight.
     ///
     /// # Errors
     ///
@@ -124,26 +125,27 @@ pub trait Subject: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Whether the recovered structure is in one of the allowed states and in order; says in which, or what is wrong.
-    /// It may be changed: the image is thrown away.
+    /// Checks that the recovered structure is sound and in one of the allowed states. Returns the index of that state,
+    /// or what is wrong. It may change the structure: the image is discarded.
     fn judge(&self, live: &Self::Live, verdict: Verdict<'_, Self>) -> Result<usize, String>
     where
         Self: Sized;
 
-    /// Operations to run after a crash, for histories that a second crash interrupts. A read of what was `in_flight`
-    /// may see what is not durable.
+    /// Returns operations to run after a crash, for histories that a second crash interrupts. Reads of what was
+    /// `in_flight` are of use here: they may see what is not durable.
     fn follow_up(&self, state: &Self::State, in_flight: &[&Self::Op], random: &mut Random) -> Vec<Self::Op>;
 
-    /// Persists of the structure that a hunt may forgive, beside those of [pools and the heap](crate::forgiven::HEAP).
+    /// Returns persists of the structure that a hunt may forgive, beside those of [pools and the
+    /// heap](crate::forgiven::HEAP).
     fn forgiven(&self) -> &'static [Forgiven] {
         &[]
     }
 
-    /// The objects that there are, for what reports say was reached; none by default.
+    /// Returns the named objects, from which reports derive the coverage; none by default.
     ///
     /// # Errors
     ///
-    /// Where the structure makes no sense.
+    /// If the structure is damaged.
     fn shape(&self, live: &Self::Live) -> Result<Shape, String> {
         let _ = live;
         Ok(Shape::default())

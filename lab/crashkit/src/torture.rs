@@ -58,51 +58,50 @@ pub struct Torture<S, F> {
 }
 
 impl<S: Subject, F: Fn(&mut Random) -> S::Op> Torture<S, F> {
-    /// The seeds of the histories, one history each. 1 to 100 if not said.
+    /// Sets the seeds of the histories, one history each. Default: 1 to 100.
     pub fn seeds(self, seeds: RangeInclusive<u64>) -> Self {
         Torture { seeds, ..self }
     }
 
-    /// Operations of a history. 30 if not said.
+    /// Sets the number of operations of a history. Default: 30.
     pub fn operations(self, operations: usize) -> Self {
         Torture { operations, ..self }
     }
 
-    /// Operations before these, by one thread. Their answers are checked, and crashes come after them. None if not
-    /// said.
+    /// Sets the number of operations before these, by one thread. Their answers are checked, and crashes come after
+    /// them. Default: none.
     pub fn prepared(self, prepared: usize) -> Self {
         Torture { prepared, ..self }
     }
 
-    /// Logical threads of a history: these numbers in turn. 1 to 3 if not said; a structure for one thread says
-    /// `1..=1`.
+    /// Sets the numbers of logical threads, which the histories use in turn. Default: 1 to 3. For a single-threaded
+    /// structure, use `1..=1`.
     pub fn threads(self, threads: RangeInclusive<u32>) -> Self {
         Torture { threads, ..self }
     }
 
-    /// No further history begins, and no further crash point is looked at, after this time. A minute if not said. What
-    /// fails may take as long as [`Settings::shrink_for`] says beyond it.
+    /// Sets the time after which no further history begins and no further crash point is judged. Default: a minute.
+    /// Shrinking a failure may take up to [`Settings::shrink_for`] beyond it.
     pub fn budget(self, budget: Duration) -> Self {
         Torture { budget, ..self }
     }
 
-    /// How many shorter histories are tried, at most, in place of one that fails. 300 if not said; 0 leaves it as it
-    /// is.
+    /// Sets how many smaller histories to try, at most, in place of one that fails. Default: 300; 0 leaves it as it is.
     pub fn shrinking(self, tries: usize) -> Self {
         Torture { tries, ..self }
     }
 
-    /// The model, the bounds on images, and the shares of images that are judged deeply or crash again.
+    /// Sets the model, the bounds on images, and the shares of images that are judged deeply or crash again.
     pub fn settings(self, settings: Settings) -> Self {
         Torture { settings, ..self }
     }
 
-    /// Explores. A failure's last lines say how to reproduce it: the seed of its history, alone (`seeds(7..=7)`), fails
-    /// in the same way.
+    /// Explores the histories. To reproduce a failure, run the seed of its history alone (`seeds(7..=7)`): it fails in
+    /// the same way.
     ///
     /// # Errors
     ///
-    /// The first failure, shrunk. Also where the system refuses memory.
+    /// Returns the first failure, shrunk. Also fails if the system refuses the memory.
     pub fn run(self) -> Result<Report, Box<Failure>> {
         let explorer = Explorer::<S>::new(self.subject.clone(), self.settings.clone());
         let mut explorer = explorer.map_err(Failure::outright)?;
@@ -124,14 +123,15 @@ impl<S: Subject, F: Fn(&mut Random) -> S::Op> Torture<S, F> {
         Ok(explorer.into_report())
     }
 
-    /// Leaves out each write-back and each fence in turn, and puts publications that follow each other into the other
-    /// order, to see whether an image or an answer misses them ([`Explorer::hunt`]).
+    /// Omits each write-back and each fence in turn, and swaps consecutive publications, to see whether an image or an
+    /// answer exposes that ([`Explorer::hunt`]).
     ///
     /// # Errors
     ///
-    /// The first failure of a history with all its persists, as it is. Also where the system refuses memory.
+    /// Returns the first failure, not shrunk, of a history with all its persists. Also fails if the system refuses the
+    /// memory.
     pub fn hunt(self) -> Result<Vec<Hunted>, Box<Failure>> {
-        /// Images of one mutant judged in one history, at most.
+        /// Maximum number of images of one mutant judged in one history.
         const IMAGES: u64 = 2000;
         let explorer = Explorer::<S>::new(self.subject.clone(), self.settings.clone());
         let mut explorer = explorer.map_err(Failure::outright)?;

@@ -18,58 +18,59 @@ use std::marker::PhantomData;
 #[doc(hidden)]
 pub use tests::{agrees_with_a_model, misses_each_persist, survives_crashes, survives_races};
 
-/// What a call of a [`WordMap`] returns: any error fails the history.
+/// The result of a [`WordMap`] call. Any error fails the history.
 pub type Done<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// A map from words to words on a heap. What a call has answered is durable.
+/// A map from words to words on a heap. Everything that a call's answer shows is durable when it returns.
 pub trait WordMap: Sized + Send + Sync + 'static {
-    /// Makes an empty map under the root `name`.
+    /// Creates an empty map under the root `name`.
     fn create(heap: &Heap<Crash>, name: &[u8]) -> Done<Self>;
 
-    /// Finds it again; `None` if there is no such root.
+    /// Opens the map; `None` if there is no such root.
     fn open(heap: &Heap<Crash>, name: &[u8]) -> Done<Option<Self>>;
 
-    /// The tracer: tells the heap which objects are alive.
+    /// Returns the tracers, which report live objects to the heap.
     fn tracers() -> Tracers<Crash>;
 
-    /// The key's value.
+    /// Returns the key's value.
     fn get(&self, key: u64) -> Done<Option<u64>>;
 
-    /// Gives the key this value, whether it is there or not.
+    /// Sets the key's value, whether the key is present or not.
     fn put(&self, key: u64, value: u64) -> Done<()>;
 
-    /// Removes the key; whether it was there.
+    /// Removes the key. Returns whether it was present.
     fn remove(&self, key: u64) -> Done<bool>;
 
-    /// The pairs with keys from this one on, ascending. A map without order sorts them.
+    /// Returns the pairs with keys from this one on, ascending. A map without order sorts them.
     fn scan(&self, from: u64) -> Done<Vec<(u64, u64)>>;
 
-    /// Whether everything is in order once each key has been written since the last crash: what a crash leaves half
-    /// done and a writer mends (RECIPE's Conditions #2 and #3) is mended then. No other thread uses the map.
+    /// Checks the structure once each key has been written since the last crash: by then, writers have mended what the
+    /// crash left half done (RECIPE's Conditions #2 and #3). No other thread uses the map.
     fn check(&self) -> Done<()> {
         Ok(())
     }
 
-    /// Persists that nothing need miss, with their reasons: [`ROOT_OBJECT`] if not said.
+    /// Returns the persists whose absence need not be detected, with their reasons. Default: [`ROOT_OBJECT`].
     fn forgiven() -> &'static [Forgiven] {
         &[ROOT_OBJECT]
     }
 }
 
-/// The fence of a new root's object. `create` names it, by `media.site("words: root object")` right before that fence.
+/// The fence of a new root's object. `create` names it by `media.site("words: root object")` right before that fence.
 pub const ROOT_OBJECT: Forgiven = Forgiven {
     site: "words: root object",
     lacks: &[Lacks::Fence, Lacks::Order],
-    why: "a new map: the heap fences the entry of its root before the link too, which the tokens cannot show",
+    why: "a new map: the heap also fences its root entry before the link, which the tokens cannot show",
 };
 
-/// The root's name: longer than what shares a line with the root's link, so that each of its lines is missed.
+/// The root's name: too long to fit into the line of the root's link, so that images show the absence of the persist of
+/// each of its lines.
 const ROOT: &[u8] = &[b'w'; 100];
 
 /// An operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Op {
-    /// Give the key this value.
+    /// Set the key's value.
     Put(u64, u64),
     /// Remove the key.
     Remove(u64),
@@ -90,16 +91,16 @@ impl fmt::Debug for Op {
     }
 }
 
-/// What an operation answers.
+/// The answer of an operation.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// It is done.
+    /// The put is done.
     Done,
-    /// Whether the key was there.
+    /// Whether the key was present.
     Removed(bool),
     /// The key's value.
     Value(Option<u64>),
-    /// What a scan has found.
+    /// The pairs that a scan found.
     Pairs(Vec<(u64, u64)>),
 }
 
@@ -115,7 +116,7 @@ impl fmt::Debug for Answer {
     }
 }
 
-/// Any operation on one of `keys` keys: half of them puts.
+/// Draws an operation on one of `keys` keys: half of them are puts.
 pub fn operation(keys: u64) -> impl Fn(&mut Random) -> Op {
     move |random| {
         let key = random.below(keys);
@@ -144,7 +145,7 @@ impl<T: WordMap> Default for OfWordMap<T> {
 }
 
 impl<T: WordMap> OfWordMap<T> {
-    /// The map, while it gives no memory back yet: the heap is not recovered, and its accounts are not looked at.
+    /// For a map that frees no memory yet: does not recover the heap, and does not check its accounts.
     #[must_use]
     pub fn without_accounts() -> Self {
         OfWordMap {
@@ -159,7 +160,7 @@ impl<T: WordMap> OfWordMap<T> {
 pub struct Live<T> {
     map: T,
     heap: Heap<Crash>,
-    /// Whether it was made in this heap, and not found in it.
+    /// Whether it was created in this heap rather than opened.
     made: bool,
 }
 
@@ -192,7 +193,7 @@ impl<T: WordMap> Subject for OfWordMap<T> {
 
     fn open(&self, pool: Pool<Crash>) -> Result<Option<Live<T>>, String> {
         let heap = heap(pool)?;
-        let map = T::open(&heap, ROOT).map_err(|error| format!("it does not open: {error}"))?;
+        let map = T::open(&heap, ROOT).map_err(|error| format!("the map does not open: {error}"))?;
         Ok(map.map(|map| Live {
             map,
             heap,
@@ -243,7 +244,7 @@ impl<T: WordMap> Subject for OfWordMap<T> {
     fn check_reading(&self, op: &Op, answer: &Answer, states: &[&BTreeMap<u64, u64>]) -> Result<(), String> {
         match (op, answer) {
             (Op::Scan(from), Answer::Pairs(found)) => judge::check_scan(*from, found, states),
-            _ => Err("that is no answer to it".into()),
+            _ => Err("the answer is not that of a scan".into()),
         }
     }
 
@@ -274,7 +275,7 @@ impl<T: WordMap> Subject for OfWordMap<T> {
     }
 }
 
-/// What a scan of the model finds.
+/// Returns what a scan of the model finds.
 fn pairs(model: &BTreeMap<u64, u64>, from: u64) -> Vec<(u64, u64)> {
     model.range(from..).map(|(key, value)| (*key, *value)).collect()
 }

@@ -1,16 +1,16 @@
-//! Races that need a thread to be stopped at one place while others come to the same words: aimed preemptions find each
-//! of them within a few histories, and nothing where nothing is wrong.
+//! Races that need a thread to be stopped at one place while others access the same words: aimed preemptions find each
+//! of them within a few histories, and nothing in the correct structure.
 
 use pmem::{Media, Offset, PWord, Pool, Purpose, VWord, persist_scope};
 use wollemi_crashkit::{Crash, Explorer, Failure, History, Random, Settings, Subject, Verdict};
 
-/// What is wrong with it.
+/// The fault of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Broken {
     Nothing,
     /// A reader looks at the flag before it reads the slot, and not again after it.
     FlagBeforeSlot,
-    /// A reader answers without having made durable the flag that it has followed.
+    /// A reader answers before the flag that it has followed is durable.
     FlagNotPersisted,
     /// A writer releases its lock, under which others look at the flag, between the store that publishes and the fence.
     LockBeforeFence,
@@ -19,7 +19,7 @@ enum Broken {
 /// A register: `flag` says which of two slots, in lines of their own, holds the value.
 struct Register(Broken);
 
-/// The values are at the registers of this number of lines; each has a lock.
+/// Number of registers. Each has four lines: the flag, the slots and the lock.
 const REGISTERS: u64 = 2;
 const START: u64 = 64 << 10;
 
@@ -45,7 +45,7 @@ fn cells(pool: &Pool<Crash>, register: u64) -> Cells<'_> {
 enum Op {
     Set(u64, u64),
     Get(u64),
-    /// The same under the lock.
+    /// Get under the lock.
     GetLocked(u64),
 }
 
@@ -57,7 +57,7 @@ impl Register {
         let word = unsafe { &*std::ptr::from_ref(lock).cast::<std::sync::atomic::AtomicU64>() };
         loop {
             let seen = media.load_volatile(word);
-            // What another generation has left means nothing.
+            // A value that another generation has left does not count.
             if seen != taken && media.compare_exchange_volatile(word, seen, taken).is_ok() {
                 return;
             }
@@ -87,7 +87,7 @@ impl Register {
         }
     }
 
-    /// Under the lock there is nothing that is not durable.
+    /// Reads under the lock, where everything is durable.
     fn get_locked(&self, pool: &Pool<Crash>, register: u64) -> u64 {
         let media = pool.media();
         let Cells { flag, slots, lock } = cells(pool, register);
@@ -105,7 +105,7 @@ impl Register {
             let slot = slots[seen as usize];
             let value = slot.load(media);
             let is_current = self.0 == Broken::FlagBeforeSlot || flag.load(media) == seen;
-            // What was read is made durable, whether it is believed or not.
+            // Makes what was read durable, even if it will be read again.
             persist_scope(media, Purpose::Node, |batch| {
                 slot.persist_seen(&batch);
                 if self.0 != Broken::FlagNotPersisted {
@@ -134,7 +134,7 @@ impl Subject for Register {
         Ok(pool)
     }
 
-    /// A killed process may have left what is not durable: the opening persists what it will act on.
+    /// A killed process may have left stores that are not durable: the opening persists the words that it acts on.
     fn open(&self, pool: Pool<Crash>) -> Result<Option<Pool<Crash>>, String> {
         persist_scope(pool.media(), Purpose::Node, |batch| {
             for register in 0..REGISTERS {
@@ -221,13 +221,13 @@ fn explore(broken: Broken, histories: u64) -> Option<(Explorer<Register>, Histor
     }
     let report = explorer.report();
     assert!(report.met.schedules >= histories * 18, "{report}");
-    let (could_be, seen) = report.met.orders();
+    let (possible, seen) = report.met.orders();
     assert!(report.met.preemptions > 0 && report.met.words > 0, "{report}");
-    assert!(0 < seen && seen <= could_be, "{seen} of {could_be}");
+    assert!(0 < seen && seen <= possible, "{seen} of {possible}");
     None
 }
 
-/// Nothing is found where nothing is broken, and the report says how the threads have met.
+/// The kit finds nothing in the correct register, and reports how the threads have met.
 #[test]
 fn the_whole_one_passes() {
     if let Some((.., failure)) = explore(Broken::Nothing, 20) {
@@ -235,7 +235,7 @@ fn the_whole_one_passes() {
     }
 }
 
-/// Each way of breaking it is found.
+/// The kit finds each fault.
 #[test]
 fn races_are_found() {
     for broken in [
@@ -246,18 +246,18 @@ fn races_are_found() {
         let found = explore(broken, 100);
         let (mut explorer, history, failure) = found.unwrap_or_else(|| panic!("{broken:?} is not found"));
         let (history, failure) = explorer.shrink(&history, failure, 300);
-        assert!(history.threads >= 2, "it is a race: {failure}");
+        assert!(history.threads >= 2, "a race needs two threads: {failure}");
         assert!(history.ops.len() <= 16, "{failure}");
         assert!((1..=4).contains(&failure.preemptions), "{failure}");
         let again = explorer
             .explore(&history)
-            .expect_err("what was shrunk fails as it is");
+            .expect_err("a shrunk history fails by itself");
         assert_eq!(again.to_string(), failure.to_string());
         println!("{failure}");
     }
 }
 
-/// The same seed finds the same.
+/// The same seed finds the same failure.
 #[test]
 fn aimed_preemptions_are_repeatable() {
     let found = || {

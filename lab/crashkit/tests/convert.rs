@@ -1,4 +1,4 @@
-//! The worked example of `docs/convert.md`: each step of the conversion, but the last, fails as the page says it does.
+//! The worked example of `docs/convert.md`: each step of the conversion but the last fails as the page says.
 
 #[path = "../examples/convert/added.rs"]
 mod added;
@@ -19,8 +19,8 @@ use wollemi_crashkit::{Crash, Failure, silence_findings};
 
 const DOCUMENT: &str = include_str!("../../../docs/convert.md");
 
-/// What the kit finds in a step, as the document quotes it: a block that begins with the same line, and has lines of
-/// the failure in their order; of those between there is a line of dots.
+/// Asserts that a step fails, and that the document quotes the failure: in a block that begins with the same line and
+/// has lines of the failure in order, with a line of dots in place of those left out. Returns the failure.
 fn finds<S: Step>(
     subject: OfWordMap<BLink<Crash, S>>,
     (threads, keys): (u32, u64),
@@ -32,7 +32,7 @@ fn finds<S: Step>(
         Err(failure) => failure,
     };
     assert!(failure.message.contains(says), "{failure}");
-    // The example's sources are compiled from here.
+    // This test names the example's sources by paths from `tests`.
     let found = failure.to_string().replace("tests/../", "");
     assert!(is_quoted(&found), "docs/convert.md should quote:\n{found}");
     failure
@@ -59,14 +59,14 @@ fn is_quoted(found: &str) -> bool {
     })
 }
 
-/// Step 0: what was acknowledged is lost with the cache.
+/// Step 0: acknowledged changes are lost with the cache.
 #[test]
 fn an_index_in_dram_loses_what_it_answered() {
     let failure = finds(unaccounted::<Dram>(), (1, KEYS), "instead of");
     assert!(!failure.missing.is_empty() && failure.crashes == 1, "{failure}");
 }
 
-/// Step 1: a reader answers what a crash can still take back.
+/// Step 1: a reader answers with a value that a crash can still undo.
 #[test]
 fn an_index_without_marks_has_dirty_reads() {
     let failure = finds(unaccounted::<Persisted>(), (2, FEW_KEYS), "dirty read");
@@ -88,7 +88,7 @@ fn an_index_whose_writers_do_not_mend_has_half_a_split() {
     finds(unaccounted::<Marked>(), (1, KEYS), "after recovery, when");
 }
 
-/// Step 3: what was replaced is never given back; except for that, the step is right.
+/// Step 3: replaced objects are never freed; except for that, the step is correct.
 #[test]
 fn an_index_that_retires_nothing_leaks() {
     finds(accounted::<Mended>(), (1, KEYS), "the heap's audit found");
@@ -99,7 +99,7 @@ fn an_index_that_retires_nothing_leaks() {
     }
 }
 
-/// Step 4: nothing is found.
+/// Step 4: the kit finds nothing.
 #[test]
 fn the_whole_conversion_survives() {
     for threads in 1..=3 {
@@ -109,14 +109,14 @@ fn the_whole_conversion_survives() {
     }
 }
 
-/// A wrong way: a lock that can be had is taken for a crash, and what was seen before it for what is.
+/// A wrong way: a writer that gets the lock assumes that a crash has happened, and trusts what it saw before.
 #[test]
 fn a_lock_that_means_a_crash_is_found() {
     let wrong = unaccounted::<LockMeansCrash>();
     finds(wrong, (2, KEYS), "instead of");
 }
 
-/// A wrong way: a writer that does not get the lock goes past half a split, and puts the separator in before its time.
+/// A wrong way: a writer that does not get the lock goes past half a split, and adds the separator too early.
 #[test]
 fn a_lock_that_means_help_is_found() {
     let wrong = unaccounted::<LockMeansHelp>();
@@ -128,7 +128,7 @@ fn a_lock_that_means_help_is_found() {
 #[test]
 fn a_root_that_is_not_persisted_is_found() {
     let wrong = accounted::<RootNotPersisted>();
-    finds(wrong, (1, KEYS), "leads to what is no node");
+    finds(wrong, (1, KEYS), "does not lead to a node");
 }
 
 wollemi_crashkit::word_map_tests! {

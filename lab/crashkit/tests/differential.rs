@@ -1,9 +1,9 @@
-//! What implementations of DPTree got wrong, each seeded in a small structure of its kind, and found.
+//! Bugs of implementations of DPTree, each seeded into a small structure of its kind, and found.
 //!
-//! Values of sixteen keys: a front in memory with a log, and a base of two halves, one of which counts. When the front
-//! is full it is merged: the other half gets what the first holds and what the front changes, and one store to the
-//! state makes it count and ends the log, whose page serves again for the log after the next. Where the front has
-//! nothing of a key, its value changes in place.
+//! The structure holds the values of sixteen keys: a front in memory with a log, and a base of two halves, one of which
+//! counts. A full front is merged: the merge writes the other half, with the values of the half that counts and the
+//! front's changes. Then one store to the state makes the other half count and ends the log, whose page the log after
+//! the next reuses. A key that is not in the front is updated in place.
 
 #[path = "common/seeded.rs"]
 mod seeded;
@@ -17,22 +17,22 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wollemi_crashkit::{Crash, Random, Subject, Verdict};
 
-/// What is wrong.
+/// The seeded bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bug {
     Nothing,
-    /// A merge writes back the first line of the half that it writes, and the log that could repair the rest ends.
+    /// A merge writes back only the first line of the other half, and ends the log that could repair the rest.
     FlushStridesByOne,
-    /// Replay believes what a page holds of an earlier use.
+    /// Replay accepts records that a page holds from an earlier use.
     StaleRecords,
-    /// The thread that writes the half does not fence; the one that makes it count does, for itself.
+    /// The thread that writes the half does not fence; the thread that makes it count fences only its own stores.
     FencedByAccident,
-    /// A change in place does not wait for a merge, which has copied the value already.
+    /// An update in place does not wait for a merge that has already copied the value.
     InPlaceBesideMerge,
 }
 
 const KEYS: usize = 16;
-/// Records that fill the front; a page has room for a line of them.
+/// Number of records that fill the front; a page has room for a line of them.
 const FULL: usize = 6;
 const PAGE: usize = 8;
 
@@ -65,7 +65,7 @@ struct Front {
 }
 
 impl Front {
-    /// The number of its log, the half that counts, and the position of the next record.
+    /// Returns the number of its log, the half that counts, and the position of the next record.
     fn place(&self) -> (u64, usize, usize) {
         (self.number, self.half, self.records)
     }
@@ -92,7 +92,7 @@ impl Live {
         unsafe { self.pool.at(offset) }.map_err(|fault| fault.to_string())
     }
 
-    /// Never held where the media is used: it would keep the other threads from it.
+    /// Locks the front. Not held during uses of the media, as threads may switch there.
     fn front(&self) -> MutexGuard<'_, Front> {
         self.front.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -261,11 +261,11 @@ impl Subject for Tree {
     fn create(&self, pool: Pool<Crash>) -> Result<Live, String> {
         match self.open(pool)? {
             Some(live) => Ok(live),
-            None => Err("it is always there".into()),
+            None => Err("open returned `None`".into()),
         }
     }
 
-    /// Zeros are an empty one.
+    /// Zeros are an empty structure.
     fn open(&self, pool: Pool<Crash>) -> Result<Option<Live>, String> {
         let live = Live {
             pool,
@@ -287,7 +287,7 @@ impl Subject for Tree {
                 front.records += 1;
             }
         }
-        // What a killed process has stored last may not be durable, and is acted upon from now on.
+        // A killed process may have left stores that are not durable, on which the structure acts from now on.
         live.persist(|batch| {
             root.state.persist_seen(batch);
             let words = page.iter().chain(&root.halves[half]);
@@ -361,23 +361,23 @@ fn op(random: &mut Random) -> Op {
     }
 }
 
-/// Histories that a bug may take to be found.
+/// Maximum number of histories to find a bug.
 const HISTORIES: u64 = 200;
 
-/// Nothing is found in the structure without a bug.
+/// The kit finds nothing in the structure without a bug.
 #[test]
 fn the_whole_one_passes() {
     seeded::is_whole(Tree(Bug::Nothing), HISTORIES, op);
 }
 
-/// Each bug is found, by what it does.
+/// The kit finds each bug, by its effect.
 #[test]
 fn each_is_found() {
     for (bug, crashes, states) in [
         (Bug::FlushStridesByOne, 1, 5000),
         (Bug::StaleRecords, 1, 5000),
         (Bug::FencedByAccident, 1, 5000),
-        // Only beside another thread.
+        // Shows only beside another thread.
         (Bug::InPlaceBesideMerge, 0, 200_000),
     ] {
         let expected = Expected {

@@ -1,11 +1,11 @@
-//! Memory that is freed too early is met within a few histories: by a reader without a guard, and by a crash.
+//! The kit finds memory that is freed too early within a few histories: by a reader without a guard, and by a crash.
 
 use heap::{Access, Guard, Heap, Trace, Tracers};
 use pmem::{Link, PSlot, PWord, Pool, Purpose, Tag, persist_scope};
 use std::sync::Arc;
 use wollemi_crashkit::{Crash, Explorer, Failure, History, Random, Settings, Subject, Verdict};
 
-/// What is wrong with it.
+/// The fault of the cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Broken {
     Nothing,
@@ -41,7 +41,7 @@ enum Op {
 
 struct Tracer;
 
-// SAFETY: it reports both slots of a table, which is all that leads on.
+// SAFETY: it reports both slots of a table; leaves have no links.
 unsafe impl Trace<Crash> for Tracer {
     fn kind(&self) -> u32 {
         KIND
@@ -62,7 +62,7 @@ fn tracers() -> Tracers<Crash> {
 }
 
 impl Live {
-    /// The heap, for reads.
+    /// Returns the heap, for reads.
     fn access(&self) -> &Access<Crash> {
         // SAFETY: the calls here read where slots lead, under a guard; or they are a broken copy, whose reads the media
         // turns into failures.
@@ -160,7 +160,7 @@ impl Subject for Cells {
 
     fn recover(&self, live: &Live) -> Result<(), String> {
         match live.heap.recover_now(&tracers()) {
-            heap::State::Failed(why) => Err(why),
+            heap::RecoveryStage::Failed(why) => Err(why),
             _ => Ok(()),
         }
     }
@@ -208,7 +208,7 @@ fn ops(seed: u64, count: usize) -> Vec<Op> {
     (0..count).map(op).collect()
 }
 
-/// Explores histories of 24 operations by two threads: the first failure, and how many histories that took.
+/// Explores histories of 24 operations by two threads. Returns how many it took, and the first failure.
 fn explore(broken: Broken, histories: u64) -> (u64, Option<Box<Failure>>) {
     let settings = Settings {
         memory: 4 << 20,
@@ -231,34 +231,35 @@ fn explore(broken: Broken, histories: u64) -> (u64, Option<Box<Failure>>) {
     (histories, None)
 }
 
-/// Nothing is found where every leaf is retired after its successor's link is durable, and every reader has a guard.
+/// The kit finds nothing where every leaf is retired after its successor's link is durable, and every reader has a
+/// guard.
 #[test]
-fn guarded_memory_is_let_be() {
+fn guarded_memory_is_not_reported() {
     if let (seed, Some(failure)) = explore(Broken::Nothing, 30) {
         panic!("history {seed}: {failure}");
     }
 }
 
-/// A reader without a guard reads what was freed: the failure names the line that read and the line that retired.
+/// A reader without a guard reads freed memory: the failure names the line that read and the line that retired.
 #[test]
-fn reading_what_is_freed_is_found() {
+fn reading_freed_memory_is_found() {
     let (_, failure) = explore(Broken::ReadersUnguarded, 20);
     let failure = failure.expect("it is broken");
-    let told = failure.to_string();
-    assert!(told.contains("reads what is freed"), "{told}");
+    let text = failure.to_string();
+    assert!(text.contains("reads freed memory"), "{text}");
     let (read, retired) = failure
         .message
-        .split_once("; it was taken out of use at ")
+        .split_once("; the word was taken out of use at ")
         .expect("both lines");
-    assert!(read.contains("tests/freed.rs:"), "{told}");
-    // What was retired while recovery ran, recovery retires again.
+    assert!(read.contains("tests/freed.rs:"), "{text}");
+    // Recovery retires again what was retired while it ran.
     assert!(
         retired.contains("tests/freed.rs:") || retired.contains("heap/src/recovery.rs:"),
-        "{told}"
+        "{text}"
     );
 }
 
-/// A leaf that is freed before its successor's link is durable is overwritten, and a crash leads back to it.
+/// A leaf that is freed before its successor's link is durable is overwritten, and a crash restores the link to it.
 #[test]
 fn freeing_before_the_link_is_durable_is_found() {
     let (_, failure) = explore(Broken::FreedBeforeLink, 20);

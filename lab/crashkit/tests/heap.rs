@@ -1,17 +1,16 @@
-//! The heap alone survives every crash that is looked at: its objects are whole, and nothing is lost or handed out
-//! twice.
+//! The heap alone survives every explored crash: its objects are intact, and nothing is lost or handed out twice.
 
 use wollemi_crashkit::blobs::{Blobs, history};
-use wollemi_crashkit::{Explorer, Mode, Model, Settings};
+use wollemi_crashkit::{Explorer, MemoryModel, Mode, Settings};
 
-/// Whatever a crash leaves of it, in every model that it claims, with one thread and with several, with recovery
-/// before, after and beside its use.
+/// Explores crashes in every model that the heap claims, with one thread and with several, with recovery before, after
+/// and beside its use.
 #[test]
 fn nothing_is_lost_or_handed_out_twice() {
     const { assert!(Blobs::CLAIMS_WORD) };
-    for (mode, histories, least) in [(Mode::Power, 16, 1000), (Mode::Word, 8, 500)] {
+    for (mode, histories, min_states) in [(Mode::Power, 16, 1000), (Mode::Word, 8, 500)] {
         let settings = Settings {
-            model: Model::from(mode),
+            model: MemoryModel::from(mode),
             again_share: 100,
             aimed: 1,
             ..Settings::default()
@@ -24,6 +23,6 @@ fn nothing_is_lost_or_handed_out_twice() {
         }
         let report = explorer.into_report();
         println!("{report}");
-        assert!(report.states > least, "{report}");
+        assert!(report.states > min_states, "{report}");
     }
 }

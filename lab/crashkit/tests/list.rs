@@ -1,4 +1,4 @@
-//! The worked example of `docs/crash-testing.md`: a persistent list with a missing fence, what the kit says of it, and
+//! The worked example of `docs/crash-testing.md`: a persistent list with a missing fence, the kit's report on it, and
 //! the mended list.
 
 use pmem::{Offset, PWord, Pool, Purpose, persist_scope};
@@ -6,12 +6,12 @@ use wollemi_crashkit::{Crash, Explorer, Failure, History, Random, Settings, Subj
 
 const DOCUMENT: &str = include_str!("../../../docs/crash-testing.md");
 
-/// Whether the push has the fence between the node and the head.
+/// A list. If it is mended, its push has the fence between the node and the head.
 struct List {
     mended: bool,
 }
 
-/// Where the head is; node `n` is `n` lines after it: a value and the number of the next node.
+/// The offset of the head. Node `n` is `n` lines after it: a value and the number of the next node.
 const HEAD: u64 = 64 << 10;
 
 fn word(pool: &Pool<Crash>, at: u64) -> &PWord {
@@ -109,7 +109,7 @@ fn explore(mended: bool) -> Result<(), Box<Failure>> {
     }
 }
 
-/// The list without its fence fails, as the document says, and with it does not.
+/// Without its fence the list fails as the document says, and with it does not fail.
 #[test]
 fn the_documents_example_is_true() {
     let failure = explore(false).expect_err("the fence is missing").to_string();

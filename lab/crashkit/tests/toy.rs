@@ -1,19 +1,19 @@
-//! A stack of words, whole and broken: the kit finds each way of breaking it, and nothing in the whole one.
+//! A stack of words, correct and broken: the kit finds each fault, and nothing in the correct one.
 
 use pmem::{Media, Offset, PWord, PersistBatch, Pool, Purpose, persist_scope};
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 use wollemi_crashkit::{
-    Crash, Explorer, Failure, History, Mode, Model, Random, Report, Settings, Subject, Verdict, torture,
+    Crash, Explorer, Failure, History, MemoryModel, Mode, Random, Report, Settings, Subject, Verdict, torture,
 };
 
-/// What is wrong with it.
+/// The fault of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Broken {
     Nothing,
     /// The node is published before it is durable.
     NodeNotPersisted,
-    /// The node is written back, and not fenced before it is published.
+    /// The node is written back, but not fenced before it is published.
     NoFence,
     /// The same, but a lock is taken in between, which completes write-backs on x86-64 alone.
     LockForFence,
@@ -21,7 +21,7 @@ enum Broken {
     CommitNotPersisted,
     /// The node's two words lie in two lines, of which one is written back.
     HalfTheNode,
-    /// Recovery says that it is under way, and a recovery that finds this waits for it to end: it takes two crashes.
+    /// Recovery sets a flag while it runs, and waits if it finds the flag set. Only two crashes show that.
     RecoveryWaits,
 }
 
@@ -30,7 +30,7 @@ struct Toy(Broken);
 
 struct Live(Pool<Crash>);
 
-/// The atomic behind a word.
+/// Returns the atomic behind a word.
 fn atomic(word: &PWord) -> &AtomicU64 {
     // SAFETY: a word is an atomic one, and all access to it is atomic.
     unsafe { AtomicU64::from_ptr(std::ptr::from_ref(word).cast_mut().cast()) }
@@ -57,7 +57,7 @@ impl Toy {
         self.word(pool, START + 16)
     }
 
-    /// The value and the link of a node; 64 bytes apart where one of its lines is forgotten.
+    /// Returns the value and the link of a node, which lie in two lines.
     fn node<'p>(&self, pool: &'p Pool<Crash>, number: u64) -> (&'p PWord, &'p PWord) {
         let at = START + 128 * number;
         (self.word(pool, at), self.word(pool, at + 64))
@@ -170,7 +170,7 @@ impl Subject for Toy {
 fn explore(broken: Broken, mode: Mode) -> (Result<(), Box<Failure>>, Report) {
     let toy = Toy(broken);
     let settings = Settings {
-        model: Model::from(mode),
+        model: MemoryModel::from(mode),
         memory: 2 << 20,
         again_share: 1,
         ..Settings::default()
@@ -184,7 +184,7 @@ fn explore(broken: Broken, mode: Mode) -> (Result<(), Box<Failure>>, Report) {
     (explorer.explore(&history), explorer.into_report())
 }
 
-/// Nothing is found where nothing is broken, in any model, and much is looked at.
+/// The kit finds nothing in the correct stack, in any model, though it judges several states.
 #[test]
 fn the_whole_one_passes() {
     for mode in [Mode::Power, Mode::Word, Mode::Process] {
@@ -194,7 +194,7 @@ fn the_whole_one_passes() {
     }
 }
 
-/// Each way of breaking it is found, with the store that is missing.
+/// The kit finds each fault, and names the missing store.
 #[test]
 fn what_is_broken_is_found() {
     for broken in [
@@ -214,13 +214,13 @@ fn what_is_broken_is_found() {
                 .all(|store| store.site.file().ends_with("toy.rs")),
             "{failure}"
         );
-        // The memory of a process that ends keeps all of it.
+        // A process that ends loses no stores.
         let (found, _) = explore(broken, Mode::Process);
         assert!(found.is_ok(), "{broken:?}: {}", found.expect_err("checked"));
     }
 }
 
-/// What only a second crash shows is found, and a hang is no wait.
+/// The kit finds what only a second crash shows, and ends a run that hangs.
 #[test]
 fn second_crashes_are_looked_at() {
     let failure = explore(Broken::RecoveryWaits, Mode::Power)
@@ -230,8 +230,8 @@ fn second_crashes_are_looked_at() {
     assert!(failure.message.contains("hangs"), "{failure}");
 }
 
-/// A history that fails is shrunk to what fails by itself: one push, and the stores that were not made durable; two
-/// crashes where it takes two.
+/// A failing history is shrunk to what is needed: one push and the non-durable stores, and two crashes only where it
+/// takes two.
 #[test]
 fn failures_are_shrunk() {
     let shrunk = |broken, threads| {
@@ -254,7 +254,7 @@ fn failures_are_shrunk() {
         assert_eq!(
             explorer.report().histories,
             histories,
-            "only what was asked for is reported"
+            "shrinking adds nothing to the report"
         );
         assert_eq!(history.threads, 1);
         assert_eq!(history.ops.len(), failure.operations.len());
@@ -271,9 +271,9 @@ fn failures_are_shrunk() {
     assert_eq!((failure.crashes, failure.earlier.len()), (2, 1), "{failure}");
 }
 
-/// Once its time is over, no image is judged, no other history begins, and nothing is shrunk.
+/// After the deadline, the kit judges no image, begins no other history, and shrinks nothing.
 #[test]
-fn what_is_late_ends() {
+fn a_deadline_ends_the_exploration() {
     let history = History {
         ops: (0..20).collect(),
         ..History::default()
@@ -296,7 +296,7 @@ fn what_is_late_ends() {
     assert_eq!(report.expect("nothing begins").histories, 0);
 }
 
-/// The same seed finds the same.
+/// The same seed finds the same failure.
 #[test]
 fn explorations_are_repeatable() {
     let one = || {

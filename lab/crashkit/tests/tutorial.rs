@@ -20,10 +20,10 @@ struct Bank(Bug);
 
 const ACCOUNTS: usize = 4;
 
-/// The words of the pool, each line of 64 bytes for itself: the mark; the record; the balances.
+/// The words of the pool: the mark, the record and each balance lie in lines of their own, of 64 bytes.
 struct Words<'p> {
     mark: &'p PWord,
-    /// From, to, and what these will have.
+    /// From, to, and their new balances.
     record: [&'p PWord; 4],
     balances: [&'p PWord; ACCOUNTS],
 }
@@ -153,7 +153,7 @@ fn run(bug: Bug) -> Result<Report, Box<Failure>> {
         .run()
 }
 
-/// The correct bank fails in no image; many are judged, also after second crashes.
+/// The correct bank fails in no image; the kit judges many, also after second crashes.
 #[test]
 fn the_bank_is_sound() {
     let report = run(Bug::Nothing).unwrap_or_else(|failure| panic!("{failure}"));

@@ -1,11 +1,11 @@
-//! The public functions of the database that each call uses.
+//! Lists the public functions of the database that each call uses.
 //!
-//! A test compares this with the sources of the database, to find functions that nothing calls.
+//! A test compares these lists with the sources of the database, to find functions that no call uses.
 
-use crate::op::{Durable, Later, Op, Rare, Reading, Scanning, Write};
+use crate::op::{Durable, EventualBy, Op, Rare, Reading, Scanning, Write};
 use crate::truth::{Plan, Role};
 
-/// What each round uses, to open, to compare and to end.
+/// Functions that each round uses to open the pool and to compare its content.
 pub(crate) const ROUND: &[&str] = &[
     "Options::new",
     "Options::page_size",
@@ -23,7 +23,7 @@ pub(crate) const ROUND: &[&str] = &[
     "Expiring::read",
 ];
 
-/// What the rounds use whose pools are moved to level `disk` and back.
+/// Functions used by rounds of a pool that moves to level `disk` and back.
 pub(crate) const ON_DISK: &[&str] = &[
     "Options::level",
     "Options::durability",
@@ -32,32 +32,36 @@ pub(crate) const ON_DISK: &[&str] = &[
     "Options::on_rebuild",
 ];
 
-/// What the rounds use before which the machine seems to have stopped.
-pub(crate) const LOST: &[&str] = &["Options::after_power_loss"];
+/// Functions used by rounds after a simulated power loss.
+pub(crate) const AFTER_POWER_LOSS: &[&str] = &["Options::after_power_loss"];
 
-/// What a round uses that closes the pool.
+/// Functions used by a round that closes the pool.
 pub(crate) const CLOSED: &[&str] = &["Db::close"];
 
-/// What a round uses that ends a log.
+/// Functions used by a round that ends the log.
 pub(crate) const LOG_ENDED: &[&str] = &["Db::end_log"];
 
-/// What the rounds use that check the pool.
+/// Functions used to check the pool.
 pub(crate) const CHECKED: &[&str] = &["Db::check", "Check::is_clean"];
 
-/// What the rounds use that are compared once more, opened to be read.
+/// Functions used by rounds that open the pool read-only to compare its content once more.
 pub(crate) const READ_ONLY: &[&str] = &["Options::read_only"];
 
-/// What the rounds use in which a thread of the database sweeps.
+/// Functions used by rounds in which a sweeper thread of the database runs.
 pub(crate) const SWEPT: &[&str] = &["Expiring::sweeper", "Sweeper::removed"];
 
-/// What a round uses that ends by copying the pool.
+/// Functions used by a round that ends by copying the pool.
 pub(crate) const COPIED: &[&str] = &["Db::copy_from", "Db::snapshot"];
 
-/// What a round uses that ends by restoring it.
+/// Functions used by a round that ends by restoring the pool from a backup.
 pub(crate) const RESTORED: &[&str] = &["Snapshot::backup_to", "Db::restore", "Db::snapshot"];
 
-/// What refuses maps whose index has no order.
-const OF_ORDER: &[&str] = &[
+/// Functions that refuse a map whose index has no key order.
+const NEEDS_ORDER: &[&str] = &[
+    "Expiring::first",
+    "Expiring::last",
+    "Expiring::prefix",
+    "Expiring::prefix_in",
     "Expiring::range",
     "Expiring::range_in",
     "Map::first",
@@ -68,30 +72,41 @@ const OF_ORDER: &[&str] = &[
     "Map::range",
     "Reader::prefix",
     "Reader::range",
+    "Transaction::first",
+    "Transaction::last",
+    "Transaction::pop_first",
+    "Transaction::pop_last",
     "Transaction::prefix",
     "Transaction::range",
     "TypedMap::first",
+    "TypedMap::first_in",
     "TypedMap::last",
+    "TypedMap::last_in",
     "TypedMap::pop_first",
+    "TypedMap::pop_first_in",
     "TypedMap::pop_last",
+    "TypedMap::pop_last_in",
     "TypedMap::prefix",
     "TypedMap::prefix_in",
     "TypedMap::range",
     "TypedMap::range_in",
     "TypedMap::with_first",
+    "View::first",
+    "View::last",
     "View::prefix",
     "View::range",
 ];
 
-/// What a call uses of the maps of this plan. What a map refuses for want of an order does not count.
+/// Returns the functions that a call uses. Leaves out those that the call's map refuses because its index has no key
+/// order.
 pub(crate) fn functions(op: &Op, plan: &Plan) -> impl Iterator<Item = &'static str> {
     let slots = op.slots();
     let unordered = (0..plan.maps.len()).any(|slot| slots.has(slot) && !plan.maps[slot].is_ordered());
-    let of_op = of_op(op, |slot| plan.maps[slot].role).iter().copied();
-    of_op.filter(move |name| !(unordered && OF_ORDER.contains(name)))
+    let op_functions = op_functions(op, |slot| plan.maps[slot].role).iter().copied();
+    op_functions.filter(move |name| !(unordered && NEEDS_ORDER.contains(name)))
 }
 
-fn of_op(op: &Op, role: impl Fn(usize) -> Role) -> &'static [&'static str] {
+fn op_functions(op: &Op, role: impl Fn(usize) -> Role) -> &'static [&'static str] {
     let is_expiring = |slot: usize| role(slot) == Role::Expiring;
     match *op {
         Op::Read(slot, _, Reading::Get) if is_expiring(slot) => &["Expiring::get"],
@@ -149,7 +164,7 @@ fn of_op(op: &Op, role: impl Fn(usize) -> Role) -> &'static [&'static str] {
         Op::ReadSnapshot(..) => &["Snapshot::find_view", "View::get"],
         Op::Backup => &["Snapshot::backup", "Db::anonymous", "Db::restore"],
         Op::Watch(_) => &["Map::watch", "Watch::try_next"],
-        Op::Rare(rare) => of_rare(rare),
+        Op::Rare(rare) => rare_functions(rare),
         Op::Create(_) => &["Db::map_with"],
         Op::Drop(_) => &["Db::drop_map"],
         Op::Count(_) => &["Map::count", "Map::is_empty"],
@@ -163,7 +178,7 @@ fn of_op(op: &Op, role: impl Fn(usize) -> Role) -> &'static [&'static str] {
     }
 }
 
-fn of_rare(rare: Rare) -> &'static [&'static str] {
+fn rare_functions(rare: Rare) -> &'static [&'static str] {
     match rare {
         Rare::About(_) => &[
             "Map::name",
@@ -199,6 +214,11 @@ fn of_rare(rare: Rare) -> &'static [&'static str] {
             "View::prefix",
             "View::iter",
             "View::contains",
+            "View::multi_get",
+            "View::first",
+            "View::last",
+            "View::len",
+            "View::is_empty",
         ],
         Rare::Transaction(_, _, _, true) => &[
             "Db::begin",
@@ -206,6 +226,13 @@ fn of_rare(rare: Rare) -> &'static [&'static str] {
             "Db::transact_owned",
             "Retry::new",
             "Transaction::check",
+            "Transaction::multi_get",
+            "Transaction::update",
+            "Transaction::edit_with",
+            "Transaction::first",
+            "Transaction::last",
+            "Transaction::pop_first",
+            "Transaction::pop_last",
             "Transaction::contains",
             "Transaction::insert",
             "Transaction::prefix",
@@ -215,14 +242,41 @@ fn of_rare(rare: Rare) -> &'static [&'static str] {
         ],
         Rare::Transaction(..) => &["Db::transact_with", "Retry::new", "Retry::tries"],
         Rare::Wait(..) => &["Map::watch", "Watch::next_within"],
-        Rare::Alive(..) => &["Expiring::map", "Expiring::range", "Expiring::get_with_life"],
-        Rare::Relive(_, _, Some(_)) => &["Expiring::get_in", "Expiring::range_in", "Expiring::upsert_in"],
-        Rare::Relive(..) => &["Expiring::get_in", "Expiring::range_in", "Expiring::remove_in"],
+        Rare::Alive(..) => &[
+            "Expiring::map",
+            "Expiring::range",
+            "Expiring::get_with_life",
+            "Expiring::contains",
+            "Expiring::multi_get",
+            "Expiring::iter",
+            "Expiring::prefix",
+            "Expiring::first",
+            "Expiring::last",
+            "Expiring::len",
+            "Expiring::is_empty",
+        ],
+        Rare::Relive(_, _, Some(_)) => &[
+            "Expiring::get_in",
+            "Expiring::range_in",
+            "Expiring::insert_in",
+            "Expiring::upsert_in",
+        ],
+        Rare::Relive(..) => &[
+            "Expiring::get_in",
+            "Expiring::contains_in",
+            "Expiring::range_in",
+            "Expiring::prefix_in",
+            "Expiring::remove_in",
+            "Expiring::with_durability",
+            "Expiring::edit_with",
+            "Expiring::compare_and_swap",
+            "Expiring::update",
+        ],
         Rare::Durable(call) => match call {
             Durable::Sync => &["Db::sync"],
             Durable::Checkpoint(_) => &["Db::checkpoint", "Db::level"],
             Durable::AskForCheckpoint => &["Db::ask_for_checkpoint", "Db::level"],
-            Durable::Within(_) => &["Db::set_sync_within"],
+            Durable::SyncInterval(_) => &["Db::set_sync_within"],
             Durable::About => &[
                 "Db::set_durability",
                 "Db::durability",
@@ -231,10 +285,10 @@ fn of_rare(rare: Rare) -> &'static [&'static str] {
             ],
         },
         Rare::Eventual(_, _, _, later) => match later {
-            Later::Map => &["Map::with_durability", "Db::sync"],
-            Later::Batch => &["Batch::durability", "Db::sync"],
-            Later::Transaction => &["Transaction::set_durability", "Db::sync"],
-            Later::Turn => &[
+            EventualBy::Map => &["Map::with_durability", "Db::sync"],
+            EventualBy::Batch => &["Batch::durability", "Db::sync"],
+            EventualBy::Transaction => &["Transaction::set_durability", "Db::sync"],
+            EventualBy::Turn => &[
                 "Db::turn",
                 "Db::resume",
                 "Db::settle_turn",
@@ -247,7 +301,7 @@ fn of_rare(rare: Rare) -> &'static [&'static str] {
     }
 }
 
-/// What a map of numbers and one of text use.
+/// Functions that [`Rare::Typed`] uses.
 const TYPED: &[&str] = &[
     "TypedMap::new",
     "TypedMap::map",
@@ -282,6 +336,11 @@ const TYPED: &[&str] = &[
     "TypedMap::range_in",
     "TypedMap::contains_in",
     "TypedMap::prefix_in",
+    "TypedMap::update_in",
+    "TypedMap::first_in",
+    "TypedMap::last_in",
+    "TypedMap::pop_first_in",
+    "TypedMap::pop_last_in",
     "TypedMap::watch_prefix",
     "TypedMap::with_durability",
 ];

@@ -24,14 +24,14 @@ impl Calls {
         self.0.values().sum()
     }
 
-    /// Adds what another one has counted.
+    /// Adds the counts of `other`.
     pub(crate) fn join(&mut self, other: &Calls) {
         for (name, count) in &other.0 {
             self.add_many(name, *count);
         }
     }
 
-    /// The names, in order, and how often each was called.
+    /// Returns the names, in order, with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.0.iter().map(|(name, count)| (*name, *count))
     }

@@ -2,8 +2,8 @@
 //!
 //! Here no thread owns a key. Each records the request before each call and the answer after it, with the time on a
 //! shared clock, in a mapped file that outlives the process. A generation is a process that opens the pool and
-//! immediately makes calls, beside recovery, until `kill -9`; the last one reads every key at the end, and checks the
-//! pool. Then each key's history over all generations must be durably linearizable: acknowledged operations have
+//! immediately makes calls, while recovery runs, until `kill -9`; the last one reads every key at the end, and checks
+//! the pool. Then each key's history over all generations must be durably linearizable: acknowledged operations have
 //! happened, and an operation in flight at a kill happened once before it, or never.
 //!
 //! | file | idea |
@@ -38,13 +38,13 @@ use std::time::Instant;
 
 pub(crate) use generation::be_killed;
 
-/// The first word of the text by which a process knows that it is a generation.
+/// The first word of a child's text that makes it run a generation.
 pub(crate) const SPEC: &str = "hot";
 
-/// The name of the file that keeps the plan, for a look at ledgers that are kept.
+/// The name of the file that keeps the plan, for a later [`look`] at the ledgers of a failure.
 const PLAN: &str = "hot.plan";
 
-/// Exercises hot keys until time or calls are used up.
+/// Exercises hot keys until the time or the number of calls is used up.
 pub(crate) fn run(settings: &Settings, mut progress: impl FnMut(&Report)) -> Result<Report, Failure> {
     let started = Instant::now();
     let mut report = Report::default();
@@ -69,11 +69,14 @@ pub(crate) fn run(settings: &Settings, mut progress: impl FnMut(&Report)) -> Res
         plan.create().map_err(|what| failure(0, what))?;
         report.pools += 1;
         let Some(child) = settings.child else {
-            return Err(failure(0, "hot keys need processes that are killed".into()));
+            return Err(failure(
+                0,
+                "hot keys require `child`, for processes that are killed".into(),
+            ));
         };
         for generation in 0..=plan.killed {
             generation::run(&plan, generation, &spec, child).map_err(|what| {
-                // What was noted up to here may say why.
+                // The records up to here may explain the failure.
                 let noted = Ledgers::read(&plan).map(|ledgers| {
                     let in_flight = format!(
                         "\nin flight in generation {generation}:\n{}",
@@ -105,28 +108,28 @@ pub(crate) fn run(settings: &Settings, mut progress: impl FnMut(&Report)) -> Res
     Ok(report)
 }
 
-/// Removes what a pool has left, of this plan or of another.
+/// Removes the files of a pool, of this plan or of another.
 fn remove(plan: &Plan) {
     remove_pool(&plan.pool());
-    // There may be none.
+    // It may not exist.
     let _ = std::fs::remove_file(plan.directory.join(PLAN));
-    for generation in 0..=plan::MOST_KILLS {
+    for generation in 0..=plan::MAX_KILLS {
         for thread in 0..MAX_THREADS {
             let _ = std::fs::remove_file(ledger::path(&plan.directory, generation, thread));
         }
     }
 }
 
-/// What the ledgers tell that a failure has left in a directory: each key's history, and what is wrong with it.
+/// Shows the ledgers that a failure has left in a directory: each key's history, and the judge's finding.
 ///
 /// # Errors
 ///
-/// If there are none.
+/// The plan or a ledger cannot be read.
 pub fn look(directory: &Path) -> Result<String, String> {
     let file = directory.join(PLAN);
     let spec = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
     let mut plan = Plan::of_spec(&spec)?;
-    // It may have been moved.
+    // The directory may have been moved.
     directory.clone_into(&mut plan.directory);
     let ledgers = Ledgers::read(&plan)?;
     let mut text = format!("seed {}: {}\n", plan.seed, plan.about());

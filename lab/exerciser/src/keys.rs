@@ -1,23 +1,23 @@
 //! The keys that threads use.
 //!
-//! Each thread owns its keys: the last byte's low three bits name the owner. Keys of different threads lie beside each
-//! other in the index, so that threads share nodes and leaf arrays, and yet each thread knows what its keys hold.
+//! Each thread owns its keys: the last byte's low three bits name the owner. Keys of different threads are neighbours
+//! in the index, so threads share nodes and leaf arrays, and yet each thread knows the values of its own keys.
 
 use crate::random::Random;
 
-/// Threads at most: an owner has three bits.
+/// Maximum number of threads: an owner has three bits.
 pub(crate) const MAX_THREADS: usize = 8;
 
-/// What the keys of a map look like.
+/// The form of a map's keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shape {
     /// Eight bytes, close together.
     Dense,
     /// Eight random bytes.
     Scattered,
-    /// Text of 12 to 120 bytes with long shared beginnings.
+    /// Text of 12 to 120 bytes with long common prefixes.
     Paths,
-    /// Each key is the beginning of the next.
+    /// Each key is a prefix of the next.
     Chain,
     /// All of these.
     Mixed,
@@ -32,7 +32,7 @@ impl Shape {
         Shape::Mixed,
     ];
 
-    /// The keys of a thread, in order. About `count` of them; chains are shorter.
+    /// Returns about `count` keys of a thread, in order; chains have at most 100.
     pub fn keys(self, thread: usize, count: usize, random: &mut Random) -> Vec<Vec<u8>> {
         let mut keys: Vec<Vec<u8>> = match self {
             Shape::Dense => (0..count).map(|n| dense(n, thread)).collect(),
@@ -53,7 +53,7 @@ impl Shape {
     }
 }
 
-/// The thread that owns a key.
+/// Returns the thread that owns a key.
 pub(crate) fn owner(key: &[u8]) -> Option<usize> {
     key.last().map(|last| usize::from(last & 7))
 }
@@ -84,7 +84,7 @@ fn chain(n: usize, thread: usize) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// Keys are their owner's, in order, and no two threads share one.
+    /// Keys name their owner and ascend, and no two threads share one.
     #[test]
     fn keys_name_their_owner() {
         for shape in Shape::ALL {

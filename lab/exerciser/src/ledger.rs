@@ -1,5 +1,5 @@
-//! The ledger of a process that is going to be killed: how many of its calls each thread has seen answered, and which
-//! of them were refused. The files are the page cache's, which outlives the process.
+//! The ledger of a process that is to be killed: how many of each thread's calls were answered, and which of them were
+//! refused. The page cache keeps the files' content, so it outlives the process.
 
 use crate::worker::Outcome;
 use std::collections::HashMap;
@@ -8,14 +8,14 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Bytes before the refusals: calls answered, and refusals among them.
+/// Length in bytes of the header: the number of answered calls, and of refusals among them.
 const HEADER: u64 = 16;
 
 fn path(directory: &Path, thread: usize) -> PathBuf {
     directory.join(format!("ledger.{thread}"))
 }
 
-/// Where a thread of the process writes.
+/// The file that a thread of the process writes.
 pub(crate) struct Ledger {
     file: File,
     answered: u64,
@@ -33,7 +33,7 @@ impl Ledger {
         })
     }
 
-    /// Writes down what the next call came to.
+    /// Records the outcome of the next call.
     pub fn write(&mut self, outcome: Outcome) -> io::Result<()> {
         if let Outcome::Refused(done) = outcome {
             let refusal = [self.answered.to_le_bytes(), (done as u64).to_le_bytes()].concat();
@@ -47,16 +47,16 @@ impl Ledger {
     }
 }
 
-/// What was written down.
+/// A ledger's content.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     pub answered: u64,
-    /// The numbers of refused calls, and how much of each was done.
+    /// The numbers of refused calls, and how many changes each made before.
     refused: HashMap<u64, usize>,
 }
 
 impl Written {
-    /// Nothing, where the process was killed before it began.
+    /// Reads a thread's ledger; it is empty if the process was killed before it created the file.
     pub fn read(directory: &Path, thread: usize) -> io::Result<Written> {
         let mut bytes = Vec::new();
         match File::open(path(directory, thread)) {
@@ -85,7 +85,7 @@ impl Written {
     /// Removes the files of these threads.
     pub fn remove(directory: &Path, threads: usize) {
         for thread in 0..threads {
-            // There may be none.
+            // It may not exist.
             let _ = std::fs::remove_file(path(directory, thread));
         }
     }
@@ -95,7 +95,7 @@ impl Written {
 mod tests {
     use super::*;
 
-    /// What was written is read, refusals with their numbers.
+    /// Reading returns the number of calls written, and each refusal under its call's number.
     #[test]
     fn a_ledger_is_read_as_it_was_written() -> io::Result<()> {
         let directory = tempfile::tempdir()?;

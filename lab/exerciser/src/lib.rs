@@ -4,7 +4,7 @@
 //! snapshot, watch and backup with that knowledge. Rounds end by closing the pool, by `kill -9` of a process, by
 //! copying or restoring it, and begin by opening it with other options, so that all calls meet recovery. Half of the
 //! pools are moved to level `disk` and back. After some of the kills a stop of the machine is simulated too. After each
-//! round the maps' whole content is compared, and the pool is checked.
+//! round the exerciser compares the maps' whole content and checks the pool.
 //!
 //! | file | idea |
 //! |---|---|
@@ -24,7 +24,7 @@
 //! The calls of a thread are a function of the seed and of the content of its own keys. The interleaving of threads
 //! depends on the machine: a seed that has failed is likely to fail again, but need not.
 
-// Mapped ledgers alone need it (`hot::mapped`).
+// Only mapped ledgers need unsafe code (`hot::mapped`).
 #![deny(unsafe_code)]
 
 mod api;
@@ -51,15 +51,15 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use wollemi::{Durability, IndexKind};
 
-/// Threads at most.
+/// Maximum number of threads.
 pub const MAX_THREADS: usize = keys::MAX_THREADS;
 
-/// What to exercise, and for how long.
+/// Settings of a run: what to exercise, and for how long.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Everything left to chance depends on it. Pool by pool it is followed by the next one.
+    /// Seed of the first pool; it determines all random choices. Each further pool uses the next number.
     pub seed: u64,
-    /// Threads, up to [`MAX_THREADS`]; 0: one to four, pool by pool.
+    /// Number of threads, at most [`MAX_THREADS`]; 0 draws one to four for each pool.
     pub threads: usize,
     /// The indexes that hold the maps.
     pub kinds: Vec<IndexKind>,
@@ -67,58 +67,58 @@ pub struct Settings {
     pub budget: Duration,
     /// No further round begins after this number of calls.
     pub calls: u64,
-    /// Where the pools are made. They are removed, except for one that fails.
+    /// Directory of the pools. The run removes them, except a pool that fails.
     pub directory: PathBuf,
-    /// Makes the command that runs [`be_killed`] with the given text, for rounds that end by a kill; without it there
-    /// are none.
+    /// Makes the command that runs [`be_killed`] with the given text, for rounds that end by a kill. `None`: no round
+    /// ends by a kill.
     pub child: Option<fn(&str) -> Command>,
     /// The program whose `serve` is exercised over its protocols, instead of the database in this process. `threads`
-    /// are then its users, up to one fewer, and `child` does not matter.
+    /// is then the number of users, at most `MAX_THREADS - 1`, and `child` is unused.
     pub server: Option<PathBuf>,
-    /// Openings of large maps are exercised alone: drops, recovery, pages given back, merges, checks and writes at
-    /// once. `threads` is then how many threads do these; 0: each has its own.
+    /// Exercises only openings of large maps: drops, recovery, returned pages, merges, checks and writes at once.
+    /// `threads` is then the number of threads that share these acts; 0 gives each act a thread of its own.
     pub openings: bool,
-    /// Threads meet on few hostile keys, in processes that are killed: needs `child`.
+    /// Exercises threads that contend for few hostile keys, in processes that are killed. Requires `child`.
     pub hot: bool,
 }
 
-/// What was done.
+/// The counts of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// Calls whose answers were compared.
     pub calls: u64,
-    /// Calls among them that were refused for lack of room, or because a map was in use.
+    /// Calls among them that were refused: no room, a map in use, or a conflict.
     pub refused: u64,
-    /// Pools made.
+    /// Pools created.
     pub pools: u64,
-    /// Times that one was opened.
+    /// Openings of pools.
     pub openings: u64,
     /// Processes killed.
     pub kills: u64,
     /// Time taken, in seconds.
     pub seconds: f64,
-    /// How often each function, or each command of the server, was called and has answered.
+    /// Answered calls of each function, or of each command of the server.
     pub called: Calls,
-    /// How many calls the maps of each index got, by its name. A call of several maps counts once for each of their
-    /// indexes; one of the database as a whole counts for none.
+    /// Calls of the maps of each index, by the index's name. A call of several maps counts once for each of their
+    /// indexes; a call of the database as a whole counts for none.
     pub indexes: Calls,
 }
 
-/// An answer that is not as it must be, or a pool that is not in order.
+/// A wrong answer, or a damaged pool.
 #[derive(Debug, thiserror::Error)]
 #[error("seed {seed}, round {round}, pool '{}': {what}", pool.display())]
 pub struct Failure {
-    /// The seed of the pool: a run that begins with it begins with that pool.
+    /// Seed of the pool: a run with this seed begins with this pool.
     pub seed: u64,
-    /// The round.
+    /// Number of the round.
     pub round: u64,
-    /// The pool, as the failure has left it.
+    /// Path of the pool, which is kept as it was at the failure.
     pub pool: PathBuf,
     /// What is wrong.
     pub what: String,
 }
 
-/// Exercises pool after pool until time or calls are used up. Tells `progress` after each round.
+/// Exercises pool after pool until the time or the number of calls is used up. Calls `progress` after each round.
 ///
 /// # Errors
 ///
@@ -135,7 +135,8 @@ pub fn run(settings: &Settings, mut progress: impl FnMut(&Report)) -> Result<Rep
     }
     let started = Instant::now();
     let mut report = Report::default();
-    let goes_on = |report: &Report| report.calls < settings.calls && started.elapsed() < settings.budget;
+    let is_within_budget =
+        |report: &Report| report.calls < settings.calls && started.elapsed() < settings.budget;
     for seed in settings.seed.. {
         let mut exercise = exercise(seed, settings.threads, &settings.kinds, &settings.directory);
         let failure = |round, what| Failure {
@@ -178,7 +179,7 @@ pub fn run(settings: &Settings, mut progress: impl FnMut(&Report)) -> Result<Rep
             report.indexes.join(&done.indexes);
             report.seconds = started.elapsed().as_secs_f64();
             progress(&report);
-            if !goes_on(&report) {
+            if !is_within_budget(&report) {
                 remove(&settings.directory);
                 return Ok(report);
             }
@@ -199,17 +200,17 @@ fn exercise_pool(directory: &Path) -> PathBuf {
     directory.join("exercise.pool")
 }
 
-/// Removes what earlier rounds have left.
+/// Removes the files of earlier rounds.
 fn remove(directory: &Path) {
     for name in ["exercise.pool", "exercise.other", "exercise.checked"] {
         round::remove_pool(&directory.join(name));
     }
-    // There may be none.
+    // It may not exist.
     let _ = std::fs::remove_file(directory.join("exercise.truth"));
     ledger::Written::remove(directory, MAX_THREADS);
 }
 
-/// What the process that is going to be killed has to know, as text.
+/// Describes a round as text, for the process that is to be killed. [`be_killed`] parses it.
 fn spec(seed: u64, round: u64, settings: &Settings) -> String {
     let kinds: Vec<_> = settings.kinds.iter().map(|kind| kind.name()).collect();
     let directory = settings.directory.display();
@@ -220,11 +221,12 @@ fn spec(seed: u64, round: u64, settings: &Settings) -> String {
     )
 }
 
-/// Carries out the round that `spec` describes, until it is killed: for the process that [`Settings::child`] starts.
+/// Runs the round that `spec` describes until the process is killed. A process that [`Settings::child`] starts calls
+/// this.
 ///
 /// # Errors
 ///
-/// What is wrong with an answer, or with the text.
+/// A wrong answer, or a malformed `spec`.
 pub fn be_killed(spec: &str) -> Result<(), String> {
     if let Some((openings::SPEC, spec)) = spec.split_once(' ') {
         return openings::be_killed(spec);

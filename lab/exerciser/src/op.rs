@@ -13,16 +13,16 @@ pub(crate) enum Write {
     Upsert(Val),
     Update(Val),
     Remove,
-    /// Of what the key holds, or of something else.
+    /// Expects the key's value if `right`, else another one.
     CompareAndSwap {
         right: bool,
         new: Option<Val>,
     },
-    /// By a function that looks at the value.
+    /// By an [`Edit`](wollemi::Edit) that compares the value that it is shown.
     Edit(Option<Val>),
-    /// Another life, of an expiring entry.
+    /// Sets another lifetime of an expiring entry.
     Touch(Life),
-    /// A value whose end has come, of an expiring entry.
+    /// Stores a value that has already expired.
     Expired(Val),
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Reading {
     Get,
     Contains,
     Borrowed,
-    /// With keys around it, in one call.
+    /// Together with the keys after it, in one call.
     Several,
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum Scanning {
     Copied,
     Borrowed,
     Visited,
-    /// By the first bytes of the lower key.
+    /// By a prefix of the lower key.
     Prefix,
 }
 
@@ -51,14 +51,14 @@ pub(crate) enum Scanning {
 pub(crate) enum Op {
     Read(usize, usize, Reading),
     Write(usize, usize, Write),
-    /// Keys from one on, in one call.
+    /// Loads consecutive keys in one call.
     Load {
         slot: usize,
         from: usize,
         count: usize,
         first: Val,
     },
-    /// Changes, and what is expected: rightly or not.
+    /// Changes, and expected values: the key's own, or (`false`) another one.
     Batch {
         changes: Vec<(usize, usize, Option<Val>)>,
         expected: Vec<(usize, usize, bool)>,
@@ -71,24 +71,24 @@ pub(crate) enum Op {
         reverse: bool,
         how: Scanning,
     },
-    /// Walks over the keys behind one, or over the first ones, in the order of the map's index.
+    /// Walks over the keys after `behind`, or from the first key on, in the order of the map's index.
     Walk {
         slot: usize,
         behind: Option<usize>,
-        /// Keys of a step.
+        /// Maximum number of keys that a step visits.
         limit: usize,
         steps: usize,
     },
-    /// Takes a snapshot, of at most this many bytes; drops the one held.
+    /// Takes a snapshot that may use at most this many bytes; drops the snapshot held before.
     Snapshot(Option<u64>),
     /// Reads a key of the snapshot held.
     ReadSnapshot(usize, usize),
     DropSnapshot,
     /// Makes a backup of the snapshot held and restores it.
     Backup,
-    /// Watches a private map, or compares the events of the watch.
+    /// Compares the events of the watch held, and watches a private map.
     Watch(usize),
-    /// Functions that are called more rarely.
+    /// A call that few programs make.
     Rare(Rare),
     Create(usize),
     Drop(usize),
@@ -101,38 +101,37 @@ pub(crate) enum Op {
     WaitRecovered,
 }
 
-/// Calls that few programs make. A map's number comes first, then a key's.
+/// Calls that few programs make. The first number is the map's, the second the key's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rare {
-    /// What a map, and the database, tell of themselves.
+    /// Properties of a map and of the database.
     About(usize),
     /// Both ends of a private map, and a walk over all of it.
     Ends(usize),
-    /// Takes the first entry of a private map, or the last.
+    /// Removes and returns the first entry of a private map, or the last if `true`.
     Pop(usize, bool),
     /// An edit by a closure.
     Edit(usize, usize, Option<Val>),
-    /// Borrowed reads of several keys, of a prefix, and after another pin.
+    /// Borrowed reads of several keys, of a prefix, and after a repin.
     Borrowed(usize, usize),
     /// Views of the snapshot held, from one key to another.
     Views(usize, usize, usize),
-    /// Puts a key, if it is absent, in a transaction begun and committed by hand; or else by one that is retried up to
-    /// this number of times.
+    /// Inserts a key in a transaction that the caller begins and commits (`true`), or in one that the database retries
+    /// (`false`).
     Transaction(usize, usize, Val, bool),
-    /// Puts a key of a private map and waits until a watch tells of it.
+    /// Puts a key of a private map and waits until a watch reports it.
     Wait(usize, usize, Val),
     /// Entries of an expiring map between two keys.
     Alive(usize, usize, usize),
-    /// A transaction that gives an entry of an expiring map another value, or removes it.
+    /// Replaces or removes an entry of an expiring map in a transaction.
     Relive(usize, usize, Option<Val>),
-    /// What concerns durability: a matter of level `disk`, and of no effect at others.
+    /// A call about durability. It has an effect at level `disk` alone.
     Durable(Durable),
-    /// Puts a key of a private map by one of the ways that do not wait until it is durable, and waits for that
-    /// afterwards.
-    Eventual(usize, usize, Val, Later),
-    /// A map of numbers.
+    /// Puts a key of a private map by a write that does not wait until it is durable, then waits for that.
+    Eventual(usize, usize, Val, EventualBy),
+    /// Calls of typed maps.
     Typed,
-    /// What needs an order of keys, between two of them, of a map whose index has none: it must be refused.
+    /// Calls that need a key order, between two keys of a map whose index has none. All must be refused.
     Unordered(usize, usize, usize),
 }
 
@@ -142,15 +141,15 @@ pub(crate) struct Drawer {
     random: Random,
     stamp: u64,
     first: bool,
-    /// A private map that was just made, and its first key that has not been put yet.
+    /// A private map that was just created, and the first of its keys that has not been put yet.
     filling: Option<(usize, usize)>,
 }
 
-/// Keys that one load of a map just made puts.
-const FILL: usize = 400;
+/// Keys per load that fills a new map.
+const KEYS_PER_FILL: usize = 400;
 
 impl Drawer {
-    /// The calls of this thread in this round.
+    /// Draws the calls of this thread in this round.
     pub fn new(seed: u64, round: u64, thread: usize) -> Drawer {
         let place = round * 16 + thread as u64;
         Drawer {
@@ -183,13 +182,13 @@ impl Drawer {
         }
     }
 
-    fn maybe(&mut self) -> Option<Val> {
+    fn value_or_removal(&mut self) -> Option<Val> {
         let remove = self.random.one_in(3);
         let value = self.value();
         (!remove).then_some(value)
     }
 
-    /// A key of a map that there is.
+    /// Draws a key of an existing map.
     fn key(&mut self, truth: &Truth) -> (usize, usize) {
         let slot = self.slot(truth);
         let keys = truth.maps[slot].values.len();
@@ -219,7 +218,7 @@ impl Drawer {
     /// The next call.
     pub fn next(&mut self, plan: &Plan, truth: &Truth) -> Op {
         if std::mem::take(&mut self.first) && self.random.one_in(2) {
-            // Right after the opening, beside recovery.
+            // Immediately after the opening, while recovery runs.
             let slot = self.private(plan);
             return self.create_or_drop(slot, truth);
         }
@@ -227,8 +226,8 @@ impl Drawer {
             && truth.maps[slot].exists
             && from < truth.maps[slot].values.len()
         {
-            self.filling = Some((slot, from + FILL));
-            let count = FILL.min(truth.maps[slot].values.len() - from);
+            self.filling = Some((slot, from + KEYS_PER_FILL));
+            let count = KEYS_PER_FILL.min(truth.maps[slot].values.len() - from);
             return self.load(slot, from, count);
         }
         let (slot, n) = self.key(truth);
@@ -317,8 +316,8 @@ impl Drawer {
                 Rare::Wait(private, key, self.value())
             }
             (3, Role::Expiring) => Rare::Alive(slot, n, last),
-            (4, Role::Expiring) => Rare::Relive(slot, n, self.maybe()),
-            (3, _) => Rare::Edit(slot, n, self.maybe()),
+            (4, Role::Expiring) => Rare::Relive(slot, n, self.value_or_removal()),
+            (3, _) => Rare::Edit(slot, n, self.value_or_removal()),
             (4, _) => Rare::Transaction(slot, n, self.value(), self.random.one_in(2)),
             (5, _) => Rare::Borrowed(slot, n),
             (6 | 7, _) => Rare::Views(slot, n, last),
@@ -326,7 +325,12 @@ impl Drawer {
             (9, _) => Rare::Durable(self.durable()),
             (10, _) if is_private => {
                 let key = self.random.index(truth.maps[private].values.len());
-                let ways = [Later::Map, Later::Batch, Later::Transaction, Later::Turn];
+                let ways = [
+                    EventualBy::Map,
+                    EventualBy::Batch,
+                    EventualBy::Transaction,
+                    EventualBy::Turn,
+                ];
                 Rare::Eventual(private, key, self.value(), self.random.pick(&ways))
             }
             _ => Rare::About(slot),
@@ -337,7 +341,7 @@ impl Drawer {
         match self.random.below(8) {
             0 => Durable::Checkpoint(self.random.one_in(2)),
             1 => Durable::AskForCheckpoint,
-            2 => Durable::Within(self.random.pick(&[1, 20, 1000])),
+            2 => Durable::SyncInterval(self.random.pick(&[1, 20, 1000])),
             3..6 => Durable::Sync,
             _ => Durable::About,
         }
@@ -355,7 +359,7 @@ impl Drawer {
         }
     }
 
-    /// Makes the private map, to be filled by the next calls, or drops it.
+    /// Creates the private map, which the next calls fill, or drops it.
     fn create_or_drop(&mut self, slot: usize, truth: &Truth) -> Op {
         if truth.maps[slot].exists {
             return Op::Drop(slot);
@@ -378,9 +382,9 @@ impl Drawer {
             29..37 => Write::Update(self.value()),
             48..52 => Write::CompareAndSwap {
                 right: !self.random.one_in(4),
-                new: self.maybe(),
+                new: self.value_or_removal(),
             },
-            _ => Write::Edit(self.maybe()),
+            _ => Write::Edit(self.value_or_removal()),
         }
     }
 
@@ -408,7 +412,7 @@ impl Drawer {
         let count = 1 + self.random.index(max);
         let changes = (0..count).map(|_| {
             let (slot, n) = self.key(truth);
-            (slot, n, self.maybe())
+            (slot, n, self.value_or_removal())
         });
         let changes: Vec<_> = changes.collect();
         if self.random.one_in(2) {
@@ -418,7 +422,7 @@ impl Drawer {
             let (slot, n) = self.key(truth);
             (slot, n, !self.random.one_in(8))
         });
-        // What an expiring map holds begins with a time that is not known here.
+        // A value in an expiring map begins with its expiry time, which is unknown here.
         let expected = expected.filter(|&(slot, ..)| plan.maps[slot].role != Role::Expiring);
         Op::Batch {
             changes,
@@ -427,7 +431,7 @@ impl Drawer {
     }
 }
 
-/// The `i`-th value of a load.
+/// Returns the `i`-th value of a load.
 pub(crate) fn nth(first: Val, i: usize) -> Val {
     Val {
         stamp: first.stamp + i as u64,
@@ -441,12 +445,12 @@ pub(crate) struct Body {
     pub reads: Vec<(usize, usize)>,
     pub changes: Vec<(usize, usize, Option<Val>)>,
     pub range: Option<(usize, usize, usize)>,
-    /// Whether it is committed, and not left.
+    /// Whether it is committed; otherwise it is dropped.
     pub commits: bool,
 }
 
 impl Op {
-    /// What it changes, if it is carried out.
+    /// Returns the changes that the call makes if it is carried out.
     pub fn effects(&self, truth: &Truth) -> Effects {
         let mut effects = Effects::default();
         match self {
@@ -485,7 +489,7 @@ impl Op {
 }
 
 impl Rare {
-    /// The key that it changes, and what that holds afterwards.
+    /// Returns the key that the call changes, and its value afterwards.
     fn effect(self, truth: &Truth) -> Option<(usize, usize, Option<Val>)> {
         match self {
             Rare::Pop(slot, last) => truth.end(slot, last).map(|(n, _)| (slot, n, None)),
@@ -500,30 +504,30 @@ impl Rare {
     }
 }
 
-/// Calls about when writes are durable.
+/// Calls about the durability of writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Durable {
     Sync,
-    /// A checkpoint: of all maps, if so.
+    /// A checkpoint; `true`: a full one.
     Checkpoint(bool),
     AskForCheckpoint,
-    /// How often, in milliseconds, what no write waits for is synced.
-    Within(u64),
-    /// What the database tells of its log.
+    /// Sets the interval, in milliseconds, at which the log syncs writes that do not wait.
+    SyncInterval(u64),
+    /// Properties of the log, and the default durability.
     About,
 }
 
-/// A write that is durable later.
+/// The ways to write without waiting until the write is durable.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Later {
+pub(crate) enum EventualBy {
     Map,
     Batch,
     Transaction,
-    /// By a turn of the thread, which is left and continued.
+    /// Within a turn, which the thread pauses and resumes.
     Turn,
 }
 
-/// What a key holds after a write.
+/// Returns a key's value after a write.
 fn after(old: Option<Val>, write: Write) -> Option<Val> {
     match write {
         Write::Insert(new) => old.or(Some(new)),

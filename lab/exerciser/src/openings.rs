@@ -27,15 +27,15 @@ use std::time::Instant;
 
 pub(crate) use churn::be_killed;
 
-/// The first word of the text by which a process knows that it is to churn.
+/// The first word of a child's text that makes it churn the image.
 pub(crate) const SPEC: &str = "openings";
 
-/// Rounds over a file before the next kill changes it.
+/// Rounds over an image before the next kill changes it.
 const ROUNDS: u64 = 8;
-/// Kills that a file goes through.
+/// Kills that an image goes through.
 const KILLS: u64 = 4;
 
-/// Exercises openings until time or calls are used up.
+/// Exercises openings until the time or the number of calls is used up.
 pub(crate) fn run(settings: &Settings, mut progress: impl FnMut(&Report)) -> Result<Report, Failure> {
     let started = Instant::now();
     let mut report = Report::default();

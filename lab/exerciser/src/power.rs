@@ -4,8 +4,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Has the machine seem to have stopped since the pool was open: the id of another boot is put into its header, namely
-/// the pool's own name, which is laid out alike (docs/format.md).
+/// Makes the pool look as if the machine had stopped while it was open, by changing the boot id in its header. The new
+/// id is the pool's own name, which has the same layout (docs/format.md).
 pub(crate) fn lose(pool: &Path) -> std::io::Result<()> {
     let file = File::options().read(true).write(true).open(pool)?;
     let mut name = [0; 24];

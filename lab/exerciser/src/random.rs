@@ -5,7 +5,7 @@
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// The stream of this seed and of this purpose: streams of different purposes have nothing in common.
+    /// Returns the stream of this seed for this purpose. Streams of different purposes are independent.
     pub fn new(seed: u64, purpose: u64) -> Random {
         let mut random = Random(seed);
         let seed = random.next();
@@ -19,12 +19,12 @@ impl Random {
         word ^ (word >> 31)
     }
 
-    /// A number below `end`; 0 where `end` is 0.
+    /// Returns a number below `end`, or 0 if `end` is 0.
     pub fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
     }
 
-    /// An index below `end`.
+    /// Returns an index below `end`.
     pub fn index(&mut self, end: usize) -> usize {
         self.below(end as u64) as usize
     }
@@ -33,7 +33,7 @@ impl Random {
         of[self.index(of.len())]
     }
 
-    /// True once in `n` times.
+    /// Returns true once in `n` times on average.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }

@@ -20,30 +20,30 @@ use wollemi::{
     AfterPowerLoss, Db, Durability, Error, Expiring, HeapError, IndexError, IndexKind, Level, Options,
 };
 
-/// Calls of a thread of a process that nothing kills.
-const UNKILLED: u64 = 20_000_000;
+/// Maximum number of calls of a thread in a process that is never killed.
+const MAX_UNKILLED_CALLS: u64 = 20_000_000;
 
 /// A pool under exercise, and what its threads know of it.
 pub(crate) struct Exercise {
     pub plan: Plan,
-    /// By thread, map and number.
+    /// Keys by thread, map and number.
     keys: Vec<Vec<Vec<Vec<u8>>>>,
     truths: Vec<Truth>,
-    /// What was in flight when the process was killed, by thread.
+    /// The call in flight when the process was killed, by thread.
     in_flight: Vec<Option<(Op, Effects)>>,
     directory: PathBuf,
     page_size: u64,
     max_size: Option<u64>,
-    /// Whether the machine seems to have stopped since the pool was open.
+    /// Whether a power loss was simulated since the pool was open.
     power_lost: bool,
 }
 
-/// What a round has done.
+/// The counts of a round.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Done {
     pub calls: u64,
     pub refused: u64,
-    /// The functions that were called and have answered.
+    /// Answered calls of each function.
     pub called: Calls,
     /// Calls of the maps of each index.
     pub indexes: Calls,
@@ -54,16 +54,16 @@ pub(crate) struct Done {
 pub(crate) enum End {
     /// The pool is closed.
     Close,
-    /// It is closed, and copied into another that takes its place.
+    /// The pool is copied into another, which replaces it.
     Copy,
-    /// A backup is made of it, and restored into one that takes its place.
+    /// A backup of the pool is restored into another, which replaces it.
     Restore,
-    /// Its log is ended, if it has one, and so it is closed.
+    /// The pool is closed by `Db::end_log`, which ends its log if it has one.
     WithoutLog,
 }
 
 impl Exercise {
-    /// A new pool in `directory`, and its maps, by everything that is left to chance from `seed`.
+    /// Plans a new pool in `directory`. `seed` determines its maps and all other random choices.
     pub fn new(seed: u64, threads: usize, kinds: &[IndexKind], directory: &Path) -> Exercise {
         let plan = Plan::new(seed, threads, kinds);
         let keys: Vec<Vec<Vec<Vec<u8>>>> = (0..threads)
@@ -106,7 +106,7 @@ impl Exercise {
         let Some(durability) = self.plan.durability else {
             return options;
         };
-        // A pool that has a log keeps it, whatever is asked for.
+        // A pool that has a log keeps it, whatever level is requested.
         let level = random.pick(&[Level::Process, Level::Disk]);
         options
             .level(level)
@@ -116,17 +116,17 @@ impl Exercise {
             .on_rebuild(|_| {})
     }
 
-    /// Opens the pool, after a loss of power too.
+    /// Opens the pool; accepts a simulated power loss.
     fn open(&mut self, round: u64, done: &mut Done) -> Result<Db, Wrong> {
         if self.plan.durability.is_some() {
             done.called.join_all(api::ON_DISK);
         }
         let options = self.options(round);
         if !std::mem::take(&mut self.power_lost) {
-            return options.open(self.path()).map_err(opening);
+            return options.open(self.path()).map_err(text);
         }
-        done.called.join_all(api::LOST);
-        // A pool that has a log is made anew of it, whatever is said of the loss.
+        done.called.join_all(api::AFTER_POWER_LOSS);
+        // A pool that has a log is rebuilt from it, whatever `after_power_loss` says.
         if !has_log(&self.path()) {
             let look = options
                 .clone()
@@ -140,18 +140,18 @@ impl Exercise {
         db.map_err(|error| format!("after a loss of power: {error}"))
     }
 
-    /// Makes the pool and the maps that all threads share.
+    /// Creates the pool and the maps that all threads share.
     pub fn create(&self) -> Result<(), Wrong> {
-        let db = self.options(0).open(self.path()).map_err(opening)?;
+        let db = self.options(0).open(self.path()).map_err(text)?;
         for (slot, map) in self.plan.maps.iter().enumerate() {
             if map.role != Role::Private {
-                db.map_with(&self.plan.name(slot, 0), map.kind).map_err(opening)?;
+                db.map_with(&self.plan.name(slot, 0), map.kind).map_err(text)?;
             }
         }
         Ok(())
     }
 
-    /// A round in this process.
+    /// Runs a round in this process.
     pub fn round(&mut self, round: u64, calls: u64, end: End) -> Result<Done, Wrong> {
         let mut opened = Done::default();
         let db = self.open(round, &mut opened)?;
@@ -164,7 +164,7 @@ impl Exercise {
         done.called.join(&opened.called);
         self.compare(&db)?;
         done.called.join_all(api::ROUND);
-        // A check waits for recovery, and some openings must find what an earlier one has not recovered.
+        // A check waits for recovery, but some openings must find a pool that an earlier one has not fully recovered.
         let in_place = round.is_multiple_of(2);
         if in_place {
             check(&db)?;
@@ -182,20 +182,20 @@ impl Exercise {
         });
         if round % 4 == 1 {
             let db = self.options(round).read_only(true).open(self.path());
-            self.compare(&db.map_err(opening)?)
-                .map_err(|wrong| format!("opened to be read: {wrong}"))?;
+            self.compare(&db.map_err(text)?)
+                .map_err(|wrong| format!("opened read-only: {wrong}"))?;
             done.called.join_all(api::READ_ONLY);
         }
         Ok(done)
     }
 
-    /// Checks a copy of the pool, which leaves what there is to recover in the pool itself.
+    /// Checks a copy of the pool, so that the pool itself stays unrecovered.
     fn check_copy(&self, round: u64) -> Result<(), Wrong> {
         let copy = self.path().with_extension("checked");
         copy_pool(&self.path(), &copy).map_err(|error| error.to_string())?;
-        // One without a log does not get one.
+        // At this level a pool without a log stays without one.
         let options = self.options(round).level(Level::Process);
-        let opened = options.open(&copy).map_err(opening);
+        let opened = options.open(&copy).map_err(text);
         opened
             .and_then(|db| check(&db))
             .map_err(|wrong| format!("a copy of the closed pool: {wrong}"))?;
@@ -203,7 +203,7 @@ impl Exercise {
         Ok(())
     }
 
-    /// Runs the threads. `ledger` makes what a thread writes its calls down in.
+    /// Runs the threads. `ledger` creates the ledger in which a thread records its calls, if any.
     fn call(
         &mut self,
         db: &Db,
@@ -212,7 +212,7 @@ impl Exercise {
         ledger: &(dyn Fn(usize) -> std::io::Result<Option<Ledger>> + Sync),
     ) -> Result<Done, Wrong> {
         let (stop, refused, made) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
-        let sweeper = self.sweeper(db, round).map_err(opening)?;
+        let sweeper = self.sweeper(db, round).map_err(text)?;
         let (plan, keys, bounded) = (&self.plan, &self.keys, self.max_size.is_some());
         let (stop, refused, made) = (&stop, &refused, &made);
         let run = move |thread: usize, truth: &mut Truth| -> Result<(Calls, Calls), Wrong> {
@@ -252,7 +252,7 @@ impl Exercise {
         });
         let (mut called, mut indexes) = (Calls::default(), Calls::default());
         if let Some(sweeper) = sweeper {
-            // How many entries come to their end meanwhile depends on the clock.
+            // How many entries expire meanwhile depends on the clock.
             let _ = sweeper.removed();
             called.join_all(api::SWEPT);
         }
@@ -278,12 +278,12 @@ impl Exercise {
         map.sweeper(Duration::from_millis(5)).map(Some)
     }
 
-    /// Whether it is known what has become of all that was in flight at a kill.
+    /// Returns whether no call is left whose outcome at a kill is unknown.
     pub fn is_settled(&self) -> bool {
         self.in_flight.iter().all(Option::is_none)
     }
 
-    /// A round in a process that is killed after `patience`. What it had acknowledged before that counts.
+    /// Runs a round in a process that is killed after `patience`. The calls answered before the kill count.
     pub fn killed(&mut self, round: u64, patience: Duration, mut child: Command) -> Result<Done, Wrong> {
         let failed = |error: std::io::Error| error.to_string();
         Written::remove(&self.directory, self.plan.threads);
@@ -300,7 +300,7 @@ impl Exercise {
             .map_err(failed)?;
         std::thread::sleep(patience);
         let ended = child.try_wait().map_err(failed)?;
-        // It may have ended meanwhile.
+        // The process may have ended meanwhile.
         let _ = child.kill();
         let output = child.wait_with_output().map_err(failed)?;
         if let Some(status) = ended.filter(|status| !status.success()) {
@@ -327,38 +327,38 @@ impl Exercise {
             let effects = op.effects(truth);
             self.in_flight[thread] = Some((op, effects));
         }
-        if Random::new(self.plan.seed, 6 << 32 | round).one_in(2) && self.outlives_power() {
+        if Random::new(self.plan.seed, 6 << 32 | round).one_in(2) && self.survives_power_loss() {
             power::lose(&self.path()).map_err(failed)?;
             self.power_lost = true;
         }
         Ok(done)
     }
 
-    /// Whether a loss of power leaves everything that was acknowledged: the page cache has it all, so that a pool
-    /// without a log is as a kill has left it. One that is made of its log may lack what was to be durable later, and
-    /// needs more room than it had.
-    fn outlives_power(&self) -> bool {
+    /// Returns whether the pool keeps every acknowledged write in a simulated power loss. The page cache survives the
+    /// simulation, so a pool without a log is as the kill left it. A pool rebuilt from its log may lack eventual
+    /// writes, and needs more room than it had.
+    fn survives_power_loss(&self) -> bool {
         !has_log(&self.path())
             || (self.plan.durability == Some(Durability::Immediate) && self.max_size.is_none())
     }
 
-    /// The same round as the process that is going to be killed carries it out.
+    /// Runs the round in the process that is to be killed.
     pub fn be_killed(&mut self, round: u64) -> Result<(), Wrong> {
         let failed = |error: std::io::Error| error.to_string();
         let mut file = BufReader::new(File::open(self.truth_path()).map_err(failed)?);
         for truth in &mut self.truths {
             truth.read(&mut file).map_err(failed)?;
         }
-        let db = self.options(round).open(self.path()).map_err(opening)?;
+        let db = self.options(round).open(self.path()).map_err(text)?;
         let directory = self.directory.clone();
-        self.call(&db, round, UNKILLED, &|thread| {
+        self.call(&db, round, MAX_UNKILLED_CALLS, &|thread| {
             Ledger::create(&directory, thread).map(Some)
         })?;
         Ok(())
     }
 
-    /// Finds out what has become of what was in flight: each of its keys holds what it held or what it was given, and
-    /// of what is atomic all do the same.
+    /// Finds out whether the call in flight at the kill was carried out. Each of its keys must hold its old or its new
+    /// value; if the call is atomic, all must hold the old ones or all the new ones.
     fn settle(&mut self, db: &Db, thread: usize, op: &Op, effects: &Effects) -> Result<(), Wrong> {
         let truth = &mut self.truths[thread];
         let wrong = |why: String| format!("thread {thread}: in flight at the kill: {op:?}: {why}");
@@ -373,7 +373,7 @@ impl Exercise {
             }
             return Ok(());
         }
-        // The last of several changes to a key counts, and each is one that it may hold.
+        // Of several changes to one key, the last one counts.
         let (mut before, mut after, mut found) = (true, true, Vec::new());
         for (i, &(slot, n, _)) in effects.values.iter().enumerate() {
             let mine = |&&(of, key, _): &&(usize, usize, Option<Val>)| (of, key) == (slot, n);
@@ -402,13 +402,13 @@ impl Exercise {
                 (false, true) => found.push((slot, n, old)),
                 _ => {
                     return Err(wrong(format!(
-                        "map {slot}, key {n} holds neither what it held nor what it was given"
+                        "map {slot}, key {n} holds neither its old nor its new value"
                     )));
                 }
             }
         }
         if effects.atomic && !before && !after {
-            return Err(wrong("a part of it was carried out".into()));
+            return Err(wrong("it was carried out in part".into()));
         }
         truth.apply(&Effects {
             values: found,
@@ -417,7 +417,7 @@ impl Exercise {
         Ok(())
     }
 
-    /// Compares all that the maps hold with what the threads know.
+    /// Compares the maps' whole content with the threads' truths.
     fn compare(&self, db: &Db) -> Result<(), Wrong> {
         for (slot, map) in self.plan.maps.iter().enumerate() {
             match map.role {
@@ -439,13 +439,13 @@ impl Exercise {
         let exists = self.truths[threads.start].maps[slot].exists;
         let Some(map) = db.find_map(&name).map_err(failed)? else {
             return if exists {
-                Err(wrong("it is not there".into()))
+                Err(wrong("the map is missing".into()))
             } else {
                 Ok(())
             };
         };
         if !exists {
-            return Err(wrong("it is there, though it was dropped".into()));
+            return Err(wrong("the map exists, though it was dropped".into()));
         }
         let order = self.plan.maps[slot].kind.order();
         let mut expected: Vec<_> = (0..self.plan.threads)
@@ -517,7 +517,7 @@ impl Exercise {
         };
         drop(db);
         match done {
-            // What fits into a pool need not fit into another of the same size.
+            // The content of one pool need not fit into another of the same size.
             Err(
                 Error::Heap(HeapError::Full { .. }) | Error::Index(IndexError::Heap(HeapError::Full { .. })),
             ) if self.max_size.is_some() => {
@@ -546,49 +546,49 @@ impl Exercise {
     }
 }
 
-/// The log and the checkpoints of a pool at level `disk`.
-fn files_of(pool: &Path) -> PathBuf {
+/// Returns the directory of a pool's log and checkpoints at level `disk`.
+fn disk_directory(pool: &Path) -> PathBuf {
     let mut name = pool.as_os_str().to_owned();
     name.push(".disk");
     name.into()
 }
 
-/// Whether there is a log.
+/// Returns whether the pool has a log.
 fn has_log(pool: &Path) -> bool {
-    files_of(pool).join("manifest").exists()
+    disk_directory(pool).join("manifest").exists()
 }
 
 /// Removes a pool and its files.
 pub(crate) fn remove_pool(pool: &Path) {
-    // There may be none.
+    // They may not exist.
     let _ = std::fs::remove_file(pool);
-    let _ = std::fs::remove_dir_all(files_of(pool));
+    let _ = std::fs::remove_dir_all(disk_directory(pool));
 }
 
-/// Copies a pool that is closed.
+/// Copies a closed pool.
 fn copy_pool(pool: &Path, to: &Path) -> std::io::Result<()> {
     remove_pool(to);
     std::fs::copy(pool, to)?;
-    if files_of(pool).exists() {
-        std::fs::create_dir(files_of(to))?;
-        for file in std::fs::read_dir(files_of(pool))? {
+    if disk_directory(pool).exists() {
+        std::fs::create_dir(disk_directory(to))?;
+        for file in std::fs::read_dir(disk_directory(pool))? {
             let file = file?;
-            std::fs::copy(file.path(), files_of(to).join(file.file_name()))?;
+            std::fs::copy(file.path(), disk_directory(to).join(file.file_name()))?;
         }
     }
     Ok(())
 }
 
-/// Puts another pool in the place of one.
+/// Replaces a pool with another one.
 fn replace_pool(pool: &Path, other: &Path) -> std::io::Result<()> {
     remove_pool(pool);
-    if files_of(other).exists() {
-        std::fs::rename(files_of(other), files_of(pool))?;
+    if disk_directory(other).exists() {
+        std::fs::rename(disk_directory(other), disk_directory(pool))?;
     }
     std::fs::rename(other, pool)
 }
 
-/// Whether a map holds this under a key, with this life where entries have one.
+/// Returns whether a key of the map has this value and, in an expiring map, this lifetime.
 fn holds(map: &wollemi::Map, role: Role, key: &[u8], value: Option<Val>) -> Result<bool, Error> {
     let differs = match role {
         Role::Expiring => {
@@ -600,7 +600,7 @@ fn holds(map: &wollemi::Map, role: Role, key: &[u8], value: Option<Val>) -> Resu
     Ok(differs.is_none())
 }
 
-/// What a call has changed.
+/// Returns the changes that a call with this outcome made.
 fn of_outcome(mut effects: Effects, outcome: Outcome) -> Effects {
     if let Outcome::Refused(done) = outcome {
         effects.values.truncate(done);
@@ -610,13 +610,13 @@ fn of_outcome(mut effects: Effects, outcome: Outcome) -> Effects {
 }
 
 fn check(db: &Db) -> Result<(), Wrong> {
-    let check = db.check().map_err(opening)?;
+    let check = db.check().map_err(text)?;
     match check.is_clean() {
         true => Ok(()),
         false => Err(format!("check finds: {check:?}")),
     }
 }
 
-fn opening(error: Error) -> Wrong {
+fn text(error: Error) -> Wrong {
     error.to_string()
 }

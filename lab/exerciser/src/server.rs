@@ -1,9 +1,9 @@
-//! The same for the server: a separate program, to which users send requests over both protocols, and which is stopped
-//! and killed.
+//! Exercises the server: a separate program, to which users send requests over both protocols, and which is stopped and
+//! killed.
 //!
-//! Each user has a connection of either protocol and its own keys, among those of the others, in the database that both
-//! protocols share; and a Redis database that no other user has. So it knows the answer to each of its requests, and
-//! after each start the content of its keys: all answered requests, and a prefix of the unanswered ones.
+//! Each user has a connection of either protocol. Its keys lie among those of other users in the database that both
+//! protocols share, and it has a Redis database of its own. So it knows the answer to each of its requests, and the
+//! content of its keys after each start: all answered requests, and a prefix of the unanswered ones.
 //!
 //! | file | idea |
 //! |---|---|
@@ -13,10 +13,12 @@
 //! | `truth` | a user's knowledge of its keys |
 //! | `step` | a request, its answers, its changes |
 //! | `memcached`, `meta`, `redis` | requests, drawn at random |
+//! | `edits` | changes that the first two share |
 //! | `user` | sends them and compares the answers |
 //! | `settle` | compares the content after a start |
 //! | `round` | start, users, end |
 
+mod edits;
 mod memcached;
 mod meta;
 mod process;
@@ -35,10 +37,13 @@ use round::{End, Exercise, remove};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Users at most: a key's owner has three bits, and the first number is left out, as its keys end in blanks.
+/// Upper bound on any wait for the server; beyond it the server counts as hung.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Maximum number of users: a key's owner has three bits, and number 0 is left out because its keys end in blanks.
 pub(crate) const MAX_USERS: usize = crate::keys::MAX_THREADS - 1;
 
-/// Exercises servers over pool after pool until time or calls are used up.
+/// Exercises servers over pool after pool until the time or the number of calls is used up.
 pub(crate) fn run(
     settings: &Settings,
     program: &Path,
@@ -62,7 +67,7 @@ pub(crate) fn run(
             let patience = Duration::from_millis(random.below(longest));
             let turns = random.pick(&[10, 100, 300]);
             let end = match random.below(8) {
-                // The last one shows what the one before it has left.
+                // The last round reads what the one before it has left.
                 _ if round == rounds => End::Idle(turns),
                 0..4 => End::Kill(patience),
                 4 => End::Stop(patience),

@@ -1,25 +1,10 @@
 //! The maps that a call uses.
 
 use crate::op::{Body, Op, Rare};
-
-/// Some of a plan's maps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Slots(u32);
-
-impl Slots {
-    pub fn has(self, slot: usize) -> bool {
-        self.0 >> slot & 1 == 1
-    }
-}
-
-impl FromIterator<usize> for Slots {
-    fn from_iter<I: IntoIterator<Item = usize>>(slots: I) -> Slots {
-        Slots(slots.into_iter().fold(0, |all, slot| all | 1 << slot))
-    }
-}
+use crate::truth::Slots;
 
 impl Op {
-    /// Its maps; none for a call that concerns the database.
+    /// Returns the maps that the call uses; none for a call of the database as a whole.
     pub fn slots(&self) -> Slots {
         match self {
             Op::Batch { changes, expected } => {
@@ -62,7 +47,7 @@ impl Op {
 }
 
 impl Rare {
-    /// The map that it calls.
+    /// Returns the map that the call uses.
     fn slot(self) -> Option<usize> {
         match self {
             Rare::About(slot)
@@ -77,7 +62,7 @@ impl Rare {
             | Rare::Relive(slot, ..)
             | Rare::Eventual(slot, ..)
             | Rare::Unordered(slot, ..) => Some(slot),
-            // The default index holds it, as it does the first map.
+            // The default index holds the typed maps, and it holds the first map.
             Rare::Typed => Some(0),
             Rare::Durable(_) => None,
         }

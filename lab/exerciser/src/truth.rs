@@ -1,20 +1,20 @@
 //! A thread's knowledge of its own keys.
 //!
-//! Values are made of a stamp and a length, so that the truth about a key is a few words however long its value is.
+//! A stamp and a length determine a value's bytes, so the truth about a key takes a few words, however long its value
+//! is.
 
 use crate::calls::Calls;
 use crate::keys::Shape;
 use crate::random::Random;
-use crate::slots::Slots;
 use std::io::{self, Read, Write};
 use wollemi::{Durability, IndexKind};
 
-/// How long an entry of an expiring map lives.
+/// Lifetime of an entry of an expiring map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Life {
-    /// It has no end.
+    /// The entry never expires.
     Endless,
-    /// It outlives every run.
+    /// The entry expires after 100 hours, later than any run ends.
     Hours,
 }
 
@@ -27,28 +27,28 @@ pub(crate) struct Val {
 }
 
 impl Val {
-    /// The value's bytes: the stamp, again and again.
+    /// Returns the value's bytes: the stamp, repeated.
     pub fn bytes(self) -> Vec<u8> {
         let mut bytes = self.stamp.to_le_bytes().repeat((self.len as usize).div_ceil(8));
         bytes.truncate(self.len as usize);
         bytes
     }
 
-    /// Whether these are the value's bytes.
+    /// Returns whether these are the value's bytes.
     pub fn is(self, bytes: &[u8]) -> bool {
         let stamp = self.stamp.to_le_bytes();
         bytes.len() == self.len as usize && bytes.chunks(8).all(|chunk| *chunk == stamp[..chunk.len()])
     }
 }
 
-/// What a map is used as.
+/// How the threads use a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Every thread writes its own keys.
     Shared,
-    /// The same, through `Expiring`.
+    /// Every thread writes its own keys, through `Expiring`.
     Expiring,
-    /// One thread uses it, which also drops it and makes it anew.
+    /// One thread uses the map, drops it and creates it again.
     Private,
 }
 
@@ -68,24 +68,40 @@ impl MapPlan {
     }
 }
 
-/// The maps of a pool. Each thread has one of its own for each private one.
+/// Some of a plan's maps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Slots(u32);
+
+impl Slots {
+    pub fn has(self, slot: usize) -> bool {
+        self.0 >> slot & 1 == 1
+    }
+}
+
+impl FromIterator<usize> for Slots {
+    fn from_iter<I: IntoIterator<Item = usize>>(slots: I) -> Slots {
+        Slots(slots.into_iter().fold(0, |all, slot| all | 1 << slot))
+    }
+}
+
+/// The maps of a pool. For each private map of the plan every thread has a map of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub seed: u64,
     pub threads: usize,
     pub maps: Vec<MapPlan>,
-    /// One in this many calls that could be a batch or a transaction is one.
+    /// One in this many calls drawn as a batch or a transaction is carried out as one.
     pub batches: u64,
-    /// Rounds are short, and large maps are dropped and made anew in each: what is exercised are openings.
+    /// Rounds are short, and drop and recreate large maps: this plan exercises openings.
     pub openings: bool,
-    /// Of the pools that are moved to level `disk` and back: when their writes are durable.
+    /// Default durability of a pool that moves to level `disk` and back; `None`: the pool stays without a log.
     pub durability: Option<Durability>,
 }
 
 const PRIVATE: usize = 2;
 
 impl Plan {
-    /// A plan of this seed, over these indexes.
+    /// Draws the plan of this seed, over these indexes.
     pub fn new(seed: u64, threads: usize, kinds: &[IndexKind]) -> Plan {
         let random = &mut Random::new(seed, 1);
         let roles = [Role::Shared, Role::Shared, Role::Shared, Role::Expiring];
@@ -124,7 +140,7 @@ impl Plan {
         }
     }
 
-    /// The name of a map as this thread knows it.
+    /// Returns the name of a map in this thread.
     pub fn name(&self, slot: usize, thread: usize) -> String {
         match self.maps[slot].role {
             Role::Shared => format!("shared {slot}"),
@@ -133,7 +149,7 @@ impl Plan {
         }
     }
 
-    /// Counts a call of these maps, once for each of the indexes that hold them.
+    /// Counts a call of these maps, once for each of their indexes.
     pub fn count(&self, slots: Slots, calls: &mut Calls) {
         for (slot, map) in self.maps.iter().enumerate() {
             let counted = |other: &usize| slots.has(*other) && self.maps[*other].kind == map.kind;
@@ -143,7 +159,7 @@ impl Plan {
         }
     }
 
-    /// The keys of a thread in a map, in order.
+    /// Returns the keys of a thread in a map, in order.
     pub fn keys(&self, slot: usize, thread: usize) -> Vec<Vec<u8>> {
         let MapPlan { shape, keys, .. } = self.maps[slot];
         let purpose = 2 + (slot * self.threads + thread) as u64;
@@ -151,32 +167,32 @@ impl Plan {
     }
 }
 
-/// What a map holds of a thread's keys.
+/// The expected content of a thread's keys in one map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MapTruth {
-    /// Whether there is such a map.
+    /// Whether the map exists.
     pub exists: bool,
-    /// By the key's number.
+    /// The value of each key, by the key's number.
     pub values: Vec<Option<Val>>,
 }
 
-/// What the maps hold of a thread's keys.
+/// The expected content of a thread's keys in all maps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Truth {
     pub maps: Vec<MapTruth>,
 }
 
-/// What an operation changes. A batch changes all of it or nothing.
+/// The changes of an operation. A batch makes all of them or none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Effects {
     pub values: Vec<(usize, usize, Option<Val>)>,
-    /// A map that comes or goes.
+    /// A map that is created (`true`) or dropped.
     pub map: Option<(usize, bool)>,
     pub atomic: bool,
 }
 
 impl Truth {
-    /// Before anything was written. Shared maps are there from the start.
+    /// Returns the truth before the first write. Shared maps exist from the start.
     pub fn new(plan: &Plan, keys: &[Vec<Vec<u8>>]) -> Truth {
         let maps = plan.maps.iter().zip(keys).map(|(map, keys)| MapTruth {
             exists: map.role != Role::Private,
@@ -189,7 +205,7 @@ impl Truth {
         self.maps[slot].values[n]
     }
 
-    /// The first key of a map that holds anything, or the last, and what it holds.
+    /// Returns the map's first key that has a value, or the last one, and the value.
     pub fn end(&self, slot: usize, last: bool) -> Option<(usize, Val)> {
         let mut held = self.maps[slot]
             .values
@@ -209,7 +225,7 @@ impl Truth {
         }
     }
 
-    /// Writes it down for a child process.
+    /// Writes the truth to a file, for a child process.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         for map in &self.maps {
             out.write_all(&[u8::from(map.exists)])?;
@@ -226,7 +242,7 @@ impl Truth {
         Ok(())
     }
 
-    /// Reads what [`write`](Truth::write) has written into a truth of the same plan.
+    /// Reads the output of [`write`](Truth::write) into a truth of the same plan.
     pub fn read(&mut self, input: &mut impl Read) -> io::Result<()> {
         let (mut byte, mut stamp, mut len) = ([0], [0; 8], [0; 4]);
         for map in &mut self.maps {
@@ -252,7 +268,7 @@ impl Truth {
 mod tests {
     use super::*;
 
-    /// What is written down is read back.
+    /// A written truth is read back unchanged.
     #[test]
     fn truth_survives_a_file() -> io::Result<()> {
         let plan = Plan::new(7, 2, &[IndexKind::Roart]);
@@ -274,7 +290,7 @@ mod tests {
         Ok(())
     }
 
-    /// A value's bytes are its own only.
+    /// No other value has a value's bytes.
     #[test]
     fn values_are_told_apart() {
         let life = Life::Endless;

@@ -2,7 +2,7 @@
 //!
 //! This file has reads, writes and scans; `atomic` has batches and transactions, `views` snapshots, backups and
 //! watches, `durable` calls about the log, `rare` functions that few programs call, `typed` typed maps, `unordered`
-//! walks, and the calls that maps of an index without order refuse.
+//! walks, and the calls that a map whose index has no key order refuses.
 
 mod atomic;
 mod durable;
@@ -22,24 +22,25 @@ use wollemi::{
     Action, Db, Edit, Entry, Error, Expiring, HeapError, IndexError, Map, RecoveryState, Snapshot, WithLife,
 };
 
-/// Entries that a scan by a prefix reads at most.
-const LONGEST: usize = 500;
+/// Maximum number of entries that a copying scan reads.
+const MAX_SCANNED: usize = 500;
 
-/// Steps of a sweep at most.
-const SWEEPS: usize = 3;
+/// Maximum number of steps of a sweep.
+const MAX_SWEEP_STEPS: usize = 3;
 
+/// The lifetime of an entry with [`Life::Hours`].
 const HOURS: Duration = Duration::from_secs(100 * 3600);
 
-/// What a call came to, where it is as it must be.
+/// The outcome of a call whose answer is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done,
-    /// It was refused, for want of room, because the map is in use, or because others have changed what it has read. It
-    /// has changed nothing; of a load, which puts one key after the other, this many keys were put before.
+    /// The database refused the call: no room, the map is in use, or a conflict. The call has changed nothing, except
+    /// that a load has put this many keys before it was refused.
     Refused(usize),
 }
 
-/// Why a call is not as it must be.
+/// A description of a wrong answer.
 pub(crate) type Wrong = String;
 
 /// A thread's handles.
@@ -49,7 +50,7 @@ pub(crate) struct Worker<'d> {
     thread: usize,
     keys: &'d [Vec<Vec<u8>>],
     maps: Vec<Option<Map>>,
-    /// By map: the numbers of the keys in the order of its index, once that was asked for.
+    /// For each map the numbers of the keys in the order of its index, once they were needed.
     ranked: Vec<Option<Vec<usize>>>,
     snapshot: Option<(Snapshot, Vec<MapTruth>)>,
     watch: Option<views::Watched>,
@@ -65,7 +66,7 @@ fn is_full(error: &Error) -> bool {
     )
 }
 
-/// Whether the call was refused for a reason that leaves everything as it was.
+/// Returns whether the database refused the call and changed nothing.
 fn refused(error: &Error) -> bool {
     is_full(error) || matches!(error, Error::MapInUse(_) | Error::Conflict { .. })
 }
@@ -74,7 +75,7 @@ fn life(life: Life) -> Option<Duration> {
     (life == Life::Hours).then_some(HOURS)
 }
 
-/// Compares an answer.
+/// Compares an answer with the expected one.
 fn same<T: Debug + PartialEq>(what: &str, found: T, expected: T) -> Result<(), Wrong> {
     if found == expected {
         return Ok(());
@@ -82,14 +83,14 @@ fn same<T: Debug + PartialEq>(what: &str, found: T, expected: T) -> Result<(), W
     Err(format!("{what} answers {found:?} instead of {expected:?}"))
 }
 
-/// An edit that compares what it is shown.
-struct Look {
+/// An edit that compares the current value with the expected one.
+struct ComparingEdit {
     expected: Option<Val>,
     wrong: Option<String>,
     put: Option<Vec<u8>>,
 }
 
-impl Edit for Look {
+impl Edit for ComparingEdit {
     fn decide(&mut self, current: Option<&[u8]>) -> Action {
         self.wrong = differs(current, self.expected);
         match (&self.put, current) {
@@ -104,7 +105,7 @@ impl Edit for Look {
     }
 }
 
-/// What differs between a value that was found and the one expected.
+/// Describes how a found value differs from the expected one, if it does.
 pub(crate) fn differs(found: Option<&[u8]>, expected: Option<Val>) -> Option<String> {
     let is = match (found, expected) {
         (None, None) => true,
@@ -117,7 +118,7 @@ pub(crate) fn differs(found: Option<&[u8]>, expected: Option<Val>) -> Option<Str
     })
 }
 
-/// How what an expiring map holds alive under a key differs from what it must hold, if it does.
+/// Describes how a live entry of an expiring map differs from the expected value and lifetime, if it does.
 pub(crate) fn entry_differs(found: Option<&WithLife>, expected: Option<Val>) -> Option<Wrong> {
     match (found, expected) {
         (Some((_, left)), Some(value)) if left.is_some() != (value.life == Life::Hours) => {
@@ -149,11 +150,11 @@ impl<'d> Worker<'d> {
         }
     }
 
-    /// Carries out a call, and compares what it answers with what `truth` says.
+    /// Carries out a call, and compares its answer with `truth`.
     ///
     /// # Errors
     ///
-    /// What is wrong with the answer.
+    /// A description of the call, if its answer is wrong.
     pub fn call(&mut self, op: &Op, truth: &Truth) -> Result<Outcome, Wrong> {
         match self.carry_out(op, truth) {
             Ok(answer) => answer.map(|()| Outcome::Done),
@@ -165,7 +166,7 @@ impl<'d> Worker<'d> {
         .map_err(|wrong| format!("thread {}: {op:?}: {wrong}", self.thread))
     }
 
-    /// How many keys a load that was refused has put.
+    /// Counts the keys that a refused load has put; 0 for any other call.
     fn loaded(&mut self, op: &Op) -> Result<usize, Wrong> {
         let &Op::Load {
             slot,
@@ -202,7 +203,7 @@ impl<'d> Worker<'d> {
         self.plan.maps[slot].role == Role::Expiring
     }
 
-    /// What the map holds for this value.
+    /// Returns the bytes that the map stores for a value.
     fn stored(&mut self, slot: usize, value: Val) -> Result<Vec<u8>, Error> {
         let map = self.map(slot)?;
         Ok(if self.is_expiring(slot) {
@@ -212,7 +213,7 @@ impl<'d> Worker<'d> {
         })
     }
 
-    /// Compares what a map holds with what it should.
+    /// Compares the bytes that a map stores under a key with the expected value.
     fn judge(
         &mut self,
         slot: usize,
@@ -289,7 +290,7 @@ impl<'d> Worker<'d> {
             &Op::Count(slot) => {
                 let map = self.map(slot)?;
                 let own = truth.maps[slot].values.iter().flatten().count() as u64;
-                // Others write meanwhile.
+                // Other threads write meanwhile.
                 let count = map.count()?;
                 (count < own || (own > 0 && map.is_empty()?))
                     .then(|| format!("{count} instead of {own} or more"))
@@ -299,7 +300,7 @@ impl<'d> Worker<'d> {
                 let limit = 1 + self.random.index(300);
                 let map = Expiring::new(self.map(slot)?);
                 let mut wrong = None;
-                for _ in 0..SWEEPS {
+                for _ in 0..MAX_SWEEP_STEPS {
                     let swept = map.sweep(&mut cursor, limit)?;
                     let is = swept.seen <= limit && cursor.is_some() == (swept.seen == limit);
                     wrong = wrong.or((!is).then(|| format!("{swept:?} of {limit}, then {cursor:?}")));
@@ -312,7 +313,7 @@ impl<'d> Worker<'d> {
             Op::Stats => {
                 let space = self.db.stats()?.space;
                 let sum = space.used + space.free + space.unswept;
-                // Others allocate between one look and the next.
+                // Other threads allocate between the two readings.
                 (space.used > space.reserved || sum == 0).then(|| format!("{space:?}"))
             }
             Op::Maps => {
@@ -321,7 +322,9 @@ impl<'d> Worker<'d> {
                 let slots = 0..self.plan.maps.len();
                 slots
                     .filter(|&slot| there(&self.plan.name(slot, self.thread)) != truth.maps[slot].exists)
-                    .map(|slot| format!("map {slot} is listed or is not, wrongly"))
+                    .map(|slot| {
+                        format!("map {slot} is listed though it does not exist, or is missing from the list")
+                    })
                     .next()
             }
             Op::GiveBack => {
@@ -350,7 +353,7 @@ impl<'d> Worker<'d> {
                 Ok(differs(found.as_deref(), expected))
             }
             Reading::Get => self.judge(slot, map.get(key)?.as_deref(), expected),
-            // An entry past its end may be there still.
+            // The sweeper may not have removed an expired entry yet.
             Reading::Contains if self.is_expiring(slot) => Ok(None),
             Reading::Contains => Ok(same("contains", map.contains(key)?, expected.is_some()).err()),
             Reading::Borrowed => {
@@ -410,7 +413,7 @@ impl<'d> Worker<'d> {
                 let expected = if right {
                     old.map(Val::bytes)
                 } else {
-                    wrong_one(old)
+                    unmet_expectation(old)
                 };
                 same(
                     "compare_and_swap",
@@ -420,19 +423,20 @@ impl<'d> Worker<'d> {
             }
             Write::Edit(new) => {
                 let put = new.map(Val::bytes);
-                let mut look = Look {
+                let mut edit = ComparingEdit {
                     expected: old,
                     wrong: None,
                     put,
                 };
-                map.edit(key, &mut look)?;
-                look.wrong.map_or(Ok(()), Err)
+                map.edit(key, &mut edit)?;
+                edit.wrong.map_or(Ok(()), Err)
             }
             Write::Touch(_) | Write::Expired(_) => Ok(()),
         })
     }
 
-    /// Reads a range: of this thread's keys it must show just those that there are, and all keys in order.
+    /// Reads a range. All keys must ascend (or descend), and of this thread's keys exactly those with a value must
+    /// occur.
     fn scan(
         &mut self,
         slot: usize,
@@ -460,7 +464,7 @@ impl<'d> Worker<'d> {
                 } else {
                     Box::new(entries)
                 };
-                for entry in entries.take(LONGEST) {
+                for entry in entries.take(MAX_SCANNED) {
                     found.push(entry?);
                 }
             }
@@ -491,9 +495,9 @@ impl<'d> Worker<'d> {
         } else {
             *range.start()..*range.end() + 1
         };
-        // A long walk was cut short: nothing is known of what comes behind its last key.
-        if found.len() == LONGEST {
-            let last = &found[LONGEST - 1].0;
+        // The scan stopped at the limit, so compare only the keys up to its last one.
+        if found.len() == MAX_SCANNED {
+            let last = &found[MAX_SCANNED - 1].0;
             match reverse {
                 true => numbers.start = keys.partition_point(|key| key < last).min(numbers.end),
                 false => numbers.end = keys.partition_point(|key| key <= last).max(numbers.start),
@@ -520,7 +524,7 @@ impl<'d> Worker<'d> {
         self.judge_entries(slot, &found, expected)
     }
 
-    /// Compares what was read of a range, as far as it is this thread's, with what must be there.
+    /// Compares the entries read from a range, as far as this thread owns them, with the expected ones.
     fn judge_entries(
         &mut self,
         slot: usize,
@@ -549,8 +553,8 @@ impl<'d> Worker<'d> {
     }
 }
 
-/// A value that the key does not hold.
-fn wrong_one(old: Option<Val>) -> Option<Vec<u8>> {
+/// Returns an expectation that the key does not meet.
+fn unmet_expectation(old: Option<Val>) -> Option<Vec<u8>> {
     match old {
         None => Some(b"what it does not hold".to_vec()),
         Some(_) => None,

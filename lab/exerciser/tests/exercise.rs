@@ -1,4 +1,4 @@
-//! Every function of the database, from several threads, over every index: a bounded share of what the command does.
+//! Calls every function of the database, from several threads, over every index: a short run of `exercise`.
 //!
 //! Without arguments this is the test; with the text of a round it is the process that the test kills.
 
@@ -12,44 +12,44 @@ use std::time::Duration;
 use wollemi::IndexKind;
 use wollemi_exerciser::{Settings, run};
 
-/// Runs at most, until all was called.
+/// Maximum number of runs until every function was called.
 const RUNS: u64 = 6;
 
-/// Public functions of the database that no call uses, and why.
+/// Public functions of the database that no call uses, with the reasons.
 const LEFT_OUT: [(&str, &str); 15] = [
     ("Db::hold", "for tests alone (feature `doubles`)"),
     ("Db::before_commits", "the same"),
     (
         "Db::commit",
-        "of an overlay: the server's form calls it, by `MULTI` and `MSET`",
+        "commits an overlay: `exercise --server` calls it, by `MULTI` and `MSET`",
     ),
     (
         "Db::build_map",
-        "`Db::restore` and `Db::copy_from` build every map so",
+        "`Db::restore` and `Db::copy_from` build every map this way",
     ),
     ("Db::build_map_with", "the same"),
     (
         "Map::sweep",
-        "the server's form calls it; `Expiring::sweep` is it, too",
+        "`exercise --server` calls it, and `Expiring::sweep` does",
     ),
     ("Db::open", "`Options::open` with the defaults"),
     (
         "Options::anonymous",
-        "what is in anonymous memory is opened once; `Db::anonymous` is it with the defaults",
+        "anonymous memory cannot be reopened; `Db::anonymous` is this with the defaults",
     ),
-    ("Options::create_on_disk", "its disks are the crash kit's"),
-    ("Options::open_on", "other media are the crash kit's"),
+    ("Options::create_on_disk", "for the crash kit's disks"),
+    ("Options::open_on", "for the crash kit's media"),
     ("Options::open_pool", "the same"),
     ("Options::anonymous_on", "the same"),
     ("HeapCheck::is_clean", "a part of `Check::is_clean`"),
     ("Retry::longest_pause", "the same as `Retry::pause`"),
     (
         "Retry::pause",
-        "it says how long to wait between tries, and changes no answer",
+        "sets the pause between tries, and changes no answer",
     ),
 ];
 
-/// The types whose functions programs call.
+/// The types whose public functions the test looks for.
 const TYPES: [&str; 15] = [
     "Batch",
     "Check",
@@ -68,7 +68,7 @@ const TYPES: [&str; 15] = [
     "Watch",
 ];
 
-/// The public functions of the database, as its sources have them: `Map::get`.
+/// Returns the public functions in the sources of the database, such as `Map::get`.
 fn public_functions() -> BTreeSet<String> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/wollemi/src");
     let mut names = BTreeSet::new();
@@ -84,7 +84,7 @@ fn public_functions() -> BTreeSet<String> {
             let mut of = String::new();
             for line in text.lines() {
                 if let Some(rest) = line.strip_prefix("impl") {
-                    // Behind the parameters in angle brackets comes the type.
+                    // The type follows the parameters in angle brackets.
                     let mut depth = 0;
                     let after = rest.find(|letter| {
                         depth += i32::from(letter == '<') - i32::from(letter == '>');
@@ -112,15 +112,15 @@ fn public_functions() -> BTreeSet<String> {
     names
 }
 
-/// The functions that no call has used, though nothing says why.
+/// Returns the functions that no call has used and [`LEFT_OUT`] does not list.
 fn missing(called: &BTreeSet<&str>) -> Vec<String> {
     let all = public_functions();
     assert!(
         all.contains("Map::get") && all.len() > 80,
-        "the sources are read wrongly: {all:?}"
+        "the test misreads the sources: {all:?}"
     );
     let gone: Vec<_> = called.iter().filter(|name| !all.contains(**name)).collect();
-    assert!(gone.is_empty(), "the database does not have {gone:?}");
+    assert!(gone.is_empty(), "the database has no functions {gone:?}");
     let left_out = |name: &str| LEFT_OUT.iter().any(|(left_out, _)| *left_out == name);
     all.into_iter()
         .filter(|name| !called.contains(&**name) && !left_out(name))

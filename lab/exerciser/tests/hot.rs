@@ -1,4 +1,4 @@
-//! Hot keys, over every index: a bounded share of what `exercise --hot` does.
+//! Hot keys, over every index: a short run of `exercise --hot`.
 //!
 //! Without arguments this is the test; with the text of a generation it is the process that the test kills.
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use wollemi::IndexKind;
 use wollemi_exerciser::{Settings, run};
 
-/// What a share must have called.
+/// Functions that a run must have called.
 const CALLED: [&str; 14] = [
     "Batch::commit",
     "Db::transact",
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     if let Some(code) = run_as_child() {
         return code;
     }
-    // As a test's harness says it, so that what counts the tests of a run counts this one.
+    // The line of the standard test harness, so that scripts that count tests count this one.
     println!("running 1 test");
     let directory = tempfile::tempdir().expect("a directory for pools");
     let kinds = IndexKind::ALL.iter().copied().filter(|kind| !kind.is_ablation());

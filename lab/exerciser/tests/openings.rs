@@ -1,4 +1,4 @@
-//! Openings of large maps, over every index: a bounded share of what `exercise --openings` does.
+//! Openings of large maps, over every index: a short run of `exercise --openings`.
 //!
 //! Without arguments this is the test; with the text of a round it is the process that the test kills.
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use wollemi::IndexKind;
 use wollemi_exerciser::{Settings, run};
 
-/// What a share must have called.
+/// Functions that a run must have called.
 const CALLED: [&str; 7] = [
     "Db::check",
     "Db::drop_map",
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     if let Some(code) = run_as_child() {
         return code;
     }
-    // As a test's harness says it, so that what counts the tests of a run counts this one.
+    // The line of the standard test harness, so that scripts that count tests count this one.
     println!("running 1 test");
     let directory = tempfile::tempdir().expect("a directory for pools");
     let kinds = IndexKind::ALL.iter().copied().filter(|kind| !kind.is_ablation());
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         seed: number("WOLLEMI_SEED", 1),
         threads: number("WOLLEMI_THREADS", 0) as usize,
         kinds: kinds.collect(),
-        // The openings end it; the time does where the machine is busy.
+        // The number of calls ends the run, or the time on a busy machine.
         budget: Duration::from_secs(number("WOLLEMI_SECONDS", 600)),
         calls: number("WOLLEMI_CALLS", 150_000),
         directory: directory.path().to_owned(),

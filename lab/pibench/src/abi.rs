@@ -1,8 +1,8 @@
-//! The C++ class by hand.
+//! The C++ class, laid out by hand.
 //!
-//! I1 An object begins with the address of its table; the tree lies behind it, at a place that only this file knows.
-//! I2 Every function of a table takes the object that `create_tree` made, and until it is deleted.
-//! I3 No panic crosses the boundary: a function that is not `C-unwind` aborts instead.
+//! I1 An object begins with the address of its virtual table; the tree follows at an offset that only this file knows.
+//! I2 Every function of a table receives an object that `create_tree` made and that is not yet deleted.
+//! I3 No panic crosses the boundary: an `extern "C"` function aborts instead.
 
 use crate::Tree;
 use std::ffi::{OsStr, c_char, c_int};
@@ -13,23 +13,23 @@ use std::path::Path;
 #[repr(C)]
 #[derive(Debug)]
 pub struct Options {
-    /// Bytes of a key.
+    /// Bytes per key.
     pub key_size: usize,
-    /// Bytes of a value.
+    /// Bytes per value.
     pub value_size: usize,
-    /// Where the string's bytes are.
+    /// The address of the string's bytes.
     pub pool_path: *const u8,
-    /// How many there are.
+    /// The length of the string.
     pub pool_path_len: usize,
     /// The string's own buffer, or its capacity.
     pub pool_path_rest: [u8; 16],
-    /// Bytes that the pool may have; ours grows as it must.
+    /// The maximum size of the pool in bytes; unused, since our pools grow as needed.
     pub pool_size: usize,
-    /// Threads that will run.
+    /// The number of threads that will run.
     pub num_threads: usize,
 }
 
-/// What PiBench holds: a `tree_api`.
+/// The object that PiBench uses as a `tree_api`.
 #[repr(C)]
 pub struct Object {
     table: *const Find,
@@ -53,8 +53,8 @@ struct Functions {
     scan: Scan,
 }
 
-/// A table as compilers make it: what comes before the functions says that the object begins here, and that it has no
-/// type information.
+/// A virtual table as compilers lay it out. The words before the functions state that the object begins at its table
+/// pointer, and that it has no type information.
 #[repr(C)]
 struct Plain {
     offset_to_top: isize,
@@ -64,7 +64,7 @@ struct Plain {
     functions: Functions,
 }
 
-/// The same for the header that has `bulk_load`.
+/// The same table for the header with `bulk_load`.
 #[repr(C)]
 struct WithBulkLoad {
     offset_to_top: isize,
@@ -100,23 +100,23 @@ static WITH_BULK_LOAD: WithBulkLoad = WithBulkLoad {
     functions: FUNCTIONS,
 };
 
-/// Makes a tree, as PiBench's options have it; null where that fails, with the reason on the standard error stream.
+/// Creates a tree from PiBench's options. On failure returns null and prints the reason to standard error.
 ///
 /// # Safety
 ///
 /// `options` is PiBench's `tree_options_t`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn create_tree(options: *const Options) -> *mut Object {
-    // SAFETY: the caller's options, unchanged meanwhile.
+    // SAFETY: the caller passes valid options, which do not change during the call.
     let options = unsafe { &*options };
-    // SAFETY: the string's bytes, which live as long as the options.
+    // SAFETY: the string's bytes live as long as the options.
     let path = unsafe { bytes(options.pool_path.cast(), options.pool_path_len) };
     let name = std::env::var("WOLLEMI_INDEX").unwrap_or_else(|_| "roart".into());
     let Some(tree) = Tree::new(&name, Path::new(OsStr::from_bytes(path)), options.value_size) else {
         return std::ptr::null_mut();
     };
     let bulk_load = std::env::var_os("WOLLEMI_PIBENCH_BULK_LOAD").is_some_and(|value| value == "1");
-    // An object points at the first function of its table.
+    // An object's table pointer points at the first function.
     let table = if bulk_load {
         (&raw const WITH_BULK_LOAD.destroy).cast()
     } else {
@@ -125,16 +125,16 @@ pub unsafe extern "C" fn create_tree(options: *const Options) -> *mut Object {
     Box::into_raw(Box::new(Object { table, tree }))
 }
 
-/// The bytes that a caller gives.
+/// Returns the bytes that a caller passed.
 ///
 /// # Safety
 ///
-/// `start` has `len` bytes that live and stay as they are for `'a`, or `len` is zero.
+/// `start` points to `len` bytes that are valid and unchanged for `'a`, or `len` is zero.
 unsafe fn bytes<'a>(start: *const c_char, len: usize) -> &'a [u8] {
     if len == 0 {
         return &[];
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::slice::from_raw_parts(start.cast(), len) }
 }
 
@@ -142,15 +142,16 @@ unsafe fn bytes<'a>(start: *const c_char, len: usize) -> &'a [u8] {
 ///
 /// I2.
 unsafe fn tree<'a>(object: *mut Object) -> &'a Tree {
-    // SAFETY: the object lives until it is deleted, and is only read meanwhile.
+    // SAFETY: the object lives until it is deleted, and is only read before.
     unsafe { &(*object).tree }
 }
 
-/// The destructor for an object whose memory the caller keeps. There is no such object: all come from [`create_tree`].
+/// The complete destructor, for an object whose memory the caller owns. There is none: all objects come from
+/// [`create_tree`].
 unsafe extern "C" fn destroy(_object: *mut Object) {}
 
 unsafe extern "C" fn delete(object: *mut Object) {
-    // SAFETY: made by `create_tree`, and it is not used after this.
+    // SAFETY: `create_tree` made the object, and it is not used after this.
     drop(unsafe { Box::from_raw(object) });
 }
 
@@ -161,9 +162,9 @@ unsafe extern "C" fn bulk_load(_: *mut Object, _: *const c_char, _: usize, _: us
 unsafe extern "C" fn find(object: *mut Object, key: *const c_char, len: usize, value: *mut c_char) -> bool {
     // SAFETY: I2.
     let tree = unsafe { tree(object) };
-    // SAFETY: PiBench gives a key with its length.
+    // SAFETY: PiBench passes a key with its length.
     let key = unsafe { bytes(key, len) };
-    // SAFETY: PiBench gives room for a value of its size, which no other thread uses.
+    // SAFETY: PiBench passes space for a value of its value size, which no other thread uses.
     let value = unsafe { std::slice::from_raw_parts_mut(value.cast(), tree.value_size()) };
     tree.find(key, value)
 }
@@ -177,9 +178,9 @@ unsafe extern "C" fn insert(
 ) -> bool {
     // SAFETY: I2.
     let tree = unsafe { tree(object) };
-    // SAFETY: PiBench gives a key with its length.
+    // SAFETY: PiBench passes a key with its length.
     let key = unsafe { bytes(key, len) };
-    // SAFETY: as above, a value.
+    // SAFETY: PiBench passes a value with its length.
     tree.insert(key, unsafe { bytes(value, value_len) })
 }
 
@@ -192,16 +193,16 @@ unsafe extern "C" fn update(
 ) -> bool {
     // SAFETY: I2.
     let tree = unsafe { tree(object) };
-    // SAFETY: PiBench gives a key with its length.
+    // SAFETY: PiBench passes a key with its length.
     let key = unsafe { bytes(key, len) };
-    // SAFETY: as above, a value.
+    // SAFETY: PiBench passes a value with its length.
     tree.update(key, unsafe { bytes(value, value_len) })
 }
 
 unsafe extern "C" fn remove(object: *mut Object, key: *const c_char, len: usize) -> bool {
     // SAFETY: I2.
     let tree = unsafe { tree(object) };
-    // SAFETY: PiBench gives a key with its length.
+    // SAFETY: PiBench passes a key with its length.
     tree.remove(unsafe { bytes(key, len) })
 }
 
@@ -214,11 +215,11 @@ unsafe extern "C" fn scan(
 ) -> c_int {
     // SAFETY: I2.
     let tree = unsafe { tree(object) };
-    // SAFETY: PiBench gives a key with its length.
+    // SAFETY: PiBench passes a key with its length.
     let key = unsafe { bytes(key, len) };
     let (found, start) = tree.scan(key, usize::try_from(count).unwrap_or(0));
-    // SAFETY: PiBench's own reference to a pointer.
+    // SAFETY: PiBench passes a valid reference to a pointer.
     unsafe { *values = start.cast() };
-    // No more than `count`.
+    // At most `count`.
     found as c_int
 }

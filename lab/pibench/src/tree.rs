@@ -8,7 +8,7 @@ use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 use wollemi::indexes::{Compiled, IndexKind};
 
-/// An index of bytes in a pool of its own. A failure is printed to standard error, and the call returns `false`.
+/// An index in its own pool. A failing call prints the error to standard error and returns `false`.
 pub struct Tree {
     index: Box<dyn Index>,
     _heap: Heap<Hardware>,
@@ -73,8 +73,8 @@ impl Tree {
         ok_or_print(self.index.remove(key)).unwrap_or(false)
     }
 
-    /// Reads the first `count` keys from this one on with their values. Returns their number and their address, which
-    /// is valid until this thread's next scan.
+    /// Reads the first `count` keys from this one on, with their values. Returns the number of keys, and the address of
+    /// the pairs, which is valid until this thread's next scan.
     pub fn scan(&self, key: &[u8], count: usize) -> (usize, *mut u8) {
         FOUND.with_borrow_mut(|found| {
             found.clear();
@@ -106,6 +106,7 @@ impl Tree {
     }
 }
 
+/// Copies a value, truncated or padded with zeros.
 fn copy(from: Value<'_>, to: &mut [u8]) {
     let word;
     let bytes: &[u8] = match from {

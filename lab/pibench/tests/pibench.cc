@@ -1,5 +1,5 @@
-// What PiBench does with the library: loads it, asks for a tree, and calls it as a C++ class. Declarations as in
-// PiBench's tree_api.hpp; with -DBULK_LOAD as in its newer one.
+// Uses the library as PiBench does: loads it, creates a tree, and calls it as a C++ class. The declarations are those
+// of PiBench's tree_api.hpp; with -DBULK_LOAD, those of its newer version.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

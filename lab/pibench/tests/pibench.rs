@@ -1,10 +1,10 @@
-//! That the library is what PiBench loads, asked by a C++ program: every index, both headers, files and memory.
+//! Tests that a C++ program can use the library as PiBench does: every index, both headers, files and memory.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use wollemi::indexes::IndexKind;
 
-/// The shared library that Cargo has built for this test, beside it or above.
+/// Returns the shared library that Cargo has built for this test, beside the test or one directory above.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("the path of this test");
     let places = test.ancestors().skip(1).take(2);
@@ -28,7 +28,7 @@ fn compile(directory: &Path, name: &str, more: &[&str]) -> PathBuf {
     program
 }
 
-/// Whatever index, header and place: what PiBench puts in, it finds.
+/// PiBench finds what it inserted, for every ordered index, header and location of the pool.
 #[test]
 fn pibench_loads_every_index() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -55,7 +55,7 @@ fn pibench_loads_every_index() {
                     "{index} {flag} {}: {output:?}",
                     path.display()
                 );
-                // It may be there or not; the next one makes its own.
+                // The file exists only for a pool in a file; the next run creates its own.
                 let _ = std::fs::remove_file(&pool);
             }
         }

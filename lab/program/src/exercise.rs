@@ -18,8 +18,8 @@ use wollemi::indexes::IndexKind;
 /// The arguments of `exercise`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit code 0 if every answer was right; 1 if one was wrong: then the pool is kept, and the command \
-                  that repeats the run is printed."
+    after_help = "Exit code 0 if every answer was right; 1 if one was wrong: it then keeps the pool, and prints the \
+                  command that repeats the run."
 )]
 pub struct Args {
     /// The index that holds the maps (ablations too); `all`: a random index for each map, but no ablation
@@ -40,29 +40,29 @@ pub struct Args {
     /// Directory for the pools [default: a new temporary directory]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Exercise the server instead, over memcached's and Redis's protocols: `serve` of the `wollemi` beside this
-    /// program, or of PROGRAM
+    /// Exercise the server instead, over memcached's and Redis's protocols: `serve` of PROGRAM, or of the `wollemi`
+    /// beside this program
     #[arg(long, value_name = "PROGRAM", num_args = 0..=1, require_equals = true)]
     server: Option<Option<PathBuf>>,
-    /// Exercise only openings: short rounds over maps of thousands of keys, which concurrently drop, make, recover,
-    /// give back, merge, check and write maps. `--threads N`: that many threads do all of this; 0: one thread for each
-    /// task
+    /// Exercise only openings: short rounds over maps of thousands of keys, whose threads drop, make, recover, merge,
+    /// check and write maps, and give space back. `--threads N`: that many threads do all of this; 0: one thread for
+    /// each task
     #[arg(long, conflicts_with = "server")]
     openings: bool,
-    /// Exercise hot keys: threads contend for 4 to 16 hostile keys, in processes that are killed, and each key's
-    /// history must be linearizable across the kills. `--threads N`; 0: two to six in turn, pool by pool
+    /// Exercise hot keys: threads contend for 4 to 16 adversarial keys, in processes that are killed, and each key's
+    /// history must be linearizable across the kills. `--threads 0`: two to six in turn, pool by pool
     #[arg(long, conflicts_with_all = ["server", "openings", "no_kills"])]
     hot: bool,
-    /// Show and judge again the histories that a failure of `--hot` has left in this directory
+    /// Show and judge again the histories that a failed run of `--hot` left in this directory
     #[arg(long, requires = "hot", value_name = "DIR")]
     look: Option<PathBuf>,
-    /// End no round by killing a process
+    /// Do not end rounds by killing a process
     #[arg(long, conflicts_with = "server")]
     no_kills: bool,
-    /// Report as JSON, one object
+    /// Report as one JSON object
     #[arg(long)]
     json: bool,
-    /// The round of a process that is going to be killed
+    /// The round of a process that the exerciser will kill
     #[arg(long, hide = true, value_name = "ROUND")]
     be_killed: Option<String>,
 }
@@ -73,7 +73,7 @@ fn wollemi() -> PathBuf {
     program.with_file_name("wollemi")
 }
 
-/// Returns the command for a process that carries out a round until it is killed: this program.
+/// Returns the command that runs this program as a process that executes a round until it is killed.
 fn child(round: &str) -> Command {
     let program = std::env::current_exe().unwrap_or_else(|_| "wollemi-lab".into());
     let mut command = Command::new(program);
@@ -91,9 +91,9 @@ impl Args {
             };
         }
         if let Some(directory) = &self.look {
-            let told = exerciser::look_at_hot_keys(directory).map_err(Failure::Exercise)?;
+            let histories = exerciser::look_at_hot_keys(directory).map_err(Failure::Exercise)?;
             let mut out = output();
-            write!(out, "{told}")?;
+            write!(out, "{histories}")?;
             out.flush()?;
             return Ok(Outcome::Done);
         }
@@ -114,10 +114,10 @@ impl Args {
         };
         let failed = |what: String| Failure::Exercise(format!("{}: {what}", directory.display()));
         std::fs::create_dir_all(&directory).map_err(|error| failed(error.to_string()))?;
-        // Held to the end: two runs in one directory would take each other's pools for damaged.
-        let own = File::open(&directory).map_err(|error| failed(error.to_string()))?;
-        own.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => failed("another exercise is under way in it".into()),
+        // Locked until the end: two runs in one directory would find each other's pools damaged.
+        let lock = File::open(&directory).map_err(|error| failed(error.to_string()))?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => failed("another exercise is using this directory".into()),
             TryLockError::Error(error) => failed(error.to_string()),
         })?;
         let settings = Settings {
@@ -150,7 +150,7 @@ impl Args {
         match ended {
             Ok(report) => {
                 if self.dir.is_none() {
-                    // The pools in it are gone; other files are not ours to remove.
+                    // The run has removed its pools. If the directory holds other files, it stays.
                     let _ = std::fs::remove_dir(&settings.directory);
                 }
                 self.print(&mut out, &report)?;
@@ -206,7 +206,7 @@ impl Args {
             writeln!(
                 out,
                 "{} calls ({} refused for lack of room or because a map was in use), {pools} pools, {openings} openings, \
-                 {kills} kills in {seconds:.1} s: every answer right",
+                 {kills} kills in {seconds:.1} s: every answer was right",
                 HumanCount(*calls),
                 HumanCount(*refused),
             )?;

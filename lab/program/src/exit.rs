@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
-/// The exit codes, as `--help` lists them. They mean what those of `wollemi` mean.
+/// The exit codes, as `--help` lists them. They agree with those of `wollemi`.
 pub const CODES: &str = "Exit codes:
   0  done
   1  torture or exercise found a failure

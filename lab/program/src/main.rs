@@ -1,7 +1,7 @@
 //! `wollemi-lab`: benchmarks and tests of Wollemi, apart from the program `wollemi`.
 //!
-//! The crate `bench` measures. `torture` and `exercise` have a module each for their arguments and their report; `exit`
-//! has the exit codes.
+//! The crate `bench` measures. The modules `torture` and `exercise` have the arguments and reports of these commands;
+//! `exit` has the exit codes.
 
 #![forbid(unsafe_code)]
 
@@ -27,7 +27,7 @@ struct Cli {
 enum Command {
     /// Measure the indexes: speed, persists, space, and the time to open a pool
     Bench(bench::Args),
-    /// Judge every image that a crash may leave of the indexes, during seeded histories
+    /// Run seeded histories on the indexes, and judge the images that a crash at any point may leave
     Torture(torture::Args),
     /// Call every function of the database from several threads, with kills, and check every answer
     Exercise(exercise::Args),

@@ -1,7 +1,7 @@
-//! `torture`: judges the images that crashes may leave of an index, or of the heap alone.
+//! `torture`: judges the images that crashes may leave of an index or another target.
 //!
 //! `crashkit` explores and judges; this module has the budget, the report (`report`) and the names of targets
-//! (`target`). The log and the database of level `disk`, which have files, are in `disk`.
+//! (`target`). `disk` tortures the log and the database of level `disk`, which write files.
 
 mod disk;
 mod report;
@@ -15,28 +15,28 @@ use ::torture::items::{self, Items};
 use ::torture::map::OfIndex;
 use clap::ValueEnum;
 use crashkit::blobs::{self, Blobs};
-use crashkit::{Explorer, History, Mode, Model, Report, Settings, Subject};
+use crashkit::{Explorer, History, MemoryModel, Mode, Report, Settings, Subject};
 use indicatif::{ProgressBar, ProgressStyle};
 use report::{Counterexample, Finding, LeftOut};
 use std::io::Write;
 use std::time::{Duration, Instant};
 use target::Target;
 
-/// Maximum number of explorations to shrink a failing history.
+/// The maximum number of explorations to shrink a failing history.
 const TRIES: usize = 300;
 
-/// Maximum number of images of one mutant judged in one history.
+/// The maximum number of images of one mutant judged in one history.
 const IMAGES: u64 = 2000;
 
 /// The arguments of `torture`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit code 0 if no failure was found; 1 with a shrunk counterexample if one was, or if with --mutants \
-                  a mutant survives without a known reason."
+    after_help = "Exit code 0 if it found no failure; 1 with a shrunk counterexample if it found one, or if with \
+                  --mutants a mutant survives without a known reason."
 )]
 pub struct Args {
     /// An index (ablations too), `heap` for the heap alone, `kv` for the database with its batches (`kv:ONE,TWO,LIVES`:
-    /// over these indexes, the third for the map with expiring entries), `items` for the server's items, `log` for the
+    /// with these indexes, the third for the map with expiring entries), `items` for the server's items, `log` for the
     /// log of level disk, `disk` for the database of that level, or `all`
     #[arg(long, default_value = "all", value_name = "NAME")]
     index: Target,
@@ -52,7 +52,7 @@ pub struct Args {
     /// Time for each index and model: 60s, 5m, 1h [default: 60s]. Shrinking a failure may take another minute
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "states")]
     budget: Option<Duration>,
-    /// Begin no further history of an index and model after judging this many distinct states
+    /// Begin no further history of an index and model after this many distinct states were judged
     #[arg(long, value_name = "N")]
     states: Option<u64>,
     /// Seed of all random choices
@@ -71,7 +71,7 @@ pub struct Args {
     /// With `log` and `disk`: damage this many files, and open the result [default: one for each ten states]
     #[arg(long, value_name = "N")]
     damage: Option<u64>,
-    /// Report as JSON, one object per line for each index and model
+    /// Report as JSON, one object per line and per index and model
     #[arg(long)]
     json: bool,
 }
@@ -90,7 +90,7 @@ enum ModelArg {
 }
 
 impl ModelArg {
-    /// The models that it stands for.
+    /// Returns the models that it stands for.
     fn modes(self) -> &'static [Mode] {
         match self {
             ModelArg::Power => &[Mode::Power],
@@ -115,7 +115,7 @@ pub fn time(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(seconds))
 }
 
-/// Targets, each with a model, and the combinations that are left out.
+/// Targets, each with a model, and the combinations left out.
 type Runs = (Vec<(Target, Mode)>, Vec<LeftOut>);
 
 impl Args {
@@ -178,7 +178,7 @@ impl Args {
         }
         let mut out = output();
         if findings.is_empty() {
-            // Only targets that have files were run.
+            // Only targets that write files were run.
         } else if self.json {
             for one in &left_out {
                 one.write_json(&mut out)?;
@@ -198,7 +198,7 @@ impl Args {
         history: impl Fn(u64, usize, u32) -> History<S::Op>,
     ) -> Result<Finding, String> {
         let settings = Settings {
-            model: Model::from(mode),
+            model: MemoryModel::from(mode),
             seed: self.seed,
             aimed: self.aimed,
             ..Settings::default()
@@ -282,7 +282,7 @@ impl Args {
         }
     }
 
-    /// The limit, in states or in milliseconds.
+    /// Returns the limit, in states or in milliseconds.
     fn limit(&self) -> u64 {
         self.states.unwrap_or(self.time().as_millis() as u64)
     }
@@ -301,7 +301,7 @@ impl Args {
     }
 }
 
-/// The progress bar's message.
+/// Returns the progress bar's message.
 fn bar_message(report: &Report) -> String {
     let states = report.states + report.mutant_states;
     let hunted = match report.mutants {
@@ -327,9 +327,9 @@ mod tests {
         }
     }
 
-    /// The bar shows the judged states, and the progress of a hunt.
+    /// The bar shows the number of judged states, and the progress of a hunt.
     #[test]
-    fn the_bar_tells() {
+    fn the_bar_shows_progress() {
         let mut explorer = Explorer::new(Blobs, Settings::default()).expect("memory");
         assert_eq!(bar_message(explorer.report()), "0 states, 0 histories");
         let histories = || std::iter::once(blobs::history(1, 2, 1));
@@ -346,7 +346,7 @@ mod tests {
         );
         let report = explorer.report();
         assert!(report.mutants.1 > 0, "{last}");
-        // Shrinking calls `more` as well, and not as the last.
+        // `more` returns false from the 40th call on.
         assert!(messages.len() <= 41, "the hunt ends when `more` returns false");
     }
 }

@@ -1,4 +1,4 @@
-//! `bench` with the real binary: that it is there, and how it ends. What it prints is asked in `lab/bench`.
+//! `bench` with the real binary: it runs and ends as it should. `lab/bench` tests its output.
 
 mod common;
 
@@ -17,7 +17,7 @@ fn benchmarks_run() {
     assert!(lab.is_empty(), "no pool is left");
 }
 
-/// The server that is measured is a program of its own: where it is not, the error says how to have it.
+/// If the server's program is missing, the error says how to build it.
 #[test]
 fn a_server_that_is_not_there_is_named() {
     let lab = Lab::new();

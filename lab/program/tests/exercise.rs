@@ -1,12 +1,12 @@
-//! `exercise` with the real binary: what it writes and how it ends.
+//! `exercise` with the real binary: its output and its exit codes.
 
 mod common;
 
 use common::{Lab, text};
 use serde_json::Value;
 
-/// A short run, with kills of processes that this program starts of itself, finds every answer right, says so, and
-/// leaves nothing behind.
+/// A short run, which starts this program as further processes and kills them, reports that every answer was right, and
+/// leaves no file behind.
 #[test]
 fn a_short_run_reports() {
     let lab = Lab::new();
@@ -23,7 +23,7 @@ fn a_short_run_reports() {
     assert!(lab.is_empty(), "no pool is left");
 }
 
-/// Usage errors and findings have different exit codes, and the error names a round that cannot be read.
+/// Wrong usage and an unreadable round have different exit codes, and `--help` lists the commands.
 #[test]
 fn usage() {
     let lab = Lab::new();
@@ -37,20 +37,21 @@ fn usage() {
     }
 }
 
-/// Two exercises do not share a directory: each would take the other's pools for damaged.
+/// Two exercises cannot share a directory: each would find the other's pools damaged.
 #[test]
 fn a_directory_has_one_exercise() {
     let lab = Lab::new();
     let other = std::fs::File::open(lab.path()).expect("the directory");
     other.lock().expect("no other process has locked it");
     let args = ["exercise", "--index", "roart", "--calls", "1", "--dir", "."];
-    lab.run(args).fails(3, &["another exercise is under way"]);
+    lab.run(args)
+        .fails(3, &["another exercise is using this directory"]);
     drop(other);
     lab.ok(args);
 }
 
-/// A short run of hot keys, in processes that this program starts of itself and kills, reports and leaves nothing
-/// behind.
+/// A short run of hot keys, which starts this program as further processes and kills them, reports its result, and
+/// leaves no file behind.
 #[test]
 fn hot_keys_report() {
     let lab = Lab::new();

@@ -1,4 +1,4 @@
-//! The server, as users ask it over both protocols: a share of what `exercise --server` does.
+//! A bounded run of `exercise --server`: users call the server over both protocols.
 
 mod common;
 
@@ -12,18 +12,21 @@ use std::process::{Command, Stdio};
 /// Commands that no user of the exerciser calls, and why.
 const LEFT_OUT: [(&str, &str); 7] = [
     ("auth", "there are no passwords"),
-    ("flushall", "called between rounds, as it concerns all users"),
-    ("hello", "called as connections begin"),
-    ("quit", "a user's connections stay as long as the server"),
+    ("flushall", "called between rounds, since it affects all users"),
+    ("hello", "called at the start of connections"),
+    (
+        "quit",
+        "a user's connections stay open as long as the server runs",
+    ),
     (
         "reset",
         "the same, and the user would lose the database it has selected",
     ),
-    ("save", "called as rounds end"),
+    ("save", "called at the end of rounds"),
     ("multi", "counted as `exec` or `discard`"),
 ];
 
-/// The names of the server's Redis commands, as it tells them.
+/// Returns the names of the server's Redis commands, from `COMMAND LIST`.
 fn commands() -> std::io::Result<Vec<String>> {
     let lab = Lab::new();
     let mut server = Command::new(wollemi())
@@ -47,7 +50,7 @@ fn commands() -> std::io::Result<Vec<String>> {
         let mut lines = BufReader::new(stream).lines();
         let mut line = || lines.next().expect("more");
         let count = line()?[1..].parse().expect("a number");
-        // Each name has a line with its length before it.
+        // A line with its length precedes each name.
         (0..count).map(|_| line().and_then(|_| line())).collect()
     })();
     server.kill()?;
@@ -55,7 +58,7 @@ fn commands() -> std::io::Result<Vec<String>> {
     names
 }
 
-/// Every answer is right, and what was acknowledged is there after each kill; and every command is among those called.
+/// Every answer is right, every acknowledged write survives each kill, and the users call every command.
 #[test]
 fn the_server_keeps_what_it_has_acknowledged() -> std::io::Result<()> {
     let lab = Lab::new();

@@ -1,4 +1,4 @@
-//! `bench server`: the server beside memcached and Redis, a moment each, to see that it measures and tells.
+//! `bench server` measures the server beside memcached and Redis, for a moment each, and reports.
 
 mod common;
 
@@ -6,42 +6,42 @@ use common::{Lab, wollemi};
 use serde_json::Value;
 use std::ffi::OsStr;
 
-/// What it says of servers that are not there, and its records.
+/// Runs `bench server`. Returns its messages on standard error, and its records.
 fn measure(more: &[&str]) -> (String, Vec<Value>) {
     let program = wollemi();
     let args =
         "bench server --json --keys 300 --seconds 0.02 --rounds 2 --pipelines 1,16 --connections 3 --wollemi";
     let args = args.split(' ').map(OsStr::new).chain([program.as_os_str()]);
     let run = Lab::new().run(args.chain(more.iter().map(OsStr::new)));
-    let said = run.err.clone();
+    let messages = run.err.clone();
     let out = String::from_utf8(run.ok()).expect("UTF-8");
     let records = out
         .lines()
         .map(|line| serde_json::from_str(line).expect("an object"));
-    (said, records.collect())
+    (messages, records.collect())
 }
 
-/// The records of a kind in which these fields are so.
+/// Returns the records of a kind in which these fields have these values.
 fn select<'r>(records: &'r [Value], kind: &str, fields: &[(&str, &str)]) -> Vec<&'r Value> {
-    let is_so = |record: &&Value| {
+    let matches = |record: &&Value| {
         record["record"] == kind && fields.iter().all(|(name, value)| record[*name] == *value)
     };
-    records.iter().filter(is_so).collect()
+    records.iter().filter(matches).collect()
 }
 
-/// Each server that is there is measured at each pipeline, with gets and sets; and ours beside each of the others, with
-/// a verdict where there is a target.
+/// Each installed server is measured at each pipeline depth, with gets and sets. Ours is compared with each of the
+/// others, with a verdict where a target is set.
 #[test]
 fn servers_are_measured() {
-    let (said, records) = measure(&[]);
+    let (messages, records) = measure(&[]);
     for (server, protocol) in [
         ("wollemi", "memcached"),
         ("wollemi", "redis"),
         ("memcached", "memcached"),
         ("redis", "redis"),
     ] {
-        if said.contains(&format!("{server}: no such program")) {
-            eprintln!("{server} is not installed: not tried");
+        if messages.contains(&format!("{server}: no such program")) {
+            eprintln!("{server} is not installed: skipped");
             continue;
         }
         let of = [("server", server), ("protocol", protocol)];
@@ -69,10 +69,10 @@ fn servers_are_measured() {
     assert_eq!(select(&records, "conditions", &[]).len(), 1);
 }
 
-/// Servers that are not there are left out, and it says so.
+/// Missing servers are left out, and a message says so.
 #[test]
 fn servers_that_are_not_there_are_left_out() {
-    let (said, records) = measure(&[
+    let (messages, records) = measure(&[
         "--memcached",
         "/nowhere/memcached",
         "--redis",
@@ -80,8 +80,8 @@ fn servers_that_are_not_there_are_left_out() {
     ]);
     for server in ["memcached", "redis"] {
         assert!(
-            said.contains(&format!("{server}: no such program, left out")),
-            "{said}"
+            messages.contains(&format!("{server}: no such program, left out")),
+            "{messages}"
         );
         assert!(select(&records, "server", &[("server", server)]).is_empty());
     }

@@ -1,11 +1,11 @@
-//! `torture` with the real binary: what it writes and how it ends.
+//! `torture` with the real binary: its output and its exit codes.
 
 mod common;
 
 use common::{Lab, text};
 use serde_json::Value;
 
-/// A small exploration of the heap and of the default index finds nothing, says what it has judged, and does so again.
+/// A small exploration of the heap and of the default index finds no failure, reports its counts, and is reproducible.
 #[test]
 fn a_small_exploration_reports() {
     let lab = Lab::new();
@@ -31,12 +31,16 @@ fn a_small_exploration_reports() {
         assert!(line["states_per_s"].is_f64());
         let operations = line["reached"]["operations"].as_object().expect("an object");
         assert!(!operations.is_empty(), "{line}");
-        assert_eq!(run()["states"], line["states"], "the same seed judges the same");
+        assert_eq!(
+            run()["states"],
+            line["states"],
+            "the same seed judges the same states"
+        );
     }
-    assert!(lab.is_empty(), "no pool is touched");
+    assert!(lab.is_empty(), "no pool is created");
 }
 
-/// The history that a seed names can be had alone, with as many threads as it has among the others.
+/// `--history` runs the history of a seed alone, with as many threads as it has among the others.
 #[test]
 fn one_history_alone() {
     let lab = Lab::new();
@@ -64,7 +68,7 @@ fn one_history_alone() {
     );
 }
 
-/// The table is for people; usage errors and findings have different exit codes.
+/// Without `--json` it prints a table; wrong usage has exit code 2.
 #[test]
 fn a_table_and_usage() {
     let lab = Lab::new();
@@ -83,7 +87,7 @@ fn a_table_and_usage() {
         .fails(2, &["no persist can be missed"]);
 }
 
-/// All models run in turn; a model that an index does not claim is named, with the reason.
+/// `--model all` runs all models in turn, and reports each model that an index does not claim, with the reason.
 #[test]
 fn all_models_in_turn() {
     let lab = Lab::new();
@@ -122,8 +126,8 @@ fn all_models_in_turn() {
     );
 }
 
-/// A hunt that has no time to miss the persists that it leaves out says which these are, ends with exit code 1, and
-/// keeps to its bound.
+/// A hunt too short to detect the persists that it omits reports the survivors, ends with exit code 1, and keeps to its
+/// bound.
 #[test]
 fn survivors_are_findings() {
     let lab = Lab::new();
@@ -139,13 +143,13 @@ fn survivors_are_findings() {
         "--json",
     ]);
     assert_eq!(run.code, 1, "{run:?}");
-    assert_eq!(run.err, "", "no bar where there is no terminal");
+    assert_eq!(run.err, "", "no progress bar without a terminal");
     let line: Value = serde_json::from_slice(&run.out).expect("one line of JSON");
     let survivors = line["survivors"].as_array().expect("an array");
     assert!(survivors.iter().any(|one| one["reason"].is_null()), "{line}");
     let states = line["states"].as_u64().zip(line["mutant_states"].as_u64());
     let (whole, of_mutants) = states.expect("numbers");
-    // One history may begin, and one mutant's walk.
+    // One history and the walk of one mutant may exceed the bound.
     assert!(whole + of_mutants < 400 + 4000, "{line}");
     assert!(line["mutants"].as_u64() > line["killed"].as_u64(), "{line}");
 }

@@ -3,14 +3,12 @@
 //! A file uses the modules that its `use` statements name, and those behind `super::` and `crate::` elsewhere. Comments
 //! and tests do not count, nor do declarations of child modules and calls of methods.
 
-use crate::{collect, word};
+use crate::collect;
+use crate::paths::{Module, absolute, paths};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A module of the crate, by the names on the way to it.
-type Module = Vec<String>;
-
-/// Panics if files of this folder below the crate's `src` use each other.
+/// Panics if files of this folder below the crate's `src` use each other in a cycle.
 pub fn assert_no_cycle(crate_root: &str, folder: &str) {
     let src = Path::new(crate_root).join("src");
     let mut sources = Vec::new();
@@ -24,7 +22,7 @@ pub fn assert_no_cycle(crate_root: &str, folder: &str) {
         .iter()
         .map(|(user, text)| {
             let named = paths(text).into_iter();
-            let used = named.filter_map(|path| resolve(&texts, user, &path));
+            let used = named.filter_map(|named| resolve(&texts, user, &named.path));
             (user, used.filter(|used| *used != user).collect())
         })
         .collect();
@@ -34,7 +32,7 @@ pub fn assert_no_cycle(crate_root: &str, folder: &str) {
     }
 }
 
-/// Visits all that a module uses, and panics where that leads back to a module on the way.
+/// Visits everything that a module uses, and panics if that leads back to a module on the way.
 fn visit<'m>(
     module: &'m Module,
     uses: &BTreeMap<&'m Module, Vec<&'m Module>>,
@@ -72,17 +70,7 @@ fn module(src: &Path, path: &str) -> Module {
 
 /// Returns the innermost known module on a path that a module names.
 fn resolve<'m>(known: &'m BTreeMap<Module, String>, user: &Module, path: &[String]) -> Option<&'m Module> {
-    let (mut base, mut path) = (user.clone(), path);
-    while let Some((first, rest)) = path.split_first() {
-        match first.as_str() {
-            "crate" => base.clear(),
-            "super" => drop(base.pop()),
-            "self" => {}
-            _ => break,
-        }
-        path = rest;
-    }
-    base.extend_from_slice(path);
+    let mut base = absolute(user, path);
     while !base.is_empty() {
         if let Some((module, _)) = known.get_key_value(&base) {
             return Some(module);
@@ -92,79 +80,13 @@ fn resolve<'m>(known: &'m BTreeMap<Module, String>, user: &Module, path: &[Strin
     None
 }
 
-/// Returns the paths that a source names.
-fn paths(text: &str) -> Vec<Vec<String>> {
-    let mut found = Vec::new();
-    let mut rest = String::new();
-    // Each statement but the last ends with a semicolon.
-    for statement in text.split_inclusive(';') {
-        match statement.rfind("use ").map(|at| statement.split_at(at)) {
-            Some((before, tree)) if is_begin(before) => {
-                rest.push_str(before);
-                expand(&[], tree["use ".len()..].trim_end_matches(';'), &mut found);
-            }
-            _ => rest.push_str(statement),
-        }
-    }
-    for begin in ["super::", "crate::"] {
-        for (at, _) in rest.match_indices(begin) {
-            let end =
-                rest[at..].find(|character: char| !character.is_alphanumeric() && !"_:".contains(character));
-            let path = &rest[at..end.map_or(rest.len(), |end| at + end)];
-            found.push(
-                path.split("::")
-                    .map(str::to_owned)
-                    .filter(|name| !name.is_empty())
-                    .collect(),
-            );
-        }
-    }
-    found
-}
-
-/// Returns whether a `use` behind this text begins a statement.
-fn is_begin(before: &str) -> bool {
-    let line = before.lines().last().unwrap_or_default().trim();
-    before.ends_with('\n') || line.is_empty() || line.starts_with("pub")
-}
-
-/// Appends the paths of a `use` tree.
-fn expand(prefix: &[String], tree: &str, found: &mut Vec<Vec<String>>) {
-    let tree = tree.trim();
-    if let Some(group) = tree.strip_prefix('{') {
-        let (mut depth, mut begin) = (0, 0);
-        let group = group.strip_suffix('}').unwrap_or(group);
-        for (at, character) in group.char_indices() {
-            match character {
-                '{' => depth += 1,
-                '}' => depth -= 1,
-                ',' if depth == 0 => {
-                    expand(prefix, &group[begin..at], found);
-                    begin = at + 1;
-                }
-                _ => {}
-            }
-        }
-        return expand(prefix, &group[begin..], found);
-    }
-    let name = word(tree);
-    if name.is_empty() {
-        return;
-    }
-    let path = [prefix, &[name.to_owned()]].concat();
-    match tree[name.len()..].trim_start().strip_prefix("::") {
-        Some(rest) if !rest.trim_start().starts_with('*') => expand(&path, rest, found),
-        _ => found.push(path),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tests::a_crate;
     use std::panic::catch_unwind;
 
-    /// A folder of three files, of which `c` is in a folder of its own.
+    /// Checks a folder of three files, of which `c` is in a folder of its own.
     fn check(a: &str, b: &str, c: &str) -> bool {
         let top = "mod a;\nmod b;\nmod d;\n";
         let dir = a_crate(&[
@@ -197,7 +119,7 @@ mod tests {
         ));
     }
 
-    /// A cycle is seen in whatever way the files name each other, and through others.
+    /// A cycle is detected however the files name each other, and through others.
     #[test]
     fn cycles_are_seen() {
         for b in [

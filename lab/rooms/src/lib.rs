@@ -1,27 +1,33 @@
-//! The order of a crate's rooms, which the compiler does not keep: each top module uses those behind it alone.
+//! Checks the order of a crate's rooms, its top-level modules, which the compiler does not enforce: each uses only
+//! modules later in the list ([`assert_order`]). Also checks that modules beside each other form no cycle of uses
+//! ([`assert_no_cycle`], [`cycles_of`]).
 //!
-//! What a source uses is what its paths say that begin with `crate::`; a name that the crate's root takes over from a
-//! room (`pub use room::Name`) counts as the room's. Comments and tests may name anything. Calls of methods are not
-//! seen: a method belongs to the room of its type, or to one above it that adds methods to the type.
+//! A source file uses the modules that its `crate::` paths name; a name that the crate's root re-exports from a room
+//! (`pub use room::Name`) counts as the room's. Comments and tests may name anything. Calls of methods are not seen: a
+//! method belongs to the room of its type, or to one before it that adds methods to the type.
 
 #![forbid(unsafe_code)]
 
 mod cycles;
+mod paths;
+mod siblings;
 
 pub use cycles::assert_no_cycle;
+pub use siblings::{Cycle, cycles_of};
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-/// Panics unless the crate in this folder keeps the order, which has all of its top modules but those of tests.
+/// Panics unless the crate in this folder keeps the order, which must list all of its top-level modules but those of
+/// tests.
 pub fn assert_order(crate_root: &str, order: &[&str]) {
     let src = Path::new(crate_root).join("src");
-    let root = own(&fs::read_to_string(src.join("lib.rs")).expect("the root of the crate"));
+    let root = without_tests(&fs::read_to_string(src.join("lib.rs")).expect("the root of the crate"));
     for module in top_modules(&root) {
         assert!(order.contains(&module), "the order lacks {module}");
     }
-    let taken_over = taken_over(&root);
+    let reexported = reexported(&root);
     let place = |name: &str| order.iter().position(|room| *room == name);
     for (at, room) in order.iter().enumerate() {
         let mut sources = Vec::new();
@@ -31,18 +37,18 @@ pub fn assert_order(crate_root: &str, order: &[&str]) {
         assert!(!sources.is_empty(), "{room} has no source");
         for (path, text) in sources {
             for name in used(&text) {
-                let used = taken_over.get(&*name).unwrap_or(&name);
+                let used = reexported.get(&*name).unwrap_or(&name);
                 let behind = place(used).is_none_or(|used| used >= at);
                 assert!(
                     behind,
-                    "{path} uses `{name}`, of {used}, which comes before {room}"
+                    "{path} uses `{name}` of {used}, which comes before {room} in the order"
                 );
             }
         }
     }
 }
 
-/// The sources at a path, without comments and tests.
+/// Collects the source files at a path, without comments and tests.
 fn collect(path: &Path, found: &mut Vec<(String, String)>) {
     if path.is_dir() {
         let entries = fs::read_dir(path).expect("a folder");
@@ -52,18 +58,32 @@ fn collect(path: &Path, found: &mut Vec<(String, String)>) {
         && !path.ends_with("tests.rs")
     {
         let text = fs::read_to_string(path).expect("a source");
-        found.push((path.display().to_string(), own(&text)));
+        found.push((path.display().to_string(), without_tests(&text)));
     }
 }
 
-/// A source without its comments and without the tests at its end.
-fn own(text: &str) -> String {
+/// Returns the text of a source file without its comments, the tests at its end and other items of tests.
+fn without_tests(text: &str) -> String {
     let own = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    let lines = own.lines().filter(|line| !line.trim_start().starts_with("//"));
-    lines.flat_map(|line| [line, "\n"]).collect()
+    let mut lines = own.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let mut found = String::new();
+    while let Some(line) = lines.next() {
+        let attribute = line.trim_start();
+        if !["#[cfg(test", "#[cfg(all(test", "#[cfg(doctest", "#[cfg(fuzzing"]
+            .iter()
+            .any(|tests| attribute.starts_with(tests))
+        {
+            found.extend([line, "\n"]);
+            continue;
+        }
+        // As `rustfmt` lays it out, an item ends with the first line that is indented like it and ends like one.
+        let indent = line.len() - attribute.len();
+        lines.find(|line| line.len() - line.trim_start().len() == indent && line.ends_with([';', '}', ',']));
+    }
+    found
 }
 
-/// The top modules, but those that only tests have.
+/// Returns the top-level modules, except those of tests.
 fn top_modules(root: &str) -> Vec<&str> {
     let (mut found, mut before) = (Vec::new(), "");
     for line in root.lines() {
@@ -78,8 +98,8 @@ fn top_modules(root: &str) -> Vec<&str> {
     found
 }
 
-/// The names that the root takes over, and the modules that have them.
-fn taken_over(root: &str) -> HashMap<String, String> {
+/// Returns the names that the root re-exports, and their modules.
+fn reexported(root: &str) -> HashMap<String, String> {
     let mut found = HashMap::new();
     for (_, rest) in root
         .match_indices("pub use ")
@@ -96,21 +116,21 @@ fn taken_over(root: &str) -> HashMap<String, String> {
     found
 }
 
-/// What a source names behind `crate::`.
+/// Returns the names that follow `crate::` in a source file.
 fn used(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, prefix) in text.match_indices("crate::") {
         let rest = &text[at + prefix.len()..];
         match rest.strip_prefix('{') {
-            Some(group) => found.extend(firsts(group)),
+            Some(group) => found.extend(first_names(group)),
             None => found.push(word(rest).to_owned()),
         }
     }
     found
 }
 
-/// The first words of the paths in a group, of which the opening brace is gone.
-fn firsts(group: &str) -> Vec<String> {
+/// Returns the first name of each path in a group whose opening brace is stripped.
+fn first_names(group: &str) -> Vec<String> {
     let (mut found, mut depth, mut begins) = (Vec::new(), 0, true);
     for (at, character) in group.char_indices() {
         match character {
@@ -137,7 +157,7 @@ fn word(text: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// A crate in a folder of its own.
+    /// Makes a crate in a temporary folder.
     pub fn a_crate(sources: &[(&str, &str)]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().expect("a folder");
         for (name, text) in sources {
@@ -156,7 +176,7 @@ mod tests {
         std::panic::catch_unwind(|| assert_order(&path, &["above", "below"])).is_ok()
     }
 
-    /// Rooms may use those behind them and themselves, and comments and tests anything.
+    /// Rooms may use themselves and later ones; comments and tests may use anything.
     #[test]
     fn the_order_is_kept() {
         assert!(check("use crate::{below::X, Thing};\nuse crate::above::Y;", ""));
@@ -167,7 +187,7 @@ mod tests {
         ));
     }
 
-    /// Whatever way a source names a room before its own, it is seen.
+    /// Every way to name an earlier room is detected.
     #[test]
     fn what_breaks_the_order_is_seen() {
         for below in [
@@ -181,7 +201,7 @@ mod tests {
         }
     }
 
-    /// A module that the order forgets is no way out.
+    /// A module that the order omits fails the check.
     #[test]
     #[should_panic(expected = "the order lacks below")]
     fn all_modules_have_a_place() {

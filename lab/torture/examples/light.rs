@@ -1,12 +1,12 @@
-//! `torture` with few dependencies, so that it is rebuilt in seconds: what `broken/run.py` runs.
+//! `torture` with few dependencies, so that it rebuilds in seconds. `broken/run.py` runs it.
 //!
-//! Takes the arguments of `wollemi-lab torture` that choose histories, for one of the indexes without its ablations,
-//! for `heap`, for `log`, and with the feature `listed` for `kv` and `disk`, with `items` for `items`. It does not
+//! Takes the arguments of `wollemi-lab torture` that choose histories, and one target: an index that is not an
+//! ablation, `heap`, `log`, with the feature `listed` also `kv` and `disk`, and with `items` also `items`. It does not
 //! shrink failures. Its last line has the number of histories and states. Exit code 0 if it found no failure, 1 if it
 //! found one.
 
 use crashkit::blobs::{self, Blobs};
-use crashkit::{Crash, Explorer, History, Mode, Model, Settings, Subject};
+use crashkit::{Crash, Explorer, History, MemoryModel, Mode, Settings, Subject};
 use index::{Index, OnHeap};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use wollemi_torture::bounds::{Bounds, Report};
 use wollemi_torture::map::OfIndex;
 use wollemi_torture::{history, log};
 
-/// Longer than what shares a line with the root's link.
+/// The root's name. It is too long to share a line with the root's link.
 const ROOT: &[u8] = &[b'r'; 100];
 
 /// Which histories to explore.
@@ -62,7 +62,7 @@ impl Args {
                 "--histories" => args.histories = number()?,
                 "--seed" => args.seed = number()?,
                 "--history" => args.history = Some(number()?),
-                _ => return Err(format!("no argument is called {name}")),
+                _ => return Err(format!("unknown argument {name}")),
             }
         }
         Ok(args)
@@ -76,14 +76,14 @@ impl Args {
         history(self.seed.wrapping_add(number), self.ops, threads)
     }
 
-    /// Explores; whether something was found.
+    /// Explores the histories. Returns whether one failed.
     fn run<S: Subject>(
         &self,
         subject: S,
         history: impl Fn(u64, usize, u32) -> History<S::Op>,
     ) -> Result<bool, String> {
         let settings = Settings {
-            model: Model::from(self.mode),
+            model: MemoryModel::from(self.mode),
             seed: self.seed,
             aimed: self.aimed,
             ..Settings::default()
@@ -116,7 +116,7 @@ fn mode(word: &str) -> Result<Mode, String> {
         "power" => Ok(Mode::Power),
         "word" => Ok(Mode::Word),
         "process" => Ok(Mode::Process),
-        _ => Err(format!("no model is called {word}")),
+        _ => Err(format!("unknown model {word}")),
     }
 }
 
@@ -163,11 +163,11 @@ fn run(args: &Args) -> Result<bool, String> {
         "log" => Ok(run_files(args, log::torture)),
         #[cfg(feature = "listed")]
         "disk" => Ok(run_files(args, wollemi_torture::disk::torture)),
-        name => Err(format!("nothing here is called {name}")),
+        name => Err(format!("unknown index {name}")),
     }
 }
 
-/// The log of level `disk`, or the database with it.
+/// Tortures the log of level `disk`, or the database of that level. Returns whether a history failed.
 fn run_files(args: &Args, torture: fn(&Bounds) -> Result<Report, String>) -> bool {
     let bounds = Bounds {
         seed: args.history.unwrap_or(args.seed),

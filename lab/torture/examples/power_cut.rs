@@ -1,12 +1,13 @@
-//! The program that `contrib/power/disk.sh` runs in its guest: transactions at level `disk` until the power fails, and
-//! the judge of the database afterwards.
+//! Runs transactions at level `disk` until the power fails, and judges the database afterwards. `contrib/power/disk.sh`
+//! runs it in its guest.
 //!
 //!     power_cut write POOL ROUND    prints committed transactions on the console, without end
-//!     power_cut judge POOL TOLD     TOLD: ROUND.THREAD.COUNT,… as shown by the console
+//!     power_cut judge POOL LAST     LAST: each thread's last acknowledged transaction on the console, as
+//!                                   ROUND.THREAD.COUNT,…
 //!
-//! A transaction moves an amount from one account to another and notes, in another map, its number and the sum that it
-//! has moved. So after a cut the sum of the accounts is unchanged, and each thread's note belongs to a transaction
-//! whose changes are all present: the last acknowledged one, or a later one.
+//! A transaction moves an amount from one account to another, and stores its number in another map. So after a power
+//! cut the sum of the accounts is unchanged, and each thread's number is that of its last acknowledged transaction or
+//! of a later one.
 
 use std::error::Error;
 use std::io::Write;
@@ -14,19 +15,22 @@ use std::process::ExitCode;
 use wollemi::{Db, Level, Map, Options, Retry};
 
 const ACCOUNTS: u64 = 16;
-const FIRST: u64 = 1 << 32;
+
+/// The initial balance of an account.
+const INITIAL: u64 = 1 << 32;
+
 const THREADS: u64 = 3;
 
-/// Numbers of the threads: the other clients of a round have lower ones.
-const NUMBERS: u64 = 10;
+/// The number of the first thread. The other clients of a round have lower numbers.
+const FIRST_THREAD: u64 = 10;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {
         ["write", pool, round] => write(pool, round),
-        ["judge", pool, told] => judge(pool, told),
-        _ => Err("usage: power_cut write POOL ROUND, or power_cut judge POOL TOLD".into()),
+        ["judge", pool, acknowledged] => judge(pool, acknowledged),
+        _ => Err("usage: power_cut write POOL ROUND, or power_cut judge POOL LAST".into()),
     };
     match done {
         Ok(text) => {
@@ -52,18 +56,18 @@ fn number(bytes: Option<Vec<u8>>) -> Option<u64> {
     bytes?.try_into().ok().map(u64::from_le_bytes)
 }
 
-/// Threads that run transactions, and one that takes checkpoints.
+/// Runs transactions on several threads, and takes checkpoints on this one.
 fn write(pool: &str, round: &str) -> Done {
     let (db, accounts, notes) = open(pool)?;
-    // All or none of the accounts.
+    // Creates all accounts or none.
     let mut batch = db.batch();
     for account in 0..ACCOUNTS {
         batch.expect(&accounts, account.to_le_bytes(), None::<&[u8]>);
-        batch.upsert(&accounts, account.to_le_bytes(), FIRST.to_le_bytes());
+        batch.upsert(&accounts, account.to_le_bytes(), INITIAL.to_le_bytes());
     }
     batch.commit()?;
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (NUMBERS..NUMBERS + THREADS)
+        let threads: Vec<_> = (FIRST_THREAD..FIRST_THREAD + THREADS)
             .map(|thread| {
                 let (db, accounts, notes) = (&db, &accounts, &notes);
                 scope.spawn(move || transfer(db, accounts, notes, &format!("{round}.{thread}"), thread))
@@ -77,9 +81,9 @@ fn write(pool: &str, round: &str) -> Done {
         }
         threads.into_iter().try_for_each(|thread| match thread.join() {
             Ok(ended) => ended,
-            Err(_) => Err("a thread has panicked".into()),
+            Err(_) => Err("a thread panicked".into()),
         })?;
-        Err("the threads have come to an end".into())
+        Err("the threads ended before the power cut".into())
     })
 }
 
@@ -109,28 +113,28 @@ fn transfer(
     Ok(())
 }
 
-fn judge(pool: &str, told: &str) -> Done {
+fn judge(pool: &str, acknowledged: &str) -> Done {
     let (db, accounts, notes) = open(pool)?;
     let (mut sum, mut found) = (0u64, 0);
     for entry in accounts.iter() {
-        sum = sum.wrapping_add(number(Some(entry?.1)).ok_or("an account is no number")?);
+        sum = sum.wrapping_add(number(Some(entry?.1)).ok_or("an account does not hold a number")?);
         found += 1;
     }
-    if found > 0 && (found, sum) != (ACCOUNTS, ACCOUNTS * FIRST) {
-        return Err(format!("{found} accounts have {sum} together").into());
+    if found > 0 && (found, sum) != (ACCOUNTS, ACCOUNTS * INITIAL) {
+        return Err(format!("{found} accounts hold {sum} in total").into());
     }
     let (mut threads, mut more) = (0, 0);
-    for entry in told.split(',') {
+    for entry in acknowledged.split(',') {
         let Some((name, count)) = entry.rsplit_once('.') else {
             continue;
         };
         let thread: u64 = name.rsplit('.').next().unwrap_or_default().parse()?;
-        if thread < NUMBERS {
+        if thread < FIRST_THREAD {
             continue;
         }
         let (count, noted) = (count.parse()?, number(notes.get(name)?).unwrap_or(0));
         if noted < count || found == 0 {
-            return Err(format!("thread {name}: {count} acknowledged, {noted} there").into());
+            return Err(format!("thread {name}: {count} acknowledged, {noted} found").into());
         }
         (threads, more) = (threads + 1, more + noted - count);
     }
@@ -138,6 +142,6 @@ fn judge(pool: &str, told: &str) -> Done {
         return Err("the check is not clean".into());
     }
     Ok(format!(
-        "program: accounts are whole, all acknowledged transactions of {threads} threads there, and {more} more"
+        "program: the accounts add up, all acknowledged transactions of {threads} threads are present, and {more} more"
     ))
 }

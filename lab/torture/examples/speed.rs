@@ -1,4 +1,4 @@
-//! Measures how many states per second are judged, for histories of a hundred operations on an index:
+//! Measures how many states per second the kit judges, for histories of a hundred operations on an index:
 //! `speed [histories] [first seed] [index]`.
 
 use crashkit::{Explorer, Settings};

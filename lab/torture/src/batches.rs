@@ -9,7 +9,7 @@ use crashkit::{Crash, Depth, Forgiven, Random, Subject, Verdict};
 pub use draw::history;
 use draw::{Reads, entries, op, place};
 pub use live::Live;
-use live::{COMES_AND_GOES, ENDING, RESTORED, is_full};
+use live::{EXPIRING, RESTORED, TEMPORARY, is_full};
 use pmem::Pool;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,109 +18,109 @@ use wollemi::{Event, IndexKind};
 /// A map's number and a key.
 pub type Place = (u8, Vec<u8>);
 
-/// What a key shall hold, or is expected to.
+/// A key, and its new or expected value (`None`: absent).
 pub type PlacedValue = (Place, Option<Vec<u8>>);
 
 /// An operation of the database.
 #[derive(Clone, Debug)]
 pub enum Op {
-    /// All of these, if that is there.
+    /// Commit a batch of these changes, on condition that the key holds the expected value, if one is given.
     Batch(Vec<PlacedValue>, Option<PlacedValue>),
-    /// In a transaction: look at these keys, and at all keys of a map from a number on, in this order or from the end;
-    /// then make the changes, and look at that map again.
+    /// In a transaction: read these keys, and all entries of a map from a key on (`true`: in reverse order); then make
+    /// the changes, and read those entries again.
     Transaction(Vec<Place>, Option<(Place, bool)>, Vec<PlacedValue>),
-    /// One key.
+    /// Put or remove one key.
     Write(PlacedValue),
-    /// One key, if it holds what is expected (the second).
+    /// Compare and swap: change the key if it holds the second value.
     Swap(PlacedValue, Option<Vec<u8>>),
-    /// Look what a key holds.
+    /// Read a key.
     Get(Place),
-    /// Give a key of the expiring map a value with a life; of two variants, the second only if the key is absent.
+    /// Put a key of the expiring map.
     Put(Vec<u8>, Vec<u8>, Life),
-    /// See [`Put`](Op::Put).
+    /// Put a key of the expiring map, if it is absent.
     Add(Vec<u8>, Vec<u8>, Life),
-    /// Give a key of that map another life.
+    /// Change the lifetime of a key of the expiring map.
     Touch(Vec<u8>, Life),
-    /// Remove what has ended.
+    /// Remove the expired entries.
     Sweep,
-    /// Give a key a value: of two variants, the first only if it is absent, the second only if it is there.
+    /// Put a key, if it is absent.
     Insert(Place, Vec<u8>),
-    /// See [`Insert`](Op::Insert).
+    /// Put a key, if it is present.
     Update(Place, Vec<u8>),
-    /// Give a key the value that a function makes of what it holds.
+    /// Replace a key's value by a function of it.
     Edit(Place),
-    /// Give a key a value; those that follow each other in a map are one call.
+    /// Put a key; consecutive loads into one map are one call.
     Load(Place, Vec<u8>),
-    /// Take a map's first entry, or its last.
+    /// Remove and return the first entry of a map (`true`: the last).
     Pop(u8, bool),
-    /// One key, by a thread that a watch informs of the change.
+    /// Put or remove one key, and check that a watch reports the change.
     Watched(PlacedValue),
-    /// Read the entries of a map from a key on, in this order or from the end.
+    /// Read the entries of a map from a key on (`true`: in reverse order).
     Range(Place, bool),
-    /// Read a map's first entry and its last.
+    /// Read the first and the last entry of a map.
     Ends(u8),
-    /// Make the map that comes and goes, held by the index of the map of this number, if it is not there.
+    /// Make the temporary map, with the index of the map of this number, unless it exists.
     Make(usize),
-    /// Drop the map that comes and goes.
+    /// Drop the temporary map.
     Drop,
     /// Recover, or wait until another thread has.
     Recover,
-    /// Give the file's unused space back.
+    /// Give the file's unused space back to the file system.
     GiveBack,
     /// Read the two maps of the batches in a snapshot.
     Snapshot,
-    /// Take a backup, and read what it holds of all maps.
+    /// Take a backup, and read all maps in it.
     Backup,
-    /// Restore a map that has these entries, unless it is there.
-    Restore(Vec<(Vec<u8>, Vec<u8>)>, How),
-    /// Drop that map.
+    /// Restore a map with these entries, unless it exists.
+    Restore(Vec<(Vec<u8>, Vec<u8>)>, Restoration),
+    /// Drop the restored map.
     Discard,
 }
 
-/// How a map is made of another database's.
+/// How a map is restored from another database.
 #[derive(Clone, Copy, Debug)]
-pub struct How {
-    /// Held by the index of the map of this number.
+pub struct Restoration {
+    /// The number of the map whose index it uses.
     pub kind: usize,
-    /// Of a snapshot, without the bytes of a backup.
+    /// Whether it is copied from a snapshot; `false`: from the bytes of a backup.
     pub copied: bool,
 }
 
-/// How long an entry lives: lives that end by the clock would make runs differ.
+/// How long an entry lives. None expires in the middle of a run, since the run would then depend on the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Life {
-    /// It is over as it begins.
+    /// The entry expires at once.
     Over,
-    /// Longer than any run.
+    /// The entry expires after any run.
     Long,
-    /// It has no end.
+    /// The entry never expires.
     Endless,
 }
 
-/// What an operation answers.
+/// The answer to an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// Whether it was carried out.
+    /// Whether it took effect.
     Done(bool),
-    /// What was read.
+    /// The value read.
     Value(Option<Vec<u8>>),
-    /// Entries that were read or taken.
+    /// The entries read or removed.
     Entries(Vec<(Vec<u8>, Vec<u8>)>),
-    /// What a snapshot shows.
+    /// The content of a snapshot or backup.
     Shown(State),
-    /// What a transaction has seen.
+    /// The reads of a transaction.
     Seen(Seen),
-    /// The pool is full; nothing was changed.
+    /// The pool is full; nothing changed.
     Full,
-    /// A snapshot keeps the map from being dropped; nothing was changed.
+    /// A snapshot keeps the map from being dropped; nothing changed.
     InUse,
-    /// Other threads have changed the map's end again and again; nothing was changed.
+    /// Other threads have changed the map's end again and again; nothing changed.
     Conflict,
-    /// The map's index has no order of keys; nothing was changed.
+    /// The map's index has no key order; nothing changed.
     Unordered,
 }
 
-/// What a transaction has seen: the values of keys, and the entries of a map before its changes and after them.
+/// The reads of a transaction: the values of keys, and the entries of a map before and after its changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
     values: Vec<Option<Vec<u8>>>,
@@ -128,14 +128,14 @@ pub struct Seen {
     after: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// What all maps hold.
+/// The content of all maps.
 pub type State = BTreeMap<Place, Vec<u8>>;
 
-/// The indexes that hold the first map, the second one, and the one whose entries end. The map that comes and goes and
-/// the one of a backup are held by any of them, so that no further index's persists are hunted.
+/// The indexes of the first map, the second map, and the map with expiring entries. The temporary map and the restored
+/// one use any of them, so that a hunt covers no further index's persists.
 pub type Held = [IndexKind; 3];
 
-/// The embedded database, its maps held by these indexes.
+/// The embedded database, with these indexes for its maps.
 #[derive(Clone, Copy, Debug)]
 pub struct Batches {
     held: Held,
@@ -148,19 +148,19 @@ impl Default for Batches {
 }
 
 impl Batches {
-    /// Databases that have maps of all indexes but WORT between them.
+    /// Databases whose maps use, between them, all indexes but WORT.
     pub const HELD: [Batches; 3] = [
         Batches::held_by([IndexKind::Roart, IndexKind::Part, IndexKind::Woart]),
         Batches::held_by([IndexKind::DpTree, IndexKind::Clht, IndexKind::Hot]),
         Batches::held_by([IndexKind::BwTree, IndexKind::Masstree, IndexKind::ArtCow]),
     ];
 
-    /// The database, its maps held by these.
+    /// Returns the database with these indexes for its maps.
     pub const fn held_by(held: Held) -> Batches {
         Batches { held }
     }
 
-    /// The database of this name: `kv`, or `kv:` with the names of three indexes, divided by commas.
+    /// Returns the database of this name: `kv`, or `kv:` with the names of three indexes, separated by commas.
     ///
     /// # Errors
     ///
@@ -182,12 +182,12 @@ impl Batches {
         Ok(Batches { held })
     }
 
-    /// Whether it claims the model `word`: all its indexes must.
+    /// Returns whether all its indexes, and so the database, claim the model `word`.
     pub fn claims_word(&self) -> bool {
         self.held.iter().all(|kind| kind.claims_word())
     }
 
-    /// Whether one of the first two maps has an order of keys.
+    /// Returns whether this map, one of the first two, has a key order.
     fn is_ordered(&self, map: u8) -> bool {
         self.held[usize::from(map)].is_ordered()
     }
@@ -257,8 +257,8 @@ impl Subject for Batches {
     }
 
     fn apply_together(&self, live: &Live, ops: &[&Op]) -> Result<Vec<Answer>, String> {
-        // Where there is no room, some of it is done: then each by itself, up to the first that is refused, as `load`
-        // does.
+        // A load that finds the pool full stops halfway, and does not report where. So in a pool that may become full
+        // the operations run one by one, up to the first refusal, as `load` does.
         if live.is_tight() {
             let mut refused = false;
             let each = ops.iter().map(|op| match refused {
@@ -273,13 +273,13 @@ impl Subject for Batches {
     }
 
     fn check_end(&self, live: &Live) -> Result<(), String> {
-        // What was retired comes back, so that what was retired twice is known.
+        // Frees the retired chunks, so that the check sees one that was retired twice.
         (0..4).for_each(|_| heap::pin().flush());
         let check = live.check().map_err(|error| error.to_string())?;
         if check.is_clean() {
             return Ok(());
         }
-        Err(format!("the check says {check:?}"))
+        Err(format!("the check reports {check:?}"))
     }
 
     fn specify(&self, state: &mut State, op: &Op) -> Answer {
@@ -348,19 +348,19 @@ impl Subject for Batches {
             }
             Op::Swap(..) => Answer::Done(false),
             Op::Get(place) => Answer::Value(state.get(place).cloned()),
-            Op::Put(key, value, life) => Answer::Done(live_on(state, key, value, *life)),
+            Op::Put(key, value, life) => Answer::Done(put_with_life(state, key, value, *life)),
             Op::Add(key, value, life) => {
-                let absent = !state.contains_key(&(ENDING, key.clone()));
-                Answer::Done(absent && live_on(state, key, value, *life))
+                let absent = !state.contains_key(&(EXPIRING, key.clone()));
+                Answer::Done(absent && put_with_life(state, key, value, *life))
             }
             Op::Touch(key, life) => {
-                let place = (ENDING, key.clone());
+                let place = (EXPIRING, key.clone());
                 let touched = state.get(&place).cloned();
-                Answer::Done(touched.is_some_and(|value| live_on(state, key, &value, *life)))
+                Answer::Done(touched.is_some_and(|value| put_with_life(state, key, &value, *life)))
             }
             Op::Sweep => Answer::Done(true),
             Op::Drop => {
-                state.retain(|(map, _), _| *map != COMES_AND_GOES);
+                state.retain(|(map, _), _| *map != TEMPORARY);
                 Answer::Done(true)
             }
             Op::Backup => Answer::Shown(state.clone()),
@@ -373,12 +373,12 @@ impl Subject for Batches {
                 Answer::Done(absent)
             }
             Op::Discard => {
-                let there = is_restored(state);
+                let present = is_restored(state);
                 state.retain(|(map, _), _| *map != RESTORED);
-                Answer::Done(there)
+                Answer::Done(present)
             }
             Op::Snapshot => {
-                let shown = state.iter().filter(|((map, _), _)| *map < COMES_AND_GOES);
+                let shown = state.iter().filter(|((map, _), _)| *map < TEMPORARY);
                 Answer::Shown(
                     shown
                         .map(|(place, value)| (place.clone(), value.clone()))
@@ -406,7 +406,7 @@ impl Subject for Batches {
             if !self.is_refusal(&self.apply(live, &op)?) {
                 for (i, entry) in changes.iter().enumerate() {
                     let ((map, key), value) = entry;
-                    // A batch makes only the last of several changes of a key.
+                    // Of several changes of a key, a batch makes only the last.
                     if changes[i + 1..].iter().any(|later| later.0 == entry.0) {
                         continue;
                     }
@@ -416,15 +416,15 @@ impl Subject for Batches {
                     }
                 }
             }
-            let told: Vec<Event> = std::iter::from_fn(|| watch.try_next()).collect();
-            if told != expected {
+            let received: Vec<Event> = std::iter::from_fn(|| watch.try_next()).collect();
+            if received != expected {
                 return Err(format!(
-                    "after recovery, a watch sends {told:?} instead of {expected:?}"
+                    "after recovery, a watch sends {received:?} instead of {expected:?}"
                 ));
             }
         }
         if live.entries().map_err(failed)? != state {
-            return Err("after recovery, something is not what a batch has put there".into());
+            return Err("after recovery, the content differs from what batches wrote".into());
         }
         if verdict.depth == Depth::Deep {
             self.check_end(live)
@@ -434,7 +434,7 @@ impl Subject for Batches {
     }
 
     fn follow_up(&self, _state: &State, in_flight: &[&Op], random: &mut Random) -> Vec<Op> {
-        // The keys that a batch in flight was to change are those that another thread might read or change now.
+        // Opening may have completed a batch in flight; a read and a write of one of its keys test that.
         let touched = in_flight.iter().find_map(|op| match op {
             Op::Batch(changes, _) | Op::Transaction(_, _, changes) => {
                 changes.first().map(|(place, _)| place.clone())
@@ -451,7 +451,7 @@ impl Subject for Batches {
     }
 }
 
-/// The entries of a map from a key on, or from the end down to it.
+/// Returns the entries of a map from a key on, or from the end down to it.
 fn range_of(state: &State, range: Option<&(Place, bool)>) -> Vec<(Vec<u8>, Vec<u8>)> {
     let Some(((map, from), reverse)) = range else {
         return Vec::new();
@@ -466,27 +466,27 @@ fn range_of(state: &State, range: Option<&(Place, bool)>) -> Vec<(Vec<u8>, Vec<u
     entries
 }
 
-/// Whether the map of a backup is there: it has entries from its beginning to its end.
+/// Returns whether the restored map exists: it is never empty.
 fn is_restored(state: &State) -> bool {
     state.keys().any(|(map, _)| *map == RESTORED)
 }
 
-/// The first entry of a map, or the last.
+/// Returns the first entry of a map, or the last.
 fn end_of(state: &State, map: u8, last: bool) -> Option<(Vec<u8>, Vec<u8>)> {
     range_of(state, Some(&((map, Vec::new()), last)))
         .into_iter()
         .next()
 }
 
-/// What an edit makes of what a key holds: something longer, and nothing of what is long.
+/// Returns the edited value: a longer one, or `None` (a removal) if the old one is long.
 fn edited(old: Option<&[u8]>) -> Option<Vec<u8>> {
     let old = old.unwrap_or_default();
     (old.len() < 30).then(|| [old, b"and more"].concat())
 }
 
-/// Gives a key of the map whose entries end a value and a life.
-fn live_on(state: &mut State, key: &[u8], value: &[u8], life: Life) -> bool {
-    let place = (ENDING, key.to_vec());
+/// Puts a key of the expiring map.
+fn put_with_life(state: &mut State, key: &[u8], value: &[u8], life: Life) -> bool {
+    let place = (EXPIRING, key.to_vec());
     match life {
         Life::Over => state.remove(&place),
         Life::Long | Life::Endless => state.insert(place, value.to_vec()),
@@ -494,7 +494,7 @@ fn live_on(state: &mut State, key: &[u8], value: &[u8], life: Life) -> bool {
     true
 }
 
-/// Makes a change; `false` if it was to remove what is not there.
+/// Makes a change. Returns `false` if it removes an absent key.
 fn set(state: &mut State, (place, value): &PlacedValue) -> bool {
     match value {
         Some(value) => {

@@ -1,28 +1,28 @@
-//! Explores histories of ascending seeds within bounds, and reports on them.
+//! Explores histories with ascending seeds within bounds, and reports the results.
 
 use crashkit::disk::Site;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// What is explored.
+/// The bounds of an exploration.
 #[derive(Clone, Debug)]
 pub struct Bounds {
     /// The seed of the first history; the others follow.
     pub seed: u64,
-    /// Steps of a history.
+    /// Steps per history.
     pub steps: usize,
-    /// Images of one moment, at most.
+    /// The maximum number of images per crash point.
     pub images: usize,
-    /// One image in this many goes on and crashes again, and so does the image at each process's end.
+    /// One image in this many runs on and crashes again, and so does the image at the end of each process.
     pub again: u64,
-    /// No further history begins after this many.
+    /// The maximum number of histories.
     pub histories: u64,
-    /// Exploring ends after this many states, also during a history.
+    /// The number of judged states at which the exploration ends, even within a history.
     pub states: u64,
-    /// And after this time.
+    /// The time after which the exploration ends, even within a history.
     pub budget: Duration,
-    /// A sync to leave out.
+    /// A sync to omit.
     pub skip: Option<Site>,
 }
 
@@ -41,28 +41,28 @@ impl Default for Bounds {
     }
 }
 
-/// What was explored.
+/// The counts of an exploration.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Histories.
+    /// Histories begun.
     pub histories: u64,
-    /// Moments at which the power went or the process was killed.
+    /// Moments at which the power failed or the process was killed.
     pub crash_points: u64,
-    /// States that were judged: what was left, and what must be there.
+    /// Distinct states judged: an image, with the content that must survive in it.
     pub states: u64,
-    /// Of these, what a kill left.
+    /// Crash points at which the process was killed.
     pub kills: u64,
-    /// Histories that began with what a crash had left.
+    /// Histories that began from a crash state.
     pub again: u64,
     /// Histories of several threads.
     pub together: u64,
-    /// Histories in which a call failed.
+    /// Histories in which disk calls could fail.
     pub faults: u64,
-    /// Places that have called a sync.
+    /// Source locations that called a sync.
     pub sync_sites: Vec<Site>,
-    /// What was come to, and how often.
+    /// Named events of interest, and how often each occurred.
     pub reached: BTreeMap<&'static str, u64>,
-    /// When exploring ends: after these states, or at this time, if any.
+    /// The limits: this many states, and a deadline if there is one.
     end: (u64, Option<Instant>),
 }
 
@@ -84,11 +84,11 @@ impl fmt::Display for Report {
 }
 
 impl Bounds {
-    /// Has histories explored, each by its seed, until one fails or the bounds are reached.
+    /// Calls `history` with ascending seeds until one fails or the bounds are reached.
     ///
     /// # Errors
     ///
-    /// What is wrong with a history, its seed, and what was explored before.
+    /// The failure of a history, with its seed and the report so far.
     pub(crate) fn explore(
         &self,
         mut history: impl FnMut(&mut Report, u64) -> Result<(), String>,
@@ -111,13 +111,13 @@ impl Bounds {
 }
 
 impl Report {
-    /// Whether the bounds are reached: a history may be too long to be explored to its end.
+    /// Returns whether a limit is reached. Histories poll it, since one history may be too long to explore to its end.
     pub(crate) fn is_over(&self) -> bool {
         let (states, time) = self.end;
         self.states >= states || time.is_some_and(|time| Instant::now() >= time)
     }
 
-    /// Notes which places have called a sync.
+    /// Adds the source locations that called a sync.
     pub(crate) fn note_syncs(&mut self, sites: &[Site]) {
         for &site in sites {
             if !self.sync_sites.contains(&site) {

@@ -1,5 +1,5 @@
-//! Indexes built of sorted pairs ([`index::Bulk`]), as a subject: a few names, under each of which an index is built
-//! once, and then written to. Some builds fail at their end, and the memory that they leave behind is reused.
+//! Indexes built from sorted pairs ([`index::Bulk`]), as a subject. A history builds an index once under each of a few
+//! names, and then writes to it. Some builds fail at their end, and later ones reuse the memory they leave behind.
 
 use crate::map::{Bytes, Map, shown};
 use crashkit::coverage::Shape;
@@ -14,20 +14,20 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use wollemi::indexes::{IndexKind, WithIndex};
 
-/// Indexes that are built.
+/// The number of indexes that a history builds.
 const NAMES: u8 = 3;
 
-/// The first root, longer than what shares a line with its link.
-const FIRST: &[u8] = &[b'f'; 100];
+/// The name of the first root. It is too long to share a line with the root's link.
+const FIRST_ROOT: &[u8] = &[b'f'; 100];
 
 /// An operation.
 #[derive(Clone)]
 pub enum Op {
-    /// Build an index of these pairs, unless there is one of its name.
+    /// Build an index from these pairs, unless one of that name exists.
     Build(u8, Arc<Map>),
-    /// Begin to, with a source that fails when it has given all of them.
+    /// The same, with a source that fails after its last pair.
     Fail(u8, Arc<Map>),
-    /// Put a key into an index, if it was built.
+    /// Put a key into an index, if that index exists.
     Put(u8, Bytes, Bytes),
 }
 
@@ -41,26 +41,26 @@ impl fmt::Debug for Op {
     }
 }
 
-/// What an operation answers.
+/// The answer to an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Whether it did anything.
+    /// Whether it changed anything.
     Done(bool),
-    /// The pool is full, and nothing was changed.
+    /// The pool is full; nothing changed.
     Full,
 }
 
-/// What was built, and what it holds.
+/// The indexes built, and the content of each.
 pub type State = BTreeMap<u8, Map>;
 
-/// Indexes of a kind.
+/// The subject: built indexes of one kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Builds(pub IndexKind);
 
-/// A heap with such indexes in it.
+/// A heap that holds such indexes.
 pub struct Live {
     heap: Heap<Crash>,
-    /// Whether it was made, and not found.
+    /// Whether this run created the first index; `false`: it opened it.
     made: bool,
     first: Box<dyn Index>,
 }
@@ -74,7 +74,7 @@ impl WithIndex for Boxed {
     }
 }
 
-/// Pairs of a map, and a failure behind them.
+/// Yields the pairs of a map, then fails if `fails` is set.
 struct Source<'m> {
     pairs: std::collections::btree_map::Iter<'m, Bytes, Bytes>,
     fails: bool,
@@ -116,7 +116,7 @@ impl Builds {
         }
     }
 
-    /// What there is.
+    /// Reads all indexes, and checks that a get of each key agrees with the walk.
     fn all(self, live: &Live) -> Result<State, String> {
         let mut state = State::new();
         for name in 0..NAMES {
@@ -175,7 +175,7 @@ impl Subject for Builds {
     fn create(&self, pool: Pool<Crash>) -> Result<Live, String> {
         let heap = heap(pool)?;
         recover(&heap, &IndexKind::tracers())?;
-        let first = self.0.create(&heap, FIRST, Boxed);
+        let first = self.0.create(&heap, FIRST_ROOT, Boxed);
         Ok(Live {
             first: first.map_err(|error| format!("creation failed: {error}"))?,
             heap,
@@ -185,7 +185,7 @@ impl Subject for Builds {
 
     fn open(&self, pool: Pool<Crash>) -> Result<Option<Live>, String> {
         let heap = heap(pool)?;
-        let first = self.0.open(&heap, FIRST, Boxed);
+        let first = self.0.open(&heap, FIRST_ROOT, Boxed);
         let first = first.map_err(|error| format!("the first index does not open: {error}"))?;
         Ok(first.map(|first| Live {
             heap,
@@ -248,17 +248,17 @@ impl Subject for Builds {
                 sizes(&found)
             ));
         };
-        // It takes writes, and what recovery found free serves again.
+        // Writes must succeed, and they reuse the memory that recovery found free.
         let mut next = found;
         for _ in 0..if verdict.depth == Depth::Deep { 60 } else { 3 } {
             let op = op(&mut verdict.random);
             let done = self.apply(live, &op)?;
             if done != Answer::Full && self.specify(&mut next, &op) != done {
-                return Err(format!("after recovery, {op:?} says {done:?}"));
+                return Err(format!("after recovery, {op:?} answers {done:?}"));
             }
         }
         if self.all(live)? != next {
-            return Err("after recovery, something is not what was put there".into());
+            return Err("after recovery, the content differs from what was written".into());
         }
         if verdict.depth == Depth::Deep {
             for name in 0..NAMES {
@@ -301,7 +301,7 @@ fn value(random: &mut Random) -> Bytes {
     vec![random.below(256) as u8; len].into()
 }
 
-/// Short numbers, which part at different bytes, and words that begin alike.
+/// Draws a short number or a string with a common stem, so that keys diverge at different bytes.
 fn key(random: &mut Random) -> Bytes {
     let number = random.below(900) as u32;
     match random.below(3) {
@@ -329,7 +329,7 @@ fn op(random: &mut Random) -> Op {
     }
 }
 
-/// A history of `ops` operations by one thread. One in five has little room.
+/// Returns a history of `ops` operations by one thread. One history in five runs in a small pool.
 pub fn history(seed: u64, ops: usize) -> History<Op> {
     let mut random = Random(seed);
     History {

@@ -4,17 +4,18 @@
 //! A history is a seeded run of writes, batches, transactions, temporary maps, checkpoints and syncs over the smallest
 //! segments and runs. Calls fail in some of the histories. Before each event of the disk the power fails, and between
 //! stores into the pool the process is killed; the remaining files are opened and judged. A share of the opened
-//! databases continues with a history of its own that begins with the opening, so that crashes come during rebuilds and
-//! replays, and crashes again.
+//! databases continues with a history of its own that begins with the opening, so that rebuilds and replays crash too,
+//! and crashes again.
 //!
-//! A history of one thread has its writes in the order of its log, so a crash may leave its state after some of them:
-//! after a loss of power at least those that are durable, after a kill at least those that have returned, and after
-//! either no more than have begun.
+//! The writes of one thread are in log order, so a crash leaves the state after a prefix of them. After a loss of power
+//! the prefix includes all durable writes, after a kill all writes that have returned. It never includes a write that
+//! has not begun.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `state` | the content of a database |
 //! | `notes` | the answers that a process got, and the states that a crash may leave |
+//! | `pool` | the pool, and how the database in it is opened |
 //! | `process` | a process over a disk: executes and records operations |
 //! | `steps` | the operations |
 //! | `history` | a process from its opening to its end |
@@ -26,6 +27,7 @@ mod damage;
 mod explore;
 mod history;
 mod notes;
+mod pool;
 mod process;
 mod state;
 mod steps;

@@ -11,20 +11,21 @@ use crashkit::{History, Random};
 pub use scene::SCENES;
 use std::collections::VecDeque;
 
-/// The least number of pages of a history with little room, which the first objects of an index need, and the bound of
-/// the random number of additional pages.
+/// The minimum number of pages of a small pool: the first objects of an index need them.
 const MIN_PAGES: u64 = 10;
+
+/// The bound of the random number of additional pages of a small pool.
 const EXTRA_PAGES: u64 = 14;
 
-/// One in this many histories of several threads has a thread that scans and does nothing else; and so has every second
-/// one in which keys come and go.
+/// One in this many histories of several threads has a thread that only scans. So has every second history of the
+/// scene [`Blink`](scene::blinks).
 const SCANNERS: u64 = 4;
 
-/// Keys over which several threads meet.
+/// The number of hot keys, for which several threads contend.
 const HOT: usize = 4;
 
-/// A history of `ops` operations on a map by `threads` threads, after a preparation. As many consecutive seeds as there
-/// are [scenes](SCENES) see all of them.
+/// Returns a history of `ops` operations on a map by `threads` threads, after a preparation. [`SCENES`] consecutive
+/// seeds cover all scenes.
 pub fn of_map(seed: u64, ops: usize, threads: u32) -> History<Op> {
     let mut maker = Maker {
         random: Random(seed),
@@ -39,15 +40,16 @@ pub fn of_map(seed: u64, ops: usize, threads: u32) -> History<Op> {
 
 struct Maker {
     random: Random,
-    /// Number of the last keys that are chosen half of the time.
+    /// The number of keys, at the end of `keys`, that are chosen half of the time.
     hot: usize,
-    /// Whether there are values of other lengths than eight bytes.
+    /// Whether values may have other lengths than eight bytes.
     odd_values: bool,
     /// Keys to choose from.
     keys: Vec<Bytes>,
-    /// Those that have been put and not removed, roughly.
+    /// Approximately the keys that are present.
     present: Vec<Bytes>,
-    /// What the watched part begins with and does two thirds of the time: it changes the shape.
+    /// Operations that change the structure's shape. The watched part begins with them, and takes two thirds of its
+    /// operations from them.
     plan: VecDeque<Op>,
 }
 
@@ -56,7 +58,7 @@ impl Maker {
         let mut ops = Vec::new();
         let scene = (seed % SCENES as u64) as usize;
         self.prepare(scene, &mut ops);
-        // Sometimes the preparation is what is looked at.
+        // Sometimes the end of the preparation is watched too.
         let watched = self.random.below(3) * self.random.below(12);
         let prepared = (ops.len() as u32).saturating_sub(watched as u32);
         let mut mood = self.random.below(4);
@@ -70,7 +72,7 @@ impl Maker {
                 None
             };
             let op = match planned {
-                Some(op) => self.noted(op),
+                Some(op) => self.track(op),
                 None => self.op(mood),
             };
             ops.push(op);
@@ -98,8 +100,8 @@ impl Maker {
         }
     }
 
-    /// Notes what a planned operation leaves present.
-    fn noted(&mut self, op: Op) -> Op {
+    /// Updates `present` for a planned operation.
+    fn track(&mut self, op: Op) -> Op {
         match &op {
             Op::Remove(key) => self.present.retain(|other| other != key),
             Op::Insert(key, _) if !self.present.contains(key) => self.present.push(key.clone()),
@@ -109,7 +111,7 @@ impl Maker {
     }
 
     fn op(&mut self, mood: u64) -> Op {
-        // In a hundred: removes, updates, reads.
+        // The percentages of removes, updates and reads.
         let (removes, updates, reads) = match mood {
             0 => (10, 10, 3),
             1 => (80, 5, 3),
@@ -159,7 +161,8 @@ impl Maker {
         self.random.pick(&self.keys[first..]).clone()
     }
 
-    /// Mostly of eight bytes, which some structures keep in place; rarely long enough for pages of its own.
+    /// Draws a value: mostly of eight bytes, which some indexes store in place; rarely so long that it needs pages of
+    /// its own.
     fn value(&mut self) -> Bytes {
         let len = match self.random.below(100) {
             _ if !self.odd_values => 8,

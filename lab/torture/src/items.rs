@@ -2,18 +2,18 @@
 //! flushes, lifetimes, uniques, counts and evictions.
 //!
 //! The subject drives the code below the protocols (`wollemi_server::stored`). As in the server, each operation first
-//! carries out a due flush.
+//! executes a due flush.
 //!
-//! I1 Time stands still: a lifetime ends as it begins, or after any run, or never; and a delayed flush is due at the
-//!    next operation or never. So a due flush takes effect before every later operation.
+//! I1 The time is constant: a lifetime ends at once, after any run, or never; a delayed flush is due at the next
+//!    operation, or never. So a due flush takes effect before every later operation.
 //! I2 Uniques depend on the order of edits, which the specification does not know. It identifies an item by the
-//!    operation that has stored it, and [`Live`] knows the unique of that operation.
+//!    operation that stored it, and [`Live`] knows the unique of that operation.
 //!
 //! Not driven: the clock hand of a memory limit, which chooses by the requests since the server's start. Instead, an
-//! operation evicts the item after a key, as the hand does in one step. Nor is `WATCH`, which keeps nothing in the
-//! pool.
+//! operation evicts the item after a key, as the hand does in one step. `WATCH` is not driven either: it keeps nothing
+//! in the pool.
 //!
-//! This file has the operations; `specify` defines their effect, `live` carries them out (`turns`: the waits between
+//! This file has the operations; `specify` defines their effect, `live` executes them (`turns`: the waits between
 //! threads), `judge` judges the content after a crash, `draw` makes histories.
 
 mod draw;
@@ -39,9 +39,9 @@ pub type Place = (u8, Vec<u8>);
 /// An item as clients see it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Shown {
-    /// The client's own.
+    /// The client's flags.
     pub flags: u32,
-    /// What was stored.
+    /// The data stored.
     pub data: Vec<u8>,
     /// How long it lives.
     pub life: Life,
@@ -54,116 +54,116 @@ impl fmt::Debug for Shown {
     }
 }
 
-/// What names an operation that a unique comes from. No two operations of a history have the same.
+/// Identifies the operation that gave or read a unique. It is unique within a history.
 pub type Token = u64;
 
-/// When an item is stored that looks at what is there.
+/// How a conditional store depends on the present item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
-    /// Only where there is none.
+pub enum Condition {
+    /// Stores only if the key has no item.
     Add,
-    /// Only where there is one.
+    /// Stores only if the key has an item.
     Replace,
-    /// The bytes go behind those that are there.
+    /// Appends the data to that of the present item.
     Append,
-    /// The bytes go before those that are there.
+    /// Prepends the data to that of the present item.
     Prepend,
-    /// Only where the unique is still the one that the operation of this token gave or read.
+    /// Stores only if the item still has the unique that the operation of this token gave or read.
     Swap(Token),
 }
 
 /// An operation of the server.
 #[derive(Clone, Debug)]
 pub enum Op {
-    /// Store an item whatever is there.
+    /// Store an item unconditionally.
     Set(Place, Shown, Token),
-    /// The same, in one call with those that follow it in the same database.
+    /// Store an item, in one call with the puts that follow in the same database.
     Put(Place, Shown, Token),
-    /// Store an item if what is there allows it.
-    Store(How, Place, Shown, Token),
-    /// Add to a number, or take from it.
+    /// Store an item conditionally.
+    Store(Condition, Place, Shown, Token),
+    /// Increment a number (`true`) or decrement it.
     Count(Place, u64, bool, Token),
-    /// Give an item another life.
+    /// Change the lifetime of an item.
     Touch(Place, Life),
-    /// The same, and read it.
+    /// Change the lifetime of an item, and read it.
     GetAndTouch(Place, Life),
     /// Remove an item.
     Delete(Place),
-    /// Read an item; its unique is remembered under the token.
+    /// Read an item, and remember its unique under the token.
     Read(Place, Token),
-    /// A transaction of these, which is committed or given up.
+    /// Run these operations in a transaction, and commit it (`true`) or discard it.
     Transaction(Vec<Op>, bool),
-    /// Drop all items of a database.
+    /// Flush a database: drop all its items.
     Flush(u8),
-    /// Drop them later: at a moment that is past when the next operation begins, or never.
+    /// Schedule a flush: it is due when the next operation begins (`true`), or never.
     FlushLater(u8, bool),
     /// Remove the dead items of a database.
     Sweep(u8),
     /// Remove an item if it is dead.
     Bury(Place),
-    /// Remove the item that is next behind a key.
+    /// Evict the item after a key.
     Evict(Place),
-    /// Tell how many items a database has.
-    Tell(u8),
-    /// Go on counting the items of a database.
+    /// Report the number of items of a database.
+    ItemCount(u8),
+    /// Continue the count of the items of a database by one step.
     CountOn(u8),
-    /// Pass over uniques until hardly any is left, and have the next ones reserved.
+    /// Skip almost all reserved uniques, and reserve the next ones.
     Spend(u8),
     /// Recover, or wait until another thread has.
     Recover,
 }
 
-/// What an operation answers.
+/// The answer to an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// It is done.
+    /// The operation took effect.
     Done,
-    /// What came of it.
+    /// The outcome of a command.
     Outcome(Outcome),
-    /// What was read.
+    /// The item read.
     Item(Option<Shown>),
     /// A number of items.
     Items(u64),
-    /// The answers of a transaction's operations.
+    /// The answers to a transaction's operations.
     Each(Vec<Answer>),
-    /// The pool is full; nothing was changed.
+    /// The pool is full; nothing changed.
     Full,
-    /// The unique to compare was never seen since the server started; nothing was changed.
+    /// The server has not seen the unique to compare since it started; nothing changed.
     Unseen,
 }
 
 impl Op {
-    /// What it is called.
+    /// Returns the name of the kind of operation.
     pub fn name(&self) -> &'static str {
         match self {
             Op::Set(..) => "set",
             Op::Put(..) => "put",
-            Op::Store(How::Add, ..) => "add",
-            Op::Store(How::Replace, ..) => "replace",
-            Op::Store(How::Append, ..) => "append",
-            Op::Store(How::Prepend, ..) => "prepend",
-            Op::Store(How::Swap(_), ..) => "compare and swap",
+            Op::Store(Condition::Add, ..) => "add",
+            Op::Store(Condition::Replace, ..) => "replace",
+            Op::Store(Condition::Append, ..) => "append",
+            Op::Store(Condition::Prepend, ..) => "prepend",
+            Op::Store(Condition::Swap(_), ..) => "compare and swap",
             Op::Count(..) => "count",
             Op::Touch(..) => "touch",
             Op::GetAndTouch(..) => "get and touch",
             Op::Delete(_) => "delete",
             Op::Read(..) => "get",
             Op::Transaction(_, true) => "transaction",
-            Op::Transaction(_, false) => "transaction given up",
+            Op::Transaction(_, false) => "transaction discarded",
             Op::Flush(_) => "flush",
             Op::FlushLater(_, true) => "flush soon",
             Op::FlushLater(_, false) => "flush never",
             Op::Sweep(_) => "sweep",
             Op::Bury(_) => "bury",
             Op::Evict(_) => "evict",
-            Op::Tell(_) => "tell the number",
+            Op::ItemCount(_) => "item count",
             Op::CountOn(_) => "count on",
             Op::Spend(_) => "spend uniques",
             Op::Recover => "recover",
         }
     }
 
-    /// The key that it is about.
+    /// Returns the key that it names.
     fn place(&self) -> Option<&Place> {
         match self {
             Op::Set(place, ..)
@@ -180,13 +180,13 @@ impl Op {
         }
     }
 
-    /// The database that it is about; a transaction is about both.
+    /// Returns the only database that it concerns; `None` for a transaction, which may concern both.
     fn database(&self) -> Option<u8> {
         match self {
             Op::Flush(database)
             | Op::FlushLater(database, _)
             | Op::Sweep(database)
-            | Op::Tell(database)
+            | Op::ItemCount(database)
             | Op::CountOn(database)
             | Op::Spend(database) => Some(*database),
             other => other.place().map(|(database, _)| *database),
@@ -197,17 +197,17 @@ impl Op {
 /// The server's items.
 #[derive(Debug, Default)]
 pub struct Items {
-    /// The names of the operations that were in flight at crashes that were judged.
+    /// The names of the operations that were in flight at judged crashes.
     in_flight: Mutex<BTreeSet<&'static str>>,
 }
 
 impl Items {
-    /// Whether the items claim the model `word`: they are in a ROART, which does not.
+    /// Whether the items claim the model `word`. They do not, since their index, ROART, does not.
     pub const CLAIMS_WORD: bool = false;
 
-    /// The names of the operations that were in flight at crashes that were judged.
+    /// Returns the names of the operations that were in flight at judged crashes.
     pub fn in_flight(&self) -> BTreeSet<&'static str> {
-        // Each change is one insert.
+        // A panic cannot leave the set inconsistent, so poison is ignored.
         let names = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
         names.clone()
     }
@@ -264,7 +264,7 @@ impl Subject for Items {
     fn apply_together(&self, live: &Live, ops: &[&Op]) -> Result<Vec<Answer>, String> {
         let each = match live.put_many(ops) {
             Ok(each) => each,
-            // None of them was begun.
+            // The failure came before the first put.
             Err(failure) => return Ok(vec![live.unless_full(Err(failure))?; ops.len()]),
         };
         each.into_iter().map(|done| live.unless_full(done)).collect()
@@ -288,7 +288,7 @@ impl Subject for Items {
     }
 }
 
-/// Whether the pool was full.
+/// Returns whether the pool was full.
 fn is_full(failure: &Failure) -> bool {
     matches!(
         failure,

@@ -8,7 +8,7 @@
 //! | `disk` | the database of level `disk`, likewise, with a pool that survives a kill |
 //! | `bounds` | bounds of the exploration of these two, and its report |
 //! | `syncs` | omitted syncs of these two |
-//! | `builds` | indexes built of sorted pairs |
+//! | `builds` | indexes built from sorted pairs |
 //! | `batches` | the embedded database: batches over maps of different indexes |
 //! | `items` | the server's items: commands, flushes and transactions over two databases |
 //! | `forgiven` | persists that a hunt may forgive |

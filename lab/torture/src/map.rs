@@ -1,8 +1,8 @@
 //! Any [`Index`] as a subject.
 //!
 //! Its operations and their sequential specification are in `op`, scans in `scan`; `together` writes several keys at
-//! once. The judge is in `judge`, the additional steps of a thorough one in `fill`; `listed` has the indexes of the
-//! list, and `in_order` the replacement for scans of indexes without order.
+//! once. The judge is in `judge`, its additional steps for a thorough check in `fill`; `listed` has the listed indexes,
+//! and `in_order` replaces the scans of indexes without a key order.
 
 mod fill;
 mod in_order;
@@ -29,13 +29,13 @@ use std::sync::Arc;
 /// A key or a value.
 pub type Bytes = Arc<[u8]>;
 
-/// What the index should hold.
+/// The expected content of the index.
 pub type Map = BTreeMap<Bytes, Bytes>;
 
-/// Makes an index in a heap.
+/// Creates an index in a heap.
 pub type Create = dyn Fn(&Heap<Crash>) -> Result<Box<dyn Index>, heap::Error> + Send + Sync;
 
-/// Finds an index in a heap, if it is there.
+/// Opens an index in a heap; `None` if the heap has none.
 pub type Open = dyn Fn(&Heap<Crash>) -> Result<Option<Box<dyn Index>>, heap::Error> + Send + Sync;
 
 /// An index as a subject.
@@ -51,14 +51,14 @@ pub struct OfIndex {
 pub struct LiveIndex {
     /// The index.
     pub index: Box<dyn Index>,
-    /// The heap in which it is.
+    /// The heap that holds it.
     pub heap: Heap<Crash>,
-    /// Whether it was made in this heap, and not found in it.
+    /// Whether this run created it; `false`: it opened it.
     made: bool,
 }
 
 impl LiveIndex {
-    /// What a write came to; `None`: a pool that may be full was.
+    /// Returns the result of a write; `None` if it found the pool full, and this pool may become full.
     fn unless_full<T>(&self, done: Result<T, index::Error>) -> Result<Option<T>, index::Error> {
         match done {
             Err(index::Error::Heap(heap::Error::Full { .. })) if may_be_full(self.heap.pool()) => Ok(None),
@@ -66,7 +66,7 @@ impl LiveIndex {
         }
     }
 
-    /// What an operation answers.
+    /// Converts an operation's result into an answer: [`Answer::Full`] if a pool that may become full refused it.
     fn answer(&self, done: Result<Answer, index::Error>) -> Result<Answer, String> {
         let done = self.unless_full(done).map_err(|error| error.to_string())?;
         Ok(done.unwrap_or(Answer::Full))
@@ -74,7 +74,7 @@ impl LiveIndex {
 }
 
 impl OfIndex {
-    /// The index that `create` makes and `open` finds again, with the tracers of its heap.
+    /// Returns the subject of the index that `create` makes and `open` finds again, with the tracers of its heap.
     pub fn new(
         name: impl Into<String>,
         create: impl Fn(&Heap<Crash>) -> Result<Box<dyn Index>, heap::Error> + Send + Sync + 'static,
@@ -90,7 +90,7 @@ impl OfIndex {
         }
     }
 
-    /// The same, whose objects have these names in reports.
+    /// Sets the names of its objects in reports.
     #[must_use]
     pub fn named_by(self, name_object: NameObject) -> OfIndex {
         OfIndex {
@@ -188,7 +188,7 @@ impl Subject for OfIndex {
     fn check_reading(&self, op: &Op, answer: &Answer, states: &[&Map]) -> Result<(), String> {
         match (op, answer) {
             (Op::Scan(scan), Answer::Visited(visited)) => scan.check(visited, states),
-            _ => Err("that is no answer to it".into()),
+            _ => Err("the answer is of another operation".into()),
         }
     }
 
@@ -226,7 +226,7 @@ impl Subject for OfIndex {
     }
 
     fn follow_up(&self, state: &Map, in_flight: &[&Op], random: &mut Random) -> Vec<Op> {
-        // Keys close to what was in flight share its nodes.
+        // Keys close to the one in flight share its nodes.
         let around = in_flight.first().and_then(|op| op.key().cloned());
         let mut near: Vec<&Bytes> = match &around {
             Some(key) => {
@@ -239,9 +239,9 @@ impl Subject for OfIndex {
         if near.is_empty() || random.below(4) == 0 {
             near = state.keys().collect();
         }
-        // What was in flight comes up at any of these.
+        // The operations in flight are repeated from this position on.
         let first = random.below(3) as usize;
-        // Few, mostly; more take what recovery has found free, and show which links still lead there.
+        // Mostly few. More operations take memory that recovery found free, and so reveal links that still lead there.
         let count: usize = if random.below(4) == 0 { 24 } else { 4 };
         let mut ops = Vec::new();
         for number in 0..count {
@@ -269,7 +269,7 @@ impl Subject for OfIndex {
     }
 }
 
-/// Bytes as reports show them.
+/// Formats bytes for a report, and shortens long ones.
 pub fn shown(bytes: &[u8]) -> String {
     const MAX: usize = 24;
     if bytes.len() > MAX {

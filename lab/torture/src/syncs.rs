@@ -1,42 +1,42 @@
-//! Omitted syncs: is the absence of each detected?
+//! Omits each sync in turn, to see whether its absence is detected.
 
 use crate::bounds::{Bounds, Report};
 use crashkit::disk::Site;
 
-/// What became of a subject that leaves out one sync.
+/// The outcome of omitting one sync.
 #[derive(Debug)]
-pub struct Fate {
-    /// Where the sync is called.
+pub struct SyncFate {
+    /// The source location that calls the sync.
     pub site: Site,
-    /// What was wrong, if anything was found.
+    /// The failure that its absence caused; `None`: it was not detected.
     pub found: Option<String>,
 }
 
-/// Leaves out each sync in turn that what is sound calls, tortures that, within the bounds each, and tells what became
-/// of it.
+/// Runs `torture` once unchanged, to collect the syncs that it calls, and then once without each of them, each run
+/// within the bounds. Passes each outcome to `report` as it becomes known, and returns all of them.
 ///
 /// # Errors
 ///
-/// The failure of what is sound.
+/// The failure of the unchanged run.
 pub fn hunt(
     bounds: &Bounds,
     torture: impl Fn(&Bounds) -> Result<Report, String>,
-    mut tell: impl FnMut(&Fate),
-) -> Result<Vec<Fate>, String> {
+    mut report: impl FnMut(&SyncFate),
+) -> Result<Vec<SyncFate>, String> {
     let sound = torture(bounds)?;
     let hunted = sound.sync_sites.into_iter().map(|site| {
         let skip = Some(site);
-        // What some of them spoil shows only after further crashes.
+        // Some omissions do damage that shows only after further crashes.
         let found = torture(&Bounds {
             skip,
             again: 6,
             ..bounds.clone()
         });
-        let fate = Fate {
+        let fate = SyncFate {
             site,
             found: found.err(),
         };
-        tell(&fate);
+        report(&fate);
         fate
     });
     Ok(hunted.collect())

@@ -1,4 +1,4 @@
-//! A history is explored as if there had been none before it.
+//! The exploration of a history does not depend on earlier ones.
 
 use crashkit::{Explorer, Settings};
 use index::Index;
@@ -20,7 +20,7 @@ impl WithIndex for Boxed {
 
 type Threads = Arc<Mutex<HashSet<ThreadId>>>;
 
-/// An index that notes which threads make it.
+/// Returns an index that records which threads create it.
 fn noting(threads: &Threads) -> OfIndex {
     const ROOT: &[u8] = b"noted";
     let kind = IndexKind::Roart;
@@ -36,8 +36,8 @@ fn noting(threads: &Threads) -> OfIndex {
     )
 }
 
-/// What a thread keeps of what it has run (the guards that it has taken, by which epochs advance and memory serves
-/// again) is not there for the next history: each has a thread of its own, in an exploration and in a hunt.
+/// Every history of an exploration or a hunt runs on a thread of its own. So it does not see what an earlier one left
+/// in its thread, such as the count of guards by which epochs advance and memory is reused.
 #[test]
 fn no_thread_explores_two_histories() {
     let threads = Threads::default();

@@ -1,16 +1,16 @@
-//! The embedded database survives every explored crash: each batch and each transaction is atomic, over two maps held
-//! by different indexes, beside writes of single keys.
+//! The embedded database survives every explored crash: each batch and each transaction over two maps of different
+//! indexes is atomic, beside writes of single keys.
 
 mod common;
 
 use common::modifications;
-use crashkit::{Explorer, History, Mode, Model, Report, Settings};
+use crashkit::{Explorer, History, MemoryModel, Mode, Report, Settings};
 use wollemi_torture::batches::Op;
 use wollemi_torture::batches::{Batches, history};
 
 fn explore(batches: Batches, mode: Mode, histories: impl Iterator<Item = History<Op>>) -> Report {
     let settings = Settings {
-        model: Model::from(mode),
+        model: MemoryModel::from(mode),
         again_share: 40,
         kill_share: 20,
         ..Settings::default()
@@ -26,8 +26,8 @@ fn explore(batches: Batches, mode: Mode, histories: impl Iterator<Item = History
     report
 }
 
-/// Whatever a crash leaves, during a batch, its publication, its making or the making of the root; and crashes during
-/// the opening that carries it out.
+/// A batch is atomic under crashes while it is written, published or executed, while the root is made, and during the
+/// opening that executes it.
 #[test]
 fn a_batch_is_there_or_not() {
     for (mode, least) in [(Mode::Power, 1000), (Mode::Process, 200)] {
@@ -39,8 +39,8 @@ fn a_batch_is_there_or_not() {
     }
 }
 
-/// The same where other indexes hold the maps, by one thread and by two: DPTree merges beside batches, a hash table has
-/// no ranges, and each of them holds the map that comes and goes, and the one that is made of a backup.
+/// The same with other indexes for the maps, by one thread and by several: DPTree merges beside batches, a hash table
+/// has no ranges, and each of them serves the temporary map and the restored one.
 #[test]
 fn other_indexes_hold_the_maps() {
     let reached: [&[&str]; 2] = [
@@ -70,8 +70,8 @@ fn other_indexes_hold_the_maps() {
     }
 }
 
-/// Operations meet recovery at each of its stages, a map's drop among them; and after a crash in a pool that was nearly
-/// full, batches are made again where there is no more room than before.
+/// Operations, among them the drop of a map, run during each stage of recovery. After a crash in a nearly full pool,
+/// the opening executes batches again with no more room than before.
 #[test]
 fn recovery_and_full_pools_are_met() {
     let reopened = (0..150).filter(|seed| seed % 3 == 2);
@@ -93,8 +93,8 @@ fn recovery_and_full_pools_are_met() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// Among the first histories of a run are some of two, of three and of four threads that read keys beside each other's
-/// writes, and some that begin with keys of one stem.
+/// Among the first histories of a run, some of two, of three and of four threads read keys beside each other's writes,
+/// and some begin with keys of one stem.
 #[test]
 fn threads_read_keys_beside_writers() {
     let is_read = |op: &Op| matches!(op, Op::Get((0 | 1, _)));
@@ -118,7 +118,7 @@ fn threads_read_keys_beside_writers() {
     }
 }
 
-/// Databases are named by what holds their maps.
+/// Databases are named after the indexes of their maps.
 #[test]
 fn names_say_what_holds_the_maps() {
     for batches in Batches::HELD {
@@ -138,8 +138,8 @@ fn names_say_what_holds_the_maps() {
     }
 }
 
-/// The same with several threads: no acknowledged write of a single key is undone by a batch that is made once more,
-/// and what transactions have seen is so at one moment.
+/// With several threads, a batch that an opening executes again undoes no acknowledged write of a single key, and the
+/// reads of a transaction belong to one moment.
 #[test]
 fn batches_and_single_writes_come_one_after_the_other() {
     let report = explore(
@@ -150,8 +150,8 @@ fn batches_and_single_writes_come_one_after_the_other() {
     assert!(report.states > 300, "{report}");
 }
 
-/// Two transactions that read what the other changes, and one that only reads, beside batches: all as if one after the
-/// other, and all there or not after every crash, with several intents to be made again.
+/// Two transactions that each read what the other changes, and a read-only one, run beside batches. All are
+/// serializable, and atomic under crashes, where several intents are executed again.
 #[test]
 fn transactions_come_one_after_the_other() {
     let place = |map: u8, key: u8| (map, vec![key]);

@@ -1,19 +1,19 @@
-//! Indexes built of sorted pairs survive every explored crash.
+//! Indexes built from sorted pairs survive every explored crash.
 
 mod common;
 
 use common::{IndexKind, claimed, whole_and_variants};
-use crashkit::{Explorer, Mode, Model, Settings};
+use crashkit::{Explorer, MemoryModel, Mode, Settings};
 use wollemi_torture::builds::{Builds, history};
 
-/// Whatever a crash leaves, each index that was built is there as a whole or not at all, and nothing is lost for good.
+/// After any crash, each index that was being built exists as a whole or not at all, and no memory leaks.
 #[test]
 fn an_index_is_built_or_not() {
     for kind in whole_and_variants() {
         for mode in [Mode::Power, Mode::Word, Mode::Process] {
             let settings = Settings {
-                model: Model::from(mode),
-                // A build stores much, and what it stores counts at its end: many points, few images at each.
+                model: MemoryModel::from(mode),
+                // A build stores much, and its stores count only at its end: many crash points, few images at each.
                 exhaustive: 4,
                 samples: 2,
                 ..Settings::default()
@@ -36,8 +36,8 @@ fn an_index_is_built_or_not() {
     }
 }
 
-/// Each persist of a build is needed, or says why it stays, in the indexes that are built bottom-up (the others are
-/// written to).
+/// Each persist of a build is needed, or a table gives the reason why it stays, in the indexes that are built bottom-up
+/// (the others are built by ordinary writes).
 #[test]
 fn persists_of_builds_are_needed() {
     let bottom_up = |kind: &IndexKind| kind.is_radix() || *kind == IndexKind::DpTree;

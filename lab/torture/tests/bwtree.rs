@@ -1,5 +1,5 @@
 //! P-BwTree with nodes of eight entries, so that histories of few keys reach every modification of inner nodes, and
-//! exhaust the parents' chains in a full pool.
+//! exhaust the parents' delta chains in a full pool.
 
 use crashkit::{Crash, Explorer, History, Report, Settings};
 use index::{Index, OnHeap};
@@ -11,7 +11,7 @@ const ROOT: &[u8] = b"tree";
 
 type Small = BwTree<Crash, 8>;
 
-/// What becomes of nodes.
+/// The modifications of nodes.
 const STEPS: &[&str] = &[
     "consolidation",
     "lower root",
@@ -23,13 +23,13 @@ const STEPS: &[&str] = &[
     "split of an inner node",
 ];
 
-/// Those steps that no history has come to.
+/// Returns the steps that no history has reached.
 fn missing(report: &Report) -> Vec<&'static str> {
     let is_missing = |step: &&&str| !report.coverage.steps.contains_key(**step);
     STEPS.iter().filter(is_missing).copied().collect()
 }
 
-/// Explores histories until it is enough; a failure is the test's.
+/// Explores histories until `is_enough`, and panics if one fails.
 fn explore(
     settings: Settings,
     histories: impl IntoIterator<Item = History<Op>>,
@@ -55,7 +55,7 @@ fn explore(
     report
 }
 
-/// Crashes during all that becomes of leaves, inner nodes and roots.
+/// The tree survives crashes during every modification of leaves, inner nodes and roots.
 #[test]
 fn nodes_of_all_levels_survive_crashes() {
     let settings = Settings {
@@ -72,7 +72,7 @@ fn nodes_of_all_levels_survive_crashes() {
     assert!(missing.is_empty(), "{missing:?} of {:#?}", report.coverage.steps);
 }
 
-/// In full pools threads split and remove nodes; every crash leaves a tree that takes keys again when all are gone.
+/// Threads split and remove nodes in full pools; every crash leaves a tree that accepts keys again once it is emptied.
 #[test]
 fn full_pools_lock_nothing_up() {
     let settings = Settings {

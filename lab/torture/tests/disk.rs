@@ -1,4 +1,4 @@
-//! The database of level `disk` under crashes, failing calls and damage: bounded shares of what `wollemi-lab torture
+//! The database of level `disk` under crashes, failing calls and damage: bounded runs of what `wollemi-lab torture
 //! --index disk` does.
 
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn bounds(histories: u64) -> Bounds {
     }
 }
 
-/// After every crash of every history all is there that was acknowledged, and nothing that was not written.
+/// After every crash of every history the database holds everything acknowledged, and nothing that was not written.
 #[test]
 fn crashes_leave_what_was_acknowledged() {
     let report = torture(&bounds(16)).unwrap_or_else(|failure| panic!("{failure}"));
@@ -35,7 +35,7 @@ fn crashes_leave_what_was_acknowledged() {
     }
 }
 
-/// A database that was closed and then damaged is refused, or has all that it held.
+/// A cleanly closed database that is then damaged fails to open, or has its whole content.
 #[test]
 fn damage_is_never_data() {
     let report = damage(1, 3_000).unwrap_or_else(|failure| panic!("{failure}"));

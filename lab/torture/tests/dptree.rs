@@ -1,14 +1,14 @@
 //! DPTree survives crashes in every phase of its merges: pairs, metadata, flip, collection, and the recovery after
 //! each.
 //!
-//! On the kit's media a DPTree is as [small](Options::SMALL) as it can be and merges inline, so that most of these
-//! histories' crash points lie inside merges.
+//! On the kit's media a DPTree is as [small](DpTreeOptions::SMALL) as it can be and merges inline, so that most of
+//! these histories' crash points lie inside merges.
 
 mod common;
 
 use common::modifications;
 use crashkit::{Explorer, History, Random, Report, Settings};
-use dptree::{DpTree, Options, tracer};
+use dptree::{DpTree, DpTreeOptions, tracer};
 use index::Index;
 use wollemi_torture::history;
 use wollemi_torture::history::SCENES;
@@ -20,8 +20,8 @@ fn subject() -> OfIndex {
     let boxed = |index| Box::new(index) as Box<dyn Index>;
     OfIndex::new(
         "dptree",
-        move |heap| DpTree::create_with(heap, ROOT, Options::SMALL).map(boxed),
-        move |heap| Ok(DpTree::open_with(heap, ROOT, Options::SMALL)?.map(boxed)),
+        move |heap| DpTree::create_with(heap, ROOT, DpTreeOptions::SMALL).map(boxed),
+        move |heap| Ok(DpTree::open_with(heap, ROOT, DpTreeOptions::SMALL)?.map(boxed)),
         vec![tracer()],
     )
 }
@@ -52,15 +52,15 @@ fn value(random: &mut Random) -> Bytes {
     bytes[..len].into()
 }
 
-/// Images of one mutant judged in one history, at most.
+/// The maximum number of images of one mutant judged in one history.
 const IMAGES: u64 = 2000;
 
-/// A history that begins with leaves nearly full, or nearly empty, so that its merges split or consolidate them.
+/// Returns a history that begins with nearly full or nearly empty leaves, so that its merges split or consolidate them.
 fn of_leaves(seed: u64, ops: usize, threads: u32) -> History<Op> {
     let mut random = Random(seed);
     let splits = seed.is_multiple_of(2);
     let mut all: Vec<Op> = (0..130).map(|i| Op::Insert(key(i), value(&mut random))).collect();
-    // Of consecutive keys, so that one leaf has room and the next one has not.
+    // In key order, so that some leaves have room and their neighbours have none.
     all.sort_by(|a, b| a.key().cmp(&b.key()));
     let keys: Vec<Bytes> = all.iter().filter_map(|op| op.key().cloned()).collect();
     if !splits {
@@ -86,7 +86,7 @@ fn of_leaves(seed: u64, ops: usize, threads: u32) -> History<Op> {
     }
 }
 
-/// The first seed: 1, or another that is given (`SEED`).
+/// Returns the first seed: the variable `SEED`, or 1.
 fn seed() -> u64 {
     std::env::var("SEED")
         .ok()
@@ -94,7 +94,8 @@ fn seed() -> u64 {
         .unwrap_or(1)
 }
 
-/// Crashes in merges that split and consolidate leaves, in what recovery does after them, and in that again.
+/// The tree survives crashes in merges that split and consolidate leaves, in the recovery after them, and in a second
+/// recovery.
 #[test]
 fn merges_survive_crashes() {
     let settings = Settings {
@@ -103,7 +104,7 @@ fn merges_survive_crashes() {
         kill_share: 20,
         ..Settings::default()
     };
-    // And of others: of few keys, and of many that become few, so that leaves are left without any, or with few.
+    // Other histories have few keys, or many that become few, so that merges leave leaves empty or nearly so.
     let others = [2, 9, 17, 25, 17 + SCENES as u64].map(|seed| history::of_map(seed, 60, 1));
     let leaves = (0..6).map(|i| of_leaves(seed() + i, 40, 1));
     let report = explore(settings, leaves.chain(others));
@@ -112,7 +113,7 @@ fn merges_survive_crashes() {
     assert!(missing.is_empty(), "{missing:?} of {:#?}", report.coverage.steps);
 }
 
-/// The same with others at work beside the merge.
+/// The same with other threads at work beside the merge.
 #[test]
 fn merges_beside_writers_survive_crashes() {
     let settings = Settings {
@@ -126,7 +127,7 @@ fn merges_beside_writers_survive_crashes() {
     assert!(missing.is_empty(), "{missing:?} of {:#?}", report.coverage.steps);
 }
 
-/// Each persist that such histories come to is needed, or a table says why it stays.
+/// Each persist that such histories reach is needed, or a table gives the reason why it stays.
 #[test]
 fn persists_are_needed() {
     let settings = Settings {
@@ -155,10 +156,10 @@ fn persists_are_needed() {
     );
 }
 
-/// What a killed process has written and not fenced, a log record, a link to a page, a value or a removal in place, the
-/// flip of a merge, is durable before the next one shows it or acts on it. (Recovery once replayed log records that
-/// were not written back: after a loss of power, what had been read was gone. And a merge once left a word of a leaf as
-/// a killed one had stored it.)
+/// The next process makes the unfenced stores of a killed one durable before it shows them or acts on them: a log
+/// record, a link to a page, a value or a removal in place, the flip of a merge. (Recovery once replayed log records
+/// that were not written back, so a loss of power undid data that had been read. And a merge once left a word of a leaf
+/// as a killed merge had stored it.)
 #[test]
 fn what_a_killed_process_left_is_made_durable() {
     let settings = Settings {

@@ -1,4 +1,4 @@
-//! The tables of persists that a hunt may forgive name sites of the sources, and all of them.
+//! The tables of persists that a hunt may forgive match the sites named in the sources.
 
 use crashkit::blobs::Blobs;
 use crashkit::forgiven::HEAP;
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use wollemi_torture::forgiven::TABLE;
 
-/// All text of the Rust sources in a folder.
+/// Appends the text of all Rust sources in a folder.
 fn sources(folder: &Path, text: &mut String) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
@@ -19,7 +19,7 @@ fn sources(folder: &Path, text: &mut String) {
     }
 }
 
-/// The names that calls of `Media::site` give, by their literals and those of constants called `SITE`.
+/// Returns the names in calls of `Media::site`: their literals, and those of constants called `SITE`.
 fn named(text: &str) -> BTreeSet<&str> {
     let after = |mark: &'static str| {
         text.match_indices(mark)
@@ -28,8 +28,7 @@ fn named(text: &str) -> BTreeSet<&str> {
     after(".site(\"").chain(after("const SITE: &str = \"")).collect()
 }
 
-/// A site without a row would not be forgiven; a row whose site is gone would forgive nothing, or something else one
-/// day.
+/// Every site has a row, and every row a site. A row without a site would forgive nothing, or one day something else.
 #[test]
 fn rows_and_sites_are_the_same() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

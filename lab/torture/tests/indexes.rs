@@ -1,14 +1,14 @@
-//! Every index of the list survives every explored crash.
+//! Every listed index survives every explored crash.
 
 mod common;
 
 use common::{IndexKind, claimed, explore, modifications, whole, whole_and_variants};
-use crashkit::{Explorer, Mode, Model, Report, Settings};
+use crashkit::{Explorer, MemoryModel, Mode, Report, Settings};
 use wollemi_torture::history::{self, SCENES};
 use wollemi_torture::map::OfIndex;
 
-/// Runs the property for an index and a model, with a seed that can be given (`SEED`): this many histories, and more,
-/// up to four times the scenes, until there were crashes during all these modifications.
+/// Checks an index in a model: explores this many histories, and then more until crashes have met all these
+/// modifications, up to four times the number of scenes. The variable `SEED` sets the first seed.
 fn property(kind: IndexKind, mode: Mode, histories: usize, all: &[&str]) {
     let seed = std::env::var("SEED")
         .ok()
@@ -16,7 +16,7 @@ fn property(kind: IndexKind, mode: Mode, histories: usize, all: &[&str]) {
         .unwrap_or(1);
     let settings = Settings {
         seed,
-        model: Model::from(mode),
+        model: MemoryModel::from(mode),
         again_share: 50,
         kill_share: 30,
         ..Settings::default()
@@ -38,20 +38,20 @@ fn property(kind: IndexKind, mode: Mode, histories: usize, all: &[&str]) {
     let missing = missing(&report);
     assert!(
         missing.is_empty(),
-        "{kind} has not come to {missing:#?}, but to {:#?}",
+        "{kind} has not reached {missing:#?}, but {:#?}",
         report.coverage
     );
 }
 
-/// Whatever a crash leaves of it, what was acknowledged is there, what was in flight is there or not, and it works on.
-/// There were crashes during every structure modification that it has, ROART without one of its techniques as well
-/// (DPTree's are counted in `dptree`).
+/// After any crash, every index and ablation holds what was acknowledged, holds each operation in flight entirely or
+/// not at all, and continues to work. Crashes meet every structure modification that it has. (`dptree` counts
+/// DPTree's.)
 #[test]
 fn what_was_acknowledged_is_there() {
     for &kind in IndexKind::ALL {
         let histories = match kind {
             _ if kind.is_radix() && !kind.is_ablation() => SCENES,
-            // Most of a DPTree's crash points have many images; its ablations write the same.
+            // Most of DPTree's crash points have many images, and its ablations write the same.
             _ if !kind.is_radix() && kind.is_ablation() => 2,
             _ => 12,
         };
@@ -59,7 +59,8 @@ fn what_was_acknowledged_is_there() {
     }
 }
 
-/// The same where the stores of a line become durable in any order, and where the memory outlives the process.
+/// The same in the models where the stores to a line become durable in any order (`word`), and where the memory
+/// outlives the process (`process`).
 #[test]
 fn what_was_acknowledged_is_there_in_other_models() {
     for kind in whole().chain([IndexKind::RoartStreaming]) {
@@ -68,9 +69,9 @@ fn what_was_acknowledged_is_there_in_other_models() {
     }
 }
 
-/// What a killed process had stored and not persisted is seen after it, and acted upon: a thread that acts on it must
-/// persist it, or a loss of power takes it away. (Of values stored in place, and of the end of the allocated pages, it
-/// once did.)
+/// The next process sees the stores that a killed one had not persisted. A thread that acts on one must persist it
+/// first, or a loss of power may undo it. (Values stored in place, and the end of the allocated pages, were once lost
+/// that way.)
 #[test]
 fn what_was_seen_after_a_kill_is_there() {
     for kind in whole_and_variants() {

@@ -1,15 +1,15 @@
 //! The server's items survive every explored crash: acknowledged answers hold, flushed and expired items stay absent,
 //! no unique is issued twice, and the number of items is right.
 
-use crashkit::{Explorer, History, Mode, Model, Report, Settings};
+use crashkit::{Explorer, History, MemoryModel, Mode, Report, Settings};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use wollemi_torture::items::{Items, Life, Op, Place, Shown, history};
 
-/// Explores the histories; what came of it, and which operations were in flight at crashes.
+/// Explores the histories. Returns the report, and the operations that were in flight at crashes.
 fn explore(mode: Mode, histories: impl Iterator<Item = History<Op>>) -> (Report, BTreeSet<&'static str>) {
     let settings = Settings {
-        model: Model::from(mode),
+        model: MemoryModel::from(mode),
         again_share: 40,
         kill_share: 20,
         ..Settings::default()
@@ -26,7 +26,7 @@ fn explore(mode: Mode, histories: impl Iterator<Item = History<Op>>) -> (Report,
     (report, items.in_flight())
 }
 
-/// All operations.
+/// The names of all operations.
 const OPERATIONS: [&str; 24] = [
     "add",
     "append",
@@ -41,6 +41,7 @@ const OPERATIONS: [&str; 24] = [
     "flush soon",
     "get",
     "get and touch",
+    "item count",
     "prepend",
     "put",
     "recover",
@@ -48,14 +49,13 @@ const OPERATIONS: [&str; 24] = [
     "set",
     "spend uniques",
     "sweep",
-    "tell the number",
     "touch",
     "transaction",
-    "transaction given up",
+    "transaction discarded",
 ];
 
-/// One thread, and two to four, of which some read and count while another stands amid a write: answers and what is
-/// left have an order, and each operation is interrupted.
+/// Histories of one thread, and of two to four, of which some read and count during another's write: answers and crash
+/// states are linearizable, and some crash interrupts each kind of operation.
 #[test]
 fn operations_come_one_after_the_other() {
     let mut all_in_flight = BTreeSet::new();
@@ -96,8 +96,8 @@ fn explore_one(ops: &[Op], threads: u32) {
     explore(Mode::Power, histories);
 }
 
-/// A flush in a transaction, with what is stored before and after it, beside a flush of the other database that is due
-/// when the transaction begins.
+/// A transaction stores items, flushes their database and stores more, while a flush of the other database is due when
+/// it begins.
 #[test]
 fn flushes_are_part_of_transactions() {
     let of = |commits| {
@@ -114,18 +114,18 @@ fn flushes_are_part_of_transactions() {
         set(place(1, "b"), 2),
         Op::FlushLater(1, true),
         of(false),
-        Op::Tell(0),
+        Op::ItemCount(0),
         of(true),
-        Op::Tell(1),
+        Op::ItemCount(1),
     ];
     explore_one(&ops, 1);
     explore_one(&ops, 2);
 }
 
-/// A transaction reserves uniques, and is given up: they stay reserved.
+/// Uniques that a discarded transaction reserved stay reserved.
 #[test]
 fn uniques_reserved_in_a_transaction_stay_reserved() {
-    let given_up = Op::Transaction(vec![Op::Spend(0), set(place(0, "a"), 1)], false);
-    let ops = [set(place(0, "a"), 2), given_up, set(place(0, "b"), 3)];
+    let discarded = Op::Transaction(vec![Op::Spend(0), set(place(0, "a"), 1)], false);
+    let ops = [set(place(0, "a"), 2), discarded, set(place(0, "b"), 3)];
     explore_one(&ops, 1);
 }

@@ -1,4 +1,4 @@
-//! Unreachable objects left behind by an index are found.
+//! The kit detects the unreachable objects of a leaking index.
 
 use crashkit::{Crash, Explorer, Failure, Report, Settings};
 use heap::Heap;
@@ -8,13 +8,13 @@ use wollemi::indexes::{IndexKind, WithIndex};
 use wollemi_torture::history;
 use wollemi_torture::map::OfIndex;
 
-/// When an object is left behind.
+/// When the index leaks an object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leaks {
     Never,
-    /// Each opening leaves one.
+    /// At each opening.
     AtOpening,
-    /// Each update leaves one, as if the old leaf were not retired.
+    /// At each update, as if the old leaf were not retired.
     AtUpdates,
 }
 
@@ -25,13 +25,13 @@ struct Leaking {
     leaks: Leaks,
 }
 
-/// What makes one of an index.
-struct Made(Heap<Crash>, Leaks);
+/// Wraps an index so that it leaks.
+struct MakeLeaking(Heap<Crash>, Leaks);
 
-impl WithIndex for Made {
+impl WithIndex for MakeLeaking {
     type Out = Box<dyn Index>;
     fn with<I: Index + 'static>(self, index: I) -> Box<dyn Index> {
-        let Made(heap, leaks) = self;
+        let MakeLeaking(heap, leaks) = self;
         Box::new(Leaking {
             inner: Box::new(index),
             heap,
@@ -44,9 +44,9 @@ impl Index for Leaking {
     index::delegate!(inner: get, scan, check);
 
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
-        let there = self.get(key, &heap::pin())?.is_some();
+        let present = self.get(key, &heap::pin())?.is_some();
         let action = self.inner.write(key, edit)?;
-        if self.leaks == Leaks::AtUpdates && there && action == Action::Put {
+        if self.leaks == Leaks::AtUpdates && present && action == Action::Put {
             leak(&self.heap);
         }
         Ok(action)
@@ -61,16 +61,16 @@ fn leak(heap: &Heap<Crash>) {
     });
 }
 
-/// Explores a few histories until one fails; of twenty images one is judged deeply.
+/// Explores a few histories until one fails, and judges one in twenty images deeply.
 fn explore(leaks: Leaks) -> (Result<(), Box<Failure>>, Report) {
     const ROOT: &[u8] = b"leaking";
     let kind = IndexKind::Roart;
-    let create = move |heap: &Heap<Crash>| kind.create(heap, ROOT, Made(heap.clone(), leaks));
+    let create = move |heap: &Heap<Crash>| kind.create(heap, ROOT, MakeLeaking(heap.clone(), leaks));
     let open = move |heap: &Heap<Crash>| {
         if leaks == Leaks::AtOpening {
             leak(heap);
         }
-        kind.open(heap, ROOT, Made(heap.clone(), leaks))
+        kind.open(heap, ROOT, MakeLeaking(heap.clone(), leaks))
     };
     let subject = OfIndex::new("leaking", create, open, IndexKind::tracers());
     let settings = Settings {
@@ -82,7 +82,7 @@ fn explore(leaks: Leaks) -> (Result<(), Box<Failure>>, Report) {
     (found, explorer.into_report())
 }
 
-/// An object that is in use and that nothing leads to is found: by the accounts after recovery, and by the audit after
+/// The kit detects an allocated object that no link leads to: the heap's accounts do after recovery, its audit after
 /// use.
 #[test]
 fn leaks_are_found() {

@@ -1,4 +1,4 @@
-//! The log of level `disk` under crashes, failing calls and damage: bounded shares of what `wollemi-lab torture --index
+//! The log of level `disk` under crashes, failing calls and damage: bounded runs of what `wollemi-lab torture --index
 //! log` does.
 
 use std::time::Duration;
@@ -6,8 +6,8 @@ use wollemi_torture::bounds::Bounds;
 use wollemi_torture::log::{damage, torture};
 use wollemi_torture::syncs::hunt;
 
-/// After every crash of every history exactly the records that were appended are there, up to some position that is not
-/// before what was acknowledged.
+/// After every crash of every history the log holds exactly a prefix of the appended records, which includes all
+/// acknowledged ones.
 #[test]
 fn crashes_leave_a_prefix() {
     let bounds = Bounds {
@@ -23,7 +23,7 @@ fn crashes_leave_a_prefix() {
     );
 }
 
-/// Each sync is needed.
+/// Each sync is needed: the omission of any is detected.
 #[test]
 fn each_sync_is_missed() {
     let bounds = Bounds {
@@ -40,7 +40,7 @@ fn each_sync_is_missed() {
     assert!(survivors.is_empty(), "{survivors:?}");
 }
 
-/// A log that was closed and then damaged is refused, or has all its records.
+/// A cleanly closed log that is then damaged fails to open, or has all its records.
 #[test]
 fn damage_is_never_data() {
     let report = damage(1, 20_000).unwrap_or_else(|failure| panic!("{failure}"));

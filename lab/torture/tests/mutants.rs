@@ -1,5 +1,5 @@
 //! The kit detects omitted persists: without a persist that the heap or a radix index needs, some explored image is
-//! wrong, and a table has a reason for every other persist.
+//! wrong, and a table gives the reason for every other persist.
 
 mod common;
 
@@ -10,7 +10,7 @@ use wollemi_torture::batches::{self, Batches};
 use wollemi_torture::history;
 use wollemi_torture::map::{OfIndex, Op};
 
-/// Images of one mutant judged in one history, at most.
+/// The maximum number of images of one mutant judged in one history.
 const IMAGES: u64 = 2000;
 
 /// Runs the mutants of a subject against this many histories of one to four threads. Mutants of persists that the table
@@ -36,19 +36,19 @@ fn hunt<S: Subject>(
     hunted
 }
 
-/// Those that nothing has missed and no reason keeps.
+/// Returns the mutants that nothing detected and no reason explains.
 fn unexplained(hunted: &[Hunted]) -> Vec<String> {
     let unexplained = hunted.iter().filter(|one| one.is_unexplained());
     unexplained.map(ToString::to_string).collect()
 }
 
-/// How many of the file's persists were missed.
+/// Counts the file's persists whose omission was detected.
 fn killed(hunted: &[Hunted], file: &str) -> usize {
     let of_file = hunted.iter().filter(|one| one.mutant.site.file().ends_with(file));
     of_file.filter(|one| one.is_killed()).count()
 }
 
-/// One thread changes a value over and over, and another one reads it.
+/// Returns a history in which one thread changes a value over and over, and another reads it.
 fn a_reader_beside_a_writer(seed: u64) -> History<Op> {
     let key = || b"a key that is long"[..].into();
     let changes = (1..20u64).flat_map(|value| {
@@ -65,7 +65,8 @@ fn a_reader_beside_a_writer(seed: u64) -> History<Op> {
     }
 }
 
-/// Histories of all kinds, and of readers beside a writer, which persist what they meet in flight.
+/// Returns histories of all kinds, and some of a reader beside a writer, which must persist values in flight that it
+/// reads.
 fn of_map_and_readers(seed: u64, threads: u32) -> History<Op> {
     match seed {
         38.. => a_reader_beside_a_writer(seed),
@@ -73,7 +74,7 @@ fn of_map_and_readers(seed: u64, threads: u32) -> History<Op> {
     }
 }
 
-/// One thread makes a key come and go, and another one looks for it.
+/// Returns a history in which one thread inserts and removes a key over and over, and another looks for it.
 fn a_reader_beside_links(seed: u64) -> History<Op> {
     let key = || b"a key that is long"[..].into();
     let value = || b"a value that is long"[..].into();
@@ -93,8 +94,8 @@ fn a_reader_beside_links(seed: u64) -> History<Op> {
     }
 }
 
-/// A link that a reader meets under way it makes durable before it answers: without its write-back or without its fence
-/// some image is wrong.
+/// A reader that meets a link in flight makes it durable before it answers: without its write-back or its fence some
+/// image is wrong.
 #[test]
 fn what_readers_persist_is_needed() {
     let subject = OfIndex::listed(IndexKind::Roart);
@@ -102,7 +103,7 @@ fn what_readers_persist_is_needed() {
     assert!(killed(&hunted, "pmem/src/token/slot.rs") >= 2);
 }
 
-/// Every persist of ROART, of the heap and of pools that ROART's histories come to.
+/// Every persist of ROART, of the heap and of pools that ROART's histories reach is needed.
 #[test]
 fn persists_of_roart_are_needed() {
     let hunted = hunt(OfIndex::listed(IndexKind::Roart), 42, of_map_and_readers, false);
@@ -114,7 +115,7 @@ fn persists_of_roart_are_needed() {
     assert!(killed.iter().sum::<usize>() >= 10, "{killed:?}");
 }
 
-/// The same where pointers and values are published by non-temporal stores.
+/// The same for ROART with pointers and values published by non-temporal stores.
 #[test]
 fn persists_of_streaming_are_needed() {
     let subject = OfIndex::listed(IndexKind::RoartStreaming);
@@ -122,7 +123,7 @@ fn persists_of_streaming_are_needed() {
     assert_eq!(unexplained(&hunted), [""; 0]);
 }
 
-/// Every persist of the database.
+/// Every persist of the database is needed.
 #[test]
 fn persists_of_batches_are_needed() {
     let history = |seed, threads| batches::history(seed, 16, threads);
@@ -135,8 +136,8 @@ fn persists_of_batches_are_needed() {
     assert!(killed(&own, "wollemi/src/write/own.rs") >= 4);
 }
 
-/// A few histories miss this many persists of each of the other radix indexes and of P-HOT. (To show that the others
-/// stay for a reason takes more histories: `wollemi-lab torture --mutants`.)
+/// A few histories detect the omission of this many persists of each of the other radix indexes and of P-HOT. (To show
+/// that the others stay for a reason takes more histories: `wollemi-lab torture --mutants`.)
 #[test]
 fn persists_of_other_indexes_are_missed() {
     for (kind, folder, least) in [
@@ -156,7 +157,7 @@ fn persists_of_other_indexes_are_missed() {
     }
 }
 
-/// Every persist of the heap alone.
+/// Every persist of the heap alone is needed.
 #[test]
 fn persists_of_the_heap_are_needed() {
     let history = |seed, threads| blobs::history(seed, 30, threads);

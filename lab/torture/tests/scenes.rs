@@ -1,4 +1,4 @@
-//! Scans beside writers, operations beside recovery, full pools: every index survives them.
+//! Every index survives scans beside writers, operations during recovery, and full pools.
 
 mod common;
 
@@ -8,7 +8,7 @@ use wollemi::indexes::IndexKind;
 use wollemi_torture::history;
 use wollemi_torture::map::Op;
 
-/// `count` histories of several threads that are of this kind.
+/// Returns the first `count` histories of several threads that `is_one` accepts.
 fn histories(count: usize, is_one: impl Fn(&History<Op>) -> bool) -> impl Iterator<Item = History<Op>> {
     let all = (0..).map(|seed| history::of_map(seed, 40, 2 + seed as u32 % 3));
     all.filter(is_one).take(count)
@@ -24,7 +24,7 @@ fn of_kind(kind: IndexKind, count: usize, is_one: impl Fn(&History<Op>) -> bool)
     explore(kind, settings, histories(count, is_one))
 }
 
-/// What a scan visits beside writers was there, in order, and nothing that stays is left out.
+/// A scan beside writers visits only entries that were present, in order, and every key that was present throughout.
 #[test]
 fn scans_beside_writers_are_right() {
     let is_scan = |op: &Op| matches!(op, Op::Scan(_));
@@ -36,7 +36,7 @@ fn scans_beside_writers_are_right() {
     }
 }
 
-/// What is written while recovery looks for what is alive stays, and what is removed is freed once.
+/// Objects written while recovery traces stay, and removed ones are freed exactly once.
 #[test]
 fn recovery_beside_writers_frees_what_is_dead() {
     for kind in whole() {
@@ -47,7 +47,7 @@ fn recovery_beside_writers_frees_what_is_dead() {
     }
 }
 
-/// A write that finds the pool full changes nothing, and there is room again when something was removed.
+/// A write that finds the pool full changes nothing, and removals make room again.
 #[test]
 fn full_pools_lose_nothing() {
     for kind in whole() {

@@ -1,14 +1,14 @@
-//! Histories that once failed, whether the index was wrong or its judge.
+//! Histories that once failed, because of the index or because of its judge.
 
 use crashkit::{Crash, Explorer, Settings};
 use index::{Index, OnHeap};
 use wollemi_torture::history::of_map;
 use wollemi_torture::map::OfIndex;
 
-/// Longer than what shares a line with the root's link.
+/// The root's name. It is too long to share a line with the root's link.
 const ROOT: &[u8] = &[b'r'; 100];
 
-/// Explores the history that `light --index … --seed … --history …` does.
+/// Explores the same history as `light --index … --seed … --history …`.
 fn explore<I: OnHeap<Media = Crash> + Index + 'static>(
     seed: u64,
     history: u64,
@@ -30,13 +30,14 @@ fn explore<I: OnHeap<Media = Crash> + Index + 'static>(
     explored.unwrap_or_else(|failure| panic!("{failure}"));
 }
 
-/// Where the pool is too full to take back a value that the judge has removed, the index has lost nothing.
+/// If the pool is too full for the judge to restore a value that it removed, it must not report a loss.
 #[test]
 fn a_pool_too_full_for_its_judge_has_lost_nothing() {
     explore::<recipe::hot::Hot<Crash>>(770_000, 770_556, (8, 1));
 }
 
-/// A remove that tidies a node in a full pool gives up what takes memory, and does not try again and again.
+/// A removal in a full pool that would merge or shrink a node, which needs memory, leaves that out instead of retrying
+/// forever.
 #[test]
 fn a_remove_waits_for_no_memory() {
     explore::<roart::Roart<Crash, roart::Full>>(899_919, 900_213, (9, 3));

@@ -1,19 +1,19 @@
-//! Every index under several threads survives every explored crash, and shows only durable data.
+//! Every index survives every explored crash under several threads, and shows only durable data.
 
 mod common;
 
 use common::{IndexKind, claimed, explore, whole, whole_and_variants};
-use crashkit::{History, Mode, Model, Settings};
+use crashkit::{History, MemoryModel, Mode, Settings};
 use wollemi_torture::history;
 use wollemi_torture::map::Op;
 
-/// Whatever a crash leaves of it, what was acknowledged is there; no answer shows what a crash may take back.
+/// After any crash everything acknowledged is present, and no answer shows data that a crash may undo.
 #[test]
 fn what_threads_were_told_is_there() {
     for kind in whole_and_variants() {
         for (mode, histories) in [(Mode::Power, 24), (Mode::Word, 6), (Mode::Process, 6)] {
             let settings = Settings {
-                model: Model::from(mode),
+                model: MemoryModel::from(mode),
                 ..Settings::default()
             };
             let histories = (0..histories).map(|seed| history::of_map(seed, 40, 2 + seed as u32 % 3));
@@ -23,7 +23,7 @@ fn what_threads_were_told_is_there() {
     }
 }
 
-/// The same of ROART without each of its techniques.
+/// The same for ROART without each of its techniques.
 #[test]
 fn ablations_in_the_hands_of_threads() {
     for &kind in IndexKind::ALL {
@@ -31,8 +31,8 @@ fn ablations_in_the_hands_of_threads() {
             continue;
         }
         let histories = (0..16).map(|seed| history::of_map(seed, 40, 2 + seed as u32 % 3));
-        // Without entry compression a node's level, which never changes, shares a word with key bytes, which do: to
-        // read the one beside a store to the other would count as a dirty read.
+        // Without entry compression a node's level, which never changes, shares a word with key bytes, which do. A read
+        // of the level beside a store to the key bytes would count as a dirty read.
         let settings = Settings {
             aimed: 0,
             ..Settings::default()
@@ -42,8 +42,8 @@ fn ablations_in_the_hands_of_threads() {
     }
 }
 
-/// A reader of another key that meets a leaf whose value is being changed depends on its key alone. (The mark beside
-/// the value once counted as something that a crash must not take back.)
+/// A reader of another key that meets a leaf with a value in flight depends on the leaf's key alone. (The kit once took
+/// the mark beside the value for data that a crash must not undo.)
 #[test]
 fn keys_are_what_they_are_while_values_change() {
     let changes = (0..20u64).flat_map(|value| {

@@ -3,27 +3,27 @@
 mod common;
 
 use common::{IndexKind, claimed, explore};
-use crashkit::{Explorer, History, Mode, Model, Random, Settings};
+use crashkit::{Explorer, History, MemoryModel, Mode, Random, Settings};
 use wollemi_torture::map::{Bytes, OfIndex, Op};
 
-/// Steps that tell that several puts became durable together.
-const TOGETHER: &str = "several puts together";
+/// The step that ROART reports when several puts become durable together.
+const PUTS_TOGETHER: &str = "several puts together";
 
-/// Values that need a leaf.
+/// Draws a value that needs a leaf.
 fn value(random: &mut Random) -> Bytes {
     let len = 9 + random.below(40) as usize;
     vec![random.below(256) as u8; len].into()
 }
 
-/// Steps that tell that several pairs in inline leaf arrays did.
-const PAIRS: &str = "several pairs together";
+/// The step that ROART reports when several pairs in inline leaf arrays become durable together.
+const PAIRS_TOGETHER: &str = "several pairs together";
 
-/// Values that stand in inline leaf arrays.
+/// Draws a value for an inline leaf array.
 fn word(random: &mut Random) -> Bytes {
     vec![random.below(256) as u8; 8].into()
 }
 
-/// Inserts of these keys, and then forty operations that are drawn beside one of them.
+/// Returns a history that inserts these keys, and then runs forty operations, each drawn for one of them.
 fn history(
     (seed, threads): (u64, u32),
     keys: &[Bytes],
@@ -46,7 +46,7 @@ fn history(
     }
 }
 
-/// Puts of pairs in inline leaf arrays.
+/// Returns a history that puts pairs in inline leaf arrays.
 fn of_pairs(seed: u64, threads: u32) -> History<Op> {
     match seed % 3 {
         0 => of_full_lines(seed, threads),
@@ -54,8 +54,9 @@ fn of_pairs(seed: u64, threads: u32) -> History<Op> {
     }
 }
 
-/// Puts of pairs in inline leaf arrays, of new ones beside them, and of such as make something larger or take it apart.
-/// With odd seeds the keys lie so close together that lines fill up and pairs go to lines behind their homes.
+/// Returns a history that puts pairs in several inline leaf arrays: present ones, new ones, and ones that make an array
+/// grow or split. With odd seeds the keys lie so close together that lines fill up, and pairs overflow into lines after
+/// their home lines.
 fn of_several_arrays(seed: u64, threads: u32) -> History<Op> {
     let (begin, apart, width) = if seed.is_multiple_of(2) {
         (0, 40, 256)
@@ -80,8 +81,8 @@ fn of_several_arrays(seed: u64, threads: u32) -> History<Op> {
     })
 }
 
-/// Inserts of pairs into one inline leaf array whose lines are full but for the last entries: pairs of one group fill
-/// them, and others of the group pass them.
+/// Returns a history that inserts pairs into one inline leaf array whose lines are nearly full: some pairs of a group
+/// fill a line, and others of the group pass it.
 fn of_full_lines(seed: u64, threads: u32) -> History<Op> {
     let keys: Vec<Bytes> = (b'0'..b'8').map(|byte| vec![b'a', byte].into()).collect();
     history((seed, threads), &keys, word, |_, random| {
@@ -93,8 +94,8 @@ fn of_full_lines(seed: u64, threads: u32) -> History<Op> {
     })
 }
 
-/// Puts of keys in leaf arrays with room and in nodes, of new keys beside them, and of keys that make an array or node
-/// grow; now and then a thread reads, or removes.
+/// Returns a history that puts keys in leaf arrays with room and in nodes, new keys beside them, and keys that make an
+/// array or node grow. Now and then a thread reads or removes.
 fn of_puts(seed: u64, threads: u32) -> History<Op> {
     let arrays = (0..4u8).flat_map(|array| (0..4u8).map(move |i| vec![b'a' + array, b'-', i]));
     let alone = (0..6u8).map(|i| vec![b'A' + i, b'-', b'-']);
@@ -113,7 +114,8 @@ fn of_puts(seed: u64, threads: u32) -> History<Op> {
     })
 }
 
-/// What a crash during them leaves is any set of them, and what was acknowledged; and no answer shows what may be lost.
+/// A crash during such writes leaves all acknowledged ones and any subset of those in flight, and no answer shows data
+/// that may be lost.
 #[test]
 fn writes_of_several_keys_survive_crashes() {
     for &kind in IndexKind::ALL
@@ -122,41 +124,42 @@ fn writes_of_several_keys_survive_crashes() {
     {
         for mode in [Mode::Power, Mode::Word, Mode::Process] {
             let settings = Settings {
-                model: Model::from(mode),
+                model: MemoryModel::from(mode),
                 ..Settings::default()
             };
             let histories = (0..6).map(|seed| of_puts(seed, 1 + seed as u32 % 3));
             let report = explore(claimed(kind, mode), settings, histories);
             assert!(report.states > 100, "{report}");
-            let together = report.coverage.steps.get(TOGETHER);
+            let together = report.coverage.steps.get(PUTS_TOGETHER);
             assert!(together.is_some(), "{report}, {:?}", report.coverage.steps);
         }
     }
 }
 
-/// The same of pairs in inline leaf arrays.
+/// The same for pairs in inline leaf arrays.
 #[test]
 fn writes_of_several_pairs_survive_crashes() {
     for kind in [IndexKind::Roart, IndexKind::RoartStreaming] {
         for mode in [Mode::Power, Mode::Process] {
             let settings = Settings {
-                model: Model::from(mode),
+                model: MemoryModel::from(mode),
                 ..Settings::default()
             };
             let histories = (0..9).map(|seed| of_pairs(seed, 1 + (seed / 3) as u32));
             let report = explore(kind, settings, histories);
             assert!(report.states > 100, "{report}");
-            // Without marks each pair goes by itself.
-            let together = report.coverage.steps.contains_key(PAIRS);
+            // Without marks (`RoartStreaming`), each pair is persisted by itself.
+            let together = report.coverage.steps.contains_key(PAIRS_TOGETHER);
             assert_eq!(together, kind == IndexKind::Roart, "{report}");
         }
     }
 }
 
-/// Each persist of writes that go together is needed.
+/// Each persist of grouped writes is needed.
 #[test]
 fn persists_of_groups_are_needed() {
-    // The leaves' write-backs and fence, and the links'; a pair's write-back, the fence, and that amid a group.
+    // Of puts: the write-back and the fence of the leaves, and of the links. Of pairs: the write-back, the fence, and
+    // the fence in the middle of a group.
     for (histories, persists) in [(of_puts as fn(u64, u32) -> History<Op>, 4), (of_pairs, 3)] {
         let settings = Settings {
             deep_share: 0,
@@ -176,7 +179,7 @@ fn persists_of_groups_are_needed() {
             .iter()
             .filter(|one| one.is_unexplained())
             .map(ToString::to_string)
-            // Removals of pairs are not of groups; few come to a crash here.
+            // Removals of pairs are not grouped, and few meet a crash here.
             .filter(|one| !(one.starts_with("untried") && one.contains("roart/src/inline.rs")))
             .collect();
         assert_eq!(unexplained, [""; 0]);

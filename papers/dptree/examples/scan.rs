@@ -12,7 +12,7 @@ use index::{Direction, Index};
 use pmem::{Hardware, Pool, PoolOptions};
 use std::error::Error;
 use std::ops::{Bound, ControlFlow};
-use wollemi_dptree::{DpTree, Options};
+use wollemi_dptree::{DpTree, DpTreeOptions};
 
 const KEYS: u64 = 300_000;
 const SCANS: u64 = 1_000;
@@ -56,9 +56,9 @@ fn get_all(index: &DpTree) -> Result<u64, Box<dyn Error>> {
 fn main() -> Result<(), Box<dyn Error>> {
     let options = PoolOptions::default();
     let heap = Heap::new(Pool::anonymous(&options, Hardware::detect())?)?;
-    let merged_by_writers = Options {
+    let merged_by_writers = DpTreeOptions {
         workers: 0,
-        ..Options::default()
+        ..DpTreeOptions::default()
     };
     let index = DpTree::create_with(&heap, b"scan", merged_by_writers)?;
     for number in 0..KEYS {

@@ -7,7 +7,7 @@
 use crate::base::leaf::LeafRef;
 use crate::base::new_leaf;
 use crate::key::{MarkedPair, in_place};
-use crate::options::{Choice, Options};
+use crate::options::{Choice, DpTreeOptions};
 use crate::root::{Root, tag};
 use crate::{DpTree, KIND, tracer};
 use heap::{Access, Error, Heap};
@@ -40,7 +40,7 @@ type Failed = (index::Error, Vec<Link>);
 
 impl<M: Media, C: Choice> Bulk for DpTree<M, C> {
     fn build(heap: &Heap<M>, name: &[u8], parts: Parts<'_>) -> Result<Self, index::Error> {
-        let options = Options::on::<M, C>().sane();
+        let options = DpTreeOptions::on::<M, C>().sane();
         // SAFETY: this reads only objects made by this thread, or by one that it waits for, and none of them can be
         // retired meanwhile.
         let access = unsafe { heap.access() };
@@ -193,7 +193,12 @@ fn join<M: Media>(heap: &Access<M>, runs: &[Run]) -> Result<Link, Failed> {
 }
 
 /// Creates the root of a tree with these leaves.
-fn publish<M: Media>(heap: &Heap<M>, name: &[u8], options: &Options, first: Link) -> Result<Link, Failed> {
+fn publish<M: Media>(
+    heap: &Heap<M>,
+    name: &[u8],
+    options: &DpTreeOptions,
+    first: Link,
+) -> Result<Link, Failed> {
     heap.media().comes_to("bulk: publication");
     let make = || {
         // SAFETY: it is the root of a DPTree with these leaves.

@@ -1,6 +1,6 @@
 //! Entries, in the form that all components use: pairs, or marks of removed keys.
 
-pub(crate) use index::codec::{Key, in_place};
+pub(crate) use index::codec::{SearchKey, in_place};
 
 use index::Direction;
 use index::codec::PairWords;

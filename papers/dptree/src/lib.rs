@@ -61,11 +61,11 @@ mod write;
 
 use heap::{Heap, Trace};
 use index::{Action, Direction, Edit, Faults, Guard, Merges, OnHeap, Quiesced, Value, Visit};
-use key::Key;
-pub use options::{Choice, Defaults, Fingerprints, Linear, Options, Probing, Threshold};
+use key::SearchKey;
+pub use options::{Choice, Defaults, DpTreeOptions, Fingerprints, Linear, Probing, Threshold};
 use pmem::{Erased, Fault, Flushed, Hardware, Link, Media, PersistBatch, Tag};
 use root::{Root, tag};
-pub use stats::{Phase, Stats};
+pub use stats::{DpTreeStats, Phase};
 use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -113,7 +113,7 @@ impl<M: Media> DpTree<M> {
     /// # Errors
     ///
     /// As for [`create`](DpTree::create).
-    pub fn create_with(heap: &Heap<M>, name: &[u8], options: Options) -> Result<Self, heap::Error> {
+    pub fn create_with(heap: &Heap<M>, name: &[u8], options: DpTreeOptions) -> Result<Self, heap::Error> {
         Self::make(heap, name, options)
     }
 
@@ -132,13 +132,17 @@ impl<M: Media> DpTree<M> {
     /// # Errors
     ///
     /// As for [`open`](DpTree::open).
-    pub fn open_with(heap: &Heap<M>, name: &[u8], options: Options) -> Result<Option<Self>, heap::Error> {
+    pub fn open_with(
+        heap: &Heap<M>,
+        name: &[u8],
+        options: DpTreeOptions,
+    ) -> Result<Option<Self>, heap::Error> {
         Self::open_root(heap, name, options)
     }
 }
 
 impl<M: Media, C: Choice> DpTree<M, C> {
-    fn make(heap: &Heap<M>, name: &[u8], options: Options) -> Result<Self, heap::Error> {
+    fn make(heap: &Heap<M>, name: &[u8], options: DpTreeOptions) -> Result<Self, heap::Error> {
         let options = options.sane();
         // SAFETY: it is the root of an empty DPTree.
         let link =
@@ -146,7 +150,7 @@ impl<M: Media, C: Choice> DpTree<M, C> {
         Self::attach(heap, link, options)
     }
 
-    fn open_root(heap: &Heap<M>, name: &[u8], options: Options) -> Result<Option<Self>, heap::Error> {
+    fn open_root(heap: &Heap<M>, name: &[u8], options: DpTreeOptions) -> Result<Option<Self>, heap::Error> {
         let link = Self::find_root(heap, name)?;
         link.map(|link| Self::attach(heap, link, options)).transpose()
     }
@@ -166,7 +170,7 @@ impl<M: Media, C: Choice> DpTree<M, C> {
     }
 
     /// The tree of this root: the open one, or otherwise from the pool.
-    fn attach(heap: &Heap<M>, root: Link, options: Options) -> Result<Self, heap::Error> {
+    fn attach(heap: &Heap<M>, root: Link, options: DpTreeOptions) -> Result<Self, heap::Error> {
         let fault = Fault {
             what: "root of a DPTree",
             offset: root.bits(),
@@ -207,8 +211,8 @@ impl<M: Media, C: Choice> DpTree<M, C> {
     }
 
     /// The tree's statistics.
-    pub fn stats(&self) -> Stats {
-        Stats {
+    pub fn stats(&self) -> DpTreeStats {
+        DpTreeStats {
             merging: self.owner.is_merging(),
             ..self.shared().stats()
         }
@@ -218,7 +222,7 @@ impl<M: Media, C: Choice> DpTree<M, C> {
 /// Drafts the root of an empty tree.
 fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
-    options: &Options,
+    options: &DpTreeOptions,
     batch: &PersistBatch<'e, 'h, M>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Tag), heap::Error> {
     let draft = heap.draft(Root::new(options), 0, batch)?;
@@ -243,11 +247,11 @@ impl<M: Media, C: Choice> OnHeap for DpTree<M, C> {
     const KIND: u32 = KIND;
 
     fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, heap::Error> {
-        Self::make(heap, name, Options::on::<M, C>())
+        Self::make(heap, name, DpTreeOptions::on::<M, C>())
     }
 
     fn open(heap: &Heap<M>, name: &[u8]) -> Result<Option<Self>, heap::Error> {
-        Self::open_root(heap, name, Options::on::<M, C>())
+        Self::open_root(heap, name, DpTreeOptions::on::<M, C>())
     }
 
     fn is_there(heap: &Heap<M>, name: &[u8]) -> Result<bool, heap::Error> {
@@ -268,7 +272,7 @@ impl<M: Media, C: Choice> OnHeap for DpTree<M, C> {
     }
 
     fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, heap::Error> {
-        self.shared().edit(&Key::new(key), edit, guard)
+        self.shared().edit(&SearchKey::new(key), edit, guard)
     }
 
     fn wrote(&self) {

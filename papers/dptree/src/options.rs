@@ -10,7 +10,7 @@ pub(crate) const MAX_PARTITIONS: usize = 64;
 /// Options that shape persistent objects are fixed when the tree is created; `open` takes them from the pool and the
 /// rest from its argument.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+pub struct DpTreeOptions {
     /// R: a merge begins when the buffer tree has this share of the base tree's keys.
     pub merge_threshold: f64,
     /// Minimum number of log records before a merge begins.
@@ -38,9 +38,9 @@ pub struct Options {
     pub backlog: usize,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for DpTreeOptions {
+    fn default() -> DpTreeOptions {
+        DpTreeOptions {
             merge_threshold: 0.1,
             merge_floor: 8192,
             leaf_capacity: 256,
@@ -71,7 +71,7 @@ pub enum Probing {
 /// Options as a type, for indexes that differ only in these: the options of a tree created or opened without any.
 pub trait Choice: Send + Sync + 'static {
     /// Changes the default options.
-    fn choose(options: &mut Options);
+    fn choose(options: &mut DpTreeOptions);
 }
 
 /// The default options.
@@ -79,7 +79,7 @@ pub trait Choice: Send + Sync + 'static {
 pub struct Defaults;
 
 impl Choice for Defaults {
-    fn choose(_: &mut Options) {}
+    fn choose(_: &mut DpTreeOptions) {}
 }
 
 /// A merge threshold R of this many percent.
@@ -87,7 +87,7 @@ impl Choice for Defaults {
 pub struct Threshold<const PERCENT: u8>;
 
 impl<const PERCENT: u8> Choice for Threshold<PERCENT> {
-    fn choose(options: &mut Options) {
+    fn choose(options: &mut DpTreeOptions) {
         options.merge_threshold = f64::from(PERCENT) / 100.0;
     }
 }
@@ -97,7 +97,7 @@ impl<const PERCENT: u8> Choice for Threshold<PERCENT> {
 pub struct Linear;
 
 impl Choice for Linear {
-    fn choose(options: &mut Options) {
+    fn choose(options: &mut DpTreeOptions) {
         options.probing = Probing::Linear;
     }
 }
@@ -107,20 +107,20 @@ impl Choice for Linear {
 pub struct Fingerprints;
 
 impl Choice for Fingerprints {
-    fn choose(options: &mut Options) {
+    fn choose(options: &mut DpTreeOptions) {
         options.probing = Probing::Fingerprints;
     }
 }
 
-impl Options {
-    /// The options if none are given: the default ones, or the [smallest](Options::SMALL) on a media whose threads
-    /// take turns, since these would wait for ever for the tree's own thread, and with short histories; with the
-    /// choices of `C`.
-    pub(crate) fn on<M: Media, C: Choice>() -> Options {
+impl DpTreeOptions {
+    /// The options if none are given: the default ones, or the [smallest](DpTreeOptions::SMALL) on a media whose
+    /// threads take turns, since these would wait for ever for the tree's own thread, and with short histories; with
+    /// the choices of `C`.
+    pub(crate) fn on<M: Media, C: Choice>() -> DpTreeOptions {
         let mut options = if M::TAKES_TURNS {
-            Options::SMALL
+            DpTreeOptions::SMALL
         } else {
-            Options::default()
+            DpTreeOptions::default()
         };
         C::choose(&mut options);
         options
@@ -128,7 +128,7 @@ impl Options {
 
     /// Trees of a few dozen keys are merged every few writes, by the writer, and their leaves are split and
     /// consolidated: for tests that must meet every phase of a merge.
-    pub const SMALL: Options = Options {
+    pub const SMALL: DpTreeOptions = DpTreeOptions {
         merge_threshold: 0.1,
         merge_floor: 12,
         leaf_capacity: 64,
@@ -143,7 +143,7 @@ impl Options {
     };
 
     /// The nearest valid options.
-    pub(crate) fn sane(self) -> Options {
+    pub(crate) fn sane(self) -> DpTreeOptions {
         let share = |value: f64, low, high, default| {
             if value.is_finite() {
                 value.clamp(low, high)
@@ -151,7 +151,7 @@ impl Options {
                 default
             }
         };
-        Options {
+        DpTreeOptions {
             merge_threshold: share(self.merge_threshold, 0.0, 1.0, 0.1),
             merge_floor: self.merge_floor.max(1),
             leaf_capacity: self.leaf_capacity.clamp(64, 256) / 64 * 64,

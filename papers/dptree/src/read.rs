@@ -1,6 +1,6 @@
 //! Point reads (DPTree §3.2, Algorithm 6): front, middle, base, without waiting.
 
-use crate::key::Key;
+use crate::key::SearchKey;
 use crate::tree::TreeState;
 use heap::{Error, Guard};
 use index::Value;
@@ -11,7 +11,7 @@ impl<M: Media> TreeState<M> {
     #[inline]
     pub(crate) fn read<'g>(&'g self, bytes: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
         let heap = &self.heap;
-        let key = Key::new(bytes);
+        let key = SearchKey::new(bytes);
         let hash = key.hash();
         loop {
             let trees = self.current.load(guard);

@@ -18,7 +18,7 @@
 //! I4 The links of a merged log are null, or lead to pages with its number or an older one; they are made null before
 //!    these pages are reused.
 
-use crate::options::{MAX_PARTITIONS, Options};
+use crate::options::{DpTreeOptions, MAX_PARTITIONS};
 use heap::{Access, Error};
 use pmem::{Fault, Link, Media, PSlot, PWord, Purpose, Tag, persist_scope, persistent};
 
@@ -81,7 +81,7 @@ pub(crate) struct Shape {
 
 impl Root {
     /// The root of an empty tree.
-    pub(crate) fn new(options: &Options) -> Root {
+    pub(crate) fn new(options: &DpTreeOptions) -> Root {
         let shape = options.leaf_capacity as u64
             | (options.partitions as u64) << 16
             | (options.log_page as u64) << 32;

@@ -12,7 +12,7 @@
 
 use crate::base::Cursor as BaseCursor;
 use crate::buffer::Cursor as BufferCursor;
-use crate::key::{Key, MarkedPair, in_direction};
+use crate::key::{MarkedPair, SearchKey, in_direction};
 use crate::tree::{TreeState, Trees};
 use heap::{Access, Error, Guard, keep};
 use index::{Direction, Visit, codec};
@@ -34,7 +34,7 @@ enum Ended {
 /// The far end of a scan.
 #[derive(Clone, Copy)]
 struct Far<'k> {
-    key: Option<Key<'k>>,
+    key: Option<SearchKey<'k>>,
     included: bool,
     direction: Direction,
 }
@@ -249,8 +249,8 @@ impl<'k> Far<'k> {
     fn new(bound: Bound<&'k [u8]>, direction: Direction) -> Far<'k> {
         let (key, included) = match bound {
             Bound::Unbounded => (None, true),
-            Bound::Included(key) => (Some(Key::new(key)), true),
-            Bound::Excluded(key) => (Some(Key::new(key)), false),
+            Bound::Included(key) => (Some(SearchKey::new(key)), true),
+            Bound::Excluded(key) => (Some(SearchKey::new(key)), false),
         };
         Far {
             key,

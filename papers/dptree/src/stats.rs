@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 
 /// The sizes of the trees, and the progress of a merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct DpTreeStats {
     /// Approximate number of log records of the front tree.
     pub front: usize,
     /// Number of log records that starts a merge.
@@ -107,7 +107,7 @@ impl Progress {
     }
 }
 
-impl Stats {
+impl DpTreeStats {
     /// The contract's form of the statistics, without DPTree's own terms.
     pub(crate) fn merges(self) -> Merges {
         Merges {

@@ -7,14 +7,14 @@
 //!    a merge, or, if there is no middle, in place.
 //! I2 At any moment the newest entry of a key is in the first of the three that has one.
 
-use crate::Options;
+use crate::DpTreeOptions;
 use crate::base::Base;
 use crate::buffer::Buffer;
 use crate::gate::Gate;
 use crate::log::cache::Cache;
 use crate::log::{Log, lock, replay};
 use crate::root::{Root, Shape};
-use crate::stats::{Progress, Stats};
+use crate::stats::{DpTreeStats, Progress};
 use heap::{Access, Error, Swap};
 use pmem::{Link, Media};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
@@ -34,7 +34,7 @@ pub(crate) struct TreeState<M: Media> {
     pub(crate) heap: Access<M>,
     pub(crate) root: Link,
     pub(crate) shape: Shape,
-    pub(crate) options: Options,
+    pub(crate) options: DpTreeOptions,
     pub(crate) current: Swap<Trees>,
     pub(crate) gate: Gate,
     pub(crate) cache: Cache,
@@ -47,7 +47,7 @@ pub(crate) struct TreeState<M: Media> {
 
 impl<M: Media> TreeState<M> {
     /// Opens the trees of a root, replaying the logs.
-    pub(crate) fn open(heap: &Access<M>, root: Link, options: Options) -> Result<TreeState<M>, Error> {
+    pub(crate) fn open(heap: &Access<M>, root: Link, options: DpTreeOptions) -> Result<TreeState<M>, Error> {
         let options = options.sane();
         let persistent = Root::at(heap, root)?;
         let shape = persistent.shape(heap.media())?;
@@ -110,10 +110,10 @@ impl<M: Media> TreeState<M> {
     }
 
     /// The tree's statistics.
-    pub(crate) fn stats(&self) -> Stats {
+    pub(crate) fn stats(&self) -> DpTreeStats {
         let trees = self.trees();
         let middle = trees.middle.as_deref();
-        Stats {
+        DpTreeStats {
             front: trees.front.size(),
             threshold: trees.front.threshold,
             middle: middle.map_or(0, |middle| middle.size()),
@@ -138,7 +138,7 @@ impl<M: Media> TreeState<M> {
 }
 
 /// Number of log records that starts a merge into this many keys.
-fn threshold(options: &Options, keys: usize) -> usize {
+fn threshold(options: &DpTreeOptions, keys: usize) -> usize {
     ((keys as f64 * options.merge_threshold) as usize).max(options.merge_floor)
 }
 

@@ -8,7 +8,7 @@
 //! word, without a log record.
 
 use crate::base::Found;
-use crate::key::{Key, MarkedPair, in_place};
+use crate::key::{MarkedPair, SearchKey, in_place};
 use crate::root::tag;
 use crate::tree::{TreeState, Trees};
 use heap::{Error, Guard};
@@ -18,7 +18,12 @@ use pmem::{Link, Media, Purpose, persist_scope};
 
 impl<M: Media> TreeState<M> {
     /// Applies the edit.
-    pub(crate) fn edit(&self, key: &Key<'_>, edit: &mut dyn Edit, guard: &Guard) -> Result<Action, Error> {
+    pub(crate) fn edit(
+        &self,
+        key: &SearchKey<'_>,
+        edit: &mut dyn Edit,
+        guard: &Guard,
+    ) -> Result<Action, Error> {
         let heap = &self.heap;
         let hash = key.hash();
         let _inside = self.gate.enter(heap.media());
@@ -103,7 +108,7 @@ impl<M: Media> TreeState<M> {
     }
 
     /// The entry of a key and its new value. If they are not stored in place, their record is durable.
-    fn pair(&self, key: &Key<'_>, value: &[u8]) -> Result<MarkedPair, Error> {
+    fn pair(&self, key: &SearchKey<'_>, value: &[u8]) -> Result<MarkedPair, Error> {
         let word = in_place(key.bytes, value);
         let link = match word {
             Some(_) => Link::NULL,
@@ -125,7 +130,7 @@ impl<M: Media> TreeState<M> {
 
 /// The removal of a present key. The key is not copied: the record of the removed pair contains it, and lives until
 /// the merge of this entry, since a leaf, or a log that is merged no earlier, leads to it.
-fn removal(key: &Key<'_>, present: Option<&MarkedPair>) -> MarkedPair {
+fn removal(key: &SearchKey<'_>, present: Option<&MarkedPair>) -> MarkedPair {
     let link = match (key.bytes.len(), present) {
         (8, _) | (_, None) => Link::NULL,
         (_, Some(present)) => present.link,

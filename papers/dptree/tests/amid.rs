@@ -2,16 +2,16 @@
 
 use heap::{Guard, Heap};
 use index::{Direction, Index};
-use pmem::watched::{Step, Watch, What};
+use pmem::watched::{ObservedStep, Observer, StepKind};
 use pmem::{Pool, PoolOptions, Watched};
 use std::cell::{Cell, RefCell};
 use std::ops::{Bound, ControlFlow};
 use std::rc::Rc;
 use std::sync::mpsc::channel;
-use wollemi_dptree::{DpTree, Options};
+use wollemi_dptree::{DpTree, DpTreeOptions};
 
-/// The hook before a load of this thread, or after a store or a fence, and the number of such steps before it.
-type Amid = (Kind, usize, Box<dyn FnOnce()>);
+/// A hook to call before a load of this thread, or after a store or a fence, and the number of such steps to skip.
+type Hook = (Kind, usize, Box<dyn FnOnce()>);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -21,18 +21,18 @@ enum Kind {
 }
 
 thread_local! {
-    static AMID: RefCell<Option<Amid>> = const { RefCell::new(None) };
+    static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
     /// Number of this thread's fences.
     static FENCES: Cell<usize> = const { Cell::new(0) };
 }
 
 fn happens(kind: Kind) {
-    let then = AMID.with_borrow_mut(|amid| match amid {
+    let then = HOOK.with_borrow_mut(|hook| match hook {
         Some((of, left, _)) if *of == kind && *left > 0 => {
             *left -= 1;
             None
         }
-        Some((of, ..)) if *of == kind => amid.take().map(|(.., then)| then),
+        Some((of, ..)) if *of == kind => hook.take().map(|(.., then)| then),
         _ => None,
     });
     if let Some(then) = then {
@@ -44,16 +44,16 @@ fn happens(kind: Kind) {
 #[derive(Debug)]
 struct HookWatch;
 
-impl Watch for HookWatch {
-    fn before(&self, step: &Step) {
-        if let What::Load = step.what {
+impl Observer for HookWatch {
+    fn before(&self, step: &ObservedStep) {
+        if let StepKind::Load = step.what {
             happens(Kind::Load);
         }
     }
 
-    fn after(&self, step: &Step) {
+    fn after(&self, step: &ObservedStep) {
         match step.what {
-            What::Fence(_) => {
+            StepKind::Fence(_) => {
                 FENCES.set(FENCES.get() + 1);
                 happens(Kind::Fence);
             }
@@ -78,12 +78,12 @@ fn tree(keys: u64) -> Tree {
     };
     let pool = Pool::anonymous(&options, Watched::machine(HookWatch)).expect("memory");
     let heap = Heap::new(pool).expect("a heap");
-    let options = Options {
+    let options = DpTreeOptions {
         merge_floor: 1000,
         leaf_capacity: 64,
         workers: 0,
         fill_rate: 1.0,
-        ..Options::default()
+        ..DpTreeOptions::default()
     };
     let tree = DpTree::create_with(&heap, b"test", options).expect("room");
     for i in 0..keys {
@@ -128,9 +128,9 @@ fn a_slot_serves_again_amid_a_scan() {
                 };
                 std::thread::spawn(change).join().expect("no panic");
             };
-            AMID.set(Some((Kind::Load, loads, Box::new(then))));
+            HOOK.set(Some((Kind::Load, loads, Box::new(then))));
             let visited = scan(&tree, direction, &heap::pin());
-            let all_seen = AMID.take().is_some();
+            let all_seen = HOOK.take().is_some();
             let mut stayed: Vec<_> = visited
                 .iter()
                 .copied()
@@ -179,15 +179,15 @@ fn what_a_scan_shows_as_removed_is_durable() {
                 found || FENCES.get() > 0
             };
             let is_right = std::thread::spawn(look).join().expect("no panic");
-            sender.send((before, is_right)).expect("it is heard");
+            sender.send((before, is_right)).expect("the test waits");
         };
         FENCES.set(0);
-        AMID.set(Some((Kind::Store, stores, Box::new(then))));
+        HOOK.set(Some((Kind::Store, stores, Box::new(then))));
         assert!(tree.remove(&key(0)).expect("room"));
-        if AMID.take().is_some() {
+        if HOOK.take().is_some() {
             break;
         }
-        let (fences, is_right) = receiver.recv().expect("it was sent");
+        let (fences, is_right) = receiver.recv().expect("the hook has run");
         assert!(is_right || fences == FENCES.get(), "after store {stores}");
         stores += 1;
     }
@@ -220,24 +220,24 @@ fn a_reader_that_two_merges_pass_finds_its_key() {
             let ((filled, is_filled), (go, goes)) = (channel(), channel::<()>());
             let merge = move || {
                 let wait = move || {
-                    filled.send(()).expect("it is waited for");
-                    goes.recv().expect("it may go on");
+                    filled.send(()).expect("the test waits");
+                    goes.recv().expect("the test releases the merge");
                 };
-                AMID.set(Some((Kind::Fence, 0, Box::new(wait))));
+                HOOK.set(Some((Kind::Fence, 0, Box::new(wait))));
                 others.settle().expect("room");
             };
             let thread = std::thread::spawn(merge);
             is_filled.recv().expect("the merge has put its pairs");
             merges.set(Some((thread, go)));
         };
-        AMID.set(Some((Kind::Load, loads, Box::new(then))));
+        HOOK.set(Some((Kind::Load, loads, Box::new(then))));
         let found = tree
             .get(&key(7), &heap::pin())
             .expect("sound")
             .map(|value| value.to_vec());
-        let all_seen = AMID.take().is_some();
+        let all_seen = HOOK.take().is_some();
         if let Some((thread, go)) = merging.take() {
-            go.send(()).expect("it waits");
+            go.send(()).expect("the merge waits");
             thread.join().expect("no panic");
         }
         assert!(

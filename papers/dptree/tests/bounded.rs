@@ -1,11 +1,11 @@
 //! The buffer trees are bounded, even while recovery's trace keeps merges from beginning.
 
-use heap::{Access, Error, Heap, State, Trace, footprint};
+use heap::{Access, Error, Heap, RecoveryStage, Trace, footprint};
 use index::Index;
 use pmem::{Hardware, Link, PWord, Pool, PoolOptions, Purpose, Tag, persist_scope};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use wollemi_dptree::{DpTree, Options, tracer};
+use wollemi_dptree::{DpTree, DpTreeOptions, tracer};
 
 /// A tracer that ends only when it is stopped.
 struct Slow(Arc<AtomicBool>);
@@ -34,10 +34,10 @@ fn key(i: u64) -> [u8; 8] {
 #[test]
 fn writers_wait_for_the_trace() {
     for workers in [0, 1] {
-        let options = Options {
+        let options = DpTreeOptions {
             merge_floor: 100,
             workers,
-            ..Options::default()
+            ..DpTreeOptions::default()
         };
         let bound = options.merge_floor * options.backlog;
         let folder = tempfile::tempdir().expect("a folder");
@@ -58,8 +58,8 @@ fn writers_wait_for_the_trace() {
         let heap = Heap::new(pool).expect("the heap");
         let index = DpTree::open_with(&heap, b"test", options);
         let index = index.expect("sound").expect("the root");
-        let told = Arc::<AtomicBool>::default();
-        let tracers = vec![tracer(), Arc::new(Slow(Arc::clone(&told)))];
+        let stop = Arc::<AtomicBool>::default();
+        let tracers = vec![tracer(), Arc::new(Slow(Arc::clone(&stop)))];
         heap.recover(tracers, 1).expect("recovery");
         std::thread::scope(|threads| {
             threads.spawn(|| {
@@ -70,13 +70,13 @@ fn writers_wait_for_the_trace() {
                     assert!(stats.front <= max, "after {i} writes: {stats:?}");
                 }
             });
-            // The trace ends only once the writer has gone as far as it may.
+            // The trace ends only once the writer has reached the bound.
             while index.stats().front < bound {
                 std::thread::yield_now();
             }
-            told.store(true, SeqCst);
+            stop.store(true, SeqCst);
         });
-        assert_eq!(heap.wait_recovered(), State::Done);
+        assert_eq!(heap.wait_recovered(), RecoveryStage::Done);
         let faults = index.check().expect("sound");
         assert_eq!((faults.keys, faults.found), (10 * bound as u64, Vec::new()));
         assert!(index.stats().merges > 0);
@@ -87,10 +87,10 @@ fn writers_wait_for_the_trace() {
 /// no object that a merge is about to link.
 #[test]
 fn an_index_that_is_held_still_does_not_merge() {
-    let options = Options {
+    let options = DpTreeOptions {
         merge_floor: 100,
         workers: 1,
-        ..Options::default()
+        ..DpTreeOptions::default()
     };
     let pool = Pool::anonymous(&PoolOptions::default(), Hardware::detect()).expect("memory");
     let heap = Heap::new(pool).expect("a heap");

@@ -1,17 +1,17 @@
 //! The conformance suite over pools in files, which are closed or abandoned as by a crash, reopened and recovered
 //! while the suite goes on; with the heap's accounts.
 
-use heap::{Heap, State};
+use heap::{Heap, RecoveryStage};
 use index::Index;
-use index::conformance::{Reopen, Subject};
+use index::conformance::{Reopen, TestedIndex};
 use pmem::{Hardware, Pool, PoolOptions};
 use std::marker::PhantomData;
 use tempfile::TempDir;
-use wollemi_dptree::{DpTree, Options, Probing, tracer};
+use wollemi_dptree::{DpTree, DpTreeOptions, Probing, tracer};
 
 /// The options of a tree under test.
 trait Choice {
-    fn options() -> Options;
+    fn options() -> DpTreeOptions;
 }
 
 /// The default options: few merges, except for the suite's own.
@@ -24,35 +24,35 @@ struct Inline;
 struct Background;
 
 impl Choice for Default {
-    fn options() -> Options {
-        Options::default()
+    fn options() -> DpTreeOptions {
+        DpTreeOptions::default()
     }
 }
 
 impl Choice for Inline {
-    fn options() -> Options {
-        Options {
+    fn options() -> DpTreeOptions {
+        DpTreeOptions {
             merge_floor: 20,
             leaf_capacity: 64,
             partitions: 3,
             log_page: 512,
             workers: 0,
             merge_partition: 4,
-            ..Options::default()
+            ..DpTreeOptions::default()
         }
     }
 }
 
 impl Choice for Background {
-    fn options() -> Options {
-        Options {
+    fn options() -> DpTreeOptions {
+        DpTreeOptions {
             merge_floor: 50,
             leaf_capacity: 128,
             partitions: 5,
             log_page: 1024,
             workers: 3,
             merge_partition: 2,
-            ..Options::default()
+            ..DpTreeOptions::default()
         }
     }
 }
@@ -64,8 +64,8 @@ struct Linear;
 struct Fingerprints;
 
 impl Choice for Linear {
-    fn options() -> Options {
-        Options {
+    fn options() -> DpTreeOptions {
+        DpTreeOptions {
             probing: Probing::Linear,
             ..Inline::options()
         }
@@ -73,8 +73,8 @@ impl Choice for Linear {
 }
 
 impl Choice for Fingerprints {
-    fn options() -> Options {
-        Options {
+    fn options() -> DpTreeOptions {
+        DpTreeOptions {
             probing: Probing::Fingerprints,
             leaf_capacity: 128,
             ..Inline::options()
@@ -83,7 +83,7 @@ impl Choice for Fingerprints {
 }
 
 struct InFile<C: Choice> {
-    // First: dropped before the folder.
+    // Declared first, so that it is dropped before the folder.
     index: DpTree,
     folder: TempDir,
     choice: PhantomData<C>,
@@ -96,7 +96,7 @@ fn options() -> PoolOptions {
     }
 }
 
-impl<C: Choice> Subject for InFile<C> {
+impl<C: Choice> TestedIndex for InFile<C> {
     fn create() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let pool = Pool::create(folder.path().join("pool"), &options(), Hardware::detect()).expect("a pool");
@@ -144,7 +144,10 @@ impl<C: Choice> Subject for InFile<C> {
     fn used(&self) -> Option<u64> {
         let heap = self.index.heap();
         let state = heap.wait_recovered();
-        assert!(matches!(state, State::Done | State::Idle), "{state:?}");
+        assert!(
+            matches!(state, RecoveryStage::Done | RecoveryStage::Idle),
+            "{state:?}"
+        );
         self.index.settle().expect("room");
         assert_eq!(self.index.stats().failed, None);
         // Objects rather than bytes: those include page ends, which depend on the pages that threads hold.
@@ -164,7 +167,7 @@ index::conformance! {
 struct Few;
 
 impl wollemi_dptree::Choice for Few {
-    fn choose(options: &mut Options) {
+    fn choose(options: &mut DpTreeOptions) {
         *options = Inline::options();
     }
 }

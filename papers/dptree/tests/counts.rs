@@ -8,14 +8,14 @@ use heap::Heap;
 use index::Index;
 use index::conformance::Random;
 use pmem::{Counting, Counts, Hardware, Pool, PoolOptions};
-use wollemi_dptree::{DpTree, Options};
+use wollemi_dptree::{DpTree, DpTreeOptions};
 
 struct Rig {
     media: Counting,
     index: DpTree<Counting>,
 }
 
-fn rig(options: Options) -> Rig {
+fn rig(options: DpTreeOptions) -> Rig {
     let media = Counting::new(Hardware::detect());
     let pool_options = PoolOptions {
         max_size: 8 << 30,
@@ -23,7 +23,7 @@ fn rig(options: Options) -> Rig {
     };
     let pool = Pool::anonymous(&pool_options, media.clone()).expect("a pool");
     let heap = Heap::new(pool).expect("a heap");
-    let options = Options {
+    let options = DpTreeOptions {
         workers: 0,
         ..options
     };
@@ -52,7 +52,7 @@ fn random_pairs(index: &DpTree<Counting>, seed: u64, count: usize) {
 #[test]
 fn inserts_cost_what_the_paper_says() {
     let count = std::env::var("DPTREE_KEYS").map_or(400_000, |keys| keys.parse().expect("a number"));
-    let rig = rig(Options::default());
+    let rig = rig(DpTreeOptions::default());
     let counts = rig.counts(|index| random_pairs(index, 1, count));
     let each = |total: u64| total as f64 / count as f64;
     let stats = rig.index.heap().stats();
@@ -80,9 +80,9 @@ fn inserts_cost_what_the_paper_says() {
 /// remove.
 #[test]
 fn a_write_costs_one_persist() {
-    let rig = rig(Options {
+    let rig = rig(DpTreeOptions {
         partitions: 1,
-        ..Options::default()
+        ..DpTreeOptions::default()
     });
     let cost = |rig: &Rig, operation: &dyn Fn(&DpTree<Counting>) -> bool| {
         let counts = rig.counts(|index| assert!(operation(index), "nothing was changed"));

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
-use wollemi_dptree::{DpTree, Options, tracer};
+use wollemi_dptree::{DpTree, DpTreeOptions, tracer};
 
 /// Bytes of the pool's header, which detects its own damage (`pmem`).
 const HEADER: usize = 4096;
@@ -33,15 +33,15 @@ fn pool_options() -> PoolOptions {
     }
 }
 
-fn options() -> Options {
-    Options {
+fn options() -> DpTreeOptions {
+    DpTreeOptions {
         merge_floor: 150,
         leaf_capacity: 64,
         partitions: 2,
         log_page: 512,
         workers: 0,
         merge_partition: 3,
-        ..Options::default()
+        ..DpTreeOptions::default()
     }
 }
 

@@ -1,10 +1,10 @@
 //! A forked child that drops an index: it does not have the merging thread, and must not wait for it.
 
-use heap::{Heap, State};
+use heap::{Heap, RecoveryStage};
 use index::Index;
 use pmem::{Hardware, Pool, PoolOptions};
 use rustix::process::{Pid, WaitOptions, waitpid};
-use wollemi_dptree::{DpTree, Options, tracer};
+use wollemi_dptree::{DpTree, DpTreeOptions, tracer};
 
 // SAFETY: the C library, which the standard library links, has all three with these types; none takes a pointer. A
 // child of `fork` has the calling thread alone: the test's child makes no call that could wait for another.
@@ -28,11 +28,11 @@ fn a_forked_child_drops_the_index_without_its_thread() {
         Heap::new(pool.expect("the pool")).expect("a heap")
     };
     let heap = open();
-    let options = Options {
+    let options = DpTreeOptions {
         merge_floor: 100,
         leaf_capacity: 64,
         workers: 1,
-        ..Options::default()
+        ..DpTreeOptions::default()
     };
     let index = DpTree::create_with(&heap, b"test", options).expect("room");
     let insert = |index: &DpTree<Hardware>, keys: std::ops::Range<u32>| {
@@ -52,7 +52,7 @@ fn a_forked_child_drops_the_index_without_its_thread() {
     let child = Pid::from_raw(child).expect("a child");
     let (_, status) = waitpid(Some(child), WaitOptions::empty())
         .expect("our child")
-        .expect("it has ended");
+        .expect("the child has ended");
     assert_eq!(status.exit_status(), Some(0), "{status:?}");
 
     let (index, heap) = handles.take().expect("the child has its own");
@@ -62,7 +62,7 @@ fn a_forked_child_drops_the_index_without_its_thread() {
     heap.recover(vec![tracer()], 1).expect("a thread");
     let index = DpTree::open(&heap, b"test").expect("sound").expect("there");
     assert_eq!(index.check().expect("sound").keys, 1000);
-    assert_eq!(heap.wait_recovered(), State::Done);
+    assert_eq!(heap.wait_recovered(), RecoveryStage::Done);
     drop(index);
     let audit = heap.audit(&vec![tracer()], 1).expect("an audit");
     assert!(audit.is_clean(), "{audit:?}");

@@ -5,16 +5,16 @@ use heap::Heap;
 use index::Index;
 use index::conformance::settled;
 use pmem::{Hardware, PWord, Pool, PoolOptions, Purpose, persist_scope};
-use wollemi_dptree::{DpTree, Options, tracer};
+use wollemi_dptree::{DpTree, DpTreeOptions, tracer};
 
-fn options() -> Options {
-    Options {
+fn options() -> DpTreeOptions {
+    DpTreeOptions {
         merge_floor: 100,
         leaf_capacity: 64,
         partitions: 2,
         log_page: 1024,
         workers: 0,
-        ..Options::default()
+        ..DpTreeOptions::default()
     }
 }
 

@@ -12,9 +12,9 @@
 //! | fingerprints of signed bytes; any of the 256 bytes at any position | `every_byte_everywhere` |
 //! | every update leaks the old record | `overwrites_leak_nothing` |
 
-use heap::{Heap, State};
+use heap::{Heap, RecoveryStage};
 use index::{Action, Edit, Index};
-use pmem::watched::{Step, Watch, What};
+use pmem::watched::{ObservedStep, Observer, StepKind};
 use pmem::{Counting, Hardware, Media, Pool, PoolOptions, Watched};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -22,17 +22,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use tempfile::TempDir;
-use wollemi_dptree::{DpTree, Options, tracer};
+use wollemi_dptree::{DpTree, DpTreeOptions, tracer};
 
-fn options(workers: usize) -> Options {
-    Options {
+fn options(workers: usize) -> DpTreeOptions {
+    DpTreeOptions {
         merge_floor: 200,
         leaf_capacity: 64,
         partitions: 3,
         log_page: 1024,
         workers,
         merge_partition: 2,
-        ..Options::default()
+        ..DpTreeOptions::default()
     }
 }
 
@@ -44,7 +44,7 @@ fn pool_options() -> PoolOptions {
     }
 }
 
-fn in_memory<M: Media>(media: M, options: Options) -> DpTree<M> {
+fn in_memory<M: Media>(media: M, options: DpTreeOptions) -> DpTree<M> {
     let pool = Pool::anonymous(&pool_options(), media).expect("a pool");
     let heap = Heap::new(pool).expect("a heap");
     DpTree::create_with(&heap, b"test", options).expect("an index")
@@ -68,7 +68,8 @@ fn updates_in_place_do_not_race_with_merges() {
             for writer in 0..writers {
                 threads.spawn(move || {
                     for round in 1..=40_u64 {
-                        // Merges begin by themselves; here too, so that there are some whatever the scheduler does.
+                        // Merges begin by themselves; the test runs some too, so that they occur whatever the scheduler
+                        // does.
                         if writer == 0 && round % 3 == 0 {
                             index.settle().expect("room");
                         }
@@ -131,7 +132,7 @@ fn the_first_merge_is_like_any_other() {
 fn checks_do_not_mind_merges() {
     let index = in_memory(
         Hardware::detect(),
-        Options {
+        DpTreeOptions {
             merge_floor: 50,
             ..options(2)
         },
@@ -183,20 +184,20 @@ struct Unfenced {
     missed: Arc<AtomicBool>,
 }
 
-impl Watch for Unfenced {
-    fn before(&self, step: &Step) {
+impl Observer for Unfenced {
+    fn before(&self, step: &ObservedStep) {
         let mut pending = self.pending.lock().expect("no panic");
         match step.what {
-            What::Store if step.start.addr() as u64 == self.state.load(SeqCst) => {
+            StepKind::Store if step.start.addr() as u64 == self.state.load(SeqCst) => {
                 self.commits.fetch_add(1, SeqCst);
                 // No other thread writes to the pool in this test.
                 let missed = pending.values().any(|&count| count > 0);
                 self.missed.fetch_or(missed, SeqCst);
             }
-            What::WriteBack(_) | What::WriteBackJoined(_) => {
+            StepKind::WriteBack(_) | StepKind::WriteBackJoined(_) => {
                 *pending.entry(std::thread::current().id()).or_default() += 1;
             }
-            What::Fence(_) => {
+            StepKind::Fence(_) => {
                 pending.insert(std::thread::current().id(), 0);
             }
             _ => {}
@@ -233,11 +234,11 @@ struct InFile {
     // First: dropped before the folder.
     index: DpTree,
     folder: TempDir,
-    options: Options,
+    options: DpTreeOptions,
 }
 
 impl InFile {
-    fn create(options: Options) -> InFile {
+    fn create(options: DpTreeOptions) -> InFile {
         let folder = tempfile::tempdir().expect("a folder");
         let pool =
             Pool::create(folder.path().join("pool"), &pool_options(), Hardware::detect()).expect("a pool");
@@ -266,7 +267,7 @@ impl InFile {
         let index = DpTree::open_with(&heap, b"test", options);
         let index = index.expect("the index").expect("the root");
         heap.recover(vec![tracer()], 1).expect("recovery");
-        assert_eq!(heap.wait_recovered(), State::Done);
+        assert_eq!(heap.wait_recovered(), RecoveryStage::Done);
         InFile {
             index,
             folder,
@@ -296,7 +297,7 @@ fn recycled_pages_hold_nothing_of_their_past() {
     let mut model = BTreeMap::new();
     let mut store = InFile::create(options(0));
     for round in 0..30_u64 {
-        // Removed before the pages are reused, from every record of theirs.
+        // The round removes each key that it upserts, so a key that returns comes from an old record.
         for i in 0..190 {
             store.index.upsert(&key(i), &round.to_le_bytes()).expect("room");
         }
@@ -331,7 +332,7 @@ fn volatile_words_mean_nothing_after_a_crash() {
 /// The same for full leaves of several groups, in which many keys are behind a group that was full.
 #[test]
 fn volatile_words_of_full_leaves_mean_nothing_after_a_crash() {
-    let options = Options {
+    let options = DpTreeOptions {
         leaf_capacity: 256,
         fill_rate: 1.0,
         ..options(0)
@@ -339,7 +340,7 @@ fn volatile_words_of_full_leaves_mean_nothing_after_a_crash() {
     volatile_words_mean_nothing(options, 2500);
 }
 
-fn volatile_words_mean_nothing(options: Options, keys: u64) {
+fn volatile_words_mean_nothing(options: DpTreeOptions, keys: u64) {
     let mut model = BTreeMap::new();
     let capacity = options.leaf_capacity;
     let mut store = InFile::create(options);

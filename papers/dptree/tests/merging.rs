@@ -5,7 +5,7 @@ use heap::Heap;
 use index::Index;
 use pmem::{Hardware, Pool, PoolOptions};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use wollemi_dptree::{DpTree, Options};
+use wollemi_dptree::{DpTree, DpTreeOptions};
 
 /// Number of keys present at a time, in a few leaves.
 const KEPT: u64 = 300;
@@ -25,9 +25,9 @@ fn keys_are_found_while_they_are_merged() {
     };
     let pool = Pool::anonymous(&options, Hardware::detect()).expect("memory");
     let heap = Heap::new(pool).expect("a heap");
-    let options = Options {
+    let options = DpTreeOptions {
         merge_threshold: 0.0,
-        ..Options::SMALL
+        ..DpTreeOptions::SMALL
     };
     let tree = DpTree::<Hardware>::create_with(&heap, b"tree", options).expect("room");
     // Keys below it were put, and those more than `KEPT` below it may be removed.
@@ -65,6 +65,6 @@ fn keys_are_found_while_they_are_merged() {
             assert_eq!(reader.join().expect("no panic"), Ok(()), "a key that was put");
         }
     });
-    let merges = tree.merges().expect("it merges").merges;
+    let merges = tree.merges().expect("the tree merges").merges;
     assert!(merges > 1000, "{merges} merges");
 }

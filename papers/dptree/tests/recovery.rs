@@ -1,28 +1,28 @@
 //! Beside the heap's recovery: an opening that empties a merged log, and merges in a full pool.
 
-use heap::{Heap, State};
+use heap::{Heap, RecoveryStage};
 use index::Index;
 use index::conformance::wait_until;
-use pmem::watched::{Step, Watch, What};
+use pmem::watched::{ObservedStep, Observer, StepKind};
 use pmem::{Hardware, Media, PWord, Pool, PoolOptions, Purpose, Watched, persist_scope};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use wollemi_dptree::{DpTree, Options, tracer};
+use wollemi_dptree::{DpTree, DpTreeOptions, tracer};
 
 /// Upper bound on any wait for another thread; beyond it the test counts as hung.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-fn options(workers: usize) -> Options {
-    Options {
+fn options(workers: usize) -> DpTreeOptions {
+    DpTreeOptions {
         merge_floor: 100,
         leaf_capacity: 64,
         partitions: 2,
         log_page: 1024,
         workers,
-        ..Options::default()
+        ..DpTreeOptions::default()
     }
 }
 
@@ -45,7 +45,7 @@ fn key(i: u64) -> [u8; 8] {
 /// Copies the pool when a merge has committed but its log is not emptied yet.
 struct CopyBetween(PathBuf, PathBuf);
 
-impl Watch for CopyBetween {
+impl Observer for CopyBetween {
     fn comes_to(&self, step: &'static str) {
         if step == "merge: log emptied" {
             std::fs::copy(&self.0, &self.1).expect("a copy");
@@ -62,13 +62,13 @@ struct Emptied {
     then: Arc<Mutex<Option<AtFence>>>,
 }
 
-impl Watch for Emptied {
+impl Observer for Emptied {
     fn comes_to(&self, step: &'static str) {
         self.comes.fetch_or(step == "opening: merged log emptied", SeqCst);
     }
 
-    fn after(&self, step: &Step) {
-        if matches!(step.what, What::Fence(Purpose::Log)) && self.comes.load(SeqCst) {
+    fn after(&self, step: &ObservedStep) {
+        if matches!(step.what, StepKind::Fence(Purpose::Log)) && self.comes.load(SeqCst) {
             let then = self.then.lock().expect("no panic").take();
             if let Some(then) = then {
                 then();
@@ -104,19 +104,19 @@ fn an_opening_that_empties_a_merged_log_frees_its_pages_once() {
     let tracers = || vec![tracer()];
     let recovering = heap.clone();
     let went = Arc::<AtomicBool>::default();
-    let tells = Arc::clone(&went);
+    let has_gone = Arc::clone(&went);
     *watch.then.lock().expect("no panic") = Some(Box::new(move || {
-        tells.store(true, SeqCst);
+        has_gone.store(true, SeqCst);
         recovering.recover(tracers(), 1).expect("a thread");
         // Recovery waits for this thread's guard, if it holds one.
-        while !heap::is_pinned() && recovering.recovery().state == State::Running {
+        while !heap::is_pinned() && recovering.recovery().state == RecoveryStage::Running {
             std::thread::yield_now();
         }
     }));
     let index = DpTree::open_with(&heap, b"test", options(0));
     let index = index.expect("sound").expect("there");
     assert!(went.load(SeqCst), "there was a log to empty");
-    assert_eq!(heap.wait_recovered(), State::Done);
+    assert_eq!(heap.wait_recovered(), RecoveryStage::Done);
     assert_eq!(index.check().expect("sound").keys, 99);
     drop(index);
     let audit = heap.audit(&tracers(), 1).expect("an audit");
@@ -127,7 +127,7 @@ fn an_opening_that_empties_a_merged_log_frees_its_pages_once() {
 #[derive(Clone, Default)]
 struct Merging(Arc<Mutex<Option<AtFence>>>);
 
-impl Watch for Merging {
+impl Observer for Merging {
     fn comes_to(&self, step: &'static str) {
         if step == "merge: front becomes middle" {
             let then = self.0.lock().expect("no panic").take();
@@ -168,14 +168,14 @@ fn a_merge_in_a_full_pool_does_not_wait_for_the_recovery_that_waits_for_it() {
         *watch.0.lock().expect("no panic") = Some(Box::new(move || {
             recovering.recover(tracers(), 1).expect("a thread");
         }));
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         let merging = index.clone();
-        let merger = std::thread::spawn(move || tell.send(merging.settle()));
-        let merged = told.recv_timeout(PATIENCE);
+        let merger = std::thread::spawn(move || sender.send(merging.settle()));
+        let merged = receiver.recv_timeout(PATIENCE);
         let merged = merged.expect("the merge and recovery wait for each other");
         assert!(matches!(merged, Err(heap::Error::Full { .. })), "{merged:?}");
         merger.join().expect("no panic").expect("awaited");
-        assert_eq!(heap.wait_recovered(), State::Done);
+        assert_eq!(heap.wait_recovered(), RecoveryStage::Done);
         drop(fillers);
     });
     index.settle().expect("room");
@@ -190,7 +190,7 @@ fn a_merge_in_a_full_pool_does_not_wait_for_the_recovery_that_waits_for_it() {
 #[test]
 fn the_record_of_a_removed_pair_is_given_back_once() {
     let long = |i: u64| [&b"not of eight bytes"[..], &key(i)].concat();
-    let few = Options {
+    let few = DpTreeOptions {
         merge_floor: 1000,
         ..options(0)
     };
@@ -219,7 +219,7 @@ fn the_record_of_a_removed_pair_is_given_back_once() {
                 .expect("sound")
                 .expect("there");
             heap.recover(vec![tracer()], 1).expect("a thread");
-            assert_eq!(heap.wait_recovered(), State::Done);
+            assert_eq!(heap.wait_recovered(), RecoveryStage::Done);
             if merged {
                 index.settle().expect("room");
             }

@@ -3,8 +3,8 @@
 mod amid;
 
 use amid::{decided, filled, images, key, open};
-use index::conformance::steps::{Step, Stepping, with_hook};
-use index::conformance::{Entries, Store, settled};
+use index::conformance::steps::{Stepping, ThreadStep, with_hook};
+use index::conformance::{Entries, IndexInFile, settled};
 use index::{Index, OnHeap};
 use pmem::{Hardware, Media};
 use std::cell::{Cell, RefCell};
@@ -19,7 +19,7 @@ type Small<M> = BwTree<M, 8>;
 const EMPTY: u64 = 3;
 
 /// Removes all keys; then exactly the objects of an empty index are in use.
-fn empty<M: Media>(store: &Store<Small<M>>, model: &mut Entries) {
+fn empty<M: Media>(store: &IndexInFile<Small<M>>, model: &mut Entries) {
     for key in model.keys().cloned().collect::<Vec<_>>() {
         store.remove(model, &key);
     }
@@ -101,7 +101,7 @@ fn a_crash_in_a_removal_loses_no_sibling() {
 /// own.
 #[test]
 fn threads_that_split_and_merge_the_same_nodes_lose_and_leak_nothing() {
-    let store = Store::<Small<Hardware>>::create();
+    let store = IndexInFile::<Small<Hardware>>::create();
     let index = store.index();
     const ROUNDS: u64 = 300;
     std::thread::scope(|threads| {
@@ -127,7 +127,7 @@ fn threads_that_split_and_merge_the_same_nodes_lose_and_leak_nothing() {
 /// and can be inserted again with a value of another form.
 #[test]
 fn a_key_is_removed_by_another_copy_of_its_bytes() {
-    let store = Store::<BwTree>::create();
+    let store = IndexInFile::<BwTree>::create();
     let mut model = Entries::new();
     for round in 0..6 {
         for number in 0..20_u64 {
@@ -149,7 +149,7 @@ fn a_key_is_removed_by_another_copy_of_its_bytes() {
 /// Keys of the maximum length that share all but their last bytes are separated by equally long separators.
 #[test]
 fn the_longest_keys_are_parted() {
-    let mut store = Store::<Small<Hardware>>::create();
+    let mut store = IndexInFile::<Small<Hardware>>::create();
     let mut model = Entries::new();
     let long = vec![b'x'; index::MAX_KEY];
     for last in 0..100 {
@@ -187,7 +187,7 @@ fn about_to_lower(last: u64) -> (amid::Stepped<Small<Stepping>>, Entries) {
 }
 
 /// The contents are as in the model, and everything in use is reachable, once.
-fn is_sound(store: &Store<Small<Stepping>>, model: &Entries, at: &str) {
+fn is_sound(store: &IndexInFile<Small<Stepping>>, model: &Entries, at: &str) {
     let guard = heap::pin();
     for (key, value) in model {
         let found = store.index().get(key, &guard).expect("no error");
@@ -222,7 +222,7 @@ fn writes_beside_the_lowering_of_a_root_count() {
             let (left, other) = (Rc::new(Cell::new(loads)), store.clone());
             let count = left.clone();
             let hook = move |step| {
-                if step == Step::Load && count.get() > 0 {
+                if step == ThreadStep::Load && count.get() > 0 {
                     count.set(count.get() - 1);
                     if count.get() == 0 {
                         match value {
@@ -267,7 +267,7 @@ fn removals_beside_a_split_count() {
                 assert!(others.index().remove(&key(number)).expect("no error"));
             }
         };
-        stopped_at(Step::Load, loads, then, || {
+        stopped_at(ThreadStep::Load, loads, then, || {
             assert!(store.index().insert(&key(BEFORE), b"8 bytes!").expect("room"))
         });
         if !met.get() {
@@ -290,8 +290,8 @@ fn loads_at_stores(change: impl FnOnce()) -> (Vec<usize>, usize) {
     let hook = move |step| {
         let (at_stores, loads) = &mut *counts.borrow_mut();
         match step {
-            Step::Load => *loads += 1,
-            Step::Store => at_stores.push(*loads),
+            ThreadStep::Load => *loads += 1,
+            ThreadStep::Store => at_stores.push(*loads),
             _ => {}
         }
     };
@@ -300,7 +300,7 @@ fn loads_at_stores(change: impl FnOnce()) -> (Vec<usize>, usize) {
 }
 
 /// Runs `change`, and `then` after the `nth` step of it of this kind.
-fn stopped_at(kind: Step, nth: usize, then: impl Fn() + 'static, change: impl FnOnce()) {
+fn stopped_at(kind: ThreadStep, nth: usize, then: impl Fn() + 'static, change: impl FnOnce()) {
     let mut count = 0;
     let hook = move |step| {
         count += usize::from(step == kind);
@@ -356,10 +356,10 @@ fn a_root_that_has_changed_is_not_lowered() {
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 let then = move || {
-                    stops.send(()).expect("it is waited for");
-                    may_go.recv().expect("it goes on");
+                    stops.send(()).expect("the test waits");
+                    may_go.recv().expect("the test releases the thread");
                 };
-                stopped_at(Step::Load, load, then, || {
+                stopped_at(ThreadStep::Load, load, then, || {
                     assert!(index.remove(&key(last)).expect("no error"))
                 });
                 // The other thread may have made fewer stores.
@@ -372,11 +372,11 @@ fn a_root_that_has_changed_is_not_lowered() {
             grow_and_shrink(index, before);
             let goes_on = goes.clone();
             let then = move || {
-                goes_on.send(()).expect("it waits");
-                ended.recv().expect("it ends");
+                goes_on.send(()).expect("the thread waits");
+                ended.recv().expect("the thread ends");
             };
-            let number = MORE.rev().nth(before).expect("one of them");
-            stopped_at(Step::Store, stores, then, || {
+            let number = MORE.rev().nth(before).expect("a number of the range");
+            stopped_at(ThreadStep::Store, stores, then, || {
                 assert!(index.remove(&key(number)).expect("no error"))
             });
             let _ = goes.send(());
@@ -399,7 +399,7 @@ fn a_writer_that_is_overtaken_again_and_again_gets_through() {
     let before = std::fs::metadata(store.path()).expect("there").len();
     let (other, mut times) = (store.clone(), 0);
     let hook = move |step| {
-        if step == Step::Fence && times < TIMES {
+        if step == ThreadStep::Fence && times < TIMES {
             times += 1;
             other.index().upsert(&key(1), &times.to_le_bytes()).expect("room");
         }
@@ -420,7 +420,7 @@ fn a_record_that_serves_no_more_is_given_back() {
     let (store, mut model) = filled::<Small<Stepping>>(0..4);
     let (other, mut is_first) = (store.clone(), true);
     let hook = move |step| {
-        if step == Step::Fence && std::mem::take(&mut is_first) {
+        if step == ThreadStep::Fence && std::mem::take(&mut is_first) {
             assert!(other.index().insert(&key(7), b"8 bytes!").expect("room"));
         }
     };

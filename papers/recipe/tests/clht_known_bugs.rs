@@ -4,7 +4,7 @@
 
 use heap::Heap;
 use index::codec::checksum;
-use index::conformance::{Random, Store, settled};
+use index::conformance::{IndexInFile, Random, settled};
 use index::{Direction, Index, OnHeap, Order};
 use pmem::{Hardware, Pool, PoolOptions};
 use std::collections::BTreeMap;
@@ -111,7 +111,7 @@ fn pairs_change_their_form() {
 /// end, and all of it is removed with the keys.
 #[test]
 fn keys_of_one_hash() {
-    let store = Store::<Clht>::create();
+    let store = IndexInFile::<Clht>::create();
     let table = store.index();
     let before = table.heap().stats().objects;
     let mut keys = colliding(4000);
@@ -210,7 +210,7 @@ fn a_full_pool_leaves_chains() {
             Some(&b"updated!"[..])
         );
         drop(guard);
-        assert!(table.remove(key).expect("no memory is needed"));
+        assert!(table.remove(key).expect("a removal needs no memory"));
     }
     for key in &keys[..keys.len() / 2] {
         assert!(table.insert(key, key).expect("there is room again"));
@@ -228,7 +228,7 @@ fn a_full_pool_leaves_chains() {
 fn walks_go_on_while_tables_change() {
     let table = in_memory(1 << 28);
     let Order::Ranks(_) = Clht::<Hardware>::ORDER else {
-        panic!("it has no order of keys")
+        panic!("the index has no key order")
     };
     let stays: Vec<[u8; 8]> = (0..3000_u64).map(|i| (i << 32).to_le_bytes()).collect();
     let others: Vec<[u8; 8]> = (0..60_000_u64).map(|i| (i << 32 | 1).to_le_bytes()).collect();

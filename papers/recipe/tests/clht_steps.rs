@@ -1,8 +1,8 @@
 //! P-CLHT: a crash, a reader, a writer, at every step.
 
 use heap::Heap;
-use index::conformance::Store;
-use index::conformance::steps::{Step, Stepping, Steps, with_hook};
+use index::conformance::IndexInFile;
+use index::conformance::steps::{Stepping, Steps, ThreadStep, with_hook};
 use index::{Direction, Index, OnHeap};
 use pmem::{Pool, PoolOptions};
 use std::cell::{Cell, RefCell};
@@ -40,7 +40,7 @@ fn amid(
     let left = Rc::new(Cell::new(nth));
     let (count, changed) = (left.clone(), table.clone());
     let hook = move |step| {
-        if step == Step::Load && count.get() > 0 {
+        if step == ThreadStep::Load && count.get() > 0 {
             count.set(count.get() - 1);
             if count.get() == 0 {
                 let mut there = first.0;
@@ -115,7 +115,7 @@ fn a_pair_that_moves_is_found() {
         };
         let mut loads = 0;
         loop {
-            let store = Rc::new(Store::<Clht<Stepping>>::create_on(Stepping::machine(Steps)));
+            let store = Rc::new(IndexInFile::<Clht<Stepping>>::create_on(Stepping::machine(Steps)));
             // In a full bucket there is no other slot.
             for (key, value) in &pairs[1..others] {
                 store.index().upsert(key, value).expect("room");
@@ -129,7 +129,7 @@ fn a_pair_that_moves_is_found() {
             let (writer, count, next) = (store.clone(), left.clone(), pairs[2]);
             let after_it = after.to_vec();
             let hook = move |step| {
-                if step == Step::Load && count.get() > 0 {
+                if step == ThreadStep::Load && count.get() > 0 {
                     count.set(count.get() - 1);
                     if count.get() == 0 {
                         writer.index().upsert(&key, &after_it).expect("room");
@@ -158,12 +158,12 @@ fn a_pair_that_moves_is_found() {
 fn marks_that_a_kill_has_left_are_settled() {
     let pairs: Vec<_> = pairs_of_one_bucket().take(2).collect();
     let key = pairs[0].0;
-    let store = Rc::new(Store::<Clht<Stepping>>::create_on(Stepping::machine(Steps)));
+    let store = Rc::new(IndexInFile::<Clht<Stepping>>::create_on(Stepping::machine(Steps)));
     store.index().upsert(&key, &pairs[0].1).expect("room");
     let images = Rc::new(RefCell::new(Vec::new()));
     let (source, copies) = (store.clone(), images.clone());
     let hook = move |step| {
-        if matches!(step, Step::Store | Step::Unpersisted) {
+        if matches!(step, ThreadStep::Store | ThreadStep::Unpersisted) {
             copies.borrow_mut().push(source.image());
         }
     };
@@ -171,11 +171,11 @@ fn marks_that_a_kill_has_left_are_settled() {
     let images = images.take();
     assert!(images.len() > 1, "{}", images.len());
     for (step, image) in images.into_iter().enumerate() {
-        let store = Store::<Clht<Stepping>>::open_in(image, Stepping::machine(Steps));
+        let store = IndexInFile::<Clht<Stepping>>::open_in(image, Stepping::machine(Steps));
         assert!(!store.index().insert(&key, &pairs[0].1).expect("no error"));
         let fences = Rc::new(Cell::new(0));
         let count = fences.clone();
-        let hook = move |step| count.set(count.get() + usize::from(step == Step::Fence));
+        let hook = move |step| count.set(count.get() + usize::from(step == ThreadStep::Fence));
         with_hook(hook, || {
             let guard = heap::pin();
             assert!(store.index().get(&key, &guard).expect("sound").is_some());

@@ -104,7 +104,7 @@ fn empty_slots_are_passed() {
             assert!(!index.remove(key).expect("no memory needed"));
         }
     });
-    // Keys whose ways end at the empty slots, but which belong elsewhere.
+    // Keys whose paths end at the empty slots, but which belong elsewhere.
     for key in keys.iter().step_by(2) {
         for (byte, bit) in [(0, 0x01), (0, 0x10), (1, 0x02), (1, 0x40)] {
             let mut other = key.clone();

@@ -2,18 +2,18 @@
 //!
 //! | The bug | The property |
 //! |---|---|
-//! | a node written back and not fenced before it is published | `objects_are_durable_before_links` |
-//! | the swap of the root, or of any link, not made durable | `links_are_durable_at_return` |
+//! | a node is written back, but not fenced before it is published | `objects_are_durable_before_links` |
+//! | the swap of the root, or of any link, is not made durable | `links_are_durable_at_return` |
 //! | a dirty bit that is one of the bits of the node's type | `marks_do_not_change_what_a_link_leads_to` |
 //! | prefixes as keys, zero bytes, the empty key | `chains_of_prefixes`, `zeros_and_ones` (conformance) |
-//! | only the branching bits compared at the leaf | `keys_that_branch_alike_are_told_apart` |
-//! | a lock that the thread holds is waited for | `a_parent_that_moved_up_is_locked_once` |
-//! | a parent is not looked at again under its lock | `a_node_put_above_meanwhile_stays` |
+//! | only the branching bits are compared at the leaf | `keys_that_branch_alike_are_told_apart` |
+//! | a thread waits for a lock that it holds | `a_parent_that_moved_up_is_locked_once` |
+//! | a parent is not checked again under its lock | `a_node_put_above_meanwhile_stays` |
 //!
 //! `lab/torture` looks for readers that act on a link that is not durable.
 
 use index::{Action, Edit, Index, OnHeap};
-use pmem::watched::{Step, Watch, What};
+use pmem::watched::{ObservedStep, Observer, StepKind};
 use pmem::{LINE, Pool, PoolOptions, Watched};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 use wollemi_recipe::Hot;
 
-/// The progress of lines that are not durable yet.
+/// The lines that are not durable yet, with their progress.
 #[derive(Default)]
 struct Lines {
     /// Lines of drafts, and whether they are written back.
@@ -35,26 +35,26 @@ struct Lines {
 #[derive(Clone, Default)]
 struct Order(Arc<Mutex<Lines>>);
 
-impl Watch for Order {
-    fn before(&self, step: &Step) {
+impl Observer for Order {
+    fn before(&self, step: &ObservedStep) {
         let mut lines = self.0.lock().expect("no panic");
         // The heap takes pages while drafts are written.
         let is_heap = step.site.file().contains("heap/src");
-        if step.what == What::Store && !is_heap && !lines.drafted.is_empty() {
+        if step.what == StepKind::Store && !is_heap && !lines.drafted.is_empty() {
             lines.early.push(step.site.to_string());
         }
     }
 
-    fn after(&self, step: &Step) {
+    fn after(&self, step: &ObservedStep) {
         let mut lines = self.0.lock().expect("no panic");
         let first = step.start.addr() / LINE;
         match step.what {
-            What::Drafted => {
+            StepKind::Drafted => {
                 let last = (step.start.addr() + step.len - 1) / LINE;
                 lines.drafted.extend((first..=last).map(|line| (line, false)));
             }
-            What::Store => _ = lines.stored.insert(first, false),
-            What::WriteBack(_) | What::WriteBackJoined(_) => {
+            StepKind::Store => _ = lines.stored.insert(first, false),
+            StepKind::WriteBack(_) | StepKind::WriteBackJoined(_) => {
                 let Lines { drafted, stored, .. } = &mut *lines;
                 for state in [drafted.get_mut(&first), stored.get_mut(&first)]
                     .into_iter()
@@ -63,7 +63,7 @@ impl Watch for Order {
                     *state = true;
                 }
             }
-            What::Fence(_) => {
+            StepKind::Fence(_) => {
                 lines.drafted.retain(|_, written_back| !*written_back);
                 lines.stored.retain(|_, written_back| !*written_back);
             }
@@ -201,7 +201,7 @@ fn a_parent_that_moved_up_is_locked_once() {
         ended.send(done.expect("no error"))
     });
     let done = has_ended.recv_timeout(Duration::from_secs(120));
-    assert_eq!(done, Ok(Action::Remove), "it waits for itself");
+    assert_eq!(done, Ok(Action::Remove), "the writer waits for itself");
     gone.extend([vec![b'b', 0x90], vec![b'b', 0]]);
     let guard = heap::pin();
     for key in keys {

@@ -1,6 +1,6 @@
 //! Layers of a damaged pool that are below themselves: a scan ends.
 
-use index::conformance::{Entries, Store};
+use index::conformance::{Entries, IndexInFile};
 use index::{Direction, Index, OnHeap};
 use pmem::{Hardware, Link};
 use std::ops::{Bound, ControlFlow};
@@ -14,8 +14,8 @@ const NODE: u64 = 2;
 
 /// An index whose keys are in `LAYERS` layers, each below the one before it; and the links to the layers, outermost
 /// first.
-fn layered() -> (Store<Masstree>, Vec<Link>) {
-    let store = Store::<Masstree>::create();
+fn layered() -> (IndexInFile<Masstree>, Vec<Link>) {
+    let store = IndexInFile::<Masstree>::create();
     let mut model = Entries::new();
     // The last key needs no layer of its own: its leaf contains the rest.
     for layer in 1..=LAYERS + 1 {
@@ -40,7 +40,12 @@ fn layered() -> (Store<Masstree>, Vec<Link>) {
 }
 
 /// Opens a copy of the pool in which the link to layer `to` leads to layer `instead`.
-fn led_astray(store: &Store<Masstree>, layers: &[Link], to: usize, instead: usize) -> Store<Masstree> {
+fn led_astray(
+    store: &IndexInFile<Masstree>,
+    layers: &[Link],
+    to: usize,
+    instead: usize,
+) -> IndexInFile<Masstree> {
     let image = store.image();
     let file = std::fs::File::options()
         .read(true)
@@ -56,7 +61,7 @@ fn led_astray(store: &Store<Masstree>, layers: &[Link], to: usize, instead: usiz
     assert_eq!(at.len(), 1);
     file.write_all_at(&layers[instead].bits().to_le_bytes(), node + 8 * at[0].0 as u64)
         .expect("written");
-    Store::open_in(image, Hardware::detect())
+    IndexInFile::open_in(image, Hardware::detect())
 }
 
 /// Whichever layer leads to itself or one above, in either direction: an error, after a few rounds at most.

@@ -3,11 +3,11 @@
 mod amid;
 
 use amid::{decided, filled, images, key, open};
-use heap::{Heap, State};
-use index::conformance::steps::{Step, Stepping, Steps, with_hook};
-use index::conformance::{Entries, Store, settled};
+use heap::{Heap, RecoveryStage};
+use index::conformance::steps::{Stepping, Steps, ThreadStep, with_hook};
+use index::conformance::{Entries, IndexInFile, settled};
 use index::{Index, OnHeap};
-use pmem::watched::Watch;
+use pmem::watched::Observer;
 use pmem::{Hardware, Pool, Watched};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -94,7 +94,7 @@ fn a_split_amid_the_trace_takes_nothing_from_it() {
         let (left, splits) = (Rc::new(Cell::new(loads)), index.clone());
         let count = left.clone();
         let hook = move |step| {
-            if step == Step::Load && count.get() > 0 {
+            if step == ThreadStep::Load && count.get() > 0 {
                 count.set(count.get() - 1);
                 if count.get() == 0 {
                     // Borders filled in ascending order have room for one.
@@ -106,7 +106,7 @@ fn a_split_amid_the_trace_takes_nothing_from_it() {
         };
         let tracers = vec![Masstree::<Stepping>::tracer()];
         let state = with_hook(hook, || heap.recover_now(&tracers));
-        assert_eq!(state, State::Done, "load {loads}");
+        assert_eq!(state, RecoveryStage::Done, "load {loads}");
         for number in &numbers {
             let guard = heap::pin();
             let found = index.get(&key(*number), &guard).expect("no error");
@@ -144,7 +144,7 @@ fn a_crash_in_a_split_and_then_in_a_removal_loses_no_sibling() {
             std::fs::write(&path, &bytes).expect("written");
             let folder = index::conformance::folder();
             std::fs::copy(&path, folder.path().join("pool")).expect("a copy");
-            let store = Rc::new(Store::<Masstree<Stepping>>::open_in(
+            let store = Rc::new(IndexInFile::<Masstree<Stepping>>::open_in(
                 folder,
                 Stepping::machine(Steps),
             ));
@@ -186,7 +186,7 @@ fn a_crash_in_a_split_and_then_in_a_removal_loses_no_sibling() {
 /// keys where they were, and each finds its own.
 #[test]
 fn no_key_goes_into_a_node_that_is_removed() {
-    let store = Store::<Masstree>::create();
+    let store = IndexInFile::<Masstree>::create();
     let index = store.index();
     const ROUNDS: u64 = 400;
     std::thread::scope(|threads| {
@@ -212,7 +212,7 @@ fn no_key_goes_into_a_node_that_is_removed() {
 /// or none.
 #[test]
 fn lengths_and_suffixes_are_not_read_apart() {
-    let store = Store::<Masstree>::create();
+    let store = IndexInFile::<Masstree>::create();
     let index = store.index();
     let slice = b"eightby\0";
     let keys: Vec<Vec<u8>> = [7, 8, 9, 12, 20]
@@ -253,7 +253,7 @@ fn lengths_and_suffixes_are_not_read_apart() {
 /// checked and removed on a stack of the usual size.
 #[test]
 fn the_longest_keys_need_no_long_stack() {
-    let mut store = Store::<Masstree>::create();
+    let mut store = IndexInFile::<Masstree>::create();
     let mut model = Entries::new();
     let long = vec![b'x'; index::MAX_KEY];
     for cut in [0, 1, 7, 8, 9, 30_000, index::MAX_KEY] {
@@ -280,11 +280,11 @@ thread_local! {
 #[derive(Debug)]
 struct Waits;
 
-impl Watch for Waits {
+impl Observer for Waits {
     fn waits(&self) {
         WAITS.set(WAITS.get() + 1);
         // A failed try waits too, and there are at most 20,000 of them.
-        assert!(WAITS.get() < 5_000_000, "it waits for itself");
+        assert!(WAITS.get() < 5_000_000, "a writer waits for itself");
     }
 }
 
@@ -317,7 +317,7 @@ fn node_links(index: &Masstree<Hardware>) -> Vec<(usize, u64)> {
 #[test]
 fn no_writer_waits_for_itself() {
     // Three borders and their root; then a layer below one of them.
-    let store = Store::<Masstree>::create();
+    let store = IndexInFile::<Masstree>::create();
     let of_layer = |rest: &[u8]| [&key(34), rest].concat();
     let mut keys: Vec<_> = (0..30).map(|number| key(2 * number)).collect();
     keys.extend([of_layer(b"a longer key"), of_layer(b"b longer key")]);
@@ -362,7 +362,7 @@ fn no_writer_waits_for_itself() {
 fn at_fence<R>(nth: usize, then: impl FnOnce() + 'static, change: impl FnOnce() -> R) -> R {
     let (mut left, mut then) = (nth, Some(then));
     let hook = move |step| {
-        left -= usize::from(step == Step::Fence && left > 0);
+        left -= usize::from(step == ThreadStep::Fence && left > 0);
         if left == 0
             && let Some(then) = then.take()
         {
@@ -376,7 +376,9 @@ fn at_fence<R>(nth: usize, then: impl FnOnce() + 'static, change: impl FnOnce() 
 /// and looks for it again from above. It waits for no border of the layer, whose holder may wait for the writer.
 #[test]
 fn a_place_of_a_layer_is_found_again_from_above() {
-    let store = Arc::new(Store::<Masstree<Stepping>>::create_on(Stepping::machine(Steps)));
+    let store = Arc::new(IndexInFile::<Masstree<Stepping>>::create_on(Stepping::machine(
+        Steps,
+    )));
     let of_layer = |number: u64| [key(2_000), key(number)].concat();
     let put = |key: &[u8]| assert!(store.index().insert(key, b"8 bytes!").expect("room"));
     (0..30).for_each(|number| put(&key(100 * number)));
@@ -407,7 +409,7 @@ fn a_place_of_a_layer_is_found_again_from_above() {
             });
             ended.send(added.expect("room")).expect("the test waits");
         });
-        is_standing.recv().expect("it splits");
+        is_standing.recv().expect("the other thread splits");
     };
     let (writes, has_written) = mpsc::channel();
     let writer = Arc::clone(&store);
@@ -422,9 +424,9 @@ fn a_place_of_a_layer_is_found_again_from_above() {
     assert_eq!(
         has_written.recv_timeout(patience),
         Ok(true),
-        "it waits for the border"
+        "the writer waits for the border"
     );
-    go_on.send(()).expect("it waits");
+    go_on.send(()).expect("the other thread waits");
     assert_eq!(has_ended.recv_timeout(patience), Ok(true));
     let guard = heap::pin();
     for number in (0..157)

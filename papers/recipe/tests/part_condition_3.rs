@@ -5,9 +5,9 @@
 //! left by a kill, or lets another write run.
 
 use index::Index;
-use index::conformance::{Entries, Store, folder};
+use index::conformance::{Entries, IndexInFile, folder};
 use pmem::Watched;
-use pmem::watched::{self, Watch, What};
+use pmem::watched::{self, Observer, StepKind};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -63,16 +63,16 @@ fn pass(step: Step) {
 #[derive(Clone)]
 struct Stops;
 
-impl Watch for Stops {
-    fn before(&self, step: &watched::Step) {
+impl Observer for Stops {
+    fn before(&self, step: &watched::ObservedStep) {
         match step.what {
-            What::Load | What::Peek => pass(Step::Load),
-            What::LoadVolatile => pass(Step::LoadLock),
-            What::Store | What::StoreUnpersisted => {
+            StepKind::Load | StepKind::Peek => pass(Step::Load),
+            StepKind::LoadVolatile => pass(Step::LoadLock),
+            StepKind::Store | StepKind::StoreUnpersisted => {
                 pass(Step::Store);
                 STORES.fetch_add(1, Relaxed);
             }
-            What::ExchangeVolatile => {
+            StepKind::ExchangeVolatile => {
                 HOOK.with_borrow_mut(|hook| hook.take_if(|(step, ..)| *step != Step::Store));
             }
             _ => {}
@@ -82,7 +82,7 @@ impl Watch for Stops {
 
 type Stopping = Watched<Stops>;
 
-type Tree = Store<Part<Stopping>>;
+type Tree = IndexInFile<Part<Stopping>>;
 
 const VALUE: &[u8] = b"8 bytes!";
 
@@ -161,14 +161,14 @@ const LENGTHS: [usize; 4] = [1, 5, 7, 40];
 
 /// The stores after the first step of either SMO, which stores the pointer, clears its mark, and then stores the
 /// prefix.
-const AMID: [usize; 2] = [2, 3];
+const STORES_BETWEEN: [usize; 2] = [2, 3];
 
 /// A crash after the first step of a split leaves a prefix that is too long.
 #[test]
 fn an_interrupted_split_is_finished() {
     let _alone = alone();
     for len in LENGTHS {
-        for (parting, nth) in (0..len).flat_map(|parting| AMID.map(|nth| (parting, nth))) {
+        for (parting, nth) in (0..len).flat_map(|parting| STORES_BETWEEN.map(|nth| (parting, nth))) {
             let (store, mut model) = pair(len);
             let new = aside(parting, b'!');
             warm_up(&store);
@@ -186,7 +186,7 @@ fn an_interrupted_split_is_finished() {
 fn an_interrupted_merge_is_finished() {
     let _alone = alone();
     for len in LENGTHS {
-        for (parting, nth) in (0..len).flat_map(|parting| AMID.map(|nth| (parting, nth))) {
+        for (parting, nth) in (0..len).flat_map(|parting| STORES_BETWEEN.map(|nth| (parting, nth))) {
             let (store, model) = pair(len);
             let other = aside(parting, b'!');
             store.index().upsert(&other, VALUE).expect("no error");

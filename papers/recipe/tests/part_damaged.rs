@@ -1,7 +1,7 @@
 //! Wrong key bytes of an N16: which of them are damage, and which a crash may leave.
 
 use art::{Kind, Tagged};
-use index::conformance::{Entries, Store};
+use index::conformance::{Entries, IndexInFile};
 use index::{Index, OnHeap};
 use pmem::{Hardware, Link};
 use std::os::unix::fs::FileExt;
@@ -14,8 +14,8 @@ const KEYS: u64 = 32;
 const CHILDREN: u8 = 10;
 
 /// A tree with an N16, whose entries are in the order of their key bytes, from 0; its contents; and the node's place.
-fn tree() -> (Store<Part>, Entries, u64) {
-    let store = Store::<Part>::create();
+fn tree() -> (IndexInFile<Part>, Entries, u64) {
+    let store = IndexInFile::<Part>::create();
     let mut model = Entries::new();
     for byte in 0..CHILDREN {
         store.put(&mut model, &[7, byte], &[byte]);
@@ -36,7 +36,7 @@ fn tree() -> (Store<Part>, Entries, u64) {
 }
 
 /// Opens a copy of the pool in which bits of these bytes are flipped.
-fn flipped(store: &Store<Part>, flips: &[(u64, u8)]) -> Store<Part> {
+fn flipped(store: &IndexInFile<Part>, flips: &[(u64, u8)]) -> IndexInFile<Part> {
     let image = store.image();
     let path = image.path().join("pool");
     let file = std::fs::File::options()
@@ -49,10 +49,10 @@ fn flipped(store: &Store<Part>, flips: &[(u64, u8)]) -> Store<Part> {
         file.read_exact_at(&mut byte, at).expect("read");
         file.write_all_at(&[byte[0] ^ bits], at).expect("written");
     }
-    Store::open_in(image, Hardware::detect())
+    IndexInFile::open_in(image, Hardware::detect())
 }
 
-fn is_sound(store: &Store<Part>) -> bool {
+fn is_sound(store: &IndexInFile<Part>) -> bool {
     store.index().check().expect("no error").found.is_empty()
 }
 

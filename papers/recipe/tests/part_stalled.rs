@@ -1,9 +1,9 @@
 //! A writer that the system stops between the two steps of an SMO delays the others, but does no more: none of them
 //! mistakes the wait for damage. And without a crash, no writer leaves a step to the others.
 
-use index::conformance::Store;
+use index::conformance::IndexInFile;
 use index::{Index, OnHeap};
-use pmem::watched::{self, Watch, What};
+use pmem::watched::{self, Observer, StepKind};
 use pmem::{Purpose, Watched};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -28,12 +28,12 @@ struct Stops {
     stores: AtomicU64,
 }
 
-impl Watch for Stops {
-    fn after(&self, step: &watched::Step) {
+impl Observer for Stops {
+    fn after(&self, step: &watched::ObservedStep) {
         match step.what {
-            What::LoadVolatile => _ = self.looks.fetch_add(1, Relaxed),
-            What::Store | What::StoreUnpersisted => _ = self.stores.fetch_add(1, Relaxed),
-            What::Fence(Purpose::Node) => {
+            StepKind::LoadVolatile => _ = self.looks.fetch_add(1, Relaxed),
+            StepKind::Store | StepKind::StoreUnpersisted => _ = self.stores.fetch_add(1, Relaxed),
+            StepKind::Fence(Purpose::Node) => {
                 let hook = HOOK.with_borrow_mut(|hook| {
                     let (left, _) = hook.as_mut()?;
                     *left -= 1;
@@ -58,7 +58,7 @@ struct Course {
 /// The node above a split is installed; the prefix of the node below is not stored yet.
 #[test]
 fn writers_wait_for_the_second_step_of_a_split() {
-    let store = Arc::new(Store::<Part<Watched<Stops>>>::create_on(Watched::machine(
+    let store = Arc::new(IndexInFile::<Part<Watched<Stops>>>::create_on(Watched::machine(
         Stops::default(),
     )));
     let index = store.index();
@@ -111,7 +111,7 @@ fn writers_wait_for_the_second_step_of_a_split() {
 /// complete.
 #[test]
 fn a_split_beside_a_copy_leaves_nothing_to_finish() {
-    let store = Arc::new(Store::<Part<Watched<Stops>>>::create_on(Watched::machine(
+    let store = Arc::new(IndexInFile::<Part<Watched<Stops>>>::create_on(Watched::machine(
         Stops::default(),
     )));
     let index = store.index();

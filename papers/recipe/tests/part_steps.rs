@@ -1,9 +1,9 @@
 //! P-ART's changes, step by step: a crash, a reader at each, and the paper's order of steps (RECIPE §6.4).
 
-use index::conformance::Store;
+use index::conformance::IndexInFile;
 use index::conformance::steps::Stepping;
 use index::{Index, OnHeap};
-use pmem::watched::{self, Watch, What};
+use pmem::watched::{self, Observer, StepKind};
 use pmem::{Link, Purpose, Watched};
 use std::cell::RefCell;
 use wollemi_recipe::Part;
@@ -14,15 +14,15 @@ index::conformance_step_by_step! {
 
 thread_local! {
     /// The steps of this thread on the index's objects, with their addresses.
-    static STEPS: RefCell<Vec<(What, usize)>> = const { RefCell::new(Vec::new()) };
+    static STEPS: RefCell<Vec<(StepKind, usize)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Records each step that changes something that other threads can see, or makes it durable.
 struct Notes;
 
-impl Watch for Notes {
-    fn after(&self, step: &watched::Step) {
-        use What::{Fence, Store, StoreUnpersisted, WriteBack, WriteBackJoined};
+impl Observer for Notes {
+    fn after(&self, step: &watched::ObservedStep) {
+        use StepKind::{Fence, Store, StoreUnpersisted, WriteBack, WriteBackJoined};
         if let Store
         | StoreUnpersisted
         | WriteBack(Purpose::Node)
@@ -47,14 +47,14 @@ struct Object {
 const NEW: &str = "new";
 
 /// A tree whose root has one child.
-struct Rig(Store<Part<Media>>);
+struct Rig(IndexInFile<Part<Media>>);
 
 const VALUE: &[u8] = b"8 bytes!";
 
 impl Rig {
     /// A rig whose node has this many children, under the bytes from 0, and is preceded by `prefix`.
     fn with(prefix: &[u8], children: u8) -> Rig {
-        let rig = Rig(Store::create_on(Watched::machine(Notes)));
+        let rig = Rig(IndexInFile::create_on(Watched::machine(Notes)));
         for byte in 0..children {
             rig.put(&[prefix, &[byte]].concat());
         }
@@ -109,15 +109,15 @@ impl Rig {
         for (what, address) in STEPS.take() {
             match what {
                 // The heap's own, when it takes a page.
-                What::Store | What::StoreUnpersisted if name(address) == NEW => {}
-                What::Store => {
+                StepKind::Store | StepKind::StoreUnpersisted if name(address) == NEW => {}
+                StepKind::Store => {
                     stored.push(address);
                     steps.push(format!("store {}", name(address)));
                 }
                 // No thread waits for it to be durable: it only clears the mark of the earlier store.
-                What::StoreUnpersisted if stored.contains(&address) => {}
-                What::StoreUnpersisted => steps.push(format!("note {}", name(address))),
-                What::Fence(_) => {
+                StepKind::StoreUnpersisted if stored.contains(&address) => {}
+                StepKind::StoreUnpersisted => steps.push(format!("note {}", name(address))),
+                StepKind::Fence(_) => {
                     lines.dedup();
                     steps.push(format!("persist {}", lines.join(", ")));
                     lines.clear();
@@ -125,7 +125,7 @@ impl Rig {
                 _ => lines.push(name(address & !63)),
             }
         }
-        assert_eq!(lines, [""; 0], "all that is written back is fenced");
+        assert_eq!(lines, [""; 0], "every written-back line is fenced");
         steps
     }
 }

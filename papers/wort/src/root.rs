@@ -28,7 +28,7 @@ persistent! {
 /// The tag of a link to a root object: no link in a slot has it.
 const TAG: Tag = Tag::new(0);
 
-impl art::Root for Root {
+impl art::RootNode for Root {
     const OBJECT: Option<usize> = Some(size_of::<Root>());
 
     fn draft<'e, 'h, M: Media>(

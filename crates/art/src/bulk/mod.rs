@@ -10,7 +10,7 @@
 mod builder;
 mod bunch;
 
-use crate::{Child, Children, Design, Digit, Radix, Root, draft_leaf};
+use crate::{Child, Children, Design, Digit, Radix, RootNode, draft_leaf};
 use builder::{Borders, Builder, Item};
 pub use bunch::Group;
 use heap::{Access, Error, Heap, Trace};

@@ -80,7 +80,7 @@ impl Server {
     }
 
     pub fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).expect("it has not been waited for");
+        kill_process(Pid::from_child(&self.child), signal).expect("the process has not been waited for");
     }
 
     /// Kills it by `kill -9`.

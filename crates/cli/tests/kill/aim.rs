@@ -1,7 +1,7 @@
 //! Aimed kills: a process kills itself, as by `kill -9`, right before a chosen step in a chosen source file, or a
 //! chosen number of steps after a change has reached a phase.
 
-use pmem::watched::{Step, Watch, What};
+use pmem::watched::{ObservedStep, Observer, StepKind};
 use rustix::process::{Signal, getpid, kill_process};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use wollemi::IndexKind;
@@ -94,11 +94,11 @@ impl Trigger {
     }
 }
 
-impl Watch for Trigger {
-    fn before(&self, step: &Step) {
+impl Observer for Trigger {
+    fn before(&self, step: &ObservedStep) {
         let persists = matches!(
             step.what,
-            What::WriteBack(_) | What::WriteBackJoined(_) | What::Fence(_)
+            StepKind::WriteBack(_) | StepKind::WriteBackJoined(_) | StepKind::Fence(_)
         );
         if (persists || step.stores())
             && (self.in_phase.load(Relaxed) || step.site.file().contains(self.part))

@@ -161,7 +161,7 @@ fn a_backup_that_fails_leaves_the_older_one() {
     };
     let is_made = || {
         assert_eq!(ask(&mut server.redis_client(), "SAVE"), "+OK");
-        fs::read(pool.file("all.backup")).expect("it is there")
+        fs::read(pool.file("all.backup")).expect("the file exists")
     };
     for i in 0..300 {
         set(&mut cached, &format!("k{i}"), 0, 0, &"x".repeat(1000));
@@ -176,7 +176,7 @@ fn a_backup_that_fails_leaves_the_older_one() {
     reload("folder");
     fails(&["folder"]);
     reload("all.backup");
-    assert!(fs::read(pool.file("all.backup")).expect("it is there") == whole);
+    assert!(fs::read(pool.file("all.backup")).expect("the file exists") == whole);
 
     let limit = |bytes| {
         let limit = Rlimit {
@@ -184,13 +184,13 @@ fn a_backup_that_fails_leaves_the_older_one() {
             maximum: None,
         };
         let pid = Pid::from_child(&server.child);
-        prlimit(Some(pid), Resource::Fsize, limit).expect("it is ours");
+        prlimit(Some(pid), Resource::Fsize, limit).expect("the server is a child of this process");
     };
     limit(Some(100_000));
     fails(&["too large"]);
     limit(None);
     assert!(pool.part_of("all.backup").is_none());
-    assert!(fs::read(pool.file("all.backup")).expect("it is there") == whole);
+    assert!(fs::read(pool.file("all.backup")).expect("the file exists") == whole);
     set(&mut cached, "k0", 0, 0, &"y".repeat(1000));
     let newer = is_made();
     assert!(newer != whole && newer.len() == whole.len());
@@ -199,13 +199,13 @@ fn a_backup_that_fails_leaves_the_older_one() {
     fails(&["is the pool"]);
     assert_eq!(cached.get("k1").map(|value| value.len()), Some(1000));
     assert_eq!(server.terminate(), Some(0));
-    let told = log(&pool);
+    let logged = log(&pool);
     assert_eq!(
-        told.matches("backup failed, the one before stays").count(),
+        logged.matches("backup failed, the one before stays").count(),
         4,
-        "{told}"
+        "{logged}"
     );
-    assert_eq!(told.matches("backup done").count(), 2, "{told}");
+    assert_eq!(logged.matches("backup done").count(), 2, "{logged}");
     pool.check();
     assert_eq!(
         fs::read(pool.file("all.backup.part")).expect("there"),
@@ -234,7 +234,7 @@ fn a_server_that_ends_amid_a_backup_leaves_a_whole_one() {
         let new = format!("{round}-new");
         set(&mut cached, "marker", 0, 0, &new);
         assert_eq!(ask(&mut redis, "BGSAVE"), "+Background saving started");
-        wait_until("a file that is not whole, or the end", || {
+        wait_until("an incomplete file or the end of the backup", || {
             part().is_some() || !runs(&mut redis)
         });
         match in_order {
@@ -248,10 +248,10 @@ fn a_server_that_ends_amid_a_backup_leaves_a_whole_one() {
         let name = format!("{round}.pool");
         let server = restored(&pool, &name);
         let mut cached = server.client();
-        let marker = cached.get("marker").expect("it was there");
+        let marker = cached.get("marker").expect("the item exists");
         assert!(marker == old || marker == new, "{marker}");
         assert_eq!(cached.get("k99").map(|value| value.len()), Some(100_000));
         assert_eq!(server.terminate(), Some(0));
-        fs::remove_file(pool.file(&name)).expect("it is there");
+        fs::remove_file(pool.file(&name)).expect("the file exists");
     }
 }

@@ -88,6 +88,6 @@ fn certificates_that_cannot_be_served_are_refused() {
     refused(&FLAGS[2..], 2, &["--tls-cert", "--tls-key", "together"]);
     refused(FLAGS, 3, &["cert.pem"]);
     certify(&pool);
-    fs::remove_file(pool.file("key.pem")).expect("it is there");
+    fs::remove_file(pool.file("key.pem")).expect("the file exists");
     refused(FLAGS, 3, &["key.pem"]);
 }

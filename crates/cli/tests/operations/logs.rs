@@ -23,15 +23,15 @@ fn events_are_told() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}")))
         .collect();
-    let told = |message: &str| {
+    let event = |message: &str| {
         let found = events.iter().find(|event| event["message"] == message);
         found.unwrap_or_else(|| panic!("no '{message}' in:\n{log}"))
     };
-    assert_eq!(told("connected")["protocol"], "memcached");
-    assert_eq!(told("slow command")["command"], "get");
-    assert_eq!(told("slow command")["level"], "WARN");
-    assert!(told("recovery")["pages"].is_u64());
-    assert_eq!(told("disconnected")["id"], told("connected")["id"]);
+    assert_eq!(event("connected")["protocol"], "memcached");
+    assert_eq!(event("slow command")["command"], "get");
+    assert_eq!(event("slow command")["level"], "WARN");
+    assert!(event("recovery")["pages"].is_u64());
+    assert_eq!(event("disconnected")["id"], event("connected")["id"]);
 }
 
 /// Only the chosen levels are logged.
@@ -63,7 +63,7 @@ fn nobody_need_take_the_events() {
 /// Errors of clients are logged only at level `debug`.
 #[test]
 fn mistakes_of_clients_are_told_to_clients() {
-    for (level, told) in [("info", false), ("debug", true)] {
+    for (level, is_logged) in [("info", false), ("debug", true)] {
         let pool = Pool::new();
         let args = ["--log-level", level, "--memory-limit", "1K", "-M"];
         let server = Server::start_with(&pool, &args);
@@ -76,6 +76,6 @@ fn mistakes_of_clients_are_told_to_clients() {
         );
         drop(client);
         assert_eq!(server.terminate(), Some(0));
-        assert_eq!(log(&pool).contains("out of memory storing object"), told);
+        assert_eq!(log(&pool).contains("out of memory storing object"), is_logged);
     }
 }

@@ -14,7 +14,7 @@ const SLACK: usize = 40 * MIB;
 /// Returns the process's own memory in bytes: without files, such as its pool.
 fn own_memory(server: &Server) -> usize {
     let path = format!("/proc/{}/status", server.child.id());
-    let status = std::fs::read_to_string(path).expect("it runs");
+    let status = std::fs::read_to_string(path).expect("the process runs");
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     let kib = line
         .and_then(|line| line.split_whitespace().next())

@@ -33,9 +33,9 @@ fn the_manager_is_told() {
         socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         let mut command = pool.command(["serve", "--json"]);
         let server = Server::run(command.env("NOTIFY_SOCKET", name), &pool);
-        let mut told = [0; 64];
-        let length = socket.recv(&mut told).expect("word of the server");
-        assert_eq!(&told[..length], b"READY=1");
+        let mut message = [0; 64];
+        let length = socket.recv(&mut message).expect("word of the server");
+        assert_eq!(&message[..length], b"READY=1");
         // The server answers only once it listens for signals.
         assert_eq!(server.client().get("k"), None);
         assert_eq!(server.terminate(), Some(0));

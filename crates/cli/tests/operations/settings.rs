@@ -19,7 +19,7 @@ fn the_settings_are_shown() {
     command
         .env("WOLLEMI_CONFIG", "w.toml")
         .env("WOLLEMI_IDLE_TIMEOUT", "4");
-    let shown = command.output().expect("it runs");
+    let shown = command.output().expect("the program runs");
     let shown = text(&shown.stdout).to_owned();
     for line in [
         "max-connections = 7  # w.toml:1",

@@ -4,9 +4,10 @@ use crate::compiler::{CRATE, compilers, has, left_out, run};
 use std::process::Command;
 
 /// The modules with C's items, in reading order.
-const MODULES: [&str; 12] = [
+const MODULES: [&str; 13] = [
     "types",
     "status",
+    "conflict",
     "memory",
     "options",
     "db",

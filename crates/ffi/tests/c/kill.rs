@@ -24,7 +24,7 @@ fn what_was_told_survives_kill_9() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = compile("cc", "examples/counter.c", folder.path(), Build::default()).expect("no sanitizer");
     let pool = folder.path().join("pool");
-    let mut told = 0;
+    let mut acknowledged = 0;
     for round in 0..ROUNDS {
         let mut child = Command::new(&program)
             .arg(&pool)
@@ -39,20 +39,23 @@ fn what_was_told_survives_kill_9() {
             last = Some(
                 output
                     .next()
-                    .expect("it counts until it is killed")
+                    .expect("the program counts until it is killed")
                     .expect("a line"),
             );
         }
-        child.kill().expect("it runs");
-        child.wait().expect("it has ended");
+        child.kill().expect("the program runs");
+        child.wait().expect("the program has ended");
         while let Some(Ok(line)) = output.next() {
             last = Some(line);
         }
         let last: u64 = last.and_then(|line| line.parse().ok()).expect("a number");
-        assert!(last >= told, "round {round}: counted from the beginning again");
-        told = last + 1;
+        assert!(
+            last >= acknowledged,
+            "round {round}: counted from the beginning again"
+        );
+        acknowledged = last + 1;
         run(Command::new(&program)
             .arg(&pool)
-            .args(["check", &told.to_string()]));
+            .args(["check", &acknowledged.to_string()]));
     }
 }

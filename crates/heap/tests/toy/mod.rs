@@ -29,7 +29,7 @@ pub const KIND: u32 = 77;
 pub const NAME: &[u8] = b"toy";
 const NODE: Tag = Tag::new(2);
 const LEAF: Tag = Tag::new(0);
-const LONGEST: u64 = 1 << 20;
+const MAX_TAIL: u64 = 1 << 20;
 
 persistent! {
     pub struct Node [size: 128] {
@@ -126,7 +126,7 @@ unsafe impl<M: Media> Trace<M> for ToyTrace {
         }
         let leaf: &Leaf = heap.at(offset)?;
         let len = leaf.len.load(heap.media());
-        if link.tag() != LEAF || len > LONGEST {
+        if link.tag() != LEAF || len > MAX_TAIL {
             return Err(Error::Damaged {
                 what: "toy leaf",
                 offset: offset.get(),

@@ -10,7 +10,7 @@ mod checksum;
 mod record;
 
 pub use checksum::checksum;
-pub use record::{Record, RecordRef, draft, retire};
+pub use record::{RecordHeader, RecordRef, draft, retire};
 
 use crate::Value;
 use heap::Access;
@@ -19,18 +19,18 @@ use std::cmp::Ordering;
 
 /// A key to search for.
 #[derive(Clone, Copy, Debug)]
-pub struct Key<'k> {
+pub struct SearchKey<'k> {
     /// The whole key.
     pub bytes: &'k [u8],
     /// Its first eight bytes.
     pub prefix: u64,
 }
 
-impl<'k> Key<'k> {
+impl<'k> SearchKey<'k> {
     /// The key of these bytes.
     #[inline]
-    pub fn new(bytes: &'k [u8]) -> Key<'k> {
-        Key {
+    pub fn new(bytes: &'k [u8]) -> SearchKey<'k> {
+        SearchKey {
             bytes,
             prefix: prefix(bytes),
         }
@@ -89,7 +89,7 @@ impl PairWords {
         &self,
         heap: &'g Access<M>,
         buffer: &'b mut [u8; 8],
-    ) -> Result<Key<'b>, Fault> {
+    ) -> Result<SearchKey<'b>, Fault> {
         let bytes = if self.link.is_null() {
             *buffer = self.prefix.to_be_bytes();
             &buffer[..]
@@ -104,7 +104,7 @@ impl PairWords {
             }
             key
         };
-        Ok(Key {
+        Ok(SearchKey {
             bytes,
             prefix: self.prefix,
         })

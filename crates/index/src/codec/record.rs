@@ -18,13 +18,13 @@ const VALUE_BITS: u32 = 27;
 persistent! {
     /// The fixed part of a record.
     #[derive(Debug)]
-    pub struct Record [size: 16] {
+    pub struct RecordHeader [size: 16] {
         header: PWord,
         check: PWord,
     }
 }
 
-const SIZE: usize = size_of::<Record>();
+const SIZE: usize = size_of::<RecordHeader>();
 
 /// A record being read.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ pub struct RecordRef<'g> {
     pub key: &'g [u8],
     /// The value.
     pub value: &'g [u8],
-    record: &'g Record,
+    record: &'g RecordHeader,
     tail: &'g [u8],
 }
 
@@ -50,7 +50,7 @@ impl<'g> RecordRef<'g> {
             offset,
         };
         let offset = link.offset().ok_or(fault(0))?;
-        let record = heap.at::<Record>(offset)?;
+        let record = heap.at::<RecordHeader>(offset)?;
         let header = record.header.load(heap.media());
         let key = (header & ((1 << KEY_BITS) - 1)) as usize;
         let value = (header >> KEY_BITS) as usize;
@@ -70,7 +70,7 @@ impl<'g> RecordRef<'g> {
 
     /// Length of the whole record in bytes.
     pub fn extent(&self) -> usize {
-        (SIZE + self.tail.len()).next_multiple_of(align_of::<Record>())
+        (SIZE + self.tail.len()).next_multiple_of(align_of::<RecordHeader>())
     }
 
     /// Whether the checksum is right.
@@ -93,8 +93,8 @@ pub fn draft<'e, 'h, M: Media>(
     key: &[u8],
     value: &[u8],
     batch: &PersistBatch<'e, 'h, M>,
-) -> Result<Flushed<'e, 'h, Record>, Error> {
-    let record = Record {
+) -> Result<Flushed<'e, 'h, RecordHeader>, Error> {
+    let record = RecordHeader {
         header: PWord::new(key.len() as u64 | (value.len() as u64) << KEY_BITS),
         check: PWord::new(0),
     };

@@ -1,7 +1,7 @@
 //! Building from sorted pairs.
 
 use super::keys::{self, Family};
-use super::store::{Entries, ROOT, Store, options};
+use super::store::{Entries, IndexInFile, ROOT, options};
 use super::{Random, settled};
 use crate::{Bulk, Error, Index, Pair, Pairs, Parts, Sorted};
 use heap::Heap;
@@ -104,7 +104,7 @@ pub fn an_index_is_built_of_sorted_pairs<I: Bulk<Media = Hardware>>() {
             _ => some_borders(&mut random, &model),
         };
         let make = |heap: &Heap| build::<I>(heap, ROOT, &model, &borders).expect("room");
-        let store = Store::make_on(Hardware::as_persistent(), make);
+        let store = IndexInFile::make_on(Hardware::as_persistent(), make);
         store.compare(&model);
         let store = store.crashed();
         store.compare(&model);
@@ -131,7 +131,7 @@ pub fn an_index_is_built_of_sorted_pairs<I: Bulk<Media = Hardware>>() {
 /// An index built from no pairs is empty, and accepts writes.
 pub fn an_index_is_built_of_nothing<I: Bulk<Media = Hardware>>() {
     for borders in [vec![], vec![b"k".to_vec()]] {
-        let store = Store::make_on(Hardware::as_persistent(), |heap: &Heap| {
+        let store = IndexInFile::make_on(Hardware::as_persistent(), |heap: &Heap| {
             build::<I>(heap, ROOT, &Entries::new(), &borders).expect("room")
         });
         let mut model = Entries::new();

@@ -1,7 +1,7 @@
 //! Reads beside writers.
 
 use super::crew::{Working, crew, decode, encode};
-use super::{Brief, Family, Plan, Reopen, Subject, assert_emptied, done, keys};
+use super::{Brief, Family, Plan, Reopen, TestedIndex, assert_emptied, done, keys};
 use crate::{Direction, Index, Order, Range, Value};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -13,7 +13,7 @@ const UNSTABLE: u64 = 1 << 32;
 
 /// Scans, in both directions, while keys between the stable ones come and go and the stable ones get new values: each
 /// stable key is seen once, in order, with a value of its own, and no scan sees anything that was never there.
-pub fn scans_see_stable_keys<S: Subject>(plan: &Plan) {
+pub fn scans_see_stable_keys<S: TestedIndex>(plan: &Plan) {
     let families: [Family; 5] = [keys::fans, keys::few_bytes, keys::dense, keys::paths, keys::chain];
     let mut random = plan.random("scans_see_stable_keys");
     let mut subject = S::create();
@@ -133,7 +133,7 @@ fn scan(
 
 /// Keys and values that were read do not change until the guard is dropped, whatever is overwritten and removed
 /// meanwhile.
-pub fn borrowed_values_stay<S: Subject>(plan: &Plan) {
+pub fn borrowed_values_stay<S: TestedIndex>(plan: &Plan) {
     let mut random = plan.random("borrowed_values_stay");
     let subject = S::create();
     let start = subject.used();

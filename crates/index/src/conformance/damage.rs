@@ -3,10 +3,10 @@
 //!
 //! Images are made from a closed pool, with random damage from the plan's seed.
 
-use super::store::{Entries, ROOT, Store, folder, options};
+use super::store::{Entries, IndexInFile, ROOT, folder, options};
 use super::{Plan, Random};
 use crate::{Direction, OnHeap};
-use heap::{Heap, State};
+use heap::{Heap, RecoveryStage};
 use pmem::{Hardware, Pool};
 use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};
@@ -59,7 +59,7 @@ struct Original {
 
 impl Original {
     fn new<I: OnHeap<Media = Hardware>>() -> Original {
-        let store = Store::<I>::create();
+        let store = IndexInFile::<I>::create();
         let model = every_kind_of_object();
         for (key, value) in &model {
             store.put(&mut Entries::new(), key, value);
@@ -221,15 +221,15 @@ fn exercise<I: OnHeap>(index: &I, model: &Entries, random: &mut Random) {
 pub fn finds_damage<I: OnHeap>(index: &I) -> bool {
     let mut found = clear(crate::Index::check(index)).is_none_or(|faults| !faults.found.is_empty());
     let state = index.heap().wait_recovered();
-    if let State::Failed(why) = &state {
+    if let RecoveryStage::Failed(why) = &state {
         assert!(!why.contains("panicked"), "{why}");
     }
-    if state == State::Done {
+    if state == RecoveryStage::Done {
         let audit = clear(index.heap().audit(&vec![I::tracer()], 1));
         found |= audit.is_none_or(|audit| !audit.is_clean());
     }
     index.heap().stats();
-    found || state != State::Done
+    found || state != RecoveryStage::Done
 }
 
 /// However a pool is damaged, it is refused, or every operation on it ends with a result or a clear error.

@@ -1,7 +1,7 @@
 //! Full pools.
 
 use super::settled;
-use super::store::{Entries, Store, folder};
+use super::store::{Entries, IndexInFile, folder};
 use crate::{Error, Index, OnHeap};
 use heap::Heap;
 use pmem::{Hardware, PWord, Pool, PoolOptions, Purpose, persist_scope};
@@ -130,7 +130,7 @@ pub fn a_write_waits_for_the_room_that_recovery_makes<I: OnHeap<Media = Hardware
 
 /// An empty store is sound, and stays so when it is closed and opened.
 pub fn an_empty_index_is_sound<I: OnHeap<Media = Hardware>>() {
-    let mut store = Store::<I>::create();
+    let mut store = IndexInFile::<I>::create();
     for _ in 0..3 {
         store.compare(&Entries::new());
         store = store.crashed().reopen();

@@ -1,7 +1,7 @@
 //! Growing and shrinking: every size of node and leaf array, in both directions.
 
 use super::oracle::{Oracle, value};
-use super::{Family, Plan, Random, Reopen, Subject, assert_emptied, keys};
+use super::{Family, Plan, Random, Reopen, TestedIndex, assert_emptied, keys};
 
 /// Sizes around every capacity of a node or a leaf array.
 const SIZES: [usize; 22] = [
@@ -29,7 +29,7 @@ impl Order {
 }
 
 /// Nodes of each size, checked as a whole after each insert or remove near a size at which they change.
-pub fn grows_and_empties_key_by_key<S: Subject>(plan: &Plan) {
+pub fn grows_and_empties_key_by_key<S: TestedIndex>(plan: &Plan) {
     // All keys below one node; the same with more keys below each child; the same with a key at the node itself.
     const TAILS: [&[&[u8]]; 3] = [&[b""], &[b"", b"tail"], &[b"1", b"2", b"3"]];
     let mut random = plan.random("grows_and_empties_key_by_key");
@@ -72,7 +72,7 @@ pub fn grows_and_empties_key_by_key<S: Subject>(plan: &Plan) {
 }
 
 /// Many keys come, and all go again, in every order.
-pub fn grows_and_empties_all_at_once<S: Subject>(plan: &Plan) {
+pub fn grows_and_empties_all_at_once<S: TestedIndex>(plan: &Plan) {
     let families: [Family; 5] = [
         keys::dense,
         keys::numbers,
@@ -107,7 +107,7 @@ pub fn grows_and_empties_all_at_once<S: Subject>(plan: &Plan) {
 }
 
 /// Values are overwritten, and keys removed and reinserted, many times over; their space is given back.
-pub fn overwrites_leak_nothing<S: Subject>(plan: &Plan) {
+pub fn overwrites_leak_nothing<S: TestedIndex>(plan: &Plan) {
     let mut random = plan.random("overwrites_leak_nothing");
     let subject = S::create();
     let start = subject.used();

@@ -1,14 +1,14 @@
 //! Random histories of one thread, over each key family.
 
 use super::oracle::Oracle;
-use super::{Family, Plan, Reopen, Subject, assert_emptied, keys};
+use super::{Family, Plan, Reopen, TestedIndex, assert_emptied, keys};
 use crate::Direction;
 
 const ROUNDS: usize = 3;
 
 /// Makes the index grow, stay about level, and shrink, several times to nothing, and compares it with a `BTreeMap` at
 /// every step; closes and reopens it in between.
-fn history<S: Subject>(plan: &Plan, name: &str, family: Family, count: usize) {
+fn history<S: TestedIndex>(plan: &Plan, name: &str, family: Family, count: usize) {
     let mut random = plan.random(name);
     let mut subject = S::create();
     let start = subject.used();
@@ -52,7 +52,7 @@ fn history<S: Subject>(plan: &Plan, name: &str, family: Family, count: usize) {
 macro_rules! histories {
     ($($(#[$doc:meta])* $name:ident: $count:literal of $family:ident;)+) => {$(
         $(#[$doc])*
-        pub fn $name<S: Subject>(plan: &Plan) {
+        pub fn $name<S: TestedIndex>(plan: &Plan) {
             history::<S>(plan, stringify!($name), keys::$family, $count);
         }
     )+};

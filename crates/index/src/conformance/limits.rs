@@ -1,7 +1,7 @@
 //! The longest keys and values, those too long, and values that change their length.
 
 use super::oracle::Oracle;
-use super::{Plan, Reopen, Subject, assert_emptied, assert_sound, done};
+use super::{Plan, Reopen, TestedIndex, assert_emptied, assert_sound, done};
 use crate::{Action, Direction, Error, Index, MAX_KEY, MAX_VALUE};
 use std::ops::{Bound, ControlFlow};
 
@@ -15,7 +15,7 @@ fn assert_key_too_long<T: std::fmt::Debug>(result: Result<T, Error>, operation: 
 }
 
 /// A key of [`MAX_KEY`] bytes works; every operation refuses one byte more and changes nothing.
-pub fn longest_keys<S: Subject>(plan: &Plan) {
+pub fn longest_keys<S: TestedIndex>(plan: &Plan) {
     let mut random = plan.random("longest_keys");
     let mut subject = S::create();
     let start = subject.used();
@@ -62,7 +62,7 @@ fn refuses_key(index: &dyn Index, long: &[u8]) {
 }
 
 /// A value of [`MAX_VALUE`] bytes is stored and survives reopening; one byte more is refused and changes nothing.
-pub fn longest_value<S: Subject>(plan: &Plan) {
+pub fn longest_value<S: TestedIndex>(plan: &Plan) {
     let mut random = plan.random("longest_value");
     let mut subject = S::create();
     let start = subject.used();
@@ -97,7 +97,7 @@ pub fn longest_value<S: Subject>(plan: &Plan) {
 }
 
 /// Values around 1 MiB, next to small ones, are replaced and removed. Every length occurs, however short the run.
-pub fn large_values<S: Subject>(plan: &Plan) {
+pub fn large_values<S: TestedIndex>(plan: &Plan) {
     const LENGTHS: [usize; 7] = [8, 60_000, 65_536, 250_000, 262_144, 1 << 20, (1 << 20) + 1];
     let mut random = plan.random("large_values");
     let mut subject = S::create();
@@ -124,7 +124,7 @@ pub fn large_values<S: Subject>(plan: &Plan) {
 }
 
 /// A value of any length is replaced by one of any other length, by every operation that can.
-pub fn value_lengths<S: Subject>(plan: &Plan) {
+pub fn value_lengths<S: TestedIndex>(plan: &Plan) {
     const LENGTHS: [usize; 14] = [0, 1, 7, 8, 9, 15, 16, 24, 40, 63, 64, 65, 1000, 5000];
     let mut random = plan.random("value_lengths");
     let mut subject = S::create();

@@ -51,7 +51,7 @@ pub enum Outcome {
 
 /// An operation as a thread saw it.
 #[derive(Clone, Copy, Debug)]
-pub struct Event {
+pub struct HistoryEvent {
     /// The operation.
     pub operation: Operation,
     /// Its outcome.
@@ -62,7 +62,7 @@ pub struct Event {
     pub end: u64,
 }
 
-impl Event {
+impl HistoryEvent {
     /// The contents that the event may turn this one into.
     fn contents_after(&self, content: Option<u64>) -> impl Iterator<Item = Option<u64>> {
         let (after, answer) = apply(content, self.operation);
@@ -98,7 +98,7 @@ fn apply(content: Option<u64>, operation: Operation) -> (Option<u64>, Outcome) {
 /// # Errors
 ///
 /// The events around the point that no attempt to order them gets past.
-pub fn linearizable(threads: &[Vec<Event>]) -> Result<(), String> {
+pub fn linearizable(threads: &[Vec<HistoryEvent>]) -> Result<(), String> {
     linearizable_from(&[None], threads)
 }
 
@@ -107,7 +107,7 @@ pub fn linearizable(threads: &[Vec<Event>]) -> Result<(), String> {
 /// # Errors
 ///
 /// As for [`linearizable`].
-pub fn linearizable_from(contents: &[Option<u64>], threads: &[Vec<Event>]) -> Result<(), String> {
+pub fn linearizable_from(contents: &[Option<u64>], threads: &[Vec<HistoryEvent>]) -> Result<(), String> {
     let mut furthest = (0, vec![0; threads.len()], None);
     let mut seen = HashSet::new();
     let mut left: Vec<_> = contents
@@ -115,7 +115,7 @@ pub fn linearizable_from(contents: &[Option<u64>], threads: &[Vec<Event>]) -> Re
         .map(|&content| (vec![0_usize; threads.len()], content))
         .collect();
     while let Some((positions, content)) = left.pop() {
-        let next: Vec<Option<&Event>> = threads
+        let next: Vec<Option<&HistoryEvent>> = threads
             .iter()
             .zip(&positions)
             .map(|(events, &at)| events.get(at))
@@ -143,13 +143,13 @@ pub fn linearizable_from(contents: &[Option<u64>], threads: &[Vec<Event>]) -> Re
     Err(describe(threads, &furthest.1, furthest.2))
 }
 
-fn describe(threads: &[Vec<Event>], positions: &[usize], content: Option<u64>) -> String {
+fn describe(threads: &[Vec<HistoryEvent>], positions: &[usize], content: Option<u64>) -> String {
     let mut text =
         format!("not linearizable; the furthest order ends with the key holding {content:x?}, and");
     for (thread, (events, &at)) in threads.iter().zip(positions).enumerate() {
         text += &format!("\n  thread {thread}:");
         for (i, event) in events.iter().enumerate().take(at + 3).skip(at.saturating_sub(5)) {
-            let Event {
+            let HistoryEvent {
                 operation,
                 outcome,
                 start,
@@ -164,10 +164,10 @@ fn describe(threads: &[Vec<Event>], positions: &[usize], content: Option<u64>) -
 
 #[cfg(test)]
 mod tests {
-    use super::{Event, Operation::*, Outcome::*, linearizable, linearizable_from};
+    use super::{HistoryEvent, Operation::*, Outcome::*, linearizable, linearizable_from};
 
-    fn event(start: u64, end: u64, operation: super::Operation, outcome: super::Outcome) -> Event {
-        Event {
+    fn event(start: u64, end: u64, operation: super::Operation, outcome: super::Outcome) -> HistoryEvent {
+        HistoryEvent {
             operation,
             outcome,
             start,

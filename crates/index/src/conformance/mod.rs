@@ -1,6 +1,6 @@
 //! The conformance suite: properties that every index must have.
 //!
-//! An index crate defines how to create, reopen and measure its index (a [`Subject`]) and gets one test for each
+//! An index crate defines how to create, reopen and measure its index (a [`TestedIndex`]) and gets one test for each
 //! property:
 //!
 //! ```
@@ -35,6 +35,9 @@
 //! Tests of the order of keys run only for ordered indexes. Unordered indexes are tested in their own order, in which
 //! they are walked, and must refuse ranges of keys.
 //!
+//! Stores of several keys that commit together are not subjects. Their tests record a history and pass it to the checker
+//! of strict serializability ([`serializability`]).
+//!
 //! The properties are functions that panic if the index breaks the contract. The suite itself is tested on indexes
 //! that are broken on purpose (`tests/doubles`). It does not cover crashes in the middle of an operation.
 
@@ -55,6 +58,7 @@ mod plan;
 mod races;
 mod recorded;
 mod restarts;
+pub mod serializability;
 pub mod steps;
 mod store;
 mod together;
@@ -78,7 +82,7 @@ pub use histories::{
     random_bytes, random_numbers, shared_prefixes, wide_nodes, zeros_and_ones,
 };
 pub use limits::{large_values, longest_keys, longest_value, value_lengths};
-pub use linearizability::{Event, Operation, Outcome, linearizable, linearizable_from};
+pub use linearizability::{HistoryEvent, Operation, Outcome, linearizable, linearizable_from};
 pub use plan::{Plan, Random};
 pub use races::{
     counters_add_up, own_keys_keep_their_values, racing_inserts_have_one_winner, tokens_are_conserved,
@@ -90,7 +94,7 @@ pub use restarts::{
     nodes_fill_up_and_empty_after_a_restart, old_keys_stay_when_new_ones_come_after_a_restart,
     restarts_follow_restarts,
 };
-pub use store::{Entries, Store, folder, options};
+pub use store::{Entries, IndexInFile, folder, options};
 pub use waiting::{PATIENCE, settled, wait_until};
 
 use crate::{Direction, Error, Guard, Index, Order, Visit};
@@ -108,7 +112,7 @@ pub enum Reopen {
 }
 
 /// An index under test, with the pool it lives in.
-pub trait Subject: Sized {
+pub trait TestedIndex: Sized {
     /// A new, empty index in a pool of its own.
     fn create() -> Self;
 
@@ -167,7 +171,7 @@ macro_rules! conformance_on_heap {
         mod $name {
             #[allow(unused_imports)]
             use super::*;
-            $crate::conformance!(in_file: $crate::conformance::Store<$index> $(; scale = $scale)?);
+            $crate::conformance!(in_file: $crate::conformance::IndexInFile<$index> $(; scale = $scale)?);
             $crate::conformance_on_heap!(@tests $index:
                 nodes_fill_up_and_empty_after_a_restart old_keys_stay_when_new_ones_come_after_a_restart
                 restarts_follow_restarts locks_held_at_a_crash_are_free_after_it
@@ -221,7 +225,7 @@ macro_rules! conformance_of_builds {
 
 /// The subject is sound, empty, and uses as much as it did at `start`.
 #[track_caller]
-fn assert_emptied<S: Subject>(subject: &S, start: Option<u64>) {
+fn assert_emptied<S: TestedIndex>(subject: &S, start: Option<u64>) {
     assert_sound(subject.index(), 0);
     // Memory is freed when the epoch has advanced twice. Concurrent tests may delay that for a while.
     let begin = Instant::now();

@@ -2,7 +2,7 @@
 
 use super::crew::{Dawdling, crew, decode, encode};
 use super::oracle::Oracle;
-use super::{Brief, Family, Plan, Reopen, Subject, assert_emptied, assert_sound, done, keys};
+use super::{Brief, Family, Plan, Reopen, TestedIndex, assert_emptied, assert_sound, done, keys};
 use crate::{Action, Edit, Edits, Error, Insert};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -41,7 +41,7 @@ impl Edits for Each {
 }
 
 /// Counters that all threads increment hold the sum in the end, and no two increments return the same number.
-pub fn counters_add_up<S: Subject>(plan: &Plan) {
+pub fn counters_add_up<S: TestedIndex>(plan: &Plan) {
     const COUNTERS: usize = 6;
     let mut random = plan.random("counters_add_up");
     let mut subject = S::create();
@@ -123,7 +123,7 @@ impl Edit for Take {
 }
 
 /// Threads move tokens between slots: none is lost, none exists twice.
-pub fn tokens_are_conserved<S: Subject>(plan: &Plan) {
+pub fn tokens_are_conserved<S: TestedIndex>(plan: &Plan) {
     const TOKENS: u64 = 150;
     let families: [Family; 3] = [keys::fans, keys::few_bytes, keys::dense];
     let mut random = plan.random("tokens_are_conserved");
@@ -170,7 +170,7 @@ pub fn tokens_are_conserved<S: Subject>(plan: &Plan) {
 
 /// All threads insert all keys, each in an order of its own: each key has one winner and keeps its value; then they
 /// remove them in the same way.
-pub fn racing_inserts_have_one_winner<S: Subject>(plan: &Plan) {
+pub fn racing_inserts_have_one_winner<S: TestedIndex>(plan: &Plan) {
     let families: [Family; 4] = [keys::fans, keys::few_bytes, keys::numbers, keys::chain];
     let mut random = plan.random("racing_inserts_have_one_winner");
     let mut subject = S::create();
@@ -228,7 +228,7 @@ pub fn racing_inserts_have_one_winner<S: Subject>(plan: &Plan) {
 }
 
 /// Each thread has keys of its own, between those of the others, and finds them as it left them.
-pub fn own_keys_keep_their_values<S: Subject>(plan: &Plan) {
+pub fn own_keys_keep_their_values<S: TestedIndex>(plan: &Plan) {
     let families: [Family; 5] = [
         keys::fans,
         keys::few_bytes,

@@ -1,9 +1,9 @@
 //! Concurrent histories, recorded and searched for an order that explains them.
 
 use super::crew::{Dawdling, crew, decode, decode_read, encode};
-use super::linearizability::{Event, Operation, Outcome, linearizable};
+use super::linearizability::{HistoryEvent, Operation, Outcome, linearizable};
 use super::together::write_somehow;
-use super::{Brief, Family, Plan, Random, Reopen, Subject, assert_emptied, assert_sound, done, keys};
+use super::{Brief, Family, Plan, Random, Reopen, TestedIndex, assert_emptied, assert_sound, done, keys};
 use crate::{Action, CompareAndSwap, Direction, Edit, Index, Insert, Range, Remove, Update, Upsert, Value};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -13,7 +13,7 @@ const THREADS: usize = 4;
 const ROUNDS: usize = 4;
 
 /// One thread's events, by the key's position in `Recorder::keys`.
-type Log = BTreeMap<usize, Vec<Event>>;
+type Log = BTreeMap<usize, Vec<HistoryEvent>>;
 
 /// The state that the threads of a history share.
 struct Recorder<'k> {
@@ -97,7 +97,7 @@ impl Recorder<'_> {
             }
         };
         let end = self.now();
-        log.entry(at).or_default().push(Event {
+        log.entry(at).or_default().push(HistoryEvent {
             operation,
             outcome,
             start,
@@ -109,7 +109,7 @@ impl Recorder<'_> {
     fn note_reads(&self, log: &mut Log, start: u64, reads: impl Iterator<Item = (usize, Option<u64>)>) {
         let end = self.now();
         for (at, value) in reads {
-            let event = Event {
+            let event = HistoryEvent {
                 operation: Operation::Get,
                 outcome: Outcome::Saw(value),
                 start,
@@ -226,7 +226,7 @@ impl Recorder<'_> {
             }
             self.write(index, log, at, operation, random);
             last[at] = match log[&at].last() {
-                Some(Event {
+                Some(HistoryEvent {
                     outcome: Outcome::Saw(value),
                     operation: Operation::Get,
                     ..
@@ -237,7 +237,7 @@ impl Recorder<'_> {
     }
 }
 
-fn history<S: Subject>(plan: &Plan, random: &mut Random, keys: &[Vec<u8>], operations: usize) {
+fn history<S: TestedIndex>(plan: &Plan, random: &mut Random, keys: &[Vec<u8>], operations: usize) {
     let mut subject = S::create();
     let start = subject.used();
     let order = subject.index().order();
@@ -269,7 +269,7 @@ fn history<S: Subject>(plan: &Plan, random: &mut Random, keys: &[Vec<u8>], opera
         let present = keys.iter().enumerate().filter(|(at, _)| {
             matches!(
                 log[at].last(),
-                Some(Event {
+                Some(HistoryEvent {
                     outcome: Outcome::Saw(Some(_)),
                     ..
                 })
@@ -294,7 +294,7 @@ fn history<S: Subject>(plan: &Plan, random: &mut Random, keys: &[Vec<u8>], opera
 }
 
 /// Threads contend for a few keys.
-pub fn hot_keys_are_linearizable<S: Subject>(plan: &Plan) {
+pub fn hot_keys_are_linearizable<S: TestedIndex>(plan: &Plan) {
     let mut random = plan.random("hot_keys_are_linearizable");
     let sets: [&[&[u8]]; 4] = [
         &[b"only"],
@@ -315,7 +315,7 @@ pub fn hot_keys_are_linearizable<S: Subject>(plan: &Plan) {
 }
 
 /// Threads work on different keys that share leaf arrays and nodes, so that structure changes race.
-pub fn neighbours_are_linearizable<S: Subject>(plan: &Plan) {
+pub fn neighbours_are_linearizable<S: TestedIndex>(plan: &Plan) {
     let mut random = plan.random("neighbours_are_linearizable");
     let sets: [(Family, usize); 6] = [
         (keys::fans, 70),

@@ -1,6 +1,6 @@
 //! Mistakes of published implementations about restarts, locks and memory, each as a property of an index on a heap.
 
-use super::store::{Entries, Store, options};
+use super::store::{Entries, IndexInFile, options};
 use super::{Plan, settled};
 use crate::{Action, Edit, Index, OnHeap};
 use pmem::Hardware;
@@ -18,7 +18,7 @@ fn fan(first: u8, children: u8) -> impl Iterator<Item = Vec<u8>> {
 }
 
 /// Nodes of several sizes, and keys beside them.
-fn fans<I: OnHeap<Media = Hardware>>(store: &Store<I>) -> Entries {
+fn fans<I: OnHeap<Media = Hardware>>(store: &IndexInFile<I>) -> Entries {
     let mut model = Entries::new();
     for (first, children) in [(b'a', 3), (b'b', 10), (b'c', 30), (b'd', 60)] {
         for key in fan(first, children) {
@@ -40,7 +40,7 @@ pub fn nodes_fill_up_and_empty_after_a_restart<I: OnHeap<Media = Hardware>>() {
         .enumerate()
     {
         let mut model = Entries::new();
-        let mut store = Store::<I>::create();
+        let mut store = IndexInFile::<I>::create();
         for key in fan(b'n', children) {
             store.put(&mut model, &key, VALUE);
         }
@@ -71,7 +71,7 @@ pub fn nodes_fill_up_and_empty_after_a_restart<I: OnHeap<Media = Hardware>>() {
 pub fn old_keys_stay_when_new_ones_come_after_a_restart<I: OnHeap<Media = Hardware>>() {
     let mut model = Entries::new();
     let number = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
-    let mut store = Store::<I>::create();
+    let mut store = IndexInFile::<I>::create();
     for i in 0..15_000 {
         store.put(&mut model, &number(i), VALUE);
     }
@@ -86,7 +86,7 @@ pub fn old_keys_stay_when_new_ones_come_after_a_restart<I: OnHeap<Media = Hardwa
 /// between.
 pub fn restarts_follow_restarts<I: OnHeap<Media = Hardware>>() {
     let mut model = Entries::new();
-    let mut store = Store::<I>::create();
+    let mut store = IndexInFile::<I>::create();
     for key in fan(b'r', 30).chain(fan(b's', 60)) {
         store.put(&mut model, &key, VALUE);
     }
@@ -128,7 +128,7 @@ impl Edit for Blocking {
 /// A crash during an edit leaves its lock taken in the file: the lock is free after the crash, whatever it guards,
 /// and the edit has not happened. The same holds after a second crash during the same edit.
 pub fn locks_held_at_a_crash_are_free_after_it<I: OnHeap<Media = Hardware>>() {
-    let mut store = Store::<I>::create();
+    let mut store = IndexInFile::<I>::create();
     let mut model = fans(&store);
     let present = model.keys().step_by(17).cloned();
     let others = [
@@ -162,7 +162,11 @@ pub fn locks_held_at_a_crash_are_free_after_it<I: OnHeap<Media = Hardware>>() {
 }
 
 /// Opens a copy of the file made during an edit of `key`.
-fn crash_amid_edit<I: OnHeap<Media = Hardware>>(store: &Store<I>, key: &[u8], action: Action) -> Store<I> {
+fn crash_amid_edit<I: OnHeap<Media = Hardware>>(
+    store: &IndexInFile<I>,
+    key: &[u8],
+    action: Action,
+) -> IndexInFile<I> {
     let (reached, is_reached) = sync_channel(0);
     let (release, go) = sync_channel(0);
     let mut edit = Blocking { reached, go, action };
@@ -183,13 +187,13 @@ pub fn flags_of_locks_mean_nothing_after_a_crash<I: OnHeap<Media = Hardware>>() 
     if I::IS_LOCK_FREE {
         return;
     }
-    let mut store = Store::<I>::create();
+    let mut store = IndexInFile::<I>::create();
     let mut model = fans(&store);
     for _ in 0..3 {
         let folder = store.image();
         let generation = u64::from(store.index().heap().generation());
         assert!(set_all_flags(&folder.path().join("pool"), generation) > 0);
-        store = Store::open_in(folder, Hardware::detect());
+        store = IndexInFile::open_in(folder, Hardware::detect());
         store.compare(&model);
         let keys: Vec<_> = model.keys().cloned().collect();
         for (i, key) in keys.iter().enumerate() {
@@ -225,7 +229,7 @@ fn set_all_flags(path: &std::path::Path, generation: u64) -> usize {
 
 /// Chunks freed by threads can be reused when the threads have ended, and so can those that they had claimed.
 pub fn memory_of_ended_threads_is_reused<I: OnHeap<Media = Hardware>>() {
-    let store = Store::<I>::create();
+    let store = IndexInFile::<I>::create();
     let round = |round: u64| {
         std::thread::scope(|threads| {
             for thread in 0..3u64 {
@@ -264,7 +268,7 @@ pub fn a_long_life_with_restarts<I: OnHeap<Media = Hardware>>() {
     let plan = Plan::from_env();
     let mut random = plan.random("a_long_life_with_restarts");
     let mut model = Entries::new();
-    let mut store = Store::<I>::create();
+    let mut store = IndexInFile::<I>::create();
     for round in 0..30 {
         for _ in 0..plan.sized(300) {
             let len = *random.pick(&[0, 1, 2, 3, 8, 8, 8, 20, 40]);

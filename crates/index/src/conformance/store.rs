@@ -1,9 +1,9 @@
 //! An index in a file of its own that can be closed, or abandoned as by a crash, and reopened; with a model beside
 //! it.
 
-use super::{Reopen, Subject};
+use super::{Reopen, TestedIndex};
 use crate::{Index, OnHeap, Value};
-use heap::{Heap, State};
+use heap::{Heap, RecoveryStage};
 use pmem::{Hardware, Pool, PoolOptions};
 use rustix::fs::StatVfs;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// An index in a file of its own.
 #[derive(Debug)]
-pub struct Store<I> {
+pub struct IndexInFile<I> {
     // First: dropped before the folder.
     index: I,
     folder: TempDir,
@@ -47,29 +47,29 @@ pub fn folder() -> TempDir {
 }
 
 /// With every write-back, fence and non-temporal store, as on persistent memory.
-impl<I: OnHeap<Media = Hardware>> Store<I> {
+impl<I: OnHeap<Media = Hardware>> IndexInFile<I> {
     /// Creates an empty index.
     pub fn create() -> Self {
-        Store::create_on(Hardware::as_persistent())
+        IndexInFile::create_on(Hardware::as_persistent())
     }
 
     /// Closes and reopens the index.
     #[must_use]
     pub fn reopen(self) -> Self {
-        Store::open_in(self.close(), Hardware::as_persistent())
+        IndexInFile::open_in(self.close(), Hardware::as_persistent())
     }
 
     /// Opens a copy of the file as it is now: the state that a killed process leaves.
     #[must_use]
     pub fn crashed(&self) -> Self {
-        Store::open_in(self.image(), Hardware::as_persistent())
+        IndexInFile::open_in(self.image(), Hardware::as_persistent())
     }
 }
 
-impl<I: OnHeap> Store<I> {
+impl<I: OnHeap> IndexInFile<I> {
     /// Creates an empty index.
     pub fn create_on(media: I::Media) -> Self {
-        Store::make_on(media, |heap| I::create(heap, ROOT).expect("an index"))
+        IndexInFile::make_on(media, |heap| I::create(heap, ROOT).expect("an index"))
     }
 
     /// The index that `make` makes, under the name of [`ROOT`].
@@ -78,7 +78,7 @@ impl<I: OnHeap> Store<I> {
         let pool = Pool::create(folder.path().join("pool"), &options(), media).expect("a pool");
         let heap = Heap::new(pool).expect("a heap");
         let index = make(&heap);
-        Store { index, folder }
+        IndexInFile { index, folder }
     }
 
     /// Opens the index in the folder.
@@ -87,12 +87,12 @@ impl<I: OnHeap> Store<I> {
         let heap = Heap::new(pool).expect("the heap");
         let index = I::open(&heap, ROOT).expect("the index").expect("the root");
         heap.recover(vec![I::tracer()], 2).expect("recovery");
-        Store { index, folder }
+        IndexInFile { index, folder }
     }
 
     /// Closes the index, and returns its folder.
     pub fn close(self) -> TempDir {
-        let Store { index, folder } = self;
+        let IndexInFile { index, folder } = self;
         drop(index);
         folder
     }
@@ -151,8 +151,8 @@ impl<I: OnHeap> Store<I> {
         assert_eq!(faults.keys, model.len() as u64);
         let heap = self.index.heap();
         let state = heap.wait_recovered();
-        if state != State::Idle {
-            assert_eq!(state, State::Done);
+        if state != RecoveryStage::Idle {
+            assert_eq!(state, RecoveryStage::Done);
             let _quiesced = self.index.quiesce();
             let audit = heap.audit(&vec![I::tracer()], 1).expect("an audit");
             assert!(audit.is_clean(), "{audit:?}");
@@ -178,11 +178,11 @@ fn assert_same<'a>(
 
 /// The conformance suite over a pool in a file, which is closed or abandoned as by a crash, reopened and recovered
 /// while the suite goes on; with the heap's accounts.
-impl<I: OnHeap<Media = Hardware>> Subject for Store<I> {
+impl<I: OnHeap<Media = Hardware>> TestedIndex for IndexInFile<I> {
     const IS_LOCK_FREE: bool = I::IS_LOCK_FREE;
 
     fn create() -> Self {
-        Store::create()
+        IndexInFile::create()
     }
 
     fn index(&self) -> &dyn Index {
@@ -191,7 +191,7 @@ impl<I: OnHeap<Media = Hardware>> Subject for Store<I> {
 
     fn reopen(self, how: Reopen) -> Self {
         match how {
-            Reopen::Clean => Store::reopen(self),
+            Reopen::Clean => IndexInFile::reopen(self),
             Reopen::Crash => self.crashed(),
         }
     }
@@ -199,7 +199,10 @@ impl<I: OnHeap<Media = Hardware>> Subject for Store<I> {
     fn used(&self) -> Option<u64> {
         let heap = self.index.heap();
         let state = heap.wait_recovered();
-        assert!(matches!(state, State::Done | State::Idle), "{state:?}");
+        assert!(
+            matches!(state, RecoveryStage::Done | RecoveryStage::Idle),
+            "{state:?}"
+        );
         // Objects rather than bytes: those include page ends, which depend on the pages that threads hold.
         Some(heap.stats().objects)
     }

@@ -1,6 +1,6 @@
 //! Waiting for other threads, which takes as long as the machine needs.
 
-use heap::{Heap, Stats};
+use heap::{Heap, HeapStats};
 use pmem::Media;
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 ///
 /// After [`PATIENCE`].
 #[track_caller]
-pub fn settled<M: Media>(heap: &Heap<M>) -> Stats {
+pub fn settled<M: Media>(heap: &Heap<M>) -> HeapStats {
     wait_until("retired objects are freed", || heap.stats().retired == 0);
     heap.stats()
 }

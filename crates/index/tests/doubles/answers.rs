@@ -1,7 +1,7 @@
 //! Flaws that one thread can expose.
 
 use crate::{Flaw, peek};
-use index::model::Model;
+use index::model::ModelIndex;
 use index::{Action, Direction, Edit, Error, Faults, Guard, Index, Upsert, Value, Visit};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Mutex;
@@ -11,7 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[derive(Default)]
 pub(crate) struct SignedFingerprint;
 impl Flaw for SignedFingerprint {
-    fn get<'g>(&self, model: &'g Model, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
+    fn get<'g>(
+        &self,
+        model: &'g ModelIndex,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<Value<'g>>, Error> {
         match key.last() {
             Some(0xf0..) => Ok(None),
             _ => model.get(key, guard),
@@ -23,7 +28,7 @@ impl Flaw for SignedFingerprint {
 #[derive(Default)]
 pub(crate) struct NoPrefixes;
 impl Flaw for NoPrefixes {
-    fn write(&self, model: &Model, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+    fn write(&self, model: &ModelIndex, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         let guard = heap::pin();
         let mut longer = false;
         model.scan(
@@ -47,7 +52,12 @@ impl Flaw for NoPrefixes {
 #[derive(Default)]
 pub(crate) struct NoEmptyKey;
 impl Flaw for NoEmptyKey {
-    fn get<'g>(&self, model: &'g Model, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
+    fn get<'g>(
+        &self,
+        model: &'g ModelIndex,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<Value<'g>>, Error> {
         if key.is_empty() {
             Ok(None)
         } else {
@@ -60,10 +70,15 @@ impl Flaw for NoEmptyKey {
 #[derive(Default)]
 pub(crate) struct CutKeys;
 impl Flaw for CutKeys {
-    fn get<'g>(&self, model: &'g Model, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
+    fn get<'g>(
+        &self,
+        model: &'g ModelIndex,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<Value<'g>>, Error> {
         model.get(&key[..key.len().min(60_000)], guard)
     }
-    fn write(&self, model: &Model, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+    fn write(&self, model: &ModelIndex, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         model.write(&key[..key.len().min(60_000)], edit)
     }
 }
@@ -74,7 +89,7 @@ pub(crate) struct ExclusiveEnd;
 impl Flaw for ExclusiveEnd {
     fn scan<'g>(
         &self,
-        model: &'g Model,
+        model: &'g ModelIndex,
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
         direction: Direction,
@@ -95,7 +110,7 @@ pub(crate) struct Unstoppable;
 impl Flaw for Unstoppable {
     fn scan<'g>(
         &self,
-        model: &'g Model,
+        model: &'g ModelIndex,
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
         direction: Direction,
@@ -113,10 +128,15 @@ impl Flaw for Unstoppable {
 #[derive(Default)]
 pub(crate) struct NoLimits;
 impl Flaw for NoLimits {
-    fn get<'g>(&self, model: &'g Model, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
+    fn get<'g>(
+        &self,
+        model: &'g ModelIndex,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<Value<'g>>, Error> {
         model.get(&key[..key.len().min(index::MAX_KEY)], guard)
     }
-    fn write(&self, model: &Model, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+    fn write(&self, model: &ModelIndex, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         match model.write(key, edit) {
             Err(Error::ValueTooLong(_)) => model.write(key, &mut Upsert(&edit.value()[..index::MAX_VALUE])),
             result => result,
@@ -128,7 +148,7 @@ impl Flaw for NoLimits {
 #[derive(Default)]
 pub(crate) struct NoPlaceForFortyNine;
 impl Flaw for NoPlaceForFortyNine {
-    fn write(&self, model: &Model, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+    fn write(&self, model: &ModelIndex, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         let action = model.write(key, edit)?;
         if action == Action::Put && model.check()?.keys == 49 {
             let guard = heap::pin();
@@ -153,7 +173,7 @@ impl Flaw for NoPlaceForFortyNine {
 #[derive(Default)]
 pub(crate) struct SticksToEight;
 impl Flaw for SticksToEight {
-    fn write(&self, model: &Model, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+    fn write(&self, model: &ModelIndex, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         let eight = peek(model, key).is_some_and(|value| value.len() == 8);
         let action = model.write(key, edit)?;
         if action == Action::Put && eight {
@@ -169,7 +189,7 @@ impl Flaw for SticksToEight {
 #[derive(Default)]
 pub(crate) struct CutValues;
 impl Flaw for CutValues {
-    fn write(&self, model: &Model, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+    fn write(&self, model: &ModelIndex, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         let action = model.write(key, edit)?;
         if action == Action::Put && edit.value().len() > 1 << 20 {
             model.update(key, &edit.value()[..1 << 20])?;
@@ -182,7 +202,7 @@ impl Flaw for CutValues {
 #[derive(Default)]
 pub(crate) struct AsksTwice;
 impl Flaw for AsksTwice {
-    fn write(&self, model: &Model, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+    fn write(&self, model: &ModelIndex, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         edit.decide(peek(model, key).as_deref());
         model.write(key, edit)
     }
@@ -194,7 +214,7 @@ pub(crate) struct MultiGetForgets;
 impl Flaw for MultiGetForgets {
     fn multi_get<'g>(
         &self,
-        model: &'g Model,
+        model: &'g ModelIndex,
         keys: &[&[u8]],
         guard: &'g Guard,
         found: &mut dyn FnMut(usize, Option<Value<'g>>),
@@ -209,7 +229,7 @@ pub(crate) struct MultiGetRepeats;
 impl Flaw for MultiGetRepeats {
     fn multi_get<'g>(
         &self,
-        model: &'g Model,
+        model: &'g ModelIndex,
         keys: &[&[u8]],
         guard: &'g Guard,
         found: &mut dyn FnMut(usize, Option<Value<'g>>),
@@ -223,7 +243,7 @@ impl Flaw for MultiGetRepeats {
 #[derive(Default)]
 pub(crate) struct ForgetsOnReopening(Mutex<Vec<u8>>);
 impl Flaw for ForgetsOnReopening {
-    fn write(&self, model: &Model, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+    fn write(&self, model: &ModelIndex, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         let action = model.write(key, edit)?;
         if action == Action::Put
             && let Ok(mut last) = self.0.lock()
@@ -232,7 +252,7 @@ impl Flaw for ForgetsOnReopening {
         }
         Ok(action)
     }
-    fn reopen(&self, model: &Model) {
+    fn reopen(&self, model: &ModelIndex) {
         if let Ok(last) = self.0.lock() {
             let _ = model.remove(&last);
         }
@@ -243,12 +263,12 @@ impl Flaw for ForgetsOnReopening {
 #[derive(Default)]
 pub(crate) struct Leaks(AtomicU64);
 impl Flaw for Leaks {
-    fn write(&self, model: &Model, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+    fn write(&self, model: &ModelIndex, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         let action = model.write(key, edit)?;
         self.0.fetch_add((action == Action::Remove) as u64, Relaxed);
         Ok(action)
     }
-    fn used(&self, model: &Model) -> Option<u64> {
+    fn used(&self, model: &ModelIndex) -> Option<u64> {
         Some(model.used() + self.0.load(Relaxed))
     }
 }
@@ -257,7 +277,7 @@ impl Flaw for Leaks {
 #[derive(Default)]
 pub(crate) struct Miscounts;
 impl Flaw for Miscounts {
-    fn check(&self, model: &Model) -> Result<Faults, Error> {
+    fn check(&self, model: &ModelIndex) -> Result<Faults, Error> {
         let mut faults = model.check()?;
         faults.keys += (faults.keys > 500) as u64;
         Ok(faults)
@@ -268,7 +288,7 @@ impl Flaw for Miscounts {
 #[derive(Default)]
 pub(crate) struct Faulty;
 impl Flaw for Faulty {
-    fn check(&self, model: &Model) -> Result<Faults, Error> {
+    fn check(&self, model: &ModelIndex) -> Result<Faults, Error> {
         let mut faults = model.check()?;
         faults.found.push("a node of no kind at 0x40".to_string());
         Ok(faults)

@@ -7,8 +7,8 @@ mod races;
 mod unordered;
 
 use answers::*;
-use index::conformance::{self, PATIENCE, Plan, Reopen, Subject};
-use index::model::Model;
+use index::conformance::{self, PATIENCE, Plan, Reopen, TestedIndex};
+use index::model::ModelIndex;
 use index::{Action, Direction, Edit, Error, Faults, Guard, Index, Value, Visit};
 use races::*;
 use std::ops::Bound;
@@ -17,24 +17,29 @@ use std::time::{Duration, Instant};
 
 /// The flaw of an index: overrides any of its operations, over a model.
 trait Flaw: Default + Send + Sync {
-    fn get<'g>(&self, model: &'g Model, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
+    fn get<'g>(
+        &self,
+        model: &'g ModelIndex,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<Value<'g>>, Error> {
         model.get(key, guard)
     }
     fn multi_get<'g>(
         &self,
-        model: &'g Model,
+        model: &'g ModelIndex,
         keys: &[&[u8]],
         guard: &'g Guard,
         found: &mut dyn FnMut(usize, Option<Value<'g>>),
     ) -> Result<(), Error> {
         model.multi_get(keys, guard, found)
     }
-    fn write(&self, model: &Model, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+    fn write(&self, model: &ModelIndex, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         model.write(key, edit)
     }
     fn scan<'g>(
         &self,
-        model: &'g Model,
+        model: &'g ModelIndex,
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
         direction: Direction,
@@ -43,18 +48,18 @@ trait Flaw: Default + Send + Sync {
     ) -> Result<(), Error> {
         model.scan(lower, upper, direction, guard, visit)
     }
-    fn check(&self, model: &Model) -> Result<Faults, Error> {
+    fn check(&self, model: &ModelIndex) -> Result<Faults, Error> {
         model.check()
     }
-    fn reopen(&self, _model: &Model) {}
-    fn used(&self, model: &Model) -> Option<u64> {
+    fn reopen(&self, _model: &ModelIndex) {}
+    fn used(&self, model: &ModelIndex) -> Option<u64> {
         Some(model.used())
     }
 }
 
 #[derive(Default)]
 struct Double<F> {
-    model: Model,
+    model: ModelIndex,
     flaw: F,
 }
 
@@ -88,7 +93,7 @@ impl<F: Flaw> Index for Double<F> {
     }
 }
 
-impl<F: Flaw> Subject for Double<F> {
+impl<F: Flaw> TestedIndex for Double<F> {
     fn create() -> Self {
         Double::default()
     }
@@ -167,7 +172,7 @@ index::conformance!(flawless: Double<Flawless>; scale = 0.5);
 index::conformance!(without_order: unordered::Unordered; scale = 0.1);
 
 /// Reads the key's value, separately from what follows.
-fn peek(model: &Model, key: &[u8]) -> Option<Vec<u8>> {
+fn peek(model: &ModelIndex, key: &[u8]) -> Option<Vec<u8>> {
     let guard = heap::pin();
     model.get(key, &guard).ok().flatten().map(|value| value.to_vec())
 }

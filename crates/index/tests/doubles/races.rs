@@ -1,7 +1,7 @@
 //! Flaws that show when threads meet.
 
 use crate::{Flaw, peek};
-use index::model::Model;
+use index::model::ModelIndex;
 use index::{Action, Direction, Edit, Error, Guard, Index, Remove, Upsert, Visit};
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,7 +11,7 @@ use std::thread::yield_now;
 #[derive(Default)]
 pub(crate) struct LostUpdate;
 impl Flaw for LostUpdate {
-    fn write(&self, model: &Model, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+    fn write(&self, model: &ModelIndex, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         let current = peek(model, key);
         yield_now();
         match edit.decide(current.as_deref()) {
@@ -26,7 +26,7 @@ impl Flaw for LostUpdate {
 #[derive(Default)]
 pub(crate) struct BothInsert;
 impl Flaw for BothInsert {
-    fn write(&self, model: &Model, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+    fn write(&self, model: &ModelIndex, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         if peek(model, key).is_some() {
             return model.write(key, edit);
         }
@@ -42,7 +42,7 @@ impl Flaw for BothInsert {
 #[derive(Default)]
 pub(crate) struct DirtyRemove;
 impl Flaw for DirtyRemove {
-    fn write(&self, model: &Model, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+    fn write(&self, model: &ModelIndex, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         let present = peek(model, key).is_some();
         yield_now();
         let action = model.write(key, edit)?;
@@ -59,7 +59,7 @@ impl Flaw for DirtyRemove {
 #[derive(Default)]
 pub(crate) struct DirtyRead;
 impl Flaw for DirtyRead {
-    fn write(&self, model: &Model, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+    fn write(&self, model: &ModelIndex, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         let action = model.write(key, edit)?;
         if action == Action::Keep
             && !edit.value().is_empty()
@@ -77,7 +77,7 @@ impl Flaw for DirtyRead {
 #[derive(Default)]
 pub(crate) struct GoneForAMoment;
 impl Flaw for GoneForAMoment {
-    fn write(&self, model: &Model, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+    fn write(&self, model: &ModelIndex, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         let action = model.write(key, edit)?;
         if action == Action::Put && key.len().is_multiple_of(2) {
             model.remove(key)?;
@@ -92,7 +92,7 @@ impl Flaw for GoneForAMoment {
 #[derive(Default)]
 pub(crate) struct Resurrected;
 impl Flaw for Resurrected {
-    fn write(&self, model: &Model, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+    fn write(&self, model: &ModelIndex, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         let action = model.write(key, edit)?;
         if action == Action::Put {
             yield_now();
@@ -109,7 +109,7 @@ impl Flaw for Resurrected {
 #[derive(Default)]
 pub(crate) struct WrongNeighbour(AtomicU64);
 impl Flaw for WrongNeighbour {
-    fn write(&self, model: &Model, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+    fn write(&self, model: &ModelIndex, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         let guard = heap::pin();
         let mut neighbour = None;
         if self.0.fetch_add(1, Relaxed).is_multiple_of(64) {
@@ -141,7 +141,7 @@ pub(crate) struct SkippingScan;
 impl Flaw for SkippingScan {
     fn scan<'g>(
         &self,
-        model: &'g Model,
+        model: &'g ModelIndex,
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
         direction: Direction,
@@ -166,7 +166,7 @@ pub(crate) struct RepeatingScan;
 impl Flaw for RepeatingScan {
     fn scan<'g>(
         &self,
-        model: &'g Model,
+        model: &'g ModelIndex,
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
         direction: Direction,
@@ -189,7 +189,7 @@ impl Flaw for RepeatingScan {
 #[derive(Default)]
 pub(crate) struct TornValue;
 impl Flaw for TornValue {
-    fn write(&self, model: &Model, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+    fn write(&self, model: &ModelIndex, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         let action = model.write(key, edit)?;
         if action == Action::Put {
             let value = edit.value();

@@ -1,7 +1,7 @@
 //! An index without order of keys: the model, walked in another order.
 
-use index::conformance::{Reopen, Subject};
-use index::model::Model;
+use index::conformance::{Reopen, TestedIndex};
+use index::model::ModelIndex;
 use index::{Direction, Error, Guard, Index, Order, Visit};
 use std::ops::{Bound, ControlFlow};
 
@@ -15,7 +15,7 @@ fn rank(key: &[u8]) -> u64 {
 
 /// The model in the order of [`rank`].
 #[derive(Clone, Default)]
-pub struct Unordered(Model);
+pub struct Unordered(ModelIndex);
 
 impl Index for Unordered {
     index::delegate!(0: get, write, check);
@@ -69,7 +69,7 @@ impl Index for Unordered {
     }
 }
 
-impl Subject for Unordered {
+impl TestedIndex for Unordered {
     fn create() -> Self {
         Unordered::default()
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
-use wollemi_log::{Change, Directory, Log, Options};
+use wollemi_log::{Change, Directory, Log, LogOptions};
 
 /// Bytes of the file; appends wrap around to its start when it is full.
 const FILE: usize = 64 << 20;
@@ -349,7 +349,7 @@ pub fn measure_all() {
     let disk = Arc::new(Directory::open(&path).expect("a directory"));
     let device = File::open(&path).expect("the directory");
     Log::remove(&*disk).expect("an empty directory");
-    let log = Log::create(disk.clone(), 1, Options::default()).expect("a log");
+    let log = Log::create(disk.clone(), 1, LogOptions::default()).expect("a log");
     let cells = [(1, 1), (8, 1), (64, 1), (1, 64)];
     let mut best = vec![[Seen::default(); 4]; targets.len() + 1];
     let mut cost = vec![f64::MAX; targets.len() + 1];

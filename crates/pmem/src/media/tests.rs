@@ -1,7 +1,7 @@
 //! What an observing media gets to see.
 
 use crate::toy::Toy;
-use crate::watched::{Step, Watch, What};
+use crate::watched::{ObservedStep, Observer, StepKind};
 use crate::{
     Contended, Counting, Delaying, Hardware, Latency, LinkAndPersist, Media, PSlot, PWord, Purpose, Tag,
     VWord, Watched, persist_scope,
@@ -27,25 +27,29 @@ impl CallRecorder {
     }
 }
 
-impl Watch for CallRecorder {
-    fn before(&self, step: &Step) {
+impl Observer for CallRecorder {
+    fn before(&self, step: &ObservedStep) {
         let what = match step.what {
-            What::Store => "store",
-            What::StoreUnpersisted => "store unpersisted",
-            What::Exchange => "exchange",
-            What::ExchangeUnpersisted => "exchange unpersisted",
-            What::Touch => {
+            StepKind::Store => "store",
+            StepKind::StoreUnpersisted => "store unpersisted",
+            StepKind::Exchange => "exchange",
+            StepKind::ExchangeUnpersisted => "exchange unpersisted",
+            StepKind::Touch => {
                 assert!(step.len > 0);
                 "touched"
             }
-            What::Draft => "drafting",
-            What::Drafted => "drafted",
-            What::Join => "joined",
-            What::WriteBack(_) => "write back",
-            What::WriteBackJoined(_) => "write back joined",
-            What::Fence(_) => "fence",
-            What::StoreVolatile => "volatile",
-            What::Load | What::Peek | What::StoreNt | What::LoadVolatile | What::ExchangeVolatile => return,
+            StepKind::Draft => "drafting",
+            StepKind::Drafted => "drafted",
+            StepKind::Join => "joined",
+            StepKind::WriteBack(_) => "write back",
+            StepKind::WriteBackJoined(_) => "write back joined",
+            StepKind::Fence(_) => "fence",
+            StepKind::StoreVolatile => "volatile",
+            StepKind::Load
+            | StepKind::Peek
+            | StepKind::StoreNt
+            | StepKind::LoadVolatile
+            | StepKind::ExchangeVolatile => return,
         };
         self.0.lock().expect("no panic").push((what, step.site.line()));
     }

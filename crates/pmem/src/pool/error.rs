@@ -1,6 +1,6 @@
 //! The errors of a pool.
 
-use super::header::VERSION;
+use super::version::VERSION;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -7,7 +7,7 @@ mod blocks;
 use super::ErrorKind;
 use super::lock::{Access, open_locked};
 use super::mapping::{Backing, Mapping};
-use super::options::Level;
+use super::options::PoolLevel;
 use crate::{PersistenceDomain, Process, platform};
 use rustix::fs::{AtFlags, CWD, FlockOperation, RenameFlags};
 use rustix::io::Errno;
@@ -123,15 +123,17 @@ impl PoolFile {
 
     /// Maps the first `len` bytes, at the highest level that the file system supports. Where the file is opened
     /// read-only, stores into the mapping stay in this process's memory.
-    pub(super) fn map(&self, mapping: &Mapping, len: u64, least: Level) -> Result<Level, ErrorKind> {
+    pub(super) fn map(&self, mapping: &Mapping, len: u64, least: PoolLevel) -> Result<PoolLevel, ErrorKind> {
         let failed = |e| ErrorKind::io("mapping the file", e);
         // Tried on a mapping of its own: a refusal inside the reserved range would leave a hole there, for any
         // thread's next mapping.
         let level = match Mapping::takes_sync(self.file.as_fd()) {
-            Ok(()) => Level::Power,
+            Ok(()) => PoolLevel::Power,
             // The errors of a file system without DAX, and of a kernel without `MAP_SYNC`.
-            Err(Errno::OPNOTSUPP | Errno::INVAL) if least == Level::Power => return Err(ErrorKind::NotPower),
-            Err(Errno::OPNOTSUPP | Errno::INVAL) => Level::Process,
+            Err(Errno::OPNOTSUPP | Errno::INVAL) if least == PoolLevel::Power => {
+                return Err(ErrorKind::NotPower);
+            }
+            Err(Errno::OPNOTSUPP | Errno::INVAL) => PoolLevel::Process,
             Err(e) => return Err(failed(e)),
         };
         let backing = match self.access {
@@ -152,11 +154,11 @@ impl PoolFile {
     }
 
     /// How far a store must travel to survive the crash that a pool of this level survives.
-    pub(super) fn domain(&self, level: Level) -> PersistenceDomain {
+    pub(super) fn domain(&self, level: PoolLevel) -> PersistenceDomain {
         match level {
-            Level::Process => PersistenceDomain::Process,
-            Level::Power if self.caches_persist() => PersistenceDomain::Caches,
-            Level::Power => PersistenceDomain::Memory,
+            PoolLevel::Process => PersistenceDomain::Process,
+            PoolLevel::Power if self.caches_persist() => PersistenceDomain::Caches,
+            PoolLevel::Power => PersistenceDomain::Memory,
         }
     }
 

@@ -35,14 +35,12 @@
 //! from.
 
 use super::checked::{CheckedWord, seal, unseal};
-use super::{ErrorKind, LastShutdown, Level, PoolOptions, Uuid};
+use super::version::VERSION;
+use super::{ErrorKind, LastShutdown, PoolLevel, PoolOptions, Uuid};
 use crate::{Media, PWord, Persistent, Purpose, persist_scope, platform};
 
 /// Bytes of the header.
 pub(super) const HEADER: usize = 4096;
-
-/// The format that this program writes, and the newest that it reads.
-pub(super) const VERSION: u64 = 1;
 
 /// The first bytes of every pool.
 pub(super) const MAGIC: [u8; 8] = *b"\x89WOLLEMI";
@@ -87,7 +85,7 @@ pub(super) struct Contents {
 pub(super) struct State {
     pub(super) generation: u32,
     pub(super) clean: bool,
-    pub(super) level: Level,
+    pub(super) level: PoolLevel,
     pub(super) dirty_count: u16,
 }
 
@@ -100,7 +98,7 @@ impl State {
     fn to_word(self) -> u64 {
         u64::from(self.generation)
             | if self.clean { CLEAN } else { 0 }
-            | if self.level == Level::Power { POWER } else { 0 }
+            | if self.level == PoolLevel::Power { POWER } else { 0 }
             | u64::from(self.dirty_count.min(DIRTY_MAX)) << DIRTY_SHIFT
     }
 
@@ -109,9 +107,9 @@ impl State {
             generation: word as u32,
             clean: word & CLEAN != 0,
             level: if word & POWER != 0 {
-                Level::Power
+                PoolLevel::Power
             } else {
-                Level::Process
+                PoolLevel::Process
             },
             dirty_count: (word >> DIRTY_SHIFT) as u16 & DIRTY_MAX,
         }
@@ -120,7 +118,7 @@ impl State {
 
 impl State {
     /// The state after another opening at this level.
-    pub(super) fn opened(self, last_shutdown: LastShutdown, level: Level) -> Result<State, ErrorKind> {
+    pub(super) fn opened(self, last_shutdown: LastShutdown, level: PoolLevel) -> Result<State, ErrorKind> {
         let dirty = u16::from(last_shutdown != LastShutdown::Clean);
         Ok(State {
             generation: self.generation.checked_add(1).ok_or(ErrorKind::Generations)?,
@@ -133,13 +131,13 @@ impl State {
 
 impl Contents {
     /// The header of a new pool.
-    pub(super) fn new(options: &PoolOptions, level: Level) -> Result<Contents, ErrorKind> {
+    pub(super) fn new(options: &PoolOptions, level: PoolLevel) -> Result<Contents, ErrorKind> {
         let page_size = options.page_size;
         Ok(Contents {
             page_size,
             uuid: match options.uuid {
                 Some(Uuid(uuid)) => uuid,
-                None => new_uuid()?,
+                None => Uuid::random()?.0,
             },
             state: State {
                 generation: 1,
@@ -152,14 +150,6 @@ impl Contents {
             log_position: options.log_position,
         })
     }
-}
-
-/// A random UUID: version 4, variant 1 (RFC 9562).
-pub(super) fn new_uuid() -> Result<u128, ErrorKind> {
-    let mut bytes = platform::random().map_err(|e| ErrorKind::io("drawing a random number", e))?;
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    Ok(u128::from_be_bytes(bytes))
 }
 
 impl Header {

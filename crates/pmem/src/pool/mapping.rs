@@ -3,10 +3,13 @@
 //! I1 The base does not move and is a multiple of 2 MiB, so that huge pages of a DAX file or of anonymous memory fit.
 //! I2 Addresses past the backed prefix fault; nothing else of the process is ever mapped there.
 
-use super::{ErrorKind, Level};
+#[cfg_attr(miri, path = "mapping/interpreted.rs")]
+mod addresses;
+
+use super::{ErrorKind, PoolLevel};
 use crate::platform;
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, MprotectFlags, MsyncFlags, ProtFlags};
+use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 
@@ -22,7 +25,7 @@ const MAX: u64 = 1 << 48;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Backing {
     /// Stores reach the file, at this level.
-    Shared(Level),
+    Shared(PoolLevel),
     /// Stores stay in this process's memory, and vanish with the mapping.
     Private,
 }
@@ -45,6 +48,8 @@ impl Mapping {
         let too_large = |_| ErrorKind::io("reserving addresses", Errno::NOMEM);
         let needed = usize::try_from(needed).map_err(too_large)?.next_multiple_of(HUGE);
         let wanted = usize::try_from(wanted.min(MAX)).map_err(too_large)?;
+        // Miri has a value for each byte of a reservation.
+        let wanted = if cfg!(miri) { needed } else { wanted };
         let mut size = wanted.max(needed).next_multiple_of(HUGE);
         loop {
             match Self::reserve_exactly(size) {
@@ -55,25 +60,8 @@ impl Mapping {
     }
 
     fn reserve_exactly(size: usize) -> Result<Mapping, Errno> {
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        let padded = size.checked_add(HUGE).ok_or(Errno::NOMEM)?;
-        // SAFETY: a new mapping at an address of the system's choice touches no other memory.
-        let whole =
-            unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), padded, ProtFlags::empty(), flags) }?;
-        let whole = whole.cast::<u8>();
-        let before = whole.align_offset(HUGE);
-        let after = padded - before - size;
-        let start = whole.wrapping_add(before);
-        // Unmaps the excess of the alignment, if any.
-        for (piece, len) in [(whole, before), (start.wrapping_add(size), after)] {
-            if len > 0 {
-                // SAFETY: the piece is ours alone and lies outside the part that is kept.
-                unsafe { rustix::mm::munmap(piece.cast(), len) }?;
-            }
-        }
-        let start = NonNull::new(start).ok_or(Errno::NOMEM)?;
         Ok(Mapping {
-            start,
+            start: addresses::reserve(size)?,
             reserved: size,
         })
     }
@@ -101,7 +89,7 @@ impl Mapping {
     pub(super) fn back_with_memory(&self, from: u64, to: u64) -> Result<(), Errno> {
         let (start, len) = self.part(from, to);
         // SAFETY: the part is of our own reservation, and no thread can have a reference into it yet.
-        unsafe { rustix::mm::mprotect(start, len, MprotectFlags::READ | MprotectFlags::WRITE) }
+        unsafe { addresses::back(start, len) }
     }
 
     /// Backs `from..to` with the same part of the file. The range must not be backed yet.
@@ -114,8 +102,8 @@ impl Mapping {
     ) -> Result<(), Errno> {
         let (start, len) = self.part(from, to);
         let how = match backing {
-            Backing::Shared(Level::Process) => MapFlags::SHARED,
-            Backing::Shared(Level::Power) => platform::SYNC.ok_or(Errno::OPNOTSUPP)?,
+            Backing::Shared(PoolLevel::Process) => MapFlags::SHARED,
+            Backing::Shared(PoolLevel::Power) => platform::SYNC.ok_or(Errno::OPNOTSUPP)?,
             // Few pages are stored to, so the system need not reserve memory for all of them.
             Backing::Private => MapFlags::PRIVATE | MapFlags::NORESERVE,
         };
@@ -138,7 +126,7 @@ impl Mapping {
 
     /// Requests huge pages for the whole range; returns whether the system will try to provide them.
     pub(super) fn advise_huge_pages(&self) -> bool {
-        let Some(advice) = platform::HUGE_PAGES else {
+        let Some(advice) = platform::HUGE_PAGES.filter(|_| !cfg!(miri)) else {
             return false;
         };
         // SAFETY: the range is our own, and this advice changes no byte of it.
@@ -157,7 +145,7 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the range is ours, and each borrow from it borrows from the pool that owns this.
-        let unmapped = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.reserved) };
+        let unmapped = unsafe { addresses::release(self.start, self.reserved) };
         debug_assert!(unmapped.is_ok(), "unmapping the whole range failed");
     }
 }

@@ -27,12 +27,13 @@ mod options;
 mod parts;
 mod permissions;
 mod room;
+mod version;
 
 pub use checked::CheckedWord;
 pub use error::{Error, ErrorKind, Fault};
 pub use file::{lock_named, rename_new};
 pub use memory::Memory;
-pub use options::{AfterPowerLoss, LastShutdown, Level, PoolOptions, Uuid};
+pub use options::{AfterPowerLoss, LastShutdown, PoolLevel, PoolOptions, Uuid};
 pub use parts::{behind_links, create_part, folder_of, part_of, sync_folder};
 pub use permissions::Permissions;
 
@@ -97,7 +98,7 @@ impl<M: Media> Pool<M> {
     /// # Errors
     ///
     /// [`ErrorKind::PageSize`], [`ErrorKind::NotPower`] if the options ask for more than level
-    /// [`Process`](Level::Process), and [`ErrorKind::Io`] if the system refuses the memory.
+    /// [`Process`](PoolLevel::Process), and [`ErrorKind::Io`] if the system refuses the memory.
     pub fn anonymous(options: &PoolOptions, mut media: M) -> Result<Pool<M>, Error> {
         media.stores_survive_in(PersistenceDomain::Process);
         match Opened::anonymous(options, &media) {
@@ -334,7 +335,7 @@ impl<M: Media> Pool<M> {
     }
 
     /// The crash that stores into the pool survive: at least the level requested in the options.
-    pub fn level(&self) -> Level {
+    pub fn level(&self) -> PoolLevel {
         self.state.level
     }
 

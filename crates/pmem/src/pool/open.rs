@@ -5,7 +5,7 @@
 //!
 //! An opening writes in this order, and each step is durable before the next: the boot id; then, by one store, the
 //! new generation, with `clean` cleared. That page is also written to the medium, because at level
-//! [`Process`](Level::Process) other pages may reach it long before, and a half-written pool must not be marked
+//! [`Process`](PoolLevel::Process) other pages may reach it long before, and a half-written pool must not be marked
 //! clean.
 //!
 //! An opening for reading does the same in memory alone: it maps the file so that stores stay in this process, leaves
@@ -17,7 +17,7 @@ use super::holes::Holes;
 use super::lock::Access;
 use super::mapping::Mapping;
 use super::memory::{Memory, Taken};
-use super::options::{AfterPowerLoss, LastShutdown, Level, PoolOptions, Uuid};
+use super::options::{AfterPowerLoss, LastShutdown, PoolLevel, PoolOptions, Uuid};
 use super::{ErrorKind, HUGE_PAGE};
 use crate::{Media, PersistenceDomain, platform};
 use std::path::Path;
@@ -45,7 +45,7 @@ impl Opened {
     /// Creates a pool in memory.
     pub(super) fn anonymous<M: Media>(options: &PoolOptions, media: &M) -> Result<Opened, ErrorKind> {
         options.validate()?;
-        if options.level == Level::Power {
+        if options.level == PoolLevel::Power {
             return Err(ErrorKind::NotPower);
         }
         let mapping = Mapping::reserve(options.max_size, options.page_size)?;
@@ -55,7 +55,7 @@ impl Opened {
         mapping
             .back_with_memory(0, len)
             .map_err(|e| ErrorKind::io("mapping memory", e))?;
-        Self::created(mapping, None, options, len, Level::Process, huge_pages, media)
+        Self::created(mapping, None, options, len, PoolLevel::Process, huge_pages, media)
     }
 
     /// Creates a pool at `path`, which must not exist.
@@ -70,7 +70,7 @@ impl Opened {
         }
         path.file_name().ok_or(ErrorKind::NotAFile)?;
         // Of fixed length, so that the pool's own name may be as long as the file system allows.
-        let new_path = path.with_file_name(format!(".{}.new", Uuid(header::new_uuid()?)));
+        let new_path = path.with_file_name(format!(".{}.new", Uuid::random()?));
         let file = PoolFile::create(&new_path)?;
         let created = Self::fill(file, path, options, media);
         if created.is_err() {
@@ -110,7 +110,7 @@ impl Opened {
         file: Option<PoolFile>,
         options: &PoolOptions,
         len: u64,
-        level: Level,
+        level: PoolLevel,
         huge_pages: bool,
         media: &M,
     ) -> Result<Opened, ErrorKind> {
@@ -137,7 +137,7 @@ impl Opened {
         media: &M,
     ) -> Result<Opened, ErrorKind> {
         options.validate()?;
-        if options.level == Level::Power {
+        if options.level == PoolLevel::Power {
             return Err(ErrorKind::NotPower);
         }
         let taken = memory.take()?;
@@ -153,7 +153,7 @@ impl Opened {
             return Err(ErrorKind::Exists);
         }
         let opened = Opened {
-            contents: Contents::new(options, Level::Process)?,
+            contents: Contents::new(options, PoolLevel::Process)?,
             max_size: len,
             mapping,
             file: None,
@@ -178,7 +178,7 @@ impl Opened {
         } else {
             LastShutdown::ProcessCrash
         };
-        let state = contents.state.opened(last_shutdown, Level::Process)?;
+        let state = contents.state.opened(last_shutdown, PoolLevel::Process)?;
         let len = memory.len() - memory.len() % contents.page_size;
         let opened = Opened {
             contents: Contents { state, ..contents },
@@ -221,7 +221,7 @@ impl Opened {
         } else {
             LastShutdown::MachineCrash
         };
-        let lost = last_shutdown == LastShutdown::MachineCrash && contents.state.level == Level::Process;
+        let lost = last_shutdown == LastShutdown::MachineCrash && contents.state.level == PoolLevel::Process;
         let writable = file.is_writable();
         match options.after_power_loss {
             AfterPowerLoss::Refuse if lost => return Err(ErrorKind::Lost),

@@ -1,23 +1,24 @@
 //! A pool's options and properties.
 
 use super::ErrorKind;
+use crate::platform;
 use std::fmt;
 use std::time::Duration;
 
 /// The crash that durable stores survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum PoolLevel {
     /// The end of the process, however it comes: the page cache, or a tmpfs, holds the stores.
     Process,
     /// A power loss: a DAX file, mapped with `MAP_SYNC`.
     Power,
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for PoolLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Level::Process => "process",
-            Level::Power => "power",
+            PoolLevel::Process => "process",
+            PoolLevel::Power => "power",
         })
     }
 }
@@ -46,9 +47,9 @@ impl fmt::Display for LastShutdown {
     }
 }
 
-/// How to treat a pool of level [`Process`](Level::Process) that was open when the machine stopped: some of its pages
-/// reached the medium and some did not, in no order. Such a pool is *suspect*, until an opening for writing accepts
-/// the loss.
+/// How to treat a pool of level [`Process`](PoolLevel::Process) that was open when the machine stopped: some of its
+/// pages reached the medium and some did not, in no order. Such a pool is *suspect*, until an opening for writing
+/// accepts the loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AfterPowerLoss {
     /// Refuses to open it.
@@ -71,7 +72,7 @@ pub struct PoolOptions {
     /// never less than an existing pool has.
     pub max_size: u64,
     /// The minimum durability level.
-    pub level: Level,
+    pub level: PoolLevel,
     /// The id of a new pool that is to replace another one. Otherwise a random one is drawn.
     pub uuid: Option<Uuid>,
     /// The log position of a new pool, set before the pool gets its name.
@@ -96,7 +97,7 @@ impl Default for PoolOptions {
         PoolOptions {
             page_size: 256 << 10,
             max_size: 1 << 40,
-            level: Level::Process,
+            level: PoolLevel::Process,
             uuid: None,
             log_position: None,
             huge_pages: false,
@@ -133,7 +134,11 @@ impl Uuid {
     ///
     /// [`ErrorKind::Io`] if the system has no random numbers.
     pub fn random() -> Result<Uuid, ErrorKind> {
-        super::header::new_uuid().map(Uuid)
+        // Version 4, variant 1 (RFC 9562).
+        let mut bytes = platform::random().map_err(|e| ErrorKind::io("drawing a random number", e))?;
+        bytes[6] = bytes[6] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        Ok(Uuid(u128::from_be_bytes(bytes)))
     }
 
     /// The UUID as a number.

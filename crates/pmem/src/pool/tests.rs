@@ -94,14 +94,14 @@ fn level_process_needs_no_write_backs() {
     ] {
         let path = place.path().join(format!("{wanted:?}"));
         let anonymous = Pool::anonymous(&small(), media).expect("memory");
-        assert_eq!(by(anonymous), (Level::Process, wanted));
+        assert_eq!(by(anonymous), (PoolLevel::Process, wanted));
         assert_eq!(
             by(Pool::create(&path, &small(), media).expect("a pool")),
-            (Level::Process, wanted)
+            (PoolLevel::Process, wanted)
         );
         assert_eq!(
             by(Pool::open(&path, &small(), media).expect("the pool")),
-            (Level::Process, wanted)
+            (PoolLevel::Process, wanted)
         );
     }
 }

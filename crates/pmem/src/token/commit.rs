@@ -10,8 +10,8 @@
 //! I3 A reader trusts what it has read in a slot only if it finds the word unchanged afterwards: since it read the
 //!    word, the slot may have been emptied and reused ([`CommitWord::read_stable`]).
 
-use super::{Brand, Durable, Fenced, Flushed, PSlot, PersistBatch, Publication, Published};
-use crate::{Link, Media, Persistent, Tag};
+use super::{Brand, Durable, Fenced, Flushed, PersistBatch, Publication, Published};
+use crate::{Link, Media, PSlot, Persistent, Tag};
 
 /// A persistent word of 63 bits, 1 to 63, whose store commits a change.
 ///

@@ -3,8 +3,8 @@
 //! I1 The chunk belongs to its token alone: dropping the token gives it back, publishing or adopting it releases it.
 //! I2 A flushed object is not written any more.
 
-use super::{Brand, Fenced, PSlot, PersistBatch};
-use crate::{Link, Media, Offset, Persistent, Tag};
+use super::{Brand, Fenced, PersistBatch};
+use crate::{Link, Media, Offset, PSlot, Persistent, Tag};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;

@@ -29,7 +29,7 @@ pub use batch::{Fenced, PersistBatch, persist_scope};
 pub use commit::{CommitWord, Marked, Placed};
 pub use draft::{Chunk, Draft, Erased, Flushed, Lender, Persisted};
 pub use publish::{Contended, LinkAndPersist, NonTemporal, Publication, Uncounted};
-pub use slot::{Joined, PSlot, Published};
+pub use slot::{Joined, Published};
 
 use std::cell::Cell;
 use std::marker::PhantomData;

@@ -1,7 +1,6 @@
 //! Publication policies: how readers are kept from acting on a link that is not durable yet (ROART §2.3.1).
 
-use super::PSlot;
-use crate::{Link, Media};
+use crate::{Link, Media, PSlot};
 
 /// Keeps readers from acting on a publication before it is durable (ROART §2.3.1).
 ///

@@ -8,16 +8,8 @@
 //!    publisher clears the mark; the first holder of the slot's lock after a crash clears a mark that the crash left.
 
 use super::{Brand, Contended, Durable, Fenced, PersistBatch, Persisted, Publication};
-use crate::{Link, Media, Persistent, Purpose, Tag, candidates};
+use crate::{Link, Media, PSlot, Persistent, Purpose, Tag, candidates};
 use std::marker::PhantomData;
-
-/// A persistent word that holds a link and makes an object reachable.
-///
-/// One thread at a time publishes into a slot (its object's lock), or several do by
-/// [`publish_if`](PSlot::publish_if); any thread may load it.
-#[repr(transparent)]
-#[derive(Debug, Default)]
-pub struct PSlot(pub(crate) std::sync::atomic::AtomicU64);
 
 // SAFETY: one atomic word; any bits are valid.
 unsafe impl Persistent for PSlot {
@@ -25,12 +17,6 @@ unsafe impl Persistent for PSlot {
 }
 
 impl PSlot {
-    /// An empty slot, for a draft.
-    #[inline]
-    pub const fn null() -> PSlot {
-        PSlot(std::sync::atomic::AtomicU64::new(0))
-    }
-
     /// The link (acquire), durable in this slot: the reader persists it if need be.
     #[inline(always)]
     #[track_caller]

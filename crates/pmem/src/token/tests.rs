@@ -1,8 +1,8 @@
 use super::*;
 use crate::toy::{Node, Toy};
-use crate::watched::{Step, Watch, What};
+use crate::watched::{ObservedStep, Observer, StepKind};
 use crate::{
-    Counting, Counts, GenerationLock, LINE, Link, Offset, PEither, PWord, Purpose, Tag, VWord, Watched,
+    Counting, Counts, GenerationLock, LINE, Link, Offset, PEither, PSlot, PWord, Purpose, Tag, VWord, Watched,
 };
 
 fn cost<R>(toy: &Toy, f: impl FnOnce(&Counting) -> R) -> (Counts, R) {
@@ -86,9 +86,9 @@ fn changes_of_a_line_are_merged() {
 #[derive(Default)]
 struct Durability(std::sync::Mutex<std::collections::HashMap<usize, [u64; 8]>>);
 
-impl Watch for Durability {
-    fn before(&self, step: &Step) {
-        if let What::WriteBack(_) | What::WriteBackJoined(_) = step.what {
+impl Observer for Durability {
+    fn before(&self, step: &ObservedStep) {
+        if let StepKind::WriteBack(_) | StepKind::WriteBackJoined(_) = step.what {
             let line = step.start.addr() / LINE * LINE;
             // SAFETY: the test writes back lines of its pool only, and from one thread.
             let words = unsafe { std::ptr::with_exposed_provenance::<[u64; 8]>(line).read_volatile() };

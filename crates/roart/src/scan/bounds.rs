@@ -2,13 +2,13 @@
 
 use crate::inline::Words;
 use crate::inline::word::{KeyWord, LONGEST};
-use art::bounds::{Bounds, Edge, Edges, key_of};
+use art::bounds::{Edge, Edges, ScanBounds, key_of};
 use std::cmp::Ordering;
 use std::ops::Bound;
 
 /// The key words between the bounds in an inline leaf array, whose keys share their first byte with the bounds that
 /// matter.
-pub(super) fn words_between(bounds: &Bounds<'_>, edges: Edges) -> Words {
+pub(super) fn words_between(bounds: &ScanBounds<'_>, edges: Edges) -> Words {
     let mut words = Words::ALL;
     if edges.low != Edge::Free
         && let Some((word, exact)) = word_of(key_of(bounds.lower))
@@ -48,7 +48,7 @@ pub(super) fn narrow(bound: &[u8], from: usize, string: &[u8], outside: Ordering
 
 /// The edges of the child for `byte` of a node at `level`.
 #[inline(always)]
-pub(super) fn edges_of(bounds: &Bounds<'_>, edges: Edges, level: usize, byte: u8) -> Edges {
+pub(super) fn edges_of(bounds: &ScanBounds<'_>, edges: Edges, level: usize, byte: u8) -> Edges {
     if edges.are_free() {
         return edges;
     }

@@ -9,7 +9,7 @@ use super::queue::{Item, Queue};
 use super::sort::{self, BATCH, NUMBER, RUN};
 use crate::array::{ArrayRef, MAX_LEAVES};
 use crate::{Roart, Variant};
-use art::bounds::{Bounds, Edges};
+use art::bounds::{Edges, ScanBounds};
 use art::{Kind, LeafRef, Tagged, prefetch};
 use index::{Direction, Visit};
 use pmem::{Fault, Link, Media, Offset};
@@ -95,7 +95,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         &'g self,
         queue: &mut Queue,
         leaves: &mut Leaves<'g>,
-        bounds: &Bounds<'_>,
+        bounds: &ScanBounds<'_>,
         direction: Direction,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<ControlFlow<()>, Fault> {
@@ -154,7 +154,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         run: &Leaves<'g>,
         count: usize,
         edges: Edges,
-        bounds: &Bounds<'_>,
+        bounds: &ScanBounds<'_>,
         visit: &mut Visit<'_, 'g>,
     ) -> ControlFlow<()> {
         let free = edges.are_free();

@@ -1,7 +1,7 @@
 //! A media that stops a thread at a step of the test's choice.
 
 use heap::Heap;
-use pmem::watched::{self, Watch, What};
+use pmem::watched::{self, Observer, StepKind};
 use pmem::{Pool, PoolOptions, Purpose, Watched};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -50,18 +50,18 @@ pub struct Stops {
     pub looks: AtomicU64,
 }
 
-impl Watch for Stops {
-    fn before(&self, step: &watched::Step) {
+impl Observer for Stops {
+    fn before(&self, step: &watched::ObservedStep) {
         match step.what {
-            What::ExchangeVolatile => pass(Step::Lock),
-            What::LoadVolatile => _ = self.looks.fetch_add(1, Relaxed),
+            StepKind::ExchangeVolatile => pass(Step::Lock),
+            StepKind::LoadVolatile => _ = self.looks.fetch_add(1, Relaxed),
             _ => {}
         }
     }
-    fn after(&self, step: &watched::Step) {
+    fn after(&self, step: &watched::ObservedStep) {
         match step.what {
-            What::StoreVolatile => pass(Step::Held),
-            What::Fence(Purpose::Node) => pass(Step::Fence),
+            StepKind::StoreVolatile => pass(Step::Held),
+            StepKind::Fence(Purpose::Node) => pass(Step::Fence),
             _ => {}
         }
     }

@@ -4,8 +4,8 @@
 //! I1 One overlay buffers the changes of a transaction in all databases, and one call commits them: all or nothing.
 
 use crate::clock::now;
-use crate::items::memory::{Memory, Room, Stores};
-use crate::items::store::{Before, Failure, Store};
+use crate::items::memory::{MemoryLimit, Room, Stores};
+use crate::items::store::{Before, Failure, ItemStore};
 use crate::{Error, freed};
 use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard, ShardedLockWriteGuard};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use wollemi::{Db, Hardware, IndexKind, Map, Media, Overlay};
 pub const COUNT: usize = 16;
 
 /// The stores in a transaction, with their numbers, as they were before it.
-type Begun = Vec<(usize, Arc<Store>, Before)>;
+type Begun = Vec<(usize, Arc<ItemStore>, Before)>;
 
 /// Why a transaction was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,10 +57,10 @@ pub struct Databases<M: Media = Hardware> {
     name: String,
     /// The index for maps that are created.
     index: Option<IndexKind>,
-    first: Arc<Store>,
+    first: Arc<ItemStore>,
     /// The largest value that memcached's clients may store, in bytes.
     largest: Arc<AtomicUsize>,
-    opened: [OnceLock<Arc<Store>>; COUNT],
+    opened: [OnceLock<Arc<ItemStore>>; COUNT],
     /// Held by the thread that creates a database. Existing ones can be selected meanwhile.
     making: Mutex<()>,
     /// The changes of the running transaction.
@@ -71,12 +71,12 @@ pub struct Databases<M: Media = Hardware> {
     gate: ShardedLock<()>,
     /// How often a command has had exclusive use.
     turns_alone: AtomicU64,
-    memory: Memory,
+    memory: MemoryLimit,
 }
 
 /// Begins the count of a store's items: that of an empty store is complete before any client writes. Damaged items stay
 /// uncounted; requests report the damage.
-fn begin_count(store: Store) -> Store {
+fn begin_count(store: ItemStore) -> ItemStore {
     let _ = store.count_on(1);
     store
 }
@@ -101,12 +101,12 @@ impl<M: Media> Databases<M> {
         db: &Db<M>,
         name: &str,
         index: Option<IndexKind>,
-        memory: Memory,
+        memory: MemoryLimit,
         largest: Arc<AtomicUsize>,
     ) -> Result<Databases<M>, Error> {
         let overlay = Arc::new(Mutex::new(Overlay::within(MAX)));
         let map = make(db, name, index)?;
-        let first = Store::open(
+        let first = ItemStore::open(
             map,
             overlay.clone(),
             largest.clone(),
@@ -138,7 +138,7 @@ impl<M: Media> Databases<M> {
     }
 
     /// Returns database 0.
-    pub fn first(&self) -> &Arc<Store> {
+    pub fn first(&self) -> &Arc<ItemStore> {
         &self.first
     }
 
@@ -148,7 +148,7 @@ impl<M: Media> Databases<M> {
     }
 
     /// Returns a database, which is created if needed. The number is below [`COUNT`].
-    pub fn select(&self, number: usize) -> Result<Arc<Store>, Error> {
+    pub fn select(&self, number: usize) -> Result<Arc<ItemStore>, Error> {
         self.find(number, true)?.ok_or(Error::NoDatabase(number))
     }
 
@@ -175,7 +175,7 @@ impl<M: Media> Databases<M> {
         self.all().iter().map(|(_, store)| store.keys()).sum()
     }
 
-    fn find(&self, number: usize, create: bool) -> Result<Option<Arc<Store>>, Error> {
+    fn find(&self, number: usize, create: bool) -> Result<Option<Arc<ItemStore>>, Error> {
         let Some(slot) = self.opened.get(number) else {
             return Ok(None);
         };
@@ -196,7 +196,7 @@ impl<M: Media> Databases<M> {
             return Ok(None);
         };
         let (overlay, usage) = (self.overlay.clone(), self.memory.usage().clone());
-        let store = Store::open(map, overlay, self.largest.clone(), usage, now())?;
+        let store = ItemStore::open(map, overlay, self.largest.clone(), usage, now())?;
         let store = Arc::new(begin_count(store));
         if let Some(before) = &mut *self.before() {
             before.push((number, store.clone(), store.begin()));
@@ -225,7 +225,7 @@ impl<M: Media> Databases<M> {
     }
 
     /// Returns the memory limit.
-    pub fn memory(&self) -> &Memory {
+    pub fn memory(&self) -> &MemoryLimit {
         &self.memory
     }
 
@@ -236,7 +236,7 @@ impl<M: Media> Databases<M> {
     }
 
     /// Begins a transaction, which buffers edits until it commits. The caller has exclusive use until it has ended.
-    pub fn begin(&self) -> Transaction<'_, M> {
+    pub fn begin(&self) -> ItemTransaction<'_, M> {
         let stores = self.all().into_iter();
         *self.before() = Some(
             stores
@@ -246,7 +246,7 @@ impl<M: Media> Databases<M> {
                 })
                 .collect(),
         );
-        Transaction { databases: self }
+        ItemTransaction { databases: self }
     }
 
     fn before(&self) -> MutexGuard<'_, Option<Begun>> {
@@ -271,11 +271,11 @@ impl<M: Media> Databases<M> {
 }
 
 /// A transaction. Dropped uncommitted, it changes nothing.
-pub struct Transaction<'d, M: Media = Hardware> {
+pub struct ItemTransaction<'d, M: Media = Hardware> {
     databases: &'d Databases<M>,
 }
 
-impl<M: Media> Transaction<'_, M> {
+impl<M: Media> ItemTransaction<'_, M> {
     /// Commits: all changes are durable when this returns. If the commit was [refused](NotMade::Refused), nothing was
     /// changed.
     pub fn commit(self) -> Result<(), NotMade> {
@@ -294,7 +294,7 @@ impl<M: Media> Transaction<'_, M> {
     }
 }
 
-impl<M: Media> Drop for Transaction<'_, M> {
+impl<M: Media> Drop for ItemTransaction<'_, M> {
     fn drop(&mut self) {
         // After a commit this does nothing.
         self.databases.end(false);
@@ -310,7 +310,7 @@ impl<M: Media> std::fmt::Debug for Databases<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use index::model::Model;
+    use index::model::ModelIndex;
     use index::{Guard, Index, Value};
 
     use std::sync::atomic::AtomicBool;
@@ -321,7 +321,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(120);
 
     fn open(db: &Db) -> Databases {
-        let databases = Databases::open(db, "items", None, Memory::new(0, true), Arc::default());
+        let databases = Databases::open(db, "items", None, MemoryLimit::new(0, true), Arc::default());
         databases.expect("it is empty")
     }
 
@@ -334,7 +334,7 @@ mod tests {
 
     /// An index whose first read blocks until the test releases it.
     struct Slow {
-        index: Model,
+        index: ModelIndex,
         waits: AtomicBool,
         making: Sender<()>,
         release: Mutex<Receiver<()>>,
@@ -363,7 +363,7 @@ mod tests {
         let _map = db.hold(
             "items-3",
             Arc::new(Slow {
-                index: Model::new(),
+                index: ModelIndex::new(),
                 waits: AtomicBool::new(true),
                 making,
                 release: Mutex::new(release),

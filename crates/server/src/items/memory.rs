@@ -1,7 +1,7 @@
 //! The memory limit of the items, and eviction.
 //!
 //! An item takes the bytes of its key and its value, and [`PLACE`] bytes for its place in the index. Before a write is
-//! carried out, it reserves the bytes by which items may grow ([`Memory::reserve`]).
+//! carried out, it reserves the bytes by which items may grow ([`MemoryLimit::reserve`]).
 //!
 //! I1 While the limit is not lowered and all items are counted, `used + reserved` is at most the limit whenever a write
 //!    has been admitted, and no write takes more than it has reserved: so `used` never exceeds the limit.
@@ -15,7 +15,7 @@
 
 #[cfg(doc)]
 use crate::items::item::PLACE;
-use crate::items::store::{Failure, Store, Usage};
+use crate::items::store::{Failure, ItemStore, Usage};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -27,7 +27,7 @@ const LOOK: usize = 16 * STEP;
 
 /// The limit, and the state that keeps it.
 #[derive(Debug)]
-pub struct Memory {
+pub struct MemoryLimit {
     /// In bytes; 0: none.
     limit: AtomicU64,
     /// Whether writes without room evict items; otherwise they are refused.
@@ -50,12 +50,12 @@ struct Hand {
 }
 
 /// Stores, with the numbers of their databases.
-pub type Stores = Vec<(usize, Arc<Store>)>;
+pub type Stores = Vec<(usize, Arc<ItemStore>)>;
 
 /// Room for a write, until it is dropped.
 #[derive(Debug)]
 pub struct Room<'m> {
-    memory: &'m Memory,
+    memory: &'m MemoryLimit,
     bytes: u64,
 }
 
@@ -67,11 +67,11 @@ impl Drop for Room<'_> {
     }
 }
 
-impl Memory {
+impl MemoryLimit {
     /// Creates a limit of this many bytes for all items; 0: none. `evicts` says whether writes without room evict
     /// items.
-    pub fn new(limit: u64, evicts: bool) -> Memory {
-        let memory = Memory {
+    pub fn new(limit: u64, evicts: bool) -> MemoryLimit {
+        let memory = MemoryLimit {
             limit: AtomicU64::new(0),
             evicts: AtomicBool::new(evicts),
             usage: Arc::default(),

@@ -26,7 +26,7 @@ const LEN: usize = 40;
 
 /// The record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct StoreRecord {
     /// Every unique ever given is below this.
     pub reserved: u64,
     /// Items whose unique is below this are gone.
@@ -38,16 +38,16 @@ pub struct Record {
 /// More uniques than any server gives.
 const MAX: u64 = 1 << 62;
 
-impl Record {
+impl StoreRecord {
     /// The record of a server that has never run. Unique 0 is never given.
-    pub const FIRST: Record = Record {
+    pub const FIRST: StoreRecord = StoreRecord {
         reserved: 1,
         flushed: 0,
         flush_at: 0,
     };
 
     /// Reads the record from the value of its key.
-    pub fn read(value: &[u8]) -> Result<Record, Error> {
+    pub fn read(value: &[u8]) -> Result<StoreRecord, Error> {
         if value.len() < 16 || value[..8] != MAGIC {
             return Err(Error::NotOurs);
         }
@@ -62,7 +62,7 @@ impl Record {
                 ours: VERSION,
             });
         }
-        let record = Record {
+        let record = StoreRecord {
             reserved: word(16)?,
             flushed: word(24)?,
             flush_at: word(32)?,
@@ -95,31 +95,34 @@ mod tests {
         /// A record reads back as written; one that is cut short, lengthened or of other bytes is refused.
         #[test]
         fn records_are_read_as_written(reserved in 1..=MAX, share: u64, flush_at: u64, cut in 0..LEN) {
-            let record = Record { reserved, flushed: share % reserved, flush_at };
+            let record = StoreRecord { reserved, flushed: share % reserved, flush_at };
             let bytes = record.bytes();
-            prop_assert_eq!(Record::read(&bytes).ok(), Some(record));
-            prop_assert!(Record::read(&bytes[..cut]).is_err());
-            prop_assert!(Record::read(&[&bytes[..], b"x"].concat()).is_err());
+            prop_assert_eq!(StoreRecord::read(&bytes).ok(), Some(record));
+            prop_assert!(StoreRecord::read(&bytes[..cut]).is_err());
+            prop_assert!(StoreRecord::read(&[&bytes[..], b"x"].concat()).is_err());
         }
     }
 
     /// Each reason for a refusal has its own error.
     #[test]
     fn refusals_say_why() {
-        let mut bytes = Record::FIRST.bytes();
+        let mut bytes = StoreRecord::FIRST.bytes();
         bytes[8] = 9;
         assert!(matches!(
-            Record::read(&bytes),
+            StoreRecord::read(&bytes),
             Err(Error::OtherVersion { version: 9, ours: 2 })
         ));
         bytes[0] = 0;
-        assert!(matches!(Record::read(&bytes), Err(Error::NotOurs)));
+        assert!(matches!(StoreRecord::read(&bytes), Err(Error::NotOurs)));
         for reserved in [0, MAX + 1, u64::MAX] {
-            let wrong = Record {
+            let wrong = StoreRecord {
                 reserved,
-                ..Record::FIRST
+                ..StoreRecord::FIRST
             };
-            assert!(matches!(Record::read(&wrong.bytes()), Err(Error::DamagedRecord)));
+            assert!(matches!(
+                StoreRecord::read(&wrong.bytes()),
+                Err(Error::DamagedRecord)
+            ));
         }
     }
 }

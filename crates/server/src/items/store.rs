@@ -29,7 +29,7 @@ mod usage;
 
 use crate::Error;
 use crate::items::item::{Header, Item};
-use crate::items::record::{self, Record};
+use crate::items::record::{self, StoreRecord};
 use count::Count;
 use edit::StoreEdit;
 use index::{Action, Direction, Edit, Guard, Index};
@@ -90,7 +90,7 @@ pub enum Failure {
 }
 
 /// The items in an index.
-pub struct Store {
+pub struct ItemStore {
     items: Pending,
     /// The largest value, in bytes. It may change.
     largest: Arc<AtomicUsize>,
@@ -102,13 +102,13 @@ pub struct Store {
     flushed: AtomicU64,
     flush_at: AtomicU64,
     /// The record as it is stored.
-    record: Mutex<Record>,
+    record: Mutex<StoreRecord>,
     count: Count,
     usage: Arc<Usage>,
     removed: Removed,
 }
 
-impl Store {
+impl ItemStore {
     /// Opens the items in `map`, which is empty or was written by a store. Their bytes count into `usage`. A running
     /// transaction buffers its changes in `overlay`.
     pub fn open(
@@ -117,19 +117,19 @@ impl Store {
         largest: Arc<AtomicUsize>,
         usage: Arc<Usage>,
         now: u64,
-    ) -> Result<Store, Error> {
+    ) -> Result<ItemStore, Error> {
         let items = Pending::new(map, overlay);
         let record = {
             let guard = heap::pin();
             match items.index().get(record::KEY, &guard)? {
-                Some(value) => Record::read(&value)?,
-                None if is_empty(items.index(), &guard)? => Record::FIRST,
+                Some(value) => StoreRecord::read(&value)?,
+                None if is_empty(items.index(), &guard)? => StoreRecord::FIRST,
                 None => return Err(Error::NotOurs),
             }
         };
         let next = record.reserved;
         let count = Count::new(usage.clone(), items.index().order());
-        let store = Store {
+        let store = ItemStore {
             items,
             largest,
             next: AtomicU64::new(next),
@@ -160,7 +160,7 @@ impl Store {
     }
 
     /// Returns the number of items, including dead ones that no command has removed yet, and whether it is exact. It is
-    /// exact once [`count_on`](Store::count_on) has returned `true`.
+    /// exact once [`count_on`](ItemStore::count_on) has returned `true`.
     pub fn items(&self) -> (u64, bool) {
         self.count.get()
     }
@@ -243,9 +243,9 @@ fn is_empty(index: &dyn Index, guard: &Guard) -> Result<bool, index::Error> {
     Ok(empty)
 }
 
-impl std::fmt::Debug for Store {
+impl std::fmt::Debug for ItemStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Store")
+        f.debug_struct("ItemStore")
             .field("record", &self.lock())
             .finish_non_exhaustive()
     }

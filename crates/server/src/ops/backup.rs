@@ -6,12 +6,12 @@
 //! I2 No worker waits for a backup. Only the client that asks with `SAVE` waits.
 //! I3 No backup outlives its server.
 //!
-//! Not here: the file, which the program around the server writes (`host`); the commands (`commands::redis::backup`).
+//! Not here: the file, which the program around the server writes (`config::Host`); the commands (`commands::redis::backup`).
 
 use crate::clock::now;
 use crate::items::databases::Databases;
+use crate::ops::config::Host;
 use crate::ops::copying::{BackupTo, Copying, Outcome};
-use crate::ops::host::Host;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,17 +1,16 @@
-//! The server's configuration.
+//! The server's configuration, and the program around it, which reads that again.
 
 use crate::Error;
 use crate::items::store::{BATCH, ENOUGH};
 use crate::net::listen::Address;
 use crate::net::tls::Tls;
-use crate::ops::copying::BackupTo;
-use crate::ops::host::Host;
+use crate::ops::copying::{BackupTo, Copying};
 use crate::ops::sync::Sync;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use wollemi::IndexKind;
+use wollemi::{IndexKind, Snapshot};
 
 /// The largest data of an item, in bytes: the index's largest value less the item's header.
 pub const LARGEST_VALUE: usize = index::MAX_VALUE - crate::items::item::HEADER;
@@ -155,4 +154,25 @@ impl std::fmt::Debug for Config {
             .field("sweep_pause", &self.sweep_pause)
             .finish_non_exhaustive()
     }
+}
+
+/// Services of the program around a server. The server calls them from its own threads.
+pub trait Host: Send + std::marker::Sync {
+    /// Reads the settings again. Returns the configuration, or why the settings are wrong. The server calls this on
+    /// SIGHUP, and takes over the limits (connections, sizes of requests, idle time, the slow log) and where backups
+    /// go.
+    fn reload(&self) -> Result<Config, String> {
+        Err("this program has no settings to read again".into())
+    }
+
+    /// Writes a snapshot to the file while clients are served, and reports its progress to `copying`.
+    ///
+    /// # Errors
+    ///
+    /// The reason for the failure. The existing file is then unchanged.
+    fn back_up(&self, snapshot: &Snapshot, to: &BackupTo, copying: &Copying) -> Result<(), String>;
+
+    /// Returns freed memory that the program's allocator has kept to the operating system. The server calls this at
+    /// most once a second.
+    fn give_back(&self) {}
 }

@@ -2,7 +2,7 @@
 //!
 //! | module       | what it holds                                      |
 //! |--------------|----------------------------------------------------|
-//! | `config`     | how the server is set up                           |
+//! | `config`     | how the server is set up, and the program around it |
 //! | `shared`     | the state that all workers share                   |
 //! | `passwords`  | users and passwords                                |
 //! | `latency`    | the durations of commands                          |
@@ -13,7 +13,6 @@
 //! | `pool`       | pool metrics                                       |
 //! | `log`        | log metrics                                        |
 //! | `sync`       | the sync policy                                    |
-//! | `host`       | the interface of the program around the server     |
 //! | `copying`    | where backups go, and their progress               |
 //! | `backup`     | backups while clients are served                   |
 //! | `sweep`      | counting items, and removing dead ones             |
@@ -21,7 +20,6 @@
 pub mod backup;
 pub mod config;
 pub mod copying;
-pub mod host;
 pub mod latency;
 pub mod log;
 pub mod metric;

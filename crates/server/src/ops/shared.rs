@@ -5,7 +5,7 @@ use crate::counters::{Counter, Counters};
 use crate::items::access::Access;
 use crate::items::cursors::Cursors;
 use crate::items::databases::Databases;
-use crate::items::memory::Memory;
+use crate::items::memory::MemoryLimit;
 use crate::net::dialect::Dialect;
 use crate::net::lane::{Lane, Net};
 use crate::net::limits::Limits;
@@ -98,7 +98,7 @@ impl Shared {
         let limits = Limits::default();
         take_limits(&limits, &config);
         let workers = config.workers();
-        let memory = Memory::new(config.memory_limit.unwrap_or(0), config.evicts);
+        let memory = MemoryLimit::new(config.memory_limit.unwrap_or(0), config.evicts);
         let databases = Databases::open(db, &config.map, config.index, memory, limits.value_kept())?;
         let databases = Arc::new(databases);
         let encryption = config.tls.clone().map(Encryption::read).transpose()?;

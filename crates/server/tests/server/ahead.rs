@@ -1,14 +1,14 @@
 //! The server's read-ahead: it prefetches the items of the following requests, and changes no answer.
 
 use crate::support::{Running, config, shown, with_redis};
-use index::model::Model;
+use index::model::ModelIndex;
 use index::{Edits, Guard, Index};
 use std::sync::{Arc, Mutex};
 
 /// An index that records which keys it is asked to prefetch, or to write, together.
 #[derive(Default)]
 struct Noting {
-    index: Model,
+    index: ModelIndex,
     prefetched: Mutex<Vec<Vec<Vec<u8>>>>,
 }
 

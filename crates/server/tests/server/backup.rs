@@ -2,7 +2,7 @@
 
 use crate::pool::Pool;
 use crate::support::{Client, PATIENCE, Running, with_redis};
-use index::model::Model;
+use index::model::ModelIndex;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -44,7 +44,7 @@ impl Host for Waits {
         assert!(!self.panics.swap(false, SeqCst), "a panic on request");
         let view = snapshot.find_view("memcached").expect("a map");
         *self.seen.item.lock().expect("one at a time") =
-            view.and_then(|view| view.get("k").expect("it can be read"));
+            view.and_then(|view| view.get("k").expect("the item is readable"));
         copying.reached(7, 700, 70);
         wait(
             &self.ended.lock().expect("one at a time"),
@@ -62,8 +62,8 @@ struct Writes {
 impl Host for Writes {
     fn back_up(&self, snapshot: &Snapshot, to: &BackupTo, copying: &Copying) -> Outcome {
         let wait = || {
-            let told = self.goes_on.lock().expect("one at a time").recv_timeout(PATIENCE);
-            told.map_err(|error| error.to_string())
+            let signal = self.goes_on.lock().expect("one at a time").recv_timeout(PATIENCE);
+            signal.map_err(|error| error.to_string())
         };
         wait()?;
         let mut file = File::create(&to.file).map_err(|error| error.to_string())?;
@@ -167,7 +167,7 @@ fn one_backup_runs_beside_the_clients() {
     assert_eq!(item.expect("a key").last(), Some(&b'v'));
     assert_eq!(info(&mut client, "rdb_last_bgsave_time_sec"), "-1");
 
-    maker.ends.send(Ok(())).expect("it runs");
+    maker.ends.send(Ok(())).expect("the backup waits");
     wait_until_idle(&mut client);
     let done = [
         ("rdb_saves", "1"),
@@ -182,7 +182,10 @@ fn one_backup_runs_beside_the_clients() {
     client.ask("LASTSAVE\r\n", &format!(":{time}\r\n"));
 
     client.ask("bgsave Schedule\r\n", "+Background saving started\r\n");
-    maker.ends.send(Err("the disk is full".into())).expect("it runs");
+    maker
+        .ends
+        .send(Err("the disk is full".into()))
+        .expect("the backup waits");
     wait_until_idle(&mut client);
     assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "err");
     assert_eq!(info(&mut client, "rdb_saves"), "1");
@@ -201,7 +204,7 @@ fn save_holds_up_its_own_connection_alone() {
     let (config, maker) = config();
     // So all connections share a thread.
     let one = Config { threads: 1, ..config };
-    let server = Running::over(one, Arc::new(Model::new()));
+    let server = Running::over(one, Arc::new(ModelIndex::new()));
     let mut saver = server.connect_redis();
     let mut other = server.connect_redis();
     saver.ask(
@@ -212,13 +215,16 @@ fn save_holds_up_its_own_connection_alone() {
     wait_until_busy(&mut other);
     other.ask("GET k\r\n", "$1\r\nv\r\n");
     server.connect().ask("get k\r\n", "VALUE k 0 1\r\nv\r\nEND\r\n");
-    maker.ends.send(Ok(())).expect("it runs");
+    maker.ends.send(Ok(())).expect("the backup waits");
     saver.expect(b"+OK\r\n+OK\r\n:");
     let id = saver.line();
     other.ask("GET k\r\n", "$1\r\nw\r\n");
 
     saver.send(b"SAVE\r\n");
-    maker.ends.send(Err("no room\r\nat all".into())).expect("it runs");
+    maker
+        .ends
+        .send(Err("no room\r\nat all".into()))
+        .expect("the backup waits");
     saver.expect(b"-ERR no room  at all\r\n");
 
     saver.send(b"SAVE\r\n");
@@ -226,7 +232,7 @@ fn save_holds_up_its_own_connection_alone() {
     other.ask(&format!("CLIENT KILL ID {id}\r\n"), ":1\r\n");
     saver.expect_end();
     assert_eq!(info(&mut other, "rdb_bgsave_in_progress"), "1");
-    maker.ends.send(Ok(())).expect("it runs");
+    maker.ends.send(Ok(())).expect("the backup waits");
     wait_until_idle(&mut other);
     assert_eq!(info(&mut other, "rdb_saves"), "2");
     server.stop();
@@ -273,10 +279,10 @@ fn a_backup_is_of_the_moment_at_which_it_is_asked_for() {
     let total = (KEYS + 3).to_string();
     assert_eq!(info(&mut client, "current_save_keys_total"), total);
     assert_eq!(info(&mut client, "current_save_keys_processed"), "0");
-    go_on.send(()).expect("it waits");
+    go_on.send(()).expect("the backup waits");
     wait_until(&mut client, "current_save_keys_processed", &total);
     assert_eq!(info(&mut client, "current_save_keys_total"), total);
-    go_on.send(()).expect("it waits");
+    go_on.send(()).expect("the backup waits");
     wait_until_idle(&mut client);
     assert_eq!(info(&mut client, "current_save_keys_total"), "0");
     assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "ok");
@@ -317,10 +323,10 @@ fn a_transaction_asks_for_a_backup_after_it() {
         "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*4\r\n+OK\r\n+Background saving scheduled\r\n\
          -ERR Background save already in progress\r\n+OK\r\n",
     );
-    maker.ends.send(Ok(())).expect("it runs");
+    maker.ends.send(Ok(())).expect("the backup waits");
     wait_until_idle(&mut client);
     client.ask("BGSAVE\r\n", "+Background saving started\r\n");
-    maker.ends.send(Ok(())).expect("it runs");
+    maker.ends.send(Ok(())).expect("the backup waits");
     wait_until_idle(&mut client);
     server.stop();
 }
@@ -345,10 +351,10 @@ fn stopping_gives_a_backup_up() {
 #[test]
 fn a_backup_that_panics_has_failed() {
     let (config, maker) = config_that(true);
-    let server = Running::over(config, Arc::new(Model::new()));
+    let server = Running::over(config, Arc::new(ModelIndex::new()));
     let mut client = server.connect_redis();
     client.ask("SAVE\r\n", "-ERR the backup has panicked\r\n");
-    maker.ends.send(Ok(())).expect("it will run");
+    maker.ends.send(Ok(())).expect("the next backup takes it");
     client.ask("SAVE\r\n", "+OK\r\n");
     server.stop();
 }
@@ -361,7 +367,7 @@ fn backups_need_a_place() {
         backup_to: None,
         ..config
     };
-    let server = Running::over(nowhere, Arc::new(Model::new()));
+    let server = Running::over(nowhere, Arc::new(ModelIndex::new()));
     let mut client = server.connect_redis();
     for command in ["SAVE", "BGSAVE"] {
         client.send(format!("{command}\r\n").as_bytes());

@@ -1,7 +1,7 @@
 //! Bounds: on buffered answers, on idleness, on the number of connections, on access.
 
 use crate::support::{PATIENCE, Running, config, memory, shown};
-use index::model::Model;
+use index::model::ModelIndex;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
@@ -19,7 +19,7 @@ fn slow_readers_wait_alone() {
             threads: 1,
             ..config()
         },
-        Arc::new(Model::new()),
+        Arc::new(ModelIndex::new()),
     );
     let mut slow = server.connect();
     let large = "x".repeat(1 << 20);
@@ -107,7 +107,7 @@ fn idle_connections_are_closed() {
         idle_timeout: Some(Duration::from_millis(50)),
         ..config()
     };
-    let server = Running::over(idle, Arc::new(Model::new()));
+    let server = Running::over(idle, Arc::new(ModelIndex::new()));
     server.connect().expect_end();
     // It may be closed before half has arrived, which turns the close into a reset.
     let mut half = server.connect();
@@ -156,7 +156,7 @@ fn connections_have_a_limit() {
             max_connections: 2,
             ..config()
         },
-        Arc::new(Model::new()),
+        Arc::new(ModelIndex::new()),
     );
     let mut first = server.connect();
     let mut second = server.connect();
@@ -246,7 +246,7 @@ fn unix_sockets_are_served() {
     let report = thread.join().expect("no panic").expect("no failure");
     assert!(report.connections >= 8);
     assert!(!path.exists());
-    std::fs::remove_dir(&directory).expect("it is empty");
+    std::fs::remove_dir(&directory).expect("the directory is empty");
 }
 
 /// A socket's file is left alone unless no process listens on it any more.

@@ -1,7 +1,7 @@
 //! The count of the items, which begins with the server and runs beside the clients.
 
 use crate::support::{PATIENCE, Running, with_redis};
-use index::model::Model;
+use index::model::ModelIndex;
 use index::{Direction, Error, Guard, Index, Visit};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use wollemi_server::Config;
 
 /// An index whose second scan blocks until the test releases it.
 struct Held {
-    index: Model,
+    index: ModelIndex,
     scans: AtomicUsize,
     waits: Sender<()>,
     released: Mutex<Receiver<()>>,
@@ -42,7 +42,7 @@ impl Index for Held {
 /// count. Afterwards they are exact.
 #[test]
 fn numbers_are_exact_once_they_are_said_to_be() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let server = Running::over(with_redis(), Arc::new(index.clone()));
     let mut client = server.connect_redis();
     client.ask("mset a 1 b 2 c 3\r\n", "+OK\r\n");
@@ -64,20 +64,20 @@ fn numbers_are_exact_once_they_are_said_to_be() {
     waiting.recv_timeout(PATIENCE).expect("the items are counted");
     let mut client = server.connect_redis();
     // Whether it is exact, and then the number.
-    let mut told = || {
+    let mut reported = || {
         client.send(b"info stats\r\n");
         let info = String::from_utf8(client.until(b"\r\n\r\n")).expect("text");
         let mut lines = info.lines();
         let exact = lines.find_map(|line| line.strip_prefix("keyspace_exact:"));
-        let exact = exact.expect("it is told").to_owned();
+        let exact = exact.expect("INFO has the field").to_owned();
         client.send(b"dbsize\r\n");
         (exact, client.line())
     };
-    assert_eq!(told(), ("0".to_owned(), ":1".to_owned()));
+    assert_eq!(reported(), ("0".to_owned(), ":1".to_owned()));
     go_on.send(()).expect("the count waits");
     let begin = Instant::now();
     loop {
-        let (exact, size) = told();
+        let (exact, size) = reported();
         if exact == "1" {
             assert_eq!(size, ":3");
             break;

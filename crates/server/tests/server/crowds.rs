@@ -3,7 +3,7 @@
 use crate::pool::Pool;
 use crate::python::{python, run};
 use crate::support::{Client, PATIENCE, Running, with_redis};
-use index::model::Model;
+use index::model::ModelIndex;
 use rustix::process::{Resource, getrlimit};
 use std::io::Write;
 use std::net::Shutdown;
@@ -26,7 +26,7 @@ fn connections(client: &mut Client) -> usize {
     let line = text
         .lines()
         .find_map(|line| line.strip_prefix("STAT curr_connections "));
-    line.expect("it is told").parse().expect("a number")
+    line.expect("`stats` has the name").parse().expect("a number")
 }
 
 /// Ten thousand clients of both protocols, in a separate process, stay connected, and each is answered, twice. If the
@@ -48,7 +48,7 @@ fn ten_thousand_clients_are_served() {
         let _ = std::io::stderr().write_all(few.as_bytes());
     }
     assert!(count >= 100, "{files} files are too few for any crowd");
-    let redis = server.redis.expect("it serves Redis clients");
+    let redis = server.redis.expect("the server serves Redis clients");
     run(Command::new(python())
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/clients/crowd.py"))
         .arg("127.0.0.1")
@@ -69,7 +69,10 @@ fn half_open_connections_are_answered() {
     memcached.send(("get k\r\n".repeat(50) + "set k 0 0 10\r\nhalf").as_bytes());
     redis.send(("get k\r\n".repeat(50) + "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$9\r\nhalf").as_bytes());
     for client in [&memcached, &redis] {
-        client.socket.shutdown(Shutdown::Write).expect("it is open");
+        client
+            .socket
+            .shutdown(Shutdown::Write)
+            .expect("the connection is open");
     }
     let each = format!("VALUE k 0 100000\r\n{value}\r\nEND\r\n");
     assert!(memcached.rest() == each.repeat(50).as_bytes());
@@ -115,7 +118,7 @@ fn slow_redis_readers_wait_alone() {
         threads: 1,
         ..with_redis()
     };
-    let server = Running::over(one, Arc::new(Model::new()));
+    let server = Running::over(one, Arc::new(ModelIndex::new()));
     let mut slow = server.connect_redis();
     let large = "x".repeat(1 << 20);
     slow.ask(
@@ -182,7 +185,7 @@ fn oversized_requests_are_refused() {
             max_value: 1000,
             ..with_redis()
         },
-        Arc::new(Model::new()),
+        Arc::new(ModelIndex::new()),
     );
     let mut memcached = server.connect();
     let huge = "x".repeat(3 << 20);

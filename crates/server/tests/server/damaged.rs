@@ -1,13 +1,13 @@
 //! A server over a damaged pool: its clients' requests terminate.
 
 use crate::support::{Running, with_redis};
-use index::model::Model;
+use index::model::ModelIndex;
 use index::{Direction, Error, Guard, Index, Visit};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 /// An index whose scans return the items out of order, over and over, wherever they begin.
-struct Damaged(Model);
+struct Damaged(ModelIndex);
 
 impl Index for Damaged {
     index::delegate!(0: get, write, check);
@@ -46,7 +46,7 @@ impl Index for Damaged {
 /// Listings report the damage, and so does a scan from cursor to cursor.
 #[test]
 fn keys_out_of_order_end_listings() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let server = Running::over(with_redis(), Arc::new(index.clone()));
     server.connect_redis().ask("mset a 1 b 2\r\n", "+OK\r\n");
     server.stop();
@@ -55,18 +55,18 @@ fn keys_out_of_order_end_listings() {
     let mut client = server.connect_redis();
     for listing in ["keys *c", "krange - + limit 5000", "krange + - rev limit 5000"] {
         client.send(format!("{listing}\r\n").as_bytes());
-        let told = client.line();
+        let reply = client.line();
         assert!(
-            told.starts_with("-ERR") && told.contains("out of order"),
-            "{listing}: {told}"
+            reply.starts_with("-ERR") && reply.contains("out of order"),
+            "{listing}: {reply}"
         );
     }
     let mut cursor = String::from("0");
     for _ in 0..10 {
         client.send(format!("scan {cursor} match *c count 2\r\n").as_bytes());
-        let told = client.line();
-        if told.starts_with("-ERR") {
-            assert!(told.contains("out of order"), "{told}");
+        let reply = client.line();
+        if reply.starts_with("-ERR") {
+            assert!(reply.contains("out of order"), "{reply}");
             server.stop();
             return;
         }

@@ -9,7 +9,7 @@
 use crate::support::{Running, config};
 use heap::Heap;
 use index::Index;
-use index::model::Model;
+use index::model::ModelIndex;
 use pmem::{Hardware, Pool, PoolOptions};
 use roart::Roart;
 use std::path::Path;
@@ -110,14 +110,14 @@ fn hold(file: &str, index: Arc<dyn Index>) {
 /// memcached's answers.
 #[test]
 fn answers_are_memcacheds() {
-    hold("same.txt", Arc::new(Model::new()));
-    hold("meta.txt", Arc::new(Model::new()));
+    hold("same.txt", Arc::new(ModelIndex::new()));
+    hold("meta.txt", Arc::new(ModelIndex::new()));
 }
 
 /// Intended differences from memcached's answers.
 #[test]
 fn differences_are_these() {
-    hold("ours.txt", Arc::new(Model::new()));
+    hold("ours.txt", Arc::new(ModelIndex::new()));
 }
 
 /// memcached's answers over the real index.

@@ -43,7 +43,7 @@ impl Served {
     fn cut(&self, name: &str) -> Db {
         let pool = self.directory.path().join(name);
         self.disk.cut(&pool.with_extension("disk")); // NAME.disk
-        options().open(&pool).expect("it is rebuilt")
+        options().open(&pool).expect("the pool is rebuilt")
     }
 }
 
@@ -68,7 +68,7 @@ fn data(db: &Db, key: &str) -> Option<Vec<u8>> {
 
 /// Returns the metrics as text.
 fn scrape(served: &Served) -> String {
-    let mut client = Client::connect(served.running.metrics.expect("it serves metrics"));
+    let mut client = Client::connect(served.running.metrics.expect("the server serves metrics"));
     client.send(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
     String::from_utf8(client.rest()).expect("UTF-8")
 }
@@ -332,7 +332,7 @@ fn a_flush_is_told_when_it_is_durable() {
     let (within, answers) = queued("exists k");
     let within = (within, answers.to_owned());
     let nothing = (String::new(), String::new());
-    let told = [
+    let cases = [
         (&nothing, "exists k", ":0\r\n"),
         (&nothing, "touch k", ":0\r\n"),
         (&nothing, "ttl k", ":-2\r\n"),
@@ -348,7 +348,7 @@ fn a_flush_is_told_when_it_is_durable() {
         (&nothing, "me k", "EN\r\n"),
         (&nothing, "get k", "END\r\n"),
     ];
-    for ((before, answers), command, answer) in told {
+    for ((before, answers), command, answer) in cases {
         let reader = match answer {
             "EN\r\n" | "END\r\n" => &mut memcached[of_memcached],
             _ => &mut redis[of_redis],
@@ -384,14 +384,14 @@ fn a_flush_that_failed_is_not_told() {
     let (mut redis, mut memcached) = (served.running.connect_redis(), served.running.connect());
     for command in ["get old", "mget other old", "exists old", "ttl old"] {
         redis.send(format!("{command}\r\n").as_bytes());
-        let told = redis.line();
-        assert!(told.starts_with("-MISCONF "), "{command}: {told}");
+        let reply = redis.line();
+        assert!(reply.starts_with("-MISCONF "), "{command}: {reply}");
     }
     redis.ask("get other\r\n", "$-1\r\n");
     for command in ["get old", "me old", "mg old v"] {
         memcached.send(format!("{command}\r\n").as_bytes());
-        let told = memcached.line();
-        assert!(told.starts_with("SERVER_ERROR "), "{command}: {told}");
+        let reply = memcached.line();
+        assert!(reply.starts_with("SERVER_ERROR "), "{command}: {reply}");
     }
     assert_eq!(data(&served.cut("after"), "old"), Some(b"1".to_vec()));
 }
@@ -414,7 +414,7 @@ fn eventual_writes_are_answered_at_once() {
     served.disk.release();
     let began = Instant::now();
     while served.log().durable < served.log().appended {
-        assert!(began.elapsed() < PATIENCE, "it is not synced");
+        assert!(began.elapsed() < PATIENCE, "the write is not synced");
         std::thread::yield_now();
     }
     assert_eq!(data(&served.cut("everysec"), "a"), Some(b"1".to_vec()));
@@ -472,7 +472,7 @@ fn other_levels_have_no_choice() {
         };
         Server::bind(config, &db).map(|server| server.sync())
     };
-    assert_eq!(bound(Sync::No).expect("it is so"), Sync::No);
+    assert_eq!(bound(Sync::No).expect("the pool's policy"), Sync::No);
     for sync in [Sync::Always, Sync::EverySecond] {
         let error = bound(sync).expect_err("there is no log");
         assert!(matches!(error, Error::Sync { .. }), "{error}");
@@ -518,17 +518,17 @@ fn a_failed_sync_ends_writing() {
     memcached.send(b"set newer 0 0 1\r\n1\r\n");
     served.disk.fail();
     served.disk.release();
-    let told = redis.line();
+    let reply = redis.line();
     assert!(
-        told.starts_with("-MISCONF Errors writing to the AOF file: "),
-        "{told}"
+        reply.starts_with("-MISCONF Errors writing to the AOF file: "),
+        "{reply}"
     );
-    assert!(told.contains("the medium is gone"), "{told}");
+    assert!(reply.contains("the medium is gone"), "{reply}");
     redis.expect_end();
-    let told = memcached.line();
+    let reply = memcached.line();
     assert!(
-        told.starts_with("SERVER_ERROR ") && told.contains("the medium is gone"),
-        "{told}"
+        reply.starts_with("SERVER_ERROR ") && reply.contains("the medium is gone"),
+        "{reply}"
     );
 
     let (mut redis, mut memcached) = (served.running.connect_redis(), served.running.connect());
@@ -542,29 +542,29 @@ fn a_failed_sync_ends_writing() {
         "get new",
     ] {
         redis.send(format!("{command}\r\n").as_bytes());
-        let told = redis.line();
+        let reply = redis.line();
         assert!(
-            told.starts_with("-MISCONF ") && told.contains("the medium is gone"),
-            "{command}: {told}"
+            reply.starts_with("-MISCONF ") && reply.contains("the medium is gone"),
+            "{command}: {reply}"
         );
     }
     redis.ask("get old\r\n", "$1\r\n1\r\n");
     memcached.ask("get old\r\n", "VALUE old 0 1\r\n1\r\nEND\r\n");
     memcached.send(b"set old 0 0 1\r\n2\r\n");
-    let told = memcached.line();
+    let reply = memcached.line();
     assert!(
-        told.starts_with("SERVER_ERROR ") && told.contains("the medium is gone"),
-        "{told}"
+        reply.starts_with("SERVER_ERROR ") && reply.contains("the medium is gone"),
+        "{reply}"
     );
     redis.send(b"info persistence\r\n");
-    let told = redis.until(b"\r\n\r\n");
-    let told = String::from_utf8_lossy(&told);
+    let reply = redis.until(b"\r\n\r\n");
+    let reply = String::from_utf8_lossy(&reply);
     assert!(
-        told.contains("aof_last_write_status:err\r\n") && told.contains("log_failure:file 'log-"),
-        "{told}"
+        reply.contains("aof_last_write_status:err\r\n") && reply.contains("log_failure:file 'log-"),
+        "{reply}"
     );
-    let told = scrape(&served);
-    assert!(told.contains("\nwollemi_log_ok 0\n"), "{told}");
+    let reply = scrape(&served);
+    assert!(reply.contains("\nwollemi_log_ok 0\n"), "{reply}");
     assert_eq!(data(&served.cut("after"), "old"), Some(b"1".to_vec()));
 }
 
@@ -588,7 +588,7 @@ fn the_log_is_told() {
         std::thread::yield_now();
     }
     redis.send(b"info persistence\r\n");
-    let told = String::from_utf8_lossy(&redis.until(b"\r\n\r\n")).into_owned();
+    let reply = String::from_utf8_lossy(&redis.until(b"\r\n\r\n")).into_owned();
     for line in [
         "aof_enabled:1",
         "aof_last_write_status:ok",
@@ -599,18 +599,18 @@ fn the_log_is_told() {
         "pool_sync:always",
         "log_status:ok",
     ] {
-        assert!(told.contains(&format!("{line}\r\n")), "no {line} in {told}");
+        assert!(reply.contains(&format!("{line}\r\n")), "no {line} in {reply}");
     }
     memcached.send(b"stats\r\n");
-    let told = String::from_utf8_lossy(&memcached.until(b"END\r\n")).into_owned();
+    let reply = String::from_utf8_lossy(&memcached.until(b"END\r\n")).into_owned();
     for line in [
         "STAT pool_level disk",
         "STAT pool_sync always",
         "STAT log_limit_bytes 268435456",
     ] {
-        assert!(told.contains(&format!("{line}\r\n")), "no {line} in {told}");
+        assert!(reply.contains(&format!("{line}\r\n")), "no {line} in {reply}");
     }
-    let told = scrape(&served);
+    let reply = scrape(&served);
     let log = served.log();
     for line in [
         "wollemi_pool_info{level=\"disk\",sync=\"always\"} 1".to_owned(),
@@ -619,7 +619,7 @@ fn the_log_is_told() {
         format!("wollemi_log_group_records_bucket{{le=\"+Inf\"}} {}", log.syncs),
         format!("wollemi_log_group_records_sum {}", log.synced),
     ] {
-        assert!(told.contains(&format!("\n{line}\n")), "no {line} in {told}");
+        assert!(reply.contains(&format!("\n{line}\n")), "no {line} in {reply}");
     }
     assert_eq!(data(&served.cut("checkpointed"), "a"), Some(b"1".to_vec()));
 }
@@ -638,7 +638,7 @@ fn the_files_beside_the_pool_are_whole() {
         &path.with_extension("pool.disk"),
         &left.with_extension("pool.disk"),
     );
-    let db = options().open(&left).expect("it is rebuilt");
+    let db = options().open(&left).expect("the pool is rebuilt");
     assert_eq!(
         (data(&db, "a"), data(&db, "b")),
         (Some(b"1".to_vec()), Some(b"2".to_vec()))

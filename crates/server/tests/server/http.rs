@@ -78,18 +78,18 @@ impl Visit for Line {
 fn expect_logged(client: &Client, protocol: &str) {
     let name = client.socket.local_addr().expect("a socket").to_string();
     let lines = HANGUPS.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let told: Vec<_> = lines
+    let logged: Vec<_> = lines
         .iter()
         .filter(|line| line.client == name)
         .map(|line| (line.protocol.as_str(), line.message.as_str()))
         .collect();
-    assert_eq!(told, [(protocol, "an HTTP request came, connection closed")]);
+    assert_eq!(logged, [(protocol, "an HTTP request came, connection closed")]);
 }
 
 /// Fails unless the metrics, `stats` and `INFO` each count this many connections that the server has ended.
 #[track_caller]
 fn expect_counted(server: &Running, hangups: usize) {
-    let mut client = Client::connect(server.metrics.expect("it serves metrics"));
+    let mut client = Client::connect(server.metrics.expect("the server serves metrics"));
     client.send(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
     let metrics = String::from_utf8(client.rest()).expect("text");
     let line = format!("\nwollemi_http_hangups_total {hangups}\n");
@@ -106,8 +106,9 @@ fn expect_counted(server: &Running, hangups: usize) {
     assert!(info.contains(&line), "{hangups}: {info}");
 }
 
-/// The requests before it are answered; it is not, and what follows it is not executed, however it is cut into pieces.
-/// Each is counted, and the first of each protocol is logged: the log limits a flood to ten per second.
+/// The server answers the requests before an HTTP request. It executes neither the HTTP request nor anything after it,
+/// however the bytes are cut into pieces. It counts each HTTP request, and logs the first of each protocol: the log
+/// limits a flood to ten per second.
 #[test]
 fn http_requests_end_the_connection() {
     tracing::subscriber::set_global_default(HangupLog).expect("no other test listens to the log");

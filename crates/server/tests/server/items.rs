@@ -2,7 +2,7 @@
 
 use crate::support::{PATIENCE, Running, config};
 use index::Index;
-use index::model::Model;
+use index::model::ModelIndex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wollemi_server::Config;
@@ -51,7 +51,7 @@ fn changes_are_atomic() {
 /// Flags, uniques, expiry and flushes outlive the server; and uniques continue.
 #[test]
 fn items_outlive_the_server() {
-    let index = Arc::new(Model::new());
+    let index = Arc::new(ModelIndex::new());
     let server = Running::over(config(), index.clone());
     let mut client = server.connect();
     client.ask("set gone 0 0 1\r\nx\r\nflush_all\r\n", "STORED\r\nOK\r\n");
@@ -106,7 +106,7 @@ fn flushes_may_be_delayed() {
 /// Dead items are removed even if no client requests them.
 #[test]
 fn dead_items_are_swept() {
-    let index = Arc::new(Model::new());
+    let index = Arc::new(ModelIndex::new());
     let pause = Some(Duration::from_millis(1));
     let server = Running::over(
         Config {
@@ -151,7 +151,7 @@ fn uniques_are_shown_and_taken() {
 /// `stats` counts the operations, and prints the lines it was given.
 #[test]
 fn stats_count() {
-    let server = Running::over(config(), Arc::new(Model::new()));
+    let server = Running::over(config(), Arc::new(ModelIndex::new()));
     let mut client = server.connect();
     client.ask(
         "set k 0 0 1\r\nx\r\nset l 0 0 1\r\nx\r\nget k a\r\ngat 0 k a\r\nmg k T0\r\nmg b T0\r\ntouch k 0\r\ndelete k\r\n",
@@ -200,7 +200,10 @@ fn stats_count() {
         format!("STAT 2:listen_addr tcp:{}", server.address),
         "STAT 2:state conn_parse_cmd".to_owned(),
     ] {
-        assert!(conns.lines().any(|told| told == line), "{line} is not in {conns}");
+        assert!(
+            conns.lines().any(|shown| shown == line),
+            "{line} is not in {conns}"
+        );
     }
     client.ask("stats reset\r\n", "RESET\r\n");
 }

@@ -1,14 +1,14 @@
 //! Limits: those that change while connections are open, and those on the memory of a connection.
 
 use crate::support::{Client, Running, with_redis};
-use index::model::Model;
+use index::model::ModelIndex;
 use std::sync::Arc;
 use wollemi_server::Config;
 
 /// A new limit on values applies to connections opened before as well as to new ones.
 #[test]
 fn a_new_limit_on_values_holds_at_once() {
-    let server = Running::over(with_redis(), Arc::new(Model::new()));
+    let server = Running::over(with_redis(), Arc::new(ModelIndex::new()));
     let mut old = server.connect_redis();
     let large = format!(
         "*3\r\n$3\r\nset\r\n$1\r\nk\r\n$1048577\r\n{}\r\n",
@@ -33,7 +33,7 @@ fn a_new_idle_time_holds_at_once() {
         threads: 2,
         ..with_redis()
     };
-    let server = Running::over(config, Arc::new(Model::new()));
+    let server = Running::over(config, Arc::new(ModelIndex::new()));
     let mut idle: Vec<_> = (0..8).map(|_| server.connect_redis()).collect();
     for client in &mut idle {
         client.ask("ping\r\n", "+PONG\r\n");
@@ -54,7 +54,7 @@ fn values_have_a_largest_size() {
         max_value: 10,
         ..with_redis()
     };
-    let server = Running::over(small, Arc::new(Model::new()));
+    let server = Running::over(small, Arc::new(ModelIndex::new()));
     let mut client = server.connect();
     client.ask("set k 0 0 10\r\n0123456789\r\n", "STORED\r\n");
     client.ask("append k 0 0 1\r\nx\r\n", "NOT_STORED\r\n");
@@ -162,7 +162,7 @@ fn scans_end_early_and_go_on() {
 /// The next server refuses a cursor of a server that has ended, and does not mistake it for another scan's.
 #[test]
 fn cursors_end_with_their_server() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let server = Running::over(with_redis(), Arc::new(index.clone()));
     let mut client = server.connect_redis();
     client.ask("mset a 1 b 2 c 3\r\n", "+OK\r\n");
@@ -215,7 +215,7 @@ fn resp(words: &[String]) -> String {
 /// A reply about commands is limited like others: one about very many names is refused.
 #[test]
 fn what_is_told_of_commands_is_bounded() {
-    let server = Running::over(with_redis(), Arc::new(Model::new()));
+    let server = Running::over(with_redis(), Arc::new(ModelIndex::new()));
     let mut client = server.connect_redis();
     let names = 200_000;
     let request = format!("*{}\r\n$7\r\ncommand\r\n$4\r\ninfo\r\n", names + 2);

@@ -1,13 +1,13 @@
 //! The limit on the items' memory: it holds for all writers, and is reported in each protocol's words.
 
 use crate::support::{Client, Running, with_redis};
-use index::model::Model;
+use index::model::ModelIndex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wollemi_server::Config;
 
-fn server(limit: u64, evicts: bool) -> (Running, Model) {
-    let index = Model::new();
+fn server(limit: u64, evicts: bool) -> (Running, ModelIndex) {
+    let index = ModelIndex::new();
     let config = Config {
         memory_limit: Some(limit),
         evicts,
@@ -24,7 +24,7 @@ fn stat(client: &mut Client, name: &str) -> u64 {
     let line = text
         .lines()
         .find_map(|line| line.strip_prefix(&format!("STAT {name} ")));
-    line.expect("it is told").parse().expect("a number")
+    line.expect("`stats` has the name").parse().expect("a number")
 }
 
 /// While several clients write values of all lengths, in several databases and transactions, the items never take more

@@ -22,7 +22,7 @@ fn start() -> ([SocketAddr; 3], Shutdown, std::thread::JoinHandle<()>) {
         [wollemi_server::Address::Tcp(address)] => address,
         ref other => panic!("{other:?}"),
     };
-    let metrics = server.metrics_address().expect("it serves metrics");
+    let metrics = server.metrics_address().expect("the server serves metrics");
     let addresses = [of(Protocol::Memcached), of(Protocol::Redis), metrics];
     let shutdown = Shutdown::new();
     let stop = shutdown.clone();
@@ -71,11 +71,11 @@ fn prometheus_reads_the_metrics() {
         ])
         .stdin(Stdio::piped())
         .spawn()
-        .expect("it starts");
+        .expect("the parser starts");
     let mut input = parser.stdin.take().expect("piped");
-    input.write_all(body.as_bytes()).expect("it reads");
+    input.write_all(body.as_bytes()).expect("the parser reads");
     drop(input);
-    assert!(parser.wait().expect("it ends").success(), "{body}");
+    assert!(parser.wait().expect("the parser ends").success(), "{body}");
     shutdown.stop();
     thread.join().expect("no panic");
 }
@@ -119,5 +119,5 @@ fn metrics_stay_on_this_machine() {
         allow_remote: true,
         ..remote
     })
-    .expect("it is allowed");
+    .expect("remote access is allowed");
 }

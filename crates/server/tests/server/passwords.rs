@@ -1,7 +1,7 @@
 //! Servers that require a login.
 
 use crate::support::{Client, PATIENCE, Running, SIGNALS, memory, with_redis};
-use index::model::Model;
+use index::model::ModelIndex;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 use wollemi::Snapshot;
@@ -20,7 +20,7 @@ fn guarded(text: &str, name: &str) -> Config {
 #[test]
 fn passwords_are_asked_for() {
     let config = guarded("# users\nann:secret\ndefault:pass word\n", "asked");
-    let server = Running::over(config.clone(), Arc::new(Model::new()));
+    let server = Running::over(config.clone(), Arc::new(ModelIndex::new()));
     let mut client = server.connect();
     client.send(b"get k\r\n");
     client.expect(b"CLIENT_ERROR unauthenticated\r\n");
@@ -66,13 +66,13 @@ fn passwords_are_asked_for() {
 #[test]
 fn users_are_told_and_ended_by_name() {
     let config = guarded("ann:secret\nbob:word\ndefault:pass\n", "users");
-    let server = Running::over(config.clone(), Arc::new(Model::new()));
+    let server = Running::over(config.clone(), Arc::new(ModelIndex::new()));
     let user = |client: &mut Client| {
         client.send(b"client info\r\n");
         client.line();
         let line = String::from_utf8(client.until(b"\n\r\n")).expect("text");
         let user = line.split(' ').find_map(|field| field.strip_prefix("user="));
-        user.expect("it is told").to_owned()
+        user.expect("the user is shown").to_owned()
     };
     let [mut ann, mut bob, mut nobody] = [(); 3].map(|()| server.connect_redis());
     ann.ask("auth ann secret\r\n", "+OK\r\n");
@@ -120,7 +120,7 @@ fn users_that_were_removed_can_be_ended_by_name() {
         host: Some(Arc::new(Reloads)),
         ..config
     };
-    let server = Running::over(config, Arc::new(Model::new()));
+    let server = Running::over(config, Arc::new(ModelIndex::new()));
     let [mut ann, mut bob] = [(); 2].map(|()| server.connect_redis());
     ann.ask("auth ann secret\r\n", "+OK\r\n");
     bob.ask("auth bob word\r\n", "+OK\r\n");

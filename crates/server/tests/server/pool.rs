@@ -24,7 +24,7 @@ impl Pool {
         let pool = Pool::new();
         let file = File::open(backup).expect("the backup");
         let restored = pool.db.restore(&mut BufReader::new(file), |_| {});
-        restored.expect("a backup of maps that are not there");
+        restored.expect("a backup whose maps do not exist yet");
         pool
     }
 
@@ -40,7 +40,7 @@ impl Pool {
 
     /// Fails unless the pool is sound.
     pub fn check(&self) {
-        let check = self.db.check().expect("it can be read");
+        let check = self.db.check().expect("the check can read the pool");
         assert!(check.is_clean(), "{check:?}");
     }
 }

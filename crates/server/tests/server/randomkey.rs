@@ -43,7 +43,7 @@ fn the_dead_are_passed_over() {
             sweep_pause: None,
             ..crate::support::with_redis()
         },
-        std::sync::Arc::new(index::model::Model::new()),
+        std::sync::Arc::new(index::model::ModelIndex::new()),
     );
     let mut client = server.connect_redis();
     let many: String = (0..40_000).map(|i| format!("SET key:{i} x\r\n")).collect();

@@ -1,7 +1,7 @@
 //! Redis's protocol, from outside.
 
 use crate::support::{Running, shown, with_redis};
-use index::model::Model;
+use index::model::ModelIndex;
 use std::io::Write;
 use std::sync::Arc;
 use wollemi_server::Config;
@@ -53,7 +53,7 @@ fn the_empty_key_is_not_shown() {
 /// Reading the empty key leaves the record in place: the next server recognizes the map as its own.
 #[test]
 fn reads_of_the_empty_key_change_nothing() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let server = Running::over(with_redis(), Arc::new(index.clone()));
     let mut client = server.connect_redis();
     client.ask(
@@ -182,7 +182,7 @@ fn connections_can_be_ended() {
         max_connections: 2,
         ..with_redis()
     };
-    let server = Running::over(few, Arc::new(Model::new()));
+    let server = Running::over(few, Arc::new(ModelIndex::new()));
     let (mut first, mut second) = (server.connect_redis(), server.connect_redis());
     first.ask("client setname one\r\n", "+OK\r\n");
     second.ask("client getname\r\n", "$-1\r\n");

@@ -11,7 +11,11 @@ use std::process::Command;
 fn redis_py_reads_and_writes() {
     let server = Running::over_pool();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/clients/redis_all.py");
-    let port = server.redis.expect("it serves Redis clients").port().to_string();
+    let port = server
+        .redis
+        .expect("the server serves Redis clients")
+        .port()
+        .to_string();
     for protocol in ["2", "3"] {
         run(Command::new(python())
             .arg(&script)

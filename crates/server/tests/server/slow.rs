@@ -1,7 +1,7 @@
 //! Durations of commands, and the slow log.
 
 use crate::support::{Client, Running, with_redis};
-use index::model::Model;
+use index::model::ModelIndex;
 use std::sync::Arc;
 use wollemi_server::Config;
 
@@ -12,7 +12,7 @@ fn server(length: usize) -> Running {
         slow_length: length,
         ..with_redis()
     };
-    Running::over(all, Arc::new(Model::new()))
+    Running::over(all, Arc::new(ModelIndex::new()))
 }
 
 /// Returns the value of one name in `stats`; "" if it is absent.

@@ -2,7 +2,7 @@
 
 use crate::support::{Client, Running, SIGNALS, address, config, memory};
 use index::Index;
-use index::model::Model;
+use index::model::ModelIndex;
 use std::io::{Read, Write};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use wollemi_server::{Config, Server, Shutdown};
 /// A server that stops answers the requests received so far, then closes; a partial request is not executed.
 #[test]
 fn stopping_answers_what_has_arrived() {
-    let index = Arc::new(Model::new());
+    let index = Arc::new(ModelIndex::new());
     let server = Running::over(config(), index.clone());
     let mut idle = server.connect();
     let mut half = server.connect();
@@ -50,7 +50,7 @@ fn stopping_does_not_wait_for_ever() {
             drain_timeout: Duration::from_millis(50),
             ..config()
         },
-        Arc::new(Model::new()),
+        Arc::new(ModelIndex::new()),
     );
     let _client = takes_nothing(&server);
     assert_eq!(server.stop().abandoned, 1);
@@ -80,7 +80,7 @@ fn stopping_at_once_waits_for_nobody() {
         drain_timeout: Duration::from_secs(3600),
         ..config()
     };
-    let server = Running::over(patient, Arc::new(Model::new()));
+    let server = Running::over(patient, Arc::new(ModelIndex::new()));
     let _client = takes_nothing(&server);
     server.tell_to_stop_at_once();
     assert_eq!(server.stop().abandoned, 1);

@@ -2,14 +2,14 @@
 
 use crate::pool::Pool;
 use index::Index;
-use index::model::Model;
+use index::model::ModelIndex;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use wollemi::Db;
-use wollemi_server::{Address, Config, Protocol, Report, Server, Shutdown};
+use wollemi_server::{Address, Config, Protocol, ServeReport, Server, Shutdown};
 
 /// Upper bound on a test's wait for an answer or a state; beyond it the test counts as hung.
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -21,7 +21,7 @@ pub struct Running {
     /// The address of its metrics, if it serves them.
     pub metrics: Option<SocketAddr>,
     shutdown: Shutdown,
-    thread: Option<JoinHandle<Report>>,
+    thread: Option<JoinHandle<ServeReport>>,
     /// The pool it serves, if any.
     pool: Option<Pool>,
 }
@@ -61,7 +61,7 @@ pub static SIGNALS: Mutex<()> = Mutex::new(());
 
 impl Running {
     pub fn start() -> Running {
-        Running::over(config(), Arc::new(Model::new()))
+        Running::over(config(), Arc::new(ModelIndex::new()))
     }
 
     /// Starts a server over a database in memory, in which this index holds the items of database 0.
@@ -128,7 +128,7 @@ impl Running {
     }
 
     /// Stops the server and waits for it. A pool is then complete.
-    pub fn stop(mut self) -> Report {
+    pub fn stop(mut self) -> ServeReport {
         self.shutdown.stop();
         let report = self
             .thread
@@ -148,7 +148,7 @@ impl Running {
 
     /// Starts a server of both protocols, with all databases.
     pub fn with_redis() -> Running {
-        Running::over(with_redis(), Arc::new(Model::new()))
+        Running::over(with_redis(), Arc::new(ModelIndex::new()))
     }
 
     /// Starts a server of both protocols over a new pool, like the program.
@@ -159,7 +159,7 @@ impl Running {
     }
 
     pub fn connect_redis(&self) -> Client {
-        Client::connect(self.redis.expect("it serves Redis clients"))
+        Client::connect(self.redis.expect("the server serves Redis clients"))
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::pool::Pool;
 use crate::python::{python, run};
 use crate::support::{Client, PATIENCE, Running, memory, with_redis};
-use index::model::Model;
+use index::model::ModelIndex;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -92,7 +92,7 @@ fn both_protocols_are_encrypted() {
     let files = Files::new("both");
     let server = files.server();
     let mut memcached = files.connect(server.address);
-    let mut redis = files.connect(server.redis.expect("it serves Redis clients"));
+    let mut redis = files.connect(server.redis.expect("the server serves Redis clients"));
     ask(&mut memcached, b"set k 0 0 1\r\nx\r\n", b"STORED\r\n");
     ask(&mut redis, b"get k\r\n", b"$1\r\nx\r\n");
     let large = "y".repeat(1 << 20);
@@ -115,7 +115,7 @@ fn others_are_not_served() {
         ..with_redis()
     };
     config.redis.push(Address::Unix(path.clone()));
-    let server = Running::over(config, Arc::new(Model::new()));
+    let server = Running::over(config, Arc::new(ModelIndex::new()));
     let mut plain = Client::connect(server.address);
     plain.send(b"get k\r\n");
     let answered = plain.rest();
@@ -162,7 +162,7 @@ fn python_clients_connect() {
     let files = Files::new("python");
     let server = files.server();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/clients/tls.py");
-    let redis = server.redis.expect("it serves Redis clients");
+    let redis = server.redis.expect("the server serves Redis clients");
     run(Command::new(python())
         .arg(script)
         .arg(server.address.port().to_string())

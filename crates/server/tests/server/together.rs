@@ -2,11 +2,11 @@
 
 use crate::support::{Client, Running, with_redis};
 use index::Index;
-use index::model::Model;
+use index::model::ModelIndex;
 use std::sync::Arc;
 use wollemi_server::Config;
 
-/// More than are executed together.
+/// More sets than the server executes together.
 const MANY: usize = 100;
 
 /// Returns servers over the reference index and over a pool.
@@ -55,8 +55,8 @@ fn clients(server: &Running) -> [Client; 2] {
     [server.connect(), server.connect_redis()]
 }
 
-/// A transaction does not run if a key that it watches was among them, first, last or between, even if it was set to
-/// the same data; it runs if none was.
+/// A transaction does not run if a key that it watches is among the sets, first, last or between, even if it is set to
+/// the same data; it runs if no watched key is.
 #[test]
 fn watched_keys_among_them_are_noticed() {
     let keys = keys(MANY);
@@ -82,7 +82,7 @@ fn watched_keys_among_them_are_noticed() {
     }
 }
 
-/// A flush among them drops those before it, of either protocol, and none after it.
+/// A flush among the sets drops the items of those before it, of either protocol, and none after it.
 #[test]
 fn a_flush_amid_them_drops_those_before_it() {
     let keys = keys(MANY);
@@ -150,7 +150,7 @@ fn of_one_key_the_last_stays() {
     }
 }
 
-/// Sets with options, times and flags among them have their effects, and plain ones remove these again.
+/// Sets with options, times and flags among the plain sets have their effects, and plain ones remove these again.
 #[test]
 fn options_among_them_hold() {
     for server in servers() {
@@ -204,11 +204,11 @@ fn options_among_them_hold() {
     }
 }
 
-/// At a memory limit without eviction, each has its own answer: those that fit are stored, before and after one that
-/// does not. That one leaves no older value in memcached's protocol, and the older one in Redis's.
+/// At a memory limit without eviction, each set has its own answer: those that fit are stored, before and after one
+/// that does not. That one leaves no older value in memcached's protocol, and the older one in Redis's.
 #[test]
 fn those_that_fit_are_stored() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let config = Config {
         memory_limit: Some(3000),
         evicts: false,
@@ -247,11 +247,11 @@ fn those_that_fit_are_stored() {
     server.stop();
 }
 
-/// One whose key holds a value that no server has written gets its own error, and leaves that value; it does not count
-/// as executed.
+/// A set whose key holds a value that no server has written gets its own error, and leaves that value; it does not
+/// count as executed.
 #[test]
 fn one_that_fails_leaves_the_others_alone() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let server = Running::over(with_redis(), Arc::new(index.clone()));
     index
         .insert(b"foreign", b"short")

@@ -13,10 +13,10 @@ fn printed(program: &str, args: &[&str], input: &str) -> String {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap_or_else(|error| panic!("{program}, which test.sh installs: {error}"));
-    let mut stdin = child.stdin.take().expect("it is piped");
+    let mut stdin = child.stdin.take().expect("the input is piped");
     let output = std::thread::scope(|scope| {
-        scope.spawn(move || stdin.write_all(input.as_bytes()).expect("it reads"));
-        child.wait_with_output().expect("it ends")
+        scope.spawn(move || stdin.write_all(input.as_bytes()).expect("the program reads"));
+        child.wait_with_output().expect("the program ends")
     });
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -50,20 +50,20 @@ struct Cli {
 
 impl Cli {
     fn to(server: &Running) -> Cli {
-        let address = server.redis.expect("it serves Redis clients");
+        let address = server.redis.expect("the server serves Redis clients");
         Cli {
             port: address.port().to_string(),
         }
     }
 
-    fn told(&self, args: &[&str], input: &str) -> String {
+    fn output(&self, args: &[&str], input: &str) -> String {
         let args = [&["-h", "127.0.0.1", "-p", &self.port], args].concat();
         printed("redis-cli", &args, input)
     }
 
     #[track_caller]
     fn ask(&self, args: &[&str], answer: &str) {
-        assert_eq!(self.told(args, ""), answer, "{args:?}");
+        assert_eq!(self.output(args, ""), answer, "{args:?}");
     }
 }
 
@@ -84,12 +84,12 @@ fn redis_cli_reads_and_writes() {
     cli.ask(&["-r", "3", "incr", "count"], "1\n2\n3\n");
     let lines = "MULTI\nINCR count\nSET key other\nGET key\nEXEC\nMULTI\nDISCARD\nNONESUCH\nget key\n";
     for protocol in ["-2", "-3"] {
-        let before = cli.told(&["get", "count"], "");
+        let before = cli.output(&["get", "count"], "");
         let count: i64 = before.trim().parse().expect("a number");
-        let told = cli.told(&[protocol], lines);
+        let output = cli.output(&[protocol], lines);
         let exec = format!("OK\nQUEUED\nQUEUED\nQUEUED\n{}\nOK\nother\nOK\nOK\n", count + 1);
         let unknown = "ERR unknown command 'NONESUCH', with args beginning with: \n";
-        assert_eq!(told, format!("{exec}{unknown}\nother\n"));
+        assert_eq!(output, format!("{exec}{unknown}\nother\n"));
     }
     assert_eq!(server.stop().failures, 0);
 }
@@ -103,12 +103,12 @@ fn redis_cli_inserts_and_scans() {
         let key = format!("key-{i:05}");
         format!("*3\r\n$3\r\nSET\r\n${}\r\n{key}\r\n$1\r\nx\r\n", key.len())
     };
-    let told = cli.told(&["--pipe"], &(0..20_000).map(set).collect::<String>());
-    assert!(told.ends_with("errors: 0, replies: 20000\n"), "{told}");
+    let output = cli.output(&["--pipe"], &(0..20_000).map(set).collect::<String>());
+    assert!(output.ends_with("errors: 0, replies: 20000\n"), "{output}");
     cli.ask(&["dbsize"], "20000\n");
-    let all = cli.told(&["--scan"], "");
+    let all = cli.output(&["--scan"], "");
     assert!(all.lines().eq((0..20_000).map(|i| format!("key-{i:05}"))));
-    let some = cli.told(&["--scan", "--pattern", "key-1234*"], "");
+    let some = cli.output(&["--scan", "--pattern", "key-1234*"], "");
     assert!(some.lines().eq((0..10).map(|i| format!("key-1234{i}"))), "{some}");
     assert_eq!(server.stop().failures, 0);
 }
@@ -131,21 +131,21 @@ fn redis_benchmark_is_served() {
         "1000",
     ];
     let args = [&["-h", "127.0.0.1", "-p", &cli.port, "--csv"], &load[..]].concat();
-    let told = printed("redis-benchmark", &args, "");
-    let names: Vec<_> = told
+    let output = printed("redis-benchmark", &args, "");
+    let names: Vec<_> = output
         .lines()
         .skip(1)
         .filter_map(|line| line.split('"').nth(1))
         .collect();
-    assert_eq!(names, ["SET", "GET", "INCR", "MSET (10 keys)"], "{told}");
-    assert!(!told.to_lowercase().contains("err"), "{told}");
+    assert_eq!(names, ["SET", "GET", "INCR", "MSET (10 keys)"], "{output}");
+    assert!(!output.to_lowercase().contains("err"), "{output}");
     // Each key is `key:` or `counter:` and one of 1000 numbers.
-    let keys: u64 = cli.told(&["dbsize"], "").trim().parse().expect("a number");
+    let keys: u64 = cli.output(&["dbsize"], "").trim().parse().expect("a number");
     assert!((2..=2000).contains(&keys), "{keys}");
-    let counters = cli.told(&["--scan", "--pattern", "counter:*"], "");
+    let counters = cli.output(&["--scan", "--pattern", "counter:*"], "");
     let words: Vec<_> = ["mget"].into_iter().chain(counters.lines()).collect();
     let sum: u64 = cli
-        .told(&words, "")
+        .output(&words, "")
         .lines()
         .map(|line| line.parse::<u64>().expect("a number"))
         .sum();

@@ -111,8 +111,8 @@ fn a_transaction_that_fails_has_changed_nothing() {
     // Other clients see the state of this client.
     client.send(b"client info\r\n");
     client.line();
-    let told = String::from_utf8(client.until(b"\n\r\n")).expect("text");
-    assert!(told.contains(" db=0 "), "{told}");
+    let info = String::from_utf8(client.until(b"\n\r\n")).expect("text");
+    assert!(info.contains(" db=0 "), "{info}");
     client.ask(
         "mset a 8 b 9\r\ndel a b\r\nrename a c\r\n",
         &format!("-ERR {why}\r\n").repeat(3),

@@ -1,7 +1,7 @@
 //! Clients of one worker that send much at once, and the answers they have got when they are cut off.
 
 use crate::support::{Client, PATIENCE, Running, with_redis};
-use index::model::Model;
+use index::model::ModelIndex;
 use std::cell::Cell;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use wollemi_server::Config;
 const CLIENTS: usize = 8;
 /// Number of clients that are killed.
 const VICTIMS: usize = 4;
-/// Turns after which a client ends by itself, whatever the others do.
-const MAX: usize = 1 << 16;
+/// Turns after which a client ends by itself, whatever other clients do.
+const MAX_TURNS: usize = 1 << 16;
 /// Commands that each client sends at once.
 const COMMANDS: usize = 64;
 
 /// Starts a server with one worker.
-fn server(index: &Model) -> Running {
+fn server(index: &ModelIndex) -> Running {
     let one = Config {
         threads: 1,
         drain_timeout: PATIENCE,
@@ -34,7 +34,7 @@ fn count(client: &Client, key: usize, after_turn: impl Fn() -> bool) -> usize {
     let mut answers = BufReader::new(&client.socket);
     let commands = format!("incr {key}\r\n").repeat(COMMANDS);
     let mut come = 0;
-    for _ in 0..MAX {
+    for _ in 0..MAX_TURNS {
         if socket.write_all(commands.as_bytes()).is_err() {
             break; // Bytes not accepted from here on were not executed.
         }
@@ -55,11 +55,11 @@ fn count(client: &Client, key: usize, after_turn: impl Fn() -> bool) -> usize {
     come
 }
 
-/// Fails unless each key was incremented as often as its client was answered.
-fn expect_counted(server: &Running, told: &[usize]) {
+/// Fails unless the server has incremented each key as often as it has answered the key's client.
+fn expect_counted(server: &Running, answered: &[usize]) {
     let mut client = server.connect_redis();
-    for (key, told) in told.iter().enumerate() {
-        client.ask(&format!("incrby {key} 0\r\n"), &format!(":{told}\r\n"));
+    for (key, answered) in answered.iter().enumerate() {
+        client.ask(&format!("incrby {key} 0\r\n"), &format!(":{answered}\r\n"));
     }
 }
 
@@ -78,11 +78,11 @@ fn count_amid(client: &Client, key: usize, begun: &Sender<()>, ended: impl Fn() 
 /// order, and once.
 #[test]
 fn what_is_carried_out_is_told_when_the_server_stops() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let running = server(&index);
     let (begun, all_begun) = &channel();
     let clients: Vec<_> = (0..CLIENTS).map(|_| running.connect_redis()).collect();
-    let told: Vec<_> = std::thread::scope(|scope| {
+    let answered: Vec<_> = std::thread::scope(|scope| {
         let counting = clients.iter().enumerate();
         let counting: Vec<_> = counting
             .map(|(key, client)| scope.spawn(move || count_amid(client, key, begun, || false)))
@@ -93,17 +93,17 @@ fn what_is_carried_out_is_told_when_the_server_stops() {
         running.tell_to_stop();
         counting
             .into_iter()
-            .map(|told| told.join().expect("in order"))
+            .map(|client| client.join().expect("in order"))
             .collect()
     });
     assert_eq!(running.stop().abandoned, 0);
-    expect_counted(&server(&index), &told);
+    expect_counted(&server(&index), &answered);
 }
 
-/// So has each client that is killed during its commands; the others continue.
+/// A client that is killed during its commands has also got an answer for each executed command; the others continue.
 #[test]
 fn what_is_carried_out_is_told_to_who_is_killed() {
-    let running = server(&Model::new());
+    let running = server(&ModelIndex::new());
     let (begun, all_begun) = &channel();
     let ended = &AtomicBool::new(false);
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| running.connect_redis()).collect();
@@ -114,7 +114,7 @@ fn what_is_carried_out_is_told_to_who_is_killed() {
             client.line().split_off(1)
         })
         .collect();
-    let told: Vec<_> = std::thread::scope(|scope| {
+    let answered: Vec<_> = std::thread::scope(|scope| {
         let counting = clients.iter().enumerate();
         let mut counting: Vec<_> = counting
             .map(|(key, client)| {
@@ -130,12 +130,18 @@ fn what_is_carried_out_is_told_to_who_is_killed() {
         for id in &ids[..VICTIMS] {
             killer.ask(&format!("client kill id {id}\r\n"), ":1\r\n");
         }
-        let victims = counting.into_iter().map(|told| told.join().expect("in order"));
-        let mut told: Vec<_> = victims.collect();
+        let victims = counting
+            .into_iter()
+            .map(|client| client.join().expect("in order"));
+        let mut answered: Vec<_> = victims.collect();
         ended.store(true, Ordering::Relaxed);
-        told.extend(others.into_iter().map(|told| told.join().expect("in order")));
-        told
+        answered.extend(others.into_iter().map(|client| client.join().expect("in order")));
+        answered
     });
-    assert!(told[VICTIMS..].iter().all(|told| told.is_multiple_of(COMMANDS)));
-    expect_counted(&running, &told);
+    assert!(
+        answered[VICTIMS..]
+            .iter()
+            .all(|answered| answered.is_multiple_of(COMMANDS))
+    );
+    expect_counted(&running, &answered);
 }

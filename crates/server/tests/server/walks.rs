@@ -2,7 +2,7 @@
 //! keys.
 
 use crate::support::{Client, PATIENCE, Running, with_redis};
-use index::model::Model;
+use index::model::ModelIndex;
 use index::{Direction, Error, Guard, Index, Value, Visit};
 use std::io::Write;
 use std::ops::Bound;
@@ -18,7 +18,7 @@ const MORE_THAN_A_TURN: usize = FLUSHED - 1000;
 
 /// An index that counts the keys that scans visit, and stops a scan at its first key once the test says so.
 struct Watched {
-    items: Model,
+    items: ModelIndex,
     stops: AtomicBool,
     stopped: Sender<()>,
     goes_on: Mutex<Receiver<()>>,
@@ -70,7 +70,7 @@ impl Scene {
     fn new() -> Scene {
         let ((stopped_at, stopped), (goes_on, go_on)) = (channel(), channel());
         let index = Arc::new(Watched {
-            items: Model::new(),
+            items: ModelIndex::new(),
             stops: AtomicBool::new(false),
             stopped: stopped_at,
             goes_on: Mutex::new(go_on),

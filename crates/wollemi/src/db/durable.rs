@@ -179,7 +179,7 @@ impl<M: Media> Db<M> {
     pub fn level(&self) -> Level {
         let pool = self.store().heap.pool();
         match (pool.log_position(), pool.level()) {
-            (_, pmem::Level::Power) => Level::Power,
+            (_, pmem::PoolLevel::Power) => Level::Power,
             (Some(_), _) => Level::Disk,
             (None, _) => Level::Process,
         }

@@ -17,7 +17,7 @@
 use crate::disk::manifest::{self, Manifest, Run};
 use crate::disk::opening::clear;
 use crate::files_error::FilesError;
-use log::{Disk, Log, Trace};
+use log::{Disk, Log, Remains};
 use pmem::pool::Uuid;
 use std::sync::Arc;
 
@@ -36,9 +36,9 @@ pub(crate) fn left_over<D: Disk>(disk: &D) -> Result<bool, FilesError> {
         Manifest::check_aside(disk)?;
     }
     match Log::trace(disk)? {
-        Trace::Used(file) => Err(FilesError::Bereft { file }),
-        Trace::Unused => Ok(true),
-        Trace::Nothing => Ok(is_aside),
+        Remains::Used(file) => Err(FilesError::Bereft { file }),
+        Remains::Unused => Ok(true),
+        Remains::Nothing => Ok(is_aside),
     }
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn left_over<D: Disk>(disk: &D) -> Result<bool, FilesError> {
 pub(crate) fn make<D: Disk>(
     disk: &Arc<D>,
     pool: Uuid,
-    options: &log::Options,
+    options: &log::LogOptions,
 ) -> Result<Manifest, FilesError> {
     clear(&**disk, None)?;
     let log = Log::create(disk.clone(), pool.to_u128(), options.clone())?;

@@ -44,7 +44,7 @@ pub(crate) struct Settings {
     pub begins_log: bool,
     pub recovery_threads: usize,
     pub index: IndexKind,
-    pub log: log::Options,
+    pub log: log::LogOptions,
     pub durability: Durability,
     pub sync_within: Duration,
     pub on_rebuild: Option<OnRebuild>,
@@ -227,7 +227,7 @@ enum Found {
 
 fn look(path: &Path, pool: &PoolOptions) -> Result<Found, Error> {
     let look = PoolOptions {
-        level: pmem::Level::Process,
+        level: pmem::PoolLevel::Process,
         read_only: true,
         after_power_loss: AfterPowerLoss::Look,
         ..pool.clone()

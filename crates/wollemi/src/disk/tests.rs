@@ -7,7 +7,7 @@ use super::sizes::Sizes;
 use crate::{Db, Durability, Error, IndexKind, Map, Media};
 use log::disk::{FileMapping, OpenFile};
 use log::{Directory, Disk, DiskError, DiskFile};
-use pmem::watched::{Step, Watch, What};
+use pmem::watched::{ObservedStep, Observer, StepKind};
 use pmem::{Hardware, Pool, PoolOptions, Watched};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -31,11 +31,11 @@ thread_local! {
 #[derive(Debug)]
 struct Changes;
 
-impl Watch for Changes {
-    fn before(&self, step: &Step) {
+impl Observer for Changes {
+    fn before(&self, step: &ObservedStep) {
         if !matches!(
             step.what,
-            What::Store | What::Exchange | What::Draft | What::Fence(_)
+            StepKind::Store | StepKind::Exchange | StepKind::Draft | StepKind::Fence(_)
         ) {
             return;
         }
@@ -65,7 +65,7 @@ fn settings(max_size: u64) -> Settings {
         begins_log: true,
         recovery_threads: 1,
         index: IndexKind::default(),
-        log: log::Options {
+        log: log::LogOptions {
             segment_size: 64 << 10,
             limit: 16 << 20,
             spares: 2,

@@ -11,9 +11,10 @@
 //! I1 An expired entry is absent for every reader, whether or not it has been removed.
 //! I2 An edit that checks again removes it, so a value written meanwhile stays.
 //!
-//! Not here: the thread that sweeps (`sweeper`), and transactions (`transaction`).
+//! Not here: further operations on single keys (`edits`), iteration (`iter`), the thread that sweeps (`sweeper`), and
+//! transactions (`transaction`).
 
-use crate::{Error, KeyRange, Map, Swept};
+use crate::{Error, Map, Swept};
 use index::{Action, Edit};
 use std::time::{Duration, SystemTime};
 
@@ -57,17 +58,22 @@ pub struct Expiring {
 pub type WithLife = (Vec<u8>, Option<Duration>);
 
 /// Returns the milliseconds since 1970.
-fn now() -> u64 {
+pub(super) fn now() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Returns the expiry time of a life that begins now.
-fn end_of(life: Option<Duration>, now: u64) -> u64 {
+pub(super) fn end_of(life: Option<Duration>, now: u64) -> u64 {
     life.map_or(0, |life| {
         let millis = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
         now.saturating_add(millis).max(1)
     })
+}
+
+/// Returns the life that is left before an expiry time.
+pub(super) fn life_of(end: u64, now: u64) -> Option<Duration> {
+    (end != 0).then(|| Duration::from_millis(end.saturating_sub(now)))
 }
 
 /// Splits bytes into the expiry time and the value; `None` if the header is missing.
@@ -76,7 +82,7 @@ fn read(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((u64::from_le_bytes(*end), value))
 }
 
-fn is_over(end: u64, now: u64) -> bool {
+pub(super) fn is_over(end: u64, now: u64) -> bool {
     end != 0 && end <= now
 }
 
@@ -104,7 +110,7 @@ impl<R: FnMut(Option<(u64, &[u8])>, &mut Vec<u8>) -> Action> Edit for RuleEdit<R
     }
 }
 
-fn fill(put: &mut Vec<u8>, end: u64, value: &[u8]) {
+pub(super) fn fill(put: &mut Vec<u8>, end: u64, value: &[u8]) {
     put.extend_from_slice(&end.to_le_bytes());
     put.extend_from_slice(value);
 }
@@ -136,15 +142,20 @@ impl Expiring {
     pub fn read(&self, bytes: &[u8]) -> Result<Option<WithLife>, Error> {
         let (end, value) = read(bytes).ok_or_else(|| self.foreign())?;
         let now = now();
-        let left = (end != 0).then(|| Duration::from_millis(end.saturating_sub(now)));
-        Ok((!is_over(end, now)).then(|| (value.to_vec(), left)))
+        Ok((!is_over(end, now)).then(|| (value.to_vec(), life_of(end, now))))
+    }
+
+    /// Returns whether a value of the underlying map has not expired.
+    pub(super) fn is_alive(&self, bytes: &[u8]) -> Result<bool, Error> {
+        let (end, _) = read(bytes).ok_or_else(|| self.foreign())?;
+        Ok(!is_over(end, now()))
     }
 
     fn foreign(&self) -> Error {
         Error::NotExpiring(self.map.name().to_owned())
     }
 
-    fn change(
+    pub(super) fn change(
         &self,
         key: &[u8],
         rule: impl FnMut(Option<(u64, &[u8])>, &mut Vec<u8>) -> Action,
@@ -227,11 +238,6 @@ impl Expiring {
             Action::Remove
         })?;
         Ok(alive)
-    }
-
-    /// Iterates in key order over the entries between two bounds that are alive when the iterator reaches them.
-    pub fn range(&self, keys: impl KeyRange) -> impl DoubleEndedIterator<Item = Result<crate::Entry, Error>> {
-        self.map.range(keys).filter_map(|entry| self.alive(entry))
     }
 
     /// Returns a live entry without its header.

@@ -3,9 +3,13 @@
 //! | module        | what it holds                              |
 //! |---------------|--------------------------------------------|
 //! | `expiring`    | maps whose entries may expire              |
+//! | `edits`       | their remaining operations on single keys  |
+//! | `iter`        | iteration over live entries                |
 //! | `sweeper`     | the thread that removes expired entries    |
 //! | `transaction` | expiring entries in transactions           |
 
+mod edits;
 pub mod expiring;
+pub mod iter;
 pub mod sweeper;
 mod transaction;

@@ -23,6 +23,38 @@ impl Expiring {
         }
     }
 
+    /// Returns whether a transaction sees the key alive.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`get_in`](Expiring::get_in).
+    pub fn contains_in<M: Media>(
+        &self,
+        tx: &Transaction<'_, M>,
+        key: impl AsRef<[u8]>,
+    ) -> Result<bool, Error> {
+        Ok(self.get_in(tx, key)?.is_some())
+    }
+
+    /// Adds the key in a transaction unless it is alive there; returns `false` if it is.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`get_in`](Expiring::get_in).
+    pub fn insert_in<M: Media>(
+        &self,
+        tx: &mut Transaction<'_, M>,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        life: Option<Duration>,
+    ) -> Result<bool, Error> {
+        let absent = !self.contains_in(tx, key.as_ref())?;
+        if absent {
+            self.upsert_in(tx, key, value, life)?;
+        }
+        Ok(absent)
+    }
+
     /// Sets the key's value and, if given, its life, in a transaction.
     ///
     /// ```
@@ -82,5 +114,18 @@ impl Expiring {
     ) -> Result<impl DoubleEndedIterator<Item = Result<crate::Entry, Error>> + 't, Error> {
         let entries = tx.range(self.map(), keys)?;
         Ok(entries.filter_map(|entry| self.alive(entry)))
+    }
+
+    /// Iterates over the entries whose keys start with `prefix`, like [`range_in`](Expiring::range_in).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transaction::prefix`].
+    pub fn prefix_in<'t, M: Media>(
+        &'t self,
+        tx: &'t Transaction<'_, M>,
+        prefix: impl AsRef<[u8]>,
+    ) -> Result<impl DoubleEndedIterator<Item = Result<crate::Entry, Error>> + 't, Error> {
+        self.range_in(tx, index::prefix_bounds(prefix.as_ref()))
     }
 }

@@ -9,6 +9,7 @@
 //! | `walk`     | walking a map a few keys at a time                          |
 //! | `merge`    | entries of an index with others laid over them              |
 //! | `snapshot` | all maps as they were at one moment                         |
+//! | `view_ends` | the first and the last entry of a map at that moment       |
 
 pub mod ends;
 pub mod iter;
@@ -16,4 +17,5 @@ mod map;
 pub mod merge;
 pub mod reader;
 pub mod snapshot;
+mod view_ends;
 pub mod walk;

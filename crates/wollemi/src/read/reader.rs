@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 
 /// A pinned view of a map, for reads without copies.
 ///
-/// It is not a snapshot: each read sees the latest value. It belongs to its thread.
+/// It is not a snapshot: each read sees the latest value.
 ///
 /// ```
 /// let db = wollemi::Db::anonymous()?;
@@ -20,6 +20,39 @@ use std::ops::ControlFlow;
 /// let reader = map.reader();
 /// let value = reader.get("apple")?.expect("just written");
 /// assert!(value.starts_with(b"a long")); // no byte was copied
+/// # Ok::<(), wollemi::Error>(())
+/// ```
+///
+/// # Threads
+///
+/// A reader stays on its thread, because the pin is the thread's: it is an entry that the thread has made in the table
+/// of epochs. An owned reader that moves would have to pin again at its destination, and that is what a clone of the
+/// [`Map`](crate::Map) does there, at the same cost. So move a clone into the thread and make the reader there. To read
+/// one moment in several threads, move a [`View`](crate::View) of a [`Snapshot`](crate::Snapshot) into each. Owned
+/// iterators ([`Iter`](crate::Iter)), batches and [owned transactions](crate::Db::begin_owned) move as they are.
+///
+/// ```
+/// let db = wollemi::Db::anonymous()?;
+/// let map = db.map("fruit")?;
+/// map.load([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
+///
+/// // The latest values:
+/// let handle = map.clone();
+/// let red = std::thread::spawn(move || {
+///     let reader = handle.reader();
+///     let mut red = 0;
+///     for entry in reader.iter() {
+///         red += usize::from(&*entry?.1 == b"red");
+///     }
+///     Ok::<_, wollemi::Error>(red)
+/// });
+/// assert_eq!(red.join().expect("no panic")?, 2);
+///
+/// // One moment:
+/// let view = db.snapshot()?.view(&map)?;
+/// map.remove("apple")?;
+/// let count = std::thread::spawn(move || view.len());
+/// assert_eq!(count.join().expect("no panic")?, 3);
 /// # Ok::<(), wollemi::Error>(())
 /// ```
 pub struct Reader<'m> {

@@ -152,7 +152,7 @@ impl<M: Media> std::fmt::Debug for Snapshot<M> {
 /// One map as it was when a snapshot was taken. It may be sent to another thread, and may outlive the [`Snapshot`].
 #[derive(Clone, Debug)]
 pub struct View {
-    map: Map,
+    pub(super) map: Map,
     /// Whether the map did not exist yet. Then the view is empty, whatever the images contain: the map may have been
     /// built with content.
     made_since: bool,
@@ -171,6 +171,10 @@ impl View {
     }
 
     /// Returns a copy of the value that the key had.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SnapshotOutgrown`]. [`Error::Index`] if the key is too long or the pool is damaged.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
         if self.made_since {
             return Ok(None);
@@ -191,6 +195,35 @@ impl View {
             Some(before) => before.map(|bytes| bytes.to_vec()),
             None => now,
         })
+    }
+
+    /// Returns copies of the values that many keys had, in the keys' order. Faster than single [`get`](View::get)s,
+    /// because the keys' cache misses overlap.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`get`](View::get).
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let mut values = vec![None; keys.len()];
+        if self.made_since {
+            return Ok(values);
+        }
+        let keys: Vec<&[u8]> = keys.iter().map(K::as_ref).collect();
+        // The index before the images: see `before_images`.
+        self.map
+            .index
+            .bare()
+            .multi_get(&keys, &heap::pin(), &mut |i, value| {
+                values[i] = value.map(|value| value.to_vec());
+            })?;
+        for (key, value) in keys.iter().zip(&mut values) {
+            let place = self.map.index.order().place(key);
+            if let Some(before) = self.moment.images.of(self.map.name(), &place) {
+                *value = before.map(|bytes| bytes.to_vec());
+            }
+        }
+        self.moment.images.is_whole()?;
+        Ok(values)
     }
 
     /// Returns whether the key was present.

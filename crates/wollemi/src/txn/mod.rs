@@ -5,12 +5,16 @@
 //! | `transaction` | reads and changes of any keys, committed together        |
 //! | `range`       | ranges as a transaction sees them                        |
 //! | `cursor`      | ranges a step at a time, without borrowing               |
+//! | `edits`       | further operations on keys, in transactions              |
+//! | `ends`        | the first and last entry, in transactions                |
 //! | `pop`         | removing the first or last entry of a map                |
 //! | `batch`       | changes without reads                                    |
 //! | `overlay`     | uncommitted changes over the content of the maps         |
 
 pub mod batch;
 pub mod cursor;
+mod edits;
+mod ends;
 pub mod overlay;
 mod pop;
 pub mod range;

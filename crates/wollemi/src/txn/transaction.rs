@@ -36,16 +36,16 @@ use std::ops::Deref;
 /// after a conflict.
 #[must_use = "a transaction changes nothing before it is committed"]
 pub struct Transaction<'d, M: Media = Hardware> {
-    store: Held<'d, M>,
-    reads: RefCell<Reads>,
-    changes: Overlay,
+    pub(super) store: Held<'d, M>,
+    pub(super) reads: RefCell<Reads>,
+    pub(super) changes: Overlay,
     durability: Option<Durability>,
     /// Whether writes of other keys must not fail the commit, because an earlier attempt met a conflict.
     announces_points: bool,
 }
 
 /// The database's store, borrowed or owned.
-enum Held<'d, M: Media> {
+pub(super) enum Held<'d, M: Media> {
     Borrowed(&'d Store<M>),
     Owned(Db<M>),
 }

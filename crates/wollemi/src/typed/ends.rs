@@ -1,6 +1,6 @@
 //! The first and the last entry of a typed map.
 
-use super::{Key, TypedMap};
+use super::{Key, TypedMap, TypedView};
 use crate::Error;
 use index::Direction;
 use serde::Serialize;
@@ -78,6 +78,46 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     /// Those of [`Map::is_empty`](crate::Map::is_empty).
     pub fn is_empty(&self) -> Result<bool, Error> {
         self.map.is_empty()
+    }
+}
+
+impl<K: Key, V: Serialize + DeserializeOwned> TypedView<K, V> {
+    /// Returns the entry that had the smallest key; `None` if the map was empty.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Value`], and those of [`View::first`](crate::View::first).
+    pub fn first(&self) -> Result<Option<(K, V)>, Error> {
+        let entry = self.view.first()?;
+        entry.map(|entry| self.map.entry(Ok(entry))).transpose()
+    }
+
+    /// Returns the entry that had the largest key; `None` if the map was empty.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`first`](TypedView::first).
+    pub fn last(&self) -> Result<Option<(K, V)>, Error> {
+        let entry = self.view.last()?;
+        entry.map(|entry| self.map.entry(Ok(entry))).transpose()
+    }
+
+    /// Returns the number of entries that the map had, by visiting each.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`View::len`](crate::View::len).
+    pub fn len(&self) -> Result<u64, Error> {
+        self.view.len()
+    }
+
+    /// Returns whether the map had no entries.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`View::is_empty`](crate::View::is_empty).
+    pub fn is_empty(&self) -> Result<bool, Error> {
+        self.view.is_empty()
     }
 }
 

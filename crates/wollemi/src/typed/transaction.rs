@@ -78,6 +78,66 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         tx.upsert(self.map(), bytes_of(key), self.value(value)?)
     }
 
+    /// Replaces the key's value in a transaction if it is present there; returns `false` if it is absent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Value`], and those of [`Transaction::update`].
+    pub fn update_in<M: Media>(
+        &self,
+        tx: &mut Transaction<'_, M>,
+        key: &K,
+        value: &V,
+    ) -> Result<bool, Error> {
+        tx.update(self.map(), bytes_of(key), self.value(value)?)
+    }
+
+    /// Returns the entry with the smallest key, as a transaction sees it; `None` if it sees none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Value`], and those of [`Transaction::first`].
+    pub fn first_in<M: Media>(&self, tx: &Transaction<'_, M>) -> Result<Option<(K, V)>, Error> {
+        let entry = tx.first(self.map())?;
+        entry.map(|entry| self.entry(Ok(entry))).transpose()
+    }
+
+    /// Returns the entry with the largest key, as a transaction sees it; `None` if it sees none.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`first_in`](TypedMap::first_in).
+    pub fn last_in<M: Media>(&self, tx: &Transaction<'_, M>) -> Result<Option<(K, V)>, Error> {
+        let entry = tx.last(self.map())?;
+        entry.map(|entry| self.entry(Ok(entry))).transpose()
+    }
+
+    /// Removes the entry with the smallest key in a transaction and returns it; `None` if the transaction sees none.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`first_in`](TypedMap::first_in). An entry that does not decode remains.
+    pub fn pop_first_in<M: Media>(&self, tx: &mut Transaction<'_, M>) -> Result<Option<(K, V)>, Error> {
+        let entry = self.first_in(tx)?;
+        if entry.is_some() {
+            tx.pop_first(self.map())?;
+        }
+        Ok(entry)
+    }
+
+    /// Removes the entry with the largest key in a transaction and returns it; `None` if the transaction sees none.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`pop_first_in`](TypedMap::pop_first_in).
+    pub fn pop_last_in<M: Media>(&self, tx: &mut Transaction<'_, M>) -> Result<Option<(K, V)>, Error> {
+        let entry = self.last_in(tx)?;
+        if entry.is_some() {
+            tx.pop_last(self.map())?;
+        }
+        Ok(entry)
+    }
+
     /// Removes the key in a transaction; returns `false` if it is absent there.
     ///
     /// # Errors
@@ -147,5 +207,30 @@ mod tests {
             assert_eq!(found, [("apricots".to_owned(), 3)]);
             Ok::<_, Error>(())
         })
+    }
+
+    /// A transaction takes entries from the ends of a typed map, and leaves one that does not decode.
+    #[test]
+    fn a_transaction_takes_from_the_ends() -> Result<(), Error> {
+        let db = crate::Db::anonymous()?;
+        let map = db.map("jobs")?;
+        let jobs = TypedMap::<i32, String>::new(map.clone());
+        for key in [-5, 0, 7] {
+            jobs.upsert(&key, &key.to_string())?;
+        }
+        map.upsert(bytes_of(&i32::MAX), [0xff; 3])?;
+        db.transact(|tx| {
+            assert!(jobs.update_in(tx, &0, &"zero".to_owned())? && !jobs.update_in(tx, &1, &String::new())?);
+            assert_eq!(jobs.first_in(tx)?, Some((-5, "-5".to_owned())));
+            assert_eq!(jobs.pop_first_in(tx)?, Some((-5, "-5".to_owned())));
+            assert_eq!(jobs.pop_first_in(tx)?, Some((0, "zero".to_owned())));
+            assert!(jobs.last_in(tx).is_err() && jobs.pop_last_in(tx).is_err());
+            assert!(tx.remove(&map, bytes_of(&i32::MAX))?);
+            assert_eq!(jobs.pop_last_in(tx)?, Some((7, "7".to_owned())));
+            assert_eq!((jobs.pop_first_in(tx)?, jobs.last_in(tx)?), (None, None));
+            Ok::<_, Error>(())
+        })?;
+        assert!(map.is_empty()?);
+        Ok(())
     }
 }

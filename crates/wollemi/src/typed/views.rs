@@ -6,12 +6,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Borrow;
 use std::fmt;
+use std::iter::FusedIterator;
 use std::ops::RangeBounds;
+use std::time::Duration;
 
 /// A typed map as it was when a snapshot was taken. See [`TypedMap::view`].
 pub struct TypedView<K, V> {
-    map: TypedMap<K, V>,
-    view: View,
+    pub(super) map: TypedMap<K, V>,
+    pub(super) view: View,
 }
 
 /// A stream of the changes of a typed map, from [`TypedMap::watch`]. As an iterator it waits for the next event, like a
@@ -103,6 +105,22 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedView<K, V> {
         bytes.map(|bytes| self.map.read(&bytes)).transpose()
     }
 
+    /// Looks up many keys together and returns the values that they had, like [`View::multi_get`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Value`], and those of [`View::multi_get`].
+    pub fn multi_get<'q, Q: KeyBytes + ?Sized + 'q>(
+        &self,
+        keys: impl IntoIterator<Item = &'q Q>,
+    ) -> Result<Vec<Option<V>>, Error>
+    where
+        K: Borrow<Q>,
+    {
+        let keys: Vec<_> = keys.into_iter().map(bytes_of).collect();
+        self.map.read_all(self.view.multi_get(&keys)?)
+    }
+
     /// Returns whether the key was present.
     ///
     /// # Errors
@@ -179,6 +197,8 @@ impl<K: Key, V: Serialize + DeserializeOwned> DoubleEndedIterator for TypedViewI
     }
 }
 
+impl<K: Key, V: Serialize + DeserializeOwned> FusedIterator for TypedViewIter<K, V> {}
+
 impl<K: Key, V: Serialize + DeserializeOwned> TypedWatch<K, V> {
     /// Returns the next event, if there is one.
     ///
@@ -187,6 +207,16 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedWatch<K, V> {
     /// [`Error::Value`]; the next call returns the next event.
     pub fn try_next(&mut self) -> Result<Option<Event<K, V>>, Error> {
         let event = self.watch.try_next();
+        event.map(|event| self.map.event(event)).transpose()
+    }
+
+    /// Waits at most this time for the next event. Returns `None` if there was none.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`try_next`](TypedWatch::try_next).
+    pub fn next_within(&mut self, patience: Duration) -> Result<Option<Event<K, V>>, Error> {
+        let event = self.watch.next_within(patience);
         event.map(|event| self.map.event(event)).transpose()
     }
 }
@@ -251,6 +281,10 @@ mod tests {
         assert_eq!(view.range("b".to_owned()..).count(), 2);
         assert_eq!((view.prefix("b").count(), view.prefix("d").count()), (1, 0));
         assert_eq!((&view).into_iter().count(), 3);
+        assert_eq!(view.first()?, Some(("a".to_owned(), 0)));
+        assert_eq!(view.last()?, Some(("c".to_owned(), 2)));
+        assert_eq!((view.len()?, view.is_empty()?), (3, false));
+        assert_eq!(view.multi_get(["d", "b"])?, [None, Some(1)]);
         Ok(())
     }
 
@@ -283,6 +317,11 @@ mod tests {
         let (key, value) = ("apple".to_owned(), Some(1));
         assert_eq!(watch.try_next()?, Some(Event::Changed { key, value }));
         assert_eq!(watch.try_next()?, None);
+        assert_eq!(watch.next_within(Duration::ZERO)?, None);
+        words.upsert(&"apricot".to_owned(), &2)?;
+        let (key, value) = ("apricot".to_owned(), Some(2));
+        let event = watch.next_within(Duration::from_secs(60))?;
+        assert_eq!(event, Some(Event::Changed { key, value }));
         Ok(())
     }
 

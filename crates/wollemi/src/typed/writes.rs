@@ -20,10 +20,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         K: Borrow<Q>,
     {
         let keys: Vec<_> = keys.into_iter().map(bytes_of).collect();
-        let found = self.map.multi_get(&keys)?.into_iter();
-        found
-            .map(|bytes| bytes.map(|bytes| self.read(&bytes)).transpose())
-            .collect()
+        self.read_all(self.map.multi_get(&keys)?)
     }
 
     /// Replaces the key's value if it is present; returns `false` if it is absent.

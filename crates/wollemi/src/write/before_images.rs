@@ -12,7 +12,7 @@
 
 use crate::Error;
 use crate::entry::BATCH_BYTES;
-use index::{Action, Direction, Edit, Order, Place};
+use index::{Action, Direction, Edit, Order, OrderedPlace};
 use std::collections::{BTreeMap, HashMap};
 use std::mem::size_of;
 use std::ops::Bound;
@@ -23,10 +23,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 pub(crate) type BeforeImage = Option<Arc<[u8]>>;
 
 /// Sorted in the walk order of the map's index.
-type ByPlace = BTreeMap<Place, BeforeImage>;
+type ByPlace = BTreeMap<OrderedPlace, BeforeImage>;
 
 /// Approximate memory that an image takes in addition to key and value, in bytes.
-const OVERHEAD: u64 = 2 * size_of::<(Place, BeforeImage)>() as u64;
+const OVERHEAD: u64 = 2 * size_of::<(OrderedPlace, BeforeImage)>() as u64;
 
 /// Maximum number of images that a reader copies under one lock. Bounds how long writers wait for the lock.
 const MAX_READ: usize = 512;
@@ -64,7 +64,7 @@ impl Images {
     fn record(
         &self,
         map: &Arc<str>,
-        place: &Place,
+        place: &OrderedPlace,
         current: Option<&[u8]>,
         shared: &mut Option<BeforeImage>,
     ) {
@@ -99,7 +99,7 @@ impl Images {
     }
 
     /// Returns the image of a key, if there is one.
-    pub fn of(&self, map: &str, place: &Place) -> Option<BeforeImage> {
+    pub fn of(&self, map: &str, place: &OrderedPlace) -> Option<BeforeImage> {
         self.lock().maps.get(map)?.get(place).cloned()
     }
 
@@ -108,7 +108,7 @@ impl Images {
     pub fn batch(
         &self,
         map: &str,
-        bounds: (Bound<Place>, Bound<Place>),
+        bounds: (Bound<OrderedPlace>, Bound<OrderedPlace>),
         direction: Direction,
     ) -> (Vec<(Vec<u8>, BeforeImage)>, bool) {
         let inner = self.lock();
@@ -118,7 +118,7 @@ impl Images {
             Direction::Forward => range.as_mut()?.next(),
             Direction::Reverse => range.as_mut()?.next_back(),
         };
-        while let Some((Place { key, .. }, before)) = next() {
+        while let Some((OrderedPlace { key, .. }, before)) = next() {
             if some.len() == MAX_READ || bytes >= BATCH_BYTES {
                 return (some, true);
             }
@@ -182,7 +182,7 @@ impl BeforeImages {
         }
     }
 
-    fn record(&self, map: &Arc<str>, place: &Place, current: Option<&[u8]>) {
+    fn record(&self, map: &Arc<str>, place: &OrderedPlace, current: Option<&[u8]>) {
         let mut shared = None;
         for images in &*self.all.read().unwrap_or_else(PoisonError::into_inner) {
             images.record(map, place, current, &mut shared);

@@ -8,7 +8,7 @@ use crate::write::intent;
 use crate::write::slots::Slots;
 use crate::write::traffic::Traffic;
 use crate::{Error, IndexKind, Level, Media};
-use heap::{Heap, Root, State, Tracers};
+use heap::{Heap, RecoveryStage, Root, Tracers};
 use pmem::Pool;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -92,10 +92,10 @@ impl<M: Media> Store<M> {
         let progress = self.heap.recovery();
         Recovery {
             state: match progress.state {
-                State::Idle => RecoveryState::Idle,
-                State::Running => RecoveryState::Running,
-                State::Done => RecoveryState::Done,
-                State::Failed(why) => RecoveryState::Failed(why),
+                RecoveryStage::Idle => RecoveryState::Idle,
+                RecoveryStage::Running => RecoveryState::Running,
+                RecoveryStage::Done => RecoveryState::Done,
+                RecoveryStage::Failed(why) => RecoveryState::Failed(why),
             },
             objects: progress.traced,
             pages_swept: progress.pages_swept.into(),
@@ -118,7 +118,7 @@ impl<M: Media> Store<M> {
     /// [`Error::HoldsReader`]
     pub fn refuse_if_pinned(&self) -> Result<(), Error> {
         match self.heap.recovery().state {
-            State::Idle | State::Running if Self::is_pinned() => Err(Error::HoldsReader),
+            RecoveryStage::Idle | RecoveryStage::Running if Self::is_pinned() => Err(Error::HoldsReader),
             _ => Ok(()),
         }
     }

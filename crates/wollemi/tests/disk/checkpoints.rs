@@ -28,7 +28,7 @@ fn a_drop_that_is_refused_takes_nothing_from_a_checkpoint() -> Result<(), Error>
         });
         let taken: Vec<_> = (0..5).map(|_| db.checkpoint(true)).collect();
         done.store(true, SeqCst);
-        dropper.join().expect("it was refused");
+        dropper.join().expect("the drop was refused");
         for checkpoint in taken {
             assert_eq!(checkpoint?.expect("there is a log").entries, 4000);
         }

@@ -176,7 +176,7 @@ fn a_failed_build_takes_nothing_from_others() -> Result<(), Error> {
     let place = Place::new();
     let db = place.open()?;
     let pairs = ["b", "a"].into_iter().inspect(|_| {
-        let theirs = db.map("m").expect("it is being made");
+        let theirs = db.map("m").expect("the map is being built");
         theirs.upsert("theirs", "kept").expect("room");
     });
     let failed = db.build_map("m", pairs.map(|key| (key, "made")));

@@ -174,7 +174,10 @@ fn a_full_pool_opens_again() -> Result<(), Error> {
         while !written(map.upsert(&key, &value))? {
             if *oldest == number {
                 // Guards of other tests keep back the space of all removed values.
-                assert!(started.elapsed() < Duration::from_secs(120), "no room comes back");
+                assert!(
+                    started.elapsed() < Duration::from_secs(120),
+                    "no room becomes free"
+                );
                 std::thread::yield_now();
                 continue;
             }

@@ -2,7 +2,7 @@
 
 use crate::{Place, entries, options};
 use pmem::Watched;
-use pmem::watched::{Step, Watch, What};
+use pmem::watched::{ObservedStep, Observer, StepKind};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
@@ -57,9 +57,9 @@ struct Making {
     refused: Vec<String>,
 }
 
-impl Watch for Stops {
-    fn before(&self, step: &Step) {
-        if !step.stores() && !matches!(step.what, What::Fence(_)) {
+impl Observer for Stops {
+    fn before(&self, step: &ObservedStep) {
+        if !step.stores() && !matches!(step.what, StepKind::Fence(_)) {
             return;
         }
         let mut making = self.0.lock().expect("no panic");
@@ -176,7 +176,7 @@ fn a_database_that_was_used_is_not_made_anew() -> Result<(), Error> {
             let ways = [true, false].map(|create| options().create(create));
             for way in ways.into_iter().chain([Options::default()]) {
                 let refused = way.open(&left.path).map(drop);
-                let refused = refused.expect_err("it was used").to_string();
+                let refused = refused.expect_err("the database was used").to_string();
                 assert!(
                     refused.contains("whose pool and manifest are missing"),
                     "{refused}"

@@ -149,7 +149,7 @@ fn eventual_writes_end_before_writes_are_immediate() -> Result<(), Error> {
                 Some(b"value".to_vec())
             })
         });
-        begun.recv().expect("it begins");
+        begun.recv().expect("the write begins");
         let setter = scope.spawn(|| {
             db.set_durability(Durability::Immediate);
             db.sync()
@@ -160,7 +160,7 @@ fn eventual_writes_end_before_writes_are_immediate() -> Result<(), Error> {
                 thread::sleep(Duration::from_millis(4));
             }
         }
-        go_on.send(()).expect("it waits");
+        go_on.send(()).expect("the write waits");
         writer.join().expect("no panic")?;
         setter.join().expect("no panic")
     })?;

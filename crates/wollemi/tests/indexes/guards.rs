@@ -3,7 +3,7 @@
 
 use heap::Heap;
 use index::{Index, OnHeap};
-use pmem::watched::{Step, Watch, What};
+use pmem::watched::{ObservedStep, Observer, StepKind};
 use pmem::{Pool, PoolOptions, Watched};
 use std::cell::Cell;
 
@@ -17,9 +17,9 @@ thread_local! {
 /// Counts the loads of threads that are reading.
 struct Guarded;
 
-impl Watch for Guarded {
-    fn before(&self, step: &Step) {
-        if READS.get() && matches!(step.what, What::Load | What::Touch) {
+impl Observer for Guarded {
+    fn before(&self, step: &ObservedStep) {
+        if READS.get() && matches!(step.what, StepKind::Load | StepKind::Touch) {
             let (loads, bare) = LOADS.get();
             LOADS.set((loads + 1, bare + u64::from(!heap::is_pinned())));
         }

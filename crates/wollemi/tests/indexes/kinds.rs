@@ -1,6 +1,6 @@
 //! How the list identifies a root that is found in a pool.
 
-use heap::{Heap, State};
+use heap::{Heap, RecoveryStage};
 use index::Index;
 use pmem::{Hardware, Pool, PoolOptions};
 use std::collections::HashSet;
@@ -95,7 +95,7 @@ fn every_root_is_traced() -> Outcome {
     let kinds: HashSet<u32> = tracers.iter().map(|tracer| tracer.kind()).collect();
     assert_eq!(kinds.len(), tracers.len());
     heap.recover(tracers, 1)?;
-    assert_eq!(heap.wait_recovered(), State::Done);
+    assert_eq!(heap.wait_recovered(), RecoveryStage::Done);
     let audit = heap.audit(&IndexKind::tracers(), 1)?;
     assert!(audit.faults.is_empty() && audit.leaked() == 0, "{audit:?}");
     Ok(())

@@ -39,16 +39,16 @@ fn filled() -> Result<Db, Error> {
 fn what_is_restored_is_what_there_was() -> Outcome {
     let db = filled()?;
     let mut bytes = Vec::new();
-    let mut told = 0;
+    let mut reported = 0;
     let copied = db.snapshot()?.backup(&mut bytes, |copied| {
-        assert!(copied.entries >= told);
-        told = copied.entries;
+        assert!(copied.entries >= reported);
+        reported = copied.entries;
     })?;
     assert_eq!(
         (copied.maps, copied.entries, copied.bytes),
         (5, 1504, bytes.len() as u64)
     );
-    assert_eq!(told, 1504);
+    assert_eq!(reported, 1504);
 
     let restored = Db::anonymous()?;
     assert_eq!(restored.restore(&mut &bytes[..], |_| {})?, copied);
@@ -117,7 +117,9 @@ fn a_file_is_whole_or_not_there() -> Outcome {
 
     let snapshot = db.snapshot_within(1)?;
     db.map("map 0")?.upsert("", "another value")?;
-    let error = snapshot.backup_to(&path, |_| {}).expect_err("it is outgrown");
+    let error = snapshot
+        .backup_to(&path, |_| {})
+        .expect_err("the snapshot is outgrown");
     assert!(matches!(error, Error::SnapshotOutgrown(_)), "{error}");
     assert_eq!(names()?, 0);
     Ok(())

@@ -99,16 +99,16 @@ fn a_key_changes_once_in_a_batch() -> Outcome {
     batch.upsert(&maps[0], "gone", "between").remove(&maps[0], "k");
     batch.upsert(&maps[0], "k", "last").remove(&maps[0], "gone");
     assert!(batch.commit()?);
-    let told = |watch: &mut wollemi::Watch| std::iter::from_fn(|| watch.try_next()).collect::<Vec<_>>();
+    let events = |watch: &mut wollemi::Watch| std::iter::from_fn(|| watch.try_next()).collect::<Vec<_>>();
     let changed = |key: &str, value: Option<&str>| Event::Changed {
         key: key.into(),
         value: value.map(Into::into),
     };
     assert_eq!(
-        told(&mut watches[0]),
+        events(&mut watches[0]),
         [changed("k", Some("last")), changed("gone", None)]
     );
-    assert_eq!(told(&mut watches[1]), [changed("k", Some("other"))]);
+    assert_eq!(events(&mut watches[1]), [changed("k", Some("other"))]);
     Ok(())
 }
 

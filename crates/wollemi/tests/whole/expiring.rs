@@ -7,7 +7,7 @@ use std::time::Duration;
 use wollemi::{Action, Db, Edit, Entry, Error, Expiring};
 
 const HOUR: Option<Duration> = Some(Duration::from_secs(3600));
-const OVER: Option<Duration> = Some(Duration::ZERO);
+const EXPIRED: Option<Duration> = Some(Duration::ZERO);
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -19,7 +19,7 @@ enum Op {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let life = || prop_oneof![Just(None), Just(HOUR), Just(OVER), Just(Some(Duration::MAX))];
+    let life = || prop_oneof![Just(None), Just(HOUR), Just(EXPIRED), Just(Some(Duration::MAX))];
     let value = || prop::collection::vec(any::<u8>(), 0..12);
     prop_oneof![
         (0..12u8, value(), life()).prop_map(|(key, value, life)| Op::Upsert(key, value, life)),
@@ -33,7 +33,8 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// It behaves as a map of live entries; sweeping changes nothing visible, and leaves no expired entry.
+    /// An expiring map behaves as a map of its live entries; sweeping changes nothing visible, and leaves no expired
+    /// entry.
     #[test]
     fn what_is_over_is_absent(ops in prop::collection::vec(op(), 0..80)) {
         let map = Expiring::new(Db::anonymous()?.map("m")?);
@@ -45,20 +46,20 @@ proptest! {
                 Op::Upsert(key, value, life) => {
                     map.upsert([key], &value, life)?;
                     model.remove(&key);
-                    if life != OVER {
+                    if life != EXPIRED {
                         model.insert(key, (value, life.is_some()));
                     }
                 }
                 Op::Insert(key, value, life) => {
                     let absent = !model.contains_key(&key);
                     prop_assert_eq!(map.insert([key], &value, life)?, absent);
-                    if absent && life != OVER {
+                    if absent && life != EXPIRED {
                         model.insert(key, (value, life.is_some()));
                     }
                 }
                 Op::Touch(key, life) => {
                     prop_assert_eq!(map.touch([key], life)?, model.contains_key(&key));
-                    if life == OVER {
+                    if life == EXPIRED {
                         model.remove(&key);
                     } else if let Some((_, ends)) = model.get_mut(&key) {
                         *ends = life.is_some();
@@ -92,7 +93,7 @@ fn the_sweeper_removes_what_is_over() -> Result<(), Error> {
     let db = Db::anonymous()?;
     let map = Expiring::new(db.map("m")?);
     for i in 0..2000u32 {
-        map.upsert(i.to_be_bytes(), "value", if i % 4 == 0 { HOUR } else { OVER })?;
+        map.upsert(i.to_be_bytes(), "value", if i % 4 == 0 { HOUR } else { EXPIRED })?;
     }
     let sweeper = map.sweeper(Duration::from_micros(10))?;
     for round in 0u64.. {
@@ -115,7 +116,7 @@ fn a_sweeper_rests_between_rounds_only() -> Result<(), Error> {
     let db = Db::anonymous()?;
     let map = Expiring::new(db.map("m")?);
     for i in 0..4000u32 {
-        map.upsert(i.to_be_bytes(), "value", if i % 8 == 0 { OVER } else { HOUR })?;
+        map.upsert(i.to_be_bytes(), "value", if i % 8 == 0 { EXPIRED } else { HOUR })?;
     }
     let sweeper = map.sweeper(Duration::from_secs(3600))?;
     // Upper bound; beyond it the sweeper counts as hung.
@@ -134,7 +135,7 @@ fn a_sweeper_rests_between_rounds_only() -> Result<(), Error> {
 fn batches_and_snapshots_have_its_bytes() -> Result<(), Error> {
     let db = Db::anonymous()?;
     let map = Expiring::new(db.map("m")?);
-    let lives = [("ever", None), ("hour", HOUR), ("over", OVER)];
+    let lives = [("ever", None), ("hour", HOUR), ("over", EXPIRED)];
     let mut batch = db.batch();
     for (key, life) in lives {
         batch.upsert(map.map(), key, map.bytes("value", life));
@@ -145,12 +146,15 @@ fn batches_and_snapshots_have_its_bytes() -> Result<(), Error> {
     for (key, life) in lives {
         map.upsert("another", "value", life)?;
         for (key, bytes) in [(key, view.get(key)?), ("another", map.map().get("another")?)] {
-            let read = map.read(&bytes.expect("it is there"))?;
+            let read = map.read(&bytes.expect("the entry exists"))?;
             let shown = read.map(|(value, left)| (value, left.is_some()));
             let found = map
                 .get_with_life(key)?
                 .map(|(value, left)| (value, left.is_some()));
-            assert_eq!(shown, (life != OVER).then(|| (b"value".to_vec(), life.is_some())));
+            assert_eq!(
+                shown,
+                (life != EXPIRED).then(|| (b"value".to_vec(), life.is_some()))
+            );
             assert_eq!(shown, found);
         }
     }
@@ -207,7 +211,7 @@ fn a_touch_that_waits_revives_nothing() -> Result<(), Error> {
         while map.get("key")?.is_some() {
             std::thread::sleep(LIFE / 30);
         }
-        go.send(()).expect("it waits");
+        go.send(()).expect("the edit waits");
         editor.join().expect("no panic")?;
         assert!(!toucher.join().expect("no panic")?, "the entry had expired");
         assert_eq!(map.get("key")?, None);

@@ -4,10 +4,12 @@ mod backup;
 mod batch;
 mod ends;
 mod expiring;
+mod forms;
 mod serializable;
 #[cfg(target_os = "linux")]
 mod shrink;
 mod snapshot;
+mod threads;
 mod together;
 mod transaction;
 mod unordered;

@@ -1,17 +1,20 @@
 //! Random operations of several threads on few keys are strictly serializable: transactions, read-only transactions,
 //! batches, snapshots, single writes, and grouped writes.
 //!
-//! Each written value is unique, and each write knows which value it has replaced. So the order of a key's values is
-//! known, and with it the dependencies of each operation: see `graph`.
+//! Each written value is unique, and each write knows which value it has replaced, as the checker of the conformance
+//! suite requires.
 
-mod graph;
-
-use graph::{Done, Key, Version};
+use index::conformance::serializability::{ABSENT, Committed, Overwrite, RangeRead, Version, check};
 use std::cell::RefCell;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use wollemi::{Action, Db, Edit, Edits, Error, IndexError, IndexKind, Map, Retry, Transaction};
+
+/// A map's number and a key.
+type Key = (usize, u8);
+
+type Done = Committed<Key>;
 
 const THREADS: u64 = 4;
 const OPS: u64 = 1500;
@@ -47,7 +50,7 @@ impl Random {
 
 fn version(value: Option<&[u8]>) -> Version {
     let bytes = value.and_then(|value| value.first_chunk());
-    bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    bytes.map_or(ABSENT, |bytes| u64::from_le_bytes(*bytes))
 }
 
 /// Returns a value: its version, sometimes with more bytes, so that it is stored differently.
@@ -102,48 +105,55 @@ impl Client<'_> {
     }
 
     /// Reads keys in a transaction: one by one, or all of a map.
-    fn read(
-        maps: &[Map; 2],
-        tx: &Transaction<'_>,
-        keys: &[Key],
-        ranges: u64,
-    ) -> Result<Vec<(Key, Version)>, Error> {
-        let mut reads = Vec::new();
+    fn read(maps: &[Map; 2], tx: &Transaction<'_>, keys: &[Key], ranges: u64) -> Result<Done, Error> {
+        let mut done = Done::default();
         for (map, key) in keys {
             let found = tx.get(&maps[*map], [*key])?;
-            reads.push(((*map, *key), version(found.as_deref())));
+            done.reads.push(((*map, *key), version(found.as_deref())));
         }
         for map in (0..2).filter(|map| ranges >> map & 1 == 1) {
-            let mut found = [0; KEYS as usize];
             let range = tx.range(&maps[map], ..)?;
-            let mut note = |entry: Result<wollemi::Entry, Error>| {
+            let note = |entry: Result<wollemi::Entry, Error>| {
                 let (key, value) = entry?;
-                found[usize::from(key[0])] = version(Some(&value));
-                Ok::<_, Error>(())
+                Ok::<_, Error>(((map, key[0]), version(Some(&value))))
             };
-            match ranges >> 2 & 1 {
-                0 => range.for_each(|entry| note(entry).expect("sound")),
-                _ => range.rev().try_for_each(note)?,
-            }
-            reads.extend((0..KEYS).map(|key| ((map, key), found[usize::from(key)])));
+            let found = match ranges >> 2 & 1 {
+                0 => range.map(note).collect::<Result<_, _>>()?,
+                _ => range.rev().map(note).collect::<Result<_, _>>()?,
+            };
+            done.scans.push(RangeRead {
+                bounds: (Bound::Included((map, 0)), Bound::Excluded((map + 1, 0))),
+                found,
+            });
         }
-        // A key may have been read twice.
-        reads.sort_unstable();
-        reads.dedup();
-        Ok(reads)
+        Ok(done)
     }
 
-    /// Runs an operation, which returns its reads and writes if it was carried out.
-    fn timed(
-        &mut self,
-        run: impl FnOnce(&mut Self) -> Result<Option<Vec<graph::Effect>>, Error>,
-    ) -> Result<(), Error> {
-        let began = self.clock.fetch_add(1, SeqCst);
-        let effects = run(self)?;
-        let ended = self.clock.fetch_add(1, SeqCst);
-        for effect in effects.into_iter().flatten() {
-            self.done.push(Done { began, ended, effect });
+    /// Returns each key that was read, with its version.
+    fn seen(done: &Done) -> Vec<(Key, Version)> {
+        let mut seen = done.reads.clone();
+        for scan in &done.scans {
+            let Bound::Included((map, _)) = scan.bounds.0 else {
+                unreachable!("scans are of whole maps");
+            };
+            seen.extend((0..KEYS).map(|key| {
+                let found = scan.found.iter().find(|(found, _)| *found == (map, key));
+                ((map, key), found.map_or(ABSENT, |(_, version)| *version))
+            }));
         }
+        // A key may have been read twice.
+        seen.sort_unstable();
+        seen.dedup();
+        seen
+    }
+
+    /// Runs an operation, which returns what it has read and written if it was carried out, and notes its times.
+    fn timed(&mut self, run: impl FnOnce(&mut Self) -> Result<Vec<Done>, Error>) -> Result<(), Error> {
+        let began = self.clock.fetch_add(1, SeqCst);
+        let all = run(self)?;
+        let ended = self.clock.fetch_add(1, SeqCst);
+        let timed = all.into_iter().map(|done| Done { began, ended, ..done });
+        self.done.extend(timed);
         Ok(())
     }
 
@@ -161,23 +171,19 @@ impl Client<'_> {
             let maps = client.maps;
             let versions: Vec<_> = (0..writes).map(|_| client.new_version()).collect();
             let done = client.db.transact_with(&retry, |tx| {
-                let reads = Self::read(maps, tx, &keys, ranges)?;
-                let mut written = Vec::new();
-                for (&((map, key), replaced), new) in reads
-                    .iter()
-                    .cycle()
-                    .skip(skipped)
-                    .zip(&versions)
-                    .take(reads.len())
+                let mut done = Self::read(maps, tx, &keys, ranges)?;
+                let seen = Self::seen(&done);
+                for (&(key, replaced), &new) in
+                    seen.iter().cycle().skip(skipped).zip(&versions).take(seen.len())
                 {
-                    tx.upsert(&maps[map], [key], value(*new))?;
-                    written.push(((map, key), replaced, *new));
+                    tx.upsert(&maps[key.0], [key.1], value(new))?;
+                    done.writes.push(Overwrite { key, replaced, new });
                 }
-                Ok::<_, Error>((reads, written))
+                Ok::<_, Error>(done)
             });
             match done {
-                Ok((reads, writes)) => Ok(Some(vec![graph::Effect { reads, writes }])),
-                Err(Error::Conflict { .. }) => Ok(None),
+                Ok(done) => Ok(vec![done]),
+                Err(Error::Conflict { .. }) => Ok(Vec::new()),
                 Err(error) => Err(error),
             }
         })
@@ -186,36 +192,30 @@ impl Client<'_> {
     fn batch(&mut self) -> Result<(), Error> {
         let keys = self.random.keys(4);
         self.timed(|client| {
-            let (mut batch, mut writes) = (client.db.batch(), Vec::new());
-            for (map, key) in keys {
-                let found = client.maps[map].get([key])?;
+            let (mut batch, mut done) = (client.db.batch(), Done::default());
+            for key in keys {
+                let map = &client.maps[key.0];
+                let found = map.get([key.1])?;
                 let new = client.new_version();
-                batch.expect(&client.maps[map], [key], found.as_ref());
-                batch.upsert(&client.maps[map], [key], value(new));
-                writes.push(((map, key), version(found.as_deref()), new));
+                batch.expect(map, [key.1], found.as_ref());
+                batch.upsert(map, [key.1], value(new));
+                let replaced = version(found.as_deref());
+                done.writes.push(Overwrite { key, replaced, new });
             }
-            let effect = graph::Effect {
-                reads: Vec::new(),
-                writes,
-            };
-            Ok(batch.commit()?.then(|| vec![effect]))
+            Ok(batch.commit()?.then_some(done).into_iter().collect())
         })
     }
 
     fn single_write(&mut self) -> Result<(), Error> {
-        let (map, key) = self.random.key();
+        let key = self.random.key();
         self.timed(|client| {
             let new = client.new_version();
             let mut put = Put {
                 replaced: 0,
                 value: value(new),
             };
-            client.maps[map].edit([key], &mut put)?;
-            let writes = vec![((map, key), put.replaced, new)];
-            Ok(Some(vec![graph::Effect {
-                reads: Vec::new(),
-                writes,
-            }]))
+            client.maps[key.0].edit([key.1], &mut put)?;
+            Ok(vec![Done::default().wrote(key, put.replaced, new)])
         })
     }
 
@@ -234,28 +234,23 @@ impl Client<'_> {
             let bytes: Vec<&[u8]> = keys.iter().map(std::slice::from_ref).collect();
             client.maps[map].index().write_many(&bytes, &mut puts);
             let each = keys.iter().zip(&puts.0).zip(versions);
-            let effects = each.map(|((key, put), new)| graph::Effect {
-                reads: Vec::new(),
-                writes: vec![((map, *key), put.replaced, new)],
-            });
-            Ok(Some(effects.collect()))
+            let writes = each.map(|((key, put), new)| Done::default().wrote((map, *key), put.replaced, new));
+            Ok(writes.collect())
         })
     }
 
     fn snapshot(&mut self) -> Result<(), Error> {
         self.timed(|client| {
             let snapshot = client.db.snapshot()?;
-            let mut reads = Vec::new();
+            let mut done = Done::default();
             for (number, map) in client.maps.iter().enumerate() {
                 let view = snapshot.view(map)?;
                 for key in 0..KEYS {
-                    reads.push(((number, key), version(view.get([key])?.as_deref())));
+                    done.reads
+                        .push(((number, key), version(view.get([key])?.as_deref())));
                 }
             }
-            Ok(Some(vec![graph::Effect {
-                reads,
-                writes: Vec::new(),
-            }]))
+            Ok(vec![done])
         })
     }
 
@@ -327,9 +322,9 @@ fn histories_are_strictly_serializable() -> Result<(), Error> {
     for seed in seeds {
         println!("seed {seed}");
         let done = history(seed)?;
-        let writes = done.iter().filter(|done| !done.effect.writes.is_empty()).count();
+        let writes = done.iter().filter(|done| !done.writes.is_empty()).count();
         assert!(writes as u64 > OPS, "seed {seed}: only {writes} writes");
-        if let Err(wrong) = graph::check(&done) {
+        if let Err(wrong) = check(&done) {
             panic!("seed {seed}: {wrong}");
         }
     }

@@ -109,7 +109,7 @@ fn a_snapshot_shows_the_first_of_several_writes() -> Result<(), Error> {
     })
 }
 
-/// A watch gets an event for each of them, in order.
+/// A watch gets an event for each grouped write, in order.
 #[test]
 fn each_of_several_writes_is_told() -> Result<(), Error> {
     let db = Db::anonymous()?;
@@ -121,11 +121,11 @@ fn each_of_several_writes_is_told() -> Result<(), Error> {
     for round in 3..=4 {
         map.index().write_many(&keys, &mut Round::new(round));
         for (i, key) in keys.iter().enumerate() {
-            let told = Event::Changed {
+            let event = Event::Changed {
                 key: key.to_vec(),
                 value: expected(i, round, 0),
             };
-            assert_eq!(watch.try_next(), Some(told));
+            assert_eq!(watch.try_next(), Some(event));
         }
     }
     assert_eq!(watch.try_next(), None);

@@ -357,12 +357,12 @@ fn watches_and_snapshots_see_it() -> Outcome {
         tx.remove(&map, "gone").map(drop)
     })?;
     let key = |key: &str| key.as_bytes().to_vec();
-    let told: Vec<_> = std::iter::from_fn(|| watch.try_next()).collect();
+    let events: Vec<_> = std::iter::from_fn(|| watch.try_next()).collect();
     let changed = |name, value: Option<&str>| Event::Changed {
         key: key(name),
         value: value.map(key),
     };
-    assert_eq!(told, [changed("gone", None), changed("new", Some("2"))]);
+    assert_eq!(events, [changed("gone", None), changed("new", Some("2"))]);
     assert_eq!(before.view(&map)?.get("gone")?, Some(key("1")));
     assert_eq!(db.snapshot()?.view(&map)?.get("new")?, Some(key("2")));
     Ok(())

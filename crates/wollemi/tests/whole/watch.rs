@@ -12,7 +12,7 @@ fn what_is_told_is_what_is_there() -> Result<(), Error> {
     let db = Db::anonymous()?;
     let map = db.map("m")?;
     map.load((0..20u8).map(|i| ([b'w', i], [0; 8])))?;
-    let mut told: BTreeMap<Vec<u8>, Vec<u8>> = map.prefix("w").collect::<Result<_, _>>()?;
+    let mut seen: BTreeMap<Vec<u8>, Vec<u8>> = map.prefix("w").collect::<Result<_, _>>()?;
     let watch = map.watch("w", usize::MAX)?;
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4u64)
@@ -50,13 +50,13 @@ fn what_is_told_is_what_is_there() -> Result<(), Error> {
         };
         assert_eq!(key[0], b'w');
         match value {
-            Some(value) => drop(told.insert(key, value)),
-            None => drop(told.remove(&key)),
+            Some(value) => drop(seen.insert(key, value)),
+            None => drop(seen.remove(&key)),
         }
         changes += 1;
     }
     assert!(changes > 4000, "{changes}");
-    assert_eq!(told, held);
+    assert_eq!(seen, held);
     Ok(())
 }
 

@@ -1,7 +1,7 @@
-//! The same chunks from libpmemobj, where the system has it (found when the program runs; Debian's `libpmemobj1`).
+//! Allocates the same chunks from libpmemobj, if the system has it (Debian's `libpmemobj1`, loaded at run time).
 //!
-//! Its pool is in a memory file system, or beside our file. libpmemobj is made to treat it as persistent memory
-//! (`PMEM_IS_PMEM_FORCE`), so that it issues write-backs and fences instead of system calls.
+//! The pool is in a memory file system, or beside our file. `PMEM_IS_PMEM_FORCE` makes libpmemobj treat it as
+//! persistent memory, so that it issues write-backs and fences instead of system calls.
 
 use super::CHUNK;
 use crate::Error;
@@ -31,10 +31,10 @@ type Alloc = unsafe extern "C" fn(
 type Persist = unsafe extern "C" fn(*mut c_void, *const c_void, usize);
 type Message = unsafe extern "C" fn() -> *const c_char;
 
-/// The library.
+/// The loaded library.
 pub struct Pmemobj(Library);
 
-/// A pool in a file of its own, which goes with it.
+/// A pool in its own file, which is removed when the pool is dropped.
 pub struct Pool<'l> {
     pool: *mut c_void,
     path: PathBuf,
@@ -52,7 +52,7 @@ fn failed(what: impl ToString) -> Error {
 }
 
 impl Pmemobj {
-    /// The system's, if it has one. To be called before there are threads.
+    /// Loads the system's library, if installed. Must be called while the process has one thread.
     pub fn find() -> Option<Pmemobj> {
         // SAFETY: the process has one thread, so no other code reads or writes the environment. The library reads it
         // when loaded.
@@ -60,18 +60,18 @@ impl Pmemobj {
         Pmemobj::load()
     }
 
-    /// Whether the system has the library.
+    /// Returns whether the system has the library.
     pub fn is_installed() -> bool {
         Pmemobj::load().is_some()
     }
 
     fn load() -> Option<Pmemobj> {
-        // SAFETY: its initialisation needs nothing of the program.
+        // SAFETY: the library's initialization makes no demands on the program.
         let library = unsafe { Library::new("libpmemobj.so.1") };
         library.ok().map(Pmemobj)
     }
 
-    /// A new pool with room for this many chunks, beside `near` or in memory.
+    /// Creates a pool with room for this many chunks, beside `near` or in a memory file system.
     pub fn pool(&self, near: Option<&Path>, chunks: usize) -> Result<Pool<'_>, Error> {
         let path = match near {
             Some(near) => near.with_extension("pmemobj"),
@@ -81,7 +81,7 @@ impl Pmemobj {
             return Err(Error::Exists(path));
         }
         let name = CString::new(path.as_os_str().as_encoded_bytes()).map_err(failed)?;
-        // A chunk has a header, and comes from the next larger class.
+        // A chunk has a header and is allocated from the next larger size class.
         let size = chunks * CHUNK * 4 + (64 << 20);
         let create: Symbol<'_, Create> = self.symbol(b"pmemobj_create")?;
         let [close, alloc, persist] = [
@@ -105,7 +105,7 @@ impl Pmemobj {
     }
 
     fn symbol<T>(&self, name: &[u8]) -> Result<Symbol<'_, T>, Error> {
-        // SAFETY: each of the types above is what the library's header declares under the name it is used with.
+        // SAFETY: the types above match the declarations in the library's header of the names with which they are used.
         unsafe { self.0.get(name) }.map_err(failed)
     }
 
@@ -113,15 +113,15 @@ impl Pmemobj {
         let Ok(message) = self.symbol::<Message>(b"pmemobj_errormsg") else {
             return "failed".into();
         };
-        // SAFETY: it takes nothing.
+        // SAFETY: the function takes no arguments.
         let text = unsafe { message() };
-        // SAFETY: a string of this thread's that ends with a zero, and stays until the next call fails.
+        // SAFETY: a zero-terminated string of this thread, valid until the next failed call.
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     }
 }
 
 impl Pool<'_> {
-    /// Allocates, writes and persists.
+    /// Allocates, writes and persists this many chunks.
     pub fn allocate(&self, chunks: usize) -> Result<(), Error> {
         for i in 0..chunks {
             let mut oid = Oid::default();
@@ -142,9 +142,9 @@ impl Pool<'_> {
 
 impl Drop for Pool<'_> {
     fn drop(&mut self) {
-        // SAFETY: open until here, and used no more.
+        // SAFETY: the pool is open, and not used again.
         unsafe { (self.close)(self.pool) };
-        // It may be gone already, with its directory.
+        // The file may have been removed with its directory.
         let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -1,6 +1,7 @@
-//! The persists of our index's writes, counted in runs of their own, since counting would slow timed runs.
+//! Counts the persists of our index's writes, in separate runs because counting would slow timed ones.
 
-use super::rounds::{Operation, ycsb_a};
+use super::operation::Operation;
+use super::rounds::ycsb_a;
 use crate::Error;
 use crate::engine::{Engine, Ours};
 use crate::keys::{KeyKind, Keys};
@@ -12,23 +13,23 @@ use pmem::{Counting, Hardware, Observed};
 use serde::Serialize;
 use wollemi::indexes::IndexKind;
 
-/// Counted are no more than this many keys of a kind: the first of those loaded where more are timed.
+/// The maximum number of keys of a kind in a counting run. If a timed run has more keys, these are the first of them.
 const MAX_KEYS: usize = 200_000;
 
-/// What one kind of operations persists.
+/// The persists of one kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Persists {
-    /// What was done.
+    /// The operation.
     pub operation: Operation,
-    /// Keys loaded while these were counted.
+    /// Keys loaded in the counting run.
     pub counted_keys: usize,
-    /// Of nodes, allocation and log together.
+    /// Write-backs of nodes, allocation and log together.
     pub write_backs_per_op: f64,
-    /// Waits for write-backs.
+    /// Fences, which wait for write-backs.
     pub fences_per_op: f64,
 }
 
-/// Counts what inserts of such keys persist, and `ops` updates and operations of YCSB A.
+/// Counts the persists of inserting keys of this kind, of `ops` updates, and of `ops` operations of YCSB A.
 pub fn count(
     index: IndexKind,
     kind: KeyKind,
@@ -52,7 +53,7 @@ pub fn count(
     let mixed = script.shares().into_iter().map(|share| (Operation::YcsbA, share));
     let mut all = Vec::new();
     for (operation, share) in shares.into_iter().chain(mixed) {
-        // DPTree's merges are of what was written until then.
+        // Completes DPTree's merges, so that they count for the operation that wrote.
         index.settle()?;
         let before = counting.counts();
         let pass = pass::pass(engine, operation.name(), &[share], Pace::default())?;

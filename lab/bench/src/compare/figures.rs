@@ -1,25 +1,25 @@
 //! The results of the rounds, by operation and engine.
 
-use super::rounds::Operation;
+use super::operation::Operation;
 use crate::latency::Latencies;
 use crate::pass::{Pass, SAMPLE_EVERY};
 use crate::summary::Summary;
 
-/// What a round gave of one operation of one engine.
+/// The result of one operation of one engine in one round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Millions of operations a second.
+    /// Millions of operations per second.
     pub mops: f64,
-    /// Of the calls timed, where these are enough.
+    /// Latencies of the timed calls; `None` if too few were timed.
     pub p50_ns: Option<f64>,
     pub p99_ns: Option<f64>,
 }
 
 impl Sample {
-    /// Of the passes, by this many threads, that make up a round.
+    /// Summarizes the passes of a round, each by this many threads.
     ///
-    /// The first call of each thread in a pass finds the caches as the engine before has left them, and is timed. A
-    /// quantile is none of which these would be more than the half beyond it.
+    /// The first call of each thread in a pass is timed, and finds the caches as the previous engine left them. A
+    /// quantile is `None` if such calls could be more than half of those beyond it.
     pub fn of(passes: &[Pass], threads: usize) -> Sample {
         let mut latencies = Latencies::new();
         let (mut ops, mut seconds) = (0, 0.0);
@@ -41,13 +41,13 @@ impl Sample {
     }
 }
 
-/// By operation and engine, a sample a round. The first engine of an operation is ours.
+/// The samples by operation and engine, one per round. The first engine of an operation is ours.
 #[derive(Clone, Debug, Default)]
 pub struct Figures(Vec<(Operation, &'static str, Vec<Sample>)>);
 
-/// What an engine did over the rounds.
+/// The results of an engine over the rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Done {
+pub struct EngineSummary {
     pub operation: Operation,
     pub engine: &'static str,
     pub mops: Summary,
@@ -55,11 +55,11 @@ pub struct Done {
     pub p99_ns: Option<Summary>,
 }
 
-/// What our index is called among the engines.
+/// The name of our index among the engines.
 pub const OURS: &str = "ours";
 
 impl Figures {
-    /// Notes a round of one engine.
+    /// Records a round of one engine.
     pub fn note(&mut self, operation: Operation, engine: &'static str, sample: Sample) {
         match self
             .0
@@ -71,7 +71,7 @@ impl Figures {
         }
     }
 
-    /// Adds another round, or rounds.
+    /// Adds the samples of other rounds.
     pub fn add(&mut self, other: Figures) {
         for (operation, engine, rounds) in other.0 {
             for sample in rounds {
@@ -88,11 +88,11 @@ impl Figures {
         found.map_or(&[], |(.., rounds)| rounds)
     }
 
-    /// What each engine did.
-    pub fn done(&self) -> impl Iterator<Item = Done> {
+    /// Returns the results of each engine.
+    pub fn done(&self) -> impl Iterator<Item = EngineSummary> {
         self.0.iter().filter_map(|(operation, engine, rounds)| {
             let summary = |of: fn(&Sample) -> Option<f64>| Summary::of(rounds.iter().filter_map(of));
-            Some(Done {
+            Some(EngineSummary {
                 operation: *operation,
                 engine,
                 mops: summary(|sample| Some(sample.mops))?,
@@ -102,14 +102,14 @@ impl Figures {
         })
     }
 
-    /// The ratio of one series of rounds' throughputs to another, formed round by round.
+    /// Returns the ratio of two throughputs, formed round by round.
     pub fn ratio(&self, over: (Operation, &str), under: (Operation, &str)) -> Option<Summary> {
         let over = self.rounds(over.0, over.1);
         let under = self.rounds(under.0, under.1);
         Summary::of(over.iter().zip(under).map(|(over, under)| over.mops / under.mops))
     }
 
-    /// Ours to each peer, operation by operation.
+    /// Returns the ratios of ours to each peer, by operation.
     pub fn ratios(&self) -> impl Iterator<Item = (Operation, &'static str, Summary)> {
         let peers = self.0.iter().filter(|(_, engine, _)| *engine != OURS);
         peers.filter_map(|(operation, peer, _)| {
@@ -127,7 +127,7 @@ pub(super) mod tests {
     use super::*;
     use crate::latency::Timeline;
 
-    /// A round of this many million operations a second.
+    /// Returns a sample of this many million operations per second.
     pub fn sample(mops: f64) -> Sample {
         Sample {
             mops,
@@ -159,7 +159,7 @@ pub(super) mod tests {
         assert_eq!(done, [(OURS, medians[0], None), ("peer", medians[1], None)]);
     }
 
-    /// A quantile of calls that are for the most part the first of their turns is none.
+    /// A quantile that mostly covers first calls of a turn is `None`.
     #[test]
     fn first_calls_are_not_the_rule() {
         let sample = |ops: u64| {

@@ -1,7 +1,7 @@
 //! Huge pages for the peers, whose memory is the C library's heap.
 //!
-//! glibc requests them if a tunable is set, but only in its main arena. So all threads use that arena, where peers wait
-//! for each other if several threads insert; the report says so.
+//! glibc requests them if a tunable is set, but only in its main arena. So all threads use that arena, and inserting
+//! threads of a peer contend for it; the report says so.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -9,9 +9,9 @@ use std::process::Command;
 const TUNABLES: &str = "GLIBC_TUNABLES";
 const HUGE_PAGES: &str = "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1";
 
-/// Starts this program anew, with the same arguments, with a C library that asks for huge pages: it reads its
-/// tunables only when a program starts. Where that fails, or the C library is another, the heap stays as it is, and
-/// the figures say how much of the memory lay on huge pages.
+/// Re-executes this program with the same arguments and with the tunables that make glibc request huge pages, which it
+/// reads only when a program starts. If that fails, or the C library is another, the heap stays as it is; the figures
+/// report how much memory was on huge pages.
 pub fn reexecute_on_huge_pages() {
     if one_arena() {
         return;
@@ -30,7 +30,7 @@ pub fn reexecute_on_huge_pages() {
     }
 }
 
-/// Whether the C library's tunables keep all threads to one arena.
+/// Returns whether the C library's tunables restrict all threads to one arena.
 pub fn one_arena() -> bool {
     std::env::var_os(TUNABLES).is_some_and(|tunables| tunables.to_string_lossy().contains(HUGE_PAGES))
 }

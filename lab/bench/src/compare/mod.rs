@@ -1,17 +1,18 @@
 //! `bench compare`: one of our indexes beside today's alternatives.
 //!
-//! I1 All run in one process, with the same keys, in the same loop. In memory: ours in an anonymous pool, maps in the C
-//!    library's heap, everything on huge pages. Durable: ours in a file, persistent engines in theirs.
-//! I2 All are measured in turn, a slice of the keys at a time, so that a slow second of the machine affects each of
-//!    them alike; a ratio is formed within a round, and its median and extremes over the rounds are reported.
+//! I1 All engines run in one process, with the same keys, in the same loop. In memory: ours in an anonymous pool, maps
+//!    in the C library's heap, everything on huge pages. Durable: ours in a file, persistent engines in theirs.
+//! I2 All engines are measured in turn, a slice of the keys at a time, so that a slow second of the machine affects
+//!    them equally. Ratios are formed within a round; their median and extremes over the rounds are reported.
 //! I3 The time of a cache miss is measured before and after each round, on the kind of pages that our pool has, and a
 //!    round in which it changed is marked.
-//! I4 Ours issues every write-back and fence; maps in memory issue none; the report states the promise of the others:
-//!    to survive a kill or, with `--sync`, the loss of power.
+//! I4 Ours issues every write-back and fence; maps in memory issue none. The report states what the others promise: to
+//!    survive a kill or, with `--sync`, power loss.
 
 mod counted;
 mod figures;
 mod huge;
+mod operation;
 mod pace;
 mod report;
 mod rounds;
@@ -27,7 +28,7 @@ use crate::{Error, peers};
 use counted::Persists;
 use figures::{Figures, OURS};
 use pace::RoundPace;
-use pmem::Level;
+use pmem::PoolLevel;
 use rounds::Round;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -37,7 +38,7 @@ use wollemi::indexes::IndexKind;
 /// Measures an index and its peers in turn.
 #[derive(Debug, clap::Args)]
 pub struct CompareArgs {
-    /// The index
+    /// Index
     #[arg(long, default_value_t, value_name = "NAME", value_parser = crate::index())]
     index: IndexKind,
     /// Keys of eight bytes, random and printable
@@ -49,11 +50,12 @@ pub struct CompareArgs {
     /// Keys of either kind for the persistent engines [default: 200k; with --sync 1k]
     #[arg(long, value_parser = crate::count)]
     durable_keys: Option<usize>,
-    /// Measure only the persistent engines, each set to return from a write once it is on the medium: choose a --dir
-    /// there. Ours does so on a DAX file only; elsewhere it runs at level process, for orientation
+    /// Measure only the persistent engines, each configured to return from a write once it is on the medium: choose a
+    /// --dir there. Ours does so only on a DAX file; elsewhere it runs at level process, for orientation
     #[arg(long, conflicts_with_all = ["keys", "str_keys"])]
     sync: bool,
-    /// Directory for their files, in a folder that is removed afterwards [default: the system's temporary directory]
+    /// Directory for the engines' files, in a folder that is removed afterwards [default: the system's temporary
+    /// directory]
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,
     /// Maximum number of reads per round; updates and operations of YCSB A are an eighth of it, scans a fortieth
@@ -73,7 +75,7 @@ pub struct CompareArgs {
     json: bool,
 }
 
-/// Which engines were compared.
+/// A group of compared engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Section {
@@ -81,20 +83,20 @@ enum Section {
     Memory,
     /// Ours in a file beside persistent engines, which survive a kill.
     Durable,
-    /// The same, set to survive the loss of power.
+    /// The same, configured to survive power loss.
     Synced,
 }
 
-/// What one kind of keys gave in one section.
+/// The results of one kind of keys in one section.
 struct Compared {
     section: Section,
     kind: KeyKind,
     keys: usize,
     figures: Figures,
     space: Space,
-    /// Of our pool.
-    level: Level,
-    /// The persists of ours.
+    /// The level of our pool.
+    level: PoolLevel,
+    /// The persists of our index.
     persists: Vec<Persists>,
     /// The size of each engine's files in bytes, for engines that have any.
     files: Vec<(&'static str, u64)>,
@@ -102,7 +104,7 @@ struct Compared {
     pace: Vec<RoundPace>,
 }
 
-/// Runs the rounds and prints what they gave.
+/// Runs the rounds and prints their results.
 pub fn run(args: &CompareArgs) -> Result<(), Error> {
     huge::reexecute_on_huge_pages();
     let progress = &Progress::new();
@@ -120,7 +122,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Error> {
     let kinds = memory.into_iter().filter(|_| !args.sync).chain(durable);
     let mut all = Vec::new();
     for (section, kind, keys) in kinds {
-        // Printable keys of eight bytes are there for the space they take.
+        // Printable keys of eight bytes are measured only for their space.
         let rounds = if kind == KeyKind::Print8 { 1 } else { args.rounds };
         all.push(compare(args, section, kind, keys, rounds, progress)?);
     }
@@ -148,7 +150,7 @@ fn compare(
         keys: count,
         figures: Figures::default(),
         space: Space::default(),
-        level: Level::Process,
+        level: PoolLevel::Process,
         persists: counted::count(args.index, kind, count, updates, args.seed)?,
         files: Vec::new(),
         memory: HugePages::default(),
@@ -211,7 +213,7 @@ impl Section {
         }
     }
 
-    /// Returns the failure that the persistent engines are set to survive in it.
+    /// Returns the failure that persistent engines are configured to survive in this section.
     fn promise(self) -> Promise {
         match self {
             Section::Memory | Section::Durable => Promise::Kill,
@@ -224,11 +226,11 @@ impl Compared {
     /// Returns the promise of an engine.
     fn setting(&self, engine: &str) -> &'static str {
         match (engine, self.level, self.section) {
-            (OURS, Level::Power, _) => "level power, every write-back and fence issued",
-            (OURS, Level::Process, Section::Synced) => {
-                "level process, every write-back and fence issued: the file is not DAX, and the loss of power not survived"
+            (OURS, PoolLevel::Power, _) => "level power, every write-back and fence issued",
+            (OURS, PoolLevel::Process, Section::Synced) => {
+                "level process, every write-back and fence issued: the file is not DAX, so power loss is not survived"
             }
-            (OURS, Level::Process, _) => "level process, every write-back and fence issued",
+            (OURS, PoolLevel::Process, _) => "level process, every write-back and fence issued",
             _ => peers::setting(engine, self.section.promise()),
         }
     }

@@ -5,7 +5,7 @@ use crate::keys::KeyKind;
 use crate::limit::Pace;
 use serde::Serialize;
 
-/// What a miss took around one round.
+/// Cache-miss time before and after one round.
 #[derive(Debug, Serialize)]
 pub struct RoundPace {
     pub section: Section,

@@ -1,10 +1,10 @@
 //! The report of the rounds.
 
 use super::counted::Persists;
-use super::figures::Done;
+use super::figures::EngineSummary;
 use super::huge;
+use super::operation::Operation;
 use super::pace::RoundPace;
-use super::rounds::Operation;
 use super::targets::Verdict;
 use super::{CompareArgs, Compared, Section};
 use crate::keys::KeyKind;
@@ -17,23 +17,23 @@ use serde::Serialize;
 #[derive(Debug, Serialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 enum Record<'r> {
-    /// What one engine did: millions of operations a second, and how long calls took.
+    /// The results of one engine: millions of operations per second, and latencies.
     Throughput {
         section: Section,
         key_kind: KeyKind,
         operation: Operation,
         engine: &'r str,
-        /// What it promises, and by which setting.
+        /// The engine's setting, and what it promises.
         setting: &'r str,
         keys: usize,
         mops: Summary,
-        /// Latencies of every 32nd call; a `multi_get` is one call. None where too few were timed.
+        /// Latencies of every 32nd call; a `multi_get` is one call. `None` if too few were timed.
         p50_ns: Option<Summary>,
         p99_ns: Option<Summary>,
-        /// What a miss took before and after each round.
+        /// Cache-miss time before and after each round.
         pace: &'r [RoundPace],
     },
-    /// How our index stands to a peer.
+    /// The ratio of our index to a peer.
     Ratio {
         section: Section,
         key_kind: KeyKind,
@@ -42,7 +42,7 @@ enum Record<'r> {
         peer: &'r str,
         ratio: Summary,
     },
-    /// What our index takes.
+    /// The space that our index uses.
     Space {
         key_kind: KeyKind,
         index: &'r str,
@@ -50,7 +50,7 @@ enum Record<'r> {
         bytes_per_key: f64,
         live_bytes_per_key: f64,
     },
-    /// What an operation of our index persists, from a pass of its own that counts.
+    /// The persists of an operation of our index, from a separate counting pass.
     Persists {
         section: Section,
         key_kind: KeyKind,
@@ -58,8 +58,8 @@ enum Record<'r> {
         #[serde(flatten)]
         persists: &'r Persists,
     },
-    /// What an engine's files take once the keys are loaded, as they lie, logs of what is not merged or flushed
-    /// included; holes take nothing.
+    /// The space of an engine's files after loading, including logs of writes not yet merged or flushed; holes do not
+    /// count.
     Files {
         key_kind: KeyKind,
         engine: &'r str,
@@ -68,15 +68,14 @@ enum Record<'r> {
     },
     /// A target, and whether it is met.
     Target(&'r Verdict),
-    /// What the run was made on.
+    /// The conditions of the run.
     Conditions {
         rounds: usize,
         threads: usize,
         most_huge_pages: HugePages,
-        /// Whether all threads of the peers in memory allocate from one arena of the C library's heap, and wait for
-        /// each other there.
+        /// Whether all threads of in-memory peers allocate from, and contend for, one arena of the C library's heap.
         one_arena: bool,
-        /// Of all rounds.
+        /// Cache-miss times of all rounds.
         pace: Vec<&'r RoundPace>,
         machine: &'r Machine,
     },
@@ -89,7 +88,7 @@ fn most_memory(all: &[Compared]) -> HugePages {
         .unwrap_or_default()
 }
 
-/// Prints what was asked for.
+/// Prints the records in the requested format.
 pub fn print(
     args: &CompareArgs,
     all: &[Compared],
@@ -111,7 +110,7 @@ pub fn print(
             ..
         } = compared;
         for done in figures.done() {
-            let Done {
+            let EngineSummary {
                 operation,
                 engine,
                 mops,

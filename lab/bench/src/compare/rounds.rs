@@ -1,6 +1,7 @@
 //! A round: loads all keys again, then reads, then updates them, a slice at a time by each engine in turn.
 
 use super::figures::{Figures, OURS, Sample};
+use super::operation::Operation;
 use crate::Error;
 use crate::engine::{Engine, Ours};
 use crate::keys::Keys;
@@ -8,90 +9,51 @@ use crate::machine::HugePages;
 use crate::pass::{self, Pace, Pass};
 use crate::peers;
 use crate::progress::Progress;
-use crate::script::{Script, Share, Steps, Wanted};
+use crate::script::{Script, ScriptOptions, Share, Steps};
 use crate::store::Space;
 use crate::turns::order;
 use crate::workload::{Step, Workload};
 use heap::Heap;
 use index::Index;
 use pmem::Hardware;
-use serde::Serialize;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Operation {
-    /// Inserts of keys that are not there; ours are durable when they return.
-    Insert,
-    /// Single reads.
-    Get,
-    /// Reads of 32 keys at once.
-    MultiGet,
-    /// Reads of the values of 100 keys.
-    Scan100,
-    /// New values for keys that are there.
-    Update,
-    /// Half reads, half updates, of popular keys most of all.
-    YcsbA,
-}
-
-impl Operation {
-    /// Its name for people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Operation::Insert => "insert",
-            Operation::Get => "get",
-            Operation::MultiGet => "multi_get",
-            Operation::Scan100 => "scan100",
-            Operation::Update => "update",
-            Operation::YcsbA => "ycsb_a",
-        }
-    }
-
-    /// Whether all engines read the same in it. Batches are of other keys than the single gets beside them, and where
-    /// threads update what others read, it may be the old value or the new.
-    fn agrees(self) -> bool {
-        !matches!(self, Operation::MultiGet | Operation::YcsbA)
-    }
-}
-
-/// One round, to be run with our index.
+/// One round of our index and its peers.
 pub struct Round<'r> {
     /// Our index's heap.
     pub heap: &'r Heap<Hardware>,
-    /// Its peers, empty.
+    /// The peers, empty.
     pub peers: Vec<peers::Named>,
-    /// What is inserted.
+    /// The keys to insert.
     pub load: &'r Keys,
-    /// What is read.
+    /// The keys to read.
     pub reads: &'r Keys,
-    /// Where scans begin.
+    /// The first keys of scans.
     pub scans: &'r Keys,
-    /// What is updated; of YCSB A there are as many operations.
+    /// The keys to update; YCSB A has as many operations.
     pub updates: &'r Keys,
-    /// Where engines have their files, each under its name.
+    /// The directory of the engines' files, each under the engine's name.
     pub files: Option<&'r Path>,
-    /// Of what is chosen in this round.
+    /// The seed of this round's choices.
     pub seed: u64,
     /// Threads of each loop.
     pub threads: usize,
-    /// Where to say what is going on.
+    /// Shows the progress.
     pub progress: &'r Progress,
-    /// What this round is called there.
+    /// The round's name in progress messages.
     pub label: String,
 }
 
-/// What a round gave.
+/// The results of a round.
 pub struct Outcome {
     /// A value for each operation and engine.
     pub figures: Figures,
-    /// What our index takes.
+    /// The space that our index uses.
     pub space: Space,
-    /// The bytes that each engine's files take, once loaded and written.
+    /// Bytes of each engine's files, after loading and settling.
     pub files: Vec<(&'static str, u64)>,
-    /// With all engines loaded.
+    /// Huge pages with all engines loaded.
     pub memory: HugePages,
 }
 
@@ -99,7 +61,7 @@ pub struct Outcome {
 type Candidate<'c> = (&'static str, Box<dyn Engine + 'c>);
 
 impl Round<'_> {
-    /// Runs it.
+    /// Runs the round.
     pub fn run(mut self, index: &dyn Index) -> Result<Outcome, Error> {
         let mut candidates: Vec<Candidate<'_>> = vec![(OURS, Box::new(Ours(index)))];
         let peers = self.peers.drain(..);
@@ -135,14 +97,14 @@ impl Round<'_> {
         })
     }
 
-    /// Single gets of each, and `multi_get` of ours among them.
+    /// Measures single gets of each engine, and `multi_get` of ours in turn with them.
     fn lookups(&self, candidates: &[Candidate<'_>], figures: &mut Figures) -> Result<(), Error> {
         let shares = self.shares(candidates.len() + 1);
         let gets = only(Step::Read, self.reads, shares);
         let mut batches: Vec<Share<'_>> = (0..shares)
             .map(|i| Share::batches(self.reads.part(i, shares)))
             .collect();
-        // Not keys that single gets of the same engine have just brought into the cache.
+        // Avoids the keys that single gets of the same engine have just brought into the cache.
         batches.rotate_left(shares / 2);
         let mut lookups = turns(Operation::Get, candidates, &gets);
         lookups.extend(turns(Operation::MultiGet, &candidates[..1], &batches));
@@ -153,10 +115,10 @@ impl Round<'_> {
 /// YCSB's exponent.
 const THETA: f64 = 0.99;
 
-/// How often each of those that take turns goes first. A pass is cut into this many slices for each of them.
-const FIRST: usize = 4;
+/// How often each participant goes first. A pass has this many slices per participant.
+const FIRST_TURNS: usize = 4;
 
-/// What one of those that take turns does, in as many shares as there are slices and threads.
+/// The work of one participant: a share for each slice and thread.
 #[derive(Clone, Copy)]
 struct Turn<'c> {
     operation: Operation,
@@ -164,7 +126,7 @@ struct Turn<'c> {
     shares: &'c [Share<'c>],
 }
 
-/// The same of each.
+/// Creates a turn of the same operation for each candidate.
 fn turns<'c>(
     operation: Operation,
     candidates: &'c [Candidate<'c>],
@@ -178,7 +140,7 @@ fn turns<'c>(
     candidates.iter().map(turn).collect()
 }
 
-/// One step with each key, in this many shares.
+/// Splits the keys into this many shares of the same step.
 fn only(step: Step, keys: &Keys, shares: usize) -> Vec<Share<'_>> {
     (0..shares)
         .map(|i| Share::only(step, keys.part(i, shares)))
@@ -186,19 +148,20 @@ fn only(step: Step, keys: &Keys, shares: usize) -> Vec<Share<'_>> {
 }
 
 impl Round<'_> {
-    /// How many shares a pass is cut into in which this many take turns.
+    /// Returns the number of shares of a pass with this many participants.
     fn shares(&self, turns: usize) -> usize {
-        FIRST * turns * self.threads
+        FIRST_TURNS * turns * self.threads
     }
 
-    /// Each turn passes over all its shares, in turn slice by slice. What those read that do the same must agree.
+    /// Runs the turns slice by slice until each has run all its shares. Engines that run the same operation must read
+    /// the same values.
     fn measure(&self, turns: &[Turn<'_>], figures: &mut Figures) -> Result<(), Error> {
         if let Some(turn) = turns.first() {
             let what = turn.operation.name();
             self.progress.say(format_args!("{}: {what}", self.label));
         }
         let mut passes: Vec<Vec<Pass>> = turns.iter().map(|_| Vec::new()).collect();
-        for slice in 0..FIRST * turns.len() {
+        for slice in 0..FIRST_TURNS * turns.len() {
             let mut agreed = None;
             for i in order(slice, turns.len()) {
                 let Turn {
@@ -210,7 +173,7 @@ impl Round<'_> {
                 let pass = pass::pass(&**candidate, operation.name(), shares, Pace::default())?;
                 if operation.agrees() && *agreed.get_or_insert(pass.sum) != pass.sum {
                     return Err(Error::Wrong(format!(
-                        "{}: {name} reads otherwise than the others",
+                        "{}: {name} read other values than the other engines",
                         operation.name()
                     )));
                 }
@@ -228,10 +191,11 @@ impl Round<'_> {
     }
 }
 
-/// YCSB A over these keys, all loaded, cut into this many shares.
+/// Creates YCSB A over these keys, all of them loaded, in this many shares.
 pub fn ycsb_a(keys: &Keys, ops: usize, shares: usize, seed: u64) -> Result<Script, Error> {
-    let workload = Workload::named("ycsb-a").ok_or_else(|| Error::Wrong("there is no YCSB A".into()))?;
-    let wanted = Wanted {
+    let workload =
+        Workload::named("ycsb-a").ok_or_else(|| Error::Wrong("no workload is called 'ycsb-a'".into()))?;
+    let options = ScriptOptions {
         ops,
         threads: shares,
         distribution: workload.distribution,
@@ -246,12 +210,12 @@ pub fn ycsb_a(keys: &Keys, ops: usize, shares: usize, seed: u64) -> Result<Scrip
         keys,
         keys.len(),
         keys.len(),
-        &wanted,
+        &options,
     ))
 }
 
-/// The bytes that a file, or all files below a directory, take where they lie; holes take none. What cannot be read, or
-/// goes meanwhile, counts for nothing.
+/// Returns the bytes on disk of a file, or of all files below a directory, without holes. Files that cannot be read or
+/// that vanish meanwhile count as zero.
 fn bytes_on_disk(path: &Path) -> u64 {
     let Ok(metadata) = path.symlink_metadata() else {
         return 0;
@@ -265,7 +229,7 @@ fn bytes_on_disk(path: &Path) -> u64 {
 mod tests {
     use super::*;
 
-    /// Files are found at any depth, and holes are not counted.
+    /// Files at any depth are counted, holes are not.
     #[test]
     fn files_are_summed() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,20 +1,20 @@
-//! The speed and space to reach, as ratios to peers in one run.
+//! The targets: ratios to peers in one run, and space per key.
 
 use super::figures::OURS;
-use super::rounds::Operation;
+use super::operation::Operation;
 use super::{Compared, Section};
 use crate::keys::KeyKind;
 use crate::summary::Summary;
 use serde::Serialize;
 
-/// A target beside what was measured.
+/// A target, and the measured value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// What is asked.
+    /// The target's description.
     target: String,
-    /// How much of it: at least, or for space at most.
+    /// The required value: a minimum, or for space a maximum.
     asked: f64,
-    /// What was measured.
+    /// The measured value.
     measured: Summary,
     /// Whether the median reaches it.
     met: bool,
@@ -38,7 +38,7 @@ impl Verdict {
 
 const MAX_BYTES_PER_KEY: f64 = 100.0;
 
-/// Every target whose operands were measured.
+/// Judges every target whose operands were measured.
 pub fn verdicts(all: &[Compared]) -> Vec<Verdict> {
     use Operation::{Get, Insert, MultiGet, Scan100};
     let mut verdicts = Vec::new();
@@ -91,7 +91,7 @@ pub fn verdicts(all: &[Compared]) -> Vec<Verdict> {
                 min: bytes,
                 max: bytes,
             };
-            let target = format!("{kind}: bytes a key, at most");
+            let target = format!("{kind}: bytes per key, at most");
             verdicts.push(Verdict::new(target, MAX_BYTES_PER_KEY, measured, false));
         }
     }
@@ -105,7 +105,7 @@ mod tests {
     use crate::machine::HugePages;
     use crate::store::Space;
 
-    /// Ten keys of a kind, of which ours take this many bytes each, with these throughputs.
+    /// Returns the results of ten keys of a kind that use this many bytes each in our index, with these throughputs.
     fn compared(kind: KeyKind, bytes_per_key: u64, done: &[(Operation, &'static str, f64)]) -> Compared {
         let mut compared = Compared {
             section: Section::Memory,
@@ -116,7 +116,7 @@ mod tests {
                 reserved: 10 * bytes_per_key,
                 live: 0,
             },
-            level: pmem::Level::Process,
+            level: pmem::PoolLevel::Process,
             persists: Vec::new(),
             files: Vec::new(),
             memory: HugePages::default(),
@@ -128,12 +128,12 @@ mod tests {
         compared
     }
 
-    /// What each verdict asked, and whether it was met.
+    /// Returns the required value of each verdict, and whether it was met.
     fn judged(all: &[Compared]) -> Vec<(f64, bool)> {
         verdicts(all).iter().map(|one| (one.asked, one.met)).collect()
     }
 
-    /// Words: every target is met at its bound, and none a little short of it.
+    /// For words, every target is met at its bound and missed slightly short of it.
     #[test]
     fn words_on_each_side() {
         use Operation::{Get, Insert, MultiGet, Scan100};
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(at(0.99, 101), asked.map(|asked| (asked, false)));
     }
 
-    /// Strings are held against the skip list, printable keys to their space alone; engines in files to nothing, and
+    /// Strings are compared with the skip list, printable keys have a space target only, engines in files have none;
     /// what was not measured is not judged.
     #[test]
     fn each_kind_has_its_targets() {

@@ -1,4 +1,5 @@
-//! The cost of level `disk` where no write waits: eventual writes, and gets, beside level `process`.
+//! Measures the cost of level `disk` where no write waits for the disk: eventual writes, and gets, beside level
+//! `process`.
 
 use super::Plan;
 use super::ours::Ours;
@@ -6,7 +7,7 @@ use super::pairs::Shape;
 use super::report::Record;
 use super::timed::{Sample, measure};
 use crate::Error;
-use crate::peers::kept::{Commits, Kept};
+use crate::peers::kept::{Commits, SyncedStore};
 use crate::progress::Progress;
 use crate::summary::Summary;
 use crate::turns::order;
@@ -15,12 +16,12 @@ use wollemi::{Durability, Level};
 
 const LEVELS: [(&str, Level); 2] = [("process", Level::Process), ("disk, eventual", Level::Disk)];
 
-/// Operations between two readings of the clock.
-const TURN: usize = 64;
+/// Operations between two clock readings.
+const OPS_PER_TURN: usize = 64;
 
 const OPERATIONS: [&str; 2] = ["upsert", "get"];
 
-/// Measures both in turn, round by round.
+/// Measures both levels in turn, round by round.
 pub fn run(plan: &Plan, progress: &Progress) -> Result<Vec<Record>, Error> {
     let shape = Shape::usual(plan.seed);
     let mut sides = Vec::new();
@@ -42,8 +43,8 @@ pub fn run(plan: &Plan, progress: &Progress) -> Result<Vec<Record>, Error> {
                     plan.rounds
                 ));
                 let ours = &sides[side];
-                let sample = measure(1, TURN, plan.time, plan.seed + round as u64, |random| {
-                    (0..TURN).try_for_each(|_| match operation {
+                let sample = measure(1, OPS_PER_TURN, plan.time, plan.seed + round as u64, |random| {
+                    (0..OPS_PER_TURN).try_for_each(|_| match operation {
                         0 => shape.draw(random, plan.keys, 1, |pairs| ours.commit(pairs)),
                         _ => {
                             let number = random.below(plan.keys as u64);

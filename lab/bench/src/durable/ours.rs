@@ -1,22 +1,22 @@
-//! Our database, as a user opens it.
+//! Our database, opened as a user would.
 
 use super::pairs::Shape;
 use crate::Error;
-use crate::peers::kept::{Commits, Kept, Pair};
+use crate::peers::kept::{Commits, Pair, SyncedStore};
 use std::path::Path;
 use wollemi::{Db, Durability, Level, LogStats, Map, Options};
 
 /// Its name.
 pub const NAME: &str = "wollemi";
 
-/// What it is set to.
+/// Its setting.
 pub const SETTING: &str = "level disk, Durability::Immediate; several pairs as a batch";
 
-/// The pool's file in a directory.
+/// The name of the pool's file.
 pub const POOL: &str = "pool";
 
-/// Pairs of a commit while a database is filled.
-pub const LOADING: usize = 10_000;
+/// Pairs per commit while a database is filled.
+pub const LOAD_BATCH: usize = 10_000;
 
 /// A database with one map.
 pub struct Ours {
@@ -25,24 +25,24 @@ pub struct Ours {
 }
 
 impl Ours {
-    /// In this directory, where it is made if it is not there.
+    /// Opens the database in this directory, creating it if it is missing.
     pub fn open(directory: &Path, level: Level) -> Result<Ours, Error> {
         let db = Options::new().level(level).open(directory.join(POOL))?;
         let map = db.map("bench")?;
         Ok(Ours { db, map })
     }
 
-    /// Puts all keys, durable when this returns.
+    /// Writes all keys. They are durable when this returns.
     pub fn fill(&self, shape: Shape, keys: usize) -> Result<(), Error> {
         let map = self.map.with_durability(Durability::Eventual);
-        shape.all(keys, LOADING, |pairs| {
+        shape.all(keys, LOAD_BATCH, |pairs| {
             pairs.iter().try_for_each(|(key, value)| map.upsert(key, value))?;
             Ok(())
         })?;
         Ok(self.db.sync()?)
     }
 
-    /// How log and checkpoints stand; zeros where there are none.
+    /// Returns the statistics of log and checkpoints; zeros if there are none.
     pub fn log(&self) -> LogStats {
         self.db.log_stats().unwrap_or_default()
     }
@@ -62,7 +62,7 @@ impl Commits for Ours {
     }
 }
 
-impl Kept for Ours {
+impl SyncedStore for Ours {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         Ok(self.map.get(key)?)
     }

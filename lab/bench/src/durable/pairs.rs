@@ -1,4 +1,4 @@
-//! The written pairs: the key is made from a number, the value from a number and a stamp.
+//! The written pairs: the key derives from a number, the value from the number and a stamp.
 
 use crate::Error;
 use crate::keys::nth_u64;
@@ -6,11 +6,11 @@ use crate::peers::kept::Pair;
 use crate::random::{Random, mix};
 use std::ops::Deref;
 
-/// Bytes of the longest key, and of the longest value.
-const KEY: usize = 16;
-const VALUE: usize = 128;
+/// The maximum lengths of keys and values, in bytes.
+const MAX_KEY: usize = 16;
+const MAX_VALUE: usize = 128;
 
-/// Bytes that stand in place, so that making them is next to nothing beside a write.
+/// Bytes stored inline, so that making them costs almost nothing beside a write.
 pub struct Bytes<const N: usize> {
     bytes: [u8; N],
     len: usize,
@@ -23,7 +23,7 @@ impl<const N: usize> Deref for Bytes<N> {
     }
 }
 
-/// How long keys (at most 16 bytes) and values (8 to 128) are.
+/// The lengths of keys (at most 16 bytes) and values (8 to 128 bytes).
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     pub key: usize,
@@ -32,26 +32,26 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Keys of 16 bytes, values of 100.
+    /// Returns the usual shape: keys of 16 bytes, values of 100.
     pub fn usual(seed: u64) -> Shape {
         Shape {
-            key: KEY,
+            key: MAX_KEY,
             value: 100,
             seed,
         }
     }
 
-    /// Key `number`: random bytes.
-    pub fn key(&self, number: u64) -> Bytes<KEY> {
-        let mut bytes = [0; KEY];
+    /// Returns key `number`, which consists of random bytes.
+    pub fn key(&self, number: u64) -> Bytes<MAX_KEY> {
+        let mut bytes = [0; MAX_KEY];
         bytes[..8].copy_from_slice(&nth_u64(self.seed, number));
         bytes[8..].copy_from_slice(&nth_u64(!self.seed, number));
         Bytes { bytes, len: self.key }
     }
 
-    /// A value of key `number`: the number, and bytes that do not compress, others for another stamp.
-    fn value(&self, number: u64, stamp: u64) -> Bytes<VALUE> {
-        let mut bytes = [0; VALUE];
+    /// Returns a value of key `number`: the number, then incompressible bytes that depend on the stamp.
+    fn value(&self, number: u64, stamp: u64) -> Bytes<MAX_VALUE> {
+        let mut bytes = [0; MAX_VALUE];
         let mut random = Random::new(stamp);
         let (words, _) = bytes.as_chunks_mut();
         for word in &mut words[..self.value.div_ceil(8)] {
@@ -64,7 +64,7 @@ impl Shape {
         }
     }
 
-    /// Hands on `each` pairs of keys drawn among `keys`, with new values.
+    /// Passes `take` `each` pairs: keys drawn from the numbers below `keys`, with new values.
     pub fn draw(
         &self,
         random: &mut Random,
@@ -77,14 +77,14 @@ impl Shape {
         self.of(numbers, stamp, take)
     }
 
-    /// Hands on the pairs of all numbers below `keys` in the order of keys, some at a time.
+    /// Passes `take` the pairs of all numbers below `keys` in key order, `each` at a time.
     pub fn all(
         &self,
         keys: usize,
         each: usize,
         mut take: impl FnMut(&[Pair<'_>]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        // As most trees like it: filling is not what is measured.
+        // Key order suits most trees; filling is not measured.
         let mut numbers: Vec<u64> = (0..keys as u64).collect();
         numbers.sort_unstable_by_key(|&number| nth_u64(self.seed, number));
         numbers
@@ -110,7 +110,7 @@ impl Shape {
         take(&pairs)
     }
 
-    /// Looks whether this is a value of key `number`.
+    /// Checks that this is a value of key `number`.
     pub fn check(&self, engine: &str, number: u64, found: Option<&[u8]>) -> Result<(), Error> {
         let is_it = |value: &[u8]| value.len() == self.value && value.starts_with(&number.to_le_bytes());
         match found {
@@ -126,7 +126,7 @@ impl Shape {
 mod tests {
     use super::*;
 
-    /// A value differs from another key's, from one of another length, and from none.
+    /// A missing value, one of another length and another key's value are errors.
     #[test]
     fn values_are_told_apart() {
         let shape = Shape::usual(7);
@@ -139,7 +139,7 @@ mod tests {
         assert_ne!(*shape.value(3, 6), *value);
     }
 
-    /// All keys come once and in order, the last few, too.
+    /// All keys come once and in order, including those of a partial last chunk.
     #[test]
     fn all_keys_come() {
         let shape = Shape {

@@ -1,4 +1,4 @@
-//! The bound: records written to a preallocated file, and `fdatasync` by the first waiting thread for all that wait.
+//! The bound: records written to a preallocated file, and `fdatasync` by the first waiting thread on behalf of all.
 
 use crate::Error;
 use crate::peers::kept::{Commits, Pair};
@@ -8,21 +8,22 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of the file; records go on at its start when it is full.
-const FILE: u64 = 64 << 20;
+/// Bytes of the file; when it is full, records continue at its start.
+const FILE_BYTES: u64 = 64 << 20;
 
-/// Bytes of each write while it is filled with zeros.
-const PIECE: u64 = 1 << 20;
+/// Bytes per write while the file is filled with zeros.
+const CHUNK_BYTES: u64 = 1 << 20;
 
-/// What it is.
+/// The description of the bound.
 pub const SETTING: &str =
-    "no database: pwrite to a file of written zeros and fdatasync, one for all that wait";
+    "no database: pwrite to a zero-filled file, and one fdatasync for all waiting threads";
 
+/// An append-only file with group commit.
 pub struct Raw {
     file: File,
-    /// Where the next record goes; it counts on across the file's end.
+    /// The position of the next record; it keeps growing when records wrap around.
     end: Mutex<u64>,
-    /// Up to where records are durable, and whether a thread syncs.
+    /// The position up to which records are durable, and whether a thread is syncing.
     durable: Mutex<(u64, bool)>,
     woken: Condvar,
     syncs: AtomicU64,
@@ -36,8 +37,8 @@ impl Raw {
     pub fn create(directory: &Path) -> Result<Raw, Error> {
         let make = || {
             let file = File::create_new(directory.join("raw"))?;
-            for at in (0..FILE).step_by(PIECE as usize) {
-                file.write_all_at(&[0; PIECE as usize], at)?;
+            for at in (0..FILE_BYTES).step_by(CHUNK_BYTES as usize) {
+                file.write_all_at(&[0; CHUNK_BYTES as usize], at)?;
             }
             file.sync_all()?;
             Ok(file)
@@ -51,17 +52,17 @@ impl Raw {
         })
     }
 
-    /// Syncs so far.
+    /// Returns the number of syncs so far.
     pub fn syncs(&self) -> u64 {
         self.syncs.load(Relaxed)
     }
 
     fn append(&self, record: &[u8]) -> std::io::Result<u64> {
         let (len, mut end) = (record.len() as u64, lock(&self.end));
-        if *end % FILE + len > FILE {
-            *end = end.next_multiple_of(FILE);
+        if *end % FILE_BYTES + len > FILE_BYTES {
+            *end = end.next_multiple_of(FILE_BYTES);
         }
-        self.file.write_all_at(record, *end % FILE)?;
+        self.file.write_all_at(record, *end % FILE_BYTES)?;
         *end += len;
         Ok(*end)
     }

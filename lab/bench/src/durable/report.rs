@@ -9,32 +9,32 @@ use serde::Serialize;
 #[derive(Serialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {
-    /// Commits that are synced.
+    /// Synced commits.
     Writes {
         engine: &'static str,
         threads: usize,
         pairs_a_commit: usize,
-        /// Thousands of pairs a second.
+        /// Thousands of pairs per second.
         krps: Summary,
-        /// Of a commit.
+        /// Latency of a commit.
         p50_us: Summary,
         p99_us: Summary,
-        /// Pairs that a sync of the disk makes durable, where syncs are counted.
+        /// Pairs made durable per sync of the disk, if syncs are counted.
         pairs_a_sync: Option<Summary>,
-        /// How ours stands to it; `null` for ours.
+        /// The ratio of ours to this engine; `null` for ours.
         ratio: Option<Summary>,
     },
-    /// Operations that wait for no disk, one thread.
+    /// Operations of one thread that do not wait for the disk.
     Level {
         operation: &'static str,
         level: &'static str,
         kops: Summary,
         to_process: Option<Summary>,
     },
-    /// Immediate writes without full checkpoints, and beside them, one after the other.
+    /// Immediate writes, without and beside consecutive full checkpoints.
     Checkpoint {
         threads: usize,
-        /// Checkpoints that were taken in all rounds.
+        /// Checkpoints taken in all rounds.
         checkpoints: u64,
         krps_without: Summary,
         krps_beside: Summary,
@@ -44,7 +44,7 @@ pub enum Record {
         p99_us_beside: Summary,
         p99_ratio: Summary,
     },
-    /// Bytes written for each byte of a key and a value, over a load of eventual writes with checkpoints when due.
+    /// Bytes written per byte of keys and values, over a load of eventual writes with checkpoints when due.
     Amplification {
         pairs: usize,
         krps: f64,
@@ -52,23 +52,23 @@ pub enum Record {
         log: f64,
         checkpoint: f64,
         both: f64,
-        /// What the disk has written meanwhile, for whomever: log, checkpoints, and of the pool what the kernel wrote
-        /// back.
+        /// The same for all writes of the disk meanwhile, by any process: log, checkpoints, and the pool's pages that
+        /// the kernel wrote back.
         device: Option<f64>,
     },
-    /// What a server did with `SET`.
+    /// The results of `SET` on a server.
     Server {
         server: &'static str,
         version: String,
         sync: &'static str,
         pipeline: usize,
         kops: Summary,
-        /// Of a pipeline's turn.
+        /// Latency of a pipeline's turn.
         p50_us: Summary,
         p99_us: Summary,
-        /// How ours stands to it, at the same setting.
+        /// The ratio of ours, at the same setting, to this server.
         ratio: Option<Summary>,
-        /// How it stands to ours at level process.
+        /// The ratio of this server to ours at level process.
         to_process: Option<Summary>,
     },
     /// From the start of a process to its first answer.
@@ -80,20 +80,20 @@ pub enum Record {
         value: usize,
         first_get_ms: Summary,
     },
-    /// What an engine is set to.
+    /// The setting of an engine.
     About {
         engine: &'static str,
         setting: &'static str,
     },
-    /// What was not measured.
+    /// A measurement left out.
     LeftOut { what: &'static str, why: &'static str },
-    /// What the run was made on.
+    /// The conditions of the run.
     Conditions {
         keys: usize,
         seconds: f64,
         rounds: usize,
         file_system: String,
-        /// Processes that wanted to run, the mean of a minute, when the run ended.
+        /// The load average of the last minute when the run ended.
         load: f64,
         machine: Box<Machine>,
     },

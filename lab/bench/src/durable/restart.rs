@@ -1,17 +1,18 @@
-//! The first answer after a kill, and after a loss of power.
+//! Measures the time to the first answer after a kill, and after power loss.
 //!
-//! Another process fills a directory and is killed; then, in each round, a process opens it, answers for one key, and
-//! is killed with it open. The time includes that whole process up to its answer. After a *kill* the files are in the
-//! page cache. For a loss of *power* they are evicted from it, and our pool is removed, so that it is rebuilt from the
-//! checkpoint and the log; a real power cut leaves a pool that the opening ignores.
+//! A child process fills a directory and is killed; then, in each round, another child opens the directory, looks up a
+//! key, and is killed with the directory open. The time runs from the start of that child to its answer. After a *kill*
+//! the files are in the page cache. To simulate the loss of *power* they are evicted from it, and our pool is removed,
+//! so that it is rebuilt from the checkpoint and the log; a real power cut leaves a pool that the opening ignores.
 
-use super::ours::{self, LOADING, Ours};
+use super::ours::{self, LOAD_BATCH, Ours};
 use super::pairs::Shape;
 use super::report::Record;
 use super::{Plan, ours::POOL};
 use crate::Error;
 use crate::child::{self, Child};
-use crate::peers::kept::{Kept, SYNCING};
+use crate::peers::kept::SyncedStore;
+use crate::peers::syncing::SYNCING;
 use crate::progress::Progress;
 use crate::summary::Summary;
 use crate::turns::order;
@@ -26,7 +27,7 @@ const FILLED: &str = "filled";
 const ASK: &str = "ask";
 const ANSWERED: &str = "answered";
 
-/// What came before an opening.
+/// The simulated failure before an opening.
 const AFTER: [&str; 2] = ["kill", "power"];
 
 /// Measures both shapes.
@@ -43,7 +44,7 @@ pub fn run(plan: &Plan, progress: &Progress) -> Result<Vec<Record>, Error> {
     Ok(records)
 }
 
-/// Fills every engine, and opens each in turn, round by round.
+/// Fills every engine, then opens each in turn, round by round.
 fn restart(plan: &Plan, progress: &Progress, shape: Shape, keys: usize) -> Result<Vec<Record>, Error> {
     let peers = SYNCING.iter().map(|peer| peer.name);
     let engines: Vec<&str> = std::iter::once(ours::NAME).chain(peers).collect();
@@ -95,14 +96,14 @@ fn restart(plan: &Plan, progress: &Progress, shape: Shape, keys: usize) -> Resul
     Ok(records.collect())
 }
 
-/// The arguments of the other process.
+/// Returns the arguments of the child process.
 fn role(role: &str, engine: &str, place: &Path, shape: Shape, keys: usize) -> Vec<std::ffi::OsString> {
     let numbers = [keys, shape.key, shape.value].map(|number| number.to_string().into());
     let words = ["--role".into(), role.into(), engine.into(), place.into()];
     words.into_iter().chain(numbers).collect()
 }
 
-/// Takes the files out of memory, and our pool away.
+/// Evicts the files from the page cache and removes our pool.
 fn lose_power(place: &Path) -> Result<(), Error> {
     let pool = place.join(POOL);
     let lose = || {
@@ -118,7 +119,7 @@ fn lose_power(place: &Path) -> Result<(), Error> {
     lose().map_err(Error::Directory)
 }
 
-/// All files below a directory.
+/// Returns all files below a directory.
 fn files(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory)? {
@@ -131,9 +132,9 @@ fn files(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The other process.
-pub fn other(role: &[String], seed: u64) -> Result<(), Error> {
-    let wrong = || Error::Wrong("a role".into());
+/// Runs the child process.
+pub fn run_child(role: &[String], seed: u64) -> Result<(), Error> {
+    let wrong = || Error::Wrong("--role is invalid".into());
     let [role, engine, place, numbers @ ..] = role else {
         return Err(wrong());
     };
@@ -155,13 +156,19 @@ pub fn other(role: &[String], seed: u64) -> Result<(), Error> {
         .ok_or_else(wrong)?;
     let database = (peer.open)(place)?;
     if role == FILL {
-        shape.all(keys, LOADING, |pairs| database.commit(pairs))?;
+        shape.all(keys, LOAD_BATCH, |pairs| database.commit(pairs))?;
     }
     answer(role, engine, &*database, shape, keys)
 }
 
-/// Asks for a key and, once that is answered, for the first and the last.
-fn answer(role: &str, engine: &str, database: &dyn Kept, shape: Shape, keys: usize) -> Result<(), Error> {
+/// Looks up a key in the middle, then the first and the last, and reports the answer.
+fn answer(
+    role: &str,
+    engine: &str,
+    database: &dyn SyncedStore,
+    shape: Shape,
+    keys: usize,
+) -> Result<(), Error> {
     let ask = |number: u64| shape.check(engine, number, database.get(&shape.key(number))?.as_deref());
     ask(keys as u64 / 2)?;
     [0, keys as u64 - 1].into_iter().try_for_each(ask)?;

@@ -1,4 +1,4 @@
-//! The server at level `disk`, and at level `process`, beside Redis with its log.
+//! Measures the server at levels `disk` and `process`, beside Redis with its append-only file.
 
 use super::report::Record;
 use super::{DurableArgs, Plan};
@@ -14,19 +14,19 @@ use std::collections::BTreeMap;
 
 /// When an answer is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Sync {
+enum SyncPolicy {
     Always,
     Everysec,
     /// Level `process`.
     None,
 }
 
-impl Sync {
+impl SyncPolicy {
     fn name(self) -> &'static str {
         match self {
-            Sync::Always => "always",
-            Sync::Everysec => "everysec",
-            Sync::None => "level process",
+            SyncPolicy::Always => "always",
+            SyncPolicy::Everysec => "everysec",
+            SyncPolicy::None => "level process",
         }
     }
 }
@@ -34,12 +34,12 @@ impl Sync {
 /// Requests that a connection sends before it waits for their answers.
 const PIPELINES: [usize; 2] = [1, 16];
 
-/// Bytes of a value; keys have 16.
-const VALUE: usize = 100;
+/// Bytes per value; keys have 16.
+const VALUE_BYTES: usize = 100;
 
 const REDIS: &str = "redis";
 
-/// Measures all in turn, round by round.
+/// Measures all servers in turn, round by round.
 pub fn run(args: &DurableArgs, plan: &Plan, progress: &Progress) -> Result<Vec<Record>, Error> {
     let beside = || std::env::current_exe().map(|program| program.with_file_name(started::OURS));
     let program = match &args.wollemi {
@@ -47,16 +47,16 @@ pub fn run(args: &DurableArgs, plan: &Plan, progress: &Progress) -> Result<Vec<R
         None => beside().map_err(Error::Filler)?,
     };
     let mut servers = Vec::new();
-    for sync in [Sync::Always, Sync::Everysec, Sync::None] {
+    for sync in [SyncPolicy::Always, SyncPolicy::Everysec, SyncPolicy::None] {
         let place = plan.place(&format!("wollemi {}", sync.name()))?;
         let more: &[&str] = match sync {
-            Sync::None => &["--level", "process"],
+            SyncPolicy::None => &["--level", "process"],
             some => &["--level", "disk", "--sync", some.name()],
         };
         servers.push((sync, started::ours(&program, &place, more, 0)?));
     }
     let mut records = Vec::new();
-    for sync in [Sync::Always, Sync::Everysec] {
+    for sync in [SyncPolicy::Always, SyncPolicy::Everysec] {
         let place = plan.place(&format!("redis {}", sync.name()))?;
         let log = ["--appendonly", "yes", "--appendfsync", sync.name()];
         match started::redis(&args.redis, &log, &place, 0)? {
@@ -72,12 +72,12 @@ pub fn run(args: &DurableArgs, plan: &Plan, progress: &Progress) -> Result<Vec<R
     Ok(records)
 }
 
-/// Asks each server by a client on a core of its own.
+/// Measures each server with a client on its own core.
 fn measure(
     args: &DurableArgs,
     plan: &Plan,
     progress: &Progress,
-    servers: &[(Sync, Started)],
+    servers: &[(SyncPolicy, Started)],
 ) -> Result<Vec<Record>, Error> {
     let ask = || {
         machine::pin_thread(1);
@@ -95,7 +95,7 @@ fn measure(
             };
             let mut client = Client::connect(server.name, protocol, address, args.connections)?;
             progress.say(format_args!("filling {} {}", server.name, sync.name()));
-            server::load(plan.keys, VALUE, &mut client)?;
+            server::load(plan.keys, VALUE_BYTES, &mut client)?;
             clients.push(client);
         }
         let mut figures: BTreeMap<(usize, usize), Vec<Figure>> = BTreeMap::new();
@@ -112,7 +112,7 @@ fn measure(
                     let what = client::Plan {
                         operation: Operation::Set,
                         pipeline,
-                        length: VALUE,
+                        length: VALUE_BYTES,
                     };
                     let seed = plan.seed + round as u64;
                     let figure = server::measure(what, plan.keys, plan.time, seed, &mut clients[side])?;
@@ -122,7 +122,7 @@ fn measure(
         }
         Ok(figures)
     };
-    // The thread has its core to itself, and this one stays where it likes.
+    // Only the client's thread is pinned; this one keeps its affinity.
     let figures = std::thread::scope(|scope| {
         let panicked = |_| Error::Wrong("a thread has panicked".into());
         scope.spawn(ask).join().map_err(panicked)?
@@ -130,9 +130,9 @@ fn measure(
     Ok(report(servers, &figures))
 }
 
-fn report(servers: &[(Sync, Started)], figures: &BTreeMap<(usize, usize), Vec<Figure>>) -> Vec<Record> {
+fn report(servers: &[(SyncPolicy, Started)], figures: &BTreeMap<(usize, usize), Vec<Figure>>) -> Vec<Record> {
     let ours = |sync, pipeline| {
-        let is_it = |(of, server): &(Sync, Started)| *of == sync && server.name == started::OURS;
+        let is_it = |(of, server): &(SyncPolicy, Started)| *of == sync && server.name == started::OURS;
         figures.get(&(pipeline, servers.iter().position(is_it)?))
     };
     let records = figures.iter().filter_map(|(&(pipeline, side), rounds)| {
@@ -153,7 +153,7 @@ fn report(servers: &[(Sync, Started)], figures: &BTreeMap<(usize, usize), Vec<Fi
             p99_us: of(|figure| figure.p99_us)?,
             ratio: ratio(ours(*sync, pipeline).filter(|_| !is_ours), false),
             to_process: ratio(
-                ours(Sync::None, pipeline).filter(|_| is_ours && *sync != Sync::None),
+                ours(SyncPolicy::None, pipeline).filter(|_| is_ours && *sync != SyncPolicy::None),
                 true,
             ),
         })

@@ -7,12 +7,12 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// What one measurement gave.
+/// The results of one measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// Things done in a second, in thousands.
+    /// Thousands of operations per second.
     pub rate: f64,
-    /// Of a turn.
+    /// Latency of a turn.
     pub p50_us: f64,
     pub p99_us: f64,
 }
@@ -43,7 +43,7 @@ pub fn measure(
         let work = &work;
         let threads: Vec<_> = (0..threads).map(|i| scope.spawn(move || work(i))).collect();
         start.wait();
-        // By the threads' own clocks: this thread may be woken from the barrier long after them.
+        // Uses the threads' own clock readings: this thread may wake from the barrier long after them.
         let released = Instant::now();
         let (mut all, mut first, mut last) = (Latencies::new(), released, released);
         for thread in threads {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;
 
-    /// Each turn counts, over no less than the time asked for, and a turn that fails ends all threads.
+    /// Every turn counts, over at least the requested time, and a failed turn ends all threads.
     #[test]
     fn turns_are_counted() {
         let turns = AtomicU64::new(0);

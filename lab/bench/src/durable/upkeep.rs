@@ -1,4 +1,4 @@
-//! The cost of checkpoints: writes beside one, and write amplification.
+//! Measures the cost of checkpoints: writes beside one, and write amplification.
 
 use super::Plan;
 use super::ours::Ours;
@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 use wollemi::{Durability, Level};
 
-/// Threads of the writes beside a checkpoint.
+/// Numbers of threads that write beside a checkpoint.
 const THREADS: [usize; 2] = [1, 8];
 
-/// Rounds of writes of the steady load, each as many as there are keys.
-const STEADY: usize = 16;
+/// Rounds of the steady load, each with as many writes as there are keys.
+const STEADY_ROUNDS: usize = 16;
 
-/// Measures both.
+/// Measures writes beside checkpoints, and write amplification.
 pub fn run(plan: &Plan, progress: &Progress) -> Result<Vec<Record>, Error> {
     let shape = Shape::usual(plan.seed);
     let place = plan.place("upkeep")?;
@@ -35,7 +35,7 @@ pub fn run(plan: &Plan, progress: &Progress) -> Result<Vec<Record>, Error> {
     Ok(records)
 }
 
-/// Immediate writes, without and beside full checkpoints, one after the other.
+/// Measures immediate writes, without and beside consecutive full checkpoints.
 fn beside(
     plan: &Plan,
     progress: &Progress,
@@ -91,7 +91,7 @@ fn beside(
     Ok(record())
 }
 
-/// Runs it beside full checkpoints, one after the other, of which at least one has ended.
+/// Calls `run` beside consecutive full checkpoints, at least one of which completes.
 fn amid_checkpoints(ours: &Ours, run: impl FnOnce() -> Result<Sample, Error>) -> Result<Sample, Error> {
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -111,7 +111,7 @@ fn amid_checkpoints(ours: &Ours, run: impl FnOnce() -> Result<Sample, Error>) ->
     })
 }
 
-/// Eventual writes of random keys, with checkpoints when they are due.
+/// Measures eventual writes of random keys, with checkpoints when they are due.
 fn steady(plan: &Plan, progress: &Progress, shape: Shape, ours: &Ours) -> Result<Record, Error> {
     ours.db.checkpoint(true)?;
     ours.db.set_durability(Durability::Eventual);
@@ -119,8 +119,8 @@ fn steady(plan: &Plan, progress: &Progress, shape: Shape, ours: &Ours) -> Result
     let (before, written, begun) = (ours.log(), device.written(), Instant::now());
     let mut random = crate::random::Random::new(plan.seed);
     let mut pairs = 0;
-    for round in 0..STEADY {
-        progress.say(format_args!("steady load, {} of {STEADY}", round + 1));
+    for round in 0..STEADY_ROUNDS {
+        progress.say(format_args!("steady load, {} of {STEADY_ROUNDS}", round + 1));
         for _ in 0..plan.keys {
             shape.draw(&mut random, plan.keys, 1, |pairs| ours.commit(pairs))?;
             pairs += 1;
@@ -148,7 +148,7 @@ fn steady(plan: &Plan, progress: &Progress, shape: Shape, ours: &Ours) -> Result
     })
 }
 
-/// The disk below a directory.
+/// The disk that holds a directory: its statistics file, if known.
 struct Device(Option<std::path::PathBuf>);
 
 impl Device {
@@ -160,7 +160,7 @@ impl Device {
         }))
     }
 
-    /// Bytes that it has written, for whomever, where the system says so.
+    /// Returns the bytes that the disk has written, for any process, if the system reports them.
     fn written(&self) -> Option<u64> {
         let stat = std::fs::read_to_string(self.0.as_ref()?).ok()?;
         let sectors: u64 = stat.split_whitespace().nth(6)?.parse().ok()?;

@@ -1,13 +1,14 @@
-//! Synced commits: the raw loop, ours and peers.
+//! Measures synced commits: the raw loop, ours and peers.
 
 use super::Plan;
-use super::ours::{self, LOADING, Ours};
+use super::ours::{self, LOAD_BATCH, Ours};
 use super::pairs::Shape;
 use super::raw::{self, Raw};
 use super::report::Record;
 use super::timed::{Sample, measure};
 use crate::Error;
-use crate::peers::kept::{Commits, Kept, SYNCING};
+use crate::peers::kept::{Commits, SyncedStore};
+use crate::peers::syncing::SYNCING;
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::summary::Summary;
@@ -18,20 +19,20 @@ use wollemi::Level;
 /// The name of the bound.
 const RAW: &str = "raw";
 
-/// Threads, and pairs of a commit.
+/// Threads, and pairs per commit.
 const CASES: [(usize, usize); 4] = [(1, 1), (8, 1), (64, 1), (1, 64)];
 
-/// Keys that are looked at in the end.
-const LOOKED_AT: usize = 1000;
+/// Keys checked at the end.
+const CHECKED_KEYS: usize = 1000;
 
-/// What a round gave: of a commit, and records of a sync where that is known.
+/// The result of a round: the commits, and pairs per sync if known.
 type Figure = (Sample, Option<f64>);
 
-/// All that are measured.
+/// The measured engines.
 struct Sides {
     raw: Raw,
     ours: Ours,
-    peers: Vec<(&'static str, Box<dyn Kept>)>,
+    peers: Vec<(&'static str, Box<dyn SyncedStore>)>,
 }
 
 impl Sides {
@@ -44,7 +45,7 @@ impl Sides {
         for peer in SYNCING {
             progress.say(format_args!("filling {}", peer.name));
             let engine = (peer.open)(&plan.place(peer.name)?)?;
-            shape.all(plan.keys, LOADING, |pairs| engine.commit(pairs))?;
+            shape.all(plan.keys, LOAD_BATCH, |pairs| engine.commit(pairs))?;
             peers.push((peer.name, engine));
         }
         Ok(Sides { raw, ours, peers })
@@ -70,7 +71,7 @@ impl Sides {
         }
     }
 
-    /// Syncs of the disk so far, where they are counted.
+    /// Returns the number of disk syncs so far, if counted.
     fn syncs(&self, side: usize) -> Option<u64> {
         match side {
             0 => Some(self.raw.syncs()),
@@ -79,12 +80,12 @@ impl Sides {
         }
     }
 
-    /// Looks whether keys have values of theirs.
+    /// Checks that sampled keys have values of their own.
     fn check(&self, shape: Shape, plan: &Plan) -> Result<(), Error> {
         let engines = self.peers.iter().map(|(name, engine)| (*name, &**engine));
-        for (name, engine) in engines.chain([(ours::NAME, &self.ours as &dyn Kept)]) {
+        for (name, engine) in engines.chain([(ours::NAME, &self.ours as &dyn SyncedStore)]) {
             let mut random = Random::new(plan.seed);
-            for number in (0..LOOKED_AT).map(|_| random.below(plan.keys as u64)) {
+            for number in (0..CHECKED_KEYS).map(|_| random.below(plan.keys as u64)) {
                 shape.check(name, number, engine.get(&shape.key(number))?.as_deref())?;
             }
         }
@@ -92,7 +93,7 @@ impl Sides {
     }
 }
 
-/// Measures all in turn, round by round.
+/// Measures all engines in turn, round by round.
 pub fn run(plan: &Plan, progress: &Progress) -> Result<Vec<Record>, Error> {
     let shape = Shape::usual(plan.seed);
     let sides = Sides::open(plan, shape, progress)?;

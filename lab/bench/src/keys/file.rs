@@ -1,4 +1,4 @@
-//! Keys from a file, one a line.
+//! Keys from a file, one per line.
 
 use super::Keys;
 use crate::Error;
@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 impl Keys {
-    /// The first `count` lines of the file, or all, in their order: any bytes but line feeds.
+    /// Reads the first `count` lines of the file, or all, in order. A key may hold any bytes but line feeds.
     pub fn read(path: &Path, count: Option<usize>) -> Result<Keys, Error> {
         let wrong = |what: String| Error::KeyFile {
             path: path.to_owned(),
@@ -36,7 +36,7 @@ impl Keys {
         }
         match count {
             Some(count) if keys.len() < count => {
-                Err(wrong(format!("{} keys: {count} are needed", keys.len())))
+                Err(wrong(format!("{} keys, but {count} are needed", keys.len())))
             }
             _ => Ok(keys),
         }
@@ -54,7 +54,7 @@ mod tests {
         Ok(keys.part(0, 1).iter().map(|(key, _)| key.to_vec()).collect())
     }
 
-    /// Lines are keys, whatever bytes they have and whether or not the last one ends.
+    /// Lines are keys, with any bytes and with or without a final line feed.
     #[test]
     fn lines_are_keys() {
         let keys = [b"b".to_vec(), b"".to_vec(), b"\xff\r".to_vec()];
@@ -63,14 +63,14 @@ mod tests {
         assert_eq!(read(b"b\n\n\xff\r\n", Some(1)).unwrap(), keys[..1]);
     }
 
-    /// What cannot be used says where and why.
+    /// Errors name the line and the reason.
     #[test]
     fn faults_are_named() {
         assert!(read(b"a\nb\na\n", None).unwrap_err().contains("line 3 repeats"));
         assert!(
             read(b"a\nb\n", Some(3))
                 .unwrap_err()
-                .contains("2 keys: 3 are needed")
+                .contains("2 keys, but 3 are needed")
         );
         assert!(
             read(&[b'a'; 70_000], None)

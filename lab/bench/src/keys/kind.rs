@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use std::collections::HashSet;
 
-/// What keys look like.
+/// The form of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyKind {
@@ -18,35 +18,34 @@ pub enum KeyKind {
     Print8,
     /// The words from 1 on, big-endian, in random order (WORT §4).
     Dense,
-    /// Evenly spaced words, big-endian, in random order (WORT §4); those that are not loaded lie between those that
-    /// are.
+    /// Evenly spaced words, big-endian, in random order (WORT §4); keys not loaded lie between loaded ones.
     Sparse,
-    /// Runs of 64 consecutive words that begin anywhere, all in random order (WORT §4).
+    /// Runs of 64 consecutive words that begin at random words, all in random order (WORT §4).
     Clustered,
     /// `user` and 20 digits: YCSB's string keys of 24 bytes (RECIPE §7).
     Ycsb,
-    /// The lines of the file given.
+    /// The lines of the given file.
     File,
 }
 
 const PRINTABLE: std::ops::RangeInclusive<u8> = b'!'..=b'~';
 const CHARACTERS: u64 = (*PRINTABLE.end() - *PRINTABLE.start() + 1) as u64;
-pub(super) const LONGEST: usize = 128;
-/// Longer random keys than this do not collide; shorter ones are checked.
-const MAY_COLLIDE: usize = 16;
-/// Consecutive words of a clustered run.
+pub(super) const MAX_LEN: usize = 128;
+/// Random keys longer than this do not collide; shorter ones are checked.
+const MAX_COLLIDING_LEN: usize = 16;
+/// The number of consecutive words in a clustered run.
 const RUN: u64 = 64;
-/// The words among which a run lies: runs of different ranges have no word in common.
+/// The number of words in a range, within which a run lies: runs in different ranges share no word.
 const RANGE: u64 = 1 << 16;
 
 impl KeyKind {
-    /// Whether every key has eight bytes.
+    /// Returns whether every key has eight bytes.
     #[cfg(feature = "peers")]
     pub fn is_word(self) -> bool {
         !matches!(self, KeyKind::Str | KeyKind::Ycsb | KeyKind::File)
     }
 
-    /// The mean length, to reserve memory by.
+    /// Returns the mean length, used to reserve memory.
     fn mean(self) -> usize {
         match self {
             KeyKind::Str => 67,
@@ -56,12 +55,12 @@ impl KeyKind {
     }
 }
 
-/// Key number `i` of eight random bytes.
+/// Returns key number `i` of eight random bytes.
 pub fn nth_u64(seed: u64, i: u64) -> [u8; 8] {
     mix(i ^ mix(seed)).to_be_bytes()
 }
 
-/// Key number `i` of eight printable characters.
+/// Returns key number `i` of eight printable characters.
 fn nth_print8(seed: u64, i: u64) -> [u8; 8] {
     let mut word = permute(i, CHARACTERS.pow(8), seed);
     let mut key = [0; 8];
@@ -72,13 +71,13 @@ fn nth_print8(seed: u64, i: u64) -> [u8; 8] {
     key
 }
 
-/// Key number `i` of `loaded` words that are as far from each other as they can be, and `more` that lie between these,
-/// all together as far from each other as that many can be. Both come in random order.
+/// Returns key number `i` of `loaded` evenly spaced words and `more` words between them. The two sets together are
+/// evenly spaced as well. Each comes in random order.
 fn nth_sparse(seed: u64, loaded: u64, more: u64, i: u64) -> [u8; 8] {
     let (loaded, more) = (u128::from(loaded), u128::from(more));
     let total = loaded + more;
     let place = |number: u64, of: u128, seed| u128::from(permute(number, of as u64, seed));
-    // Those loaded take the places `⌊jt/l⌋` of `t`; `⌈kt/m⌉ - 1`, from the first `k` on, are the others.
+    // Of `t` places the `l` loaded words take `⌊jt/l⌋` for j from 0, the `m` others `⌈kt/m⌉ - 1` for k from 1.
     let at = if u128::from(i) < loaded {
         place(i, loaded, seed) * total / loaded
     } else {
@@ -89,7 +88,7 @@ fn nth_sparse(seed: u64, loaded: u64, more: u64, i: u64) -> [u8; 8] {
     (word as u64).to_be_bytes()
 }
 
-/// Key number `i` of words that are random in runs: each run has a random range of its own, and begins anywhere in it.
+/// Returns key number `i` of clustered words: each run has its own random range and begins at a random word in it.
 fn nth_clustered(seed: u64, i: u64) -> [u8; 8] {
     let (run, word) = (i / RUN, i % RUN);
     let range = permute(run, u64::MAX / RANGE + 1, seed);
@@ -102,20 +101,20 @@ fn printable(random: &mut Random) -> u8 {
 }
 
 impl Keys {
-    /// `count` unique keys, numbered from zero in the order in which they are loaded.
+    /// Generates `count` unique keys, numbered from zero in the order in which they are loaded.
     pub fn generate(kind: KeyKind, count: usize, seed: u64) -> Keys {
         Keys::generate_more(kind, count, 0, seed)
     }
 
-    /// `count` unique keys to load, and `more` that go on where those end; of sparse ones, that lie between them.
+    /// Generates `count` unique keys to load, and `more` keys that follow them; sparse keys lie between them instead.
     pub fn generate_more(kind: KeyKind, count: usize, more: usize, seed: u64) -> Keys {
         let total = count + more;
         let mut keys = Keys::with_capacity(total, total * kind.mean());
         let (loaded, mut random) = (count as u64, Random::new(seed));
-        // What is loaded comes in random order where the numbers themselves are in order.
+        // Loaded keys come in random order where the kind would order them by number.
         let place = |i: u64| if i < loaded { permute(i, loaded, seed) } else { i };
         let mut short = HashSet::new();
-        let mut string = [0; LONGEST];
+        let mut string = [0; MAX_LEN];
         for i in 0..total as u64 {
             match kind {
                 KeyKind::U64 => keys.push(&nth_u64(seed, i), i),
@@ -128,12 +127,12 @@ impl Keys {
                     let length = 4 + random.below(125) as usize;
                     let key = &mut string[..length];
                     key.fill_with(|| printable(&mut random));
-                    if length > MAY_COLLIDE || short.insert(Box::<[u8]>::from(&*key)) {
+                    if length > MAX_COLLIDING_LEN || short.insert(Box::<[u8]>::from(&*key)) {
                         keys.push(key, i);
                         break;
                     }
                 },
-                // Read from a file, not made: `Keys::read`.
+                // Read from a file by `Keys::read`.
                 KeyKind::File => break,
             }
         }
@@ -145,7 +144,7 @@ impl Keys {
 mod tests {
     use super::*;
 
-    /// Sets of every kind hold unique keys of the promised shape, and the same seed makes the same set.
+    /// Sets of every kind hold unique keys of the documented form, and the same seed makes the same set.
     #[test]
     fn keys_are_unique_shaped_and_repeatable() {
         for &kind in KeyKind::value_variants() {
@@ -157,7 +156,7 @@ mod tests {
             assert_eq!(unique.len(), 51_000, "{kind:?}");
             for key in &unique {
                 match kind {
-                    KeyKind::Str => assert!((4..=LONGEST).contains(&key.len())),
+                    KeyKind::Str => assert!((4..=MAX_LEN).contains(&key.len())),
                     KeyKind::Ycsb => assert_eq!(key.len(), 24),
                     _ => assert_eq!(key.len(), 8, "{kind:?}"),
                 }
@@ -190,7 +189,7 @@ mod tests {
         keys.part(0, 1).iter().map(|(key, _)| word(key)).collect()
     }
 
-    /// Dense keys are the words from 1 on, out of order; what goes on goes on.
+    /// Dense keys are the words from 1 on, out of order; additional keys continue them.
     #[test]
     fn dense_keys_are_dense() {
         let mut words = words(&Keys::generate_more(KeyKind::Dense, 1000, 3, 1));
@@ -200,8 +199,8 @@ mod tests {
         assert_eq!(words, (1..=1000).collect::<Vec<_>>());
     }
 
-    /// Sparse keys are evenly spaced over all words, out of order: those loaded among themselves, and the others with
-    /// them. Where no others are asked for there is nothing else.
+    /// Sparse keys are evenly spaced over all words, out of order: the loaded ones alone, the additional ones alone,
+    /// and both together.
     #[test]
     fn sparse_keys_are_evenly_spaced() {
         let loaded = words(&Keys::generate(KeyKind::Sparse, 1024, 1));
@@ -210,7 +209,7 @@ mod tests {
         for (loaded, more) in [(1000, 24), (512, 512), (24, 1000), (1023, 1)] {
             let mut words = words(&Keys::generate_more(KeyKind::Sparse, loaded, more, 1));
             for part in [&words[..loaded], &words[loaded..]] {
-                // Eight parts of as many words have as many of them, or one more.
+                // Each eighth of the words holds an eighth of the keys, or one more.
                 let count = |eighth| part.iter().filter(|word| **word >> 61 == eighth).count();
                 let least = part.len() / 8;
                 assert!(
@@ -225,7 +224,7 @@ mod tests {
         }
     }
 
-    /// Clustered keys come in runs of 64 that share no range, and some cross a border of 256, as many as chance has it.
+    /// Clustered keys come in runs of 64 that share no range. As many cross a multiple of 256 as expected by chance.
     #[test]
     fn clustered_keys_come_in_runs() {
         const RUNS: u64 = 1000;
@@ -240,7 +239,7 @@ mod tests {
         }
         let ranges: HashSet<u64> = words.iter().map(|word| word / RANGE).collect();
         assert_eq!(ranges.len() as u64, RUNS);
-        // 63 of 256 beginnings cross; the keys, and so this, are the same on every machine.
+        // 63 of 256 beginnings cross. The keys, and so the count, are the same on every machine.
         assert!(
             (RUNS / 5..RUNS * 3 / 10).contains(&crossing),
             "{crossing} of {RUNS}"

@@ -1,11 +1,11 @@
 //! Keys, made before anything is timed.
 //!
-//! I1 Keys of one set are unique, and depend only on kind, seed, number, how many are loaded and how many there are
-//!    besides.
-//! I2 A set is one flat run of bytes in the order in which a workload uses it, so that reading the keys themselves
-//!    is sequential and costs the timed loop next to nothing.
+//! I1 Keys of one set are unique, and depend only on the kind, the seed, their number, and the numbers of loaded and of
+//!    additional keys.
+//! I2 A set is one flat run of bytes in the order in which a workload uses it, so that the timed loop reads keys
+//!    sequentially, at almost no cost.
 //!
-//! The key made with number `i` is given the value `i` (little-endian), so a pass over known keys has a known sum.
+//! The key with number `i` has the value `i` (little-endian), so a pass over known keys has a known sum.
 
 mod file;
 mod kind;
@@ -14,11 +14,11 @@ mod kind;
 use crate::random::Random;
 pub use kind::{KeyKind, nth_u64};
 
-/// A run of keys and the numbers they were made with.
+/// Keys and their numbers.
 #[derive(Debug, Default)]
 pub struct Keys {
     bytes: Vec<u8>,
-    /// Where each key begins, and after the last where it ends.
+    /// The beginning of each key, and the end of the last.
     bounds: Vec<u64>,
     numbers: Vec<u64>,
 }
@@ -40,12 +40,12 @@ impl Keys {
         self.numbers.push(number);
     }
 
-    /// `count` of these keys in random order, none twice before all have been used.
+    /// Returns `count` of these keys in random order; all are used before any repeats.
     #[cfg(any(test, feature = "peers"))]
     pub fn shuffled(&self, count: usize, seed: u64) -> Keys {
         let mut random = Random::new(seed ^ 0x5eed);
         let mut order: Vec<u32> = (0..self.len() as u32).collect();
-        let mut keys = Keys::with_capacity(count, self.bytes.len().min(count * kind::LONGEST));
+        let mut keys = Keys::with_capacity(count, self.bytes.len().min(count * kind::MAX_LEN));
         while keys.len() < count && !order.is_empty() {
             let pass = order.len().min(count - keys.len());
             random.shuffle(&mut order, pass);
@@ -56,7 +56,7 @@ impl Keys {
         keys
     }
 
-    /// Those that these numbers, each below [`len`](Keys::len), choose.
+    /// Returns the keys at these positions, each below [`len`](Keys::len).
     pub fn chosen(&self, order: &[u32]) -> Keys {
         let mean = self.bytes.len() / self.len().max(1) + 1;
         let mut keys = Keys::with_capacity(order.len(), order.len() * mean);
@@ -70,7 +70,7 @@ impl Keys {
         self.push(from.key(chosen), from.numbers[chosen]);
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
@@ -79,12 +79,12 @@ impl Keys {
         &self.bytes[self.bounds[i] as usize..self.bounds[i + 1] as usize]
     }
 
-    /// The first `count` of them.
+    /// Returns the first `count` keys.
     pub fn first(&self, count: usize) -> Part<'_> {
         self.all().first(count)
     }
 
-    /// All of them.
+    /// Returns all keys.
     pub fn all(&self) -> Part<'_> {
         Part {
             bytes: &self.bytes,
@@ -93,13 +93,13 @@ impl Keys {
         }
     }
 
-    /// The `i`th of `parts` nearly equal pieces.
+    /// Returns the `i`th of `parts` nearly equal pieces.
     pub fn part(&self, i: usize, parts: usize) -> Part<'_> {
         self.all().part(i, parts)
     }
 }
 
-/// A piece of a run of keys.
+/// A contiguous part of a set of keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'k> {
     bytes: &'k [u8],
@@ -108,12 +108,12 @@ pub struct Part<'k> {
 }
 
 impl<'k> Part<'k> {
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Each key with its number.
+    /// Iterates over the keys and their numbers.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (&'k [u8], u64)> + use<'k> {
         let bytes = self.bytes;
@@ -124,12 +124,12 @@ impl<'k> Part<'k> {
         keys.zip(self.numbers.iter().copied())
     }
 
-    /// The first `count` of them.
+    /// Returns the first `count` keys.
     pub fn first(self, count: usize) -> Part<'k> {
         self.between(0, count.min(self.len()))
     }
 
-    /// The `i`th of `parts` nearly equal pieces of it.
+    /// Returns the `i`th of `parts` nearly equal pieces.
     pub fn part(self, i: usize, parts: usize) -> Part<'k> {
         self.between(self.len() * i / parts, self.len() * (i + 1) / parts)
     }
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// A shuffle uses every key once before any twice, and keeps keys with their numbers.
+    /// A shuffle uses every key once before repeating any, and keeps keys with their numbers.
     #[test]
     fn a_shuffle_is_a_permutation_then_another() {
         let keys = Keys::generate(KeyKind::Str, 1000, 1);

@@ -1,4 +1,5 @@
-//! The time of a cache miss on this memory, over as many bytes as the index under test and on pages of a kind.
+//! Measures the time of a cache miss on this memory, over as many bytes as the index under test and on the same kind of
+//! pages.
 //!
 //! I1 Every calibration begins with the caches in the same state, whatever ran before it: all of the memory has been
 //!    read once, in order.
@@ -6,8 +7,7 @@
 //!    what they share. Openings and restarts are not pinned (pinning would change what is timed); their calibration
 //!    runs on the first core.
 //!
-//! Whether the pages are those of the pool is up to the caller: `server` asks for anonymous memory, which is what its
-//! peers use, also beside our pools in files.
+//! The caller chooses the pages: `server` uses anonymous memory, as its peers do, even if our pool is in a file.
 
 use super::{Misses, Pace};
 use crate::random::{Random, mix};
@@ -17,7 +17,7 @@ use crate::{Error, machine};
 use pmem::{Fault, Hardware, LINE, Offset, Pool, VWord};
 use std::time::Instant;
 
-/// Memory to miss in: each line holds the number of another one, all of them in one cycle in no order.
+/// Memory to miss in: each line holds the number of the next one, in one unordered cycle over all lines.
 #[derive(Debug)]
 pub struct Calibrator {
     pool: Pool<Hardware>,
@@ -28,47 +28,50 @@ pub struct Calibrator {
     core: usize,
 }
 
-/// A measurement is the median of this many laps, each much shorter than a thread's turn on its core: those that were
-/// interrupted count for nothing.
+/// A measurement is the median of this many laps. A lap is much shorter than a scheduler's time slice, so interrupted
+/// laps do not affect the median.
 const LAPS: usize = 25;
 
-/// Lines missed in each lap.
+/// Lines read in each lap.
 const STEPS: u64 = 2_000;
 
-/// Over this many times the third-level cache, and no less than [`BEYOND_CACHES`] bytes, if an index is smaller and
-/// nothing else is said: of less, that cache holds what its other users leave, and that changes all the time. But no
-/// more than [`MAX_LINES`] a key, lest small runs take longer to calibrate than to run.
-const CACHES: u64 = 4;
-const BEYOND_CACHES: u64 = 64 << 20;
-const MAX_LINES: u64 = 32;
+/// For small indexes the footprint is this multiple of the third-level cache, and at least [`MIN_FOOTPRINT`]: of less
+/// memory, a share that varies with the cache's other users would be cached. But it is at most [`MAX_LINES_PER_KEY`]
+/// lines per key, so that small runs do not take longer to calibrate than to run.
+const CACHE_MULTIPLE: u64 = 4;
+const MIN_FOOTPRINT: u64 = 64 << 20;
+const MAX_LINES_PER_KEY: u64 = 32;
 
-/// Over at most this many bytes, if nothing else is said and the caches are no larger: made within a tenth of a second.
-const MAX: u64 = 256 << 20;
+/// The maximum footprint derived from the number of keys, unless the caches need more; filling it takes under 0.1 s.
+const MAX_BY_KEYS: u64 = 256 << 20;
 
-/// However large the caches are.
-const MAX_EVER: u64 = 1 << 30;
+/// The maximum footprint derived from the caches.
+const MAX_FOOTPRINT: u64 = 1 << 30;
 
-/// The bytes to measure over beside this many keys, with a third-level cache of this many bytes, where that is known.
+/// Returns the footprint for this many keys and a third-level cache of this many bytes, if known.
 fn footprint(keys: usize, cache: Option<u64>) -> u64 {
     let lines = |each: u64| (keys as u64).saturating_mul(each * LINE as u64);
-    let beyond = cache.map_or(0, |bytes| bytes.saturating_mul(CACHES));
-    let beyond = beyond.clamp(BEYOND_CACHES, MAX_EVER);
-    lines(2).min(MAX).max(beyond.min(lines(MAX_LINES)))
+    let beyond = cache.map_or(0, |bytes| bytes.saturating_mul(CACHE_MULTIPLE));
+    let beyond = beyond.clamp(MIN_FOOTPRINT, MAX_FOOTPRINT);
+    lines(2)
+        .min(MAX_BY_KEYS)
+        .max(beyond.min(lines(MAX_LINES_PER_KEY)))
 }
 
 impl Calibrator {
-    /// About as much memory as an index of this many keys takes, two lines each, up to 256 MiB; but four times what the
-    /// third-level cache holds, and 64 MiB, if that is more and not more than 32 lines a key.
+    /// Creates a calibrator over about as much memory as an index of this many keys uses: two lines per key, up to 256
+    /// MiB. If it is more, it takes instead the greater of 64 MiB and four times the third-level cache, limited to 1
+    /// GiB and to 32 lines per key.
     pub fn for_keys(keys: usize, place: &Place, huge_pages: bool) -> Result<Calibrator, Error> {
         Calibrator::new(footprint(keys, machine::cache(3)), place, huge_pages)
     }
 
-    /// To run on this core, counted among those that this process may use; else on the first.
+    /// Sets the core to run on, an index among the cores that this process may use. The default is the first.
     pub fn on_core(self, core: usize) -> Calibrator {
         Calibrator { core, ..self }
     }
 
-    /// `footprint` bytes (at least 1 MiB), in memory or in a file beside the pool's.
+    /// Creates a calibrator over `footprint` bytes (at least 1 MiB), in memory or in a file beside the pool's.
     pub fn new(footprint: u64, place: &Place, huge_pages: bool) -> Result<Calibrator, Error> {
         let lines = footprint.max(1 << 20) / LINE as u64;
         let beside = match place {
@@ -80,7 +83,7 @@ impl Calibrator {
             }
         };
         let pool = beside.pool(Hardware::detect(), huge_pages)?;
-        // The mapping is all that is needed: whatever becomes of this process, no file is left behind.
+        // Only the mapping is needed. Removing the file now leaves none behind, however this process ends.
         let _remove = beside.remove_at_end();
         let first = pool.len();
         pool.grow(first + lines * LINE as u64)?;
@@ -93,7 +96,7 @@ impl Calibrator {
             core: 0,
         };
         for line in 0..lines {
-            // Leads through all numbers below a power of two; those that are no line's are passed over.
+            // A full-period generator below a power of two; numbers beyond the last line are skipped.
             let after = |number: u64| {
                 let next = number.wrapping_mul(0x5851_f42d_4c95_7f2d);
                 next.wrapping_add(0x1405_7b7e_f767_814f) & (lines.next_power_of_two() - 1)
@@ -110,13 +113,13 @@ impl Calibrator {
         Ok(calibrator)
     }
 
-    /// What misses took before, and take now, over how many bytes.
+    /// Measures again, and returns the misses before and now with the footprint.
     pub fn since(&mut self, before: Misses) -> Result<Pace, Error> {
         let after = self.misses()?;
         Ok(Pace::new(self.lines * LINE as u64, before, after))
     }
 
-    /// What a miss takes now.
+    /// Measures the present time of a cache miss.
     pub fn misses(&mut self) -> Result<Misses, Error> {
         self.on_its_core(|calibrator| {
             calibrator.read_all()?;
@@ -127,7 +130,7 @@ impl Calibrator {
         })
     }
 
-    /// In a thread of its own, on the core that it is to run on.
+    /// Calls `measure` in a new thread, pinned to the calibrator's core.
     fn on_its_core<T: Send>(
         &mut self,
         measure: impl FnOnce(&mut Calibrator) -> Result<T, Error> + Send,
@@ -150,7 +153,7 @@ impl Calibrator {
         Ok(())
     }
 
-    /// What each step of a lap takes, in nanoseconds.
+    /// Returns the median time per step of a lap, in nanoseconds.
     fn laps(&mut self, lap: fn(&mut Calibrator, u64) -> Result<(), Error>) -> Result<f64, Error> {
         let steps = STEPS.min(self.lines);
         let mut laps = Vec::with_capacity(LAPS);
@@ -162,7 +165,7 @@ impl Calibrator {
         Ok(Summary::of(laps).map_or(0.0, |laps| laps.median))
     }
 
-    /// From line to line.
+    /// Follows the cycle from line to line.
     fn dependent(&mut self, steps: u64) -> Result<(), Error> {
         let mut line = self.random.below(self.lines);
         for _ in 0..steps {
@@ -172,7 +175,7 @@ impl Calibrator {
         Ok(())
     }
 
-    /// Any lines.
+    /// Reads lines at random.
     fn parallel(&mut self, steps: u64) -> Result<(), Error> {
         let (seed, mut sum) = (self.random.next(), 0u64);
         for step in 0..steps {
@@ -187,11 +190,10 @@ impl Calibrator {
     #[inline]
     fn word(&self, line: u64) -> Result<&VWord, Fault> {
         let at = self.first + line * LINE as u64;
-        // A sum of multiples of a line, and never zero.
+        // A sum of multiples of the line size, never zero.
         let what = "a line to calibrate with";
         let offset = Offset::new(at).ok_or(Fault { what, offset: at })?;
-        // SAFETY: the pool is the calibrator's alone: no allocator makes drafts in it, and all that is stored are
-        // words.
+        // SAFETY: the pool is the calibrator's alone: no allocator makes drafts in it, and only words are stored in it.
         unsafe { self.pool.at(offset) }
     }
 }
@@ -204,8 +206,7 @@ fn fault(fault: Fault) -> Error {
 mod tests {
     use super::*;
 
-    /// The cycle leads over every line of as many bytes as asked for, and misses take some time, a dependent one no
-    /// less than an overlapped one by far.
+    /// The cycle visits every line of the requested footprint, and misses take a positive time.
     #[test]
     fn cycles_are_whole() {
         let footprint = (1 << 20) + 100 * LINE as u64;
@@ -224,8 +225,8 @@ mod tests {
         assert_eq!(calibrator.since(misses).unwrap().footprint, footprint);
     }
 
-    /// Small runs are calibrated over at most 32 lines a key, all others over four times the third-level cache, or 64
-    /// MiB where that is more or not known, and large ones over two lines a key up to 256 MiB.
+    /// Small runs are calibrated over at most 32 lines per key, others over four times the third-level cache (64 MiB if
+    /// that is more or the size unknown), large ones over two lines per key up to 256 MiB.
     #[test]
     fn footprints_go_beyond_the_caches() {
         const MIB: u64 = 1 << 20;
@@ -243,7 +244,7 @@ mod tests {
         }
     }
 
-    /// It runs on the given core.
+    /// A calibration runs on the given core.
     #[test]
     fn calibrations_have_a_core() {
         use rustix::thread::sched_getaffinity;
@@ -260,7 +261,7 @@ mod tests {
         }
     }
 
-    /// In a file, no file is left to be seen.
+    /// A calibration in a file leaves no file behind.
     #[test]
     fn files_go() {
         let directory = tempfile::tempdir().unwrap();

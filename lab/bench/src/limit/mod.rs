@@ -1,13 +1,14 @@
-//! Compares lookups with the limit of this memory.
+//! Compares lookups with the limits of this memory.
 //!
-//! Two bounds per lookup, from the lines on its path that no cache is likely to hold (`path`) and from the time of a
-//! cache miss over the same footprint and page size (`calibrate`):
+//! A lookup has two bounds, computed from the lines on its path that no cache is likely to hold (`path`) and from the
+//! time of a cache miss over the same footprint and page size (`calibrate`):
 //!
-//! * *chain*: every cold line after the one before it, as a single lookup must;
-//! * *overlapped*: every cold line at the rate at which independent misses come in, which no loop of lookups beats.
+//! * *chain*: every cold line is read after the previous one, as in a single lookup;
+//! * *overlapped*: cold lines are read at the rate of independent misses, which no loop of lookups can exceed.
 //!
-//! The same for one cold line, the least that an index larger than the caches can do. If the third-level cache holds a
-//! good part of the pool, both count misses that end there as often: the report says how large that part can be.
+//! The report also gives the overlapped bound of one cold line, the minimum for an index larger than the caches. If the
+//! third-level cache holds a good part of the pool, both bounds include misses that hit in it; the report states how
+//! large that part can be.
 
 mod calibrate;
 mod pace;
@@ -19,17 +20,17 @@ pub use path::{Cache, Path};
 
 use serde::Serialize;
 
-/// Lookups beside the bounds.
+/// Lookups compared with the bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Limit {
-    /// What misses took; where that drifted, the fractions below mean little.
+    /// Cache-miss times; if they drifted, the fractions below mean little.
     #[serde(flatten)]
     pub pace: Pace,
-    /// Lines that a lookup touches, and how many of them are cold.
+    /// The lines that a lookup touches, and how many of them are cold.
     pub path: Path,
-    /// What a lookup took, one thread's share.
+    /// The time per lookup in one thread.
     pub ns_per_op: f64,
-    /// The bounds of the own path and their share of what a lookup took.
+    /// The bounds for this path, each with its share of the time per lookup.
     pub chain_ns: f64,
     pub of_chain: f64,
     pub overlapped_ns: f64,
@@ -37,13 +38,13 @@ pub struct Limit {
     /// The overlapped bound of a single cold line, and its share.
     pub one_line_ns: f64,
     pub of_one_line: f64,
-    /// The share of the footprint that the third-level cache can hold, where its size is known: the bounds are of
-    /// misses of which this share may have been none.
+    /// The share of the footprint that the third-level cache can hold, if its size is known: up to this share of the
+    /// measured misses may have hit in it.
     pub cached: Option<f64>,
 }
 
 impl Limit {
-    /// Of lookups that took `ns_per_op` each, on a machine with a third-level cache of this many bytes.
+    /// Compares lookups that took `ns_per_op` each, on a machine with a third-level cache of this many bytes.
     pub fn new(pace: Pace, path: Path, ns_per_op: f64, cache: Option<u64>) -> Limit {
         let Misses {
             dependent_ns,
@@ -70,7 +71,7 @@ impl Limit {
 mod tests {
     use super::*;
 
-    /// Bounds are lines times misses.
+    /// Bounds are cold lines times cache-miss times.
     #[test]
     fn bounds() {
         let misses = |dependent_ns, parallel_ns| Misses {

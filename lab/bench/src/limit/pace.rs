@@ -2,31 +2,31 @@
 
 use serde::Serialize;
 
-/// What a miss takes, in nanoseconds.
+/// The time of a cache miss, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Misses {
-    /// Each address known only when the line before it is there.
+    /// Each address depends on the previous line.
     pub dependent_ns: f64,
-    /// Addresses known beforehand, so that misses overlap.
+    /// Addresses are known beforehand, so that misses overlap.
     pub parallel_ns: f64,
 }
 
-/// What a miss took before a run and after it.
+/// Cache-miss times before and after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Pace {
     /// Bytes over which misses were measured.
     pub footprint: u64,
     pub before: Misses,
     pub after: Misses,
-    /// Whether the two differ by more than a tenth: then the memory changed its pace meanwhile.
+    /// Whether the two differ by more than a tenth, so that the memory changed its pace meanwhile.
     pub drifted: bool,
 }
 
-/// How much two calibrations may differ.
+/// The share by which two calibrations may differ.
 const DRIFT: f64 = 0.1;
 
 impl Pace {
-    /// Of misses over `footprint` bytes.
+    /// Compares misses over `footprint` bytes.
     pub fn new(footprint: u64, before: Misses, after: Misses) -> Pace {
         let drift = |of: fn(&Misses) -> f64| (of(&after) / of(&before) - 1.0).abs() > DRIFT;
         Pace {
@@ -37,7 +37,7 @@ impl Pace {
         }
     }
 
-    /// What a miss took, the mean of before and after.
+    /// Returns the mean of the times before and after.
     pub fn mean(&self) -> Misses {
         let mean = |of: fn(&Misses) -> f64| (of(&self.before) + of(&self.after)) / 2.0;
         Misses {
@@ -51,7 +51,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// A machine that changes its pace is marked, whichever way and whatever changes.
+    /// A change of pace is marked, in either direction and for either kind of miss.
     #[test]
     fn drift_is_marked() {
         let misses = |dependent_ns, parallel_ns| Misses {

@@ -1,8 +1,8 @@
 //! The lines on a lookup's path, and which of them are cold.
 //!
-//! A line is cold if it is not among the most recently touched lines, as many as the second-level cache holds: outer
-//! caches are shared with everything else that runs. Lines in DRAM that are not accessed through the media (an index's
-//! volatile parts, the keys that are looked up) are not counted.
+//! A line is cold if it is not among the most recently touched lines, as many as the second-level cache holds; outer
+//! caches are shared with other work. Lines not accessed through the media (an index's volatile parts, the requested
+//! keys) are not counted.
 
 use crate::engine::{Engine, Ours};
 use crate::keys::Part;
@@ -11,16 +11,16 @@ use pmem::{LINE, Tracing};
 use serde::Serialize;
 use std::collections::HashSet;
 
-/// Lines of a lookup, means.
+/// The mean numbers of lines of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Path {
     /// Distinct lines touched.
     pub lines: f64,
-    /// Of them, cold.
+    /// Cold lines among them.
     pub cold: f64,
 }
 
-/// The lines touched last, to within a factor of two: a young half that becomes the old one when it is full.
+/// The most recently touched lines, to within a factor of two: a young half that becomes the old half when it is full.
 #[derive(Debug)]
 pub struct Cache {
     half: usize,
@@ -29,7 +29,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// That holds `bytes`.
+    /// Creates a cache that holds `bytes`.
     pub fn of(bytes: usize) -> Cache {
         Cache {
             half: (bytes / LINE / 2).max(1),
@@ -38,12 +38,12 @@ impl Cache {
         }
     }
 
-    /// As large as this machine's second-level cache; 1 MiB where it does not say.
+    /// Creates a cache as large as this machine's second-level cache; 1 MiB if the size is unknown.
     pub fn second_level() -> Cache {
         Cache::of(machine::cache(2).map_or(1 << 20, |bytes| bytes as usize))
     }
 
-    /// Touches a line; whether it was cold.
+    /// Touches a line, and returns whether it was cold.
     pub fn touch(&mut self, line: usize) -> bool {
         if self.young.contains(&line) {
             return false;
@@ -58,7 +58,7 @@ impl Cache {
 }
 
 impl Path {
-    /// Looks the keys up: the first half of them to warm the cache, the other to count.
+    /// Looks up the keys: the first half warms the cache, the second half is counted.
     pub fn of(engine: &Ours<'_>, keys: Part<'_>, media: &Tracing, cache: &mut Cache) -> Result<Path, Error> {
         let counted = keys.len().div_ceil(2);
         let (mut lines, mut cold) = (0usize, 0usize);
@@ -90,7 +90,7 @@ mod tests {
     use crate::store::Place;
     use pmem::{Hardware, Observed};
 
-    /// What was touched lately is warm, what was touched long ago is cold again.
+    /// Recently touched lines are warm; lines touched long ago are cold again.
     #[test]
     fn caches_forget() {
         let mut cache = Cache::of(8 * LINE);
@@ -102,22 +102,22 @@ mod tests {
         assert!(cache.touch(1));
     }
 
-    /// WORT's lookups read what they must: the root, of each node on the way the line of its header and that of the
-    /// slot, and the leaf. Of 2^15 dense keys, the last one hangs from the topmost node, which stands for the fourth
-    /// half-byte from the end, and all others from a node for the last half-byte. Looked up a second time, nothing is
-    /// cold in a cache that holds all of it.
+    /// WORT's lookups read exactly the root, the header's line and the slot's line of each node on the path, and the
+    /// leaf. Of 2^15 dense keys, the last one hangs from the topmost node, which stands for the fourth half-byte from
+    /// the end, and all others from a node for the last half-byte. On a second lookup nothing is cold in a cache that
+    /// holds everything.
     #[test]
     fn lines_are_those_on_the_way() {
         const KEYS: u64 = 1 << 15;
-        // A node begins with a line or in the middle of one, after two words its children follow, and in its last line
-        // another one may begin: of these half-bytes it is certain whether they are in the header's line, or in one of
-        // their own.
+        // A node begins at or in the middle of a line, its children follow after two words, and its last line may hold
+        // the beginning of another node. The slots of these half-bytes are certain to lie in the header's line, or in a
+        // separate one.
         let (beside_header, elsewhere) = (0..=1, 6..=13);
         let heap = &Place::Anonymous
             .create(Observed::Tracing(Tracing::new(Hardware::detect())))
             .unwrap();
         let Observed::Tracing(tracing) = heap.media() else {
-            unreachable!("the media that it was made with")
+            unreachable!("the heap has the tracing media")
         };
         let index = crate::store::create("wort".parse().unwrap(), heap).unwrap();
         let engine = &Ours(&*index);

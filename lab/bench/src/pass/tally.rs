@@ -3,22 +3,22 @@
 use crate::engine::Scanned;
 use crate::script::Last;
 
-/// What an update sets in a value. Values keep to 63 bits, since some peers do.
+/// The bit that an update sets in a value. Values have at most 63 bits, as some peers require.
 pub const UPDATED: u64 = 1 << 62;
 
-/// What a thread has done.
+/// The operations of a thread, and how many went wrong.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Keys, or scans.
+    /// The number of keys, or scans.
     pub ops: u64,
-    /// The sum of what was read.
+    /// The sum of the values read.
     pub sum: u64,
-    /// Operations that did not find what they should have.
+    /// Operations with wrong results.
     pub wrong: u64,
 }
 
 impl Tally {
-    /// Key number `number` was read.
+    /// Records a read of key number `number`.
     #[inline]
     pub fn read(&mut self, number: u64, value: Option<u64>) {
         match value {
@@ -30,13 +30,13 @@ impl Tally {
         }
     }
 
-    /// Something was done that has no value, or was not.
+    /// Records an operation without a value, and whether it succeeded.
     #[inline]
     pub fn done(&mut self, done: bool) {
         self.wrong += u64::from(!done);
     }
 
-    /// Keys whose numbers sum up to `numbers` were read at once; `missing` of them had no value.
+    /// Records a batch of reads of keys whose numbers sum to `numbers`; `missing` of them were not found.
     #[inline]
     pub fn batch(&mut self, sum: u64, numbers: u64, missing: usize) {
         self.sum = self.sum.wrapping_add(sum);
@@ -44,8 +44,8 @@ impl Tally {
         self.wrong += u64::from(sum.wrapping_sub(numbers) & (UPDATED - 1) != 0);
     }
 
-    /// `length` keys were asked for, from key number `number` on, which is there. A scan may end sooner only where
-    /// fewer keys follow; those inserted meanwhile it may have met or not.
+    /// Records a scan of `length` keys from key number `number`, which is present. A scan may end early only if fewer
+    /// keys follow; it may or may not include keys inserted meanwhile.
     #[inline]
     pub fn scan(&mut self, scanned: Scanned, key: &[u8], number: u64, length: usize, last: Last<'_>) {
         self.sum = self.sum.wrapping_add(scanned.sum);
@@ -60,8 +60,8 @@ mod tests {
     use super::*;
     use crate::script::greatest;
 
-    /// A scan is right that begins with its key and goes as far as asked, or to the end at least of what was loaded; no
-    /// other one is.
+    /// A scan is right only if it begins with its key and reads as many keys as requested, or at least all loaded keys
+    /// that follow.
     #[test]
     fn scans_are_checked() {
         let keys: Vec<[u8; 1]> = (0..100).map(|i| [i]).collect();
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!((wrong(40, 40, 10), wrong(40, 40 | UPDATED, 10)), (0, 0));
         assert_eq!((wrong(40, 41, 10), wrong(40, 0, 0), wrong(0, 0, 0)), (1, 1, 1));
         assert_eq!((wrong(40, 40, 9), wrong(40, 40, 11), wrong(90, 90, 9)), (1, 1, 1));
-        // A scan of the six last keys, and one inserted meanwhile.
+        // A scan of the last six keys, also with one inserted meanwhile.
         assert_eq!((wrong(94, 94, 6), wrong(94, 94, 7), wrong(94, 94, 5)), (0, 0, 1));
         assert_eq!((wrong(99, 99, 1), wrong(99, 99, 0)), (0, 1));
     }

@@ -1,13 +1,13 @@
-//! Loops run each operation when it is due, and check their results.
+//! Loops run each operation when it is due, and check its result.
 
 use super::*;
 use crate::engine::Scanned;
 use crate::keys::{KeyKind, Keys};
-use crate::script::{Script, Steps, Wanted};
+use crate::script::{Script, ScriptOptions, Steps};
 use crate::workload::Workload;
 use std::collections::BTreeMap;
 
-/// Holds up its first lookup.
+/// An engine that delays the lookup of its first key.
 struct Stalls(Duration);
 
 impl Engine for Stalls {
@@ -35,8 +35,8 @@ impl Engine for Stalls {
 const KEYS: usize = 40;
 const SEED: u64 = 1;
 
-/// In an open loop, what was due while a call stalled beyond the deadline is done, and counts from when it was due: all
-/// 20 of the calls due within 20 ms, the first of which takes 60.
+/// In an open loop, calls that become due during a stall beyond the deadline are made, and their latencies count from
+/// when they were due: all 20 calls due within 20 ms are made, though the first takes 60 ms.
 #[test]
 fn what_was_due_before_the_deadline_is_done_after_it() {
     let keys = Keys::generate(KeyKind::U64, KEYS, SEED);
@@ -55,7 +55,7 @@ fn what_was_due_before_the_deadline_is_done_after_it() {
     );
 }
 
-/// In an open loop of several threads the operations of all are due one at a time, as evenly as those of one thread.
+/// In an open loop of several threads, operations are due one at a time, as evenly spaced as with one thread.
 #[test]
 fn threads_take_turns_in_an_open_loop() {
     const THREADS: usize = 4;
@@ -70,7 +70,7 @@ fn threads_take_turns_in_an_open_loop() {
         Duration::from_millis(7 * 32)
     );
 
-    // At 0, 1, 2, 3 and 4 ms, not two at each of 0, 2 and 4.
+    // Due at 0, 1, 2, 3 and 4 ms, not two each at 0, 2 and 4 ms.
     let keys = Keys::generate(KeyKind::U64, KEYS, SEED);
     let shares = [0, 1].map(|i| Share::only(Step::Read, keys.part(i, 2)));
     let pace = Pace {
@@ -84,7 +84,7 @@ fn threads_take_turns_in_an_open_loop() {
     );
 }
 
-/// A key that is found where none was to be is an error, and so is one that is not found where one was.
+/// Finding a key that should be absent is an error, and so is missing one that should be present.
 #[test]
 fn what_is_absent_is_absent() {
     let keys = Keys::generate(KeyKind::U64, 2 * KEYS, SEED);
@@ -98,7 +98,7 @@ fn what_is_absent_is_absent() {
     assert!(matches!(pass(Step::Read, 1), Err(Error::Wrong(_))));
 }
 
-/// Holds all keys, and scans as far as asked except for the keys left out at the beginning and at the end.
+/// An engine with all keys whose scans leave out keys at the beginning and at the end.
 struct Cuts<'k> {
     keys: BTreeMap<&'k [u8], u64>,
     first: usize,
@@ -126,13 +126,13 @@ impl Engine for Cuts<'_> {
     }
 }
 
-/// Scans of as many keys as there are, to the last key, are right; one that ends a key too soon, or begins a key too
-/// late, or finds nothing, is an error, whether each scan goes as far or not.
+/// Scans up to the last key are right. A scan that ends a key too soon, begins a key too late, or finds nothing is an
+/// error, with fixed and with varying lengths.
 #[test]
 fn scans_that_end_too_soon_are_wrong() {
     for name in ["scan100", "ycsb-e"] {
         let workload = Workload::named(name).unwrap();
-        let wanted = Wanted {
+        let options = ScriptOptions {
             ops: 300,
             threads: 2,
             distribution: crate::distribution::Distribution::Permutation,
@@ -147,7 +147,7 @@ fn scans_that_end_too_soon_are_wrong() {
             &keys,
             300,
             300,
-            &wanted,
+            &options,
         );
         let scans = |first, last| {
             let keys = keys.first(300).iter().collect();

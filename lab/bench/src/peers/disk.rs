@@ -13,6 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// Converts an error of this peer.
 pub(super) fn failed(peer: &'static str) -> impl Fn(&dyn Display) -> Error {
     move |error| Error::Peer {
         peer,
@@ -20,7 +21,7 @@ pub(super) fn failed(peer: &'static str) -> impl Fn(&dyn Display) -> Error {
     }
 }
 
-/// `map_err` for a peer's own errors.
+/// Maps a peer's own error to [`Error::Peer`].
 macro_rules! or_failed {
     ($peer:literal, $result:expr) => {
         $result.map_err(|error| $crate::peers::disk::failed($peer)(&error))
@@ -28,12 +29,13 @@ macro_rules! or_failed {
 }
 pub(super) use or_failed;
 
+/// Decodes a value of eight bytes.
 pub(super) fn word(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// redb's file. It writes the page cache only when it syncs; to return then, as the others do, the file must not be
-/// waited for.
+/// redb's file. redb writes to the page cache only when it syncs. With [`Promise::Kill`] the sync itself is left out,
+/// so that commits return once they are in the page cache, as with the other peers.
 #[derive(Debug)]
 pub(super) struct Backend {
     file: File,
@@ -41,7 +43,7 @@ pub(super) struct Backend {
 }
 
 impl Backend {
-    /// In this directory, where it is made if it is not there.
+    /// Opens the file in this directory, creating it if it is missing.
     pub(super) fn open(directory: &Path, promise: Promise) -> std::io::Result<Backend> {
         let file = File::options()
             .read(true)
@@ -78,11 +80,11 @@ struct Redb(redb::Database);
 
 const TABLE: TableDefinition<'static, &[u8], u64> = TableDefinition::new("bench");
 
-/// redb.
+/// redb, with a transaction per operation.
 pub const REDB: Durable = Durable {
     name: "redb",
-    setting: "a transaction an operation, Durability::Immediate on a file whose syncs are left out: survives a kill",
-    synced: "a transaction an operation, Durability::Immediate",
+    setting: "one transaction per operation, Durability::Immediate on a file whose syncs are left out: survives a kill",
+    synced: "one transaction per operation, Durability::Immediate",
     survives_kill: true,
     open: |directory, promise| {
         let backend = or_failed!("redb", Backend::open(directory, promise))?;
@@ -150,9 +152,9 @@ struct Fjall {
 /// fjall.
 pub const FJALL: Durable = Durable {
     name: "fjall",
-    setting: "journal written to the page cache by every operation (PersistMode::Buffer): survives a kill; writes are blind, and do \
-        not tell what was there",
-    synced: "journal synced by every operation (PersistMode::SyncData); writes are blind, and do not return what was there",
+    setting: "journal written to the page cache by every operation (PersistMode::Buffer): survives a kill; writes \
+              are blind and do not return the old value",
+    synced: "journal synced by every operation (PersistMode::SyncData); writes are blind and do not return the old value",
     survives_kill: true,
     open: |directory, promise| {
         let database = or_failed!("fjall", Database::builder(directory.join("fjall")).open())?;
@@ -169,7 +171,7 @@ pub const FJALL: Durable = Durable {
 };
 
 impl Fjall {
-    /// Sees to it that what was just written is where it was promised to be.
+    /// Syncs the journal if the promise requires it.
     fn written(&self) -> Result<bool, Error> {
         if self.promise == Promise::Power {
             or_failed!("fjall", self.database.persist(PersistMode::SyncData))?;
@@ -210,9 +212,9 @@ struct Lmdb {
 /// LMDB, through heed.
 pub const LMDB: Durable = Durable {
     name: "lmdb",
-    setting: "a transaction an operation, MDB_NOSYNC: written to the page cache, survives a kill; inserts and updates are blind, and \
-        do not return what was there",
-    synced: "a transaction an operation, synced; inserts and updates are blind, and do not return what was there",
+    setting: "one transaction per operation, MDB_NOSYNC: written to the page cache, survives a kill; inserts and \
+              updates are blind and do not return the old value",
+    synced: "one transaction per operation, synced; inserts and updates are blind and do not return the old value",
     survives_kill: true,
     open: |directory, promise| {
         let env = lmdb(directory, promise)?;
@@ -223,13 +225,13 @@ pub const LMDB: Durable = Durable {
     },
 };
 
-/// LMDB's environment in this directory.
+/// Opens LMDB's environment in this directory.
 pub(super) fn lmdb(directory: &Path, promise: Promise) -> Result<Env, Error> {
     const MAP: usize = 1 << 36;
     let mut options = EnvOpenOptions::new();
     options.map_size(MAP).max_readers(1024).max_dbs(2);
     if promise == Promise::Kill {
-        // SAFETY: without syncs only a crash of the machine can damage the file, and nothing measured outlives one.
+        // SAFETY: without syncs only a crash of the machine can damage the file, and the run ends with the machine.
         unsafe { options.flags(EnvFlags::NO_SYNC) };
     }
     // SAFETY: the directory is the run's own: no other process changes the file, and this one opens it once.
@@ -285,13 +287,14 @@ struct Sled {
 pub const SLED: Durable = Durable {
     name: "sled",
     setting: "buffered in the process, flushed twice a second: a kill loses the last half second",
-    synced: "flushed by every operation: on Linux by sync_file_range, which waits neither for the disk's own cache nor for the file's size",
+    synced: "flushed by every operation: on Linux by sync_file_range, which waits neither for the disk's cache nor \
+              for the file's size",
     survives_kill: false,
     open: |directory, promise| {
         let config = sled::Config::new()
             .path(directory.join("sled"))
             .flush_every_ms(Some(500));
-        // Threads of sled's hold its lock for a moment after the database was dropped.
+        // sled's threads hold its lock for a moment after the database was dropped.
         let until = Instant::now() + Duration::from_secs(10);
         let db = loop {
             match config.open() {
@@ -308,7 +311,7 @@ pub const SLED: Durable = Durable {
 };
 
 impl Sled {
-    /// Sees to it that what was just written is where it was promised to be.
+    /// Flushes if the promise requires it.
     fn written(&self) -> Result<(), Error> {
         match self.promise {
             Promise::Kill => Ok(()),

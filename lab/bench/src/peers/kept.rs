@@ -1,5 +1,4 @@
-//! Databases that sync each commit: pairs of any bytes, one or several per commit, each durable when the commit
-//! returns.
+//! Databases that sync each commit: pairs of any bytes, one or several per commit, durable when the commit returns.
 
 use super::disk::{Backend, lmdb, or_failed};
 use super::{Error, Promise};
@@ -12,15 +11,15 @@ use std::path::Path;
 /// A key and its value.
 pub type Pair<'p> = (&'p [u8], &'p [u8]);
 
-/// Takes commits.
+/// An engine that commits pairs.
 pub trait Commits: Send + Sync {
-    /// Puts these pairs, all or none, whatever their keys held. They survive the loss of power when this returns.
+    /// Writes these pairs atomically, replacing present values. They survive power loss once this returns.
     fn commit(&self, pairs: &[Pair<'_>]) -> Result<(), Error>;
 }
 
-/// Takes commits, and has what they put.
-pub trait Kept: Commits {
-    /// The key's value.
+/// An engine whose committed pairs can be read.
+pub trait SyncedStore: Commits {
+    /// Returns the key's value.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error>;
 }
 
@@ -28,27 +27,18 @@ pub trait Kept: Commits {
 pub struct Syncing {
     /// Its name.
     pub name: &'static str,
-    /// What it is set to.
+    /// Its setting.
     pub setting: &'static str,
-    /// Opens it in a directory, or makes it there.
-    pub open: fn(&Path) -> Result<Box<dyn Kept>, Error>,
+    /// Opens it in a directory, creating it if it is missing.
+    pub open: fn(&Path) -> Result<Box<dyn SyncedStore>, Error>,
 }
-
-/// All of them. sled is none: its flush waits neither for the disk's own cache nor for the file's size.
-pub const SYNCING: &[Syncing] = &[
-    REDB,
-    FJALL,
-    LMDB,
-    super::sqlite::SYNCING,
-    #[cfg(feature = "rocksdb")]
-    super::rocksdb::SYNCING,
-];
 
 struct Redb(redb::Database);
 
 const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("bench");
 
-const REDB: Syncing = Syncing {
+/// redb.
+pub const REDB: Syncing = Syncing {
     name: "redb",
     setting: "Durability::Immediate",
     open: |directory| {
@@ -74,7 +64,7 @@ impl Commits for Redb {
     }
 }
 
-impl Kept for Redb {
+impl SyncedStore for Redb {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let transaction = or_failed!("redb", self.0.begin_read())?;
         let table = or_failed!("redb", transaction.open_table(TABLE))?;
@@ -88,7 +78,8 @@ struct Fjall {
     keyspace: Keyspace,
 }
 
-const FJALL: Syncing = Syncing {
+/// fjall.
+pub const FJALL: Syncing = Syncing {
     name: "fjall",
     setting: "PersistMode::SyncData; several pairs as a WriteBatch",
     open: |directory| {
@@ -113,7 +104,7 @@ impl Commits for Fjall {
     }
 }
 
-impl Kept for Fjall {
+impl SyncedStore for Fjall {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         Ok(or_failed!("fjall", self.keyspace.get(key))?.map(|value| value.to_vec()))
     }
@@ -124,7 +115,8 @@ struct Lmdb {
     database: heed::Database<Bytes, Bytes>,
 }
 
-const LMDB: Syncing = Syncing {
+/// LMDB.
+pub const LMDB: Syncing = Syncing {
     name: "lmdb",
     setting: "the default: each transaction synced",
     open: |directory| {
@@ -146,33 +138,10 @@ impl Commits for Lmdb {
     }
 }
 
-impl Kept for Lmdb {
+impl SyncedStore for Lmdb {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let transaction = or_failed!("lmdb", self.env.read_txn())?;
         let found = or_failed!("lmdb", self.database.get(&transaction, key))?;
         Ok(found.map(<[u8]>::to_vec))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Every peer has what was committed, one pair or several, and finds it again.
-    #[test]
-    fn peers_keep_their_commits() {
-        for peer in SYNCING {
-            let directory = tempfile::tempdir().unwrap();
-            let open = || (peer.open)(directory.path()).unwrap();
-            let database = open();
-            database.commit(&[(b"one", b"1")]).unwrap();
-            database.commit(&[(b"two", b"2"), (b"one", b"11")]).unwrap();
-            drop(database);
-            let database = open();
-            let get = |key: &[u8]| database.get(key).unwrap();
-            assert_eq!(get(b"one").as_deref(), Some(&b"11"[..]), "{}", peer.name);
-            assert_eq!(get(b"two").as_deref(), Some(&b"2"[..]), "{}", peer.name);
-            assert_eq!(get(b"three"), None, "{}", peer.name);
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! The peers in memory. None of them survives a crash.
 //!
-//! They get eight-byte keys as big-endian words, which have the same order; other keys as boxed bytes, whose allocation
-//! is part of the insert, as they must own their keys.
+//! They store eight-byte keys as big-endian words, which have the same order, and other keys as boxed bytes. The
+//! allocation of a box is part of the insert, since the peers own their keys.
 
 use crate::Error;
 use crate::engine::{Engine, Scanned};
@@ -14,42 +14,42 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-/// A key as a peer stores it, and what it is looked up by.
-pub trait PeerKey: Clone + Ord + Send + Sync + Borrow<Self::Look> + 'static {
-    /// What it is looked up by.
-    type Look: Ord + ?Sized;
-    /// The key for these bytes.
-    fn own(key: &[u8]) -> Self;
-    /// Calls `then` with what these bytes are looked up by.
-    fn look<R>(key: &[u8], then: impl FnOnce(&Self::Look) -> R) -> R;
+/// A key as a peer stores it.
+pub trait PeerKey: Clone + Ord + Send + Sync + Borrow<Self::Query> + 'static {
+    /// The borrowed form used for lookups.
+    type Query: Ord + ?Sized;
+    /// Creates the stored key for these bytes.
+    fn from_bytes(key: &[u8]) -> Self;
+    /// Calls `then` with the borrowed form of these bytes.
+    fn with_query<R>(key: &[u8], then: impl FnOnce(&Self::Query) -> R) -> R;
 }
 
 #[inline]
 fn word(key: &[u8]) -> u64 {
-    // Only keys of eight bytes are given to peers that take words.
+    // Peers with word keys get only keys of eight bytes.
     key.try_into().map_or(0, u64::from_be_bytes)
 }
 
 impl PeerKey for u64 {
-    type Look = u64;
+    type Query = u64;
     #[inline]
-    fn own(key: &[u8]) -> u64 {
+    fn from_bytes(key: &[u8]) -> u64 {
         word(key)
     }
     #[inline]
-    fn look<R>(key: &[u8], then: impl FnOnce(&u64) -> R) -> R {
+    fn with_query<R>(key: &[u8], then: impl FnOnce(&u64) -> R) -> R {
         then(&word(key))
     }
 }
 
 impl PeerKey for Box<[u8]> {
-    type Look = [u8];
+    type Query = [u8];
     #[inline]
-    fn own(key: &[u8]) -> Box<[u8]> {
+    fn from_bytes(key: &[u8]) -> Box<[u8]> {
         key.into()
     }
     #[inline]
-    fn look<R>(key: &[u8], then: impl FnOnce(&[u8]) -> R) -> R {
+    fn with_query<R>(key: &[u8], then: impl FnOnce(&[u8]) -> R) -> R {
         then(key)
     }
 }
@@ -58,7 +58,7 @@ impl PeerKey for Box<[u8]> {
 pub struct BTree<K>(RwLock<BTreeMap<K, u64>>);
 
 impl<K: PeerKey> BTree<K> {
-    /// An empty one.
+    /// Creates an empty map.
     pub fn new() -> BTree<K> {
         BTree(RwLock::new(BTreeMap::new()))
     }
@@ -68,30 +68,30 @@ impl<K: PeerKey> Engine for BTree<K> {
     #[inline]
     fn insert(&self, key: &[u8], value: u64) -> Result<bool, Error> {
         let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        Ok(map.insert(K::own(key), value).is_none())
+        Ok(map.insert(K::from_bytes(key), value).is_none())
     }
     #[inline]
     fn get(&self, key: &[u8]) -> Result<Option<u64>, Error> {
         let map = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        Ok(K::look(key, |key| map.get(key).copied()))
+        Ok(K::with_query(key, |key| map.get(key).copied()))
     }
     #[inline]
     fn update(&self, key: &[u8], value: u64) -> Result<bool, Error> {
         let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        Ok(K::look(key, |key| {
+        Ok(K::with_query(key, |key| {
             map.get_mut(key).map(|place| *place = value).is_some()
         }))
     }
     #[inline]
     fn remove(&self, key: &[u8]) -> Result<bool, Error> {
         let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        Ok(K::look(key, |key| map.remove(key).is_some()))
+        Ok(K::with_query(key, |key| map.remove(key).is_some()))
     }
     #[inline]
     fn scan(&self, from: &[u8], length: usize) -> Result<Scanned, Error> {
         let map = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        Ok(K::look(from, |from| {
-            let range = map.range::<K::Look, _>((Bound::Included(from), Bound::Unbounded));
+        Ok(K::with_query(from, |from| {
+            let range = map.range::<K::Query, _>((Bound::Included(from), Bound::Unbounded));
             range.take(length).map(|(_, value)| *value).collect()
         }))
     }
@@ -101,7 +101,7 @@ impl<K: PeerKey> Engine for BTree<K> {
 pub struct Skip<K>(SkipMap<K, AtomicU64>);
 
 impl<K: PeerKey> Skip<K> {
-    /// An empty one.
+    /// Creates an empty map.
     pub fn new() -> Skip<K> {
         Skip(SkipMap::new())
     }
@@ -110,33 +110,33 @@ impl<K: PeerKey> Skip<K> {
 impl<K: PeerKey> Engine for Skip<K> {
     #[inline]
     fn insert(&self, key: &[u8], value: u64) -> Result<bool, Error> {
-        self.0.insert(K::own(key), AtomicU64::new(value));
+        self.0.insert(K::from_bytes(key), AtomicU64::new(value));
         Ok(true)
     }
     #[inline]
     fn get(&self, key: &[u8]) -> Result<Option<u64>, Error> {
-        Ok(K::look(key, |key| {
+        Ok(K::with_query(key, |key| {
             self.0.get(key).map(|entry| load(entry.value()))
         }))
     }
-    /// In its place: while the map replaces an entry, others do not find the key.
+    /// Updates in place: while the map replaces an entry, other threads do not find the key.
     #[inline]
     fn update(&self, key: &[u8], value: u64) -> Result<bool, Error> {
-        let entry = K::look(key, |key| self.0.get(key));
+        let entry = K::with_query(key, |key| self.0.get(key));
         Ok(entry
             .map(|entry| entry.value().store(value, Ordering::Relaxed))
             .is_some())
     }
     #[inline]
     fn remove(&self, key: &[u8]) -> Result<bool, Error> {
-        Ok(K::look(key, |key| self.0.remove(key).is_some()))
+        Ok(K::with_query(key, |key| self.0.remove(key).is_some()))
     }
     #[inline]
     fn scan(&self, from: &[u8], length: usize) -> Result<Scanned, Error> {
-        Ok(K::look(from, |from| {
+        Ok(K::with_query(from, |from| {
             let range = self
                 .0
-                .range::<K::Look, _>((Bound::Included(from), Bound::Unbounded));
+                .range::<K::Query, _>((Bound::Included(from), Bound::Unbounded));
             range.take(length).map(|entry| load(entry.value())).collect()
         }))
     }
@@ -147,11 +147,11 @@ fn load(value: &AtomicU64) -> u64 {
     value.load(Ordering::Relaxed)
 }
 
-/// scc's tree index, for reads most of all.
+/// scc's tree index, optimized for reads.
 pub struct Scc<K>(TreeIndex<K, u64>);
 
 impl<K: PeerKey> Scc<K> {
-    /// An empty one.
+    /// Creates an empty map.
     pub fn new() -> Scc<K> {
         Scc(TreeIndex::new())
     }
@@ -160,25 +160,25 @@ impl<K: PeerKey> Scc<K> {
 impl<K: PeerKey> Engine for Scc<K> {
     #[inline]
     fn insert(&self, key: &[u8], value: u64) -> Result<bool, Error> {
-        Ok(self.0.insert_sync(K::own(key), value).is_ok())
+        Ok(self.0.insert_sync(K::from_bytes(key), value).is_ok())
     }
     #[inline]
     fn get(&self, key: &[u8]) -> Result<Option<u64>, Error> {
-        Ok(K::look(key, |key| self.0.peek_with(key, |_, value| *value)))
+        Ok(K::with_query(key, |key| self.0.peek_with(key, |_, value| *value)))
     }
     #[inline]
     fn update(&self, key: &[u8], value: u64) -> Result<bool, Error> {
-        self.0.upsert_sync(K::own(key), value);
+        self.0.upsert_sync(K::from_bytes(key), value);
         Ok(true)
     }
     #[inline]
     fn remove(&self, key: &[u8]) -> Result<bool, Error> {
-        Ok(K::look(key, |key| self.0.remove_sync(key)))
+        Ok(K::with_query(key, |key| self.0.remove_sync(key)))
     }
     #[inline]
     fn scan(&self, from: &[u8], length: usize) -> Result<Scanned, Error> {
         let guard = scc::Guard::new();
-        let range = self.0.range(K::own(from).., &guard);
+        let range = self.0.range(K::from_bytes(from).., &guard);
         Ok(range.take(length).map(|(_, value)| *value).collect())
     }
 }
@@ -187,7 +187,7 @@ impl<K: PeerKey> Engine for Scc<K> {
 pub struct Congee(U64Congee<usize>);
 
 impl Congee {
-    /// An empty one.
+    /// Creates an empty map.
     pub fn new() -> Congee {
         Congee(U64Congee::new())
     }
@@ -215,7 +215,7 @@ impl Engine for Congee {
     #[inline]
     fn scan(&self, from: &[u8], length: usize) -> Result<Scanned, Error> {
         let mut entries = vec![([0u8; 8], 0usize); length];
-        // Its ranges end before their upper bound.
+        // The upper bound is exclusive.
         let count = self.0.range(word(from), u64::MAX, &mut entries, &epoch::pin());
         Ok(entries[..count].iter().map(|(_, value)| *value as u64).collect())
     }

@@ -1,9 +1,9 @@
 //! Today's alternatives, as engines in the same loop as ours.
 //!
-//! Each persistent peer is set as close as possible to the promise of our level `process`: a completed operation
-//! survives `kill -9`, by being in the page cache, without waiting for a disk. Every operation is a transaction of its
-//! own. If a peer promises more or less than that, or writes without returning whether the key existed, which ours
-//! does, its setting says so. Each can also be set to return from a write once it is on the medium.
+//! Each persistent peer is configured as close as possible to the promise of our level `process`: a completed operation
+//! is in the page cache and survives `kill -9`, without waiting for a disk. Every operation is a separate transaction.
+//! If a peer promises more or less, or does not return whether a key existed, as ours does, its setting says so. Each
+//! can also be configured to return from a write once it is on the medium.
 
 mod disk;
 pub mod kept;
@@ -11,6 +11,7 @@ mod memory;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
 mod sqlite;
+pub mod syncing;
 pub mod transactional;
 
 use crate::Error;
@@ -22,22 +23,22 @@ use std::path::Path;
 /// An engine and its name.
 pub type Named = (&'static str, Box<dyn Engine>);
 
-/// What is to survive of that from which an operation has returned.
+/// The failure that a completed operation survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// The end of the process: it is in the page cache.
+    /// The end of the process: the write is in the page cache.
     Kill,
-    /// The loss of power: it has reached the medium.
+    /// Power loss: the write has reached the medium.
     Power,
 }
 
-/// What a peer is set to for that, and what that promises.
+/// Returns a peer's setting for this promise, and what it guarantees.
 pub fn setting(name: &str, promise: Promise) -> &'static str {
     match DURABLE.iter().find(|peer| peer.name == name) {
         Some(peer) if promise == Promise::Power => peer.synced,
         Some(peer) => peer.setting,
-        None if name == SKIP => "volatile; inserts are blind, and do not return what was there",
-        None if name == SCC => "volatile; updates are blind, and do not return what was there",
+        None if name == SKIP => "volatile; inserts are blind and do not return the old value",
+        None if name == SCC => "volatile; updates are blind and do not return the old value",
         None => "volatile",
     }
 }
@@ -45,7 +46,7 @@ pub fn setting(name: &str, promise: Promise) -> &'static str {
 const SKIP: &str = "crossbeam-skiplist";
 const SCC: &str = "scc-treeindex";
 
-/// The peers in memory that take such keys.
+/// Creates the in-memory peers that support keys of this kind.
 pub fn in_memory(kind: KeyKind) -> Vec<Named> {
     if kind.is_word() {
         vec![
@@ -63,24 +64,24 @@ pub fn in_memory(kind: KeyKind) -> Vec<Named> {
     }
 }
 
-/// An engine, if it could be opened.
+/// The result of opening an engine.
 pub type Opened = Result<Box<dyn Engine>, Error>;
 
-/// A peer that keeps its data.
+/// A persistent peer.
 pub struct Durable {
     /// Its name.
     pub name: &'static str,
-    /// What it is set to in order to survive a kill, and what that promises.
+    /// Its setting for surviving a kill, and what it guarantees.
     pub setting: &'static str,
-    /// What it is set to in order to survive the loss of power.
+    /// Its setting for surviving power loss.
     pub synced: &'static str,
-    /// Whether it does survive a kill when it is set to that.
+    /// Whether it does survive a kill with that setting.
     pub survives_kill: bool,
-    /// Opens it in a directory, or makes it there.
+    /// Opens it in a directory, creating it if it is missing.
     pub open: fn(&Path, Promise) -> Opened,
 }
 
-/// The peers that keep their data.
+/// The persistent peers.
 pub const DURABLE: &[Durable] = &[
     disk::REDB,
     disk::FJALL,
@@ -90,7 +91,7 @@ pub const DURABLE: &[Durable] = &[
     rocksdb::ROCKSDB,
 ];
 
-/// All of them, each in a directory of its own in the one given.
+/// Opens all persistent peers, each in its own directory below `directory`.
 pub fn durable(directory: &Path, promise: Promise) -> Result<Vec<Named>, Error> {
     let open = |peer: &Durable| {
         let own = directory.join(peer.name);
@@ -104,7 +105,7 @@ pub fn durable(directory: &Path, promise: Promise) -> Result<Vec<Named>, Error> 
 mod tests {
     use super::*;
 
-    /// What every engine must do for the loops to be right.
+    /// Checks the behaviour that the loops expect of every engine.
     fn behaves(name: &str, engine: &dyn Engine) {
         let key = |i: u64| i.to_be_bytes();
         for i in (0..200u64).rev() {
@@ -128,7 +129,7 @@ mod tests {
         assert_eq!(engine.get(&key(7)).unwrap(), None, "{name}");
     }
 
-    /// Every peer in memory is a map.
+    /// Every in-memory peer behaves as a map.
     #[test]
     fn memory_peers_behave() {
         for kind in [KeyKind::U64, KeyKind::Str] {
@@ -138,7 +139,7 @@ mod tests {
         }
     }
 
-    /// Every peer that keeps its data is a map, and finds it again.
+    /// Every persistent peer behaves as a map, and has its data after it is reopened.
     #[test]
     fn durable_peers_behave_and_keep() {
         let promises = [Promise::Kill, Promise::Power];

@@ -1,6 +1,6 @@
 //! RocksDB, through the C interface of the system's library (`librocksdb-dev` and the like).
 
-use super::kept::{Commits, Kept, Pair, Syncing};
+use super::kept::{Commits, Pair, SyncedStore, Syncing};
 use super::{Durable, Promise};
 use crate::Error;
 use crate::engine::{Engine, Scanned};
@@ -68,9 +68,9 @@ unsafe extern "C" {
 /// RocksDB.
 pub const ROCKSDB: Durable = Durable {
     name: "rocksdb",
-    setting: "log written to the page cache by every operation (sync off): survives a kill; writes are blind, and do not tell what was \
-        there",
-    synced: "log synced by every operation (sync on); writes are blind, and do not return what was there",
+    setting: "log written to the page cache by every operation (sync off): survives a kill; writes are blind and do \
+              not return the old value",
+    synced: "log synced by every operation (sync on); writes are blind and do not return the old value",
     survives_kill: true,
     open: |directory, promise| Ok(Box::new(RocksDb::open(&directory.join("rocksdb"), promise)?)),
 };
@@ -87,7 +87,7 @@ pub const SYNCING: Syncing = Syncing {
     },
 };
 
-/// An open database and the options of its calls, all freed in the end.
+/// An open database and the options of its calls; all are freed on drop.
 struct RocksDb {
     db: NonNull<c_void>,
     read: *mut c_void,
@@ -99,54 +99,55 @@ unsafe impl Send for RocksDb {}
 // SAFETY: as above.
 unsafe impl Sync for RocksDb {}
 
-fn wrong(what: impl Into<String>) -> Error {
+fn failed(what: impl Into<String>) -> Error {
     Error::Peer {
         peer: "rocksdb",
         what: what.into(),
     }
 }
 
-/// What a call has left behind in its error.
-fn done(error: *mut c_char) -> Result<(), Error> {
+/// Returns the error that a call has set, and frees it.
+fn check_error(error: *mut c_char) -> Result<(), Error> {
     if error.is_null() {
         return Ok(());
     }
-    // SAFETY: an error that was set is a C string of RocksDB's, ours until it is freed.
+    // SAFETY: an error that was set is a C string allocated by RocksDB, which we own until we free it.
     let what = unsafe { CStr::from_ptr(error) }.to_string_lossy().into_owned();
-    // SAFETY: it was allocated by RocksDB, and is not used again.
+    // SAFETY: RocksDB allocated the error, and it is not used again.
     unsafe { rocksdb_free(error.cast()) };
-    Err(wrong(what))
+    Err(failed(what))
 }
 
 fn word(value: *const c_char, len: usize) -> u64 {
     if value.is_null() || len != 8 {
         return 0;
     }
-    // SAFETY: the caller's value has `len`, eight, bytes; they need not be aligned.
+    // SAFETY: the caller's value has `len` bytes, which is eight here; they need not be aligned.
     u64::from_le(unsafe { value.cast::<u64>().read_unaligned() })
 }
 
 impl RocksDb {
     fn open(path: &Path, promise: Promise) -> Result<RocksDb, Error> {
-        let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| wrong("a path with a zero byte"))?;
+        let name =
+            CString::new(path.as_os_str().as_bytes()).map_err(|_| failed("the path contains a zero byte"))?;
         let mut error = null_mut();
-        // SAFETY: makes options, which are freed below.
+        // SAFETY: creates options, which are freed below.
         let options = unsafe { rocksdb_options_create() };
-        // SAFETY: options just made.
+        // SAFETY: the options were just created.
         unsafe { rocksdb_options_set_create_if_missing(options, 1) };
         // SAFETY: as above.
         unsafe { rocksdb_options_increase_parallelism(options, 2) };
-        // SAFETY: options, a C string, and a place for an error.
+        // SAFETY: valid options, a C string, and a place for an error.
         let db = unsafe { rocksdb_open(options, name.as_ptr(), &raw mut error) };
-        // SAFETY: the database has its own copy.
+        // SAFETY: the database has its own copy of the options.
         unsafe { rocksdb_options_destroy(options) };
-        done(error)?;
-        let db = NonNull::new(db).ok_or_else(|| wrong("no database"))?;
-        // SAFETY: makes options that live as long as the database.
+        check_error(error)?;
+        let db = NonNull::new(db).ok_or_else(|| failed("rocksdb_open returned no database"))?;
+        // SAFETY: creates options that live as long as the database.
         let read = unsafe { rocksdb_readoptions_create() };
         // SAFETY: as above.
         let write = unsafe { rocksdb_writeoptions_create() };
-        // SAFETY: options just made.
+        // SAFETY: the options were just created.
         unsafe { rocksdb_writeoptions_set_sync(write, (promise == Promise::Power).into()) };
         Ok(RocksDb { db, read, write })
     }
@@ -154,11 +155,11 @@ impl RocksDb {
 
 impl Drop for RocksDb {
     fn drop(&mut self) {
-        // SAFETY: it is not used any more.
+        // SAFETY: the database is not used again.
         unsafe { rocksdb_close(self.db.as_ptr()) };
-        // SAFETY: made by `open`.
+        // SAFETY: created by `open`.
         unsafe { rocksdb_readoptions_destroy(self.read) };
-        // SAFETY: made by `open`.
+        // SAFETY: created by `open`.
         unsafe { rocksdb_writeoptions_destroy(self.write) };
     }
 }
@@ -178,10 +179,10 @@ impl RocksDb {
                 &raw mut error,
             );
         }
-        done(error)
+        check_error(error)
     }
 
-    /// What `look` makes of the key's value.
+    /// Calls `look` with the key's value, if there is one.
     fn find<T>(&self, key: &[u8], look: impl FnOnce(&[u8]) -> T) -> Result<Option<T>, Error> {
         let (mut len, mut error) = (0, null_mut());
         let (db, options) = (self.db.as_ptr(), self.read);
@@ -196,13 +197,13 @@ impl RocksDb {
                 &raw mut error,
             )
         };
-        done(error)?;
+        check_error(error)?;
         if value.is_null() {
             return Ok(None);
         }
-        // SAFETY: a value that was found has `len` bytes, which stay until it is freed.
+        // SAFETY: a found value has `len` bytes, valid until it is freed.
         let found = look(unsafe { std::slice::from_raw_parts(value.cast(), len) });
-        // SAFETY: a value that was found is ours to free.
+        // SAFETY: the caller of `rocksdb_get` owns a found value and frees it.
         unsafe { rocksdb_free(value.cast()) };
         Ok(Some(found))
     }
@@ -213,7 +214,7 @@ impl Commits for RocksDb {
         if let [(key, value)] = pairs {
             return self.put(key, value);
         }
-        // SAFETY: makes a batch, which is freed below.
+        // SAFETY: creates a batch, which is freed below.
         let batch = unsafe { rocksdb_writebatch_create() };
         for (key, value) in pairs {
             let (key, value, lens) = (key.as_ptr(), value.as_ptr(), (key.len(), value.len()));
@@ -225,11 +226,11 @@ impl Commits for RocksDb {
         unsafe { rocksdb_write(self.db.as_ptr(), self.write, batch, &raw mut error) };
         // SAFETY: made above and not used again.
         unsafe { rocksdb_writebatch_destroy(batch) };
-        done(error)
+        check_error(error)
     }
 }
 
-impl Kept for RocksDb {
+impl SyncedStore for RocksDb {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         self.find(key, <[u8]>::to_vec)
     }
@@ -260,7 +261,7 @@ impl Engine for RocksDb {
                 &raw mut error,
             );
         }
-        done(error).map(|()| true)
+        check_error(error).map(|()| true)
     }
 
     fn scan(&self, from: &[u8], length: usize) -> Result<Scanned, Error> {
@@ -272,7 +273,7 @@ impl Engine for RocksDb {
         // SAFETY: an iterator.
         while scanned.keys < length && unsafe { rocksdb_iter_valid(iterator) } != 0 {
             let mut len = 0;
-            // SAFETY: the iterator is at an entry, whose value stays until it moves.
+            // SAFETY: the iterator is at an entry, whose value is valid until the iterator moves.
             let value = unsafe { rocksdb_iter_value(iterator, &raw mut len) };
             scanned.meet(word(value, len));
             // SAFETY: the iterator is at an entry.

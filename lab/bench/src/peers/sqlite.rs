@@ -1,12 +1,12 @@
 //! SQLite, with its write-ahead log synced at each commit.
 
 use super::disk::or_failed;
-use super::kept::{Commits, Kept, Pair, Syncing};
+use super::kept::{Commits, Pair, SyncedStore, Syncing};
 use crate::Error;
 use rusqlite::{Connection, OptionalExtension};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One connection: there is one writer at a time anyway.
+/// One connection, since SQLite has one writer at a time anyway.
 struct Sqlite(Mutex<Connection>);
 
 impl Sqlite {
@@ -25,9 +25,10 @@ const PUT: &str = "INSERT OR REPLACE INTO bench VALUES (?1, ?2)";
 
 const GET: &str = "SELECT value FROM bench WHERE key = ?1";
 
+/// SQLite, each commit synced.
 pub const SYNCING: Syncing = Syncing {
     name: "sqlite",
-    setting: "WAL, synchronous = FULL; prepared statements, a table without row numbers",
+    setting: "WAL, synchronous = FULL; prepared statements, a WITHOUT ROWID table",
     open: |directory| {
         let connection = or_failed!("sqlite", Connection::open(directory.join("sqlite")))?;
         or_failed!("sqlite", connection.execute_batch(BEGIN))?;
@@ -49,7 +50,7 @@ impl Commits for Sqlite {
     }
 }
 
-impl Kept for Sqlite {
+impl SyncedStore for Sqlite {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let connection = self.lock();
         let mut get = or_failed!("sqlite", connection.prepare_cached(GET))?;

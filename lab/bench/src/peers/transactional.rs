@@ -1,4 +1,4 @@
-//! The peers that have transactions over several maps, each with the cheapest promise that survives `kill -9`.
+//! The peers with transactions over several maps, each with its cheapest setting that survives `kill -9`.
 
 use super::disk::{Backend, lmdb, or_failed, word};
 use super::{Error, Promise};
@@ -8,17 +8,17 @@ use heed::types::Bytes;
 use redb::{ReadableDatabase, ReadableTable, TableDefinition};
 use std::path::Path;
 
-/// What a key holds in both maps at the beginning: more than is ever moved away.
-pub const FIRST: u64 = 1 << 32;
+/// The initial value of a key in both maps: more than is ever moved away.
+pub const INITIAL: u64 = 1 << 32;
 
 /// Two maps of numbers with the same keys, and transactions between them.
 pub trait Ledger: Sync {
-    /// Gives each of these keys [`FIRST`] in both maps.
+    /// Sets each of these keys to [`INITIAL`] in both maps.
     fn load(&self, keys: &[[u8; 8]]) -> Result<(), Error>;
-    /// Moves one from a key of the first map to a key of the second, by a transaction that reads both and writes both.
-    /// How often it was run in vain, because another had changed what it read.
+    /// Moves one from a key of the first map to a key of the second, in a transaction that reads and writes both.
+    /// Returns how often the transaction was retried because of a conflict.
     fn transfer(&self, from: &[u8], to: &[u8]) -> Result<u64, Error>;
-    /// The sum of each map's numbers.
+    /// Returns the sum of each map's numbers.
     fn sums(&self) -> Result<[u64; 2], Error>;
 }
 
@@ -26,13 +26,13 @@ pub trait Ledger: Sync {
 pub struct Transactional {
     /// Its name.
     pub name: &'static str,
-    /// How it keeps transactions apart, and what a commit promises.
+    /// How it isolates transactions, and what a commit guarantees.
     pub setting: &'static str,
-    /// Makes it in a directory.
+    /// Creates it in a directory.
     pub open: fn(&Path) -> Result<Box<dyn Ledger>, Error>,
 }
 
-/// All of them.
+/// All peers with transactions.
 pub const TRANSACTIONAL: &[Transactional] = &[REDB, FJALL, LMDB];
 
 struct Redb(redb::Database);
@@ -56,7 +56,7 @@ impl Ledger for Redb {
         for map in MAPS {
             let mut table = or_failed!("redb", transaction.open_table(map))?;
             for key in keys {
-                or_failed!("redb", table.insert(key.as_slice(), FIRST))?;
+                or_failed!("redb", table.insert(key.as_slice(), INITIAL))?;
             }
         }
         or_failed!("redb", transaction.commit())
@@ -93,8 +93,8 @@ struct Fjall {
 
 const FJALL: Transactional = Transactional {
     name: "fjall",
-    setting: "optimistic (OptimisticTxDatabase), run again at once after a conflict; journal written to the page cache by every \
-        commit (PersistMode::Buffer): survives a kill",
+    setting: "optimistic (OptimisticTxDatabase), retried at once after a conflict; journal written to the page cache \
+              by every commit (PersistMode::Buffer): survives a kill",
     open: |directory| {
         let builder = OptimisticTxDatabase::builder(directory.join("fjall"));
         let database = or_failed!("fjall", builder.open())?;
@@ -110,7 +110,8 @@ impl Ledger for Fjall {
             for key in keys {
                 or_failed!(
                     "fjall",
-                    map.inner().insert(key.as_slice(), FIRST.to_le_bytes().as_slice())
+                    map.inner()
+                        .insert(key.as_slice(), INITIAL.to_le_bytes().as_slice())
                 )?;
             }
         }
@@ -167,7 +168,7 @@ impl Ledger for Lmdb {
         let mut transaction = or_failed!("lmdb", self.env.write_txn())?;
         for map in &self.maps {
             for key in keys {
-                or_failed!("lmdb", map.put(&mut transaction, key, &FIRST.to_le_bytes()))?;
+                or_failed!("lmdb", map.put(&mut transaction, key, &INITIAL.to_le_bytes()))?;
             }
         }
         or_failed!("lmdb", transaction.commit())

@@ -1,4 +1,4 @@
-//! The phases of a run: the keys loaded, then one workload after the other on the same index.
+//! The phases of a run: the load, then one workload after the other on the same index.
 
 use super::RunArgs;
 use crate::Error;
@@ -10,7 +10,7 @@ use crate::limit::{Cache, Calibrator, Misses, Pace, Path};
 use crate::machine::HugePages;
 use crate::pass::{self, Pass};
 use crate::progress::Progress;
-use crate::script::{Script, Share, Steps, Wanted};
+use crate::script::{Script, ScriptOptions, Share, Steps};
 use crate::store::{self, Place, Space};
 use crate::workload::Workload;
 use index::Index;
@@ -22,14 +22,14 @@ pub struct Input {
     all: Keys,
     loaded: usize,
     warm_up: Keys,
-    /// Without the load, which needs no script.
+    /// One per workload, except the load, which needs none.
     scripts: Vec<(&'static Workload, Script)>,
-    /// Whether the load itself is asked for.
+    /// Whether the first workload is the load itself.
     fills: bool,
 }
 
 impl Input {
-    /// Makes everything that the run needs.
+    /// Creates the keys and scripts of the run.
     pub fn new(args: &RunArgs) -> Result<Input, Error> {
         let workloads = &args.workload;
         let unfit = |what: &str| Err(Error::Workloads(what.to_owned()));
@@ -69,7 +69,7 @@ impl Input {
         let mut scripts = Vec::new();
         for (workload, ops, steps) in steps {
             let next = fresh + steps.inserts();
-            let wanted = Wanted {
+            let options = ScriptOptions {
                 ops,
                 threads: args.threads,
                 distribution: args.distribution.unwrap_or(workload.distribution),
@@ -79,7 +79,7 @@ impl Input {
             };
             scripts.push((
                 workload,
-                Script::new(workload, steps, &all, args.keys, fresh, &wanted),
+                Script::new(workload, steps, &all, args.keys, fresh, &options),
             ));
             fresh = next;
         }
@@ -124,7 +124,7 @@ pub struct Measured {
     pub level: String,
     pub huge_pages: bool,
     pub huge_page_memory: HugePages,
-    /// Nanoseconds that a reading of the clock takes. Every latency includes it.
+    /// The cost of a clock reading in nanoseconds. Every latency includes it.
     pub clock_ns: f64,
 }
 
@@ -273,7 +273,7 @@ impl RunArgs {
         Ok((paths, Space::of(heap)))
     }
 
-    /// Runs on the counting media.
+    /// Runs the workloads on the counting media.
     pub fn counted(
         &self,
         place: &Place,

@@ -1,7 +1,7 @@
-//! `bench run`: one index, some workloads, a line each.
+//! `bench run`: measures one index and prints a line for each workload.
 //!
-//! The timed run issues every write-back and fence of the media asked for. The persist counts come from a second
-//! run of the same operations on the counting media, so that counting does not slow what is timed.
+//! The timed run issues every write-back and fence of the requested media. The persist counts come from a second run of
+//! the same operations on the counting media, so that counting does not slow the timed run.
 
 mod measure;
 mod report;
@@ -26,7 +26,7 @@ use wollemi::indexes::IndexKind;
 /// Runs workloads on one index.
 #[derive(Debug, clap::Args)]
 pub struct RunArgs {
-    /// The index
+    /// Index
     #[arg(long, default_value_t, value_name = "NAME", value_parser = crate::index())]
     index: IndexKind,
     /// The workloads, separated by commas; they run one after the other on the same index
@@ -51,11 +51,11 @@ pub struct RunArgs {
     /// Number of keys that each scan reads: 100, 1..100, or 0.001% of all [default: the workload's own]
     #[arg(long, value_name = "KEYS")]
     scan_length: Option<ScanLength>,
-    /// Operations; scans default to a fiftieth of the keys, all others to their number
+    /// Number of operations [default: the number of keys; for scans a fiftieth of it]
     #[arg(long, value_parser = crate::count)]
     ops: Option<usize>,
-    /// End each workload except the load after this time; a workload that only reads or updates is repeated until then,
-    /// one that inserts or removes ends after its operations if these are done sooner
+    /// End each workload except the load after this time; a workload that only reads or updates repeats until then, one
+    /// that inserts or removes ends early once its operations are done
     #[arg(long, value_parser = seconds)]
     seconds: Option<f64>,
     /// Open loop: this many operations per second are due, and latencies count from the due time
@@ -79,8 +79,8 @@ pub struct RunArgs {
     /// With `--media delay`: the additional time of each fence, a preset or fence=NS,line=NS,block=NS [default: optane]
     #[arg(long, long_help = delay_help())]
     delay: Option<Delay>,
-    /// Compare lookups with the limit of this memory: traces their lines, and measures cache misses over as many bytes
-    /// as the pool has
+    /// Compare lookups with the limits of this memory: traces the lines they touch, and measures cache misses over as
+    /// many bytes as the pool has
     #[arg(long, conflicts_with = "rate")]
     limit: bool,
     /// Do not run a second time to count write-backs and fences
@@ -93,7 +93,7 @@ pub struct RunArgs {
 
 fn delay_help() -> String {
     format!(
-        "With `--media delay`: what each fence takes longer, as fence=NS,line=NS,block=NS or\n{}\n[default: optane]",
+        "With `--media delay`: the additional time of each fence, as fence=NS,line=NS,block=NS or\n{}\n[default: optane]",
         Delay::presets()
     )
 }
@@ -124,12 +124,12 @@ fn exponent(text: &str) -> Result<f64, String> {
 }
 
 impl RunArgs {
-    /// Refuses options that would be ignored.
+    /// Rejects options that would be ignored.
     fn check(&self) -> Result<(), Error> {
         let what = if self.keys_from.is_some() && self.key_kind != KeyKind::File {
-            "--keys-from gives keys of '--key-kind file', and of no other"
+            "--keys-from applies only to '--key-kind file'"
         } else if self.delay.is_some() && self.media != MediaKind::Delay {
-            "--delay is of '--media delay', and of no other"
+            "--delay applies only to '--media delay'"
         } else {
             return Ok(());
         };
@@ -151,7 +151,7 @@ impl RunArgs {
     }
 }
 
-/// Runs it and prints a line for each workload.
+/// Runs the workloads and prints a line for each.
 pub fn run(args: &RunArgs) -> Result<(), Error> {
     records::print(args.json, &reports(args)?)
 }

@@ -1,4 +1,4 @@
-//! A run's report of each workload.
+//! The report of a workload.
 
 use super::RunArgs;
 use super::measure::{Measured, Phase};
@@ -13,13 +13,13 @@ use crate::workload::Workload;
 use pmem::{Counts, Persists};
 use serde::Serialize;
 
-/// One measurement. New fields come at will, but none changes its meaning.
+/// One measurement. Fields may be added, but none changes its meaning.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub index: &'static str,
     pub workload: &'static Workload,
     pub key_kind: KeyKind,
-    /// Loaded before the workload; for those that fill the index, by it.
+    /// Keys loaded before the workload, or by it if it fills the index.
     pub keys: usize,
     pub ops: u64,
     pub threads: usize,
@@ -30,13 +30,13 @@ pub struct Report {
     pub distribution: Distribution,
     pub theta: Option<f64>,
     pub pool: String,
-    /// The kind of file system that the pool's file is in.
+    /// The kind of file system of the pool's file.
     pub file_system: Option<String>,
     pub level: String,
     pub seed: u64,
     pub seconds: f64,
     pub mops: f64,
-    /// Open loop: operations a second that were due. Latencies count from then.
+    /// Open loop: operations due per second. Latencies count from the due time.
     pub rate: Option<f64>,
     pub mean_ns: f64,
     pub p50_ns: u64,
@@ -44,42 +44,42 @@ pub struct Report {
     pub p99_ns: u64,
     pub p999_ns: u64,
     pub max_ns: u64,
-    /// What a reading of the clock takes: each latency contains one.
+    /// The cost of a clock reading, which each latency includes.
     pub clock_ns: f64,
-    /// All of them: nodes, allocation and log. A `multi_get` of 32 keys is 32 operations.
+    /// Write-backs of nodes, allocation and log together. A `multi_get` of 32 keys is 32 operations.
     pub write_backs_per_op: Option<f64>,
     pub fences_per_op: Option<f64>,
-    /// Stores past the cache, which need a fence but no write-back.
+    /// Non-temporal stores, which need a fence but no write-back.
     pub non_temporal_per_op: Option<f64>,
     /// Distinct 64-byte lines, and 256-byte blocks, that fences waited for.
     pub lines_per_op: Option<f64>,
     pub blocks_per_op: Option<f64>,
     /// Bytes stored into persistent words and drafts.
     pub bytes_per_op: Option<f64>,
-    /// Of these, for the heap's own metadata.
+    /// The write-backs and fences for the heap's own metadata.
     pub alloc_write_backs_per_op: Option<f64>,
     pub alloc_fences_per_op: Option<f64>,
-    /// The same counts by what they were for.
+    /// The same counts by purpose.
     pub persists_per_op: Option<Split>,
-    /// Reserved pool bytes a key, once all keys are in.
+    /// Reserved pool bytes per key, after loading.
     pub bytes_per_key: f64,
-    /// Bytes in live objects a key.
+    /// Bytes of live objects per key.
     pub live_bytes_per_key: f64,
-    /// Where the machine has such counters.
+    /// Hardware counters, if the machine has them.
     pub hardware_per_op: Option<HardwarePerOp>,
-    /// What a miss took before and after.
+    /// Cache-miss time before and after.
     pub pace: Option<Pace>,
-    /// For lookups, with `--limit`: the distance to what this memory allows.
+    /// For lookups, with `--limit`: the comparison with the limits of this memory.
     pub limit: Option<Limit>,
-    /// What was done when: stalls show as low slots.
+    /// The progress over time: stalls show as low slots.
     pub timeline: Timeline,
-    /// Whether the pool was given huge pages.
+    /// Whether huge pages were requested for the pool's anonymous memory, and the system provides them.
     pub huge_pages: bool,
     pub huge_page_memory: HugePages,
     pub machine: Machine,
 }
 
-/// Counts an operation, by what they were for.
+/// Persists per operation, by purpose.
 #[derive(Debug, Serialize)]
 pub struct Split {
     pub node: PersistsPerOp,
@@ -136,7 +136,7 @@ impl HardwarePerOp {
 }
 
 impl Report {
-    /// Of one workload; `counted` are the persists of as many operations as it says.
+    /// Creates the report of one workload. `counted` holds persist counts and the number of operations that they cover.
     pub fn new(
         args: &RunArgs,
         timed: &Measured,

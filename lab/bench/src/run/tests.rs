@@ -1,4 +1,4 @@
-//! `bench run` reports the operations that were run.
+//! `bench run` reports the operations that it ran.
 
 mod counts;
 
@@ -24,7 +24,7 @@ fn report_of(line: &str) -> Report {
     reports.remove(0)
 }
 
-/// Every index does every workload, and finds what it should.
+/// Every index runs every workload, with correct results.
 #[test]
 fn every_index_does_every_workload() {
     for index in IndexKind::ALL {
@@ -52,7 +52,7 @@ fn every_index_does_every_workload() {
     }
 }
 
-/// Every index takes every kind of keys, in every distribution.
+/// Every index supports every kind of keys, in every distribution.
 #[test]
 fn every_index_takes_every_kind_of_keys() {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -81,7 +81,7 @@ fn every_index_takes_every_kind_of_keys() {
     }
 }
 
-/// Phases that cannot follow each other are refused.
+/// Workloads in an impossible order are rejected.
 #[test]
 fn phases_that_cannot_be_are_refused() {
     for workloads in ["get,load", "remove,get"] {
@@ -90,7 +90,7 @@ fn phases_that_cannot_be_are_refused() {
     }
 }
 
-/// What would be ignored, or mean nothing, is refused; a file of keys says by itself what the keys are.
+/// Options that would be ignored or mean nothing are rejected; `--keys-from` implies the kind of keys.
 #[test]
 fn options_that_do_not_go_together_are_refused() {
     let parsed =
@@ -113,7 +113,7 @@ fn options_that_do_not_go_together_are_refused() {
     assert_eq!(default, Some(Delay::default()));
 }
 
-/// An open loop does what is due and no more; a run by time goes on until the time is over.
+/// An open loop runs exactly the operations due; a timed run continues until the time is over.
 #[test]
 fn loops_end_when_they_should() {
     let report = report_of("--workload get --keys 1000 --seconds 0.2 --rate 2000 --no-counts");
@@ -123,12 +123,12 @@ fn loops_end_when_they_should() {
     assert!(report.ops == 300 && report.seconds >= 0.149, "{}", report.seconds);
     let report = report_of("--workload ycsb-a --keys 100 --seconds 0.1 --warm-up 50 --no-counts");
     assert!(report.seconds >= 0.1, "{}", report.seconds);
-    // What is inserted is inserted once.
+    // Inserts are not repeated.
     let report = report_of("--workload insert --keys 100 --ops 30 --seconds 10 --no-counts");
     assert_eq!(report.ops, 30);
 }
 
-/// Keys that are looked for in vain are looked for among those of their kind, and after inserts; they persist nothing.
+/// Absent keys are absent for every kind of keys, also after inserts; looking them up persists nothing.
 #[test]
 fn absent_keys_are_absent() {
     for kind in ["u64", "str", "dense", "sparse", "clustered"] {
@@ -142,12 +142,12 @@ fn absent_keys_are_absent() {
     }
 }
 
-/// A run says on what media it was timed and what that does not show; there is nothing of the machine itself.
+/// A report names its media and their caveat; the machine itself has none.
 #[test]
 fn media_say_what_they_do_not_show() {
     for (media, caveat) in [
         ("native", None),
-        ("process", Some("not of power")),
+        ("process", Some("not power loss")),
         ("counting", Some("slows")),
         ("delay --delay wort-300", Some("write latency at the fence only")),
     ] {
@@ -165,7 +165,7 @@ fn media_say_what_they_do_not_show() {
     }
 }
 
-/// A pool in a file is measured and removed; a file that exists is refused and stays.
+/// A pool in a file is measured and removed; an existing file is rejected and left unchanged.
 #[test]
 fn files_are_made_and_removed() {
     let directory = tempfile::tempdir().unwrap();
@@ -181,7 +181,7 @@ fn files_are_made_and_removed() {
     assert_eq!(std::fs::read(&path).unwrap(), b"mine");
 }
 
-/// Each workload is calibrated before and after, over as many bytes as its keys take or more; nothing is left of it.
+/// Each workload is calibrated before and after, over at least as many bytes as its keys use; no file is left behind.
 #[test]
 fn every_workload_is_calibrated() {
     let directory = tempfile::tempdir().unwrap();
@@ -193,7 +193,7 @@ fn every_workload_is_calibrated() {
     let mut before = None;
     for report in reports(&args_of(&line)).unwrap() {
         let pace = report.pace.unwrap();
-        // Nothing happens between two workloads.
+        // One calibration serves as the end of a workload and the beginning of the next.
         assert_eq!(*before.get_or_insert(pace.before), pace.before);
         before = Some(pace.after);
         assert_eq!(pace.footprint, 20_000 * 32 * 64);
@@ -204,7 +204,7 @@ fn every_workload_is_calibrated() {
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 
-/// Lookups are set beside what the memory allows: of the lines on their path, no more are cold than there are.
+/// Lookups are compared with the limits of the memory; the cold lines are among those on the path.
 #[test]
 fn lookups_have_a_limit() {
     let line = "--workload load,get,scan100 --keys 100k --limit --no-counts";

@@ -1,20 +1,20 @@
-//! The last keys in order: they show how early a scan may end.
+//! The greatest keys, which show how early a scan may end.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The greatest keys that are loaded, in order.
+/// The greatest loaded keys, in order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Last<'k>(&'k [Box<[u8]>]);
 
 impl<'k> Last<'k> {
-    /// These keys. Without any nothing is known of where the keys end.
+    /// Wraps these keys. Without any, the end of the keys is unknown.
     pub fn new(greatest: &'k [Box<[u8]>]) -> Last<'k> {
         Last(greatest)
     }
 
-    /// How many keys a scan of `length` keys from `from` on, which is there, finds at least: as many as lie there,
-    /// if at least as many were given as a scan can be long.
+    /// Returns the minimum number of keys that a scan of `length` keys from the present key `from` finds. It is exact
+    /// for loaded keys if `self` holds at least `length` keys.
     #[cold]
     pub fn at_least(self, from: &[u8], length: usize) -> usize {
         let before = self.0.partition_point(|key| **key < *from);
@@ -22,7 +22,7 @@ impl<'k> Last<'k> {
     }
 }
 
-/// The `count` greatest of these keys, in order.
+/// Returns the `count` greatest of these keys, in order.
 pub fn greatest<'k>(keys: impl Iterator<Item = &'k [u8]>, count: usize) -> Vec<Box<[u8]>> {
     let mut greatest = BinaryHeap::new();
     for key in keys {
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
     use crate::keys::{KeyKind, Keys};
 
-    /// The greatest are those at the end of all in order.
+    /// The result is the tail of the sorted keys.
     #[test]
     fn the_greatest_are_found() {
         let keys = Keys::generate(KeyKind::Str, 1000, 1);

@@ -1,8 +1,8 @@
-//! The client: one thread with several connections, each of which sends a pipeline of requests, waits until all of them
-//! are answered, and sends the next.
+//! The client: one thread with several connections. Each connection sends a pipeline of requests, waits for all
+//! answers, and sends the next pipeline.
 //!
 //! I1 Every byte of an answer is compared with the expected one.
-//! I2 The time of a turn runs from its first byte's sending to its last answer's arrival.
+//! I2 The time of a turn runs from sending its first byte to receiving its last answer.
 
 use super::words::{Operation, Protocol};
 use crate::Error;
@@ -13,28 +13,28 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// How long an answer may take.
-const PATIENCE: Timespec = Timespec {
+/// The maximum wait for an answer.
+const TIMEOUT: Timespec = Timespec {
     tv_sec: 60,
     tv_nsec: 0,
 };
 
-/// What is asked.
+/// The requests of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub operation: Operation,
     /// Requests in a turn.
     pub pipeline: usize,
-    /// Bytes of a value.
+    /// Bytes per value.
     pub length: usize,
 }
 
-/// What came of it.
+/// The results of a measurement.
 pub struct Outcome {
     /// Requests answered.
     pub ops: u64,
     pub elapsed: Duration,
-    /// Of turns.
+    /// Latencies of turns.
     pub latencies: Latencies,
 }
 
@@ -55,6 +55,7 @@ struct Connection {
 }
 
 impl Client {
+    /// Opens the connections to a server.
     pub fn connect(
         server: &'static str,
         protocol: Protocol,
@@ -82,7 +83,8 @@ impl Client {
         })
     }
 
-    /// Asks for keys by these numbers, a turn a connection after the other for as long as there are `more`.
+    /// Sends requests for the keys with these numbers, one turn after the other on each connection, until `more`
+    /// returns false.
     pub fn ask(
         &mut self,
         plan: Plan,
@@ -110,7 +112,7 @@ impl Client {
                 if wrong.is_some() || ready.next() != Some(true) {
                     return true;
                 }
-                match connection.go_on(server, &mut scratch) {
+                match connection.advance(server, &mut scratch) {
                     Ok(false) => return true,
                     Ok(true) => {}
                     Err(error) => {
@@ -140,7 +142,7 @@ impl Client {
     }
 }
 
-/// Waits until some have something to do, and says which.
+/// Waits until some connections are ready, and returns for each whether it is.
 fn wait(connections: &[&mut Connection]) -> std::io::Result<Vec<bool>> {
     let mut all: Vec<PollFd<'_>> = connections
         .iter()
@@ -155,7 +157,7 @@ fn wait(connections: &[&mut Connection]) -> std::io::Result<Vec<bool>> {
         })
         .collect();
     loop {
-        match poll(&mut all, Some(&PATIENCE)) {
+        match poll(&mut all, Some(&TIMEOUT)) {
             Ok(0) => return Err(ErrorKind::TimedOut.into()),
             Ok(_) => return Ok(all.iter().map(|one| !one.revents().is_empty()).collect()),
             Err(Errno::INTR) => {}
@@ -165,7 +167,7 @@ fn wait(connections: &[&mut Connection]) -> std::io::Result<Vec<bool>> {
 }
 
 impl Connection {
-    /// Makes the requests of a turn, and what must be answered.
+    /// Prepares the requests of a turn, and the expected answers.
     fn begin(&mut self, protocol: Protocol, plan: Plan, number: &mut impl FnMut() -> u64) {
         self.request.clear();
         self.answer.clear();
@@ -182,7 +184,7 @@ impl Connection {
         (self.sent, self.arrived, self.since) = (0, 0, Instant::now());
     }
 
-    /// Sends what goes.
+    /// Sends as much as the socket accepts.
     fn send(&mut self) -> std::io::Result<()> {
         while self.sent < self.request.len() {
             match self.socket.write(&self.request[self.sent..]) {
@@ -196,8 +198,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends and takes what goes; whether all is answered.
-    fn go_on(&mut self, server: &'static str, scratch: &mut [u8]) -> Result<bool, Error> {
+    /// Sends and receives as much as possible. Returns whether all requests are answered.
+    fn advance(&mut self, server: &'static str, scratch: &mut [u8]) -> Result<bool, Error> {
         self.send().map_err(|error| failed(server, error))?;
         while self.arrived < self.answer.len() {
             let arrived = match self.socket.read(scratch) {

@@ -1,9 +1,9 @@
 //! `bench server`: our server beside memcached and Redis, each in its own protocol.
 //!
-//! I1 One client sends requests to all of them: the same connections, keys, order and loop, from a core of its own;
-//!    every server runs on one other core, the same for all, and only one of them gets requests at a time.
-//! I2 All are measured in turn within a round, and each is the first as often as the others; a ratio is formed within a
-//!    round, and its median and extremes over the rounds are reported.
+//! I1 One client on its own core sends the same requests to all servers, in the same order and loop, over the same
+//!    number of connections. The servers share one other core, and only one of them gets requests at a time.
+//! I2 Each round measures all servers in turn, and each server goes first equally often. Ratios are formed within a
+//!    round; their median and extremes over the rounds are reported.
 //! I3 Every answer is compared with the expected one.
 //! I4 Cache-miss time is measured before and after each round, on the client's core, and a round in which it changed is
 //!    marked.
@@ -32,10 +32,10 @@ use words::Operation;
 /// Measures the server beside memcached and Redis.
 #[derive(Debug, clap::Args)]
 pub struct ServerArgs {
-    /// Keys
+    /// Number of keys
     #[arg(long, default_value = "1M", value_parser = crate::count)]
     keys: usize,
-    /// Bytes of a value
+    /// Bytes per value
     #[arg(long, default_value_t = 32, value_parser = length)]
     value: usize,
     /// Connections
@@ -60,13 +60,13 @@ pub struct ServerArgs {
     /// directory]
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,
-    /// Our program [default: the `wollemi` beside this program]
+    /// Wollemi's server program [default: the `wollemi` beside this program]
     #[arg(long, value_name = "PROGRAM")]
     wollemi: Option<PathBuf>,
-    /// memcached
+    /// memcached's server program
     #[arg(long, value_name = "PROGRAM", default_value = "memcached")]
     memcached: OsString,
-    /// Redis
+    /// Redis's server program
     #[arg(long, value_name = "PROGRAM", default_value = "redis-server")]
     redis: OsString,
     /// The seed of the keys' order
@@ -77,10 +77,10 @@ pub struct ServerArgs {
     json: bool,
 }
 
-/// Requests in a turn of the loading.
-const LOADING: usize = 64;
+/// Requests per turn while loading.
+const LOAD_PIPELINE: usize = 64;
 
-/// Reads a value's length.
+/// Parses a value's length.
 fn length(text: &str) -> Result<usize, String> {
     const MAX: usize = 1 << 20;
     match crate::count(text) {
@@ -89,7 +89,7 @@ fn length(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Runs the rounds and prints what they gave.
+/// Runs the rounds and prints their results.
 pub fn run(args: &ServerArgs) -> Result<(), Error> {
     let progress = Progress::new();
     let directory = crate::directory(args.dir.as_deref())?;
@@ -118,12 +118,12 @@ pub fn run(args: &ServerArgs) -> Result<(), Error> {
             }
         }
     }
-    // With the cores that there are before this thread has one of its own.
+    // Before this thread is pinned, so that all cores are counted.
     let machine = Machine::detect();
     machine::pin_thread(args.client_core);
     let mut clients = connect(args, &servers)?;
-    for (who, client) in &mut clients {
-        progress.say(format_args!("storing {} keys in {}", args.keys, who.0));
+    for (endpoint, client) in &mut clients {
+        progress.say(format_args!("storing {} keys in {}", args.keys, endpoint.0));
         load(args.keys, args.value, client)?;
     }
     let mut calibrator = Calibrator::for_keys(args.keys, &Place::Anonymous, true)?.on_core(args.client_core);
@@ -135,7 +135,7 @@ pub fn run(args: &ServerArgs) -> Result<(), Error> {
             for operation in [Operation::Get, Operation::Set] {
                 for turn in 0..clients.len() {
                     let place = (round + i + turn) % clients.len();
-                    let (who, client) = &mut clients[place];
+                    let (endpoint, client) = &mut clients[place];
                     let plan = Plan {
                         operation,
                         pipeline,
@@ -144,7 +144,7 @@ pub fn run(args: &ServerArgs) -> Result<(), Error> {
                     let time = Duration::from_secs_f64(args.seconds);
                     let seed = args.seed.wrapping_add(round as u64);
                     let figure = measure(plan, args.keys, time, seed, client)?;
-                    figures.note(*who, operation, pipeline, figure);
+                    figures.note(*endpoint, operation, pipeline, figure);
                 }
             }
         }
@@ -156,11 +156,11 @@ pub fn run(args: &ServerArgs) -> Result<(), Error> {
     report::print(args, &servers, &figures, &machine)
 }
 
-/// The server that is asked, and the protocol.
-type Who = (&'static str, words::Protocol);
+/// A server's name and a protocol.
+type Endpoint = (&'static str, words::Protocol);
 
-/// A client for each server and protocol.
-fn connect(args: &ServerArgs, servers: &[Started]) -> Result<Vec<(Who, Client)>, Error> {
+/// Connects a client to each server and protocol.
+fn connect(args: &ServerArgs, servers: &[Started]) -> Result<Vec<(Endpoint, Client)>, Error> {
     let all = servers.iter().flat_map(|server| {
         let listens = server.listens.iter();
         listens.map(|&(protocol, address)| (server.name, protocol, address))
@@ -176,10 +176,10 @@ fn connect(args: &ServerArgs, servers: &[Started]) -> Result<Vec<(Who, Client)>,
 pub fn load(keys: usize, length: usize, client: &mut Client) -> Result<(), Error> {
     let plan = Plan {
         operation: Operation::Set,
-        pipeline: LOADING,
+        pipeline: LOAD_PIPELINE,
         length,
     };
-    let (mut next, mut turns) = (0, keys.div_ceil(LOADING));
+    let (mut next, mut turns) = (0, keys.div_ceil(LOAD_PIPELINE));
     let number = || {
         next += 1;
         (next - 1) % keys as u64
@@ -192,7 +192,7 @@ pub fn load(keys: usize, length: usize, client: &mut Client) -> Result<(), Error
     client.ask(plan, number, more).map(drop)
 }
 
-/// Asks for random keys below `keys` for this time.
+/// Sends requests for random keys below `keys` for this time.
 pub fn measure(
     plan: Plan,
     keys: usize,

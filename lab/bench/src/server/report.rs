@@ -2,7 +2,7 @@
 
 use super::started::{OURS, Started};
 use super::words::{Operation, Protocol};
-use super::{ServerArgs, Who};
+use super::{Endpoint, ServerArgs};
 use crate::Error;
 use crate::limit::Pace;
 use crate::machine::Machine;
@@ -10,40 +10,41 @@ use crate::records;
 use crate::summary::Summary;
 use serde::Serialize;
 
-/// The pipeline at which there are targets.
+/// The pipeline length for which targets are set.
 const TARGET: usize = 16;
 
-/// What one measurement gave.
+/// The results of one measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// Thousands of requests answered in a second.
+    /// Thousands of answered requests per second.
     pub kops: f64,
-    /// Of a turn: from its sending to its last answer.
+    /// Latency of a turn, from sending it to its last answer.
     pub p50_us: f64,
     pub p99_us: f64,
 }
 
-/// What all measurements gave, in their order.
+/// The results of all measurements, in order.
 #[derive(Default)]
 pub struct Figures {
     cases: Vec<Case>,
-    /// What a miss took around each round.
+    /// Cache-miss time before and after each round.
     pub paces: Vec<Pace>,
 }
 
 struct Case {
-    who: Who,
+    endpoint: Endpoint,
     operation: Operation,
     pipeline: usize,
     rounds: Vec<Figure>,
 }
 
 impl Figures {
-    pub fn note(&mut self, who: Who, operation: Operation, pipeline: usize, figure: Figure) {
-        match self.position(who, operation, pipeline) {
+    /// Records a measurement.
+    pub fn note(&mut self, endpoint: Endpoint, operation: Operation, pipeline: usize, figure: Figure) {
+        match self.position(endpoint, operation, pipeline) {
             Some(at) => self.cases[at].rounds.push(figure),
             None => self.cases.push(Case {
-                who,
+                endpoint,
                 operation,
                 pipeline,
                 rounds: vec![figure],
@@ -51,10 +52,10 @@ impl Figures {
         }
     }
 
-    fn position(&self, who: Who, operation: Operation, pipeline: usize) -> Option<usize> {
-        self.cases
-            .iter()
-            .position(|case| (case.who, case.operation, case.pipeline) == (who, operation, pipeline))
+    fn position(&self, endpoint: Endpoint, operation: Operation, pipeline: usize) -> Option<usize> {
+        self.cases.iter().position(|case| {
+            (case.endpoint, case.operation, case.pipeline) == (endpoint, operation, pipeline)
+        })
     }
 }
 
@@ -63,7 +64,7 @@ impl Case {
         Summary::of(self.rounds.iter().map(of))
     }
 
-    /// Ours by this one's, within each round.
+    /// Returns the ratio of ours to this case, formed round by round.
     fn ratio(&self, ours: &Case, of: impl Fn(&Figure) -> f64) -> Option<Summary> {
         Summary::of(
             ours.rounds
@@ -78,7 +79,7 @@ impl Case {
 #[derive(Serialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 enum Record<'r> {
-    /// What one server did.
+    /// The results of one server.
     Server {
         server: &'r str,
         protocol: Protocol,
@@ -88,39 +89,39 @@ enum Record<'r> {
         p50_us: Summary,
         p99_us: Summary,
     },
-    /// How ours stands to a peer, in the peer's protocol.
+    /// The ratio of ours to a peer, in the peer's protocol.
     Ratio {
         peer: &'r str,
         operation: Operation,
         pipeline: usize,
         throughput: Summary,
         p99: Summary,
-        /// The least throughput ratio that was asked for, and whether it was reached with a p99 no worse.
+        /// The required throughput ratio, and whether it was reached with a p99 that is no worse.
         #[serde(skip_serializing_if = "Option::is_none")]
         asked: Option<f64>,
         #[serde(skip_serializing_if = "Option::is_none")]
         met: Option<bool>,
     },
-    /// What a server is.
+    /// The description of a server.
     About {
         server: &'r str,
         version: &'r str,
         promise: &'r str,
     },
-    /// What the run was made on.
+    /// The conditions of the run.
     Conditions {
         keys: usize,
         value: usize,
         connections: usize,
         seconds: f64,
         rounds: usize,
-        /// What a miss took before and after each round.
+        /// Cache-miss time before and after each round.
         pace: &'r [Pace],
         machine: &'r Machine,
     },
 }
 
-/// Prints what was asked for.
+/// Prints the records in the requested format.
 pub fn print(
     args: &ServerArgs,
     servers: &[Started],
@@ -149,11 +150,11 @@ pub fn print(
     records::print(args.json, &records)
 }
 
-/// Each case, and behind a peer's how ours stands to it.
+/// Returns a record for each case, and after a peer's case the ratio of ours to it.
 fn cases(figures: &Figures) -> Vec<Record<'_>> {
     let mut records = Vec::new();
     for case in &figures.cases {
-        let (name, protocol) = case.who;
+        let (name, protocol) = case.endpoint;
         let (operation, pipeline) = (case.operation, case.pipeline);
         if let (Some(kops), Some(p50_us), Some(p99_us)) = (
             case.summary(|figure| figure.kops),

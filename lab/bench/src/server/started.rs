@@ -1,4 +1,4 @@
-//! The servers, each a process of its own on the servers' core.
+//! The server processes, all on the servers' core.
 
 use super::words::Protocol;
 use crate::{Error, machine};
@@ -10,33 +10,33 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Ours, in messages and figures.
+/// The name of our server in messages and figures.
 pub const OURS: &str = "wollemi";
 
-/// How long a server may take to listen.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The maximum wait until a server listens.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server that listens. Dropped, it is ended.
+/// A server process that listens; killed on drop.
 pub struct Started {
     child: Child,
     pub name: &'static str,
-    /// What it speaks, and where.
+    /// Its protocols and addresses.
     pub listens: Vec<(Protocol, SocketAddr)>,
     /// Its version.
     pub version: String,
-    /// What its answer to a `set` promises.
+    /// What its answer to a `set` guarantees.
     pub promise: String,
 }
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What we say when we are ready.
+/// The line that our server prints when it is ready.
 #[derive(Deserialize)]
 struct Ready {
     level: String,
@@ -44,7 +44,7 @@ struct Ready {
     redis: Vec<SocketAddr>,
 }
 
-/// Our server, over a new pool in this directory, with these arguments, too.
+/// Starts our server over a new pool in this directory, with additional arguments.
 pub fn ours(program: &Path, directory: &Path, more: &[&str], core: usize) -> Result<Started, Error> {
     let mut command = Command::new(program);
     command
@@ -72,7 +72,7 @@ pub fn ours(program: &Path, directory: &Path, more: &[&str], core: usize) -> Res
         read.map_err(|error| failed(OURS, error))?;
     }
     let ready: Ready = serde_json::from_str(&line)
-        .map_err(|_| failed(OURS, std::io::Error::other("it ended before it was ready")))?;
+        .map_err(|_| failed(OURS, std::io::Error::other("ended before it was ready")))?;
     started.promise = format!("crash-safe at level {}", ready.level);
     let memcached = ready.memcached.into_iter().map(|at| (Protocol::Memcached, at));
     let redis = ready.redis.into_iter().map(|at| (Protocol::Redis, at));
@@ -80,7 +80,7 @@ pub fn ours(program: &Path, directory: &Path, more: &[&str], core: usize) -> Res
     Ok(started)
 }
 
-/// memcached with one thread and room for all; `None` where there is none.
+/// Starts memcached with one thread and room for all keys; `None` if it is not installed.
 pub fn memcached(program: &OsStr, core: usize) -> Result<Option<Started>, Error> {
     let mut args = vec!["-l", "127.0.0.1", "-t", "1", "-m", "8192"];
     // memcached runs as root only with this flag.
@@ -91,8 +91,7 @@ pub fn memcached(program: &OsStr, core: usize) -> Result<Option<Started>, Error>
     peer("memcached", program, &args, &std::env::temp_dir(), words, core)
 }
 
-/// Redis with one thread in this directory, which writes nothing to disk unless these arguments say so; `None` where
-/// there is none.
+/// Starts Redis in this directory. It writes nothing to disk unless `log` says so. `None` if it is not installed.
 pub fn redis(program: &OsStr, log: &[&str], directory: &Path, core: usize) -> Result<Option<Started>, Error> {
     let mut args = vec!["--bind", "127.0.0.1", "--save", ""];
     args.extend(if log.is_empty() {
@@ -104,7 +103,7 @@ pub fn redis(program: &OsStr, log: &[&str], directory: &Path, core: usize) -> Re
     peer("redis", program, &args, directory, words, core)
 }
 
-/// Starts a peer. `words`: its options for the port and for its version, and what it speaks.
+/// Starts a peer. The tuple holds its options for the port and for printing its version, and its protocol.
 fn peer(
     name: &'static str,
     program: &OsStr,
@@ -136,15 +135,15 @@ fn peer(
     let begin = Instant::now();
     while TcpStream::connect(address).is_err() {
         let ended = !matches!(started.child.try_wait(), Ok(None));
-        if ended || begin.elapsed() > PATIENCE {
-            return Err(failed(name, std::io::Error::other("it does not listen")));
+        if ended || begin.elapsed() > TIMEOUT {
+            return Err(failed(name, std::io::Error::other("the server does not listen")));
         }
         std::thread::sleep(Duration::from_millis(10));
     }
     Ok(Some(started))
 }
 
-/// Starts a process on a core of its own: it has the affinity of the thread that starts it.
+/// Starts a process pinned to this core: it inherits the affinity of the thread that starts it.
 fn spawn(command: &mut Command, core: usize) -> std::io::Result<Child> {
     let started = std::thread::scope(|scope| {
         let starts = scope.spawn(|| {
@@ -153,15 +152,15 @@ fn spawn(command: &mut Command, core: usize) -> std::io::Result<Child> {
         });
         starts.join()
     });
-    started.unwrap_or_else(|_| Err(std::io::Error::other("it could not be started")))
+    started.unwrap_or_else(|_| Err(std::io::Error::other("the server could not be started")))
 }
 
-/// A port that was free, on loopback.
+/// Returns a loopback address with a port that was free.
 fn free_address() -> std::io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 
-/// Of `Redis server v=7.0.15 sha=…` and the like, the first three.
+/// Returns the first three words of a version such as `Redis server v=7.0.15 sha=…`.
 fn first_words(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let words: Vec<&str> = text.split_whitespace().take(3).collect();

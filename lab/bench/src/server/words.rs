@@ -1,32 +1,32 @@
 //! Requests and expected answers of each protocol.
 //!
-//! Keys are `key:` and twelve digits; a key's value is made from its number, so that every answer is known beforehand.
+//! Keys are `key:` and twelve digits. A key's value derives from its number, so every answer is known beforehand.
 
 use crate::random::mix;
 use serde::Serialize;
 
-/// In whose words.
+/// The protocol of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
-    /// memcached's classic ones.
+    /// memcached's classic text protocol.
     Memcached,
     /// RESP2.
     Redis,
 }
 
-/// What is asked for.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
-    /// The value of a key that is there.
+    /// Reads the value of a present key.
     Get,
-    /// To store it again.
+    /// Stores the value again.
     Set,
 }
 
 impl Protocol {
-    /// Appends a request, and the answer that it must have. Values are of `length` bytes.
+    /// Appends a request and its expected answer. Values have `length` bytes.
     pub fn ask(
         self,
         operation: Operation,
@@ -76,7 +76,7 @@ fn key(number: u64) -> [u8; 16] {
     key
 }
 
-/// Sixteen hexadecimal digits, again and again.
+/// Appends a value: sixteen hexadecimal digits, repeated.
 fn value(number: u64, length: usize, out: &mut Vec<u8>) {
     let mut digits = [0; 16];
     for (i, digit) in digits.iter_mut().enumerate() {
@@ -118,7 +118,7 @@ fn parts(out: &mut Vec<u8>, parts: &[&[u8]]) {
 mod tests {
     use super::*;
 
-    /// Requests and answers are the protocols'.
+    /// Requests and answers conform to the protocols.
     #[test]
     fn words_are_the_protocols() {
         let mut value_of_7 = Vec::new();

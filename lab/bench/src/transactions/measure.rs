@@ -8,29 +8,29 @@ use crate::random::Random;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-/// Transactions of a thread that are made beforehand; a thread that has done them begins again.
-const MADE: usize = 1 << 16;
+/// Transactions per thread that are prepared beforehand; a thread repeats them when it is through.
+const SCRIPT_LEN: usize = 1 << 16;
 
-/// Transactions from one that is timed, after which the clock is looked at for the end, to the next.
-const LOOK_EVERY: u32 = 8;
+/// One transaction in this many is timed; its clock reading also shows whether the time is over.
+const SAMPLE_EVERY: u32 = 8;
 
-/// What one measurement gave.
+/// The results of one measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// Thousands of transactions committed in a second.
+    /// Thousands of committed transactions per second.
     pub ktps: f64,
-    /// Runs in vain, of a thousand transactions that were committed.
+    /// Retries per thousand committed transactions.
     pub conflicts: f64,
-    /// From the beginning of a transaction's first run to the end of its commit.
+    /// Latency from the beginning of a transaction's first run to the end of its commit.
     pub p50_us: f64,
     pub p99_us: f64,
 }
 
-/// For each thread the numbers of the keys that its transactions ask for, one in each map.
+/// For each thread, the key numbers of its transactions, one in each map.
 pub struct Scripts(Vec<Vec<[u32; 2]>>);
 
 impl Scripts {
-    /// Of `keys` keys. Threads share the popular keys of a map; the maps have different ones.
+    /// Creates scripts over `keys` keys. Threads share the popular keys of a map; the maps have different ones.
     pub fn new(distribution: Distribution, keys: usize, threads: usize, seed: u64) -> Scripts {
         let script = |thread: usize| {
             let mut random = Random::new(seed ^ ((thread as u64 + 1) << 32));
@@ -38,21 +38,21 @@ impl Scripts {
             let chooser = |map: u64| Chooser::new(distribution, THETA, keys as u64, seed ^ map, start);
             let mut choosers = [chooser(1), chooser(2)];
             let transaction = |_| choosers.each_mut().map(|map| map.choose(&mut random) as u32);
-            (0..MADE).map(transaction).collect()
+            (0..SCRIPT_LEN).map(transaction).collect()
         };
         Scripts((0..threads).map(script).collect())
     }
 }
 
-/// What a thread has done.
-struct Done {
+/// The results of a thread.
+struct ThreadResult {
     committed: u64,
     conflicts: u64,
     latencies: Latencies,
     ended: Instant,
 }
 
-/// Runs transactions for this time, and checks that none is lost.
+/// Runs transactions for this time, and checks that none was lost.
 pub fn measure(
     name: &str,
     ledger: &dyn Ledger,
@@ -76,7 +76,7 @@ pub fn measure(
             .collect();
         let begun = Instant::now();
         start.wait();
-        let ended: Result<Vec<Done>, Error> = threads
+        let ended: Result<Vec<ThreadResult>, Error> = threads
             .into_iter()
             .map(|thread| {
                 let panicked = |_| Error::Wrong(format!("{name}: a thread has panicked"));
@@ -95,7 +95,7 @@ pub fn measure(
     let [one, two] = before;
     if ledger.sums()? != [one.wrapping_sub(committed), two.wrapping_add(committed)] {
         return Err(Error::Wrong(format!(
-            "{name}: the sums do not show the {committed} transactions that were committed"
+            "{name}: the sums do not match the {committed} committed transactions"
         )));
     }
     Ok(Sample {
@@ -106,14 +106,19 @@ pub fn measure(
     })
 }
 
-fn run(ledger: &dyn Ledger, keys: &[[u8; 8]], script: &[[u32; 2]], deadline: Instant) -> Result<Done, Error> {
-    let mut done = Done {
+fn run(
+    ledger: &dyn Ledger,
+    keys: &[[u8; 8]],
+    script: &[[u32; 2]],
+    deadline: Instant,
+) -> Result<ThreadResult, Error> {
+    let mut done = ThreadResult {
         committed: 0,
         conflicts: 0,
         latencies: Latencies::new(),
         ended: deadline,
     };
-    for ([from, to], turn) in script.iter().cycle().zip((0..LOOK_EVERY).cycle()) {
+    for ([from, to], turn) in script.iter().cycle().zip((0..SAMPLE_EVERY).cycle()) {
         let began = (turn == 0).then(Instant::now);
         if began.is_some_and(|now| now >= deadline) {
             break;

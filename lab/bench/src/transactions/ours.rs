@@ -1,7 +1,7 @@
-//! Our database, as a user opens it.
+//! Our database, opened as a user would.
 
 use crate::Error;
-use crate::peers::transactional::{FIRST, Ledger};
+use crate::peers::transactional::{INITIAL, Ledger};
 use std::path::Path;
 use wollemi::indexes::IndexKind;
 use wollemi::{Db, Level, Map, Options, Retry};
@@ -9,9 +9,9 @@ use wollemi::{Db, Level, Map, Options, Retry};
 /// Its name.
 pub const NAME: &str = "wollemi";
 
-/// How it keeps transactions apart, and what a commit promises.
-pub const SETTING: &str = "optimistic (Db::transact_with), run again after a conflict and a short pause, as Retry has it; level process, \
-    as an ordinary pool, without write-backs and fences: survives a kill";
+/// How it isolates transactions, and what a commit guarantees.
+pub const SETTING: &str = "optimistic (Db::transact_with), retried after a conflict and Retry's default pause; level process, as an \
+    ordinary pool, without write-backs and fences: survives a kill";
 
 /// A database with two maps.
 pub struct Ours {
@@ -21,7 +21,7 @@ pub struct Ours {
 }
 
 impl Ours {
-    /// In a new pool in this directory.
+    /// Creates the database in a new pool in this directory.
     pub fn create(index: IndexKind, directory: &Path) -> Result<Ours, Error> {
         let options = Options::new().level(Level::Process).index(index);
         let db = options.open(directory.join("pool"))?;
@@ -39,7 +39,7 @@ fn number(bytes: Option<Vec<u8>>) -> u64 {
 impl Ledger for Ours {
     fn load(&self, keys: &[[u8; 8]]) -> Result<(), Error> {
         for map in &self.maps {
-            map.load(keys.iter().map(|key| (key, FIRST.to_le_bytes())))?;
+            map.load(keys.iter().map(|key| (key, INITIAL.to_le_bytes())))?;
         }
         Ok(())
     }

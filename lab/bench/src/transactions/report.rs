@@ -14,30 +14,30 @@ use serde::Serialize;
 #[derive(Serialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 enum Record<'r> {
-    /// What one engine did.
+    /// The results of one engine.
     Transactions {
         engine: &'r str,
         distribution: Distribution,
         threads: usize,
-        /// Thousands of transactions committed in a second.
+        /// Thousands of committed transactions per second.
         ktps: Summary,
-        /// Runs in vain, of a thousand transactions that were committed.
+        /// Retries per thousand committed transactions.
         conflicts_per_1000: Summary,
-        /// Of every eighth transaction, with all of its runs.
+        /// Latency of every eighth transaction, including its retries.
         p50_us: Summary,
         p99_us: Summary,
-        /// How ours stands to it; `null` for ours.
+        /// The ratio of ours to this engine; `null` for ours.
         ratio: Option<Summary>,
     },
-    /// How an engine keeps transactions apart, and what a commit promises.
+    /// How an engine isolates transactions, and what a commit guarantees.
     About { engine: &'r str, setting: &'r str },
-    /// What the run was made on.
+    /// The conditions of the run.
     Conditions {
         index: &'r str,
         keys: usize,
         seconds: f64,
         rounds: usize,
-        /// What a miss took before and after each round.
+        /// Cache-miss time before and after each round.
         pace: &'r [Pace],
         machine: &'r Machine,
     },
@@ -48,7 +48,7 @@ impl Case {
         Summary::of(self.rounds.iter().map(of))
     }
 
-    /// How ours stands to it, within each round.
+    /// Returns the ratio of ours to this case, formed round by round.
     fn ratio(&self, cases: &[Case]) -> Option<Summary> {
         let is_ours = |case: &&Case| {
             case.engine == ours::NAME
@@ -73,13 +73,13 @@ impl Case {
     }
 }
 
-/// How each engine keeps transactions apart, and what a commit promises.
+/// Returns how each engine isolates transactions, and what a commit guarantees.
 fn settings() -> impl Iterator<Item = (&'static str, &'static str)> {
     let peers = TRANSACTIONAL.iter().map(|peer| (peer.name, peer.setting));
     std::iter::once((ours::NAME, ours::SETTING)).chain(peers)
 }
 
-/// Prints the results in the order of the options, whatever order they were measured in.
+/// Prints the results in the order of the options, not of the measurements.
 pub fn print(args: &TransactionsArgs, cases: &[Case], paces: &[Pace]) -> Result<(), Error> {
     let mut sorted: Vec<&Case> = cases.iter().collect();
     sorted.sort_by_key(|case| {

@@ -1,4 +1,4 @@
-//! The table of workloads: what YCSB, the papers and their micro-benchmarks run.
+//! The table of workloads: those of YCSB, of the papers, and their micro-benchmarks.
 
 use super::Mix::{self, Batches, Load, Mixed, Only};
 use super::Step::{Insert, Miss, Modify, Read, Remove, Scan, Update};
@@ -28,19 +28,19 @@ const MOSTLY_SCAN: Mix = Mixed(&[(95, Scan), (5, Insert)]);
 const DPTREE_SCANS: ScanLength = ScanLength::Share(0.00001, 0.000_006);
 const YCSB_SCANS: ScanLength = ScanLength::UpTo(100);
 
-/// All of them.
+/// All workloads.
 pub const ALL: &[Workload] = &[
     workload("load", "Insert every key into an empty index", Load, Permutation),
     workload("get", "Read single keys", Only(Read), Permutation),
     workload(
         "get-absent",
-        "Look for single keys that are absent",
+        "Look up single keys that are absent",
         Only(Miss),
         Permutation,
     ),
     workload(
         "multi_get",
-        "Read keys in batches of 32; operations count keys, latencies are of a batch",
+        "Read keys in batches of 32; operations are counted per key, latencies per batch",
         Batches,
         Permutation,
     ),
@@ -50,7 +50,7 @@ pub const ALL: &[Workload] = &[
         Only(Insert),
         Permutation,
     ),
-    workload("update", "Give keys new values", Only(Update), Permutation),
+    workload("update", "Replace the values of keys", Only(Update), Permutation),
     workload("remove", "Remove keys", Only(Remove), Permutation),
     workload(
         "scan100",

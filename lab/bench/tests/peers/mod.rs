@@ -1,10 +1,10 @@
-//! The output of `compare`, `restart`, `transactions` and `durable`: ours beside peers.
+//! Tests the output of `compare`, `restart`, `transactions` and `durable`, which measure ours beside peers.
 
 use crate::{objects, program};
 use serde_json::Value;
 use std::path::Path;
 
-/// `compare` measures every engine in turn, and answers each target once.
+/// `compare` measures every engine, and judges each target once.
 pub fn compare_answers_every_target() {
     let line = "compare --keys 5k --str-keys 4k --durable-keys 200 --ops 1k --rounds 2 --json";
     let objects = objects(line, &[]);
@@ -12,14 +12,14 @@ pub fn compare_answers_every_target() {
         let of = |object: &&Value| object["record"] == record && object["section"] == section;
         objects.iter().filter(of).count()
     };
-    // Inserts, gets, scans, updates and YCSB A of ours and of each peer, and a multi_get of ours: five engines on u64,
-    // four on str; print8 of ours alone.
+    // Inserts, gets, scans, updates and YCSB A for each engine, and `multi_get` for ours: five engines for u64, four
+    // for str; for print8 only ours.
     assert_eq!(count("throughput", "memory"), (5 * 5 + 1) + (5 * 4 + 1) + 6);
     assert_eq!(count("ratio", "memory"), 5 * 4 + 5 * 3);
     let durable = if cfg!(feature = "rocksdb") { 5 } else { 4 };
     assert_eq!(count("throughput", "durable"), 2 * (5 * (durable + 1) + 1));
     assert_eq!(count("ratio", "durable"), 2 * 5 * durable);
-    // Inserts, updates and YCSB A of ours for each kind of keys.
+    // Inserts, updates and YCSB A for ours, for each kind of keys.
     assert_eq!(count("persists", "memory"), 3 * 3);
     assert_eq!(count("persists", "durable"), 2 * 3);
     let records = |name: &str| objects.iter().filter(|object| object["record"] == name).count();
@@ -32,7 +32,7 @@ pub fn compare_answers_every_target() {
             "{files}"
         );
     }
-    // 5000 inserts in twenty turns are enough for a median, 25 scans are not.
+    // 5000 inserts in twenty turns suffice for a median, 25 scans do not.
     let latencies = |operation: &str| {
         let of = |object: &&Value| {
             object["record"] == "throughput"
@@ -46,7 +46,7 @@ pub fn compare_answers_every_target() {
     assert!(latencies("insert").iter().all(|ns| ns.is_some_and(|ns| ns > 0.0)));
     assert!(latencies("scan100").iter().all(Option::is_none));
     assert_eq!(records("conditions"), 1);
-    // A calibration for each round: two of four comparisons, one of print8.
+    // A calibration for each round: two rounds of four comparisons, and one of print8.
     let conditions = objects.iter().find(|object| object["record"] == "conditions");
     let pace = conditions.expect("conditions")["pace"]
         .as_array()
@@ -67,8 +67,8 @@ pub fn compare_answers_every_target() {
     }
 }
 
-/// With `--sync` the engines that keep their data stand alone, and say that they sync; ours say that they do not, but
-/// on DAX.
+/// With `--sync` only persistent engines are compared, and their settings say that they sync. The setting of ours says
+/// that it does so only on DAX.
 pub fn compare_syncs_every_write() {
     let objects = objects("compare --sync --durable-keys 100 --rounds 1 --json", &[]);
     let is = |record: &'static str| move |object: &&Value| object["record"] == record;
@@ -87,7 +87,7 @@ pub fn compare_syncs_every_write() {
     assert_eq!(objects.iter().filter(is("target")).count(), 0);
 }
 
-/// `restart` kills and asks every engine that keeps its data, and removes what they kept.
+/// `restart` kills and restarts every persistent engine, and removes its files.
 pub fn restart_asks_every_engine(directory: &Path) {
     let objects = objects("restart --keys 500 --rounds 2 --json --dir", &[directory]);
     assert_eq!(objects.len(), if cfg!(feature = "rocksdb") { 6 } else { 5 });
@@ -116,15 +116,14 @@ pub fn restart_asks_every_engine(directory: &Path) {
     assert_eq!(std::fs::read_dir(directory).expect("the directory").count(), 0);
 }
 
-/// `transactions` measures every engine in every case, with the keys of both maps moved as often as was committed, and
-/// counts the conflicts of those that have any.
+/// `transactions` measures every engine in every case, and counts the conflicts of engines that have any.
 pub fn transactions_lose_nothing(directory: &Path) {
     let line = "transactions --keys 50 --threads 1,4 --seconds 0.1 --rounds 2 --json --dir";
     let objects = objects(line, &[directory]);
     let engines = ["wollemi", "redb", "fjall", "lmdb"];
     let is = |record: &'static str| move |object: &&Value| object["record"] == record;
     let cases: Vec<&Value> = objects.iter().filter(is("transactions")).collect();
-    let told = cases.iter().map(|case| {
+    let reported = cases.iter().map(|case| {
         let text = |field: &str| case[field].as_str().expect("a name").to_owned();
         (text("distribution"), case["threads"].as_u64(), text("engine"))
     });
@@ -134,7 +133,7 @@ pub fn transactions_lose_nothing(directory: &Path) {
             engines.map(|engine| (distribution.to_owned(), threads, engine.to_owned()))
         })
     });
-    assert!(told.eq(expected), "{cases:?}");
+    assert!(reported.eq(expected), "{cases:?}");
     for case in &cases {
         assert!(
             case["ktps"]["median"].as_f64().is_some_and(|ktps| ktps > 0.0),
@@ -146,7 +145,7 @@ pub fn transactions_lose_nothing(directory: &Path) {
             case["engine"] != "wollemi",
             "{case}"
         );
-        // One thread alone has no conflicts, and neither has an engine with one writer at a time.
+        // A single thread has no conflicts, and neither has an engine with one writer at a time.
         let alone = case["threads"] == 1 || case["engine"] == "redb" || case["engine"] == "lmdb";
         let max = case["conflicts_per_1000"]["max"].as_f64();
         assert!(!alone || max == Some(0.0), "{case}");
@@ -158,16 +157,16 @@ pub fn transactions_lose_nothing(directory: &Path) {
     assert_eq!(std::fs::read_dir(directory).expect("the directory").count(), 0);
 }
 
-/// `durable` measures every part on a disk, finds what was written, refuses memory, and removes its files.
+/// `durable` measures every part on a disk, rejects a memory file system, and removes its files.
 pub fn durable_measures_every_part() {
-    // Beside the program: where the system's directory for files may be in memory.
+    // Beside the program, since the system's temporary directory may be in memory.
     let here = std::env::current_exe().expect("the path of this test");
     let directory = tempfile::tempdir_in(here.parent().expect("its directory")).expect("a directory");
     let line = "durable --quick --part writes,levels,upkeep,restart --json --dir";
     let objects = objects(line, &[directory.path()]);
     let all = |record: &'static str| objects.iter().filter(move |object| object["record"] == record);
     let peers = if cfg!(feature = "rocksdb") { 5 } else { 4 };
-    // By 1, 8 and 64 threads and of 64 pairs a commit; of peers, ours and the raw loop.
+    // For 1, 8 and 64 threads and for 64 pairs per commit; for peers, ours and the raw loop.
     assert_eq!(all("writes").count(), 4 * (peers + 2));
     for object in all("writes") {
         let figure = |name: &str| object[name]["median"].as_f64();
@@ -176,18 +175,18 @@ pub fn durable_measures_every_part() {
         assert_eq!(figure("ratio").is_none(), ours, "{object}");
         assert_eq!(figure("pairs_a_sync").is_some(), ours || raw, "{object}");
     }
-    // Upserts and gets, at two levels.
+    // Upserts and gets at two levels.
     assert_eq!(all("level").count(), 4);
     assert_eq!(all("checkpoint").count(), 2);
     assert!(all("checkpoint").all(|object| object["checkpoints"].as_u64() >= Some(2)));
     let amplification = all("amplification").next().expect("amplification");
-    // A key, a value, and a header.
+    // A record has a key, a value and a header.
     assert!(
         amplification["log"]
             .as_f64()
             .is_some_and(|log| (1.0..2.0).contains(&log))
     );
-    // Two shapes, after a kill and after a loss of power.
+    // Two shapes, after a kill and after power loss.
     assert_eq!(all("restart").count(), 4 * (peers + 1));
     assert!(all("restart").all(|object| object["first_get_ms"]["median"].as_f64() > Some(0.0)));
     assert_eq!(all("conditions").count(), 1);
@@ -199,6 +198,6 @@ pub fn durable_measures_every_part() {
     );
     if let Ok(memory) = tempfile::tempdir_in("/dev/shm") {
         let refused = program("durable --quick --dir", &[memory.path()]);
-        assert!(String::from_utf8_lossy(&refused.stderr).contains("in memory"));
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("memory file system"));
     }
 }

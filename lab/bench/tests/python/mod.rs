@@ -1,15 +1,15 @@
-//! An interpreter with matplotlib, which the script of the figures draws with. It is installed below the build
-//! directory by the first run; `WOLLEMI_PYTHON` names an interpreter that has it already.
+//! A Python interpreter with matplotlib, which `lab/figures` needs. The first run installs it below the build
+//! directory; `WOLLEMI_PYTHON` names an interpreter that has matplotlib already.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The script.
+/// The directory of the figures' script.
 pub const FIGURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../figures");
 
 const MATPLOTLIB: &str = "matplotlib==3.11.2";
 
-/// Runs it and expects success.
+/// Runs a command and expects success.
 pub fn run(command: &mut Command) {
     let status = command
         .status()
@@ -17,7 +17,7 @@ pub fn run(command: &mut Command) {
     assert!(status.success(), "{command:?}: {status}");
 }
 
-/// The interpreter.
+/// Returns an interpreter with matplotlib, which it installs if necessary.
 pub fn with_matplotlib() -> PathBuf {
     if let Some(python) = std::env::var_os("WOLLEMI_PYTHON") {
         return python.into();

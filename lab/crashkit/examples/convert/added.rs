@@ -1,4 +1,4 @@
-//! What the conversion adds to the tree, by [`Step`].
+//! The code that the conversion adds to the tree, by [`Step`].
 
 use super::node::{Record, Root, counts, follows};
 use super::step::{Mends, Step};
@@ -11,14 +11,14 @@ use pmem::{
 impl<M: Media, S: Step> BLink<M, S> {
     // Ordered stores (steps 1 and 2).
 
-    /// What the batch has written is durable before the next store.
+    /// Makes what the batch has written durable before the next store.
     pub fn persist(&self, batch: PersistBatch<'_, '_, M>) {
         if S::PERSISTS {
             batch.fence();
         }
     }
 
-    /// Stores `value`, by which a change of a node happens.
+    /// Stores `value`: the store by which a change of a node takes effect.
     pub fn store(&self, word: &CommitWord, value: u64) {
         self.media().site("blink: state");
         let stored = word.publish::<S::Marks, M>(self.media(), value);
@@ -27,7 +27,7 @@ impl<M: Media, S: Step> BLink<M, S> {
         }
     }
 
-    /// Stores a link to a new object, by which a change happens.
+    /// Stores a link to a new object: the store by which a change takes effect.
     pub fn swing<'t, 'e, T: Persistent>(
         &'t self,
         slot: &'t PSlot,
@@ -45,11 +45,11 @@ impl<M: Media, S: Step> BLink<M, S> {
 
     // Half a split (step 3).
 
-    /// Takes a lock, for what no crash leaves half done.
+    /// Takes a lock that guards only what no crash leaves half done.
     pub fn take<'t>(&'t self, lock: &'t GenerationLock) -> Result<Locked<'t, M>, Fault> {
         let held = lock.lock(self.media(), self.heap.generation());
         let mut held =
-            held.map_err(|_| damaged("a lock of the tree is that of an object replaced", Link::NULL))?;
+            held.map_err(|_| damaged("a lock of the tree belongs to a replaced object", Link::NULL))?;
         if held.is_stale() {
             held.repaired();
         }
@@ -75,8 +75,8 @@ impl<M: Media, S: Step> BLink<M, S> {
         Ok(held)
     }
 
-    /// Takes marks away, and ends a split before its second store. The caller holds the lock, so what it sees is what
-    /// is.
+    /// Clears marks, and completes a split that stopped before its second store. The caller holds the lock, so what it
+    /// reads is current.
     fn mend(&self, at: At<'_>) -> Result<(), Fault> {
         let (media, node) = (self.media(), at.node);
         let (state, next) = (node.state.settle(media), node.next.settle(media));
@@ -92,7 +92,7 @@ impl<M: Media, S: Step> BLink<M, S> {
         Ok(())
     }
 
-    /// What a writer does on its way from a node to its sibling.
+    /// Completes half a split that a writer meets on its way from a node to its sibling.
     pub fn help(&self, at: At<'_>, next: At<'_>) -> Result<(), Error> {
         let (media, node) = (self.media(), at.node);
         if S::MENDS == Mends::Never {
@@ -102,8 +102,8 @@ impl<M: Media, S: Step> BLink<M, S> {
         let own = node.below(media, state, next.low);
         if own != counts(state) {
             match S::MENDS {
-                // A splitter that is at it ends it before the lock is free; what a crash has left is mended with the
-                // lock.
+                // A splitter in progress completes it before the lock is free; taking the lock mends what a crash has
+                // left.
                 Mends::LookingAgain | Mends::Never => drop(self.lock(at)?),
                 Mends::AsSeenBefore => {
                     let _held = self.lock(at)?;
@@ -121,7 +121,7 @@ impl<M: Media, S: Step> BLink<M, S> {
 
     // Memory (step 4).
 
-    /// Takes a record out of use. The caller has unlinked it under the guard.
+    /// Retires a record, which the caller has unlinked under the guard.
     pub fn retire(&self, record: Link, guard: &Guard) {
         if let (true, Some(offset), Some(len)) = (S::RETIRES, record.offset(), footprint::<Record>(0)) {
             // SAFETY: the caller has unlinked the record, alone, under the node's lock.
@@ -130,11 +130,11 @@ impl<M: Media, S: Step> BLink<M, S> {
     }
 }
 
-/// Reports live objects to the heap. Its left sibling reports a node, and the first node of the level above the first
-/// of a level.
+/// Reports live objects to the heap. The left sibling reports a node; the first node of the level above reports the
+/// first of a level.
 pub struct Tracer;
 
-// SAFETY: it reports the entries that count and the sibling, by which readers go on, in this order.
+// SAFETY: it reports the entries that count and then the sibling: all links that readers follow.
 unsafe impl<M: Media> Trace<M> for Tracer {
     fn kind(&self) -> u32 {
         KIND
@@ -157,9 +157,9 @@ unsafe impl<M: Media> Trace<M> for Tracer {
                 .map(|(key, entry)| (key, at.node.entries[entry].slot.load(media)))
                 .collect::<Vec<_>>()
         });
-        // Last: what a split takes out of the entries is found by it.
+        // Loaded last: it leads to the entries that a split has moved out meanwhile.
         let next = at.node.next.load(media);
-        // The entries that half a split has left are the sibling's, and reported there.
+        // Entries that half a split has left belong to the sibling, which reports them.
         let high = match next.is_null() {
             true => None,
             false => Some(node_at(heap, next)?.low),
@@ -167,12 +167,12 @@ unsafe impl<M: Media> Trace<M> for Tracer {
         let own = entries
             .into_iter()
             .filter(|(key, _)| high.is_none_or(|high| *key < high));
-        let told = match (at.level, at.low) {
+        let reported = match (at.level, at.low) {
             (0, _) => usize::MAX,
             (_, 0) => 1,
             _ => 0,
         };
-        children.extend(own.take(told).map(|(_, link)| link));
+        children.extend(own.take(reported).map(|(_, link)| link));
         children.extend([next].into_iter().filter(|next| !next.is_null()));
         Ok(footprint::<super::node::Node>(0).unwrap_or_default() as u64)
     }

@@ -1,6 +1,6 @@
 //! The worked example of `docs/convert.md`: a B-link tree in DRAM, converted step by step under the kit.
 //!
-//! `cargo run -p wollemi-crashkit --example convert -- STEP` prints what the kit says of a step: `dram`, `persisted`,
+//! `cargo run -p wollemi-crashkit --example convert -- STEP` prints the kit's report on a step: `dram`, `persisted`,
 //! `marked`, `mended`, `whole`, or one of the wrong ways `lock-means-crash`, `lock-means-help`, `root-not-persisted`.
 
 mod added;
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
         "lock-means-help" => try_step(unaccounted::<LockMeansHelp>(), 2, KEYS),
         "root-not-persisted" => try_step(accounted::<RootNotPersisted>(), 1, KEYS),
         _ => {
-            eprintln!("no step is called '{step}'");
+            eprintln!("unknown step '{step}'");
             return ExitCode::from(2);
         }
     };

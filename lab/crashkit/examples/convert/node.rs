@@ -1,9 +1,9 @@
-//! What a B-link tree of words is made of.
+//! The nodes and records of a B-link tree of words.
 //!
 //! ```text
 //!  level 1           [ node ]
 //!                    /      \
-//!  level 0     [ node ] --> [ node ] -->     a node takes the keys from its `low` up to its sibling's
+//!  level 0     [ node ] --> [ node ] -->     a node holds the keys from its `low` up to its sibling's
 //!               |  |  |      |  |
 //!               records                      the values
 //! ```
@@ -29,7 +29,7 @@ persistent! {
 persistent! {
     pub struct Entry [size: 16] {
         pub key: PWord,
-        /// A record, or in an inner node the node that takes the keys from this one on.
+        /// A record, or in an inner node the node that holds the keys from this one on.
         pub slot: PSlot,
     }
 }
@@ -37,13 +37,13 @@ persistent! {
 persistent! {
     pub struct Node [size: 128, align: 64] {
         pub lock: GenerationLock,
-        /// One more than its level.
+        /// The node's level plus one.
         pub kind: PWord,
-        /// The lowest key that it takes.
+        /// The lowest key that the node may hold.
         pub low: PWord,
         /// `version:56 | counts:7 | mark`
         pub state: CommitWord,
-        /// The sibling to the right, which takes the keys from its own `low` on.
+        /// The sibling to the right, which holds the keys from its own `low` on.
         pub next: PSlot,
         rest: PWord,
         pub entries: [Entry; ENTRIES],
@@ -66,23 +66,23 @@ impl Record {
     }
 }
 
-/// The bit of an entry in `state`.
+/// Returns the bit of an entry in `state`.
 pub fn bit(entry: usize) -> u64 {
     2 << entry
 }
 
-/// The state that follows, in which these entries count.
+/// Returns the state that follows, in which these entries count.
 pub fn follows(state: u64, counts: u64) -> u64 {
     ((state >> 8) + 1) << 8 | counts
 }
 
-/// The entries that count.
+/// Returns the bits of the entries that count.
 pub fn counts(state: u64) -> u64 {
     state & (bit(ENTRIES) - 2)
 }
 
 impl Node {
-    /// A node of a level whose first `len` entries count, for a draft.
+    /// Returns a node of a level, for a draft, whose first `len` entries count.
     pub fn new(generation: u32, level: u64, low: u64, len: usize) -> Node {
         Node {
             lock: GenerationLock::new(generation),
@@ -98,7 +98,7 @@ impl Node {
         }
     }
 
-    /// Keys and numbers of the entries that count, by their keys.
+    /// Returns keys and numbers of the entries that count, sorted by key.
     pub fn sorted<M: Media>(&self, media: &M, state: u64) -> Vec<(u64, usize)> {
         let counted = (0..ENTRIES).filter(|&entry| state & bit(entry) != 0);
         let mut sorted: Vec<_> = counted
@@ -108,7 +108,7 @@ impl Node {
         sorted
     }
 
-    /// The entries that count and have keys below `high`.
+    /// Returns the bits of the entries that count and have keys below `high`.
     pub fn below<M: Media>(&self, media: &M, state: u64, high: u64) -> u64 {
         let below = self
             .sorted(media, state)
@@ -117,7 +117,7 @@ impl Node {
         below.map(|(_, entry)| bit(entry)).sum()
     }
 
-    /// The entry of this key. The caller holds the lock.
+    /// Returns the slot of the key's entry. The caller holds the lock.
     pub fn find<M: Media>(&self, media: &M, key: u64) -> Option<&PSlot> {
         let sorted = self.sorted(media, self.state.load(media));
         let found = sorted.into_iter().find(|(other, _)| *other == key);

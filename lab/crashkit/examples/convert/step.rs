@@ -4,26 +4,26 @@
 //! |---|---|
 //! | [`Dram`] | nothing: the index as it was, on the heap |
 //! | [`Persisted`] | write-back and fence after each ordered store |
-//! | [`Marked`] | a mark in what is not durable yet, for those who read it |
+//! | [`Marked`] | a mark on words that are not durable yet, for their readers |
 //! | [`Mended`] | writers mend what a crash has left half done |
-//! | [`Whole`] | what was replaced is retired |
+//! | [`Whole`] | replaced objects are retired |
 
 use pmem::{LinkAndPersist, Publication, Uncounted};
 
 /// When a writer mends a split that it finds half done, on its way to the sibling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mends {
-    /// Never: in DRAM a split is half done only while the splitter is at it.
+    /// Never: in DRAM a split is half done only while the splitter works on it.
     Never,
-    /// When it has got the lock, whatever others have done before that: by what it saw on its way.
+    /// Once it has taken the lock, by what it saw before, whatever others have done meanwhile.
     AsSeenBefore,
-    /// When it gets the lock at once. If another has it, that one is at work, and the writer goes on.
+    /// If it gets the lock at once. Otherwise it assumes that the holder is at work on the split, and goes on.
     PassingBy,
-    /// When it has got the lock and looked again.
+    /// Once it has taken the lock and looked again.
     LookingAgain,
 }
 
-/// How far the conversion has come.
+/// A step of the conversion: which additions are in force.
 pub trait Step: Send + Sync + 'static {
     /// Whether each ordered store is written back and fenced before the next.
     const PERSISTS: bool = true;
@@ -31,7 +31,7 @@ pub trait Step: Send + Sync + 'static {
     type Marks: Publication;
     /// When a writer mends a split that it finds half done.
     const MENDS: Mends = Mends::LookingAgain;
-    /// Whether what was replaced is retired.
+    /// Whether replaced objects are retired.
     const RETIRES: bool = true;
     /// Whether the constructor writes back the first node.
     const CONSTRUCTS: bool = true;
@@ -80,7 +80,7 @@ impl Step for Whole {
     type Marks = LinkAndPersist;
 }
 
-/// A wrong way: a lock that was got is taken for a crash, and what was seen before it for what is.
+/// A wrong way: a writer that gets the lock assumes that a crash has happened, and trusts what it saw before.
 pub struct LockMeansCrash;
 
 impl Step for LockMeansCrash {

@@ -47,33 +47,33 @@ impl<S: Step> WordMap for BLink<Crash, S> {
     }
 }
 
-/// Persists that nothing need miss.
+/// Persists whose absence need not be detected.
 const FORGIVEN: &[Forgiven] = &[
     ROOT_OBJECT,
     Forgiven {
         site: "blink: state",
         lacks: &[Lacks::Order],
-        why: "a state, and then the making of what the next store leads to: either may be durable first",
+        why: "a state, and then the new object that the next store leads to: either may be durable first",
     },
 ];
 
-/// Keys of a history that is large enough for nodes to split.
+/// Number of keys in histories in which nodes split.
 pub const KEYS: u64 = 20;
 
-/// Keys that one node takes.
+/// Number of keys that fit into one node.
 pub const FEW_KEYS: u64 = ENTRIES as u64;
 
-/// A step, held to the heap's accounts.
+/// Returns a step as a subject whose heap accounts are checked.
 pub fn accounted<S: Step>() -> OfWordMap<BLink<Crash, S>> {
     OfWordMap::default()
 }
 
-/// A step, before it retires anything.
+/// Returns a step that retires nothing yet as a subject whose heap accounts are not checked.
 pub fn unaccounted<S: Step>() -> OfWordMap<BLink<Crash, S>> {
     OfWordMap::without_accounts()
 }
 
-/// Histories of a step, by this many threads on this many keys, until one fails.
+/// Explores histories of a step, by this many threads on this many keys, until one fails.
 pub fn try_step<S: Step>(
     subject: OfWordMap<BLink<Crash, S>>,
     threads: u32,

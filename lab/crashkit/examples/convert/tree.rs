@@ -8,9 +8,9 @@
 //! | remove | #1 | (1) the node's `state` |
 //! | split | #3 | (0) the sibling; (1) the node's `next`; (2) its `state`; (3) the parent's `state`, or the root's `top` |
 //!
-//! Writers lock a node, and what is above it while they hold it; the splitter keeps the sibling's lock until (3).
-//! Between (1) and (2) entries are in both nodes; before (3) the sibling is reached by its left neighbour only. Readers
-//! do not mind.
+//! Writers lock a node, and while they hold it the nodes above it; the splitter keeps the sibling's lock until (3).
+//! Between (1) and (2) entries are in both nodes; before (3) only its left neighbour leads to the sibling. Readers
+//! tolerate both.
 
 use super::node::{ENTRIES, Node, Record, Root, bit, counts, follows};
 use super::step::Step;
@@ -20,21 +20,21 @@ use pmem::{
 };
 use std::marker::PhantomData;
 
-/// What the heap's root directory calls such a tree.
+/// The kind of such a tree in the heap's root directory.
 pub const KIND: u32 = u32::from_le_bytes(*b"blnk");
 /// Tags of links.
 pub const ROOT: Tag = Tag::new(2);
 pub const NODE: Tag = Tag::new(4);
 pub const RECORD: Tag = Tag::new(6);
 
-/// A tree on a heap, as far as it is converted.
+/// A tree on a heap, converted up to step `S`.
 pub struct BLink<M: Media, S: Step> {
     pub heap: Access<M>,
     root: Link,
     step: PhantomData<S>,
 }
 
-/// A node, where it was found.
+/// A node, with the link that led to it.
 #[derive(Clone, Copy)]
 pub struct At<'t> {
     pub link: Link,
@@ -43,15 +43,15 @@ pub struct At<'t> {
     pub low: u64,
 }
 
-/// What a node says of a key.
-enum Says<'t> {
-    /// The sibling takes it.
+/// Where a node leads for a key.
+enum Next<'t> {
+    /// To its sibling, which holds the key.
     Right(At<'t>),
-    /// The entry with the greatest key up to it.
+    /// To the entry with the greatest key up to this one.
     Entry(Option<(u64, Link)>),
 }
 
-/// What a new entry leads to.
+/// The target of a new entry.
 enum Child {
     Value(u64),
     Node(Link),
@@ -64,21 +64,21 @@ pub fn damaged(what: &'static str, link: Link) -> Fault {
     }
 }
 
-/// The object of this tag that a link leads to.
+/// Returns the object of this tag that a link leads to.
 pub fn object<M: Media, T: Persistent>(heap: &Access<M>, link: Link, tag: Tag) -> Result<&T, Fault> {
     match link.offset() {
         Some(offset) if link.tag() == tag => heap.at(offset),
-        _ => Err(damaged("a link of the tree leads nowhere", link)),
+        _ => Err(damaged("a link of the tree has no target of its kind", link)),
     }
 }
 
-/// The node that a link leads to.
+/// Returns the node that a link leads to.
 pub fn node_at<M: Media>(heap: &Access<M>, link: Link) -> Result<At<'_>, Fault> {
     let node: &Node = object(heap, link, NODE)?;
     let (kind, low) = (node.kind.load(heap.media()), node.low.load(heap.media()));
     let level = kind
         .checked_sub(1)
-        .ok_or(damaged("the tree leads to what is no node", link))?;
+        .ok_or(damaged("a link of the tree does not lead to a node", link))?;
     Ok(At {
         link,
         node,
@@ -115,8 +115,8 @@ impl<M: Media, S: Step> BLink<M, S> {
     }
 
     fn with(heap: &Heap<M>, root: Link) -> Self {
-        // SAFETY: what reads here holds a guard and goes where the root and slots lead; a writer retires what it alone
-        // has unlinked, once.
+        // SAFETY: readers here hold a guard and follow only the root and the slots; a writer retires an object once,
+        // after it alone has unlinked it.
         let heap = unsafe { heap.access() }.clone();
         BLink {
             heap,
@@ -143,28 +143,28 @@ impl<M: Media, S: Step> BLink<M, S> {
             .load(self.media()))
     }
 
-    // Reading: what a writer has half done does not matter, and nothing is begun anew.
+    // Reading: half-done changes of writers do not matter, and readers never restart.
 
-    fn look<'t>(&'t self, at: At<'t>, key: u64) -> Result<Says<'t>, Fault> {
+    fn look<'t>(&'t self, at: At<'t>, key: u64) -> Result<Next<'t>, Fault> {
         let media = self.media();
         let (entry, next) = at.node.state.read_stable(media, |state| {
             let sorted = at.node.sorted(media, state);
             let entry = sorted.into_iter().rev().find(|(other, _)| *other <= key);
             let entry = entry.map(|(other, entry)| (other, at.node.entries[entry].slot.load(media)));
-            // After the entries: a split publishes the sibling before it takes them out.
+            // After the entries: a split publishes the sibling before it removes them here.
             (entry, at.node.next.load(media))
         });
         if !next.is_null() {
             let next = node_at(&self.heap, next)?;
             if next.low <= key {
-                return Ok(Says::Right(next));
+                return Ok(Next::Right(next));
             }
         }
-        Ok(Says::Entry(entry))
+        Ok(Next::Entry(entry))
     }
 
-    /// The node of a level that takes the key, and its entry with the greatest key up to it. `help` is called for each
-    /// step to the right.
+    /// Finds the node of a level that holds the key, and its entry with the greatest key up to it. Calls `help` for
+    /// each step to the right.
     fn descend<'t>(
         &'t self,
         key: u64,
@@ -174,13 +174,13 @@ impl<M: Media, S: Step> BLink<M, S> {
         let mut at = self.top()?;
         loop {
             at = match self.look(at, key)? {
-                Says::Right(next) => {
+                Next::Right(next) => {
                     help(at, next)?;
                     next
                 }
-                Says::Entry(Some((_, below))) if at.level > level => node_at(&self.heap, below)?,
-                Says::Entry(entry) if at.level == level => return Ok((at, entry)),
-                Says::Entry(_) => return Err(damaged("a node leads to no other", at.link).into()),
+                Next::Entry(Some((_, below))) if at.level > level => node_at(&self.heap, below)?,
+                Next::Entry(entry) if at.level == level => return Ok((at, entry)),
+                Next::Entry(_) => return Err(damaged("an inner node has no entry for a key", at.link).into()),
             };
         }
     }
@@ -204,7 +204,7 @@ impl<M: Media, S: Step> BLink<M, S> {
                 (entries.collect::<Vec<_>>(), at.node.next.load(media))
             });
             for (key, record) in entries {
-                // What a split is moving is in both nodes, and the same in both.
+                // Entries that a split is moving are in both nodes, with the same content.
                 if key >= from && found.last().is_none_or(|(last, _)| *last < key) {
                     found.push((key, self.record(record)?));
                 }
@@ -216,12 +216,12 @@ impl<M: Media, S: Step> BLink<M, S> {
         }
     }
 
-    /// What is wrong when each key has been written since the last crash: then no key's way leads to the right.
+    /// Checks the tree once each key has been written since the last crash: no key's path then leads to the right.
     pub fn check(&self) -> Result<(), Error> {
         for (key, _) in self.scan(0)? {
             let _guard = heap::pin();
             self.descend(key, 0, |at, _| {
-                Err(damaged("its sibling has no separator in the parent", at.link).into())
+                Err(damaged("a node's sibling has no separator in the parent", at.link).into())
             })?;
         }
         Ok(())
@@ -258,12 +258,12 @@ impl<M: Media, S: Step> BLink<M, S> {
         Ok(true)
     }
 
-    /// The node of a level that takes the key, locked.
+    /// Finds and locks the node of a level that holds the key.
     fn lock_for(&self, key: u64, level: u64) -> Result<(At<'_>, Locked<'_, M>), Error> {
         let (mut at, _) = self.descend(key, level, |at, next| self.help(at, next))?;
         loop {
             let held = self.lock(at)?;
-            let Says::Right(next) = self.look(at, key)? else {
+            let Next::Right(next) = self.look(at, key)? else {
                 return Ok((at, held));
             };
             drop(held);
@@ -272,7 +272,7 @@ impl<M: Media, S: Step> BLink<M, S> {
         }
     }
 
-    /// Gives a node, whose lock is `held`, one more entry, and the lock back.
+    /// Adds an entry to a node, whose lock is `held`, and releases the lock.
     fn add<'t>(&'t self, at: At<'t>, held: Locked<'t, M>, key: u64, child: Child) -> Result<(), Error> {
         let (media, node) = (self.media(), at.node);
         let state = node.state.load(media);
@@ -308,7 +308,7 @@ impl<M: Media, S: Step> BLink<M, S> {
         added
     }
 
-    /// Moves the upper entries of a node, whose lock the caller holds, into a new sibling, which is locked.
+    /// Moves the upper entries of a node, whose lock the caller holds, into a new sibling. Returns it, locked.
     fn split<'t>(&'t self, at: At<'t>) -> Result<(At<'t>, Locked<'t, M>), Error> {
         let (media, node) = (self.media(), at.node);
         let state = node.state.load(media);
@@ -335,7 +335,7 @@ impl<M: Media, S: Step> BLink<M, S> {
         Ok((node_at(&self.heap, node.next.load(media))?, held))
     }
 
-    /// Gives a node its separator in the parent, unless it has it.
+    /// Adds a node's separator to the parent, unless it is there.
     pub fn link_up(&self, at: At<'_>) -> Result<(), Error> {
         let (media, level) = (self.media(), at.level + 1);
         if self.top()?.level < level {

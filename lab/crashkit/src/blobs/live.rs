@@ -1,4 +1,4 @@
-//! Objects, the table of slots that lead to them, and roots that do.
+//! Objects, and the table of slots and the roots that lead to them.
 
 use super::{Held, SLOTS};
 use crate::on_heap::may_be_full;
@@ -9,14 +9,14 @@ use pmem::{
 };
 use std::sync::Arc;
 
-/// The kind of the table's root and of the named ones, which no index has.
+/// The kind of the table's root and of the named roots, which no index has.
 pub(super) const KIND: u32 = u32::from_le_bytes(*b"blob");
 
 /// The root object.
 pub(super) type Table = [PSlot; SLOTS];
 
 persistent! {
-    /// The fixed part of an object; `len` bytes follow that depend on the seed.
+    /// The fixed part of an object; `len` bytes drawn from `seed` follow it.
     struct Blob [size: 16] {
         len: PWord,
         seed: PWord,
@@ -30,13 +30,13 @@ const SIZE: u64 = size_of::<Blob>() as u64;
 pub struct Live {
     pub(super) heap: Heap<Crash>,
     pub(super) table: Link,
-    /// Whether it was made in this heap, and not found in it.
+    /// Whether it was created in this heap rather than opened.
     pub(super) made: bool,
 }
 
 struct Tracer;
 
-// SAFETY: it reports all slots of a table, which is all that leads on.
+// SAFETY: it reports all slots of a table; objects have no links.
 unsafe impl Trace<Crash> for Tracer {
     fn kind(&self) -> u32 {
         KIND
@@ -60,7 +60,7 @@ const BLOB: Tag = Tag::new(2);
 
 fn damaged(offset: Offset) -> heap::Error {
     heap::Error::Damaged {
-        what: "an object of the table makes no sense",
+        what: "an object of the table has an invalid length",
         offset: offset.get(),
     }
 }
@@ -76,20 +76,20 @@ pub(super) fn tracers() -> Tracers<Crash> {
     vec![Arc::new(Tracer)]
 }
 
-/// The bytes of an object.
+/// Returns the endless bytes of an object's tail.
 fn bytes(seed: u64) -> impl Iterator<Item = u8> {
     let mut random = Random(seed);
     std::iter::repeat_with(move || random.next().to_le_bytes()).flatten()
 }
 
 impl Live {
-    /// The heap, for reads.
+    /// Returns the heap, for reads.
     fn access(&self) -> &Access<Crash> {
         // SAFETY: the calls here hold a guard since before they read a link, or find the history standing still.
         unsafe { self.heap.access() }
     }
 
-    /// What came of it; `None`: a pool that may be full was.
+    /// Returns the result, or `None` if the pool was full and is meant to be full now and then.
     pub(super) fn unless_full<T>(&self, done: Result<T, heap::Error>) -> Result<Option<T>, String> {
         match done {
             Err(heap::Error::Full { .. }) if may_be_full(self.heap.pool()) => Ok(None),
@@ -105,7 +105,7 @@ impl Live {
         Ok(&self.table()?[usize::from(slot) % SLOTS])
     }
 
-    /// A new object, under way.
+    /// Makes a new object, flushed but not yet fenced.
     fn blob<'e, 'm>(
         &'m self,
         (len, seed): Held,
@@ -124,7 +124,7 @@ impl Live {
         Ok(draft.flush(batch))
     }
 
-    /// Takes an object out of use to which nothing leads any more.
+    /// Retires an object to which no link leads any more.
     fn retire(&self, link: Link, guard: &Guard) -> Result<(), heap::Error> {
         let offset = place(link)?;
         let len = self.access().at::<Blob>(offset)?.len.load(self.heap.media());
@@ -158,7 +158,7 @@ impl Live {
         })
     }
 
-    /// Makes a root that leads to a new object; whether there was none of that name.
+    /// Makes a root that leads to a new object. Returns whether the name was free.
     pub(super) fn make_root(&self, number: u8, held: Held) -> Result<bool, heap::Error> {
         let made = persist_scope(self.heap.media(), Purpose::Node, |batch| {
             let flushed = self.blob(held, &batch)?;
@@ -175,22 +175,22 @@ impl Live {
         }
     }
 
-    /// Removes a root and what it leads to; whether there was one.
+    /// Removes a root and its object. Returns whether there was one.
     pub(super) fn remove_root(&self, number: u8) -> Result<bool, heap::Error> {
         // SAFETY: each reader below a root holds a guard.
         let removed = unsafe { self.heap.remove_root(&name(number)) }?;
         removed.map_or(Ok(false), |removed| removed.retire(&Tracer).map(|()| true))
     }
 
-    /// What is in a slot, if every byte of it is right.
+    /// Returns the object in a slot, if every byte of it is right.
     pub(super) fn get(&self, slot: u8) -> Result<Option<Held>, String> {
         let _guard = heap::pin();
         let link = self.slot(slot).map_err(|error| error.to_string())?;
         let held = self.held(link.load(self.heap.media()));
-        held.map_err(|wrong| format!("in slot {slot} {wrong}"))
+        held.map_err(|wrong| format!("in slot {slot}: {wrong}"))
     }
 
-    /// What a root leads to, if every byte of it is right.
+    /// Returns the object of a root, if every byte of it is right.
     pub(super) fn get_root(&self, number: u8) -> Result<Option<Held>, String> {
         let _guard = heap::pin();
         let root = self.heap.root(&name(number));
@@ -198,7 +198,7 @@ impl Live {
             .map_err(|error| error.to_string())?
             .map_or(Link::NULL, |root| root.link);
         self.held(link)
-            .map_err(|wrong| format!("below root {number} {wrong}"))
+            .map_err(|wrong| format!("below root {number}: {wrong}"))
     }
 
     fn held(&self, link: Link) -> Result<Option<Held>, String> {
@@ -209,7 +209,7 @@ impl Live {
         let blob: &Blob = self.access().at(offset).map_err(failed)?;
         let media = self.heap.media();
         let (len, seed) = (blob.len.load(media), blob.seed.load(media));
-        let tail = Offset::new(offset.get() + SIZE).ok_or("an object at the end of everything")?;
+        let tail = Offset::new(offset.get() + SIZE).ok_or("an object ends beyond the last offset")?;
         let tail = self.access().bytes(tail, len as usize).map_err(failed)?;
         match tail
             .iter()
@@ -223,7 +223,8 @@ impl Live {
     }
 }
 
-/// The name of a root: one takes part of a line of its entry, the next more.
+/// Returns the name of a root. They differ in length, so that their entries take different parts of a line, or several
+/// lines.
 fn name(number: u8) -> Vec<u8> {
     vec![b'a' + number; 1 + 60 * usize::from(number)]
 }

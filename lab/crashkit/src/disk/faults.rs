@@ -4,24 +4,24 @@ use rustix::io::Errno;
 
 /// A call that fails.
 #[derive(Clone, Copy, Debug)]
-pub struct Fault {
-    /// The number of the call, from 0, or of the first that can fail in this way.
+pub struct DiskFault {
+    /// The number of the call, from 0; the first call from there on that can fail in this way fails.
     pub call: u64,
-    /// How.
+    /// How it fails.
     pub kind: FaultKind,
-    /// Whether all later calls fail that can.
+    /// Whether all later calls that can fail in this way fail too.
     pub lasting: bool,
 }
 
 /// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The device refuses (`EIO`): any call. Of a sync, K5 follows.
+    /// The device refuses (`EIO`): any call. A failed sync has the effects of K5.
     Io,
-    /// The disk is full (`ENOSPC`): creations, preallocations and writes; and renamings and removals, for which some
+    /// The disk is full (`ENOSPC`): creations, preallocations and writes; also renames and removals, for which some
     /// file systems need room.
     Full,
-    /// A part is written, then the device refuses: writes and preallocations.
+    /// The device writes a part, then refuses: writes and preallocations.
     Short,
 }
 
@@ -42,8 +42,8 @@ impl FaultKind {
     }
 }
 
-impl Fault {
-    /// Whether the call of this number fails.
+impl DiskFault {
+    /// Returns how the call of this number fails, if it does.
     pub(super) fn strike(&mut self, number: u64, operation: &str) -> Option<FaultKind> {
         if number < self.call || !self.kind.can_strike(operation) {
             return None;

@@ -1,10 +1,10 @@
-//! Selects the images of a moment that are judged.
+//! Selects the images of a moment to judge.
 
 use crate::Random;
 
-/// Ways to make choices, where `ways` says how many there are for each ([`Medium::choices`](super::Medium::choices)):
-/// all of them if there are at most `max`. Otherwise the oldest of all, the newest of all, one that lags behind all
-/// others, one that is ahead of all others, and some by chance.
+/// Returns ways to make choices, given the number of ways for each ([`Medium::choices`](super::Medium::choices)): all
+/// of them if there are at most `max`. Otherwise the oldest of all, the newest of all, some in which one lags behind or
+/// leads all others, and some drawn at random.
 pub fn images(ways: &[usize], max: usize, random: &mut Random) -> Vec<Vec<usize>> {
     let all = ways.iter().try_fold(1usize, |all, &ways| all.checked_mul(ways));
     if all.is_some_and(|all| all <= max) {
@@ -19,7 +19,7 @@ pub fn images(ways: &[usize], max: usize, random: &mut Random) -> Vec<Vec<usize>
         let image = match random.below(4) {
             0 => with(&newest, one, other),
             1 => with(&oldest, one, other),
-            // All that comes before one, and nothing behind it, or the reverse.
+            // The newest before one and the oldest from there on, or the reverse.
             2 => {
                 let (before, behind) = if other == 0 {
                     (&newest, &oldest)

@@ -9,17 +9,17 @@ use std::sync::Arc;
 /// Bytes that become durable together.
 const SECTOR: usize = 512;
 
-/// What happens on a disk.
+/// An event on a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum DiskEvent {
     /// A file is created.
     Create {
         /// Its name.
         name: String,
-        /// What it is from now on, whatever it is called.
+        /// Its identity from now on, whatever its name.
         inode: u64,
     },
-    /// A file gets another name, in place of one that had it.
+    /// A file gets another name, replacing the file that had it.
     Rename {
         /// Its name.
         from: String,
@@ -33,18 +33,18 @@ pub enum Event {
     },
     /// Bytes are written or stored.
     Write {
-        /// Of which file.
+        /// The file.
         inode: u64,
-        /// Where.
+        /// The offset of the first.
         at: u64,
-        /// Which.
+        /// The bytes.
         bytes: Vec<u8>,
     },
     /// A sync begins.
     SyncBegins,
     /// A file's sync ends.
     Synced {
-        /// Of which file.
+        /// The file.
         inode: u64,
         /// The number of the event of its beginning.
         begun: usize,
@@ -60,11 +60,11 @@ pub enum Event {
     },
 }
 
-impl Event {
-    /// A write of some of the bytes.
-    pub(super) fn part(self, range: Range<usize>) -> Event {
+impl DiskEvent {
+    /// Returns a write of a part of the bytes; other events as they are.
+    pub(super) fn part(self, range: Range<usize>) -> DiskEvent {
         match self {
-            Event::Write { inode, at, bytes } => Event::Write {
+            DiskEvent::Write { inode, at, bytes } => DiskEvent::Write {
                 inode,
                 at: at + range.start as u64,
                 bytes: bytes[range].into(),
@@ -74,7 +74,7 @@ impl Event {
     }
 }
 
-/// Something that may be any of several.
+/// The versions that a part of the disk may have after a power cut.
 #[derive(Clone, Debug)]
 struct Versions<T> {
     /// The durable one first, the newest last.
@@ -86,7 +86,7 @@ struct Version<T> {
     value: T,
     /// The number of the event that made it.
     event: usize,
-    /// A sync of it has failed (K5).
+    /// Whether a sync of it has failed (K5).
     stuck: bool,
 }
 
@@ -112,7 +112,7 @@ impl<T: Clone> Versions<T> {
         });
     }
 
-    /// What a sync that began at `begun` comes to.
+    /// Applies a sync that began at `begun`: keeps the versions that it leaves possible.
     fn sync(&mut self, begun: usize, done: bool) {
         if done {
             let reached = |version: &Version<T>| !version.stuck && version.event < begun;
@@ -146,7 +146,7 @@ impl Sector {
 struct File {
     sectors: Vec<Versions<Sector>>,
     len: Versions<u64>,
-    /// Sectors of several versions.
+    /// Sectors with several versions.
     dirty: BTreeSet<usize>,
 }
 
@@ -160,7 +160,7 @@ struct NameChange {
 }
 
 impl NameChange {
-    /// Leaves alone the names that a later change has made durable.
+    /// Drops the parts that a later, durable change overrides.
     fn yield_to(&mut self, later: &NameChange) {
         let names = |name: &String| {
             let set = later.set.as_ref().map(|(name, _)| name);
@@ -180,7 +180,7 @@ impl NameChange {
     }
 }
 
-/// What a disk holds: for a process, and for those that come after a power cut.
+/// The content of a disk: as processes see it, and as it may be after a power cut.
 #[derive(Clone, Debug, Default)]
 pub struct Medium {
     files: BTreeMap<u64, File>,
@@ -191,16 +191,16 @@ pub struct Medium {
 }
 
 impl Medium {
-    /// An empty directory.
+    /// Creates an empty directory.
     pub fn new() -> Medium {
         Medium::default()
     }
 
-    /// Takes an event, and returns its number.
-    pub fn apply(&mut self, event: &Event) -> usize {
+    /// Applies an event and returns its number.
+    pub fn apply(&mut self, event: &DiskEvent) -> usize {
         let number = self.events;
         match event {
-            Event::Create { name, inode } => {
+            DiskEvent::Create { name, inode } => {
                 let file = File {
                     sectors: Vec::new(),
                     len: Versions::durable(0),
@@ -209,23 +209,23 @@ impl Medium {
                 self.files.insert(*inode, file);
                 self.change_names(None, Some((name.clone(), *inode)));
             }
-            Event::Rename { from, to } => {
+            DiskEvent::Rename { from, to } => {
                 let inode = self.names.get(from).copied();
                 self.change_names(Some(from.clone()), inode.map(|inode| (to.clone(), inode)));
             }
-            Event::Remove { name } => self.change_names(Some(name.clone()), None),
-            Event::Write { inode, at, bytes } => {
+            DiskEvent::Remove { name } => self.change_names(Some(name.clone()), None),
+            DiskEvent::Write { inode, at, bytes } => {
                 if let Some(file) = self.files.get_mut(inode) {
                     file.write(*at as usize, bytes, number);
                 }
             }
-            Event::SyncBegins => {}
-            Event::Synced { inode, begun, done } => {
+            DiskEvent::SyncBegins => {}
+            DiskEvent::Synced { inode, begun, done } => {
                 if let Some(file) = self.files.get_mut(inode) {
                     file.sync(*begun, *done);
                 }
             }
-            Event::DirSynced { begun, done } => self.sync_names(*begun, *done),
+            DiskEvent::DirSynced { begun, done } => self.sync_names(*begun, *done),
         }
         self.events += 1;
         number
@@ -270,7 +270,7 @@ impl Medium {
         self.names.get(name).copied()
     }
 
-    /// The files' names.
+    /// Returns the files' names.
     pub fn names(&self) -> Vec<String> {
         self.names.keys().cloned().collect()
     }
@@ -299,14 +299,14 @@ impl Medium {
         true
     }
 
-    /// A file's bytes, as a process reads them.
+    /// Returns a file's bytes, as a process reads them.
     pub fn contents(&self, name: &str) -> Option<Vec<u8>> {
         let inode = self.find(name)?;
         let mut bytes = vec![0; self.len(inode) as usize];
         self.read(inode, 0, &mut bytes).then_some(bytes)
     }
 
-    /// Puts a durable file in place of what has the name.
+    /// Creates a durable file, replacing one of the same name.
     pub fn put(&mut self, name: &str, bytes: &[u8]) {
         let inode = self.new_inode();
         let mut file = File {
@@ -327,7 +327,7 @@ impl Medium {
         self.durable_names.remove(name);
     }
 
-    /// How many ways there are for each thing that is not decided: names, lengths, sectors.
+    /// Returns the number of possible versions of each undecided part: names, lengths, sectors.
     pub fn choices(&self) -> Vec<usize> {
         let names = self.name_changes.iter().map(|_| 2);
         let lens = self
@@ -342,7 +342,7 @@ impl Medium {
         names.chain(lens).chain(sectors).collect()
     }
 
-    /// The image after a power cut in which each choice was made thus: 0 is the durable one, the last the newest.
+    /// Returns the image after a power cut with these choices: 0 is the durable version, the last the newest.
     pub fn image(&self, picks: &[usize]) -> Medium {
         let mut picks = picks.iter().copied();
         let mut next = || picks.next().unwrap_or(0);
@@ -378,11 +378,11 @@ impl Medium {
         }
     }
 
-    /// What a process leaves that is killed before `next`: everything that it has done, and perhaps a part of `next`
-    /// if that is a write. It may still be lost with the power.
-    pub fn killed(&self, next: Option<&Event>, random: &mut Random) -> Medium {
+    /// Returns what a process leaves that is killed before `next`: everything that it has done, and if `next` is a
+    /// write, perhaps a part of it. A later power cut may still lose it.
+    pub fn killed(&self, next: Option<&DiskEvent>, random: &mut Random) -> Medium {
         let mut left = self.clone();
-        if let Some(Event::Write { bytes, .. }) = next
+        if let Some(DiskEvent::Write { bytes, .. }) = next
             && let Some(write) = next
         {
             let (a, b) = (
@@ -395,7 +395,7 @@ impl Medium {
         left
     }
 
-    /// Begins to count events anew.
+    /// Restarts the numbering of events.
     fn rebase(&mut self) {
         self.events = 0;
         for file in self.files.values_mut() {
@@ -411,7 +411,7 @@ impl Medium {
         self.events = 1;
     }
 
-    /// The same for two media that hold the same for a process.
+    /// Returns a hash of the content that processes see.
     pub fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for (name, inode) in &self.names {
@@ -468,7 +468,7 @@ impl File {
         self.dirty.retain(|&sector| sectors[sector].all.len() > 1);
     }
 
-    /// Cuts what lies behind a length.
+    /// Truncates the file to a length, durably.
     fn set_len(&mut self, len: u64) {
         self.len = Versions::durable(len);
         self.sectors.truncate((len as usize).div_ceil(SECTOR));

@@ -6,17 +6,17 @@ use super::{CREATION, Explorer, Run, Start, Walk};
 use crate::Subject;
 use crate::choose::{Chooser, Contents, Fresh, Picked, Plan, Random};
 use crate::history::History;
-use crate::log::{Event, Log, What};
+use crate::log::{EventKind, EventLog, LogEvent};
 use crate::model::{Tracker, Volatile};
 use crate::report::Failure;
 
-/// At this many places of a history, of those that `aim` gives, a mutant is looked for after a kill; and at half as
-/// many others after a crash or a kill.
+/// Of the places that `aim` draws in a history, a hunt looks for a mutant after a kill at this many, and after a crash
+/// or a kill at half as many others.
 pub(super) const PLACES: u64 = 9;
 
 impl<S: Subject> Explorer<S> {
-    /// Lets one image of a crash point, or what a kill there leaves, go on to the next crash.
-    pub(super) fn once_more(
+    /// Continues from one image of a crash point, or from what a kill there leaves, up to the next crash.
+    pub(super) fn crash_again(
         &mut self,
         run: &Run<S>,
         at: &At<'_, S>,
@@ -31,8 +31,8 @@ impl<S: Subject> Explorer<S> {
         self.image(run, at, plan, chance, Fresh::any()).map(drop)
     }
 
-    /// Walks along what has come after a crash. Where it was looked for, there will be others: it does not use up all
-    /// the images that are left.
+    /// Walks along the run after a crash. In a walk for second crashes others will follow, so this one may not use up
+    /// all the images that are left.
     fn walk_after(&mut self, run: &Run<S>, from: Place, at: &At<'_, S>) -> Result<(), Box<Failure>> {
         let max = match self.walk {
             Walk::Again(_) if at.crashes == 1 => self.left.min(self.left / PLACES + 1),
@@ -40,16 +40,16 @@ impl<S: Subject> Explorer<S> {
         };
         let kept = self.left - max;
         self.left = max;
-        // What comes late after a crash is judged as well as what comes first.
+        // Spread, so that late events of the run are judged as well as early ones.
         let spread = (run.crash_points() / (max / 4).max(1)).max(1);
         let outer = std::mem::replace(&mut self.spread, spread);
-        let walked = self.walk(run, from, at.known.left(), at.created);
+        let walked = self.walk(run, from, at.expected.left(), at.created);
         self.left = self.left.saturating_add(kept);
         self.spread = outer;
         walked
     }
 
-    /// A history that starts with the recovery of an image, and is interrupted in its turn.
+    /// Runs a history that starts with the recovery of an image, and walks along it: a second crash interrupts it.
     pub(super) fn again(
         &mut self,
         run: &Run<S>,
@@ -72,7 +72,7 @@ impl<S: Subject> Explorer<S> {
         })
     }
 
-    /// A history that starts after the process was killed: nothing is lost by that, and nothing becomes durable either.
+    /// Continues after a kill of the process, which loses nothing and makes nothing durable.
     pub(super) fn after_kill(
         &mut self,
         run: &Run<S>,
@@ -82,30 +82,30 @@ impl<S: Subject> Explorer<S> {
         let tracker = self.crash.slow().tracker.clone();
         let visible = |number| Some((number, tracker.line(number)?.visible(self.crash.content(number))));
         let contents = tracker.unsettled().filter_map(visible).collect();
-        let after = self.go_on(run, at, contents, &at.known.allowed[0])?;
-        // The log goes on where the killed process has left it.
-        let Log {
+        let after = self.go_on(run, at, contents, &at.expected.allowed[0])?;
+        // The log continues where the killed process has left it.
+        let EventLog {
             mut events,
             mut joins,
             ..
         } = run.log.clone();
         events.truncate(at.place);
-        events.push(Event {
-            what: What::Killed,
+        events.push(LogEvent {
+            kind: EventKind::Killed,
             thread: 0,
             site: std::panic::Location::caller(),
         });
         let (known_ops, known_joins) = (run.ops.len() as u32, joins.len() as u32);
         joins.extend(after.log.joins.into_iter().skip(1));
         events.extend(after.log.events.into_iter().map(|mut event| {
-            match &mut event.what {
-                What::WriteBack { joins, .. } if *joins > 0 => *joins += known_joins - 1,
-                What::Invoke(op) | What::Ack(op) if *op != CREATION => *op += known_ops,
+            match &mut event.kind {
+                EventKind::WriteBack { joins, .. } if *joins > 0 => *joins += known_joins - 1,
+                EventKind::Invoke(op) | EventKind::Ack(op) if *op != CREATION => *op += known_ops,
                 _ => {}
             }
             event
         }));
-        // What is swapped is not as it was up to where it has been carried out; here that never comes.
+        // A swapped range is in the program's order again only at its end, which a kill within it never reaches.
         let amid = run.swapped.iter().any(|swapped| swapped.contains(&at.place));
         let swapped = after.swapped.iter();
         let swapped = swapped.map(|one| one.start + at.place + 1..one.end + at.place + 1);
@@ -117,10 +117,10 @@ impl<S: Subject> Explorer<S> {
         };
         let run_on = Run {
             swapped: all.into_iter().chain(swapped).collect(),
-            log: Log {
+            log: EventLog {
                 events,
                 joins,
-                ..Log::default()
+                ..EventLog::default()
             },
             ops: run.ops.iter().cloned().chain(after.ops).collect(),
             answers: run.answers.iter().cloned().chain(after.answers).collect(),
@@ -138,7 +138,7 @@ impl<S: Subject> Explorer<S> {
         })
     }
 
-    /// Recovers what these contents are the image of, and uses it a little.
+    /// Recovers the image with these contents, and runs a few operations on it.
     fn go_on(
         &mut self,
         run: &Run<S>,
@@ -146,7 +146,7 @@ impl<S: Subject> Explorer<S> {
         contents: Contents,
         state: &S::State,
     ) -> Result<Run<S>, Box<Failure>> {
-        let in_flight: Vec<&S::Op> = at.known.in_flight.iter().collect();
+        let in_flight: Vec<&S::Op> = at.expected.in_flight.iter().collect();
         let history = History {
             ops: self.subject.follow_up(state, &in_flight, &mut self.random),
             seed: self.random.next(),

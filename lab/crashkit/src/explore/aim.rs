@@ -3,12 +3,12 @@
 //! Each line of source that stores something is equally likely to be drawn, however often it stores: a flip that comes
 //! once in a hundred operations as often as an entry of a log. The run after a kill there starts from that store, which
 //! is visible but not durable. A third of the places are at stores of the file whose persist is hunted, and a third at
-//! stores to memory that this persist writes back, in this run or in one after its crash: there, the absence of a
-//! recovery's persist for a killed process shows.
+//! stores to memory that this persist writes back, in this run or in one after its crash: these show the absence of a
+//! persist by which recovery after a kill makes durable what the killed process stored.
 
 use crate::Lacks;
 use crate::choose::{LineSet, Random};
-use crate::log::{Log, Site, What};
+use crate::log::{EventKind, EventLog, Site};
 use crate::report::{Persist, persist};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,18 +17,18 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Persisted(BTreeMap<Persist, LineSet>);
 
 impl Persisted {
-    /// Notes the persists of a log.
-    pub(super) fn note(&mut self, log: &Log) {
+    /// Records the persists of a log.
+    pub(super) fn note(&mut self, log: &EventLog) {
         let mut written_back: BTreeMap<u32, LineSet> = BTreeMap::new();
         for event in &log.events {
-            match event.what {
-                What::WriteBack { line, .. } => {
+            match event.kind {
+                EventKind::WriteBack { line, .. } => {
                     for site in log.sites(event) {
                         self.of(site, Lacks::WriteBack).insert(line);
                     }
                     written_back.entry(event.thread).or_default().insert(line);
                 }
-                What::Fence => {
+                EventKind::Fence => {
                     let lines = written_back.remove(&event.thread).unwrap_or_default();
                     self.of(event.site, Lacks::Fence).extend(lines);
                 }
@@ -41,7 +41,7 @@ impl Persisted {
         self.0.entry(persist(site, lacks)).or_default()
     }
 
-    /// The lines that a mutant may leave behind.
+    /// Returns the lines of memory that a mutant may leave non-durable.
     pub(super) fn lines(&self, site: Site, lacks: Lacks) -> Option<&LineSet> {
         let lacks = match lacks {
             Lacks::WriteBack => Lacks::WriteBack,
@@ -51,13 +51,13 @@ impl Persisted {
     }
 }
 
-/// For each line of source that stores something, the fences for which its stores wait.
+/// For each source line that stores something, the fences for which its stores wait.
 type Places<'l> = BTreeMap<(&'l str, u32, u32), Vec<usize>>;
 
-/// Some fences of a log, none before `from`, for which a store waits, one in three a store of `file`, and one in three
-/// a store to one of these lines: `count` of them, or fewer.
+/// Draws `count` fences of a log, or fewer, none before `from`, for which a store waits: one in three of them a store
+/// of `file`, and one in three a store to one of these lines.
 pub(super) fn places(
-    log: &Log,
+    log: &EventLog,
     from: usize,
     file: &str,
     lines: Option<&LineSet>,
@@ -75,12 +75,12 @@ pub(super) fn places(
         }
     };
     for (place, event) in log.events.iter().enumerate().skip(from) {
-        match event.what {
-            What::Store { word, kind, .. } if kind.matters() => {
+        match event.kind {
+            EventKind::Store { word, kind, .. } if kind.matters() => {
                 let waiting = waiting.entry(event.thread).or_default();
                 waiting.push((event.site, word / 8));
             }
-            What::Fence => {
+            EventKind::Fence => {
                 for (site, line) in waiting.remove(&event.thread).unwrap_or_default() {
                     put(&mut all, site, place);
                     if lines.is_some_and(|lines| lines.contains(&line)) {
@@ -113,39 +113,39 @@ pub(super) fn places(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::{Event, Store};
+    use crate::log::{LogEvent, StoreKind};
     use std::panic::Location;
 
-    /// A line of source that stores rarely is hit as often as one that always does, just before its fence.
+    /// A source line that stores rarely is hit as often as one that always does, just before its fence.
     #[test]
-    fn what_is_seldom_is_met_as_often() {
-        let (often, seldom) = (Location::caller(), Location::caller());
-        let store = |word| What::Store {
+    fn rare_stores_are_hit_as_often() {
+        let (often, rare) = (Location::caller(), Location::caller());
+        let store = |word| EventKind::Store {
             word,
             value: 1,
-            kind: Store::Plain,
+            kind: StoreKind::Plain,
         };
         let mut events = Vec::new();
         for number in 0..100 {
-            let site = if number == 60 { seldom } else { often };
-            events.push(Event {
-                what: store(number),
+            let site = if number == 60 { rare } else { often };
+            events.push(LogEvent {
+                kind: store(number),
                 thread: 0,
                 site,
             });
-            events.push(Event {
-                what: What::Fence,
+            events.push(LogEvent {
+                kind: EventKind::Fence,
                 thread: 0,
                 site: often,
             });
         }
-        let log = Log {
+        let log = EventLog {
             events,
-            ..Log::default()
+            ..EventLog::default()
         };
         let met = (0..20).filter(|&seed| places(&log, 0, "", None, 4, &mut Random(seed)).contains(&121));
         assert!(met.count() > 10);
-        // Random choice would rarely stop between stores to one line: one place in three is such a place.
+        // A random choice would rarely stop between stores to one line; a third of the places are such.
         let line = LineSet::from_iter([30 / 8]);
         let at_line = |seed| places(&log, 0, "", Some(&line), 3, &mut Random(seed));
         assert!((0..20).all(|seed| at_line(seed).iter().any(|place| (24 * 2..32 * 2).contains(place))));
@@ -154,6 +154,6 @@ mod tests {
                 .iter()
                 .all(|place| place % 2 == 1 && *place > 122)
         );
-        assert!(places(&Log::default(), 0, "", None, 8, &mut Random(1)).is_empty());
+        assert!(places(&EventLog::default(), 0, "", None, 8, &mut Random(1)).is_empty());
     }
 }

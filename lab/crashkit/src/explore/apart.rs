@@ -3,15 +3,15 @@
 //! A thread keeps state between histories: the guards that it has taken decide when the heap's memory is reused.
 
 /// Flushes after which nothing of an earlier history waits for its epoch: two for the epoch, and as many again for what
-/// a flush does not get to.
-const LEFT_BEHIND: usize = 16;
+/// one flush does not reach.
+const FLUSHES: usize = 16;
 
-/// Runs it to its end in a thread that has run nothing else.
+/// Runs `run` to its end in a thread that has run nothing else.
 pub(crate) fn apart<T: Send>(run: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let ran = scope.spawn(|| {
-            // What earlier threads left to be freed is freed first.
-            for _ in 0..LEFT_BEHIND {
+            // Frees what earlier threads have retired.
+            for _ in 0..FLUSHES {
                 heap::pin().flush();
             }
             run()

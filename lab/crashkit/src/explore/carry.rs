@@ -12,16 +12,17 @@ use std::sync::Arc;
 pub(crate) enum Start {
     /// An empty memory.
     Empty,
-    /// What a crash has left, where the structure's creation had been acknowledged or not.
+    /// What a crash has left; `created`: the creation of the structure had been acknowledged.
     Again { created: bool },
 }
 
-/// Carries a history out, by as many logical threads as it wants: its answers, and where in the log crash points begin.
+/// Carries a history out, by as many logical threads as it asks for. Returns its answers, and where in the log crash
+/// points begin.
 ///
-/// What a crash has left is recovered before the operations, after them, or by another thread beside them: a heap and
-/// its indexes are in use at once.
+/// Recovery of what a crash has left runs before the operations, after them, or in another thread beside them: a heap
+/// and its indexes are in use at once.
 ///
-/// A history that is [reopened](History::reopened) is so after its preparation.
+/// A history that is [reopened](History::reopened) is reopened after its preparation.
 pub(super) fn carry_out<S: Subject>(
     crash: &Crash,
     memory: &Memory,
@@ -61,14 +62,14 @@ pub(super) fn carry_out<S: Subject>(
         from = crash.recorded_so_far();
     }
     if history.reopened {
-        // What waits for its epoch serves again while its pool is open.
+        // Flushes, so that retired memory is freed while its pool is open.
         (0..4).for_each(|_| heap::pin().flush());
         drop(live);
         live = open(&**subject, crash, memory, true)?;
         to_recover = true;
     }
     if history.has_little_room() {
-        // Never 0.
+        // The seed is never 0, which would turn refusals off.
         crash.refuse_memory(history.seed | 1 << 63);
     }
     answers.extend(in_turn(crash, &**subject, history, &live, prepared..alone)?);
@@ -80,13 +81,14 @@ pub(super) fn carry_out<S: Subject>(
         if to_recover && !at_once {
             subject.recover(&live)?;
         }
-        at_the_end(&**subject, &live)?;
+        check_end(&**subject, &live)?;
     }
     Ok((answers, from))
 }
 
-/// Operations that go together, at most, where this many threads have some: a crash may find any set of all these.
-fn most_together(threads: u32) -> usize {
+/// Maximum number of operations that go together, by the number of threads that have some: a crash may find any subset
+/// of them done.
+fn max_together(threads: u32) -> usize {
     match threads {
         0 | 1 => 4,
         2 => 3,
@@ -94,7 +96,8 @@ fn most_together(threads: u32) -> usize {
     }
 }
 
-/// Carries out operations of the history, one behind the other or those together that go together: their answers.
+/// Carries out operations of the history in order, calling together those that go together. Returns their numbers and
+/// answers.
 fn in_turn<S: Subject>(
     crash: &Crash,
     subject: &S,
@@ -108,7 +111,7 @@ fn in_turn<S: Subject>(
     let mut rest = &numbers[..];
     while let Some((&first, others)) = rest.split_first() {
         let (mut now, mut ops) = (vec![first], vec![op(first)]);
-        for &next in others.iter().take(most_together(history.threads) - 1) {
+        for &next in others.iter().take(max_together(history.threads) - 1) {
             if !subject.goes_with(&ops, op(next)) {
                 break;
             }
@@ -126,7 +129,7 @@ fn in_turn<S: Subject>(
     Ok(answers)
 }
 
-/// Deals the operations after the preparation out to logical threads; their answers, in the history's order.
+/// Deals the operations after the preparation out to logical threads. Returns their answers, in the history's order.
 fn by_threads<S: Subject>(
     crash: &Crash,
     subject: &Arc<S>,
@@ -155,25 +158,25 @@ fn by_threads<S: Subject>(
             caught(|| subject.recover(&live)).map(|()| Vec::new())
         }));
     }
-    // All of them end, whatever becomes of the others.
+    // All of them are joined, even if one has failed.
     let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
     crash.rejoin();
     crash.refuse_memory(0);
     let mut answers = Vec::new();
     for thread in ended {
-        answers.extend(thread.map_err(|_| "a thread panics")??);
+        answers.extend(thread.map_err(|_| "a thread panicked")??);
     }
-    at_the_end(&**subject, &live)?;
+    check_end(&**subject, &live)?;
     answers.sort_by_key(|(number, _)| *number);
     Ok(answers.into_iter().map(|(_, answer)| answer).collect())
 }
 
-fn at_the_end<S: Subject>(subject: &S, live: &S::Live) -> Result<(), String> {
+fn check_end<S: Subject>(subject: &S, live: &S::Live) -> Result<(), String> {
     let sound = subject.check_end(live);
     sound.map_err(|wrong| format!("at the end of the history, {wrong}"))
 }
 
-/// Makes the structure in a pool of its own: where in the log its creation begins, and it.
+/// Creates the structure in a new pool. Returns the place in the log where its creation begins, and the structure.
 pub(super) fn create<S: Subject>(
     crash: &Crash,
     memory: &Memory,
@@ -191,7 +194,7 @@ pub(super) fn create<S: Subject>(
     Ok((from, live))
 }
 
-/// Opens what a crash has left; what was not created yet may be created now.
+/// Opens what a crash has left. A structure that is missing is created now, unless its creation had been acknowledged.
 pub(super) fn open<S: Subject>(
     subject: &S,
     crash: &Crash,
@@ -204,7 +207,7 @@ pub(super) fn open<S: Subject>(
     };
     match subject.open(pool()?)? {
         Some(live) => Ok(live),
-        None if created => Err("it is gone".into()),
+        None if created => Err("the structure is gone".into()),
         None => subject.create(pool()?),
     }
 }

@@ -1,54 +1,33 @@
 //! An explorer's part in a hunt: a mutant's walks along a history that has run.
 
 use super::aim::{self, Persisted};
-use super::{Explorer, Run, Settings, again};
+use super::{Explorer, Run, Settings, Walk, again};
 use crate::Subject;
 use crate::choose::Random;
 use crate::history::History;
-use crate::log::Log;
-use crate::mutant::Mutant;
+use crate::log::EventLog;
 use crate::report::Failure;
 use std::collections::BTreeSet;
-
-/// Which images of a history to judge.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Walk {
-    /// All.
-    Whole,
-    /// Those of a mutant, at crash points at which the whole program cannot leave all of them.
-    Differing(Mutant),
-    /// The same after an earlier crash or kill, at a few places.
-    Again(Mutant),
-}
-
-impl Walk {
-    pub(super) fn mutant(self) -> Option<Mutant> {
-        match self {
-            Walk::Whole => None,
-            Walk::Differing(mutant) | Walk::Again(mutant) => Some(mutant),
-        }
-    }
-}
 
 impl<S: Subject> Explorer<S> {
     pub(crate) fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Begins to hunt with another history: what its persists make durable is not known yet.
-    pub(crate) fn know_nothing_of_persists(&mut self) {
+    /// Begins the hunt along another history, of whose persists nothing is known yet.
+    pub(crate) fn forget_persists(&mut self) {
         self.persisted = Some(Persisted::default());
     }
 
-    /// Notes, in a hunt, what the persists of a run have made durable.
-    pub(crate) fn note_persisted(&mut self, log: &Log) {
+    /// Records, in a hunt, what the persists of a run have made durable.
+    pub(crate) fn note_persisted(&mut self, log: &EventLog) {
         if let Some(persisted) = &mut self.persisted {
             persisted.note(log);
         }
     }
 
-    /// Judges at most `images` images of a mutant of a history that has run; also returns how many events that left out
-    /// or delayed. Only the number of states goes into the report.
+    /// Judges at most `images` images of a mutant along a history that has run. Also returns how many events the mutant
+    /// omitted or delayed. The report gets only the number of states.
     pub(crate) fn walk_as(
         &mut self,
         history: &History<S::Op>,
@@ -87,7 +66,7 @@ impl<S: Subject> Explorer<S> {
         (walked, self.lacking)
     }
 
-    /// Walks along a run from its beginning; where it looks for what comes after a kill, some places are chosen.
+    /// Walks along a run from its beginning. A walk for second crashes first draws the places where it kills.
     fn walk_aiming(&mut self, run: &Run<S>) -> Result<(), Box<Failure>> {
         self.aims = match self.walk {
             Walk::Again(mutant) => {

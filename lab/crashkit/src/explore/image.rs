@@ -2,18 +2,18 @@
 
 use super::carry::open;
 use super::panics::caught;
-use super::{Explorer, Known, Run, Walk};
+use super::{Expected, Explorer, Run, Walk};
 use crate::choose::{Chooser, Fresh, Picked, Plan, Random};
-use crate::log::{Event, Site};
+use crate::log::{LogEvent, Site};
 use crate::media::Ended;
 use crate::model::Volatile;
-use crate::report::{Failure, Missing, told};
+use crate::report::{Failure, Missing, shown};
 use crate::{Depth, Subject, Verdict};
 use std::rc::Rc;
 
 /// A crash point.
 pub(super) struct At<'k, S: Subject> {
-    pub(super) known: &'k Known<S>,
+    pub(super) expected: &'k Expected<S>,
     pub(super) created: bool,
     pub(super) place: usize,
     pub(super) crashes: u32,
@@ -29,7 +29,7 @@ pub(super) struct Probed {
 impl<S: Subject> Explorer<S> {
     /// Judges the images of a crash point.
     pub(super) fn images(&mut self, run: &Run<S>, at: &At<'_, S>, fresh: &Fresh) -> Result<(), Box<Failure>> {
-        // The same for all, so that the same decisions lead to the same next question.
+        // One number for all images, so that the same decisions lead to the same next question.
         let chance = self.random.next();
         let mut path = Vec::new();
         for _ in 0..self.settings.exhaustive {
@@ -61,7 +61,7 @@ impl<S: Subject> Explorer<S> {
         Ok(())
     }
 
-    /// Judges one image; what was picked for it.
+    /// Judges one image, and returns the decisions that made it.
     pub(super) fn image(
         &mut self,
         run: &Run<S>,
@@ -88,13 +88,13 @@ impl<S: Subject> Explorer<S> {
         let mut probed = self.probe(at, chooser, depth, random);
         self.left -= 1;
         self.report.images += 1;
-        if self.seen.insert(probed.ended.signature ^ at.known.hash) {
+        if self.seen.insert(probed.ended.signature ^ at.expected.hash) {
             self.report.states += 1;
         }
         let state = match &probed.result {
-            Ok(which) => Rc::clone(&at.known.allowed[*which]),
+            Ok(which) => Rc::clone(&at.expected.allowed[*which]),
             Err(_) => {
-                probed = self.least(probed, |explorer, plan| {
+                probed = self.shrink_image(probed, |explorer, plan| {
                     let chooser = Chooser::new(plan, Volatile::of(chance), Random(chance), Fresh::any());
                     explorer.probe(at, chooser, depth, random)
                 });
@@ -116,8 +116,8 @@ impl<S: Subject> Explorer<S> {
         let result = caught(|| {
             let live = open(&*self.subject, crash, &self.memory, at.created)?;
             self.subject.recover(&live)?;
-            let allowed: Vec<&S::State> = at.known.allowed.iter().map(|state| &**state).collect();
-            let in_flight: Vec<&S::Op> = at.known.in_flight.iter().collect();
+            let allowed: Vec<&S::State> = at.expected.allowed.iter().map(|state| &**state).collect();
+            let in_flight: Vec<&S::Op> = at.expected.in_flight.iter().collect();
             self.subject.judge(
                 &live,
                 Verdict {
@@ -137,7 +137,7 @@ impl<S: Subject> Explorer<S> {
         }
     }
 
-    /// A failure at a crash point.
+    /// Returns a failure at a crash point.
     pub(super) fn failure(
         &self,
         run: &Run<S>,
@@ -154,7 +154,7 @@ impl<S: Subject> Explorer<S> {
             let pending: Vec<_> = line.pending().collect();
             for (i, &(word, value, event, matters)) in pending.iter().enumerate() {
                 let there = picked.content[word as usize];
-                // What a later store has replaced is not missed.
+                // A store that a later one has replaced is not missing.
                 let replaced = || {
                     pending[i + 1..]
                         .iter()
@@ -170,21 +170,21 @@ impl<S: Subject> Explorer<S> {
                 }
             }
         }
-        let site: Option<Site> = run.log.events.get(at.place).map(|event: &Event| event.site);
+        let site: Option<Site> = run.log.events.get(at.place).map(|event: &LogEvent| event.site);
         Box::new(Failure {
             message,
             crashes: at.crashes,
             place: at.place,
             site,
-            event: run.log.events.get(at.place).map(|event| event.what),
-            in_flight: at.known.in_flight.iter().map(told).collect(),
+            event: run.log.events.get(at.place).map(|event| event.kind),
+            in_flight: at.expected.in_flight.iter().map(shown).collect(),
             missing,
             ..Failure::default()
         })
     }
 }
 
-/// The order in which images are tried where there are too many.
+/// Returns the plans of the images that are tried, in order, where there are too many.
 pub(super) fn strategies(random: &mut Random, samples: usize) -> Vec<Plan> {
     const NONE: usize = usize::MAX;
     let mut plans = vec![Plan::Lead([NONE; 2]), Plan::Lag([NONE; 2])];

@@ -10,12 +10,12 @@ thread_local! {
     static CATCHING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// From now on, panics of what is tested are reported as what they are, findings, and not on standard error too.
+/// From now on, reports panics of the subject only as findings, and no longer on standard error too.
 pub fn silence_findings() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let hook = std::panic::take_hook();
-        // The scheduler's own hook, which tells of schedules, comes with its first run, once and for all.
+        // The scheduler installs its own hook, which prints schedules, once: in its first run.
         schedule::install_hook();
         drop(std::panic::take_hook());
         std::panic::set_hook(Box::new(move |panic| {
@@ -26,7 +26,7 @@ pub fn silence_findings() {
     });
 }
 
-/// What a run comes to; a panic is an error.
+/// Returns the result of `run`; a panic is an error.
 pub(super) fn caught<R>(run: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
     let outer = CATCHING.replace(true);
     let ran = catch_unwind(AssertUnwindSafe(run));
@@ -37,8 +37,8 @@ pub(super) fn caught<R>(run: impl FnOnce() -> Result<R, String>) -> Result<R, St
             .cloned()
             .or_else(|| panic.downcast_ref::<&str>().map(|said| (*said).to_string()));
         Err(match said {
-            Some(said) => format!("it panics: {said}"),
-            None => "it panics".into(),
+            Some(said) => format!("the subject panics: {said}"),
+            None => "the subject panics".into(),
         })
     })
 }

@@ -1,4 +1,4 @@
-//! A history of several threads, carried out again and again with aimed preemptions (`schedule::aimed`).
+//! Runs a history of several threads again and again, with aimed preemptions (`schedule::aimed`).
 //!
 //! Crash points are examined from the moment the first thread is stopped until all have resumed; answers and dirty
 //! reads are judged from the beginning to the end.
@@ -24,7 +24,7 @@ const PLANS: u32 = 48;
 /// One in this many plans is a relay.
 const RELAY: u32 = 4;
 
-/// A run along a plan; what it scouted; and which events lie within the plan's legs.
+/// A run along a plan, what it scouted, and the range of events within the plan's legs.
 type Steered<S> = (Run<S>, Scouted, Option<Range<usize>>);
 
 impl<S: Subject> Explorer<S> {
@@ -37,7 +37,7 @@ impl<S: Subject> Explorer<S> {
         let (_, scouted, _) = self.steered(history, seed, Plan::default())?;
         let mut random = Random(!seed);
         for number in 0..self.settings.aimed {
-            // Those of one leg first: what they find takes the fewest preemptions.
+            // Plans of one leg come first: a failure that they find takes the fewest preemptions.
             let legs = 1 + number * MAX_LEGS / self.settings.aimed;
             let plan = match number % RELAY {
                 0 => scouted.relay(&mut random),
@@ -47,14 +47,14 @@ impl<S: Subject> Explorer<S> {
                 break;
             }
             if let Some(plan) = plan {
-                self.along(history, seed, plan)?;
+                self.run_plan(history, seed, plan)?;
             }
         }
         Ok(())
     }
 
-    /// Carries a history of several threads out with its operations in turn, then with preemptions of at most this many
-    /// legs: to see whether it fails by them.
+    /// Runs a history of several threads with its operations in turn, then with preemptions of at most this many legs,
+    /// to see whether they make it fail.
     pub(super) fn nearly_in_turn(&mut self, history: &History<S::Op>, legs: u32) -> Result<(), Box<Failure>> {
         let seed = self.settings.seed ^ history.seed.rotate_left(29);
         let (run, scouted, _) = self.steered(history, seed, Plan::default())?;
@@ -65,14 +65,14 @@ impl<S: Subject> Explorer<S> {
                 break;
             }
             if let Some(plan) = scouted.aim(1 + number * legs / PLANS, &mut random) {
-                self.along(history, seed, plan)?;
+                self.run_plan(history, seed, plan)?;
             }
         }
         Ok(())
     }
 
-    /// Carries a history out along a plan, and judges it.
-    fn along(&mut self, history: &History<S::Op>, seed: u64, plan: Plan) -> Result<(), Box<Failure>> {
+    /// Runs a history along a plan, and judges the run.
+    fn run_plan(&mut self, history: &History<S::Op>, seed: u64, plan: Plan) -> Result<(), Box<Failure>> {
         let (run, _, window) = self.steered(history, seed, plan)?;
         let Range { start, end } = window.unwrap_or(usize::MAX..usize::MAX);
         let run = Run {
@@ -80,7 +80,7 @@ impl<S: Subject> Explorer<S> {
             until: end,
             ..run
         };
-        // The answers are what these runs are for: of what crashes leave, some is judged.
+        // These runs are made for their answers; only a part of what crashes leave is judged.
         self.left = IMAGES;
         self.spread = (run.crash_points() / (IMAGES / 4)).max(1);
         let walked = self.walk(&run, self.beginning(), self.nothing(), false);

@@ -1,11 +1,11 @@
 //! Shrinking: reduces a failure to the smallest that still fails.
 //!
-//! 1. *The image.* As soon as one fails, lines get their newest version one by one, and those that must lag, the newest
+//! 1. *The image.* As soon as one fails, lines get their newest version one by one; lines that must lag get the newest
 //!    version that still fails. Every store still withheld is needed for the failure.
 //! 2. *The history.* It is explored again with fewer crashes, with fewer threads, with fewer preemptions (its
 //!    operations in turn, and then with preemptions of one leg, of two, of three, in place of a scheduler's many) and
 //!    with fewer operations: chunks of them are left out, ever smaller ones (as in delta debugging, without its
-//!    complements). All of this is done again until nothing more goes, or the attempts or the time
+//!    complements). All of this is repeated until nothing more can be left out, or the attempts or the time
 //!    (`Settings::shrink_for`) are used up.
 //!
 //! I1 The result fails with the same settings, perhaps with another message.
@@ -18,8 +18,8 @@ use crate::{Failure, History, Subject};
 use std::time::Instant;
 
 impl<S: Subject> Explorer<S> {
-    /// A history with as few crashes, threads, preemptions and operations as a few hundred (`tries`) attempts leave of
-    /// one that fails, and how it fails. Nothing of this is added to the report.
+    /// Shrinks a history that fails to as few crashes, threads, preemptions and operations as at most `tries` attempts
+    /// find. Returns it with its failure. The report stays as it is.
     pub fn shrink(
         &mut self,
         history: &History<S::Op>,
@@ -39,13 +39,13 @@ impl<S: Subject> Explorer<S> {
             let found = explorer.explore(&history).err();
             found.map(|failure| *least = (history, failure)).is_some()
         };
-        // What could not go may go when something else has gone.
+        // A part that was needed may become superfluous when another is gone.
         loop {
             let size = |(history, failure): &(History<S::Op>, Box<Failure>)| {
                 (history.ops.len(), history.threads, failure.crashes, history.legs)
             };
             let before = size(&least);
-            // What fails while it goes on after a crash goes on only where another one may follow.
+            // A failure in the run after a crash needs settings that allow one more crash.
             let max = (least.1.crashes + 1).min(settings.crashes);
             self.settings.crashes = max;
             for crashes in 1..max {
@@ -79,14 +79,14 @@ impl<S: Subject> Explorer<S> {
             }
             let mut size_of_chunk = least.0.ops.len().div_ceil(2);
             while size_of_chunk > 0 {
-                // Operations are dealt out to threads in turn: so those that stay stay with their threads, if that
-                // goes.
+                // Operations are dealt out to threads in turn: chunks of a multiple of the threads leave the others
+                // with their threads, where that is possible.
                 let threads = least.0.threads.max(1) as usize;
                 let chunk = match size_of_chunk {
                     few if few < threads => few,
                     many => many - many % threads,
                 };
-                // From the end, since what comes after the crash is of no use.
+                // From the end, since operations after the crash are of no use.
                 let mut end = least.0.ops.len();
                 while end > 0 {
                     let start = end.saturating_sub(chunk);
@@ -106,9 +106,9 @@ impl<S: Subject> Explorer<S> {
         least
     }
 
-    /// Shrinks a failing image to one that lacks as few stores as still fail; `probe` judges the image that has these
-    /// contents and the newest version of all other lines.
-    pub(super) fn least(&self, found: Probed, probe: impl Fn(&Self, Plan) -> Probed) -> Probed {
+    /// Shrinks a failing image to one that lacks as few stores as possible and still fails; `probe` judges the image
+    /// that has these contents and the newest version of all other lines.
+    pub(super) fn shrink_image(&self, found: Probed, probe: impl Fn(&Self, Plan) -> Probed) -> Probed {
         let mut contents: Contents = found.picked.iter().map(|one| (one.line, one.content)).collect();
         let mut least = found;
         let fails = |contents: &Contents, least: &mut Probed| {
@@ -149,7 +149,7 @@ impl<S: Subject> Explorer<S> {
     }
 }
 
-/// The history without the operations from `start` to `end`.
+/// Returns the history without the operations from `start` to `end`.
 fn without<O: Clone>(history: &History<O>, start: usize, end: usize) -> History<O> {
     let mut fewer = history.clone();
     fewer.ops.drain(start..end);

@@ -1,4 +1,4 @@
-//! The structure modifications that a history reaches, found by one thread that carries it out once more.
+//! The structure modifications that a history reaches: one thread runs it once more to find them.
 
 use super::Explorer;
 use super::carry::create;
@@ -7,8 +7,8 @@ use crate::Subject;
 use crate::history::History;
 
 impl<S: Subject> Explorer<S> {
-    /// Notes the operations of a history during which crashes are judged, and what they change. (Whether the history
-    /// itself goes well is not for this to say.)
+    /// Records the operations of a history during which crashes are judged, and the changes that they make. (It does
+    /// not judge whether the history succeeds.)
     pub(super) fn survey(&mut self, history: &History<S::Op>) {
         let (crash, subject) = (self.crash.clone(), self.subject.clone());
         let coverage = &mut self.report.coverage;

@@ -1,47 +1,47 @@
 //! The walk along a log, from crash point to crash point.
 
 use super::image::At;
-use super::{CREATION, Explorer, Known, Run, Walk};
+use super::{CREATION, Expected, Explorer, Run, Walk};
 use crate::Subject;
 use crate::choose::{Fresh, LineSet};
 use crate::dirty::DirtyReads;
 use crate::expect::Expectation;
-use crate::log::What;
+use crate::log::EventKind;
 use crate::model::Tracker;
-use crate::report::{Failure, diagram, preemptions, told};
+use crate::report::{Failure, diagram, preemptions, shown};
 
-/// What has changed since the last crash point at which images were judged.
+/// What has changed since the last crash point whose images were judged.
 #[derive(Default)]
 struct News {
     since: u32,
-    /// Lines stored to since.
+    /// Lines stored to since then.
     lines: LineSet,
-    /// Whether the lines read there, and at those before it with the same expectation, are those of the media's epoch.
+    /// Whether the media's epoch holds the lines read there, and at the points before it with the same expectation.
     read: bool,
 }
 
-/// What is known on the way along a log.
+/// The state of a walk along a log.
 pub(super) struct Course<S: Subject> {
     news: News,
-    /// What is expected, since that changed last.
-    known: Option<Known<S>>,
+    /// The expectation since its last change.
+    expected: Option<Expected<S>>,
     dirty: DirtyReads,
-    /// What the whole program guarantees, where only what a mutant does not is of interest.
+    /// What the unmutated program guarantees, in the walk of a mutant.
     pub(super) whole: Option<Tracker>,
 }
 
 /// Where a walk starts.
 pub(super) struct Place {
-    /// The first event that is followed.
+    /// The first event that the walk follows.
     pub(super) start: usize,
     /// What a crash there may leave...
     pub(super) tracker: Tracker,
-    /// ...and what it may leave of the whole program.
+    /// ...and what it may leave of the unmutated program.
     pub(super) whole: Tracker,
 }
 
 impl<S: Subject> Explorer<S> {
-    /// Follows the log of a run and judges what crashes during it may leave.
+    /// Follows the log of a run, and judges what crashes during it may leave.
     pub(super) fn walk(
         &mut self,
         run: &Run<S>,
@@ -57,7 +57,7 @@ impl<S: Subject> Explorer<S> {
         let outer = self.crash.swap_tracker(tracker);
         let mut course = Course {
             news: News::default(),
-            known: None,
+            expected: None,
             dirty: DirtyReads::default(),
             whole: self.walk.mutant().map(|_| whole),
         };
@@ -65,32 +65,32 @@ impl<S: Subject> Explorer<S> {
         self.crash.swap_tracker(outer);
         self.crash.reset_base(mark);
         walked.map_err(|mut failure| {
-            self.tell(run, &mut failure);
+            self.add_threads(run, &mut failure);
             failure
         })
     }
 
-    /// Says what the threads of a run did up to the failure.
-    fn tell(&self, run: &Run<S>, failure: &mut Failure) {
-        // A failure after a later crash has been reported there.
+    /// Adds to a failure what the threads of the run did up to it.
+    fn add_threads(&self, run: &Run<S>, failure: &mut Failure) {
+        // A failure after a later crash has its threads already.
         if run.threads < 2 || !failure.answers.is_empty() {
             return;
         }
         failure.answers = vec![None; run.ops.len()];
         for event in run.log.events.iter().take(failure.place + 1) {
-            // What followed a crash answered to other operations than those of the history.
-            if let What::Ack(op) = event.what
+            // After a crash, answers belong to other operations than those of the history.
+            if let EventKind::Ack(op) = event.kind
                 && op != CREATION
                 && run.crashes == 0
             {
-                failure.answers[op as usize] = Some(told(&run.answers[op as usize]));
+                failure.answers[op as usize] = Some(shown(&run.answers[op as usize]));
             }
         }
         failure.schedule = diagram(&run.log, failure.place, &run.ops, &run.answers);
         failure.preemptions = preemptions(&run.log, failure.place);
     }
 
-    /// Where a walk starts that knows nothing yet.
+    /// Returns the start of a walk from the beginning of a log.
     pub(super) fn beginning(&self) -> Place {
         let tracker = Tracker::new(self.settings.model);
         Place {
@@ -114,11 +114,11 @@ impl<S: Subject> Explorer<S> {
                 .mutant()
                 .is_some_and(|mutant| mutant.leaves_out(&run.log, event));
             self.lacking += u64::from(left_out);
-            let tells = match event.what {
-                What::Invoke(_) => true,
+            let is_point = match event.kind {
+                EventKind::Invoke(_) => true,
                 _ => !left_out && self.crash.slow().tracker.raises(event),
             };
-            if tells {
+            if is_point {
                 self.point(run, place, expectation, *created, course)?;
             }
             course
@@ -131,32 +131,32 @@ impl<S: Subject> Explorer<S> {
             if left_out {
                 continue;
             }
-            match event.what {
-                What::Invoke(CREATION) => {}
-                What::Ack(CREATION) => *created = true,
-                What::Invoke(op) => {
+            match event.kind {
+                EventKind::Invoke(CREATION) => {}
+                EventKind::Ack(CREATION) => *created = true,
+                EventKind::Invoke(op) => {
                     let answer = run.answers.get(op as usize);
                     let refused = answer.is_some_and(|answer| self.subject.is_refusal(answer));
                     let own = run.ops[op as usize].clone();
                     expectation.invoke(&self.subject, op, (event.thread, refused), own);
                 }
-                What::Ack(op) => {
+                EventKind::Ack(op) => {
                     let answer = &run.answers[op as usize];
                     expectation
                         .acknowledge(&self.subject, op, answer)
                         .map_err(|wrong| Failure::answered(wrong, place))?;
                 }
-                What::Store { word, kind, .. } if kind.matters() => {
+                EventKind::Store { word, kind, .. } if kind.matters() => {
                     course.news.lines.insert(word / 8);
                 }
                 _ => {}
             }
             self.crash.step(place as u32, event);
-            match event.what {
-                What::Invoke(_) => course.known = None,
-                What::Ack(_) => {
-                    // Everything is judged anew, more strictly.
-                    course.known = None;
+            match event.kind {
+                EventKind::Invoke(_) => course.expected = None,
+                EventKind::Ack(_) => {
+                    // Everything is judged again, more strictly.
+                    course.expected = None;
                     course.news.read = false;
                     self.point(run, place + 1, expectation, *created, course)?;
                 }
@@ -191,9 +191,12 @@ impl<S: Subject> Explorer<S> {
         }
         self.report.crash_points += 1;
         let Course {
-            news, known, whole, ..
+            news,
+            expected,
+            whole,
+            ..
         } = course;
-        let known = known.get_or_insert_with(|| Known::of(expectation, &self.subject));
+        let expected = expected.get_or_insert_with(|| Expected::of(expectation, &self.subject));
         let mut fresh = Fresh::any();
         if news.read {
             fresh = Fresh {
@@ -207,20 +210,20 @@ impl<S: Subject> Explorer<S> {
                 met: false,
             };
             if fresh.lines.is_empty() {
-                // Whatever recovery and judge would read, they have read.
+                // Recovery and judge would read nothing that they have not read already.
                 return Ok(());
             }
         } else {
             self.crash.new_epoch();
         }
         let at = At {
-            known,
+            expected,
             created,
             place,
             crashes: run.crashes + 1,
         };
         if elsewhere {
-            return self.once_more(run, &at, whole.as_ref());
+            return self.crash_again(run, &at, whole.as_ref());
         }
         let again = self.report.again;
         self.images(run, &at, &fresh)?;
@@ -235,13 +238,13 @@ impl<S: Subject> Explorer<S> {
         *news = News {
             since: place as u32,
             lines: LineSet::default(),
-            // Histories in between had epochs of their own.
+            // Histories run since then have begun epochs of their own.
             read: self.report.again == again,
         };
         Ok(())
     }
 
-    /// Whether a crash before the event at `place` may leave what the whole program cannot.
+    /// Returns whether a crash before the event at `place` may leave what the unmutated program cannot.
     fn differs(&self, run: &Run<S>, place: usize, course: &Course<S>) -> bool {
         let Some(whole) = &course.whole else {
             return true;

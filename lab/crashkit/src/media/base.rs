@@ -1,17 +1,17 @@
 //! The base: the stores that survive any crash, in memory between runs. It grows along a log, and can be restored.
 
 use super::{Crash, Slow};
-use crate::log::Event;
+use crate::log::LogEvent;
 use crate::model::{Base, Content, Tracker};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Crash {
-    /// How far back the base can be taken: to how it is now.
+    /// Returns a mark of the present base for [`reset_base`](Crash::reset_base).
     pub(crate) fn mark_base(&self) -> usize {
         self.slow().base_undo.len()
     }
 
-    /// Takes the base back to how it was.
+    /// Restores the base to a mark.
     pub(crate) fn reset_base(&self, mark: usize) {
         let mut slow = self.slow();
         while slow.base_undo.len() > mark {
@@ -22,7 +22,7 @@ impl Crash {
         }
     }
 
-    /// Puts another tracker in charge of which lines are not settled.
+    /// Replaces the tracker, which decides which lines are unsettled. Returns the old one.
     pub(crate) fn swap_tracker(&self, tracker: Tracker) -> Tracker {
         let mut slow = self.slow();
         for line in slow.tracker.unsettled() {
@@ -34,8 +34,8 @@ impl Crash {
         std::mem::replace(&mut slow.tracker, tracker)
     }
 
-    /// Lets the tracker carry out an event of a log.
-    pub(crate) fn step(&self, place: u32, event: &Event) {
+    /// Lets the tracker apply an event of a log.
+    pub(crate) fn step(&self, place: u32, event: &LogEvent) {
         let mut slow = self.slow();
         let Slow {
             tracker, base_undo, ..

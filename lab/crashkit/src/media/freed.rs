@@ -1,6 +1,6 @@
 //! Freed memory: it holds poison, and an access to it is a finding.
 //!
-//! I1 A word is freed from the moment at which the allocator may hand it out again to the next draft that covers it.
+//! I1 A word is freed from when the allocator may hand it out again until the next draft that covers it.
 //! I2 Only the memory of the run holds poison. No log contains it, so crash images hold the earlier content.
 
 use super::Crash;
@@ -15,10 +15,10 @@ use std::sync::atomic::Ordering::Relaxed;
 /// What freed words hold: an address beyond every pool, and a length beyond every object.
 const POISON: u64 = 0xdead_f4ee_dead_f4ee;
 
-/// For each line the lines of source that took its words out of use.
+/// For each line of memory, the source lines that took its words out of use.
 type Lines = HashMap<u32, [Option<Site>; 8], BuildHasherDefault<LineHasher>>;
 
-/// The words that are freed.
+/// The freed words.
 #[derive(Default)]
 pub(super) struct Freed(Lines);
 
@@ -36,7 +36,7 @@ impl Freed {
         }
     }
 
-    /// The first of these words that is freed, and the line of source that took it out of use.
+    /// Returns the first of these words that is freed, and the source line that took it out of use.
     fn first(&self, words: Range<usize>) -> Option<(usize, Site)> {
         let site = |word: usize| self.0.get(&((word / 8) as u32))?[word % 8];
         words.into_iter().find_map(|word| Some((word, site(word)?)))
@@ -50,7 +50,7 @@ impl Crash {
             let state = &self.0.lines[line];
             let covered = offset <= line * LINE && (line + 1) * LINE <= offset + len;
             if !covered && state.touched.load(Relaxed) != self.run() {
-                // To poison a part would be to decide what the other part holds.
+                // Poison in a part would decide the content of the other part.
                 continue;
             }
             state.touched.store(self.run(), Relaxed);
@@ -66,7 +66,7 @@ impl Crash {
         self.slow().freed.set(words, Some(site));
     }
 
-    /// Says that bytes serve again.
+    /// Ends the freed state of bytes that serve again.
     pub(super) fn unfree(&self, offset: usize, len: usize) {
         let words = offset / 8..(offset + len).div_ceil(8);
         let mut lines = words.start / 8..words.end.div_ceil(8);
@@ -84,11 +84,11 @@ impl Crash {
     #[cold]
     #[inline(never)]
     #[track_caller]
-    pub(super) fn must_not_be_freed(&self, words: Range<usize>, does: &str) {
+    pub(super) fn must_not_be_freed(&self, words: Range<usize>, verb: &str) {
         let freed = self.slow().freed.first(words);
         if let Some((word, site)) = freed {
-            self.find(format!(
-                "it {does} what is freed: word {:#x}, at {}; it was taken out of use at {site}",
+            self.end_with(format!(
+                "it {verb} freed memory: word {:#x}, at {}; the word was taken out of use at {site}",
                 word * 8,
                 std::panic::Location::caller(),
             ));

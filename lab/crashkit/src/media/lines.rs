@@ -1,13 +1,12 @@
-//! Lines: their content, and the handling of a line that is touched, or saved before it changes, for the first time in
-//! a run.
+//! Lines: their content, and what happens when a run first touches a line, or first saves it before a change.
 
-use super::{Crash, Does, Slow};
+use super::{AccessKind, Crash, Slow};
 use crate::model::Content;
 use pmem::LINE;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 impl Crash {
-    /// What a line holds now.
+    /// Returns the present content of a line.
     pub(crate) fn content(&self, line: u32) -> Content {
         let words = &self.words()[line as usize * 8..][..8];
         let word = |i: usize| words[i].load(Relaxed);
@@ -31,8 +30,8 @@ impl Crash {
     }
 
     pub(super) fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the kit changes a line when it is first touched, which is before anybody can have a reference into
-        // it, and between runs, when no pool is open.
+        // SAFETY: the kit changes a line when it is first touched, before any reference into it can exist, and between
+        // runs, when no pool is open.
         unsafe { self.0.memory.words() }
     }
 
@@ -40,7 +39,7 @@ impl Crash {
         self.0.lines[line as usize].unsettled.store(unsettled, Relaxed);
     }
 
-    /// The number of bytes from the memory's start to `at`, if it is in the memory.
+    /// Returns the offset of `at` in the memory, if it is in the memory.
     #[inline(always)]
     pub(super) fn within(&self, at: *const u8) -> Option<usize> {
         let offset = at.addr().wrapping_sub(self.0.start);
@@ -51,7 +50,7 @@ impl Crash {
     #[track_caller]
     pub(super) fn touch_for_load(&self, word: &AtomicU64) {
         let at = word.as_ptr().cast();
-        self.step_on(Does::Load, at);
+        self.count_access(AccessKind::Load, at);
         if let Some(offset) = self.within(at) {
             if self.has_freed(offset / LINE) {
                 self.must_not_be_freed(offset / 8..offset / 8 + 1, "reads");
@@ -60,12 +59,12 @@ impl Crash {
         }
     }
 
-    /// Makes way for a store to a word.
+    /// Prepares a store to a word. Returns the word's number, if it is in the memory.
     #[inline(always)]
     #[track_caller]
     pub(super) fn touch_for_store(&self, word: &AtomicU64) -> Option<u32> {
         let at = word.as_ptr().cast();
-        self.step_on(Does::Store, at);
+        self.count_access(AccessKind::Store, at);
         let offset = self.within(at)?;
         if self.has_freed(offset / LINE) {
             self.must_not_be_freed(offset / 8..offset / 8 + 1, "stores to");
@@ -91,7 +90,7 @@ impl Crash {
 
     #[inline(never)]
     fn save_slowly(&self, line: usize) {
-        // Its image may have been saved over when it was touched.
+        // The first touch may have saved it already, to replace it by its image.
         if self.0.lines[line].saved.load(Relaxed) != self.run() {
             self.save_first(&mut self.slow(), line);
         }
@@ -118,7 +117,7 @@ impl Crash {
         signature.store(signature.load(Relaxed) ^ hash, Relaxed);
     }
 
-    /// Gives a line in which images differ the version of this image; its hash.
+    /// Writes this image's version of a line in which images differ. Returns its hash.
     fn decide(&self, line: usize) -> u64 {
         let mut slow = self.slow();
         let slow = &mut *slow;
@@ -137,7 +136,7 @@ impl Crash {
     }
 }
 
-/// A hash of a line and its content.
+/// Returns a hash of a line's number and its content.
 fn hash_of(line: usize, content: &Content) -> u64 {
     let mut hash = (line as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x2545_f491_4f6c_dd1d;
     for &word in content {

@@ -1,7 +1,7 @@
 //! The calls of the media: each call of the structure under test touches or saves its line, and is logged.
 
-use super::{Crash, Does, MAX_TURNS, Point};
-use crate::log::{Event, Named, Site, Store, What};
+use super::{AccessKind, Crash, MAX_TURNS, Point};
+use crate::log::{EventKind, LogEvent, Named, Site, StoreKind};
 use pmem::{LINE, Media, Purpose};
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,24 +9,24 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 impl Crash {
     #[inline(always)]
     #[track_caller]
-    pub(super) fn event(&self, what: What) {
+    pub(super) fn event(&self, kind: EventKind) {
         if self.0.recording.load(Relaxed) {
-            self.push(what, Location::caller());
+            self.push(kind, Location::caller());
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn push(&self, what: What, site: Site) {
+    fn push(&self, kind: EventKind, site: Site) {
         let thread = self.thread();
-        self.slow().log.events.push(Event { what, thread, site });
+        self.slow().log.events.push(LogEvent { kind, thread, site });
     }
 
     #[inline(always)]
     #[track_caller]
-    fn stored(&self, word: Option<u32>, value: u64, kind: Store) {
+    fn stored(&self, word: Option<u32>, value: u64, kind: StoreKind) {
         if let Some(word) = word {
-            self.event(What::Store { word, value, kind });
+            self.event(EventKind::Store { word, value, kind });
             if self.0.threaded.load(Relaxed) {
                 let thread = self.thread();
                 self.slow().sharing.stored(word, thread);
@@ -34,7 +34,8 @@ impl Crash {
         }
     }
 
-    /// What a thread sees in a word, if that is not what memory holds; notes that it depends on another thread's store.
+    /// Returns what a thread sees in a word, if that is not what memory holds. Logs that it depends on another thread's
+    /// store.
     #[cold]
     #[inline(never)]
     #[track_caller]
@@ -49,12 +50,12 @@ impl Crash {
             )
         };
         if of_another {
-            self.event(What::Load { word });
+            self.event(EventKind::Load { word });
         }
         own
     }
 
-    /// What the thread itself has stored into a word past the cache, if no other thread sees it yet.
+    /// Returns the thread's own non-temporal store to a word, if no other thread sees it yet.
     #[cold]
     #[inline(never)]
     fn own_past_cache(&self, word: &AtomicU64) -> Option<u64> {
@@ -62,7 +63,7 @@ impl Crash {
         self.slow().sharing.own(word, self.thread())
     }
 
-    /// Shows all threads what the thread has stored past the cache.
+    /// Makes the thread's non-temporal stores visible to all threads.
     fn drain(&self) {
         if self.0.threaded.load(Relaxed) {
             let thread = self.thread();
@@ -74,12 +75,12 @@ impl Crash {
     }
 
     #[track_caller]
-    fn exchange(&self, word: &AtomicU64, old: u64, new: u64, kind: Store) -> Result<u64, u64> {
+    fn exchange(&self, word: &AtomicU64, old: u64, new: u64, kind: StoreKind) -> Result<u64, u64> {
         let place = self.touch_for_store(word);
-        self.event(What::Locked);
+        self.event(EventKind::Locked);
         self.drain();
-        // Whether it takes away a mark or not, nothing depends on what is there instead.
-        if kind == Store::Plain && self.0.threaded.load(Relaxed) {
+        // An exchange that only takes a mark away depends on nothing that it finds.
+        if kind == StoreKind::Plain && self.0.threaded.load(Relaxed) {
             self.shared_load(word);
         }
         let result = word.compare_exchange(old, new, Relaxed, Relaxed);
@@ -90,8 +91,8 @@ impl Crash {
     }
 }
 
-// SAFETY: one OS thread at a time uses the media, in which every order is kept; each access is the atomic of the same
-// name. It promises no durability but that of the model, to which it is tested.
+// SAFETY: one OS thread at a time uses the media, so every order is kept; each access is the atomic operation of the
+// same name. It promises only the durability of the model, against which it is tested.
 unsafe impl Media for Crash {
     const TAKES_TURNS: bool = true;
     const REUSES_AT_ONCE: bool = true;
@@ -122,7 +123,7 @@ unsafe impl Media for Crash {
         if self.0.threaded.load(Relaxed)
             && let Some(offset) = self.within(word.as_ptr().cast())
         {
-            self.event(What::Disregarded {
+            self.event(EventKind::Disregarded {
                 word: (offset / 8) as u32,
             });
         }
@@ -131,28 +132,28 @@ unsafe impl Media for Crash {
     #[inline]
     fn store(&self, word: &AtomicU64, value: u64) {
         let place = self.touch_for_store(word);
-        self.stored(place, value, Store::Plain);
+        self.stored(place, value, StoreKind::Plain);
         word.store(value, Relaxed);
     }
 
     #[inline]
     fn store_unpersisted(&self, word: &AtomicU64, value: u64) {
         let place = self.touch_for_store(word);
-        self.stored(place, value, Store::Unpersisted);
+        self.stored(place, value, StoreKind::Unpersisted);
         word.store(value, Relaxed);
     }
 
     fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        self.exchange(word, old, new, Store::Plain)
+        self.exchange(word, old, new, StoreKind::Plain)
     }
 
     fn compare_exchange_unpersisted(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        self.exchange(word, old, new, Store::Unpersisted)
+        self.exchange(word, old, new, StoreKind::Unpersisted)
     }
 
     fn store_nt(&self, word: &AtomicU64, value: u64) {
         let place = self.touch_for_store(word);
-        self.stored(place, value, Store::NonTemporal);
+        self.stored(place, value, StoreKind::NonTemporal);
         match place {
             Some(place) if self.0.threaded.load(Relaxed) => {
                 let thread = self.thread();
@@ -164,7 +165,7 @@ unsafe impl Media for Crash {
 
     #[track_caller]
     fn touched(&self, start: *const u8, len: usize) {
-        self.step_on(Does::Other, start);
+        self.count_access(AccessKind::Other, start);
         let Some(offset) = self.within(start) else {
             return;
         };
@@ -188,14 +189,14 @@ unsafe impl Media for Crash {
     }
 
     fn drafting(&self, start: *const u8, len: usize) {
-        self.step_on(Does::Other, start);
+        self.count_access(AccessKind::Other, start);
         let Some(offset) = self.within(start) else {
             return;
         };
         self.unfree(offset, len);
         for line in offset / LINE..(offset + len).div_ceil(LINE) {
             if offset <= line * LINE && (line + 1) * LINE <= offset + len {
-                // What is there is overwritten unread.
+                // The draft overwrites the line unread.
                 self.0.lines[line].touched.store(self.run(), Relaxed);
             }
             self.save(line);
@@ -210,21 +211,21 @@ unsafe impl Media for Crash {
             return;
         };
         let words = offset / 8..(offset + len).div_ceil(8);
-        self.event(What::Drafted {
+        self.event(EventKind::Drafted {
             word: words.start as u32,
             words: words.len() as u32,
         });
         for word in words {
             let value = self.words()[word].load(Relaxed);
-            self.stored(Some(word as u32), value, Store::Draft);
+            self.stored(Some(word as u32), value, StoreKind::Draft);
         }
     }
 
     fn write_back(&self, word: &AtomicU64, _purpose: Purpose) {
         let at = word.as_ptr().cast_const().cast();
-        self.step_on(Does::Other, at);
+        self.count_access(AccessKind::Other, at);
         if let Some(offset) = self.within(at) {
-            self.event(What::WriteBack {
+            self.event(EventKind::WriteBack {
                 line: (offset / LINE) as u32,
                 joins: 0,
             });
@@ -249,7 +250,7 @@ unsafe impl Media for Crash {
     }
 
     unsafe fn write_back_joined(&self, at: *const u8, _purpose: Purpose) {
-        self.step_on(Does::Other, at);
+        self.count_access(AccessKind::Other, at);
         if !self.0.recording.load(Relaxed) {
             return;
         }
@@ -270,20 +271,20 @@ unsafe impl Media for Crash {
             slow.log.joins.push(sites);
             slow.log.joins.len() as u32 - 1
         };
-        let what = What::WriteBack {
+        let kind = EventKind::WriteBack {
             line: line as u32,
             joins,
         };
-        slow.log.events.push(Event {
-            what,
+        slow.log.events.push(LogEvent {
+            kind,
             thread: self.thread(),
             site,
         });
     }
 
     fn fence(&self, _purpose: Purpose) {
-        self.step_on(Does::Other, std::ptr::null());
-        self.event(What::Fence);
+        self.count_access(AccessKind::Other, std::ptr::null());
+        self.event(EventKind::Fence);
         self.drain();
     }
 
@@ -296,12 +297,12 @@ unsafe impl Media for Crash {
     #[inline]
     fn store_volatile(&self, word: &AtomicU64, value: u64) {
         let place = self.touch_for_store(word);
-        self.stored(place, value, Store::Volatile);
+        self.stored(place, value, StoreKind::Volatile);
         word.store(value, Relaxed);
     }
 
     fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        self.exchange(word, old, new, Store::Lock)
+        self.exchange(word, old, new, StoreKind::Lock)
     }
 
     fn site(&self, name: &'static str) {
@@ -346,7 +347,7 @@ fn key(thread: u32, line: usize) -> u64 {
     u64::from(thread) << 32 | line as u64
 }
 
-/// Whether a key is of this thread.
+/// Returns whether a key belongs to this thread.
 fn is_of(key: u64, thread: u32) -> bool {
     key >> 32 == u64::from(thread)
 }

@@ -5,7 +5,7 @@ use crate::model::LineHasher;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-/// What logical threads see of each other.
+/// Which stores logical threads see of each other.
 #[derive(Default)]
 pub(super) struct Sharing {
     /// Which thread stored into a word last.
@@ -15,7 +15,7 @@ pub(super) struct Sharing {
 }
 
 impl Sharing {
-    /// Notes a store; it replaces what waits past the cache for the same word.
+    /// Records a store, which replaces a waiting non-temporal store to the same word.
     pub(super) fn stored(&mut self, word: u32, thread: u32) {
         self.writers.insert(word, thread);
         self.past_cache.retain(|(_, place, _)| *place != word);
@@ -25,7 +25,7 @@ impl Sharing {
         self.writers.get(&word).is_some_and(|writer| *writer != thread)
     }
 
-    /// What the thread has stored there past the cache.
+    /// Returns the thread's own non-temporal store there that no other thread sees yet.
     pub(super) fn own(&self, word: u32, thread: u32) -> Option<u64> {
         let mut own = self
             .past_cache

@@ -2,7 +2,7 @@
 
 use std::hash::Hasher;
 
-/// Lines are numbers close together: a multiplication spreads them.
+/// Hashes line numbers, which are close together: a multiplication spreads them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LineHasher(u64);
 

@@ -1,30 +1,30 @@
 //! A line of memory: the contents that it may have after a crash.
 
 use super::{Content, Mode};
-use crate::log::Store;
+use crate::log::StoreKind;
 
 /// A store that a crash may lose.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
     pub(super) word: u8,
-    pub(super) kind: Store,
+    pub(super) kind: StoreKind,
     pub(super) value: u64,
     /// Its place in the log.
     pub(super) event: u32,
     pub(super) thread: u32,
 }
 
-/// A line: what a crash may lose of it.
+/// A line, with the stores to it that a crash may lose.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Line {
-    /// Stores guaranteed and gone from `stores`.
+    /// Number of stores that are guaranteed, and so removed from `stores`.
     pub(super) gone: u64,
     pub(super) stores: Vec<Pending>,
     pub(super) past_cache: Vec<Pending>,
-    /// Words that mean something in their generation only, and which of them are locks.
+    /// Bits of the words that are valid in their generation only, and of the locks among them.
     pub(super) volatile: u8,
     pub(super) locks: u8,
-    /// What those hold now, and held before.
+    /// The last values of these words, and the values before.
     pub(super) last: Content,
     pub(super) before: Content,
 }
@@ -33,14 +33,14 @@ pub(crate) struct Line {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     pub(crate) content: Content,
-    /// The newest store in it, as a place in the log plus one; 0: none but what is guaranteed.
+    /// The newest store in it, as its place in the log plus one; 0: only guaranteed stores.
     pub(crate) newest: u32,
 }
 
-/// What a volatile word may hold after a crash.
+/// What volatile words may hold after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Volatile {
-    /// What they held before the last store.
+    /// The value before the last store.
     Before,
     /// The last value stored.
     Last,
@@ -59,10 +59,10 @@ impl Volatile {
     }
 }
 
-/// More contents of one line than this are not looked at one by one.
+/// Maximum number of contents of one line that are tried one by one.
 const MAX_VERSIONS: usize = 64;
 
-/// More stores past the cache to one line than this are not combined freely.
+/// Maximum number of non-temporal stores to one line that are combined freely.
 const MAX_FREE: usize = 4;
 
 impl Line {
@@ -70,18 +70,19 @@ impl Line {
         self.stores.is_empty() && self.past_cache.is_empty() && self.volatile == 0
     }
 
-    /// A store past the cache is guaranteed: what came before it to its word cannot come after it.
+    /// Accounts for a non-temporal store that is guaranteed now: earlier stores to its word can no longer come after
+    /// it.
     pub(super) fn overtake(&mut self, durable: Pending) {
         let overtaken = |store: &Pending| store.word == durable.word && store.event < durable.event;
         self.past_cache.retain(|store| !overtaken(store));
-        // Write-backs count the line's stores: these keep their places, and change nothing.
+        // Write-backs count the line's stores, so these stay in place and change nothing.
         for store in self.stores.iter_mut().filter(|store| overtaken(store)) {
             store.value = durable.value;
-            store.kind = Store::Unpersisted;
+            store.kind = StoreKind::Unpersisted;
         }
     }
 
-    /// What all threads see: all stores.
+    /// Returns the line's content with all stores, as threads see it.
     pub(crate) fn visible(&self, mut content: Content) -> Content {
         let mut all: Vec<&Pending> = self.stores.iter().chain(&self.past_cache).collect();
         all.sort_by_key(|store| store.event);
@@ -96,7 +97,8 @@ impl Line {
         content
     }
 
-    /// The stores that a crash may lose: word of the line, value, place in the log, whether it matters.
+    /// Returns the stores that a crash may lose: word of the line, value, place in the log, whether recovery may depend
+    /// on it.
     pub(crate) fn pending(&self) -> impl Iterator<Item = (u32, u64, u32, bool)> + '_ {
         let all = self.stores.iter().chain(&self.past_cache);
         all.map(|store| {
@@ -109,14 +111,14 @@ impl Line {
         })
     }
 
-    /// The bits that recovery is said to ignore: those of volatile words, and those that only stores not to be
-    /// persisted have changed.
+    /// Returns the bits that recovery may ignore: those of volatile words, and those that only unpersisted stores have
+    /// changed.
     fn ignored(&self, base: Content) -> Content {
         let mut ignored = [0; 8];
         let mut content = base;
         for store in &self.stores {
             let word = usize::from(store.word);
-            if store.kind == Store::Unpersisted {
+            if store.kind == StoreKind::Unpersisted {
                 ignored[word] |= content[word] ^ store.value;
             }
             content[word] = store.value;
@@ -129,8 +131,8 @@ impl Line {
         ignored
     }
 
-    /// The contents that the line may have: the base first, the visible one last. Contents that differ only in bits
-    /// that recovery ignores count once; `coin` chooses which.
+    /// Returns the contents that the line may have: the base first, the visible one last. Contents that differ only in
+    /// bits that recovery ignores count once; `coin` chooses which.
     pub(crate) fn versions(&self, base: Content, mode: Mode, coin: u64) -> Vec<Version> {
         if self.stores.is_empty() && self.past_cache.is_empty() {
             return vec![Version {
@@ -161,7 +163,7 @@ impl Line {
         versions.list
     }
 
-    /// Any prefix of each word's stores: as many combinations as there is room for, the extremes first.
+    /// Adds any prefix of each word's stores: as many combinations as the maximum allows, the extremes first.
     fn add_by_words(&self, versions: &mut Versions) {
         let mut counts = [0; 8];
         let nth: Vec<(usize, usize)> = self
@@ -212,7 +214,7 @@ impl Line {
 
     /// Adds the base with those of the ordered stores that `taken` names and those past the cache that are in `mask`.
     fn add(&self, versions: &mut Versions, taken: &dyn Fn(usize) -> bool, mask: u64) {
-        // Beyond the bits of a mask the last are left out.
+        // Stores beyond the bits of the mask are omitted.
         let masked = |bit: u32| mask.checked_shr(bit).is_some_and(|rest| rest & 1 != 0);
         let mut version = Version {
             content: versions.base,
@@ -246,7 +248,7 @@ impl Line {
         versions.add(version);
     }
 
-    /// What a volatile policy makes of the volatile words of a version.
+    /// Overwrites the volatile words of a version as the policy says.
     pub(crate) fn spoil(&self, content: &mut Content, policy: Volatile, mut random: impl FnMut() -> u64) {
         if self.volatile == 0 {
             return;
@@ -260,7 +262,7 @@ impl Line {
                 Volatile::Before => self.before[word],
                 Volatile::Last => self.last[word],
                 Volatile::Zero => 0,
-                // A generation is durable before a lock has it, and so is none to come.
+                // A generation is durable before a lock holds it, so a lock never holds a future one.
                 Volatile::Garbage if self.locks >> word & 1 != 0 => {
                     let generation = if random().is_multiple_of(2) {
                         self.last[word] >> 32
@@ -303,7 +305,7 @@ impl Versions {
     }
 }
 
-/// Which of `count` stores past the cache to look at together: all subsets of a few; of many none, each alone, all but
+/// Returns the subsets to try of `count` non-temporal stores: all subsets of a few; of many none, each alone, all but
 /// one, all.
 fn masks(count: usize) -> Vec<u64> {
     let count = count.min(63);

@@ -1,7 +1,7 @@
 //! Litmus histories, each with the contents that a crash at its end may leave.
 
 use super::*;
-use crate::log::{Event, Store, What};
+use crate::log::{EventKind, LogEvent, StoreKind};
 use std::collections::BTreeSet;
 use std::panic::Location;
 
@@ -24,7 +24,7 @@ impl Base for Memory {
 }
 
 impl Litmus {
-    fn new(model: impl Into<Model>) -> Litmus {
+    fn new(model: impl Into<MemoryModel>) -> Litmus {
         Litmus {
             tracker: Tracker::new(model.into()),
             base: Memory::default(),
@@ -33,9 +33,9 @@ impl Litmus {
         }
     }
 
-    fn step(mut self, what: What) -> Litmus {
-        let event = Event {
-            what,
+    fn step(mut self, kind: EventKind) -> Litmus {
+        let event = LogEvent {
+            kind,
             thread: self.thread,
             site: Location::caller(),
         };
@@ -48,31 +48,31 @@ impl Litmus {
         Litmus { thread, ..self }
     }
 
-    fn store_as(self, word: u32, value: u64, kind: Store) -> Litmus {
-        self.step(What::Store { word, value, kind })
+    fn store_as(self, word: u32, value: u64, kind: StoreKind) -> Litmus {
+        self.step(EventKind::Store { word, value, kind })
     }
 
     fn store(self, word: u32, value: u64) -> Litmus {
-        self.store_as(word, value, Store::Plain)
+        self.store_as(word, value, StoreKind::Plain)
     }
 
     fn past_cache(self, word: u32, value: u64) -> Litmus {
-        self.store_as(word, value, Store::NonTemporal)
+        self.store_as(word, value, StoreKind::NonTemporal)
     }
 
     fn write_back(self, line: u32) -> Litmus {
-        self.step(What::WriteBack { line, joins: 0 })
+        self.step(EventKind::WriteBack { line, joins: 0 })
     }
 
     fn fence(self) -> Litmus {
-        self.step(What::Fence)
+        self.step(EventKind::Fence)
     }
 
     fn locked(self) -> Litmus {
-        self.step(What::Locked)
+        self.step(EventKind::Locked)
     }
 
-    /// The values that two words may have.
+    /// Returns the values that two words may have.
     fn leaves(&self, a: u32, b: u32) -> BTreeSet<(u64, u64)> {
         let contents = |line: u32| -> Vec<Content> {
             let base: Content = std::array::from_fn(|i| self.base.0[line as usize * 8 + i]);
@@ -94,7 +94,7 @@ impl Litmus {
         all
     }
 
-    /// What all threads see of the first two words of a line.
+    /// Returns the first two words of a line, as all threads see them.
     fn visible(&self, line: u32) -> [u64; 2] {
         let base: Content = std::array::from_fn(|i| self.base.0[line as usize * 8 + i]);
         let content = self.tracker.line(line).map_or(base, |line| line.visible(base));
@@ -117,7 +117,7 @@ fn stores_to_a_line_are_prefix_ordered() {
         .may_leave(0, 1, [(0, 0), (1, 0), (1, 1), (2, 1)]);
 }
 
-/// Stores to different lines know no order.
+/// Stores to different lines are unordered.
 #[test]
 fn lines_are_independent() {
     Litmus::new(Mode::Power)
@@ -126,7 +126,7 @@ fn lines_are_independent() {
         .may_leave(0, 8, [(0, 0), (0, 1), (1, 0), (1, 1)]);
 }
 
-/// A write-back alone guarantees nothing; a fence alone neither; the one and then the other does.
+/// Neither a write-back alone nor a fence alone guarantees anything; a write-back and then a fence do.
 #[test]
 fn a_write_back_and_a_fence_make_durable() {
     let stored = || Litmus::new(Mode::Power).store(0, 1).store(8, 1);
@@ -137,7 +137,7 @@ fn a_write_back_and_a_fence_make_durable() {
     stored().write_back(0).fence().may_leave(0, 8, [(1, 0), (1, 1)]);
 }
 
-/// What is stored between the write-back and the fence is not guaranteed.
+/// A store between the write-back and the fence is not guaranteed.
 #[test]
 fn a_write_back_is_of_its_moment() {
     Litmus::new(Mode::Power)
@@ -160,24 +160,24 @@ fn fences_are_of_their_thread() {
 /// A locked instruction completes write-backs where the model says so.
 #[test]
 fn locked_instructions_complete() {
-    let locked = |model: Model| Litmus::new(model).store(0, 1).write_back(0).locked();
+    let locked = |model: MemoryModel| Litmus::new(model).store(0, 1).write_back(0).locked();
     for mode in [Mode::Power, Mode::Word] {
-        locked(Model::from(mode)).may_leave(0, 1, [(0, 0), (1, 0)]);
-        locked(Model::from(mode)).fence().may_leave(0, 1, [(1, 0)]);
+        locked(MemoryModel::from(mode)).may_leave(0, 1, [(0, 0), (1, 0)]);
+        locked(MemoryModel::from(mode)).fence().may_leave(0, 1, [(1, 0)]);
     }
-    let x86 = Model {
+    let x86 = MemoryModel {
         locked_completes: true,
-        ..Model::default()
+        ..MemoryModel::default()
     };
     locked(x86).may_leave(0, 1, [(1, 0)]);
 }
 
-/// `clflush` takes its place among the stores.
+/// `clflush` is ordered with the stores.
 #[test]
 fn clflush_needs_no_fence() {
-    let model = Model {
+    let model = MemoryModel {
         clflush: true,
-        ..Model::default()
+        ..MemoryModel::default()
     };
     Litmus::new(model)
         .store(0, 1)
@@ -186,7 +186,7 @@ fn clflush_needs_no_fence() {
         .may_leave(0, 1, [(1, 0), (1, 1)]);
 }
 
-/// Stores past the cache know no order, even in a line, until their thread's fence.
+/// Non-temporal stores are unordered, even in a line, until their thread's fence.
 #[test]
 fn stores_past_the_cache_are_unordered() {
     let stored = || Litmus::new(Mode::Power).past_cache(0, 1).past_cache(1, 1);
@@ -194,7 +194,7 @@ fn stores_past_the_cache_are_unordered() {
     stored().may_leave(0, 1, anything);
     stored().thread(1).fence().may_leave(0, 1, anything);
     stored().fence().may_leave(0, 1, [(1, 1)]);
-    // And none with the ordered ones.
+    // They are unordered with ordinary stores, too.
     Litmus::new(Mode::Power)
         .store(0, 1)
         .past_cache(1, 1)
@@ -209,14 +209,14 @@ fn a_kill_makes_nothing_durable() {
             .store(0, 1)
             .past_cache(8, 1)
             .write_back(0)
-            .step(What::Killed)
+            .step(EventKind::Killed)
     };
     killed().may_leave(0, 8, [(0, 1), (1, 1)]);
     killed().fence().may_leave(0, 8, [(0, 1), (1, 1)]);
     killed().write_back(0).fence().may_leave(0, 8, [(1, 1)]);
 }
 
-/// To one word, the last store wins, whichever way it went.
+/// The last store to a word wins, whether through the cache or past it.
 #[test]
 fn a_word_keeps_its_order() {
     Litmus::new(Mode::Power)
@@ -234,8 +234,7 @@ fn a_word_keeps_its_order() {
         .may_leave(0, 1, [(2, 0)]);
 }
 
-/// A store past the cache that is durable takes those to its word with it that came before, and leaves alone those that
-/// came after; its line keeps its order.
+/// A durable non-temporal store supersedes earlier stores to its word, and no later ones; its line keeps its order.
 #[test]
 fn a_durable_store_past_the_cache_is_the_base() {
     let stored = || Litmus::new(Mode::Power).store(1, 1).store(0, 1).past_cache(0, 2);
@@ -244,7 +243,7 @@ fn a_durable_store_past_the_cache_is_the_base() {
     fenced().may_leave(0, 1, [(2, 0), (2, 1)]);
     assert_eq!(fenced().visible(0), [2, 1]);
     assert!(!fenced().tracker.is_pending(0, 1) && fenced().tracker.is_pending(1, 0));
-    // Write-backs from before and from after it bring nothing back.
+    // No write-back, earlier or later, brings an old value back.
     fenced().store(0, 3).may_leave(0, 1, [(2, 0), (2, 1), (3, 1)]);
     fenced().write_back(0).fence().may_leave(0, 1, [(2, 1)]);
     let written_back = Litmus::new(Mode::Power)
@@ -252,7 +251,7 @@ fn a_durable_store_past_the_cache_is_the_base() {
         .write_back(0)
         .past_cache(0, 2);
     written_back.fence().may_leave(0, 1, [(2, 0)]);
-    // Of two such stores by two threads the later one stays, whichever thread fences first.
+    // The later of two such stores by two threads wins, whichever thread fences first.
     let both = || {
         Litmus::new(Mode::Power)
             .past_cache(0, 1)
@@ -266,7 +265,7 @@ fn a_durable_store_past_the_cache_is_the_base() {
     by_words.fence().may_leave(0, 1, [(2, 0), (2, 1)]);
 }
 
-/// In word mode not even the stores to one line are ordered, but those to one word are.
+/// In word mode, stores to one line are unordered, and stores to one word are ordered.
 #[test]
 fn words_may_be_torn_apart() {
     let both = || Litmus::new(Mode::Word).store(0, 1).store(1, 1);
@@ -277,7 +276,7 @@ fn words_may_be_torn_apart() {
     both().write_back(0).fence().may_leave(0, 1, [(1, 1)]);
 }
 
-/// With more combinations than are looked at one by one, each word is still seen to lag and to lead.
+/// With too many combinations to try one by one, each word still lags in one and leads in another.
 #[test]
 fn torn_lines_are_sampled() {
     let mut litmus = Litmus::new(Mode::Word);
@@ -292,7 +291,7 @@ fn torn_lines_are_sampled() {
     }
 }
 
-/// Where the process ends and its memory stays, everything is there.
+/// In process mode, every store survives.
 #[test]
 fn a_process_crash_loses_nothing() {
     Litmus::new(Mode::Process)
@@ -306,25 +305,25 @@ fn a_process_crash_loses_nothing() {
 fn ignored_bits_make_no_versions() {
     let marked = || Litmus::new(Mode::Power).store(0, 0x11).write_back(0).fence();
     marked()
-        .store_as(0, 0x10, Store::Unpersisted)
+        .store_as(0, 0x10, StoreKind::Unpersisted)
         .may_leave(0, 1, [(0x11, 0)]);
-    let later = marked().store_as(0, 0x10, Store::Unpersisted).store(1, 7);
+    let later = marked().store_as(0, 0x10, StoreKind::Unpersisted).store(1, 7);
     assert_eq!(later.leaves(1, 1), BTreeSet::from([(0, 0), (7, 7)]));
-    // A volatile word is no reason to branch, whatever it holds.
+    // A volatile word adds no versions, whatever it holds.
     Litmus::new(Mode::Power)
-        .store_as(0, 5, Store::Volatile)
+        .store_as(0, 5, StoreKind::Volatile)
         .store(1, 1)
         .may_leave(1, 1, [(0, 0), (1, 1)]);
 }
 
-/// Volatile words come back as anything, locks of no generation to come; others come back as they are.
+/// Volatile words come back as anything, but locks never with a future generation; other words come back as they are.
 #[test]
 fn volatile_words_are_spoilt() {
     let litmus = Litmus::new(Mode::Power)
-        .store_as(0, 3 << 32 | 1, Store::Lock)
-        .store_as(0, 3 << 32, Store::Lock)
-        .store_as(1, 6, Store::Volatile)
-        .store_as(1, 7, Store::Volatile)
+        .store_as(0, 3 << 32 | 1, StoreKind::Lock)
+        .store_as(0, 3 << 32, StoreKind::Lock)
+        .store_as(1, 6, StoreKind::Volatile)
+        .store_as(1, 7, StoreKind::Volatile)
         .store(2, 9);
     let line = litmus.tracker.line(0).expect("stored to");
     let spoilt = |policy| {
@@ -348,12 +347,12 @@ fn volatile_words_are_spoilt() {
     assert!(![0, 6, 7].contains(&other), "{other:#x}");
 }
 
-/// A word that becomes part of a new object is no volatile one any more.
+/// A word that becomes part of a new object is no longer volatile.
 #[test]
 fn drafts_begin_anew() {
     let reused = Litmus::new(Mode::Power)
-        .store_as(0, 5, Store::Lock)
-        .step(What::Drafted { word: 0, words: 8 })
-        .store_as(0, 8, Store::Draft);
+        .store_as(0, 5, StoreKind::Lock)
+        .step(EventKind::Drafted { word: 0, words: 8 })
+        .store_as(0, 8, StoreKind::Draft);
     reused.may_leave(0, 1, [(0, 0), (8, 0)]);
 }

@@ -1,17 +1,17 @@
-//! The tracker: follows a log, and knows which stores to each line are guaranteed.
+//! The tracker follows a log, and knows which stores to each line are guaranteed.
 
 use super::line::Pending;
-use super::{Line, LineHasher, Mode, Model};
-use crate::log::{Event, Store, What};
+use super::{Line, LineHasher, MemoryModel, Mode};
+use crate::log::{EventKind, LogEvent, StoreKind};
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-/// What one thread has on its way.
+/// A thread's write-backs and non-temporal stores that wait for a fence.
 #[derive(Clone, Debug, Default)]
 struct Thread {
-    /// Lines written back, and up to which of their stores.
+    /// Lines written back, each with the number of its stores covered.
     written_back: Vec<(u32, u64)>,
-    /// Lines stored to past the cache.
+    /// Lines with non-temporal stores.
     past_cache: Vec<u32>,
 }
 
@@ -20,16 +20,16 @@ pub(crate) type Lines = HashMap<u32, Line, BuildHasherDefault<LineHasher>>;
 /// Follows a log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tracker {
-    model: Model,
+    model: MemoryModel,
     lines: Lines,
     threads: Vec<Thread>,
 }
 
-/// Where the tracker puts what is guaranteed, and says which lines are not settled.
+/// Receives the guaranteed stores, and which lines are unsettled.
 pub(crate) trait Base {
-    /// The word has this value in every image from now on.
+    /// Records that the word has this value in every image from now on.
     fn guarantee(&mut self, word: u32, value: u64);
-    /// Whether images differ in the line.
+    /// Records whether images differ in the line.
     fn unsettled(&mut self, line: u32, unsettled: bool);
 }
 
@@ -40,14 +40,14 @@ impl Base for () {
 }
 
 impl Tracker {
-    pub(crate) fn new(model: Model) -> Tracker {
+    pub(crate) fn new(model: MemoryModel) -> Tracker {
         Tracker {
             model,
             ..Tracker::default()
         }
     }
 
-    pub(crate) fn model(&self) -> Model {
+    pub(crate) fn model(&self) -> MemoryModel {
         self.model
     }
 
@@ -55,7 +55,7 @@ impl Tracker {
         self.lines.get(&line)
     }
 
-    /// The lines in which images differ.
+    /// Returns the lines in which images differ.
     pub(crate) fn unsettled(&self) -> impl Iterator<Item = u32> + '_ {
         self.lines
             .iter()
@@ -63,22 +63,22 @@ impl Tracker {
             .map(|(&number, _)| number)
     }
 
-    /// Whether the event makes something durable that might have been lost before.
-    pub(crate) fn raises(&self, event: &Event) -> bool {
-        match event.what {
-            What::Fence => self.has_on_its_way(event.thread),
-            What::Locked => self.model.locked_completes && self.has_on_its_way(event.thread),
-            // Where nothing is lost, every store tells.
-            What::Store { kind, .. } => self.model.mode == Mode::Process && kind.matters(),
-            What::WriteBack { line, .. } => {
+    /// Returns whether the event makes something durable that might have been lost before.
+    pub(crate) fn raises(&self, event: &LogEvent) -> bool {
+        match event.kind {
+            EventKind::Fence => self.awaits_fence(event.thread),
+            EventKind::Locked => self.model.locked_completes && self.awaits_fence(event.thread),
+            // In process mode, each store is guaranteed at once.
+            EventKind::Store { kind, .. } => self.model.mode == Mode::Process && kind.matters(),
+            EventKind::WriteBack { line, .. } => {
                 self.model.clflush && self.lines.get(&line).is_some_and(|line| !line.stores.is_empty())
             }
             _ => false,
         }
     }
 
-    /// The place in the log of the newest store to a word that recovery may make something of, if a crash may lose it.
-    /// (No other thread sees what waits past the cache.)
+    /// Returns the place in the log of the newest store to a word that recovery may depend on, if a crash may lose it.
+    /// (No other thread sees non-temporal stores that wait for a fence.)
     pub(crate) fn pending_store(&self, word: u32) -> Option<u32> {
         let line = self.lines.get(&(word / 8))?;
         let mut stores = line.stores.iter().rev();
@@ -86,7 +86,7 @@ impl Tracker {
         newest.map(|store| store.event)
     }
 
-    /// Whether a crash may still lose the store at that place of the log.
+    /// Returns whether a crash may still lose the store at that place of the log.
     pub(crate) fn is_pending(&self, word: u32, event: u32) -> bool {
         let line = self.lines.get(&(word / 8));
         line.is_some_and(|line| {
@@ -95,7 +95,7 @@ impl Tracker {
         })
     }
 
-    /// Whether another tracker of the same stores guarantees more.
+    /// Returns whether another tracker of the same stores guarantees more.
     pub(crate) fn lags_behind(&self, other: &Tracker) -> bool {
         self.lines.iter().any(|(number, line)| {
             let other = other.lines.get(number);
@@ -104,7 +104,7 @@ impl Tracker {
         })
     }
 
-    fn has_on_its_way(&self, thread: u32) -> bool {
+    fn awaits_fence(&self, thread: u32) -> bool {
         self.threads.get(thread as usize).is_some_and(|thread| {
             !thread.past_cache.is_empty()
                 || thread
@@ -114,11 +114,13 @@ impl Tracker {
         })
     }
 
-    /// Carries out the event that stands at `place` in the log.
-    pub(crate) fn step(&mut self, place: u32, event: &Event, base: &mut impl Base) {
-        match event.what {
-            What::Store { word, value, kind } => self.store(place, event.thread, word, value, kind, base),
-            What::Drafted { word, words } => {
+    /// Applies the event at `place` in the log.
+    pub(crate) fn step(&mut self, place: u32, event: &LogEvent, base: &mut impl Base) {
+        match event.kind {
+            EventKind::Store { word, value, kind } => {
+                self.store(place, event.thread, word, value, kind, base)
+            }
+            EventKind::Drafted { word, words } => {
                 for word in word..word + words {
                     if let Some(line) = self.lines.get_mut(&(word / 8)) {
                         let bit = 1 << (word % 8);
@@ -127,7 +129,7 @@ impl Tracker {
                     }
                 }
             }
-            What::WriteBack { line, .. } => {
+            EventKind::WriteBack { line, .. } => {
                 let Some(upto) = self
                     .lines
                     .get(&line)
@@ -141,14 +143,18 @@ impl Tracker {
                     self.thread(event.thread).written_back.push((line, upto));
                 }
             }
-            What::Fence => self.complete(event.thread, base),
-            What::Locked if self.model.locked_completes => self.complete(event.thread, base),
-            What::Killed => self.kill(base),
-            What::Locked | What::Load { .. } | What::Disregarded { .. } | What::Invoke(_) | What::Ack(_) => {}
+            EventKind::Fence => self.complete(event.thread, base),
+            EventKind::Locked if self.model.locked_completes => self.complete(event.thread, base),
+            EventKind::Killed => self.kill(base),
+            EventKind::Locked
+            | EventKind::Load { .. }
+            | EventKind::Disregarded { .. }
+            | EventKind::Invoke(_)
+            | EventKind::Ack(_) => {}
         }
     }
 
-    /// Non-temporal stores that were seen are durable, and the write-backs under way are never fenced.
+    /// Applies a kill: non-temporal stores that were seen become durable, and write-backs under way are never fenced.
     fn kill(&mut self, base: &mut impl Base) {
         for thread in 0..self.threads.len() as u32 {
             self.thread(thread).written_back.clear();
@@ -164,12 +170,20 @@ impl Tracker {
         &mut self.threads[thread]
     }
 
-    fn store(&mut self, event: u32, thread: u32, word: u32, value: u64, kind: Store, base: &mut impl Base) {
+    fn store(
+        &mut self,
+        event: u32,
+        thread: u32,
+        word: u32,
+        value: u64,
+        kind: StoreKind,
+        base: &mut impl Base,
+    ) {
         let number = word / 8;
         let line = self.lines.entry(number).or_default();
         let bit = 1 << (word % 8);
         let place = (word % 8) as usize;
-        if matches!(kind, Store::Volatile | Store::Lock) {
+        if matches!(kind, StoreKind::Volatile | StoreKind::Lock) {
             line.before[place] = if line.volatile & bit != 0 {
                 line.last[place]
             } else {
@@ -177,7 +191,7 @@ impl Tracker {
             };
             line.last[place] = value;
             line.volatile |= bit;
-            if kind == Store::Lock {
+            if kind == StoreKind::Lock {
                 line.locks |= bit;
             }
             base.unsettled(number, true);
@@ -198,7 +212,7 @@ impl Tracker {
             event,
             thread,
         };
-        if kind == Store::NonTemporal {
+        if kind == StoreKind::NonTemporal {
             line.past_cache.push(store);
             self.thread(thread).past_cache.push(number);
         } else {
@@ -227,7 +241,7 @@ impl Tracker {
                 self.settle(number, base);
             }
         }
-        // The buffers serve again.
+        // Keeps the buffers' allocations.
         written_back.clear();
         past_cache.clear();
         *self.thread(thread) = Thread {
@@ -236,7 +250,7 @@ impl Tracker {
         };
     }
 
-    /// The first `upto` stores of the line are durable.
+    /// Guarantees the first `upto` stores of the line.
     fn raise(&mut self, number: u32, upto: u64, base: &mut impl Base) {
         let Some(line) = self.lines.get_mut(&number) else {
             return;
@@ -244,7 +258,7 @@ impl Tracker {
         let count = upto.saturating_sub(line.gone) as usize;
         for store in line.stores.drain(..count.min(line.stores.len())) {
             base.guarantee(number * 8 + u32::from(store.word), store.value);
-            // A store past the cache that came before to the same word cannot come after it.
+            // An earlier non-temporal store to the same word can no longer come after it.
             line.past_cache
                 .retain(|past| past.word != store.word || past.event > store.event);
         }

@@ -1,18 +1,18 @@
-//! Two publications in the other order.
+//! Swaps two publications.
 //!
-//! The steps of a thread from one fence to the next within an operation are one publication, or the preparation of one.
-//! Two consecutive ones are swapped if no other thread acts meanwhile and they store no common word. The log is then
-//! that of a program that does the second first.
+//! The steps of a thread from one fence to the next within an operation are one publication, or prepare one. Two
+//! consecutive ones are swapped if no other thread acts meanwhile and they store no common word. The new log is that of
+//! a program that does the second first.
 //!
-//! Operations that [go together](crate::Subject::goes_with) happen in any order, so of theirs only the making of
+//! Operations that [go together](crate::Subject::goes_with) happen in any order, so among them only the making of
 //! objects is swapped with the step after it.
 
-use crate::log::{Event, Log, Site, Store, What};
+use crate::log::{EventKind, EventLog, LogEvent, Site, StoreKind};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// The log with each publication that a fence at `site` ends put after the next, and where that was.
-pub(super) fn swapped(log: &Log, site: Site) -> (Log, Vec<Range<usize>>) {
+/// Returns the log with each publication that a fence at `site` ends moved behind the next, and the swapped ranges.
+pub(super) fn swapped(log: &EventLog, site: Site) -> (EventLog, Vec<Range<usize>>) {
     let mut events = Vec::with_capacity(log.events.len());
     let mut swapped = Vec::new();
     let mut start = 0;
@@ -21,24 +21,26 @@ pub(super) fn swapped(log: &Log, site: Site) -> (Log, Vec<Range<usize>>) {
     while place < log.events.len() {
         let event = &log.events[place];
         let in_flight = in_flight.entry(event.thread).or_default();
-        let second = match event.what {
-            What::Fence if event.site == site && (*in_flight <= 1 || makes(&log.events[start..place])) => {
+        let second = match event.kind {
+            EventKind::Fence
+                if event.site == site && (*in_flight <= 1 || makes_objects(&log.events[start..place])) =>
+            {
                 next(&log.events, start, place)
             }
             _ => None,
         };
-        match event.what {
-            What::Invoke(_) => *in_flight += 1,
-            What::Ack(_) => *in_flight = in_flight.saturating_sub(1),
+        match event.kind {
+            EventKind::Invoke(_) => *in_flight += 1,
+            EventKind::Ack(_) => *in_flight = in_flight.saturating_sub(1),
             _ => {}
         }
         place += 1;
         if let Some(end) = second {
             let from = events.len();
             let (first, second) = (&log.events[start..place], &log.events[place..end]);
-            // What takes a mark of the first away comes after the store of the mark. It would store the whole word
-            // before.
-            let (unmarks, second): (Vec<&Event>, Vec<&Event>) =
+            // A store that takes a mark of the first away stays after the store of the mark: earlier, it would store
+            // the whole word.
+            let (unmarks, second): (Vec<&LogEvent>, Vec<&LogEvent>) =
                 second.iter().partition(|event| unmarks(first, event));
             events.extend(second);
             events.extend(first);
@@ -56,38 +58,38 @@ pub(super) fn swapped(log: &Log, site: Site) -> (Log, Vec<Range<usize>>) {
         }
     }
     events.extend(&log.events[start..]);
-    let swapped_log = Log {
+    let swapped_log = EventLog {
         events,
         joins: log.joins.clone(),
-        ..Log::default()
+        ..EventLog::default()
     };
     (swapped_log, swapped)
 }
 
-/// Whether new objects are made.
-fn makes(events: &[Event]) -> bool {
+/// Returns whether the events make new objects.
+fn makes_objects(events: &[LogEvent]) -> bool {
     events
         .iter()
-        .any(|event| matches!(event.what, What::Drafted { .. }))
+        .any(|event| matches!(event.kind, EventKind::Drafted { .. }))
 }
 
-/// Whether what comes after the event is no part of what came before it.
-fn ends(event: &Event) -> bool {
+/// Returns whether the event ends a publication.
+fn ends(event: &LogEvent) -> bool {
     matches!(
-        event.what,
-        What::Fence | What::Invoke(_) | What::Ack(_) | What::Killed
+        event.kind,
+        EventKind::Fence | EventKind::Invoke(_) | EventKind::Ack(_) | EventKind::Killed
     )
 }
 
-/// Where the publication ends that follows the one from `start` to the fence at `fence`, if they can change places.
-fn next(events: &[Event], start: usize, fence: usize) -> Option<usize> {
+/// Returns the end of the publication after the one from `start` to the fence at `fence`, if the two can be swapped.
+fn next(events: &[LogEvent], start: usize, fence: usize) -> Option<usize> {
     let thread = events[fence].thread;
     let rest = &events[fence + 1..];
     let length = rest
         .iter()
         .position(|event| event.thread != thread || ends(event))?;
     let last = &rest[length];
-    if last.thread != thread || last.what != What::Fence {
+    if last.thread != thread || last.kind != EventKind::Fence {
         return None;
     }
     let end = fence + 1 + length + 1;
@@ -97,19 +99,19 @@ fn next(events: &[Event], start: usize, fence: usize) -> Option<usize> {
     apart.then_some(end)
 }
 
-/// The words that recovery may make something of.
-fn stores(events: &[Event]) -> impl Iterator<Item = u32> + '_ {
-    events.iter().filter_map(|event| match event.what {
-        What::Store { word, kind, .. } if kind.matters() => Some(word),
+/// Returns the stored words that recovery may depend on.
+fn stores(events: &[LogEvent]) -> impl Iterator<Item = u32> + '_ {
+    events.iter().filter_map(|event| match event.kind {
+        EventKind::Store { word, kind, .. } if kind.matters() => Some(word),
         _ => None,
     })
 }
 
-/// Whether the event of the second changes only ignored bits, of a word of the first.
-fn unmarks(first: &[Event], event: &Event) -> bool {
-    match event.what {
-        What::Store { word, kind, .. } => {
-            kind == Store::Unpersisted && stores(first).any(|stored| stored == word)
+/// Returns whether the event, of the second publication, changes only ignored bits of a word of the first.
+fn unmarks(first: &[LogEvent], event: &LogEvent) -> bool {
+    match event.kind {
+        EventKind::Store { word, kind, .. } => {
+            kind == StoreKind::Unpersisted && stores(first).any(|stored| stored == word)
         }
         _ => false,
     }
@@ -120,43 +122,43 @@ mod tests {
     use super::*;
     use std::panic::Location;
 
-    fn log(whats: &[(What, u32)], at: Site) -> Log {
-        let events = whats.iter().map(|&(what, thread)| Event {
-            what,
+    fn log(kinds: &[(EventKind, u32)], at: Site) -> EventLog {
+        let events = kinds.iter().map(|&(kind, thread)| LogEvent {
+            kind,
             thread,
             site: at,
         });
-        Log {
+        EventLog {
             events: events.collect(),
-            ..Log::default()
+            ..EventLog::default()
         }
     }
 
-    fn store(word: u32, kind: Store) -> What {
-        What::Store { word, value: 1, kind }
+    fn store(word: u32, kind: StoreKind) -> EventKind {
+        EventKind::Store { word, value: 1, kind }
     }
 
-    fn words(log: &Log) -> Vec<u32> {
-        let stored = log.events.iter().filter_map(|event| match event.what {
-            What::Store { word, .. } => Some(word),
+    fn words(log: &EventLog) -> Vec<u32> {
+        let stored = log.events.iter().filter_map(|event| match event.kind {
+            EventKind::Store { word, .. } => Some(word),
             _ => None,
         });
         stored.collect()
     }
 
-    /// Two publications of one operation change places; the mark of the first is taken away after it was stored.
+    /// Two publications of one operation are swapped; the mark of the first is still taken away after it was stored.
     #[test]
     fn the_second_comes_first() {
         let site = Location::caller();
-        let plain = |word| (store(word, Store::Plain), 0);
+        let plain = |word| (store(word, StoreKind::Plain), 0);
         let all = [
-            (What::Invoke(0), 0),
+            (EventKind::Invoke(0), 0),
             plain(1),
-            (What::Fence, 0),
-            (store(1, Store::Unpersisted), 0),
+            (EventKind::Fence, 0),
+            (store(1, StoreKind::Unpersisted), 0),
             plain(2),
-            (What::Fence, 0),
-            (What::Ack(0), 0),
+            (EventKind::Fence, 0),
+            (EventKind::Ack(0), 0),
         ];
         let (log, swapped) = swapped(&log(&all, site), site);
         assert_eq!(words(&log), [2, 1, 1]);
@@ -164,35 +166,35 @@ mod tests {
         assert_eq!(log.events.len(), all.len());
     }
 
-    /// Of operations that go together one's publication is not put after another's; what makes an object is.
+    /// Publications of operations that go together are not swapped; the making of an object is.
     #[test]
     fn what_goes_together_has_no_order() {
         let site = Location::caller();
-        let plain = |word| (store(word, Store::Plain), 0);
-        let together = |first: Vec<(What, u32)>| {
-            let mut all = vec![(What::Invoke(0), 0), (What::Invoke(1), 0)];
+        let plain = |word| (store(word, StoreKind::Plain), 0);
+        let together = |first: Vec<(EventKind, u32)>| {
+            let mut all = vec![(EventKind::Invoke(0), 0), (EventKind::Invoke(1), 0)];
             all.extend(first);
-            all.extend([(What::Fence, 0), plain(2), (What::Fence, 0)]);
-            all.extend([(What::Ack(0), 0), (What::Ack(1), 0)]);
+            all.extend([(EventKind::Fence, 0), plain(2), (EventKind::Fence, 0)]);
+            all.extend([(EventKind::Ack(0), 0), (EventKind::Ack(1), 0)]);
             swapped(&log(&all, site), site).1.len()
         };
         assert_eq!(together(vec![plain(1)]), 0);
-        let draft = (What::Drafted { word: 1, words: 1 }, 0);
-        assert_eq!(together(vec![draft, (store(1, Store::Draft), 0)]), 1);
+        let draft = (EventKind::Drafted { word: 1, words: 1 }, 0);
+        assert_eq!(together(vec![draft, (store(1, StoreKind::Draft), 0)]), 1);
     }
 
-    /// Where the code does not allow it, nothing changes: other operations, other threads, the same word.
+    /// Nothing is swapped across other operations, across other threads, or with a common word.
     #[test]
     fn what_depends_stays_in_order() {
         let site = Location::caller();
-        let plain = |word, thread| (store(word, Store::Plain), thread);
-        let fence = (What::Fence, 0);
+        let plain = |word, thread| (store(word, StoreKind::Plain), thread);
+        let fence = (EventKind::Fence, 0);
         for all in [
             vec![
                 plain(1, 0),
                 fence,
-                (What::Ack(0), 0),
-                (What::Invoke(1), 0),
+                (EventKind::Ack(0), 0),
+                (EventKind::Invoke(1), 0),
                 plain(2, 0),
                 fence,
             ],

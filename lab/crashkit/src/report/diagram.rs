@@ -1,21 +1,27 @@
-//! A diagram of a failing history: the steps of its logical threads that matter, one line each.
+//! A diagram of a failing history: the relevant steps of its logical threads, one line each.
 //!
-//! A step matters if it is the beginning or the answer of an operation, a store or a load of a word that one thread
-//! stores and another touches meanwhile, or the fence after it. Steps are shown from the beginning of the earliest
+//! A step is relevant if it is the beginning or the answer of an operation, a store or a load of a word that one thread
+//! stores and another touches meanwhile, or the fence after it. The diagram starts at the beginning of the earliest
 //! operation that is in flight when the failing one begins.
 
-use super::told;
-use crate::log::{Event, Log, Store, What};
+use super::shown;
+use crate::log::{EventKind, EventLog, LogEvent, StoreKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-/// Maximum number of lines; of more, the last ones are shown.
-const LONGEST: usize = 60;
+/// Maximum number of lines; a longer diagram keeps its last ones.
+const MAX_LINES: usize = 60;
 
-/// The steps up to the event at `place`, where the failure shows, of a run of these operations with these answers.
-pub(crate) fn diagram(log: &Log, place: usize, ops: &[impl Debug], answers: &[impl Debug]) -> Vec<String> {
-    let op = |number: u32| ops.get(number as usize).map_or("the creation".into(), told);
-    let answer = |number: u32| answers.get(number as usize).map_or(String::new(), told);
+/// Returns the steps up to the event at `place`, where the failure shows, of a run of these operations with these
+/// answers.
+pub(crate) fn diagram(
+    log: &EventLog,
+    place: usize,
+    ops: &[impl Debug],
+    answers: &[impl Debug],
+) -> Vec<String> {
+    let op = |number: u32| ops.get(number as usize).map_or("the creation".into(), shown);
+    let answer = |number: u32| answers.get(number as usize).map_or(String::new(), shown);
     let place = place.min(log.events.len().saturating_sub(1));
     let start = start(log, place);
     let Some(events) = log.events.get(start..=place) else {
@@ -26,21 +32,21 @@ pub(crate) fn diagram(log: &Log, place: usize, ops: &[impl Debug], answers: &[im
     let mut to_fence = BTreeSet::new();
     let mut lines = Vec::new();
     for event in events {
-        let Event { thread, site, .. } = *event;
-        let what = match event.what {
-            What::Invoke(number) => format!("{} begins", op(number)),
-            What::Ack(number) => format!("answers {}", answer(number)).trim_end().into(),
-            What::Store { word, kind, .. } if kind == Store::Lock && shared.contains(&word) => {
+        let LogEvent { thread, site, .. } = *event;
+        let what = match event.kind {
+            EventKind::Invoke(number) => format!("{} begins", op(number)),
+            EventKind::Ack(number) => format!("answers {}", answer(number)).trim_end().into(),
+            EventKind::Store { word, kind, .. } if kind == StoreKind::Lock && shared.contains(&word) => {
                 format!("takes the lock {:#x} at {site}", word * 8)
             }
-            What::Store { word, value, kind } if shared.contains(&word) => {
+            EventKind::Store { word, value, kind } if shared.contains(&word) => {
                 if kind.matters() {
                     to_fence.insert(thread);
                 }
                 format!("stores {:#x} = {value:#x} at {site}", word * 8)
             }
-            What::Load { word } if shared.contains(&word) => format!("loads {:#x} at {site}", word * 8),
-            What::Fence if to_fence.remove(&thread) => format!("fences at {site}"),
+            EventKind::Load { word } if shared.contains(&word) => format!("loads {:#x} at {site}", word * 8),
+            EventKind::Fence if to_fence.remove(&thread) => format!("fences at {site}"),
             _ => continue,
         };
         let lane = "    ".repeat(thread.saturating_sub(1) as usize);
@@ -49,7 +55,7 @@ pub(crate) fn diagram(log: &Log, place: usize, ops: &[impl Debug], answers: &[im
             lines.push(line);
         }
     }
-    let left_out = lines.len().saturating_sub(LONGEST);
+    let left_out = lines.len().saturating_sub(MAX_LINES);
     if left_out > 0 {
         lines.drain(..left_out);
         lines.insert(0, format!("({left_out} earlier steps)"));
@@ -57,8 +63,8 @@ pub(crate) fn diagram(log: &Log, place: usize, ops: &[impl Debug], answers: &[im
     lines
 }
 
-/// How often, up to the event at `place`, a thread stopped within an operation and another went on.
-pub(crate) fn preemptions(log: &Log, place: usize) -> u32 {
+/// Returns how often, up to the event at `place`, a thread was stopped within an operation and another continued.
+pub(crate) fn preemptions(log: &EventLog, place: usize) -> u32 {
     let events = log.events.iter().take(place.saturating_add(1));
     let mut amid = BTreeSet::new();
     let (mut count, mut running) = (0, None);
@@ -67,27 +73,27 @@ pub(crate) fn preemptions(log: &Log, place: usize) -> u32 {
             .replace(event.thread)
             .filter(|&before| before != event.thread);
         count += u32::from(before.is_some_and(|before| amid.contains(&before)));
-        match event.what {
-            What::Invoke(_) => amid.insert(event.thread),
-            What::Ack(_) => amid.remove(&event.thread),
+        match event.kind {
+            EventKind::Invoke(_) => amid.insert(event.thread),
+            EventKind::Ack(_) => amid.remove(&event.thread),
             _ => false,
         };
     }
     count
 }
 
-/// Where the earliest operation begins that is under way when the one begins that is under way at `place`.
-fn start(log: &Log, place: usize) -> usize {
+/// Returns the beginning of the earliest operation that was in flight when the operation at `place` began.
+fn start(log: &EventLog, place: usize) -> usize {
     let mut begun: BTreeMap<u32, usize> = BTreeMap::new();
     let mut earliest: BTreeMap<u32, usize> = BTreeMap::new();
     for (at, event) in log.events.iter().enumerate().take(place + 1) {
-        match event.what {
-            What::Invoke(_) => {
+        match event.kind {
+            EventKind::Invoke(_) => {
                 begun.insert(event.thread, at);
                 let first = begun.values().min().copied().unwrap_or(at);
                 earliest.insert(event.thread, first);
             }
-            What::Ack(_) if at < place => {
+            EventKind::Ack(_) if at < place => {
                 begun.remove(&event.thread);
             }
             _ => {}
@@ -97,13 +103,13 @@ fn start(log: &Log, place: usize) -> usize {
     under_way.min().copied().unwrap_or(place)
 }
 
-/// The words that one thread stores and another touches.
-fn shared(events: &[Event]) -> BTreeSet<u32> {
+/// Returns the words that one thread stores and another touches.
+fn shared(events: &[LogEvent]) -> BTreeSet<u32> {
     let mut touched: BTreeMap<u32, (BTreeSet<u32>, bool)> = BTreeMap::new();
     for event in events {
-        let (word, stores) = match event.what {
-            What::Store { word, kind, .. } if kind != Store::Draft => (word, true),
-            What::Load { word } => (word, false),
+        let (word, stores) = match event.kind {
+            EventKind::Store { word, kind, .. } if kind != StoreKind::Draft => (word, true),
+            EventKind::Load { word } => (word, false),
             _ => continue,
         };
         let (threads, stored) = touched.entry(word).or_default();
@@ -114,25 +120,24 @@ fn shared(events: &[Event]) -> BTreeSet<u32> {
     touched.into_keys().collect()
 }
 
-/// What `Debug` says, with lists of bytes as text: `Get([97, 98])` is shown as `Get("ab")`, and a long list by its
-/// length.
+/// Shows lists of bytes in `Debug` text as text: `Get([97, 98])` becomes `Get("ab")`, and a long list is shortened.
 pub(crate) fn readable(said: &str) -> String {
     const MAX_SHOWN: usize = 24;
-    let mut told = String::with_capacity(said.len());
+    let mut text = String::with_capacity(said.len());
     let mut rest = said;
     while let Some(open) = rest.find('[') {
         let (before, list) = rest.split_at(open);
-        told.push_str(before);
+        text.push_str(before);
         let bytes = list.find(']').and_then(|close| {
             let numbers = list[1..close].split(", ").filter(|number| !number.is_empty());
             let bytes: Result<Vec<u8>, _> = numbers.map(str::parse).collect();
             Some((bytes.ok()?, close + 1))
         });
-        // A list that stands alone may be anything.
-        let is_argument = told.ends_with(['(', ' ']);
+        // A list that is no argument may be anything.
+        let is_argument = text.ends_with(['(', ' ']);
         match bytes.filter(|_| is_argument) {
             Some((bytes, end)) if bytes.len() > MAX_SHOWN => {
-                told.push_str(&format!(
+                text.push_str(&format!(
                     "\"{}\"... of {} bytes",
                     bytes[..8].escape_ascii(),
                     bytes.len()
@@ -140,17 +145,17 @@ pub(crate) fn readable(said: &str) -> String {
                 rest = &list[end..];
             }
             Some((bytes, end)) => {
-                told.push_str(&format!("\"{}\"", bytes.escape_ascii()));
+                text.push_str(&format!("\"{}\"", bytes.escape_ascii()));
                 rest = &list[end..];
             }
             None => {
-                told.push('[');
+                text.push('[');
                 rest = &list[1..];
             }
         }
     }
-    told.push_str(rest);
-    told
+    text.push_str(rest);
+    text
 }
 
 #[cfg(test)]
@@ -176,35 +181,37 @@ mod tests {
     #[test]
     fn steps_that_matter() {
         let site = Location::caller();
-        let store = |word| What::Store {
+        let store = |word| EventKind::Store {
             word,
             value: 1,
-            kind: Store::Plain,
+            kind: StoreKind::Plain,
         };
         let events = [
-            (1, What::Invoke(0)),
-            (1, What::Ack(0)),
-            (1, What::Invoke(1)),
+            (1, EventKind::Invoke(0)),
+            (1, EventKind::Ack(0)),
+            (1, EventKind::Invoke(1)),
             (1, store(8)),
             (1, store(16)),
-            (2, What::Invoke(2)),
-            (2, What::Load { word: 8 }),
-            (2, What::Fence),
-            (1, What::Fence),
-            (2, What::Ack(2)),
-            (1, What::Ack(1)),
+            (2, EventKind::Invoke(2)),
+            (2, EventKind::Load { word: 8 }),
+            (2, EventKind::Fence),
+            (1, EventKind::Fence),
+            (2, EventKind::Ack(2)),
+            (1, EventKind::Ack(1)),
         ];
-        let log = Log {
-            events: events.map(|(thread, what)| Event { what, thread, site }).to_vec(),
-            ..Log::default()
+        let log = EventLog {
+            events: events
+                .map(|(thread, kind)| LogEvent { kind, thread, site })
+                .to_vec(),
+            ..EventLog::default()
         };
-        let told = diagram(&log, 9, &["a", "b", "c"], &[0, 1, 2]);
-        let told: Vec<&str> = told
+        let lines = diagram(&log, 9, &["a", "b", "c"], &[0, 1, 2]);
+        let lines: Vec<&str> = lines
             .iter()
             .map(|line| line.split(" at ").next().unwrap_or_default())
             .collect();
         assert_eq!(
-            told,
+            lines,
             [
                 "1  \"b\" begins",
                 "1  stores 0x40 = 0x1",

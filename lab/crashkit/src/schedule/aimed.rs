@@ -2,29 +2,29 @@
 //! and others go on to that same word, several steps deep.
 //!
 //! 1. *Scout.* The history runs once with its operations one after the other, in an order that the seed chooses: no
-//!    thread is stopped during one. This run tells which words two threads touch, and where ([`Scouted`]).
-//! 2. *Aim.* Of all lines of source that touch such words each is as likely to be drawn, however often it does, and
-//!    then one of its accesses. Up to there the next run is the same.
-//! 3. *Legs.* The thread is stopped there. Another goes on until it has stored into the same word, until it comes to
-//!    the n-th access of such a line of source, or for some operations. Then it is stopped in its turn, and the first
-//!    thread or a third one goes on in the same way: at most three legs. Or, in a *relay*, the first thread is stopped
-//!    after each of its stores into such words, and each time the other carries out one operation.
+//!    thread is stopped during one. This run shows which words two threads touch, and where ([`Scouted`]).
+//! 2. *Aim.* A source line that touches such words is drawn, each equally likely however often it does so, and then one
+//!    of its accesses. Up to there the next run is the same.
+//! 3. *Legs.* The thread is stopped there. Another continues until it has stored into the same word, until it comes to
+//!    the n-th access of such a source line, or for some operations. Then it is stopped in its turn, and the first
+//!    thread or a third one continues in the same way: at most three legs. Or, in a *relay*, the first thread is
+//!    stopped after each of its stores into such words, and each time the other carries out one operation.
 //! 4. *Settle.* All threads that were stopped end their operations. The rest of the history runs as in the scout's run.
 //!
-//! I1 Nothing is switched between these moments, except where a thread waits for another.
+//! I1 Threads do not switch between these moments, except where one waits for another.
 
 use crate::Random;
 use crate::log::Site;
-use crate::point::{Access, Does, Point};
+use crate::point::{Access, AccessKind, Point};
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A leg lasts no longer than this many operations.
-const LONGEST: u32 = 16;
+/// Maximum number of operations of a leg.
+const MAX_OPERATIONS: u32 = 16;
 
-/// How often the first thread goes on in a relay, at most.
+/// How often the first thread continues in a relay, at most.
 const RELAYS: usize = 12;
 
 /// An access in the scout's run.
@@ -36,11 +36,11 @@ struct Step {
     access: Access,
 }
 
-/// What the scout has seen.
+/// The accesses that the scout's run recorded.
 #[derive(Default)]
 pub(crate) struct Scouted {
-    /// The accesses of words that another thread touches later on, if one of the two stores: by line of source.
-    by_site: BTreeMap<(Site, Does), Vec<Step>>,
+    /// By source line: the accesses of words that another thread touches later, if one of the two stores.
+    by_site: BTreeMap<(Site, AccessKind), Vec<Step>>,
     /// For each of these words, the last access by each thread.
     last: HashMap<usize, BTreeMap<u32, u64>>,
 }
@@ -52,7 +52,7 @@ impl Scouted {
         for step in trace {
             let threads = last.entry(step.access.at).or_default();
             threads.insert(step.thread, step.point);
-            if step.access.does == Does::Store {
+            if step.access.kind == AccessKind::Store {
                 stored.insert(step.access.at);
             }
         }
@@ -63,14 +63,14 @@ impl Scouted {
         };
         for &step in trace {
             if scouted.others(&step).next().is_some() {
-                let key = (step.access.site, step.access.does);
+                let key = (step.access.site, step.access.kind);
                 scouted.by_site.entry(key).or_default().push(step);
             }
         }
         scouted
     }
 
-    /// The threads that touch the word of this access later on.
+    /// Returns the threads that touch the word of this access later.
     fn others(&self, step: &Step) -> impl Iterator<Item = u32> + '_ {
         let Step { thread, point, .. } = *step;
         let threads = self.last.get(&step.access.at).into_iter().flatten();
@@ -79,7 +79,7 @@ impl Scouted {
             .map(|(&other, _)| other)
     }
 
-    /// A preemption to try, of this many legs; `None` where threads share no words.
+    /// Draws a preemption of this many legs; `None` if threads share no words.
     pub(crate) fn aim(&self, legs: u32, random: &mut Random) -> Option<Plan> {
         let sites: Vec<&Vec<Step>> = self.by_site.values().collect();
         if sites.is_empty() {
@@ -96,10 +96,13 @@ impl Scouted {
         })
     }
 
-    /// A relay to try: a thread is stopped after each of its stores into shared words from one on, and another carries
-    /// out an operation there; `None` where threads share no words.
+    /// Draws a relay: a thread is stopped after each of its stores into shared words from one on, and another carries
+    /// out an operation there; `None` if threads share no words.
     pub(crate) fn relay(&self, random: &mut Random) -> Option<Plan> {
-        let stores = self.by_site.iter().filter(|((_, does), _)| *does == Does::Store);
+        let stores = self
+            .by_site
+            .iter()
+            .filter(|((_, kind), _)| *kind == AccessKind::Store);
         let sites: Vec<&Vec<Step>> = stores.map(|(_, steps)| steps).collect();
         if sites.is_empty() {
             return None;
@@ -143,16 +146,16 @@ pub(crate) struct Plan {
     /// The address of the word that it is about to touch or has just touched.
     word: usize,
     legs: VecDeque<Leg>,
-    /// Lines of source that touch shared words.
+    /// Source lines that touch shared words.
     sites: BTreeSet<Site>,
-    /// These words.
+    /// The shared words.
     words: Arc<HashSet<usize>>,
 }
 
-/// One thread goes on while others are stopped.
+/// One thread continues while others are stopped.
 #[derive(Clone, Copy, Debug)]
 struct Leg {
-    /// Rather this thread; `None`: the one that was stopped first.
+    /// The preferred thread; `None`: the one that was stopped first.
     thread: Option<u32>,
     until: Until,
 }
@@ -166,7 +169,7 @@ enum Until {
     Stored,
     /// It has stored into any word that two threads share.
     StoredShared,
-    /// It comes to the access of this number of a line of source that touches shared words.
+    /// It has come to the n-th access by source lines that touch shared words.
     Shared(u32),
 }
 
@@ -175,7 +178,7 @@ impl Leg {
         let until = match random.below(6) {
             0..3 => Until::Stored,
             3 => Until::Shared(1 + random.below(12) as u32),
-            _ => Until::Operations(*random.pick(&[1, 1, 1, 2, 3, 6, LONGEST])),
+            _ => Until::Operations(*random.pick(&[1, 1, 1, 2, 3, 6, MAX_OPERATIONS])),
         };
         let first = number > 0 && random.below(2) == 0;
         Leg {
@@ -185,7 +188,7 @@ impl Leg {
     }
 }
 
-/// Where a run stands.
+/// The phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Operations come one after the other.
@@ -202,9 +205,9 @@ struct Flight {
     until: Until,
     /// Operations that it has ended.
     operations: u32,
-    /// Whether it is in the middle of one.
+    /// Whether it is in the middle of an operation.
     amid: bool,
-    /// Whether it has come to the store that it looks for.
+    /// Whether it has reached the store that ends it.
     stored: bool,
 }
 
@@ -217,25 +220,25 @@ struct Pilot {
     points: u64,
     trace: Vec<Step>,
     leg: Option<Flight>,
-    /// How long the log is.
+    /// The length of the log.
     place: usize,
-    /// Threads stopped in the middle of an operation, in the order in which they were.
+    /// Threads stopped in the middle of an operation, in the order of their stops.
     stopped: Vec<u32>,
     /// The place in the log at which the first thread was stopped, and at which all had settled.
     window: Option<Range<usize>>,
 }
 
 impl Pilot {
-    /// A thread comes to a point: whether another one may go on.
+    /// Records that a thread has come to a point. Returns whether another may continue.
     fn comes_to(&mut self, point: &Point, thread: u32, place: usize) -> bool {
         let number = self.points;
         self.points += 1;
         self.place = place;
         match self.phase {
             Phase::InTurn => {
-                // The first thread prepares, and waits for the others.
+                // Thread 0 only prepares, and waits for the others.
                 if let Point::Access(access) = point
-                    && access.does != Does::Other
+                    && access.kind != AccessKind::Other
                     && thread != 0
                 {
                     self.trace.push(Step {
@@ -276,7 +279,7 @@ impl Pilot {
         }
     }
 
-    /// Whether the leg ends with its thread at this point.
+    /// Returns whether the leg ends with its thread at this point.
     fn ends_leg(&mut self, point: &Point) -> bool {
         let Some(flight) = &mut self.leg else {
             return true;
@@ -286,17 +289,17 @@ impl Pilot {
             Point::Invoke => flight.operations += u32::from(std::mem::take(&mut flight.amid)),
             Point::Access(_) => flight.amid = true,
         }
-        if flight.stored || flight.operations >= LONGEST {
+        if flight.stored || flight.operations >= MAX_OPERATIONS {
             return true;
         }
         match (&mut flight.until, point) {
             (Until::Operations(max), _) => flight.operations >= *max,
             (Until::Stored, Point::Access(access)) => {
-                flight.stored = access.at == self.plan.word && access.does == Does::Store;
+                flight.stored = access.at == self.plan.word && access.kind == AccessKind::Store;
                 false
             }
             (Until::StoredShared, Point::Access(access)) => {
-                flight.stored = access.does == Does::Store && self.plan.words.contains(&access.at);
+                flight.stored = access.kind == AccessKind::Store && self.plan.words.contains(&access.at);
                 false
             }
             (Until::Shared(left), Point::Access(access)) => {
@@ -326,11 +329,11 @@ impl Pilot {
         }
     }
 
-    /// The thread that goes on.
+    /// Chooses the thread that continues.
     fn choose(&mut self, runnable: &[TaskId], current: Option<TaskId>, waits: bool) -> Option<TaskId> {
         let number = |id: &TaskId| usize::from(*id) as u32;
         let known = |id: &TaskId, threads: &[u32]| threads.contains(&number(id));
-        // What has ended is not stopped.
+        // A thread that has ended is not stopped.
         if let Some(current) = current.filter(|current| !runnable.contains(current)) {
             self.stopped.retain(|stopped| *stopped != number(&current));
             self.settled();
@@ -361,7 +364,7 @@ impl Pilot {
             self.phase = Phase::Settling;
         }
         if self.phase == Phase::OnLeg {
-            // Its thread has ended, or goes on.
+            // The leg's thread continues, unless it has ended.
             if let Some(current) = current.filter(|current| from.contains(current)) {
                 return Some(current);
             }
@@ -382,7 +385,7 @@ impl Pilot {
     }
 }
 
-/// A run that is steered.
+/// The scheduler of a run with aimed preemptions.
 #[derive(Clone)]
 pub(super) struct Aimed {
     pilot: Arc<Mutex<Pilot>>,
@@ -390,7 +393,7 @@ pub(super) struct Aimed {
 }
 
 impl Aimed {
-    /// A run of a plan; of an empty one, the scout's.
+    /// Creates the scheduler of a plan's run, or of the scout's run if the plan is empty.
     pub(super) fn new(seed: u64, plan: Plan) -> Aimed {
         let pilot = Pilot {
             random: Random(seed),
@@ -413,17 +416,17 @@ impl Aimed {
         self.pilot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A thread comes to a point, at this place of the log: whether another one may go on.
+    /// Records that a thread has come to a point, at this place of the log. Returns whether another may continue.
     pub(super) fn comes_to(&self, point: &Point, thread: u32, place: usize) -> bool {
         self.pilot().comes_to(point, thread, place)
     }
 
-    /// What the run has seen.
+    /// Returns what the run recorded.
     pub(super) fn scouted(&self) -> Scouted {
         Scouted::of(&self.pilot().trace)
     }
 
-    /// Where in the log threads were stopped, if any was.
+    /// Returns the range of the log in which threads were stopped, if any was.
     pub(super) fn window(&self) -> Option<Range<usize>> {
         self.pilot().window.clone()
     }

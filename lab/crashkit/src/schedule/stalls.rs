@@ -1,30 +1,30 @@
-//! A schedule in which each thread runs for long, and some are held back.
+//! A schedule in which each thread runs for long, and some are stalled.
 //!
 //! Now and then the running thread is stalled, wherever it is: between a store and its fence, or with a lock. The
 //! others run meanwhile, long enough for whole operations: they meet its stores that are not durable yet, and return
-//! before it continues. Schedules that choose anew at each access rarely do that.
+//! before it continues. Schedules that choose a thread at each access rarely do that.
 
 use crate::Random;
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 
-/// At one of this many accesses a thread is put aside...
-const ONE_IN: u64 = 32;
+/// At one in this many accesses a thread is stalled...
+const STALL_ONE_IN: u64 = 32;
 /// ...for this many accesses of the others, at most.
-const LONGEST: u64 = 400;
-/// At one of this many accesses another thread goes on without that.
-const CHANGES: u64 = 64;
+const MAX_STALL: u64 = 400;
+/// At one in this many accesses another thread continues without a stall.
+const SWITCH_ONE_IN: u64 = 64;
 
-/// One such schedule.
+/// The scheduler.
 pub(super) struct Stalls {
     seed: u64,
     random: Random,
-    /// The stalled threads, and for how many accesses of the others each is stalled.
+    /// The stalled thread, and the accesses of the others left until it continues.
     aside: Option<(TaskId, u64)>,
     runs_left: u32,
 }
 
 impl Stalls {
-    /// The schedule of a seed, for one run.
+    /// Creates the schedule of a seed, for one run.
     pub(super) fn new(seed: u64) -> Stalls {
         Stalls {
             seed,
@@ -34,15 +34,15 @@ impl Stalls {
         }
     }
 
-    /// Which of these runs next, after `current`.
+    /// Chooses which of these runs next, after `current`.
     fn choose(&mut self, runnable: &[TaskId], current: Option<TaskId>, waits: bool) -> Option<TaskId> {
         let current = current.filter(|current| runnable.contains(current));
         if self.aside.is_none()
             && let Some(current) = current
             && runnable.len() > 1
-            && self.random.below(ONE_IN) == 0
+            && self.random.below(STALL_ONE_IN) == 0
         {
-            self.aside = Some((current, 1 + self.random.below(LONGEST)));
+            self.aside = Some((current, 1 + self.random.below(MAX_STALL)));
         }
         let aside = self.aside.map(|(aside, _)| aside);
         let others: Vec<TaskId> = runnable.iter().copied().filter(|&id| Some(id) != aside).collect();
@@ -52,7 +52,7 @@ impl Stalls {
         };
         let from = if others.is_empty() { runnable } else { &others };
         match current.filter(|current| from.contains(current)) {
-            Some(current) if !waits && self.random.below(CHANGES) > 0 => Some(current),
+            Some(current) if !waits && self.random.below(SWITCH_ONE_IN) > 0 => Some(current),
             _ => (!from.is_empty()).then(|| *self.random.pick(from)),
         }
     }
@@ -78,9 +78,9 @@ impl Scheduler for Stalls {
 mod tests {
     use super::*;
 
-    /// Each of three threads runs; some are stalled for long, none for ever; the same seed gives the same order.
+    /// Each of three threads runs; some are stalled for long, none forever; the same seed gives the same order.
     #[test]
-    fn some_are_put_aside() {
+    fn some_are_stalled() {
         let ids: Vec<TaskId> = (0..3).map(TaskId::from).collect();
         let order = |seed| {
             let mut stalls = Stalls::new(seed);
@@ -100,9 +100,9 @@ mod tests {
         }
     }
 
-    /// A thread that alone can run does, and one that waits lets another one run.
+    /// A thread runs if it is the only runnable one, and a thread that waits lets another run.
     #[test]
-    fn who_waits_lets_others_run() {
+    fn a_waiting_thread_lets_others_run() {
         let ids: Vec<TaskId> = (0..2).map(TaskId::from).collect();
         let mut stalls = Stalls::new(1);
         for _ in 0..1000 {

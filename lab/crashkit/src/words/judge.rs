@@ -1,13 +1,13 @@
-//! The judge of a recovered map: compares it with its model, and writes to it.
+//! The judge compares a recovered map with its model, and writes to it.
 
 use super::{Op, WordMap, pairs};
 use crate::choose::Random;
 use std::collections::BTreeMap;
 
-type Model = BTreeMap<u64, u64>;
+type MemoryModel = BTreeMap<u64, u64>;
 
-/// Whether a scan beside writers may have found this, if the map may have been in these states meanwhile.
-pub(super) fn check_scan(from: u64, found: &[(u64, u64)], states: &[&Model]) -> Result<(), String> {
+/// Checks what a scan beside writers has found against the states that the map may have been in meanwhile.
+pub(super) fn check_scan(from: u64, found: &[(u64, u64)], states: &[&MemoryModel]) -> Result<(), String> {
     if !found.is_sorted_by(|(key, _), (next, _)| key < next) {
         return Err("its keys do not ascend".into());
     }
@@ -20,7 +20,7 @@ pub(super) fn check_scan(from: u64, found: &[(u64, u64)], states: &[&Model]) -> 
         }
     }
     let Some((first, others)) = states.split_first() else {
-        return Err("there was no state".into());
+        return Err("no state was possible".into());
     };
     let stays = |key: &u64| others.iter().all(|state| state.contains_key(key));
     let is_missing = |key: &u64| found.binary_search_by_key(key, |(key, _)| *key).is_err();
@@ -34,8 +34,8 @@ pub(super) fn check_scan(from: u64, found: &[(u64, u64)], states: &[&Model]) -> 
     }
 }
 
-/// Scans and gets everything: which of the allowed states it is.
-pub(super) fn read_all<T: WordMap>(map: &T, allowed: &[&Model]) -> Result<usize, String> {
+/// Scans and gets everything. Returns which of the allowed states the map is in.
+pub(super) fn read_all<T: WordMap>(map: &T, allowed: &[&MemoryModel]) -> Result<usize, String> {
     let found = scan(map)?;
     let which = allowed.iter().position(|model| pairs(model, 0) == found);
     let which = which.ok_or_else(|| match allowed {
@@ -51,8 +51,8 @@ pub(super) fn read_all<T: WordMap>(map: &T, allowed: &[&Model]) -> Result<usize,
     Ok(which)
 }
 
-/// A key of an operation in flight, or next to one, or any.
-pub(super) fn near(in_flight: &[&Op], model: &Model, random: &mut Random) -> u64 {
+/// Draws a key of an operation in flight, or one next to it, or any.
+pub(super) fn near(in_flight: &[&Op], model: &MemoryModel, random: &mut Random) -> u64 {
     let keys = in_flight.iter().map(|op| match **op {
         Op::Put(key, _) | Op::Remove(key) | Op::Get(key) | Op::Scan(key) => key,
     });
@@ -77,8 +77,8 @@ pub(super) fn near(in_flight: &[&Op], model: &Model, random: &mut Random) -> u64
     }
 }
 
-/// Removes the key and puts it; after each, everything is as in the model.
-pub(super) fn write_a_little<T: WordMap>(map: &T, model: &mut Model, key: u64) -> Result<(), String> {
+/// Removes the key and puts it, and compares everything with the model after each.
+pub(super) fn write_a_little<T: WordMap>(map: &T, model: &mut MemoryModel, key: u64) -> Result<(), String> {
     remove(map, model, key)?;
     agree(map, model, &format!("{key} was removed"))?;
     put(map, model, key, 1001)?;
@@ -87,17 +87,17 @@ pub(super) fn write_a_little<T: WordMap>(map: &T, model: &mut Model, key: u64) -
 }
 
 /// Writes each key, checks the structure, adds keys until it has grown, and empties it.
-pub(super) fn write_all<T: WordMap>(map: &T, model: &mut Model) -> Result<(), String> {
-    /// Keys that are added.
-    const MORE: u64 = 40;
+pub(super) fn write_all<T: WordMap>(map: &T, model: &mut MemoryModel) -> Result<(), String> {
+    /// Number of keys that are added.
+    const ADDED: u64 = 40;
     for key in model.keys().copied().collect::<Vec<_>>() {
         put(map, model, key, key + 1)?;
     }
     map.check()
-        .map_err(|error| format!("when each key had been written: {error}"))?;
-    for key in 0..MORE {
-        // All over those that are there, in no order.
-        put(map, model, key * 17 % MORE, key)?;
+        .map_err(|error| format!("after each key was written: {error}"))?;
+    for key in 0..ADDED {
+        // Between the present keys, in no order.
+        put(map, model, key * 17 % ADDED, key)?;
     }
     agree(map, model, "keys were added")?;
     for key in model.keys().copied().collect::<Vec<_>>() {
@@ -110,26 +110,26 @@ fn scan<T: WordMap>(map: &T) -> Result<Vec<(u64, u64)>, String> {
     map.scan(0).map_err(|error| format!("a scan failed: {error}"))
 }
 
-fn check_get<T: WordMap>(map: &T, model: &Model, key: u64) -> Result<(), String> {
+fn check_get<T: WordMap>(map: &T, model: &MemoryModel, key: u64) -> Result<(), String> {
     let found = map
         .get(key)
         .map_err(|error| format!("a get of {key} failed: {error}"))?;
     match found == model.get(&key).copied() {
         true => Ok(()),
         false => Err(format!(
-            "a get of {key} answers {found:?}, and a scan finds {:?}",
+            "a get of {key} answers {found:?}, but a scan finds {:?}",
             model.get(&key)
         )),
     }
 }
 
-fn put<T: WordMap>(map: &T, model: &mut Model, key: u64, value: u64) -> Result<(), String> {
+fn put<T: WordMap>(map: &T, model: &mut MemoryModel, key: u64, value: u64) -> Result<(), String> {
     model.insert(key, value);
     map.put(key, value)
         .map_err(|error| format!("a put of {key} after recovery failed: {error}"))
 }
 
-fn remove<T: WordMap>(map: &T, model: &mut Model, key: u64) -> Result<(), String> {
+fn remove<T: WordMap>(map: &T, model: &mut MemoryModel, key: u64) -> Result<(), String> {
     let removed = map
         .remove(key)
         .map_err(|error| format!("a removal of {key} after recovery failed: {error}"))?;
@@ -139,7 +139,7 @@ fn remove<T: WordMap>(map: &T, model: &mut Model, key: u64) -> Result<(), String
     }
 }
 
-fn agree<T: WordMap>(map: &T, model: &Model, done: &str) -> Result<(), String> {
+fn agree<T: WordMap>(map: &T, model: &MemoryModel, done: &str) -> Result<(), String> {
     let (found, expected) = (scan(map)?, pairs(model, 0));
     match found == expected {
         true => Ok(()),
@@ -153,11 +153,11 @@ fn agree<T: WordMap>(map: &T, model: &Model, done: &str) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// What a scan of a map that stands still finds is allowed, and each way to be wrong is not.
+    /// Every mix of the states is accepted, and each way to be wrong is reported.
     #[test]
-    fn wrong_scans_are_told() {
-        let first = Model::from([(1, 1), (2, 2), (3, 3)]);
-        let then = Model::from([(1, 1), (2, 9), (4, 4)]);
+    fn wrong_scans_are_reported() {
+        let first = MemoryModel::from([(1, 1), (2, 2), (3, 3)]);
+        let then = MemoryModel::from([(1, 1), (2, 9), (4, 4)]);
         let states = [&first, &then];
         for allowed in [
             &[(2, 2), (3, 3)][..],

@@ -9,12 +9,12 @@ use std::time::Duration;
 ///
 /// | test | property |
 /// |---|---|
-/// | `agrees_with_a_model` | what hundreds of operations answer, of one thread and without crashes, is what a `BTreeMap` answers |
-/// | `survives_crashes` | after each crash during one thread's operations, and during the recovery from one, everything acknowledged is there |
-/// | `survives_races` | two and three threads answer in some order of their operations, and nothing that a crash could take back |
+/// | `agrees_with_a_model` | hundreds of operations of one thread, without crashes, answer as a `BTreeMap` does |
+/// | `survives_crashes` | after each crash of one thread and of its recovery, everything acknowledged is kept |
+/// | `survives_races` | two and three threads answer in some order, and nothing that a crash could take back |
 /// | `misses_each_persist` | without any one of its write-backs and fences, some image is wrong |
 ///
-/// All of them also hold the heap's accounts against what is reachable.
+/// All of them also compare the heap's accounts with what is reachable.
 ///
 /// ```text
 /// wollemi_crashkit::word_map_tests! {
@@ -51,7 +51,7 @@ macro_rules! word_map_tests {
     )+};
 }
 
-/// The time after which a test begins no further history: the seeds bound it before, on any machine.
+/// Upper bound on the time of a test. On any machine, the seeds bound it earlier.
 const BUDGET: Duration = Duration::from_secs(3600);
 
 fn of<T: WordMap>(keys: u64) -> Torture<OfWordMap<T>, impl Fn(&mut Random) -> super::Op> {
@@ -100,8 +100,12 @@ pub fn misses_each_persist<T: WordMap>() {
         Ok(hunted) => hunted,
         Err(failure) => panic!("{failure}"),
     };
-    assert!(hunted.iter().any(|one| one.is_killed()), "nothing was hunted");
+    assert!(hunted.iter().any(|one| one.is_killed()), "no mutant was killed");
     let unexplained: Vec<_> = hunted.iter().filter(|one| one.is_unexplained()).collect();
     let lines: Vec<_> = unexplained.iter().map(ToString::to_string).collect();
-    assert!(lines.is_empty(), "nothing misses these:\n{}", lines.join("\n"));
+    assert!(
+        lines.is_empty(),
+        "no image or answer misses these persists:\n{}",
+        lines.join("\n")
+    );
 }

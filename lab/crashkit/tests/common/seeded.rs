@@ -1,4 +1,4 @@
-//! Bugs that are seeded one at a time in a small structure, and how they are looked for.
+//! Looks for bugs that are seeded one at a time into a small structure.
 
 use wollemi_crashkit::{Explorer, Failure, History, Random, Report, Settings, Subject, silence_findings};
 
@@ -14,7 +14,7 @@ fn explore<S: Subject>(
         steps: 100_000,
         again_share: 20,
         kill_share: 20,
-        // What finds each of these bugs is stated, and aimed preemptions might find it otherwise.
+        // The tests state what finds each of these bugs; aimed preemptions might find it in another way.
         aimed: 0,
         ..Settings::default()
     };
@@ -32,16 +32,16 @@ fn explore<S: Subject>(
     (found, explorer.into_report())
 }
 
-/// Nothing is found in the structure without a bug.
+/// Asserts that the kit finds nothing in the structure without a bug.
 pub fn is_whole<S: Subject>(subject: S, histories: u64, op: fn(&mut Random) -> S::Op) {
     let (found, report) = explore(subject, histories, op);
     assert!(found.is_ok(), "{}", found.expect_err("checked"));
     assert!(report.states > 2000 && report.again > 50, "{report}");
 }
 
-/// What a seeded bug must be found by.
+/// How a seeded bug must be found.
 pub struct Expected {
-    /// What the failure says.
+    /// A part of the failure's message.
     pub says: &'static str,
     /// After at least this many crashes; 0: none is needed.
     pub crashes: u32,
@@ -49,7 +49,7 @@ pub struct Expected {
     pub states: u64,
 }
 
-/// The bug is found as it should be, within this many histories.
+/// Asserts that the kit finds the bug as expected, within this many histories.
 pub fn is_found<S: Subject>(
     subject: S,
     histories: u64,

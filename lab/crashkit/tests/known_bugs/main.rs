@@ -1,8 +1,7 @@
-//! What implementations of these designs got wrong, each seeded in a small structure, and found.
+//! Bugs of implementations of these designs, each seeded into a small structure, and found.
 //!
-//! The structure is one node, or another after it has moved: entries that are appended, a counter that makes them
-//! count, a volatile count that is rebuilt at the first lock after a restart, a prefix that goes with a depth. Without
-//! a bug all of it is right.
+//! The structure is one node, which may move: appended entries, a counter that makes them count, a volatile count that
+//! the first lock after a restart rebuilds, and a prefix that must match a depth. Without a bug all of it is correct.
 
 mod node;
 #[path = "../common/seeded.rs"]
@@ -14,29 +13,24 @@ use seeded::Expected;
 use subject::op;
 use tree::{Bug, Tree};
 
-/// Histories that a bug may take to be found.
+/// Maximum number of histories to find a bug.
 const HISTORIES: u64 = 400;
 
-/// Nothing is found in the structure without a bug.
+/// The kit finds nothing in the structure without a bug.
 #[test]
 fn the_whole_one_passes() {
     seeded::is_whole(Tree(Bug::Nothing), HISTORIES, op);
 }
 
-/// Each bug is found, by what it does.
+/// The kit finds each bug, by its effect.
 #[test]
 fn each_is_found() {
     let lost = "instead of";
-    let unmade = "an entry counts that was never made";
-    let no_order = "no order of operations lets";
+    let unmade = "an entry counts that was never written";
+    let no_order = "no order of the operations explains";
     let dirty = "dirty read";
     for (bug, crashes, states, says) in [
-        (
-            Bug::RootNotPersisted,
-            1,
-            1000,
-            "the root leads to what is no node",
-        ),
+        (Bug::RootNotPersisted, 1, 1000, "the root does not lead to a node"),
         (Bug::CountWithEntry, 1, 1000, unmade),
         (Bug::CountFirst, 1, 1000, unmade),
         (Bug::StaleCount, 1, 1000, lost),
@@ -48,16 +42,21 @@ fn each_is_found() {
             1000,
             "the prefix is what two leaves share",
         ),
-        (Bug::CheckBeforeLock, 0, 50_000, "is there twice"),
+        (Bug::CheckBeforeLock, 0, 50_000, "is present twice"),
         // No holder of the one lock waits for a holder of the other.
         (Bug::UpdateUnderOtherLock, 0, 50_000, dirty),
         (Bug::TryLockMeansCrash, 0, 200_000, no_order),
         (Bug::OldNodeWritten, 0, 50_000, lost),
-        (Bug::LockIsPersistent, 1, 1000, "it hangs"),
+        (Bug::LockIsPersistent, 1, 1000, "the run hangs"),
         (Bug::DirtyRead, 0, 50_000, dirty),
         (Bug::SignedFingerprint, 0, 50_000, lost),
         (Bug::FingerprintAlone, 0, 1000, no_order),
-        (Bug::StalePointer, 1, 1000, "it panics: index out of bounds"),
+        (
+            Bug::StalePointer,
+            1,
+            1000,
+            "the subject panics: index out of bounds",
+        ),
         // The line of its header was not written back; the entries are durable.
         (Bug::HeaderNotWrittenBack, 1, 50_000, lost),
         // Metadata that was never rebuilt is garbage to the next insert.

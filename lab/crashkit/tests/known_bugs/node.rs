@@ -45,7 +45,7 @@ pub fn print_of(entry: u64) -> u8 {
 
 pub struct Live {
     pub pool: Pool<Crash>,
-    /// What a process keeps beside the tree.
+    /// Data that the process keeps in DRAM beside the tree.
     pub table: Mutex<Vec<u64>>,
 }
 
@@ -69,7 +69,7 @@ impl Live {
         self.pool.media()
     }
 
-    /// What a node that is made now was made in.
+    /// Returns the generation for nodes made now.
     pub fn made(&self) -> u64 {
         u64::from(self.pool.generation())
     }

@@ -64,9 +64,9 @@ impl Subject for Tree {
             return Ok(None);
         }
         if live.node(number)?.magic.load(live.media()) != MAGIC {
-            return Err("the root leads to what is no node".into());
+            return Err("the root does not lead to a node".into());
         }
-        // What a killed process has stored last may not be durable, and is acted upon from now on.
+        // A killed process may have left stores that are not durable, on which the structure acts from now on.
         let root = live.root()?;
         live.persist(|batch| {
             root.persist_seen(batch);
@@ -145,7 +145,7 @@ impl Subject for Tree {
 }
 
 pub fn op(random: &mut Random) -> Op {
-    // Of all kinds of bytes, and few.
+    // A few keys, of all kinds of bytes.
     let key = *random.pick(&[0, 1, 97, 127, 128, 255]);
     let value = random.next() as u32;
     match random.below(18) {

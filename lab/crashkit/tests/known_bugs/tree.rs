@@ -1,4 +1,4 @@
-//! The operations on nodes, each right except for the bug that is seeded.
+//! The operations on nodes, correct except for the seeded bug.
 
 use super::node::{Live, Node, PRESENT, USED, key_of, print_of};
 use super::subject::State;
@@ -6,7 +6,7 @@ use pmem::{Locked, PWord, PersistBatch, Purpose, persist_scope};
 use std::collections::BTreeMap;
 use wollemi_crashkit::Crash;
 
-/// What is wrong.
+/// The seeded bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     Nothing,
@@ -18,9 +18,9 @@ pub enum Bug {
     CountFirst,
     /// The count is not rebuilt after a restart.
     StaleCount,
-    /// It is rebuilt as one less: the next insert overwrites the last child.
+    /// The count is rebuilt as one less: the next insert overwrites the last child.
     CountOneLess,
-    /// What was handed out is known in memory only: it is handed out twice.
+    /// The count of entries handed out is in memory only: an entry is handed out twice.
     HandsOutTwice,
     /// Recovery looks at two leaves; there is one.
     TwoLeavesAssumed,
@@ -28,21 +28,22 @@ pub enum Bug {
     CheckBeforeLock,
     /// Updates take another lock than removes: a removed key comes back.
     UpdateUnderOtherLock,
-    /// A lock that can be had is taken for a crash: a sound prefix is repaired to what was read before.
+    /// A writer that gets the lock assumes that a crash has happened: it repairs a sound prefix to a depth that it read
+    /// before.
     TryLockMeansCrash,
     /// A writer that has waited for the lock of a node writes into it though it was replaced.
     OldNodeWritten,
-    /// A lock that is no word of its generation is found taken after a crash.
+    /// A lock without a generation is found taken after a crash.
     LockIsPersistent,
-    /// A reader answers what is not durable.
+    /// A reader answers with a value that is not durable.
     DirtyRead,
-    /// Fingerprints of signed bytes are looked for by unsigned ones.
+    /// Fingerprints are made of signed bytes and looked up by unsigned ones.
     SignedFingerprint,
-    /// What has the same fingerprint is taken for the key: the key itself is not compared.
+    /// An entry with the same fingerprint is taken for the key's: the key itself is not compared.
     FingerprintAlone,
     /// A pointer to volatile memory is followed after a restart.
     StalePointer,
-    /// A node that takes another's place is published with its header's line not written back.
+    /// A node that replaces another is published before its header's line is written back.
     HeaderNotWrittenBack,
     /// Updates and removals take a lock of an earlier generation as it is, and make it look rebuilt.
     StaleOnChange,
@@ -78,7 +79,7 @@ impl Tree {
         })
     }
 
-    /// The node in use, locked, and rebuilt if that is due.
+    /// Locks the node in use, and rebuilds it if it is stale.
     pub fn lock<'l>(&self, live: &'l Live) -> Result<(&'l Node, Locked<'l, Crash>), String> {
         let media = live.media();
         loop {
@@ -118,7 +119,7 @@ impl Tree {
         Ok(())
     }
 
-    /// What a writer does that meets a prefix which does not go with the depth.
+    /// Mends a prefix that does not match the depth, as a writer does that meets one.
     pub fn mend_prefix(&self, live: &Live) -> Result<(), String> {
         let media = live.media();
         let node = live.node(live.root()?.load(media))?;
@@ -260,7 +261,7 @@ impl Tree {
         let number = live.root()?.load(media) + 1;
         let new = live.node(number)?;
         if !std::ptr::eq(old, live.node(number - 1)?) {
-            // A thread that was overtaken has nothing to move.
+            // Another thread has moved the node already.
             return Ok(());
         }
         let locked = new.lock.lock(media, live.pool.generation());
@@ -272,7 +273,7 @@ impl Tree {
             let header =
                 |batch: &PersistBatch<'_, 'l, Crash>| new.counted.store(old.counted.load(media), batch);
             match self.0 {
-                // No caller that asked for it fences.
+                // The inner batch ends without a fence, so the line is not written back.
                 Bug::HeaderNotWrittenBack => {
                     persist_scope(media, Purpose::Node, |forgotten| header(&forgotten))
                 }
@@ -306,10 +307,10 @@ impl Tree {
         for word in node.entries.iter().take(counted) {
             let entry = word.load(media);
             if entry & USED == 0 {
-                return Err("an entry counts that was never made".into());
+                return Err("an entry counts that was never written".into());
             }
             if entry & PRESENT != 0 && map.insert(key_of(entry), entry as u32).is_some() {
-                return Err(format!("key {} is there twice", key_of(entry)));
+                return Err(format!("key {} is present twice", key_of(entry)));
             }
         }
         let depth = node.prefix.load(media) / 3;

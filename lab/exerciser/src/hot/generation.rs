@@ -1,8 +1,8 @@
-//! A generation: a process that opens the pool and immediately makes calls, beside recovery, until it is killed; the
-//! last one ends by itself, after it has read every key and checked the pool.
+//! A generation: a process that opens the pool and immediately makes calls, while recovery runs, until it is killed;
+//! the last one ends by itself, after it has read every key and checked the pool.
 
 use super::SPEC;
-use super::ledger::{self, Ledger, Watcher, dawn};
+use super::ledger::{self, Ledger, Watcher, first_moment};
 use super::plan::{MAP, Plan};
 use super::worker::Worker;
 use crate::power;
@@ -22,24 +22,25 @@ use wollemi::{Db, RecoveryState};
 /// beyond it the process counts as hung.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The kill comes after this time, however few calls were made.
-const LONGEST: Duration = Duration::from_secs(1);
+/// Maximum time from the first call to the kill.
+const MAX_TIME_TO_KILL: Duration = Duration::from_secs(1);
 
-/// Upper bound on the wait for a commit to kill amid.
-const AIMING: Duration = Duration::from_millis(20);
+/// Upper bound on the wait for a commit during which to kill.
+const MAX_AIM: Duration = Duration::from_millis(20);
 
-/// Calls of a thread in the last generation; at level `disk`, where each waits for the disk.
+/// Calls of a thread in the last generation.
 const LAST_CALLS: u64 = 200;
+/// The same at level `disk`, where each write waits for the disk.
 const LAST_CALLS_ON_DISK: u64 = 40;
 
-/// Signal of a kill.
-const KILL: i32 = 9;
+/// The number of the signal `SIGKILL`.
+const SIGKILL: i32 = 9;
 
 fn failed(error: impl ToString) -> Wrong {
     error.to_string()
 }
 
-/// Runs a generation in a process of its own. It is killed at a moment by chance, unless it is the last one.
+/// Runs a generation in a process of its own, which is killed at a random moment unless it is the last one.
 pub(super) fn run(plan: &Plan, generation: u64, spec: &str, child: fn(&str) -> Command) -> Result<(), Wrong> {
     let random = &mut Random::new(plan.seed, 32 << 32 | generation);
     let mut child = child(&format!("{SPEC} {generation} {spec}"))
@@ -48,7 +49,7 @@ pub(super) fn run(plan: &Plan, generation: u64, spec: &str, child: fn(&str) -> C
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed)?;
-    // What it says may be more than a pipe holds.
+    // Its messages may exceed the pipe's capacity, so a thread reads them.
     let mut stderr = child.stderr.take().ok_or("no standard error")?;
     let listener = std::thread::spawn(move || {
         let mut said = Vec::new();
@@ -58,21 +59,21 @@ pub(super) fn run(plan: &Plan, generation: u64, spec: &str, child: fn(&str) -> C
     let in_time = if is_last {
         wait(&mut child, PATIENCE, || false)
     } else if random.one_in(5) {
-        // Amid the opening, or soon after it.
+        // During the opening, or soon after it.
         std::thread::sleep(Duration::from_micros(random.below(50_000)));
         Ok(())
     } else {
         let records = random.below(random.clone().pick(&[1, 100, 2_000, 8_000]));
         let records = if plan.on_disk { records / 20 } else { records };
         wait(&mut child, PATIENCE, || has_noted(plan, generation, 0)).and_then(|()| {
-            let until = Instant::now() + LONGEST;
+            let until = Instant::now() + MAX_TIME_TO_KILL;
             let is_time = || has_noted(plan, generation, records) || Instant::now() > until;
             wait(&mut child, PATIENCE, is_time)?;
             aim(plan, generation, random);
             Ok(())
         })
     };
-    // It may have ended meanwhile.
+    // The process may have ended meanwhile.
     let _ = child.kill();
     let status = child.wait().map_err(failed)?;
     let said = listener
@@ -84,7 +85,7 @@ pub(super) fn run(plan: &Plan, generation: u64, spec: &str, child: fn(&str) -> C
     let as_planned = if is_last {
         status.success()
     } else {
-        status.signal() == Some(KILL)
+        status.signal() == Some(SIGKILL)
     };
     if !as_planned || !said.is_empty() {
         return Err(format!("its process: {status}: {said}"));
@@ -95,19 +96,19 @@ pub(super) fn run(plan: &Plan, generation: u64, spec: &str, child: fn(&str) -> C
     Ok(())
 }
 
-/// Waits until the process has ended, or something else has happened.
+/// Waits until the process has ended or `happened` returns true.
 fn wait(child: &mut Child, patience: Duration, happened: impl Fn() -> bool) -> Result<(), Wrong> {
     let until = Instant::now() + patience;
     while child.try_wait().map_err(failed)?.is_none() && !happened() {
         if Instant::now() > until {
-            return Err(format!("its process hangs: nothing for {patience:?}"));
+            return Err(format!("its process hangs: no progress within {patience:?}"));
         }
         std::thread::sleep(Duration::from_micros(100));
     }
     Ok(())
 }
 
-/// Waits for a moment to kill at: two times of three for one amid a commit of some thread, else for any.
+/// Waits for a moment to kill: in two of three cases during a commit of a random thread, else after a random time.
 fn aim(plan: &Plan, generation: u64, random: &mut Random) {
     let thread = random.index(plan.threads);
     let more = Duration::from_micros(random.below(random.clone().pick(&[1, 20, 500, 5_000])));
@@ -115,9 +116,9 @@ fn aim(plan: &Plan, generation: u64, random: &mut Random) {
         std::thread::sleep(more);
         return;
     }
-    let until = Instant::now() + AIMING;
+    let until = Instant::now() + MAX_AIM;
     if let Ok(mut watcher) = Watcher::open(&ledger::path(&plan.directory, generation, thread)) {
-        // What is no aim is a kill at any moment.
+        // Without a ledger to read or a commit in time, the kill comes at any moment.
         while Instant::now() < until && !watcher.is_amid_commit().unwrap_or(true) {
             std::hint::spin_loop();
         }
@@ -128,7 +129,7 @@ fn aim(plan: &Plan, generation: u64, random: &mut Random) {
     }
 }
 
-/// Whether the first thread has noted this record.
+/// Returns whether the first thread has written this record.
 fn has_noted(plan: &Plan, generation: u64, record: u64) -> bool {
     let mut word = [0; 8];
     File::open(ledger::path(&plan.directory, generation, 0))
@@ -137,13 +138,13 @@ fn has_noted(plan: &Plan, generation: u64, record: u64) -> bool {
         && word != [0; 8]
 }
 
-/// Carries a generation out, by `spec` without its first word.
+/// Runs a generation. `spec` is the child's text without its first word.
 pub(crate) fn be_killed(spec: &str) -> Result<(), Wrong> {
     let (generation, spec) = spec.split_once(' ').ok_or("no generation")?;
     let generation = generation.parse().map_err(failed)?;
     let plan = &Plan::of_spec(spec)?;
     let is_last = generation == plan.killed;
-    let clock = &AtomicU64::new(dawn(generation) + 1);
+    let clock = &AtomicU64::new(first_moment(generation) + 1);
     let ledgers = (0..plan.threads).map(|thread| {
         let path = ledger::path(&plan.directory, generation, thread);
         Ledger::create(&path, clock)
@@ -151,7 +152,7 @@ pub(crate) fn be_killed(spec: &str) -> Result<(), Wrong> {
     let ledgers = ledgers.collect::<std::io::Result<Vec<_>>>().map_err(failed)?;
     let db = plan.options(generation).open(plan.pool()).map_err(failed)?;
     let map = db.map(MAP).map_err(failed)?;
-    // Some end their calls by themselves, so that the kill comes amid the closing or after it.
+    // Some generations end their calls by themselves, so that the kill comes during the close or after it.
     let random = &mut Random::new(plan.seed, 34 << 32 | generation);
     let calls = match (is_last, random.one_in(5)) {
         (true, _) if plan.on_disk => LAST_CALLS_ON_DISK,
@@ -189,7 +190,7 @@ pub(crate) fn be_killed(spec: &str) -> Result<(), Wrong> {
             .map(|worker| {
                 scope.spawn(move || {
                     run(worker).inspect_err(|wrong| {
-                        // At once, before the kill comes.
+                        // Reports the failure immediately, before the kill.
                         eprintln!("thread {}: {wrong}", worker.thread);
                         stop.store(true, Relaxed);
                     })
@@ -207,7 +208,7 @@ pub(crate) fn be_killed(spec: &str) -> Result<(), Wrong> {
             drop(db);
         }
         std::thread::sleep(PATIENCE);
-        return Err("nothing has killed it".into());
+        return Err("the process was not killed in time".into());
     }
     workers[0].read_all()?;
     workers[0].scan()?;

@@ -11,20 +11,20 @@ mod lines;
 #[cfg(test)]
 mod tests;
 
-use super::ledger::{Seen, dawn, read};
+use super::ledger::{Seen, first_moment, read};
 use super::plan::{Plan, shown};
 use crate::calls::Calls;
 use crate::worker::Wrong;
 use cut::cut_down;
-use index::conformance::{Event, Operation, Outcome, linearizable_from};
+use index::conformance::{HistoryEvent, Operation, Outcome, linearizable_from};
 use lines::{lines, list};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// The history of a key, thread by thread, in order.
+/// The history of a key: for each thread its operations, in order.
 type History = Vec<Vec<Seen>>;
 
-/// All that the generations of a pool have written.
+/// The ledgers of all generations of a pool.
 pub(super) struct Ledgers {
     seen: Vec<Seen>,
     threads: usize,
@@ -51,21 +51,23 @@ impl Ledgers {
         Ledgers { seen, threads }
     }
 
-    /// The calls that were answered, by the function called.
+    /// Counts the answered calls of each function.
     pub fn calls(&self) -> Calls {
         let answered = self.seen.iter().filter(|seen| !seen.is_pending());
         let calls: BTreeSet<_> = answered
-            .map(|seen| (seen.generation, seen.thread, seen.call, seen.how))
+            .map(|seen| (seen.generation, seen.thread, seen.call, seen.function))
             .collect();
         let mut counts = Calls::default();
-        calls.iter().for_each(|(.., how)| counts.add(how.name()));
+        calls
+            .iter()
+            .for_each(|(.., function)| counts.add(function.name()));
         counts
     }
 
     fn history(&self, key: usize) -> History {
         let mut history = vec![Vec::new(); self.threads];
         for seen in self.seen.iter().filter(|seen| seen.key == key) {
-            // A read without an answer says nothing.
+            // A read without an answer proves nothing.
             if !(seen.is_pending() && seen.event.operation == Operation::Get) {
                 history[seen.thread].push(*seen);
             }
@@ -77,7 +79,7 @@ impl Ledgers {
     ///
     /// # Errors
     ///
-    /// The first key whose history cannot be explained, and what is left of the history when it is cut down.
+    /// The first key whose history cannot be explained, with the history cut down.
     pub fn judge(&self, keys: &[Vec<u8>]) -> Result<(), Wrong> {
         for (at, key) in keys.iter().enumerate() {
             let history = self.history(at);
@@ -92,11 +94,11 @@ impl Ledgers {
         self.judge_atomic(keys)
     }
 
-    /// Of a batch or a transaction in flight at a kill, no key may need that it happened while another one needs that
-    /// it did not.
+    /// Judges the batches and transactions in flight at kills. A call fails if the history of one of its keys requires
+    /// that it happened, and that of another key requires that it did not.
     fn judge_atomic(&self, keys: &[Vec<u8>]) -> Result<(), Wrong> {
         let in_flight = self.seen.iter().filter(|seen| {
-            seen.is_pending() && seen.how.is_atomic() && seen.event.operation != Operation::Get
+            seen.is_pending() && seen.function.is_atomic() && seen.event.operation != Operation::Get
         });
         let mut calls: BTreeMap<_, Vec<&Seen>> = BTreeMap::new();
         for seen in in_flight {
@@ -134,7 +136,7 @@ impl Ledgers {
                 let mut text = format!(
                     "{} in flight at the end of generation {} was carried out in part: key {} {} holds its change, and \
                      key {} {} does not\n",
-                    happened.how.name(),
+                    happened.function.name(),
                     happened.generation,
                     happened.key,
                     shown(&keys[happened.key]),
@@ -144,7 +146,7 @@ impl Ledgers {
                 for change in [happened, did_not] {
                     let around = |seen: &&Seen| {
                         seen.event.end + 40 > change.event.start
-                            && seen.event.start < dawn(change.generation + 1) + 40
+                            && seen.event.start < first_moment(change.generation + 1) + 40
                     };
                     let of_key = self.history(change.key);
                     let near: Vec<_> = of_key.iter().flatten().filter(around).copied().collect();
@@ -156,7 +158,7 @@ impl Ledgers {
         Ok(())
     }
 
-    /// What was asked in this generation and not answered, as text.
+    /// Lists the operations of this generation that have no answer.
     pub fn in_flight(&self, generation: u64) -> String {
         let in_flight = self
             .seen
@@ -165,7 +167,7 @@ impl Ledgers {
         list(&in_flight.copied().collect::<Vec<_>>())
     }
 
-    /// The whole history of a key, as text.
+    /// Returns the whole history of a key, as text.
     pub fn list(&self, key: usize) -> String {
         lines(&self.history(key).concat(), usize::MAX)
     }
@@ -173,6 +175,6 @@ impl Ledgers {
 
 fn is_linearizable(contents: &[Option<u64>], history: &History) -> bool {
     let of_thread = |seen: &Vec<Seen>| seen.iter().map(|seen| seen.event).collect();
-    let events: Vec<Vec<Event>> = history.iter().map(of_thread).collect();
+    let events: Vec<Vec<HistoryEvent>> = history.iter().map(of_thread).collect();
     linearizable_from(contents, &events).is_ok()
 }

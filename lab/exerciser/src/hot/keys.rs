@@ -1,4 +1,4 @@
-//! Hostile keys: few, and each set of a kind that makes indexes split, merge and compress around them.
+//! Hostile keys: small sets, of forms that make indexes split, merge and compress around them.
 
 use crate::random::Random;
 
@@ -9,7 +9,7 @@ const MAX_KEYS: usize = 16;
 /// The last byte of the neighbours' keys. No hot key ends with it.
 const MARK: u8 = b'~';
 
-/// A set of 4 to 16 different keys, in order.
+/// Returns a set of 4 to 16 different keys, in order.
 pub(super) fn hostile(random: &mut Random) -> Vec<Vec<u8>> {
     let count = MIN_KEYS + random.index(MAX_KEYS - MIN_KEYS + 1);
     let families = [prefixes, stems, last_bytes, around_eight, zeros_and_ones];
@@ -25,12 +25,12 @@ pub(super) fn hostile(random: &mut Random) -> Vec<Vec<u8>> {
     keys
 }
 
-/// Each a prefix of the next; the empty key among them.
+/// Keys that are prefixes of each other, with the empty key among them.
 fn prefixes(random: &mut Random, count: usize) -> Vec<u8> {
     b"abcdefghijklmnopqrstuvwxyz"[..random.index(count + 8)].to_vec()
 }
 
-/// A long stem that all share, and a short rest or none.
+/// Keys with a long common stem and a short suffix, or none.
 fn stems(random: &mut Random, _: usize) -> Vec<u8> {
     let stem = random.pick(&[40, 300]);
     let rest = random.pick(&[&b""[..], b"x", b"xy", b"xyz", b"y", b"yz", b"z", b"zz"]);
@@ -43,19 +43,19 @@ fn last_bytes(random: &mut Random, _: usize) -> Vec<u8> {
     [stem, &[random.pick(&[0, 1, 2, 3, 0x7f, 0x80, 0x81, 0xfe, 0xff])]].concat()
 }
 
-/// Keys that differ at byte 7, 8 or 9, where a word ends, and are alike behind it.
+/// Keys that differ at byte 7, 8 or 9, where a word ends, and are equal after it.
 fn around_eight(random: &mut Random, _: usize) -> Vec<u8> {
     let mut key = b"0123456789abcdef".to_vec();
     key[random.pick(&[7, 8, 8, 9])] = random.pick(&[0, 1, 0x7f, 0x80, b'A', b'B', 0xfe, 0xff]);
     key
 }
 
-/// Zeros alone or ones alone.
+/// Keys of zero bytes alone or of 0xff bytes alone.
 fn zeros_and_ones(random: &mut Random, count: usize) -> Vec<u8> {
     vec![random.pick(&[0, 0xff]); random.index(count)]
 }
 
-/// Keys beside the hot ones, hung below each of them: writing them grows and shrinks the nodes that hot keys share.
+/// Returns the neighbours of a hot key, which extend it. Writing them grows and shrinks the nodes that hot keys share.
 pub(super) fn neighbours(hot: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     (0..=u8::MAX).map(move |byte| [hot, &[byte, MARK]].concat())
 }
@@ -68,7 +68,7 @@ pub(super) fn is_neighbour(key: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Sets are small, in order, without doubles, and no hot key is taken for a neighbour. The empty key occurs.
+    /// Sets are small, in order and without duplicates, and no hot key looks like a neighbour. The empty key occurs.
     #[test]
     fn sets_are_small_and_in_order() {
         let mut empty = 0;

@@ -4,34 +4,34 @@
 //!
 //! | word | |
 //! |---|---|
-//! | 0 | when it was asked, on the clock that all threads share; stored last of 0 to 3, zero until then |
-//! | 1 | `call:32`, flags (bit 17: a new value, bit 16: an expected one), `operation:4`, `how:4`, `key:8` |
+//! | 0 | the time of the request, on the clock that all threads share; stored last of 0 to 3, zero until then |
+//! | 1 | `call:32`, flags (bit 17: a new value, bit 16: an expected one), `operation:4`, `function:4`, `key:8` |
 //! | 2, 3 | the new value, the expected one |
-//! | 4 | when it was answered; stored last of 4 to 6, zero until then |
-//! | 5, 6 | the answer, and the value in it |
+//! | 4 | the time of the answer; stored last of 4 to 6, zero until then |
+//! | 5, 6 | the kind of answer, and its value |
 //!
-//! A call on several keys has a record for each, with the same number: all of them are there before it begins.
+//! A call on several keys has a record for each of them, all with the number of the call and written before it begins.
 
 use super::mapped::Mapped;
-use index::conformance::{Event, Operation, Outcome};
+use index::conformance::{HistoryEvent, Operation, Outcome};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Release, Ordering::SeqCst};
 
-/// Words of a record.
+/// Length of a record in words.
 const RECORD: usize = 8;
 
-/// Records of a thread in one generation at most.
+/// Maximum number of records of a thread in one generation.
 const RECORDS: usize = 1 << 15;
 
-/// The clock's bits below the generation.
+/// The number of clock bits below the generation.
 const CLOCK: u32 = 40;
 
 /// The function by which an operation was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum How {
+pub(super) enum Function {
     Get,
     Borrowed,
     MultiGet,
@@ -48,56 +48,56 @@ pub(super) enum How {
     Transaction,
 }
 
-impl How {
-    const ALL: [How; 14] = [
-        How::Get,
-        How::Borrowed,
-        How::MultiGet,
-        How::Range,
-        How::Visit,
-        How::Insert,
-        How::Upsert,
-        How::Update,
-        How::Remove,
-        How::CompareAndSwap,
-        How::Edit,
-        How::Load,
-        How::Batch,
-        How::Transaction,
+impl Function {
+    const ALL: [Function; 14] = [
+        Function::Get,
+        Function::Borrowed,
+        Function::MultiGet,
+        Function::Range,
+        Function::Visit,
+        Function::Insert,
+        Function::Upsert,
+        Function::Update,
+        Function::Remove,
+        Function::CompareAndSwap,
+        Function::Edit,
+        Function::Load,
+        Function::Batch,
+        Function::Transaction,
     ];
 
     pub fn name(self) -> &'static str {
         match self {
-            How::Get => "Map::get",
-            How::Borrowed => "Reader::get",
-            How::MultiGet => "Map::multi_get",
-            How::Range => "Map::range",
-            How::Visit => "Reader::visit",
-            How::Insert => "Map::insert",
-            How::Upsert => "Map::upsert",
-            How::Update => "Map::update",
-            How::Remove => "Map::remove",
-            How::CompareAndSwap => "Map::compare_and_swap",
-            How::Edit => "Map::edit",
-            How::Load => "Map::load",
-            How::Batch => "Batch::commit",
-            How::Transaction => "Db::transact",
+            Function::Get => "Map::get",
+            Function::Borrowed => "Reader::get",
+            Function::MultiGet => "Map::multi_get",
+            Function::Range => "Map::range",
+            Function::Visit => "Reader::visit",
+            Function::Insert => "Map::insert",
+            Function::Upsert => "Map::upsert",
+            Function::Update => "Map::update",
+            Function::Remove => "Map::remove",
+            Function::CompareAndSwap => "Map::compare_and_swap",
+            Function::Edit => "Map::edit",
+            Function::Load => "Map::load",
+            Function::Batch => "Batch::commit",
+            Function::Transaction => "Db::transact",
         }
     }
 
-    /// Whether its changes happen all or none, whatever crash comes.
+    /// Returns whether all of its changes happen or none, whenever a crash comes.
     pub fn is_atomic(self) -> bool {
-        matches!(self, How::Batch | How::Transaction)
+        matches!(self, Function::Batch | Function::Transaction)
     }
 }
 
-/// The first moment of a generation: later than all of the one before, which ends there.
-pub(super) fn dawn(generation: u64) -> u64 {
+/// Returns the first moment of a generation, which is later than all moments of the one before.
+pub(super) fn first_moment(generation: u64) -> u64 {
     (generation + 1) << CLOCK
 }
 
-/// The generation of a moment, and how often the clock had been read in it.
-pub(super) fn of_clock(moment: u64) -> (u64, u64) {
+/// Splits a moment into its generation and the clock's count within it.
+pub(super) fn split_moment(moment: u64) -> (u64, u64) {
     ((moment >> CLOCK) - 1, moment & ((1 << CLOCK) - 1))
 }
 
@@ -105,12 +105,12 @@ pub(super) fn path(directory: &Path, generation: u64, thread: usize) -> PathBuf 
     directory.join(format!("hot.{generation}.{thread}"))
 }
 
-/// Where a record begins in the file.
+/// Returns the offset of a record in the file, in bytes.
 pub(super) fn place(record: u64) -> u64 {
     record * (RECORD * size_of::<u64>()) as u64
 }
 
-/// Looks at what a thread of another process writes.
+/// Reads the ledger that a thread of another process is writing.
 pub(super) struct Watcher {
     file: File,
     record: u64,
@@ -122,7 +122,7 @@ impl Watcher {
         Ok(Watcher { file, record: 0 })
     }
 
-    /// Whether a batch or a transaction has been asked and not been answered yet.
+    /// Returns whether a batch or a transaction is recorded and not answered yet.
     pub fn is_amid_commit(&mut self) -> io::Result<bool> {
         loop {
             let mut bytes = [0; RECORD * size_of::<u64>()];
@@ -130,18 +130,18 @@ impl Watcher {
             let (words, _) = bytes.as_chunks::<8>();
             let word = |at: usize| u64::from_le_bytes(words[at]);
             if word(0) == 0 || word(4) == 0 {
-                let how = How::ALL.get((word(1) >> 8 & 0xf) as usize);
-                return Ok(word(0) != 0 && how.is_some_and(|how| how.is_atomic()));
+                let function = Function::ALL.get((word(1) >> 8 & 0xf) as usize);
+                return Ok(word(0) != 0 && function.is_some_and(|function| function.is_atomic()));
             }
             self.record += 1;
         }
     }
 }
 
-/// A call whose answer is not noted yet: its records.
+/// The records of a call whose answer is not recorded yet.
 pub(super) struct Call(std::ops::Range<usize>);
 
-/// Where a thread writes.
+/// The ledger that a thread writes.
 pub(super) struct Ledger<'c> {
     words: Mapped,
     clock: &'c AtomicU64,
@@ -150,7 +150,7 @@ pub(super) struct Ledger<'c> {
 }
 
 impl<'c> Ledger<'c> {
-    /// `clock` begins behind the generation's [`dawn`].
+    /// Creates the file. `clock` begins after the generation's [`first_moment`].
     pub fn create(path: &Path, clock: &'c AtomicU64) -> io::Result<Ledger<'c>> {
         Ok(Ledger {
             words: Mapped::create(path, RECORDS * RECORD)?,
@@ -160,8 +160,8 @@ impl<'c> Ledger<'c> {
         })
     }
 
-    /// Notes a call before it is made; `None` if there is no room for it.
-    pub fn ask(&mut self, how: How, operations: &[(usize, Operation)]) -> Option<Call> {
+    /// Records a call before it is made; returns `None` if the ledger is full.
+    pub fn ask(&mut self, function: Function, operations: &[(usize, Operation)]) -> Option<Call> {
         let records = self.records..self.records + operations.len();
         if records.end > RECORDS {
             return None;
@@ -170,7 +170,7 @@ impl<'c> Ledger<'c> {
         for (at, &(key, operation)) in records.clone().zip(operations) {
             let (number, new, expected) = encode(operation);
             let flags = u64::from(new.is_some()) << 17 | u64::from(expected.is_some()) << 16;
-            let what = self.calls << 32 | flags | number << 12 | (how as u64) << 8 | key as u64;
+            let what = self.calls << 32 | flags | number << 12 | (function as u64) << 8 | key as u64;
             line(at)[1].store(what, Release);
             line(at)[2].store(new.unwrap_or(0), Release);
             line(at)[3].store(expected.unwrap_or(0), Release);
@@ -184,7 +184,7 @@ impl<'c> Ledger<'c> {
         Some(Call(records))
     }
 
-    /// Notes the answers, in the order of the operations; `None`: it has done nothing and told nothing.
+    /// Records the answers, in the order of the operations. `None` marks an operation without effect and result.
     pub fn answer(&mut self, call: Call, answers: impl IntoIterator<Item = Option<Outcome>>) {
         let end = self.clock.fetch_add(1, SeqCst);
         for (at, answer) in call.0.zip(answers) {
@@ -203,7 +203,7 @@ impl<'c> Ledger<'c> {
     }
 }
 
-/// An operation's number, its new value, and what it expects.
+/// Returns an operation's number, its new value, and the value that it expects.
 fn encode(operation: Operation) -> (u64, Option<u64>, Option<u64>) {
     match operation {
         Operation::Get => (0, None, None),
@@ -231,16 +231,16 @@ fn decode(number: u64, new: Option<u64>, expected: Option<u64>) -> Option<Operat
     })
 }
 
-/// A record as it was read: one operation on one key.
+/// A record that was read: one operation on one key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub generation: u64,
     pub thread: usize,
     /// The number of the call in its thread and generation.
     pub call: u64,
-    pub how: How,
+    pub function: Function,
     pub key: usize,
-    pub event: Event,
+    pub event: HistoryEvent,
 }
 
 impl Seen {
@@ -249,9 +249,9 @@ impl Seen {
     }
 }
 
-/// What a thread has written in a generation, in order, without what did nothing and told nothing. Nothing, where the
-/// process was killed before it began. A call of which some answers are noted and others are not has returned: it did
-/// something wherever that is not told.
+/// Reads the records of a thread in a generation, in order, without operations that had no effect and no result. There
+/// are none if the process was killed before it created the file. If only some answers of a call are recorded, the call
+/// has returned, so its other operations were carried out too, with unknown results.
 pub(super) fn read(directory: &Path, generation: u64, thread: usize) -> io::Result<Vec<Seen>> {
     let bytes = match std::fs::read(path(directory, generation, thread)) {
         Ok(bytes) => bytes,
@@ -282,13 +282,17 @@ pub(super) fn read(directory: &Path, generation: u64, thread: usize) -> io::Resu
             generation,
             thread,
             call: what >> 32,
-            how: *How::ALL.get((what >> 8 & 0xf) as usize)?,
+            function: *Function::ALL.get((what >> 8 & 0xf) as usize)?,
             key: (what & 0xff) as usize,
-            event: Event {
+            event: HistoryEvent {
                 operation: decode(what >> 12 & 0xf, new, expected)?,
                 outcome,
                 start,
-                end: if end == 0 { dawn(generation + 1) } else { end },
+                end: if end == 0 {
+                    first_moment(generation + 1)
+                } else {
+                    end
+                },
             },
         }))
     });
@@ -313,60 +317,64 @@ mod tests {
     use Operation::*;
     use Outcome::*;
 
-    /// What was written is read: operations, answers, and which were in flight.
+    /// Reading returns the operations and answers written, and those in flight as pending.
     #[test]
     fn a_ledger_is_read_as_it_was_written() -> io::Result<()> {
         let directory = tempfile::tempdir()?;
-        let clock = AtomicU64::new(dawn(3) + 1);
+        let clock = AtomicU64::new(first_moment(3) + 1);
         let written = [
-            (How::Get, vec![(0, Get)], vec![Some(Saw(Some(7)))]),
-            (How::Insert, vec![(1, Insert(8))], vec![Some(Did(true))]),
+            (Function::Get, vec![(0, Get)], vec![Some(Saw(Some(7)))]),
+            (Function::Insert, vec![(1, Insert(8))], vec![Some(Did(true))]),
             (
-                How::Batch,
+                Function::Batch,
                 vec![(2, Upsert(9)), (3, Remove)],
                 vec![Some(Did(true)), Some(Untold)],
             ),
-            (How::Transaction, vec![(4, Swap(10)), (5, Take)], vec![None, None]),
             (
-                How::CompareAndSwap,
+                Function::Transaction,
+                vec![(4, Swap(10)), (5, Take)],
+                vec![None, None],
+            ),
+            (
+                Function::CompareAndSwap,
                 vec![(6, CompareAndSwap(None, Some(11)))],
                 vec![Some(Did(false))],
             ),
-            (How::Edit, vec![(15, Update(12))], vec![]),
+            (Function::Edit, vec![(15, Update(12))], vec![]),
         ];
         let mut ledger = Ledger::create(&path(directory.path(), 3, 2), &clock)?;
-        for (how, operations, answers) in &written {
-            let call = ledger.ask(*how, operations).expect("room");
+        for (function, operations, answers) in &written {
+            let call = ledger.ask(*function, operations).expect("room");
             ledger.answer(call, answers.iter().copied());
         }
         drop(ledger);
         let read = read(directory.path(), 3, 2)?;
         let mut read = read.iter();
-        for (call, (how, operations, answers)) in written.iter().enumerate() {
+        for (call, (function, operations, answers)) in written.iter().enumerate() {
             for (i, &(key, operation)) in operations.iter().enumerate() {
                 let answer = answers.get(i).copied().unwrap_or(Some(Pending));
                 let Some(answer) = answer else { continue };
                 let seen = read.next().expect("a record");
                 assert_eq!(
-                    (seen.generation, seen.thread, seen.call, seen.how, seen.key),
-                    (3, 2, call as u64, *how, key)
+                    (seen.generation, seen.thread, seen.call, seen.function, seen.key),
+                    (3, 2, call as u64, *function, key)
                 );
                 assert_eq!((seen.event.operation, seen.event.outcome), (operation, answer));
-                assert!(seen.event.start < seen.event.end && seen.event.end <= dawn(4));
+                assert!(seen.event.start < seen.event.end && seen.event.end <= first_moment(4));
             }
         }
         assert!(read.next().is_none());
         Ok(())
     }
 
-    /// A ledger that is full takes no more calls.
+    /// A full ledger rejects further calls.
     #[test]
     fn a_full_ledger_takes_no_more() -> io::Result<()> {
         let directory = tempfile::tempdir()?;
-        let clock = AtomicU64::new(dawn(0) + 1);
+        let clock = AtomicU64::new(first_moment(0) + 1);
         let mut ledger = Ledger::create(&path(directory.path(), 0, 0), &clock)?;
         let mut calls = 0;
-        while let Some(call) = ledger.ask(How::MultiGet, &[(0, Get); 7]) {
+        while let Some(call) = ledger.ask(Function::MultiGet, &[(0, Get); 7]) {
             ledger.answer(call, [Some(Saw(None)); 7]);
             calls += 1;
         }

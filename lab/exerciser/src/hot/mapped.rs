@@ -1,4 +1,4 @@
-//! Words of a mapped file: a store there survives the death of the process immediately, without a system call.
+//! Words of a mapped file: a store to one survives the death of the process immediately, without a system call.
 
 #![allow(unsafe_code)]
 
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
-/// The words of a new file, zeros at first.
+/// The words of a new file, initially zero.
 pub(super) struct Mapped {
     start: NonNull<AtomicU64>,
     words: usize,
@@ -29,7 +29,7 @@ impl Mapped {
             .open(path)?;
         let bytes = words * size_of::<AtomicU64>();
         file.set_len(bytes as u64)?;
-        // SAFETY: the system chooses a place where nothing is; the file has this many bytes, and nothing shortens it.
+        // SAFETY: the kernel chooses an unused address range; the file has this many bytes, and nothing truncates it.
         let start = unsafe {
             mmap(
                 std::ptr::null_mut(),
@@ -58,7 +58,7 @@ impl Deref for Mapped {
 impl Drop for Mapped {
     fn drop(&mut self) {
         let bytes = self.words * size_of::<AtomicU64>();
-        // SAFETY: it was mapped with this length, and no borrow of it is left.
+        // SAFETY: the file was mapped with this length, and no borrow of the mapping is left.
         let unmapped = unsafe { munmap(self.start.as_ptr().cast(), bytes) };
         debug_assert!(unmapped.is_ok(), "{unmapped:?}");
     }

@@ -10,9 +10,9 @@ use wollemi::{AfterPowerLoss, Durability, IndexKind, Level, Options};
 /// The name of the map that holds the hot keys.
 pub(super) const MAP: &str = "hot";
 
-/// Kills of a pool at least and at most.
-const FEWEST_KILLS: u64 = 3;
-pub(super) const MOST_KILLS: u64 = 5;
+/// Minimum and maximum number of kills of a pool.
+const MIN_KILLS: u64 = 3;
+pub(super) const MAX_KILLS: u64 = 5;
 
 /// A pool with hot keys.
 #[derive(Clone, Debug)]
@@ -21,19 +21,19 @@ pub(super) struct Plan {
     pub threads: usize,
     pub kind: IndexKind,
     pub keys: Vec<Vec<u8>>,
-    /// Keys of another map, which recovery has to trace before it ends, and its index.
+    /// The number of keys of another map, which recovery must trace as well, and its index.
     pub ballast: (u64, IndexKind),
-    /// Generations that a kill ends; one more follows them.
+    /// The number of generations that end by a kill; one more follows them.
     pub killed: u64,
-    /// At level `disk`, where all writes wait until they are durable, and after some of the kills the machine seems to
-    /// have stopped.
+    /// Whether the pool is at level `disk`. All writes then wait until they are durable, and some of the kills are
+    /// followed by a simulated power loss.
     pub on_disk: bool,
     page_size: u64,
     pub directory: PathBuf,
 }
 
 impl Plan {
-    /// `threads` 0: two to six. The indexes take turns, seed by seed.
+    /// Draws the plan of a seed. With 0 `threads` it has two to six. The indexes take turns, seed by seed.
     pub fn new(seed: u64, threads: usize, kinds: &[IndexKind], directory: &Path) -> Plan {
         let random = &mut Random::new(seed, 30 << 32);
         let drawn = 2 + random.index(5);
@@ -43,7 +43,7 @@ impl Plan {
             kind: kinds[(seed % kinds.len() as u64) as usize],
             keys: keys::hostile(random),
             ballast: (random.pick(&[0, 1_000, 10_000]), random.pick(kinds)),
-            killed: FEWEST_KILLS + random.below(MOST_KILLS - FEWEST_KILLS + 1),
+            killed: MIN_KILLS + random.below(MAX_KILLS - MIN_KILLS + 1),
             on_disk: random.one_in(4),
             page_size: random.pick(&[64 << 10, 256 << 10, 1 << 20]),
             directory: directory.to_owned(),
@@ -54,7 +54,7 @@ impl Plan {
         self.directory.join("hot.pool")
     }
 
-    /// How the pool is opened. In a generation recovery has none to two threads of its own, whatever it is beside.
+    /// Returns the options with which a generation opens the pool. Recovery has none to two threads of its own.
     pub fn options(&self, generation: u64) -> Options {
         let random = &mut Random::new(self.seed, 31 << 32 | generation);
         let options = Options::new()
@@ -74,7 +74,7 @@ impl Plan {
             .after_power_loss(AfterPowerLoss::Accept)
     }
 
-    /// Makes the pool, and closes it.
+    /// Creates the pool, and closes it.
     pub fn create(&self) -> Result<(), Wrong> {
         let failed = |error: wollemi::Error| error.to_string();
         let db = self.options(0).create(true).open(self.pool()).map_err(failed)?;
@@ -82,13 +82,13 @@ impl Plan {
         let (count, kind) = self.ballast;
         let ballast = db.map_with("ballast", kind).map_err(failed)?;
         let entries = (0..count).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes(), [7; 24]));
-        // At level `disk` each of them would wait for the disk. The close makes them durable.
+        // With immediate durability each write at level `disk` would wait for the disk. The close makes all durable.
         let ballast = ballast.with_durability(Durability::Eventual);
         ballast.load(entries).map_err(failed)?;
         Ok(())
     }
 
-    /// The plan as text: what a process of the pool, or a look at its ledgers, has to know.
+    /// Returns the plan as text, for a process of the pool or a later look at its ledgers.
     pub fn spec(seed: u64, threads: usize, kinds: &[IndexKind], directory: &Path) -> String {
         let kinds: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
         format!("{seed} {threads} {} {}", kinds.join(","), directory.display())
@@ -108,7 +108,7 @@ impl Plan {
         Ok(Plan::new(seed, threads as usize, &kinds, Path::new(word()?)))
     }
 
-    /// A line about it, for failures.
+    /// Describes the plan in one line, for the report of a failure.
     pub fn about(&self) -> String {
         let keys: Vec<_> = self.keys.iter().map(|key| shown(key)).collect();
         let level = if self.on_disk { "disk" } else { "process" };
@@ -122,7 +122,7 @@ impl Plan {
     }
 }
 
-/// A key as text, in quotes; a long one without its middle.
+/// Returns a key as text, in quotes; a long one without its middle.
 pub(super) fn shown(key: &[u8]) -> String {
     match key.len() {
         0..=40 => format!("\"{}\"", key.escape_ascii()),

@@ -2,12 +2,12 @@
 
 use crate::truth::{Life, Val};
 
-/// The identity of the `n`th value of a thread in a generation; `n` is not zero.
+/// Returns the identity of the `n`th value of a thread in a generation; `n` is not zero.
 pub(super) fn identity(generation: u64, thread: usize, n: u64) -> u64 {
     generation << 48 | (thread as u64) << 40 | n
 }
 
-/// As failures show it: `g2t1#17`.
+/// Returns the name of a value in the report of a failure: `g2t1#17`.
 pub(super) fn name(identity: u64) -> String {
     let (generation, thread, n) = (identity >> 48, identity >> 40 & 0xff, identity & ((1 << 40) - 1));
     format!("g{generation}t{thread}#{n}")
@@ -28,21 +28,21 @@ fn value(identity: u64) -> Val {
     }
 }
 
-/// What is stored for it: 8 bytes for most, up to 20,000 for a few.
+/// Returns the value's bytes: 8 for most values, up to 20,000 for a few.
 pub(super) fn bytes(identity: u64) -> Vec<u8> {
     value(identity).bytes()
 }
 
-/// The identity of what was read.
+/// Returns the identity of the value that was read.
 ///
 /// # Errors
 ///
-/// If no write has put these bytes.
+/// No write has put these bytes.
 pub(super) fn read(bytes: Option<&[u8]>) -> Result<Option<u64>, String> {
     let Some(bytes) = bytes else { return Ok(None) };
     let torn = || {
         format!(
-            "reads {} bytes that nothing has put: {:x?}",
+            "reads {} bytes that no write has put: {:x?}",
             bytes.len(),
             &bytes[..bytes.len().min(64)]
         )
@@ -59,7 +59,7 @@ pub(super) fn read(bytes: Option<&[u8]>) -> Result<Option<u64>, String> {
 mod tests {
     use super::*;
 
-    /// A value names the write that made it. A part of a value, or a mixture of two, is no value.
+    /// A value names the write that made it. Reading a part of a value, or a mixture of two, fails.
     #[test]
     fn values_name_their_writes() {
         for n in 1..2000 {

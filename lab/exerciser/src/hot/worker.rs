@@ -1,7 +1,7 @@
 //! A calling thread: draws random operations on hot keys, records them, and carries them out.
 
 use super::keys::{is_neighbour, neighbours};
-use super::ledger::{Call, How, Ledger};
+use super::ledger::{Call, Function, Ledger};
 use super::values::{self, identity, read};
 use crate::random::Random;
 use crate::worker::Wrong;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use wollemi::{Action, Db, Durability, Edit, Error, Level, Map};
 
-/// A thread's handles, and what it knows.
+/// A thread's handles and state.
 pub(super) struct Worker<'a> {
     pub db: &'a Db,
     pub map: Map,
@@ -19,21 +19,21 @@ pub(super) struct Worker<'a> {
     pub thread: usize,
     pub random: Random,
     pub ledger: Ledger<'a>,
-    /// What it has last read or put, by key, for `compare_and_swap` to expect.
+    /// The value last read or put, by key, which `compare_and_swap` then expects.
     pub last: Vec<Option<u64>>,
-    /// Values made.
+    /// The number of values drawn.
     pub values: u64,
 }
 
 /// An edit that carries out an operation. Half of them let other threads run while they hold the lock on the key.
-struct Slow {
+struct OperationEdit {
     operation: Operation,
     value: Vec<u8>,
     found: Result<Option<u64>, Wrong>,
     yields: bool,
 }
 
-impl Edit for Slow {
+impl Edit for OperationEdit {
     fn decide(&mut self, current: Option<&[u8]>) -> Action {
         self.found = read(current);
         if self.yields {
@@ -72,8 +72,8 @@ fn bytes_of(new: Option<u64>) -> Vec<u8> {
     new.map(values::bytes).unwrap_or_default()
 }
 
-/// What the operation puts.
-fn put(operation: Operation) -> Option<u64> {
+/// Returns the value that the operation writes.
+fn written_value(operation: Operation) -> Option<u64> {
     match operation {
         Operation::Get | Operation::Remove | Operation::Take => None,
         Operation::Insert(new) | Operation::Upsert(new) | Operation::Update(new) | Operation::Swap(new) => {
@@ -84,11 +84,11 @@ fn put(operation: Operation) -> Option<u64> {
 }
 
 impl Worker<'_> {
-    /// Makes a call by chance. `false`: the ledger is full, and nothing was done.
+    /// Makes a random call. Returns `false`, without a call, if the ledger is full.
     ///
     /// # Errors
     ///
-    /// What is wrong with an answer whoever else writes.
+    /// An answer that is wrong whatever other threads write, or a failed call.
     pub fn step(&mut self) -> Result<bool, Wrong> {
         match self.random.below(1000) {
             0..730 => {
@@ -126,62 +126,68 @@ impl Worker<'_> {
         }
     }
 
-    /// Notes the answers of a call, and remembers what the keys hold by it.
+    /// Records the answers of a call, and remembers the keys' values after it.
     fn answer(&mut self, call: Call, operations: &[(usize, Operation)], answers: &[Option<Outcome>]) {
         self.ledger.answer(call, answers.iter().copied());
         for (&(at, operation), &answer) in operations.iter().zip(answers) {
             match (operation, answer) {
                 (Operation::Get, Some(Outcome::Saw(value))) => self.last[at] = value,
                 (_, None | Some(Outcome::Did(false))) => {}
-                _ => self.last[at] = put(operation),
+                _ => self.last[at] = written_value(operation),
             }
         }
     }
 
     fn single(&mut self, at: usize, operation: Operation) -> Result<bool, Wrong> {
         let direct = !self.random.one_in(3);
-        let how = match operation {
-            Operation::Get if direct => How::Get,
-            Operation::Get => How::Borrowed,
-            Operation::Insert(_) if direct => How::Insert,
-            Operation::Upsert(_) if direct => How::Upsert,
-            Operation::Update(_) if direct => How::Update,
-            Operation::Remove if direct => How::Remove,
-            Operation::CompareAndSwap(..) if direct => How::CompareAndSwap,
-            _ => How::Edit,
+        let function = match operation {
+            Operation::Get if direct => Function::Get,
+            Operation::Get => Function::Borrowed,
+            Operation::Insert(_) if direct => Function::Insert,
+            Operation::Upsert(_) if direct => Function::Upsert,
+            Operation::Update(_) if direct => Function::Update,
+            Operation::Remove if direct => Function::Remove,
+            Operation::CompareAndSwap(..) if direct => Function::CompareAndSwap,
+            _ => Function::Edit,
         };
         let yields = self.random.one_in(2);
         let operations = [(at, operation)];
-        let Some(call) = self.ledger.ask(how, &operations) else {
+        let Some(call) = self.ledger.ask(function, &operations) else {
             return Ok(false);
         };
-        let outcome = self.carry_out(how, at, operation, yields);
+        let outcome = self.carry_out(function, at, operation, yields);
         let outcome =
-            outcome.map_err(|wrong| format!("{} {operation:x?} of key {at}: {wrong}", how.name()))?;
+            outcome.map_err(|wrong| format!("{} {operation:x?} of key {at}: {wrong}", function.name()))?;
         self.answer(call, &operations, &[Some(outcome)]);
         Ok(true)
     }
 
-    fn carry_out(&self, how: How, at: usize, operation: Operation, yields: bool) -> Result<Outcome, Wrong> {
+    fn carry_out(
+        &self,
+        function: Function,
+        at: usize,
+        operation: Operation,
+        yields: bool,
+    ) -> Result<Outcome, Wrong> {
         let (map, key) = (&self.map, &self.keys[at]);
-        let value = bytes_of(put(operation));
+        let value = bytes_of(written_value(operation));
         let did = |answer: Result<bool, Error>| answer.map(Outcome::Did).map_err(failed);
-        match (how, operation) {
-            (How::Get, _) => Ok(Outcome::Saw(read(map.get(key).map_err(failed)?.as_deref())?)),
-            (How::Borrowed, _) => {
+        match (function, operation) {
+            (Function::Get, _) => Ok(Outcome::Saw(read(map.get(key).map_err(failed)?.as_deref())?)),
+            (Function::Borrowed, _) => {
                 let reader = map.reader();
                 let found = reader.get(key).map_err(failed)?;
                 Ok(Outcome::Saw(read(found.as_deref())?))
             }
-            (How::Insert, _) => did(map.insert(key, value)),
-            (How::Upsert, _) => did(map.upsert(key, value).map(|()| true)),
-            (How::Update, _) => did(map.update(key, value)),
-            (How::Remove, _) => did(map.remove(key)),
-            (How::CompareAndSwap, Operation::CompareAndSwap(expected, new)) => {
+            (Function::Insert, _) => did(map.insert(key, value)),
+            (Function::Upsert, _) => did(map.upsert(key, value).map(|()| true)),
+            (Function::Update, _) => did(map.update(key, value)),
+            (Function::Remove, _) => did(map.remove(key)),
+            (Function::CompareAndSwap, Operation::CompareAndSwap(expected, new)) => {
                 did(map.compare_and_swap(key, expected.map(values::bytes), new.map(|_| value)))
             }
             _ => {
-                let mut edit = Slow {
+                let mut edit = OperationEdit {
                     operation,
                     value,
                     found: Ok(None),
@@ -197,7 +203,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Two keys or more beside each other, in a row that may begin anywhere.
+    /// Draws two or more neighbouring keys, beginning anywhere and wrapping around.
     fn several(&mut self) -> Vec<usize> {
         let count = self.keys.len();
         let first = self.random.index(count);
@@ -210,7 +216,7 @@ impl Worker<'_> {
 
     fn multi_get(&mut self) -> Result<bool, Wrong> {
         let operations: Vec<_> = (0..self.keys.len()).map(|at| (at, Operation::Get)).collect();
-        let Some(call) = self.ledger.ask(How::MultiGet, &operations) else {
+        let Some(call) = self.ledger.ask(Function::MultiGet, &operations) else {
             return Ok(false);
         };
         let found = self.map.multi_get(self.keys).map_err(failed)?;
@@ -222,7 +228,7 @@ impl Worker<'_> {
         Ok(true)
     }
 
-    /// Reads a range of the hot keys, or, where there is no order, all of them.
+    /// Reads a range of the hot keys, or all of them if the index has no key order.
     pub fn scan(&mut self) -> Result<bool, Wrong> {
         let is_ordered = self.map.index_kind().is_ordered();
         let (first, last) = if is_ordered {
@@ -231,14 +237,14 @@ impl Worker<'_> {
         } else {
             (0, self.keys.len() - 1)
         };
-        let how = if is_ordered && self.random.one_in(2) {
-            How::Range
+        let function = if is_ordered && self.random.one_in(2) {
+            Function::Range
         } else {
-            How::Visit
+            Function::Visit
         };
         let reverse = self.random.one_in(2);
         let operations: Vec<_> = (first..=last).map(|at| (at, Operation::Get)).collect();
-        let Some(call) = self.ledger.ask(how, &operations) else {
+        let Some(call) = self.ledger.ask(function, &operations) else {
             return Ok(false);
         };
         let bounds = &*self.keys[first]..=&*self.keys[last];
@@ -247,8 +253,8 @@ impl Worker<'_> {
             found.push((key.to_vec(), value.to_vec()));
             ControlFlow::Continue(())
         };
-        match (how, is_ordered) {
-            (How::Range, _) => {
+        match (function, is_ordered) {
+            (Function::Range, _) => {
                 let range = self.map.range(bounds);
                 let entries: Result<Vec<_>, Error> = if reverse {
                     range.rev().collect()
@@ -268,7 +274,7 @@ impl Worker<'_> {
                 .iter()
                 .map(|(key, _)| key.escape_ascii().to_string())
                 .collect();
-            return Err(format!("{} out of order: {keys:?}", how.name()));
+            return Err(format!("{} out of order: {keys:?}", function.name()));
         }
         let mut hot = BTreeMap::new();
         for (key, value) in found.iter().filter(|(key, _)| !is_neighbour(key)) {
@@ -277,9 +283,9 @@ impl Worker<'_> {
                     hot.insert(at, read(Some(value))?);
                 }
                 Ok(at) if hot.contains_key(&at) => {
-                    return Err(format!("{} shows {} twice", how.name(), key.escape_ascii()));
+                    return Err(format!("{} shows {} twice", function.name(), key.escape_ascii()));
                 }
-                _ => return Err(format!("{} shows {}", how.name(), key.escape_ascii())),
+                _ => return Err(format!("{} shows {}", function.name(), key.escape_ascii())),
             }
         }
         let answers: Vec<_> = (first..=last)
@@ -295,12 +301,12 @@ impl Worker<'_> {
             .into_iter()
             .map(|at| (at, Operation::Upsert(self.new_value())))
             .collect();
-        let Some(call) = self.ledger.ask(How::Load, &operations) else {
+        let Some(call) = self.ledger.ask(Function::Load, &operations) else {
             return Ok(false);
         };
         let entries = operations
             .iter()
-            .map(|&(at, operation)| (&self.keys[at], bytes_of(put(operation))));
+            .map(|&(at, operation)| (&self.keys[at], bytes_of(written_value(operation))));
         self.map.load(entries).map_err(failed)?;
         self.answer(
             call,
@@ -310,7 +316,7 @@ impl Worker<'_> {
         Ok(true)
     }
 
-    /// A batch, which at times expects what its first key holds.
+    /// Commits a batch; one in three expects a value of its first key.
     fn batch(&mut self) -> Result<bool, Wrong> {
         let keys = self.several();
         let expects = self.random.one_in(3);
@@ -328,7 +334,7 @@ impl Worker<'_> {
                 },
             ));
         }
-        let Some(call) = self.ledger.ask(How::Batch, &operations) else {
+        let Some(call) = self.ledger.ask(Function::Batch, &operations) else {
             return Ok(false);
         };
         let mut batch = self.db.batch();
@@ -336,7 +342,7 @@ impl Worker<'_> {
             if let Operation::CompareAndSwap(expected, _) = operation {
                 batch.expect(&self.map, &self.keys[at], expected.map(values::bytes));
             }
-            match put(operation) {
+            match written_value(operation) {
                 Some(new) => batch.upsert(&self.map, &self.keys[at], values::bytes(new)),
                 None => batch.remove(&self.map, &self.keys[at]),
             };
@@ -355,7 +361,7 @@ impl Worker<'_> {
         Ok(true)
     }
 
-    /// A transaction that reads some keys and then changes some of them.
+    /// Runs a transaction that reads several keys and changes some of them.
     fn transaction(&mut self) -> Result<bool, Wrong> {
         let keys = self.several();
         let mut operations = Vec::new();
@@ -370,7 +376,7 @@ impl Worker<'_> {
                 },
             ));
         }
-        let Some(call) = self.ledger.ask(How::Transaction, &operations) else {
+        let Some(call) = self.ledger.ask(Function::Transaction, &operations) else {
             return Ok(false);
         };
         let (map, keys) = (&self.map, self.keys);
@@ -387,7 +393,7 @@ impl Worker<'_> {
             Ok::<_, Error>(found)
         });
         let answers = match done {
-            // Others were always faster.
+            // Every try met a conflict.
             Err(Error::Conflict { .. }) => vec![None; operations.len()],
             Err(error) => return Err(failed(error)),
             Ok(found) => {
@@ -401,12 +407,12 @@ impl Worker<'_> {
         Ok(true)
     }
 
-    /// Puts or removes a run of keys below a hot one. The judge does not look at these keys.
+    /// Puts or removes a run of neighbours of a hot key. The judge ignores these keys.
     fn neighbours(&mut self) -> Result<bool, Wrong> {
         let at = self.random.index(self.keys.len());
         let (from, count) = (self.random.index(256), self.random.pick(&[1, 5, 20, 256]));
         let removes = self.random.one_in(2);
-        // At level `disk` they would wait for it hundreds of times.
+        // With immediate durability a run at level `disk` would wait for the disk hundreds of times.
         let map = self.map.with_durability(Durability::Eventual);
         for key in neighbours(&self.keys[at]).skip(from).take(count) {
             if removes {
@@ -418,7 +424,7 @@ impl Worker<'_> {
         Ok(true)
     }
 
-    /// Calls that change nothing, and move things.
+    /// Makes calls that leave the content alone but may move it or give space back.
     fn rare(&mut self) -> Result<bool, Wrong> {
         match self.random.below(4) {
             0 => _ = self.db.recover(),

@@ -1,4 +1,4 @@
-//! The acts of a thread beside recovery, and their changes.
+//! The acts of a thread while recovery runs, and their changes.
 
 use super::image::Image;
 use crate::calls::Calls;
@@ -12,45 +12,45 @@ use wollemi::{Db, Error, IndexKind, Map, RecoveryState};
 /// Upper bound on waiting for a map that is in use by a check; beyond it the drop counts as hung.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One thing to do.
+/// An act of a thread.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
-    /// Drop a map, and make one of its name with this index and its first keys.
+    /// Drop a map, and perhaps make a replacement of the same name, with this index and this many of its first keys.
     Drop {
         slot: usize,
-        anew: Option<(IndexKind, usize)>,
+        replacement: Option<(IndexKind, usize)>,
     },
-    /// Recover after this time, or wait until that is done where the opening has begun it.
+    /// Call `recover` after this time; it waits if the opening has already started recovery.
     Recover(Duration),
     GiveBack,
     Check,
-    /// Read and write the keys of the kept maps whose number leaves `rest` when divided by `of`.
+    /// Read and write keys of the kept maps whose number is `remainder` modulo `modulus`.
     Write {
         slots: Vec<usize>,
-        rest: usize,
-        of: usize,
+        remainder: usize,
+        modulus: usize,
         calls: usize,
     },
-    /// Make a map that no other thread knows, fill it, and drop it.
+    /// Make a map that no other thread uses, fill it, and drop it.
     Scratch {
         kind: IndexKind,
         keys: usize,
     },
 }
 
-/// What a map holds where it is not what the image has.
+/// The differences between the maps' content and the image.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Changes {
-    /// By slot: how many of its first keys the map has that was made in its place; none if there is no map.
+    /// Dropped maps by slot: the number of first keys in the replacement; `None` if there is no replacement.
     pub dropped: HashMap<usize, Option<usize>>,
-    /// By slot and number.
+    /// Written values by slot and key number.
     pub values: HashMap<(usize, usize), Option<Val>>,
 }
 
-/// The version of the values of a map that was made anew.
-pub(super) const ANEW: u64 = 1;
+/// The version of the values in a replacement map.
+pub(super) const REPLACEMENT_VERSION: u64 = 1;
 
-/// A thread beside recovery.
+/// A thread that acts while recovery runs.
 pub(super) struct Actor<'a> {
     pub db: &'a Db,
     pub image: &'a Image,
@@ -73,7 +73,7 @@ impl<'a> Actor<'a> {
             calls: Calls::default(),
             indexes: Calls::default(),
             refused: 0,
-            version: ANEW,
+            version: REPLACEMENT_VERSION,
         }
     }
 
@@ -83,7 +83,7 @@ impl<'a> Actor<'a> {
 
     fn carry_out(&mut self, act: &Act) -> Result<(), Wrong> {
         match *act {
-            Act::Drop { slot, anew } => self.drop_map(slot, anew),
+            Act::Drop { slot, replacement } => self.drop_map(slot, replacement),
             Act::Recover(after) => {
                 let begun = Instant::now();
                 while begun.elapsed() < after {
@@ -99,17 +99,17 @@ impl<'a> Actor<'a> {
                 self.calls.add("Db::give_back");
                 self.db.give_back().map(drop).map_err(text)
             }
-            // Others write meanwhile, so that it may name faults that are none.
+            // Other threads write meanwhile, so the check may report false faults.
             Act::Check => {
                 self.calls.add("Db::check");
                 self.db.check().map(drop).map_err(text)
             }
             Act::Write {
                 ref slots,
-                rest,
-                of,
+                remainder,
+                modulus,
                 calls,
-            } => self.write_some(slots, rest, of, calls),
+            } => self.write_some(slots, remainder, modulus, calls),
             Act::Scratch { kind, keys } => self.scratch(kind, keys),
         }
     }
@@ -120,23 +120,23 @@ impl<'a> Actor<'a> {
         self.indexes.add(kind.name());
     }
 
-    fn drop_map(&mut self, slot: usize, anew: Option<(IndexKind, usize)>) -> Result<(), Wrong> {
+    fn drop_map(&mut self, slot: usize, replacement: Option<(IndexKind, usize)>) -> Result<(), Wrong> {
         let plan = &self.image.maps[slot];
         let begun = Instant::now();
         loop {
             self.call("Db::drop_map", plan.kind);
             match self.db.drop_map(&plan.name) {
                 Ok(true) => break,
-                Ok(false) => return Err("there is no such map".into()),
-                // A check has it.
+                Ok(false) => return Err("the map does not exist".into()),
+                // A check uses the map.
                 Err(Error::MapInUse(_)) if begun.elapsed() < PATIENCE => self.refused += 1,
                 Err(error) => return Err(error.to_string()),
             }
             std::thread::yield_now();
         }
-        if let Some((kind, count)) = anew {
+        if let Some((kind, count)) = replacement {
             let map = self.db.map_with(&plan.name, kind).map_err(text)?;
-            let value = |n| self.image.value_of_version(slot, n, ANEW).bytes();
+            let value = |n| self.image.value_of_version(slot, n, REPLACEMENT_VERSION).bytes();
             let entries = plan.keys[..count]
                 .iter()
                 .enumerate()
@@ -144,17 +144,25 @@ impl<'a> Actor<'a> {
             self.call("Map::load", kind);
             map.load(entries).map_err(text)?;
         }
-        self.changes.dropped.insert(slot, anew.map(|(_, count)| count));
+        self.changes
+            .dropped
+            .insert(slot, replacement.map(|(_, count)| count));
         Ok(())
     }
 
-    fn write_some(&mut self, slots: &[usize], rest: usize, of: usize, calls: usize) -> Result<(), Wrong> {
+    fn write_some(
+        &mut self,
+        slots: &[usize],
+        remainder: usize,
+        modulus: usize,
+        calls: usize,
+    ) -> Result<(), Wrong> {
         let map = |&slot: &usize| Ok((slot, self.db.map(&self.image.maps[slot].name).map_err(text)?));
         let maps: Vec<(usize, Map)> = slots.iter().map(map).collect::<Result<_, Wrong>>()?;
         for _ in 0..calls {
             let (slot, map) = &maps[self.random.index(maps.len())];
             let count = self.image.maps[*slot].keys.len();
-            let n = self.random.index(count) / of * of + rest;
+            let n = self.random.index(count) / modulus * modulus + remainder;
             if n < count {
                 self.write(map, *slot, n)?;
             }
@@ -181,7 +189,10 @@ impl<'a> Actor<'a> {
                 if removed == held.is_some() {
                     Ok(())
                 } else {
-                    Err(wrong("remove", format!("{removed}, though it held {held:?}")))
+                    Err(wrong(
+                        "remove",
+                        format!("returned {removed}, though the key held {held:?}"),
+                    ))
                 }
             }
             _ => {
@@ -208,7 +219,7 @@ impl<'a> Actor<'a> {
             self.call("Db::drop_map", kind);
             match self.db.drop_map(&name) {
                 Ok(true) => return Ok(()),
-                Ok(false) => return Err("the map is gone".into()),
+                Ok(false) => return Err("the map does not exist".into()),
                 Err(Error::MapInUse(_)) if begun.elapsed() < PATIENCE => self.refused += 1,
                 Err(error) => return Err(error.to_string()),
             }

@@ -11,10 +11,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use wollemi::{Db, IndexKind};
 
-/// After this time it ends by itself: what was to kill it is gone.
-const LONGEST: Duration = Duration::from_secs(60);
+/// The process ends by itself after this time: its parent, which was to kill it, is gone.
+const MAX_LIFETIME: Duration = Duration::from_secs(60);
 
-/// Has a process churn the image, and kills it after a time by chance.
+/// Starts a process that churns the image, and kills it after a random time.
 pub(super) fn kill(
     image: &Image,
     round: u64,
@@ -41,7 +41,7 @@ pub(super) fn kill(
         .map_err(failed)?;
     std::thread::sleep(patience);
     let ended = child.try_wait().map_err(failed)?;
-    // It may have ended meanwhile.
+    // The process may have ended meanwhile.
     let _ = child.kill();
     let output = child.wait_with_output().map_err(failed)?;
     match ended {
@@ -53,7 +53,7 @@ pub(super) fn kill(
     }
 }
 
-/// Churns by `spec`, without its first word, until it is killed.
+/// Churns the image until the process is killed. `spec` is the child's text without its first word.
 pub(crate) fn be_killed(spec: &str) -> Result<(), Wrong> {
     let mut words = spec.splitn(4, ' ');
     let mut word = || words.next().ok_or_else(|| format!("not a churn: '{spec}'"));
@@ -65,13 +65,14 @@ pub(crate) fn be_killed(spec: &str) -> Result<(), Wrong> {
     let random = &mut Random::new(seed, 23 << 32 | round);
     let options = image.options().recovery_threads(random.pick(&[0, 1, 2, 4]));
     let db = &options.open(image.path()).map_err(text)?;
-    let until = Instant::now() + LONGEST;
-    let goes_on = move || Instant::now() < until;
+    let until = Instant::now() + MAX_LIFETIME;
+    let continues = move || Instant::now() < until;
     let (writes, drops) = (random.next(), random.next());
     std::thread::scope(|scope| {
-        let writer = scope.spawn(move || rewrite(db, image, &mut Random::new(writes, 0), goes_on));
-        let dropper = scope.spawn(move || come_and_go(db, image, &mut Random::new(drops, 0), goes_on));
-        while goes_on() {
+        let writer = scope.spawn(move || rewrite(db, image, &mut Random::new(writes, 0), continues));
+        let dropper =
+            scope.spawn(move || make_and_drop_maps(db, image, &mut Random::new(drops, 0), continues));
+        while continues() {
             db.recover();
             db.give_back().map_err(text)?;
             if writer.is_finished() || dropper.is_finished() {
@@ -81,13 +82,13 @@ pub(crate) fn be_killed(spec: &str) -> Result<(), Wrong> {
         for thread in [writer, dropper] {
             thread.join().map_err(|_| "a thread panicked")??;
         }
-        Err("nothing has killed it".to_owned())
+        Err("the process was not killed in time".to_owned())
     })
 }
 
-/// Gives runs of keys the values that they have.
-fn rewrite(db: &Db, image: &Image, random: &mut Random, goes_on: impl Fn() -> bool) -> Result<(), Wrong> {
-    while goes_on() {
+/// Upserts runs of keys with the values that they already have.
+fn rewrite(db: &Db, image: &Image, random: &mut Random, continues: impl Fn() -> bool) -> Result<(), Wrong> {
+    while continues() {
         let slot = random.index(image.maps.len());
         let plan = &image.maps[slot];
         let map = db.map(&plan.name).map_err(text)?;
@@ -101,10 +102,15 @@ fn rewrite(db: &Db, image: &Image, random: &mut Random, goes_on: impl Fn() -> bo
     Ok(())
 }
 
-/// Makes maps of its own, and drops them.
-fn come_and_go(db: &Db, image: &Image, random: &mut Random, goes_on: impl Fn() -> bool) -> Result<(), Wrong> {
-    while goes_on() {
-        // A kill may have left it, with another index.
+/// Makes and drops scratch maps.
+fn make_and_drop_maps(
+    db: &Db,
+    image: &Image,
+    random: &mut Random,
+    continues: impl Fn() -> bool,
+) -> Result<(), Wrong> {
+    while continues() {
+        // A kill may have left the map, with another index.
         let name = format!("scratch {}", random.below(3));
         db.drop_map(&name).map_err(text)?;
         let map = db.map_with(&name, random.pick(&image.kinds)).map_err(text)?;

@@ -7,20 +7,20 @@ use crate::worker::Wrong;
 use std::path::{Path, PathBuf};
 use wollemi::{Db, IndexKind, Options};
 
-/// Keys of a map, small or large.
+/// Numbers of keys of a map.
 const SIZES: [usize; 5] = [300, 2_000, 5_000, 10_000, 20_000];
 
 /// A map of the image.
 pub(super) struct MapPlan {
     pub name: String,
     pub kind: IndexKind,
-    /// In order.
+    /// The keys, in order.
     pub keys: Vec<Vec<u8>>,
     /// The length of its values.
     pub len: u32,
 }
 
-/// Maps in a file. What they hold is a function of the seed, also after the kills that the file goes through.
+/// Maps in a file. Their content is a function of the seed, even after the kills that the file goes through.
 pub(super) struct Image {
     pub seed: u64,
     pub maps: Vec<MapPlan>,
@@ -48,12 +48,12 @@ impl Image {
         }
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> PathBuf {
         self.directory.join("openings.image")
     }
 
-    /// The copy that a round opens.
+    /// Returns the path of the copy that a round opens.
     pub fn copy_path(&self) -> PathBuf {
         self.directory.join("openings.pool")
     }
@@ -62,12 +62,12 @@ impl Image {
         Options::new().page_size(self.page_size).create(false)
     }
 
-    /// What the image holds under a key.
+    /// Returns the value of a key in the image.
     pub fn value(&self, slot: usize, n: usize) -> Val {
         self.value_of_version(slot, n, 0)
     }
 
-    /// What a writer of this version gives a key: no two versions of a key and no two keys have the same.
+    /// Returns the value of a key in this version. Values differ between versions and between keys.
     pub fn value_of_version(&self, slot: usize, n: usize, version: u64) -> Val {
         Val {
             stamp: version << 40 | (slot as u64) << 32 | n as u64 | 1 << 63,
@@ -76,7 +76,7 @@ impl Image {
         }
     }
 
-    /// Makes the file, in which removed keys have left room everywhere, and closes it.
+    /// Makes the file and closes it. Removed keys leave free space throughout it.
     pub fn create(&self) -> Result<(), Wrong> {
         let failed = |error: wollemi::Error| error.to_string();
         let db: Db = self.options().create(true).open(self.path()).map_err(failed)?;
@@ -99,7 +99,7 @@ impl Image {
     /// Removes the files.
     pub fn remove(&self) {
         for path in [self.path(), self.copy_path()] {
-            // There may be none.
+            // It may not exist.
             let _ = std::fs::remove_file(path);
         }
     }

@@ -1,6 +1,6 @@
 //! A round: distributes acts to threads, opens a copy, and compares its content afterwards.
 
-use super::acts::{ANEW, Act, Actor, Changes, text};
+use super::acts::{Act, Actor, Changes, REPLACEMENT_VERSION, text};
 use super::image::Image;
 use crate::calls::Calls;
 use crate::random::Random;
@@ -11,7 +11,7 @@ use std::sync::Barrier;
 use std::time::Duration;
 use wollemi::{Db, RecoveryState};
 
-/// What a round has done.
+/// The counts of a round.
 #[derive(Default)]
 pub(super) struct Done {
     pub openings: u64,
@@ -20,7 +20,7 @@ pub(super) struct Done {
     pub refused: u64,
 }
 
-/// A round over a copy of the image. With 0 `threads` each act has a thread of its own.
+/// Runs a round over a copy of the image. With 0 `threads` each act has a thread of its own.
 pub(super) fn run(image: &Image, threads: usize, random: &mut Random) -> Result<Done, Wrong> {
     std::fs::copy(image.path(), image.copy_path()).map_err(|error| error.to_string())?;
     let open = |threads: usize| {
@@ -29,16 +29,16 @@ pub(super) fn run(image: &Image, threads: usize, random: &mut Random) -> Result<
     };
     let acts = draw(image, random);
     let count = if threads == 0 { acts.len() } else { threads };
-    let mut hands = vec![Vec::new(); count.min(acts.len())];
+    let mut shares = vec![Vec::new(); count.min(acts.len())];
     for (i, act) in acts.into_iter().enumerate() {
-        hands[i % count].push(act);
+        shares[i % count].push(act);
     }
     let db = open(random.pick(&[0, 0, 1, 2, 4]))?;
-    let (changes, mut done) = carry_out(&db, image, &hands, random)?;
-    // What was left of a kill's scratch maps stays in the image, and holds nothing that counts.
+    let (changes, mut done) = carry_out(&db, image, &shares, random)?;
+    // Scratch maps that a killed process has left stay in the image; their content does not matter.
     compare(&db, image, &changes)?;
     if random.one_in(4) {
-        // Recovery may be under way.
+        // Closes the pool, perhaps while recovery runs.
         drop(db);
         let db = open(random.pick(&[0, 1, 4]))?;
         done.openings += 1;
@@ -55,22 +55,22 @@ pub(super) fn run(image: &Image, threads: usize, random: &mut Random) -> Result<
     Ok(done)
 }
 
-/// Carries out the acts of each hand in a thread of its own, all from one moment on.
+/// Carries out each share of the acts in a thread of its own. All threads start at the same moment.
 fn carry_out(
     db: &Db,
     image: &Image,
-    hands: &[Vec<Act>],
+    shares: &[Vec<Act>],
     random: &mut Random,
 ) -> Result<(Changes, Done), Wrong> {
-    let barrier = &Barrier::new(hands.len());
+    let barrier = &Barrier::new(shares.len());
     let answers: Vec<_> = std::thread::scope(|scope| {
-        let threads: Vec<_> = hands
+        let threads: Vec<_> = shares
             .iter()
-            .map(|hand| {
+            .map(|share| {
                 let mut actor = Actor::new(db, image, Random::new(random.next(), 0));
                 scope.spawn(move || {
                     barrier.wait();
-                    hand.iter().try_for_each(|act| actor.act(act))?;
+                    share.iter().try_for_each(|act| actor.act(act))?;
                     Ok::<_, Wrong>((actor.changes, actor.calls, actor.indexes, actor.refused))
                 })
             })
@@ -89,7 +89,7 @@ fn carry_out(
     Ok((changes, done))
 }
 
-/// The acts of a round, in an order by chance. Maps that are dropped are not written to.
+/// Draws the acts of a round, in random order. No act writes to a map that another one drops.
 fn draw(image: &Image, random: &mut Random) -> Vec<Act> {
     let kinds = image.kinds.clone();
     let count = image.maps.len();
@@ -97,7 +97,7 @@ fn draw(image: &Image, random: &mut Random) -> Vec<Act> {
     for i in (1..count).rev() {
         slots.swap(i, random.index(i + 1));
     }
-    // Half of the time as much as can be is dropped beside as little as can be that recovery traces: then a drop is
+    // Half of the rounds keep only the smallest map, so that drops are long and the trace is short: then a drop is
     // likely to outlast the trace.
     let kept: Vec<usize> = if random.one_in(2) {
         slots.sort_by_key(|&slot| image.maps[slot].keys.len());
@@ -109,7 +109,7 @@ fn draw(image: &Image, random: &mut Random) -> Vec<Act> {
         .into_iter()
         .map(|slot| Act::Drop {
             slot,
-            anew: random.one_in(3).then(|| {
+            replacement: random.one_in(3).then(|| {
                 let keys = image.maps[slot].keys.len();
                 (random.pick(&kinds), random.index(keys.min(3_000)))
             }),
@@ -118,10 +118,10 @@ fn draw(image: &Image, random: &mut Random) -> Vec<Act> {
     let longest = random.pick(&[500, 3_000, 15_000]);
     acts.push(Act::Recover(Duration::from_micros(random.below(longest))));
     let writers = 1 + random.index(2);
-    acts.extend((0..writers).map(|rest| Act::Write {
+    acts.extend((0..writers).map(|remainder| Act::Write {
         slots: kept.clone(),
-        rest,
-        of: writers,
+        remainder,
+        modulus: writers,
         calls: random.pick(&[100, 500, 2_000]),
     }));
     if random.one_in(2) {
@@ -163,11 +163,11 @@ fn compare(db: &Db, image: &Image, changes: &Changes) -> Result<(), Wrong> {
         let wrong = |wrong: String| format!("map '{}' ({kind}): {wrong}", plan.name);
         let expected = match (changes.dropped.get(&slot), &found) {
             (Some(None), None) => continue,
-            (Some(None), Some(_)) => return Err(wrong("it is there, though it was dropped".into())),
-            (Some(Some(count)), _) => Expected::Anew(*count),
+            (Some(None), Some(_)) => return Err(wrong("the map exists, though it was dropped".into())),
+            (Some(Some(count)), _) => Expected::Replacement(*count),
             (None, _) => Expected::Image(changes),
         };
-        let map = found.ok_or_else(|| wrong("it is not there".into()))?;
+        let map = found.ok_or_else(|| wrong("the map is missing".into()))?;
         let mut numbers = (0..plan.keys.len()).filter_map(|n| Some((n, expected.value(image, slot, n)?)));
         let mut compare = |key: &[u8], value: &[u8]| match numbers.next() {
             Some((n, held)) if plan.keys[n] == key => {
@@ -176,7 +176,7 @@ fn compare(db: &Db, image: &Image, changes: &Changes) -> Result<(), Wrong> {
             other => Some(format!("{key:x?} instead of {:?}", other.map(|(n, _)| n))),
         };
         let mut differs_at = None;
-        // What a hash table shows in an order of its own is sorted first.
+        // A hash table has an order of its own, so sort its entries first.
         let mut unordered = Vec::new();
         map.reader()
             .visit(.., |key, value| {
@@ -204,12 +204,12 @@ fn compare(db: &Db, image: &Image, changes: &Changes) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// What a map must hold.
+/// The expected content of a map.
 enum Expected<'c> {
-    /// What the image has, except for these changes.
+    /// The content of the image, except for these changes.
     Image(&'c Changes),
-    /// The first keys up to this number, in a map that was made anew.
-    Anew(usize),
+    /// This many of the first keys, in a replacement map.
+    Replacement(usize),
 }
 
 impl Expected<'_> {
@@ -219,7 +219,9 @@ impl Expected<'_> {
                 Some(value) => *value,
                 None => Some(image.value(slot, n)),
             },
-            Expected::Anew(count) => (n < *count).then(|| image.value_of_version(slot, n, ANEW)),
+            Expected::Replacement(count) => {
+                (n < *count).then(|| image.value_of_version(slot, n, REPLACEMENT_VERSION))
+            }
         }
     }
 }

@@ -1,23 +1,20 @@
-//! memcached's requests: its classic commands here, its meta commands in `meta`.
+//! Draws memcached's requests: the classic commands here, the meta commands in `meta`.
 
+use super::edits::{NOT_NUMBER, joined, leading_number, lifetime, put_number, touch, unique};
 use super::meta;
 use super::reply::{Expected, Reply, Word};
-use super::step::{Draw, Life, Step};
-use super::truth::{End, Item, Place, now};
+use super::step::{Draw, Step};
+use super::truth::Place;
 use super::wire::Protocol;
-use std::sync::Arc;
 
-/// The commands, those that are drawn more often more than once.
+/// The commands to draw from; frequent ones occur several times.
 const NAMES: [&str; 32] = [
     "get", "get", "get", "gets", "gets", "gets", "gat", "gats", "set", "set", "set", "set", "set", "add",
     "replace", "append", "prepend", "cas", "cas", "incr", "incr", "decr", "delete", "delete", "touch", "mg",
     "mg", "ms", "ms", "md", "ma", "other",
 ];
 
-/// What memcached answers where a number is to be counted and there is none.
-pub(super) const NOT_NUMBER: &str = "CLIENT_ERROR cannot increment or decrement non-numeric value";
-
-/// The next request.
+/// Draws the next request.
 pub(super) fn draw(draw: &mut Draw<'_>) -> Step {
     match draw.random.pick(&NAMES) {
         name @ ("get" | "gets" | "gat" | "gats") => lookup(draw, name),
@@ -49,8 +46,8 @@ pub(super) fn draw(draw: &mut Draw<'_>) -> Step {
     }
 }
 
-/// A request that shows that those before it were carried out.
-pub(super) fn nothing(draw: &mut Draw<'_>) -> Step {
+/// Returns an `mn` request; its answer shows that the server has carried out the requests before it.
+pub(super) fn noop(draw: &mut Draw<'_>) -> Step {
     let expected = vec![Expected::Is(Reply::line("MN"))];
     draw.step("mn", Protocol::Memcached, b"mn\r\n".to_vec(), expected)
 }
@@ -61,43 +58,9 @@ fn other(draw: &mut Draw<'_>) -> Step {
         1 => ("verbosity", b"verbosity 1\r\n", Expected::Is(Reply::line("OK"))),
         2 => return meta::debug(draw),
         3 => ("wrong", b"get\r\n", Expected::Is(Reply::line("ERROR"))),
-        _ => return nothing(draw),
+        _ => return noop(draw),
     };
     draw.step(name, Protocol::Memcached, request.to_vec(), vec![answer])
-}
-
-/// A lifetime as memcached takes it.
-pub(super) fn lifetime(draw: &mut Draw<'_>) -> (String, Life) {
-    match draw.random.below(20) {
-        0..11 => ("0".into(), Life::Endless),
-        11 => ("-1".into(), Life::Over),
-        12..15 => {
-            let second = now() / 1000 + 3_000_000 + draw.random.below(1_000_000);
-            (second.to_string(), Life::Until(End::at(second * 1000)))
-        }
-        _ => {
-            let seconds = 20_000 + draw.random.below(1_000_000);
-            (seconds.to_string(), Life::Until(End::after(seconds * 1000)))
-        }
-    }
-}
-
-/// Gives an item another life, and keeps its unique; the item as it was.
-pub(super) fn touch(draw: &mut Draw<'_>, place: Place, life: Life) -> Option<Item> {
-    let old = draw.item(place)?;
-    let new = match life {
-        Life::Over => None,
-        Life::Endless => Some(Item {
-            end: None,
-            ..old.clone()
-        }),
-        Life::Until(end) => Some(Item {
-            end: Some(end),
-            ..old.clone()
-        }),
-    };
-    draw.set(place, new);
-    Some(old)
 }
 
 fn lookup(draw: &mut Draw<'_>, name: &'static str) -> Step {
@@ -130,23 +93,6 @@ fn lookup(draw: &mut Draw<'_>, name: &'static str) -> Step {
     }
     request.extend(b"\r\n");
     draw.step(name, Protocol::Memcached, request, vec![Expected::All(values)])
-}
-
-/// The unique for a `cas`: the item's, or one that it does not have.
-pub(super) fn unique(draw: &mut Draw<'_>, place: Place) -> (u64, bool) {
-    let known = draw.truth.item(place).and_then(|item| item.unique);
-    let outdated = draw.truth.outdated[place.1];
-    match (known, outdated) {
-        (Some(unique), _) if !draw.random.one_in(4) => (unique, true),
-        (_, Some(unique)) => (unique, false),
-        // A unique that no server reaches.
-        _ => (u64::MAX, false),
-    }
-}
-
-/// The data of an item with more data at one end.
-pub(super) fn joined(parts: [&[u8]; 2]) -> Arc<[u8]> {
-    parts.concat().into()
 }
 
 fn store(draw: &mut Draw<'_>, name: &'static str) -> Step {
@@ -188,7 +134,7 @@ fn store(draw: &mut Draw<'_>, name: &'static str) -> Step {
     request.extend(&*data);
     request.extend(b"\r\n");
     let mut step = draw.step(name, Protocol::Memcached, request, answers(answer, quiet));
-    step.together = name == "set";
+    step.may_be_grouped = name == "set";
     step
 }
 
@@ -197,7 +143,7 @@ fn answers(answer: &str, quiet: bool) -> Vec<Expected> {
     answer.into_iter().collect()
 }
 
-/// A request of one line about one key.
+/// Returns a one-line request about one key.
 fn line(draw: &mut Draw<'_>, name: &'static str, place: Place, word: &str, answer: &str) -> Step {
     let quiet = draw.quiet();
     let mut request = format!("{name} ").into_bytes();
@@ -207,23 +153,6 @@ fn line(draw: &mut Draw<'_>, name: &'static str, place: Place, word: &str, answe
     }
     request.extend(if quiet { &b" noreply\r\n"[..] } else { b"\r\n" });
     draw.step(name, Protocol::Memcached, request, answers(answer, quiet))
-}
-
-/// The number that data are, as memcached reads one: blanks around it do not count, nor what is behind them.
-pub(super) fn leading_number(data: &[u8]) -> Option<u64> {
-    let text = data
-        .split(|byte| b" \t\r\n\x0b\x0c".contains(byte))
-        .find(|text| !text.is_empty())?;
-    std::str::from_utf8(text).ok()?.parse().ok()
-}
-
-/// Puts a number in the place of data: where it is shorter, blanks fill up what is left.
-pub(super) fn put_number(draw: &mut Draw<'_>, place: Place, old: &Item, number: u64) -> u64 {
-    let mut text = number.to_string().into_bytes();
-    let longer = text.len() > old.data.len();
-    text.resize(text.len().max(old.data.len()), b' ');
-    let marks = if longer { 0 } else { old.marks };
-    draw.put(place, text.into(), old.flags, marks, Draw::life_of(old))
 }
 
 fn count(draw: &mut Draw<'_>, name: &'static str) -> Step {

@@ -1,6 +1,6 @@
-//! memcached's meta commands.
+//! Draws memcached's meta commands.
 
-use super::memcached::{NOT_NUMBER, joined, leading_number, lifetime, put_number, touch, unique};
+use super::edits::{NOT_NUMBER, joined, leading_number, lifetime, put_number, touch, unique};
 use super::reply::{Expected, Reply, Word};
 use super::step::{Draw, Life, Step};
 use super::truth::{AWAITED, BINARY_KEY, End, Item, Place, STALE};
@@ -8,11 +8,11 @@ use super::wire::Protocol;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
-/// A command about one key, as it is written.
+/// A command about one key.
 struct Command {
     place: Place,
     binary: bool,
-    /// The flags, each a word.
+    /// The flags, a word each.
     flags: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ impl Command {
         }
     }
 
-    /// Adds some of these flags, in any order.
+    /// Adds some of these flags, in random order.
     fn some_of(&mut self, draw: &mut Draw<'_>, flags: &[&str]) {
         let may_be_quiet = draw.may_be_quiet;
         let may_be = |flag: &&&str| may_be_quiet || **flag != "q";
@@ -47,7 +47,7 @@ impl Command {
         self.flags.iter().any(|have| have == flag)
     }
 
-    /// The request, with `size` behind the key where data follow.
+    /// Returns the request, with `size` after the key if data follow.
     fn request(&self, draw: &Draw<'_>, name: &str, size: Option<usize>) -> Vec<u8> {
         let mut request = format!("{name} ").into_bytes();
         let key = draw.key(self.place);
@@ -66,7 +66,8 @@ impl Command {
         request
     }
 
-    /// The answer's words that the flags ask for. `item` is what the command shows.
+    /// Returns the words of the answer: `first`, then those that the flags request. `item` is the item that the command
+    /// shows.
     fn words(&self, draw: &Draw<'_>, first: &[&str], item: Option<&Item>, binary: bool) -> Vec<Word> {
         let mut words: Vec<_> = first.iter().map(|word| Word::is(*word)).collect();
         for flag in &self.flags {
@@ -103,12 +104,12 @@ impl Command {
     }
 }
 
-/// The marks of an item whose key came so.
+/// Returns the marks of an item whose key came in base64 (`binary`) or as text.
 fn marks(binary: bool) -> u8 {
     if binary { BINARY_KEY } else { 0 }
 }
 
-/// `mg`, which may touch the item, make it, and tell a client to replace it.
+/// Draws an `mg`, which may touch the item, create it, and choose the client to replace it.
 pub(super) fn get(draw: &mut Draw<'_>) -> Step {
     let mut command = Command::draw(draw);
     let place = command.place;
@@ -125,10 +126,10 @@ pub(super) fn get(draw: &mut Draw<'_>) -> Step {
             vivified = Some(Life::Until(End::after(30_000_000)));
         }
         3 => {
-            // Sooner than all that has an end, or later.
+            // A threshold above every relative lifetime, or below every lifetime.
             soon = draw.random.one_in(2);
             command.flags.push(if soon { "R2500000" } else { "R30" }.into());
-            // Times to come are later than that, or may be.
+            // An absolute time may lie beyond even the high threshold.
             let may_be_later = |item: &Item| {
                 item.end
                     .is_some_and(|end| end.low > End::after(2_300_000_000).low)
@@ -141,8 +142,8 @@ pub(super) fn get(draw: &mut Draw<'_>) -> Step {
         _ => {}
     }
     command.some_of(draw, &["v", "f", "s", "c", "k", "Oabc", "q"]);
-    // Where the item is over at once, how much of its life is left depends on the clock.
-    if !matches!(touched, Some(Life::Over)) {
+    // If the command lets the item expire immediately, its remaining lifetime depends on the clock.
+    if !matches!(touched, Some(Life::Expired)) {
         command.some_of(draw, &["t"]);
     }
     let request = command.request(draw, "mg", None);
@@ -152,8 +153,8 @@ pub(super) fn get(draw: &mut Draw<'_>) -> Step {
     }
     if let Some(life) = touched {
         let shown = touch(draw, place, life);
-        // What is over is shown once more.
-        if let (Life::Over, Some(item)) = (life, shown) {
+        // An item that expires by this command is shown once more.
+        if let (Life::Expired, Some(item)) = (life, shown) {
             let won = item.marks & (STALE | AWAITED) == STALE;
             let answer = shown_item(draw, &command, &item, won);
             return command.step(draw, "mg", request, Some(answer));
@@ -190,7 +191,7 @@ fn shown_item(draw: &Draw<'_>, command: &Command, item: &Item, won: bool) -> Exp
     }
 }
 
-/// `ms`, in each of its modes.
+/// Draws an `ms`, in any of its modes.
 pub(super) fn set(draw: &mut Draw<'_>) -> Step {
     let mut command = Command::draw(draw);
     let place = command.place;
@@ -247,7 +248,7 @@ pub(super) fn set(draw: &mut Draw<'_>) -> Step {
     command.step(draw, "ms", request, (!quiet).then_some(Expected::Line(words)))
 }
 
-/// `md`, which removes the item or makes it stale.
+/// Draws an `md`, which removes the item or makes it stale.
 pub(super) fn delete(draw: &mut Draw<'_>) -> Step {
     let mut command = Command::draw(draw);
     let place = command.place;
@@ -286,7 +287,7 @@ pub(super) fn delete(draw: &mut Draw<'_>) -> Step {
     command.step(draw, "md", request, (!quiet).then_some(Expected::Line(words)))
 }
 
-/// `ma`, which counts.
+/// Draws an `ma`, which increments or decrements.
 pub(super) fn count(draw: &mut Draw<'_>) -> Step {
     let mut command = Command::draw(draw);
     let place = command.place;
@@ -345,7 +346,7 @@ pub(super) fn count(draw: &mut Draw<'_>) -> Step {
         }
         (None, life) => {
             let text = number.to_string().into_bytes();
-            // The flags come in this order, and the last of them counts.
+            // `N` comes before `T`, and the last of them counts.
             let life = touched.or(life).unwrap_or(Life::Endless);
             draw.put(place, text.into(), 0, 0, life);
         }
@@ -362,7 +363,7 @@ pub(super) fn count(draw: &mut Draw<'_>) -> Step {
     command.step(draw, "ma", request, (!quiet).then_some(answer))
 }
 
-/// `me`, whose answer depends on when others asked.
+/// Draws an `me`, whose answer depends on when other users asked.
 pub(super) fn debug(draw: &mut Draw<'_>) -> Step {
     let command = Command::draw(draw);
     let request = command.request(draw, "me", None);

@@ -1,6 +1,7 @@
 //! The server as a process of its own.
 
-use super::wire::{Connection, PATIENCE, Protocol};
+use super::PATIENCE;
+use super::wire::{Connection, Protocol};
 use crate::random::Random;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
@@ -17,7 +18,7 @@ pub(super) struct Server {
     directory: PathBuf,
 }
 
-/// Names of what it makes in its directory.
+/// Names of the files that the server makes in its directory.
 pub(super) const LOG: &str = "server.log";
 pub(super) const BACKUP: &str = "server.backup";
 pub(super) const MEMCACHED_SOCKET: &str = "memcached.socket";
@@ -81,7 +82,7 @@ impl Server {
         Ok(server)
     }
 
-    /// A connection, over TCP or over a socket of the file system.
+    /// Connects over TCP or over a Unix socket.
     pub fn connect(&self, protocol: Protocol, random: &mut Random) -> io::Result<Connection> {
         let (address, socket) = match protocol {
             Protocol::Memcached => (&self.memcached, MEMCACHED_SOCKET),
@@ -93,12 +94,12 @@ impl Server {
         }
     }
 
-    /// Whether it has ended by itself.
+    /// Returns whether the server has ended by itself.
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// The last lines of what it has logged.
+    /// Returns the last lines of the server's log.
     pub fn log(&self) -> String {
         let log = std::fs::read(self.directory.join(LOG)).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
@@ -107,14 +108,14 @@ impl Server {
         lines.collect()
     }
 
-    /// Ends it by `kill -9`.
+    /// Kills the server by `kill -9`.
     pub fn kill(mut self) -> Result<(), String> {
         self.child.kill().map_err(|error| error.to_string())?;
         self.child.wait().map_err(|error| error.to_string())?;
         Ok(())
     }
 
-    /// Has it end in order.
+    /// Stops the server in order, by SIGTERM.
     pub fn stop(mut self) -> Result<(), String> {
         kill_process(Pid::from_child(&self.child), Signal::TERM).map_err(|error| error.to_string())?;
         let started = Instant::now();
@@ -123,7 +124,7 @@ impl Server {
                 Some(status) if status.success() => return Ok(()),
                 Some(status) => {
                     return Err(format!(
-                        "stopped in order, the server ends with {status}{}",
+                        "the server, stopped by SIGTERM, ends with {status}{}",
                         self.log()
                     ));
                 }
@@ -136,7 +137,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Where it has ended already, there is nothing to do.
+        // Both fail without harm if the server has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Redis's commands.
+//! Draws Redis's commands.
 
 mod keys;
 mod lives;
@@ -11,7 +11,7 @@ use super::truth::{OWN, SHARED};
 use super::wire::Protocol;
 pub(super) use transaction::{exec, transaction};
 
-/// A command: its name, its words, and what has to be answered.
+/// A command: its name, its arguments, and the expected answer.
 pub(super) struct Command {
     pub name: &'static str,
     pub words: Vec<Vec<u8>>,
@@ -31,13 +31,13 @@ impl Command {
         }
     }
 
-    /// The same with more words.
+    /// Appends arguments.
     pub fn with<W: Into<Vec<u8>>>(mut self, words: impl IntoIterator<Item = W>) -> Command {
         self.words.extend(words.into_iter().map(Into::into));
         self
     }
 
-    /// The bytes to send.
+    /// Returns the bytes to send.
     pub fn request(&self) -> Vec<u8> {
         let mut request = format!(
             "*{}\r\n${}\r\n{}\r\n",
@@ -55,7 +55,7 @@ impl Command {
     }
 }
 
-/// An expected status.
+/// Expects a status.
 fn line(text: &str) -> Expected {
     Expected::Is(Reply::line(text))
 }
@@ -70,7 +70,7 @@ fn int(number: i64) -> Expected {
 
 const NOT_INTEGER: &str = "ERR value is not an integer or out of range";
 
-/// The next request.
+/// Draws the next request.
 pub(super) fn draw(draw: &mut Draw<'_>) -> Step {
     match draw.random.below(100) {
         0..6 => transaction(draw),
@@ -85,13 +85,13 @@ pub(super) fn draw(draw: &mut Draw<'_>) -> Step {
                 command.request(),
                 vec![command.expected],
             );
-            step.together = plain;
+            step.may_be_grouped = plain;
             step
         }
     }
 }
 
-/// A command that a transaction may hold, too.
+/// Draws a command that may also be part of a transaction.
 fn command(draw: &mut Draw<'_>) -> Command {
     match draw.random.below(100) {
         0..55 => strings::draw(draw),
@@ -100,7 +100,7 @@ fn command(draw: &mut Draw<'_>) -> Command {
     }
 }
 
-/// `SELECT` of the shared database or of the user's own.
+/// Draws a `SELECT` of the shared database or of the user's own.
 fn select(draw: &mut Draw<'_>) -> Step {
     *draw.database = if draw.random.one_in(2) { SHARED } else { OWN };
     let number = if *draw.database == SHARED { 0 } else { draw.user };
@@ -113,7 +113,7 @@ fn select(draw: &mut Draw<'_>) -> Step {
     )
 }
 
-/// Commands that concern no key.
+/// Draws a command without keys.
 fn other(draw: &mut Draw<'_>) -> Step {
     let command = match draw.random.below(16) {
         0 => Command::new("PING", [""; 0], line("PONG")),

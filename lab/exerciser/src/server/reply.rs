@@ -36,7 +36,7 @@ impl Reply {
         data.map_or(Reply::Null, |data| Reply::Bulk(data.clone()))
     }
 
-    /// Whether it says that there is no room for what was to be stored.
+    /// Returns whether the answer refuses a write because the pool has no room.
     pub fn is_refusal(&self) -> bool {
         let text = match self {
             Reply::Line(text) | Reply::Error(text) => String::from_utf8_lossy(text),
@@ -46,13 +46,13 @@ impl Reply {
     }
 }
 
-/// A word of a line.
+/// An expected word of a line.
 #[derive(Clone)]
 pub(super) enum Word {
     Is(Vec<u8>),
-    /// The unique of an item, behind this label.
+    /// The unique of an item, after this label.
     Unique(&'static str, Place, u64),
-    /// The seconds that are left of a life, begun ones included, behind a `t`.
+    /// The remaining lifetime after a `t`, in seconds, rounded up.
     Left(Option<End>),
 }
 
@@ -62,10 +62,10 @@ impl Word {
     }
 }
 
-/// A key of a listing, and its data where they are asked for.
+/// A key of a listing, and its data if the request asks for them.
 pub(super) type Listed = (Vec<u8>, Option<Arc<[u8]>>);
 
-/// What has to be answered.
+/// An expected answer.
 #[derive(Clone)]
 pub(super) enum Expected {
     Is(Reply),
@@ -74,11 +74,11 @@ pub(super) enum Expected {
     /// The line before a value, and the data.
     Value(Vec<Word>, Arc<[u8]>),
     All(Vec<Expected>),
-    /// What is left of a life; the number is the unit, in milliseconds.
+    /// A remaining lifetime; the number is the unit, in milliseconds.
     Left(End, u64),
-    /// When a life ends; the number is the unit, in milliseconds.
+    /// The time of expiry; the number is the unit, in milliseconds.
     Ends(End, u64),
-    /// These keys, and their data where they are asked for, among keys of other users; in this order, or in any.
+    /// These keys, perhaps with their data, among keys of other users; in this order, or in any.
     Keys {
         own: Vec<Listed>,
         user: usize,
@@ -90,18 +90,18 @@ pub(super) enum Expected {
     Any,
 }
 
-/// When a request was sent and when its answer was there, in milliseconds since 1970.
+/// The times before a request was sent and after its answer arrived, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub from: u64,
     pub to: u64,
 }
 
-/// How far two looks at the clock may be apart, in milliseconds.
+/// Tolerance between two readings of the clock, in milliseconds.
 const SLACK: u64 = 1000;
 
 impl Sent {
-    /// Whether `left` milliseconds may be left before `end`.
+    /// Returns whether `left` milliseconds may remain before `end`.
     pub fn may_be_left(self, end: End, left: u64) -> bool {
         let least = end.low.saturating_sub(self.to + SLACK);
         let max = (end.high + SLACK).saturating_sub(self.from);
@@ -110,20 +110,20 @@ impl Sent {
 }
 
 impl Expected {
-    /// Whether this is the answer. The uniques in it are added to `told`.
-    pub fn is(&self, reply: &Reply, sent: Sent, told: &mut Vec<Unique>) -> bool {
+    /// Returns whether `reply` is as expected. Adds the uniques that it shows to `uniques`.
+    pub fn is(&self, reply: &Reply, sent: Sent, uniques: &mut Vec<Unique>) -> bool {
         match (self, reply) {
             (Expected::Any, _) => true,
             (Expected::Is(expected), reply) => expected == reply,
             (Expected::OneOf(some), reply) => some.contains(reply),
-            (Expected::Line(words), Reply::Line(line)) => are_words(words, line, sent, told),
+            (Expected::Line(words), Reply::Line(line)) => are_words(words, line, sent, uniques),
             (Expected::Value(words, data), Reply::Value(line, found)) => {
-                data == found && are_words(words, line, sent, told)
+                data == found && are_words(words, line, sent, uniques)
             }
             (Expected::All(expected), Reply::Array(replies)) => {
                 let mut pairs = expected.iter().zip(replies);
                 expected.len() == replies.len()
-                    && pairs.all(|(expected, reply)| expected.is(reply, sent, told))
+                    && pairs.all(|(expected, reply)| expected.is(reply, sent, uniques))
             }
             (Expected::Left(end, unit), &Reply::Int(left)) => {
                 let left = u64::try_from(left).map(|left| left * unit);
@@ -144,7 +144,7 @@ impl Expected {
     }
 }
 
-fn are_words(words: &[Word], line: &[u8], sent: Sent, told: &mut Vec<Unique>) -> bool {
+fn are_words(words: &[Word], line: &[u8], sent: Sent, uniques: &mut Vec<Unique>) -> bool {
     let found: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
     let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<u64>().ok();
     found.len() == words.len()
@@ -157,15 +157,15 @@ fn are_words(words: &[Word], line: &[u8], sent: Sent, told: &mut Vec<Unique>) ->
             }
             &Word::Unique(label, place, stamp) => {
                 let unique = found.strip_prefix(label.as_bytes()).and_then(number);
-                told.extend(unique.map(|unique| Unique { place, stamp, unique }));
+                uniques.extend(unique.map(|unique| Unique { place, stamp, unique }));
                 unique.is_some()
             }
         })
 }
 
-/// Whether a listing has all own keys, among those of others.
+/// Returns whether a listing has exactly these own keys among those of other users.
 fn are_keys(own: &[Listed], found: &[Reply], with_data: bool, user: usize, ordered: bool) -> bool {
-    // Pairs of RESP3 are as flat as RESP2 has them.
+    // Flattens the pairs of RESP3, as RESP2 has them.
     let mut flat = Vec::new();
     for reply in found {
         match reply {
@@ -221,8 +221,8 @@ impl fmt::Debug for Expected {
             Expected::Line(words) => write!(f, "{words:?}"),
             Expected::Value(words, data) => write!(f, "{words:?} \"{}\"", shown(data)),
             Expected::All(all) => f.debug_list().entries(all).finish(),
-            Expected::Left(end, unit) => write!(f, "what is left to {end:?}, by {unit} ms"),
-            Expected::Ends(end, unit) => write!(f, "{end:?}, by {unit} ms"),
+            Expected::Left(end, unit) => write!(f, "time left to {end:?}, in units of {unit} ms"),
+            Expected::Ends(end, unit) => write!(f, "{end:?}, in units of {unit} ms"),
             Expected::Keys { own, ordered, .. } => {
                 write!(f, "{}", if *ordered { "in this order" } else { "in any order" })?;
                 let entries = own.iter().map(|(key, data)| match data {
@@ -237,7 +237,7 @@ impl fmt::Debug for Expected {
     }
 }
 
-/// Bytes as text, as many of them as are worth reading.
+/// Returns bytes as text; at most 160 of them.
 pub(super) fn shown(bytes: &[u8]) -> String {
     const MAX: usize = 160;
     match bytes.len() {
@@ -255,7 +255,7 @@ mod tests {
         to: 50_010,
     };
 
-    /// What is left of a life is compared within what the clock allows, and no further.
+    /// A remaining lifetime may differ by the clock's tolerance, and by no more.
     #[test]
     fn lives_are_compared() {
         let end = End {
@@ -267,7 +267,7 @@ mod tests {
         assert!(!is(45_000) && !is(60_000) && !is(-1));
     }
 
-    /// A listing may have keys of other users, and must have all of one's own.
+    /// A listing may have keys of other users, and must have exactly the user's own.
     #[test]
     fn listings_have_all_own_keys() {
         let bulk = |text: &[u8]| Reply::Bulk(text.into());

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 use wollemi::{Db, Error, IndexKind, Options};
 
-/// A pool that is served, and its users.
+/// A served pool, and its users.
 pub(super) struct Exercise {
     pub users: Vec<User>,
     seed: u64,
@@ -33,14 +33,15 @@ pub(super) enum End {
     Stop(Duration),
     /// In order, after this number of turns of each user.
     Idle(u64),
-    /// The same, after a backup, which then takes the pool's place.
+    /// The same, after a backup, which then replaces the pool.
     Restore(u64),
 }
 
 impl Exercise {
     pub fn new(seed: u64, users: usize, kinds: &[IndexKind], program: &Path, directory: &Path) -> Exercise {
         let random = &mut Random::new(seed, 7 << 32);
-        // A refused request changes nothing: those behind it are drawn only then.
+        // A full pool refuses requests. Users then send one request at a time, because the next one depends on whether
+        // the server has refused it.
         let max_size = random.one_in(4).then(|| (6 << 20) + random.below(6 << 20));
         let kind = random.pick(kinds);
         let pipeline = if max_size.is_some() { 1 } else { 100 };
@@ -60,7 +61,7 @@ impl Exercise {
         self.directory.join("exercise.pool")
     }
 
-    /// Requests that were answered, by their commands.
+    /// Counts the answered requests of each command.
     pub fn calls(&self) -> Calls {
         let mut all = Calls::default();
         self.users.iter().for_each(|user| all.join(&user.calls));
@@ -82,7 +83,7 @@ impl Exercise {
         Server::start(&self.program, &self.directory, &self.pool(), &arguments)
     }
 
-    /// A round of the server.
+    /// Runs a round of the server.
     pub fn round(&mut self, round: u64, end: End) -> Result<(), String> {
         let random = &mut Random::new(self.seed, 8 << 32 | round);
         let mut server = self.start(random)?;
@@ -108,7 +109,7 @@ impl Exercise {
             if let Err(Stop::Wrong(_)) = done {
                 ended.store(true, SeqCst);
             }
-            // What a server does that ends tells nothing of it before that.
+            // A connection that fails while the server ends is no failure of the server.
             done.map_err(|stop| (stop, ending.load(SeqCst)))
         };
         let (answers, stopped) = std::thread::scope(|scope| {
@@ -156,7 +157,7 @@ impl Exercise {
         self.check(matches!(end, End::Kill(_)))
     }
 
-    /// Compares what the server holds, and drops all of it at times.
+    /// Compares the server's content with the users' truths, and sometimes flushes everything.
     fn ask(&mut self, server: &Server, round: u64, random: &mut Random) -> Result<(), String> {
         let failed = |stop: Stop| match stop {
             Stop::Wrong(wrong) => wrong,
@@ -199,7 +200,7 @@ impl Exercise {
         Ok(())
     }
 
-    /// Stops a server to which no user has sent anything that is not answered.
+    /// Stops a server that has answered all requests, after a backup if the round ends by a restore.
     fn stop(&self, server: Server, end: End, random: &mut Random) -> Result<(), String> {
         let restores = matches!(end, End::Restore(_));
         if restores {
@@ -207,7 +208,7 @@ impl Exercise {
                 .connect(Protocol::Redis, random)
                 .map_err(|error| error.to_string())?;
             let answer = ask(&mut redis, b"SAVE\r\n")?;
-            // One that a user has asked for may be under way.
+            // A backup that a user has requested may be under way.
             let busy = Reply::error("ERR Background save already in progress");
             if answer == busy {
                 return server.stop();
@@ -223,10 +224,10 @@ impl Exercise {
         Ok(())
     }
 
-    /// Puts the backup in the pool's place.
+    /// Replaces the pool with the backup, unless that does not fit.
     fn restore(&self) -> Result<(), String> {
         let other = self.pool().with_extension("other");
-        // There may be none.
+        // It may not exist.
         let _ = std::fs::remove_file(&other);
         let backup = File::open(self.directory.join(BACKUP)).map_err(|error| error.to_string())?;
         let restored = || -> Result<(), Error> {
@@ -251,7 +252,7 @@ impl Exercise {
         }
     }
 
-    /// Checks the pool; of one that was killed a copy, so that the next server recovers it.
+    /// Checks the pool; after a kill a copy of it, so that the next server recovers the pool.
     fn check(&self, killed: bool) -> Result<(), String> {
         let mut pool = self.pool();
         if killed {
@@ -277,7 +278,7 @@ fn ask(connection: &mut Connection, request: &[u8]) -> Result<Reply, String> {
     answer.map_err(|error| format!("{}: {error}", request.escape_ascii()))
 }
 
-/// Removes what servers have left in the directory.
+/// Removes the files of servers from the directory.
 pub(super) fn remove(directory: &Path) {
     for name in [
         "exercise.pool",
@@ -288,7 +289,7 @@ pub(super) fn remove(directory: &Path) {
         MEMCACHED_SOCKET,
         REDIS_SOCKET,
     ] {
-        // There may be none.
+        // It may not exist.
         let _ = std::fs::remove_file(directory.join(name));
     }
 }

@@ -1,4 +1,4 @@
-//! The server's content after a restart: everything acknowledged, and a prefix of the rest.
+//! Compares the server's content after a restart: all acknowledged changes, and a prefix of the others.
 
 use super::reply::{Reply, Sent, shown};
 use super::step::Step;
@@ -10,19 +10,19 @@ use base64::prelude::BASE64_STANDARD;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What the server shows of a key.
+/// The answer about a key after a start.
 #[derive(Clone, Debug)]
 struct Seen {
     data: Arc<[u8]>,
-    /// Milliseconds that are left.
+    /// The remaining lifetime in milliseconds.
     left: Option<u64>,
     sent: Sent,
-    /// What only memcached tells.
-    more: Option<More>,
+    /// The properties that only memcached shows.
+    fields: Option<MemcachedFields>,
 }
 
 #[derive(Clone, Debug)]
-struct More {
+struct MemcachedFields {
     flags: u32,
     unique: u64,
     marks: u8,
@@ -49,30 +49,30 @@ pub(super) fn settle(
         for (n, seen) in seen.iter().enumerate() {
             let place = (database, n);
             let item = user.truth.item(place);
-            if !is(item, seen.as_ref()) {
+            if !may_show(item, seen.as_ref()) {
                 let (key, number) = (shown(&user.keys.all[n]), user.number);
                 let database = if database == SHARED { 0 } else { number };
                 return Err(Stop::Wrong(format!(
-                    "after the start, key {key} of database {database} holds {}, and not {}",
-                    in_words(seen.as_ref()),
-                    told(item)
+                    "after the start, key {key} of database {database} holds {} instead of {}",
+                    describe_seen(seen.as_ref()),
+                    describe_item(item)
                 )));
             }
-            let Some(more) = seen.as_ref().and_then(|seen| seen.more.as_ref()) else {
+            let Some(fields) = seen.as_ref().and_then(|seen| seen.fields.as_ref()) else {
                 continue;
             };
-            if !user.truth.note_unique(place, more.unique) {
+            if !user.truth.note_unique(place, fields.unique) {
                 let key = shown(&user.keys.all[n]);
                 return Err(Stop::Wrong(format!(
-                    "after the start, the item {key} has the unique {} of an item before it",
-                    more.unique
+                    "after the start, the item {key} has the unique {} of an earlier item",
+                    fields.unique
                 )));
             }
             let Some(item) = user.truth.items[database][n].as_mut() else {
                 continue;
             };
             if item.marks & (STALE | AWAITED) == STALE {
-                // The client that asked was chosen to replace it.
+                // The request that read the item was chosen to replace it.
                 item.marks |= AWAITED;
             }
         }
@@ -80,8 +80,8 @@ pub(super) fn settle(
     Ok(())
 }
 
-/// Whether a key that holds this is seen so.
-fn is(item: Option<&Item>, seen: Option<&Seen>) -> bool {
+/// Returns whether the server may show a key with this item so.
+fn may_show(item: Option<&Item>, seen: Option<&Seen>) -> bool {
     let (item, seen) = match (item, seen) {
         (None, None) => return true,
         (Some(item), Some(seen)) => (item, seen),
@@ -92,14 +92,14 @@ fn is(item: Option<&Item>, seen: Option<&Seen>) -> bool {
         (Some(end), Some(left)) => seen.sent.may_be_left(end, left),
         _ => false,
     };
-    let is_more = |more: &More| {
-        let unique = item.unique.is_none_or(|unique| unique == more.unique);
-        unique && more.flags == item.flags && more.marks == item.marks & (STALE | AWAITED)
+    let fields_match = |fields: &MemcachedFields| {
+        let unique = item.unique.is_none_or(|unique| unique == fields.unique);
+        unique && fields.flags == item.flags && fields.marks == item.marks & (STALE | AWAITED)
     };
-    may_be_left && seen.data == item.data && seen.more.as_ref().is_none_or(is_more)
+    may_be_left && seen.data == item.data && seen.fields.as_ref().is_none_or(fields_match)
 }
 
-/// What each place holds after a number of steps.
+/// The items of each place, with the number of steps after which it holds them.
 type Versions = BTreeMap<Place, Vec<(usize, Option<Item>)>>;
 
 fn at(versions: &[(usize, Option<Item>)], done: usize) -> &Option<Item> {
@@ -107,16 +107,16 @@ fn at(versions: &[(usize, Option<Item>)], done: usize) -> &Option<Item> {
     &versions[behind.max(1) - 1].1
 }
 
-/// Finds how many of the steps were carried out, and changes the truth accordingly. They were in order, except that of
-/// such as the server carries out together any may have been.
+/// Finds out which of the steps in flight were carried out, and changes the truth accordingly. These are a prefix of
+/// the steps, but of steps that the server may execute as a group any subset may be carried out.
 fn decide(user: &mut User, steps: &[Step], seen: &[Vec<Option<Seen>>; 2]) -> Result<(), Stop> {
     let mut versions = Versions::new();
     let (mut done, mut runs, mut run) = (0, Vec::new(), 0);
     for step in steps {
-        if !step.together {
+        if !step.may_be_grouped {
             run = done + 1;
         }
-        // Each key of a `gat` is changed by itself.
+        // A `gat` changes each of its keys separately.
         let apart = step.name.starts_with("gat");
         done += usize::from(!apart);
         for change in &step.changes {
@@ -129,14 +129,14 @@ fn decide(user: &mut User, steps: &[Step], seen: &[Vec<Option<Seen>>; 2]) -> Res
                 _ => of_place.push((done, change.new.clone())),
             }
         }
-        if step.together {
+        if step.may_be_grouped {
             runs.push((run, done));
         } else {
             run = done;
         }
     }
     let seen = |place: &Place| seen[place.0][place.1].as_ref();
-    let holds = |place: &Place, of_place: &[_], done| is(at(of_place, done).as_ref(), seen(place));
+    let holds = |place: &Place, of_place: &[_], done| may_show(at(of_place, done).as_ref(), seen(place));
     let prefixes = (0..=done).map(|done| (done, done));
     for (from, to) in prefixes.chain(runs) {
         let which = |(place, of_place): (&Place, &Vec<_>)| {
@@ -151,15 +151,15 @@ fn decide(user: &mut User, steps: &[Step], seen: &[Vec<Option<Seen>>; 2]) -> Res
             return Ok(());
         }
     }
-    let mut text = "after the start, no beginning of what was in flight explains what is there".to_owned();
+    let mut text = "after the start, no prefix of the requests in flight explains the content".to_owned();
     for (place, of_place) in &versions {
         let may_be = (0..=done).filter(|&done| holds(place, of_place, done));
         text += &format!(
-            "\n  database {} key {}: {}; it was {}; which it holds after these numbers of steps: {:?}",
+            "\n  database {} key {}: holds {}; held {} before; expected after these numbers of steps: {:?}",
             place.0,
             shown(&user.keys.all[place.1]),
-            in_words(seen(place)),
-            told(of_place[0].1.as_ref()),
+            describe_seen(seen(place)),
+            describe_item(of_place[0].1.as_ref()),
             may_be.collect::<Vec<_>>(),
         );
     }
@@ -169,7 +169,7 @@ fn decide(user: &mut User, steps: &[Step], seen: &[Vec<Option<Seen>>; 2]) -> Res
     Err(Stop::Wrong(text))
 }
 
-fn told(item: Option<&Item>) -> String {
+fn describe_item(item: Option<&Item>) -> String {
     item.map_or("nothing".into(), |item| {
         format!(
             "\"{}\" flags {} end {:?} marks {} unique {:?}",
@@ -182,13 +182,13 @@ fn told(item: Option<&Item>) -> String {
     })
 }
 
-fn in_words(seen: Option<&Seen>) -> String {
+fn describe_seen(seen: Option<&Seen>) -> String {
     seen.map_or("nothing".into(), |seen| {
         format!(
             "\"{}\" with {:?} ms left, {:?}",
             shown(&seen.data),
             seen.left,
-            seen.more
+            seen.fields
         )
     })
 }
@@ -217,7 +217,7 @@ fn see_shared(keys: &Keys, memcached: &mut Connection) -> Result<Vec<Option<Seen
     Ok(all)
 }
 
-/// What this line and these data tell.
+/// Parses the answer to an `mg`: its line and its data.
 fn see(line: &[u8], data: &Arc<[u8]>, sent: Sent) -> Option<Seen> {
     let line = std::str::from_utf8(line).ok()?;
     let mut words = line.split(' ').skip(2);
@@ -237,7 +237,7 @@ fn see(line: &[u8], data: &Arc<[u8]>, sent: Sent) -> Option<Seen> {
         data: data.clone(),
         left,
         sent,
-        more: Some(More {
+        fields: Some(MemcachedFields {
             flags,
             unique,
             marks: marks.sum(),
@@ -254,7 +254,10 @@ fn see_own(keys: &Keys, user: usize, redis: &mut Connection) -> Result<Vec<Optio
     redis.send(&command("SELECT", user.to_string().as_bytes()))?;
     redis.receive()?;
     let mut all = Vec::new();
-    debug_assert_eq!(OWN, 1, "the second of the two that are seen");
+    debug_assert_eq!(
+        OWN, 1,
+        "`settle` reads the shared database first, then the own one"
+    );
     for some in keys.all.chunks(KEYS_PER_REQUEST) {
         let from = now();
         for key in some {
@@ -276,7 +279,7 @@ fn see_own(keys: &Keys, user: usize, redis: &mut Connection) -> Result<Vec<Optio
                 data,
                 left,
                 sent,
-                more: None,
+                fields: None,
             }));
         }
     }
@@ -301,8 +304,8 @@ mod tests {
         })
     }
 
-    /// A step that gives these keys these values, each of which held nothing.
-    fn step(changes: &[(usize, &str)], together: bool) -> Step {
+    /// Returns a step that gives these keys their first values.
+    fn step(changes: &[(usize, &str)], may_be_grouped: bool) -> Step {
         let changes = changes.iter().map(|&(n, text)| ItemChange {
             place: (OWN, n),
             old: None,
@@ -314,11 +317,11 @@ mod tests {
             request: Vec::new(),
             expected: Vec::new(),
             changes: changes.collect(),
-            together,
+            may_be_grouped,
         }
     }
 
-    /// Whether these values of the first keys may be there after these steps were in flight.
+    /// Returns whether the first keys may have these values after these steps were in flight.
     fn may_be(steps: &[Step], found: &[&str]) -> bool {
         let mut user = User::new(1, 1, 1, true);
         let mut own = vec![None; user.keys.all.len()];
@@ -327,7 +330,7 @@ mod tests {
                 data: text.as_bytes().into(),
                 left: None,
                 sent: Sent { from: 0, to: 0 },
-                more: None,
+                fields: None,
             });
         }
         let shared = vec![None; own.len()];
@@ -339,7 +342,7 @@ mod tests {
         decided && found.iter().enumerate().all(|(n, text)| holds(n, text))
     }
 
-    /// Of requests in flight a beginning was carried out, each of them whole.
+    /// A prefix of the requests in flight was carried out, each as a whole.
     #[test]
     fn a_beginning_is_carried_out() {
         let steps = [
@@ -351,13 +354,13 @@ mod tests {
         assert!(may_be(&steps, &["a", "", ""]));
         assert!(may_be(&steps, &["a", "b", "c"]));
         assert!(may_be(&steps, &["d", "b", "c"]));
-        assert!(!may_be(&steps, &["a", "b", ""]), "half of one");
-        assert!(!may_be(&steps, &["d", "", ""]), "one is left out");
-        assert!(!may_be(&steps, &["x", "", ""]), "no request has put that");
+        assert!(!may_be(&steps, &["a", "b", ""]), "half of a request");
+        assert!(!may_be(&steps, &["d", "", ""]), "an earlier request is missing");
+        assert!(!may_be(&steps, &["x", "", ""]), "no request has put the value");
     }
 
-    /// An item whose unique the server has shown after a touch of it was sent keeps it, whether or not the touch was
-    /// carried out.
+    /// An item keeps a unique that the server showed after a touch of it was sent, whether or not the touch was carried
+    /// out.
     #[test]
     fn a_unique_shown_meanwhile_stays() {
         let place = (SHARED, 0);
@@ -372,19 +375,19 @@ mod tests {
             ..step(&[], false)
         };
         user.truth.set(place, item("a"));
-        let told = Unique {
+        let shown = Unique {
             place,
             stamp: 0,
             unique: 7,
         };
-        assert!(user.truth.note(told));
+        assert!(user.truth.note(shown));
         let mut shared = vec![None; user.keys.all.len()];
         let own = shared.clone();
         shared[0] = Some(Seen {
             data: (*b"a").into(),
             left: None,
             sent: Sent { from: 0, to: 0 },
-            more: Some(More {
+            fields: Some(MemcachedFields {
                 flags: 0,
                 unique: 7,
                 marks: 0,
@@ -393,17 +396,17 @@ mod tests {
         assert!(decide(&mut user, &[touch], &[shared, own]).is_ok());
         let kept = user.truth.item(place).and_then(|item| item.unique);
         assert_eq!((kept, user.truth.outdated[0]), (Some(7), None));
-        // Another item with the same unique would be a fault of the server's.
+        // The server must not give another item the same unique.
         let next = Item {
             stamp: 1,
             ..item("b").expect("an item")
         };
         user.truth.set(place, Some(next));
         assert_eq!(user.truth.outdated[0], Some(7));
-        assert!(!user.truth.note(Unique { stamp: 1, ..told }));
+        assert!(!user.truth.note(Unique { stamp: 1, ..shown }));
     }
 
-    /// Any of the requests that are carried out together may have happened, and all before them.
+    /// Of a group of requests any subset may have been carried out, and all requests before the group.
     #[test]
     fn of_those_carried_out_together_any_may_be() {
         let steps = [

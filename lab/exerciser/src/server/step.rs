@@ -1,4 +1,4 @@
-//! A request with its answers and changes, and what is needed to draw one.
+//! A request with its answers and changes, and the state from which requests are drawn.
 
 use super::reply::Expected;
 use super::truth::{End, Item, Keys, Place, SHARED, Truth};
@@ -6,7 +6,7 @@ use super::wire::Protocol;
 use crate::random::Random;
 use std::sync::Arc;
 
-/// What a key holds from a request on.
+/// The change of one key by a request.
 #[derive(Clone, Debug)]
 pub(super) struct ItemChange {
     pub place: Place,
@@ -17,18 +17,19 @@ pub(super) struct ItemChange {
 /// A request: one command, or all from `MULTI` to `EXEC`.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
-    /// The command's name, as it is counted.
+    /// The command's name, under which it is counted.
     pub name: &'static str,
     pub protocol: Protocol,
     pub request: Vec<u8>,
-    /// One for each answer; none if the request is to be carried out without one.
+    /// The expected answers; none if the request asks for no answer.
     pub expected: Vec<Expected>,
     pub changes: Vec<ItemChange>,
-    /// Whether the server may carry it out together with those beside it, so that of all of them a kill may leave any.
-    pub together: bool,
+    /// Whether the server may execute the request as a group with its neighbours. A kill may leave any subset of a
+    /// group.
+    pub may_be_grouped: bool,
 }
 
-/// What requests are drawn from. The truth is what holds once the request drawn last is carried out.
+/// The state from which requests are drawn. `truth` is the content after the request drawn last.
 pub(super) struct Draw<'a> {
     pub random: &'a mut Random,
     pub truth: &'a mut Truth,
@@ -37,18 +38,18 @@ pub(super) struct Draw<'a> {
     pub stamp: &'a mut u64,
     /// The database that the Redis connection has selected.
     pub database: &'a mut usize,
-    /// Whether requests may ask for no answer. Where one may be refused, they may not.
+    /// Whether requests may ask for no answer; not if the server may refuse one.
     pub may_be_quiet: bool,
     changes: Vec<ItemChange>,
 }
 
-/// How an item ends that a request gives a new life.
+/// The lifetime that a request gives an item.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Life {
     Endless,
     Until(End),
-    /// It is over as it begins.
-    Over,
+    /// The item expires immediately.
+    Expired,
 }
 
 impl<'a> Draw<'a> {
@@ -72,12 +73,12 @@ impl<'a> Draw<'a> {
         }
     }
 
-    /// Whether this request asks for no answer.
+    /// Draws whether this request asks for no answer.
     pub fn quiet(&mut self) -> bool {
         self.may_be_quiet && self.random.one_in(8)
     }
 
-    /// The step of this request, with all that was changed since the last one.
+    /// Makes the step of this request, with all changes since the last step.
     pub fn step(
         &mut self,
         name: &'static str,
@@ -91,21 +92,21 @@ impl<'a> Draw<'a> {
             request,
             expected,
             changes: std::mem::take(&mut self.changes),
-            together: false,
+            may_be_grouped: false,
         }
     }
 
-    /// A key in the database that the Redis connection has selected.
+    /// Draws a key in the database that the Redis connection has selected.
     pub fn place(&mut self) -> Place {
         (*self.database, self.number(self.keys.all.len()))
     }
 
-    /// A key of the shared database.
+    /// Draws a key of the shared database.
     pub fn shared_place(&mut self) -> Place {
         (SHARED, self.number(self.keys.all.len()))
     }
 
-    /// A key of the shared database that a line of memcached's can name.
+    /// Draws a key of the shared database that a memcached command line can contain.
     pub fn text_place(&mut self) -> Place {
         let n = self.number(self.keys.in_text.len());
         (SHARED, self.keys.in_text[n])
@@ -134,7 +135,7 @@ impl<'a> Draw<'a> {
         *self.stamp
     }
 
-    /// Data: a number, or text that tells where it comes from.
+    /// Draws data: a number, or text that names the user and the stamp.
     pub fn data(&mut self) -> Arc<[u8]> {
         let stamp = self.next_stamp();
         let random = &mut *self.random;
@@ -152,13 +153,13 @@ impl<'a> Draw<'a> {
         text.bytes().cycle().take(len as usize).collect()
     }
 
-    /// Gives a key an item; its stamp.
+    /// Gives a key an item, and returns the item's stamp.
     pub fn put(&mut self, place: Place, data: Arc<[u8]>, flags: u32, marks: u8, life: Life) -> u64 {
         let stamp = self.next_stamp();
         let end = match life {
             Life::Endless => None,
             Life::Until(end) => Some(end),
-            Life::Over => {
+            Life::Expired => {
                 self.set(place, None);
                 return stamp;
             }
@@ -177,14 +178,14 @@ impl<'a> Draw<'a> {
         stamp
     }
 
-    /// Gives a key another item, or none.
+    /// Gives a key another item, or removes it, and records the change.
     pub fn set(&mut self, place: Place, new: Option<Item>) {
         let old = self.item(place);
         self.truth.set(place, new.clone());
         self.changes.push(ItemChange { place, old, new });
     }
 
-    /// The life of an item as it is.
+    /// Returns an item's present lifetime.
     pub fn life_of(item: &Item) -> Life {
         item.end.map_or(Life::Endless, Life::Until)
     }

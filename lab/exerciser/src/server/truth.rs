@@ -1,20 +1,21 @@
 //! A user's knowledge of its own keys.
 
+use super::PATIENCE;
 use crate::keys::Shape;
 use crate::random::Random;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// A database, as [`Truth`] numbers them, and a key's number.
+/// The number of a database ([`SHARED`] or [`OWN`]), and a key's number.
 pub(super) type Place = (usize, usize);
 
 /// The database that memcached and all users share.
 pub(super) const SHARED: usize = 0;
 
-/// The database of the user alone.
+/// The user's own database.
 pub(super) const OWN: usize = 1;
 
-/// When an item ends: between these two milliseconds since 1970.
+/// The time at which an item expires: between these two milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct End {
     pub low: u64,
@@ -22,12 +23,12 @@ pub(super) struct End {
 }
 
 impl End {
-    /// `milliseconds` after the server reads a request that is sent from now on.
+    /// Returns the time `milliseconds` after the server has read a request that is sent from now on.
     pub fn after(milliseconds: u64) -> End {
         let low = now() + milliseconds;
         End {
             low,
-            high: low + super::wire::PATIENCE.as_millis() as u64,
+            high: low + PATIENCE.as_millis() as u64,
         }
     }
 
@@ -39,33 +40,33 @@ impl End {
     }
 }
 
-/// The millisecond since 1970.
+/// Returns the current time, in milliseconds since 1970.
 pub(super) fn now() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as u64)
 }
 
-/// A mark of an item: memcached's `md` has made it stale.
+/// Mark of an item: memcached's `md` has made it stale.
 pub(super) const STALE: u8 = 1;
-/// A client has been chosen to replace the item.
+/// Mark of an item: a client has been chosen to replace it.
 pub(super) const AWAITED: u8 = 2;
-/// Its key came in base64.
+/// Mark of an item: its key came in base64.
 pub(super) const BINARY_KEY: u8 = 4;
 
-/// What a key holds.
+/// The expected item of a key.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
     pub data: Arc<[u8]>,
     pub flags: u32,
     pub end: Option<End>,
     pub marks: u8,
-    /// It changes whenever the server gives the item another unique.
+    /// A number that changes whenever the server gives the item another unique.
     pub stamp: u64,
-    /// The unique, once the server has shown it.
+    /// The item's unique, once the server has shown it.
     pub unique: Option<u64>,
 }
 
-/// The unique that the server has shown for the item with this stamp.
+/// A unique that the server has shown, and the stamp of its item.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unique {
     pub place: Place,
@@ -77,9 +78,9 @@ pub(super) struct Unique {
 #[derive(Debug)]
 pub(super) struct Keys {
     pub all: Vec<Vec<u8>>,
-    /// Those that a line of memcached's can name as they are.
+    /// The numbers of the keys that a memcached command line can contain unencoded.
     pub in_text: Vec<usize>,
-    /// Whether the server's index has them in order, too.
+    /// Whether the server's index has a key order.
     pub ordered: bool,
 }
 
@@ -96,11 +97,11 @@ impl Keys {
     }
 }
 
-/// What the user's keys hold, by database and number.
+/// The expected items of the user's keys, by database and number.
 #[derive(Clone, Debug)]
 pub(super) struct Truth {
     pub items: [Vec<Option<Item>>; 2],
-    /// The last unique that each key of the shared database had before the present one.
+    /// For each key of the shared database the last unique before the present one.
     pub outdated: Vec<Option<u64>>,
 }
 
@@ -135,7 +136,8 @@ impl Truth {
         }
     }
 
-    /// Notes that the item at this place has this unique; `false` if that is impossible: another item had it before.
+    /// Records the unique of the item at this place. Returns `false` if the item had another one before, or if an
+    /// earlier item had this one.
     pub fn note_unique(&mut self, (database, n): Place, unique: u64) -> bool {
         let Some(item) = &mut self.items[database][n] else {
             return true;
@@ -144,9 +146,10 @@ impl Truth {
         is_new && *item.unique.get_or_insert(unique) == unique
     }
 
-    /// Notes what the server has shown of an item; `false` if that is impossible.
-    pub fn note(&mut self, told: Unique) -> bool {
-        let is_of_this = |item: &Item| item.stamp == told.stamp;
-        !self.item(told.place).is_some_and(is_of_this) || self.note_unique(told.place, told.unique)
+    /// Records a unique that the server has shown, if the item is still the same; returns `false` if it contradicts an
+    /// earlier one.
+    pub fn note(&mut self, shown: Unique) -> bool {
+        let is_of_this = |item: &Item| item.stamp == shown.stamp;
+        !self.item(shown.place).is_some_and(is_of_this) || self.note_unique(shown.place, shown.unique)
     }
 }

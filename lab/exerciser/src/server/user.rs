@@ -3,30 +3,30 @@
 use super::reply::{Expected, Reply, Sent, shown};
 use super::step::{Draw, Step};
 use super::truth::{End, Keys, OWN, SHARED, Truth, now};
-use super::wire::{Connection, PATIENCE, Protocol};
-use super::{memcached, redis};
+use super::wire::{Connection, Protocol};
+use super::{PATIENCE, memcached, redis};
 use crate::calls::Calls;
 use crate::random::Random;
 use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
-/// Bytes of requests that may wait for their answers: the system takes as many while the server takes none, so that
-/// neither waits for the other.
-const WAITING: usize = 32 << 10;
+/// Maximum length in bytes of unanswered requests. The kernel buffers that many even if the server reads none, so user
+/// and server never wait for each other.
+const MAX_UNANSWERED_BYTES: usize = 32 << 10;
 
-/// Requests that a failure shows.
-const RECENT: usize = 12;
+/// Maximum number of requests that a failure shows.
+const MAX_RECENT: usize = 12;
 
-/// What a user keeps from round to round.
+/// The state of a user between rounds.
 pub(super) struct User {
     pub number: usize,
     pub keys: Keys,
     pub truth: Truth,
     pub stamp: u64,
-    /// What was not answered when the server ended.
+    /// The requests without an answer when the server ended.
     pub in_flight: Vec<Step>,
-    /// Requests in a row at most.
+    /// Maximum number of requests in a row.
     pub pipeline: u64,
     /// The requests answered last, and their answers.
     recent: VecDeque<String>,
@@ -81,7 +81,7 @@ impl User {
         }
     }
 
-    /// The requests answered last, for the report of a failure.
+    /// Returns the requests answered last, for the report of a failure.
     pub fn recent(&self) -> String {
         let lines = self.recent.iter().map(|line| format!("\n    {line}"));
         lines.collect()
@@ -109,7 +109,7 @@ impl<'u> Session<'u> {
         })
     }
 
-    /// Some requests, and their answers.
+    /// Sends one or more requests, and compares their answers.
     pub fn turn(&mut self) -> Result<(), Stop> {
         match self.random.below(100) {
             0..45 => self.several(Protocol::Memcached),
@@ -120,7 +120,7 @@ impl<'u> Session<'u> {
         }
     }
 
-    /// Draws a request by this function.
+    /// Draws a request with this function.
     fn draw<S>(&mut self, by: impl FnOnce(&mut Draw<'_>) -> S) -> S {
         let User {
             number,
@@ -151,18 +151,18 @@ impl<'u> Session<'u> {
             })
             .collect();
         if steps.last().is_some_and(|step| step.expected.is_empty()) {
-            steps.push(self.draw(memcached::nothing));
+            steps.push(self.draw(memcached::noop));
         }
         self.carry_out(protocol, steps)
     }
 
-    /// Watches a key, changes it or not by either protocol, and begins a transaction, which must notice.
+    /// Watches a key, changes it or leaves it, and runs a transaction, which must notice a change.
     fn watch(&mut self) -> Result<(), Stop> {
         if self.database != SHARED {
             return self.several(Protocol::Redis);
         }
         let place = self.draw(|draw| draw.text_place());
-        // What is watched and not there may seem changed because of another key.
+        // A watched key that does not exist may count as changed because of another key.
         let Some(held) = self.user.truth.item(place).cloned() else {
             return self.several(Protocol::Memcached);
         };
@@ -180,7 +180,7 @@ impl<'u> Session<'u> {
         match self.random.below(4) {
             0 => {}
             1 => {
-                // Another life does not count as a change.
+                // Another lifetime does not count as a change.
                 let mut request = b"touch ".to_vec();
                 request.extend(&key);
                 request.extend(b" 70000\r\n");
@@ -203,7 +203,7 @@ impl<'u> Session<'u> {
         self.carry_out(Protocol::Redis, vec![exec])
     }
 
-    /// Walks over all keys by `SCAN`.
+    /// Reads all keys by `SCAN`.
     fn scan(&mut self) -> Result<(), Stop> {
         let (mut cursor, mut found) = (b"0"[..].to_vec(), Vec::new());
         let count = self.random.pick(&["1", "10", "1000"]);
@@ -250,9 +250,9 @@ impl<'u> Session<'u> {
         }
     }
 
-    /// Lets a key expire.
+    /// Stores an item that expires after a few milliseconds, and waits until it has expired.
     fn expire(&mut self) -> Result<(), Stop> {
-        const LIFE: u64 = 4;
+        const LIFETIME_MS: u64 = 4;
         let step = self.draw(|draw| {
             let place = draw.place();
             let data = draw.data();
@@ -267,7 +267,7 @@ impl<'u> Session<'u> {
             )
         });
         self.carry_out(Protocol::Redis, vec![step])?;
-        std::thread::sleep(Duration::from_millis(3 * LIFE));
+        std::thread::sleep(Duration::from_millis(3 * LIFETIME_MS));
         Ok(())
     }
 
@@ -278,7 +278,7 @@ impl<'u> Session<'u> {
         }
     }
 
-    /// Sends the steps, one behind the other, and compares their answers. What has not been answered is then in flight.
+    /// Sends the steps in order and compares their answers. Steps without an answer are then in flight.
     fn carry_out(&mut self, protocol: Protocol, steps: Vec<Step>) -> Result<(), Stop> {
         let from = now();
         let (mut answered, mut sent, mut waiting) = (0, 0, 0);
@@ -286,7 +286,9 @@ impl<'u> Session<'u> {
             if sent == steps.len() && answered == steps.len() {
                 break Ok(());
             }
-            if sent < steps.len() && (waiting == 0 || waiting + steps[sent].request.len() <= WAITING) {
+            if sent < steps.len()
+                && (waiting == 0 || waiting + steps[sent].request.len() <= MAX_UNANSWERED_BYTES)
+            {
                 waiting += steps[sent].request.len();
                 let request = &steps[sent].request;
                 sent += 1;
@@ -303,7 +305,7 @@ impl<'u> Session<'u> {
                 waiting = 0;
             }
         };
-        // Those without an answer are done for certain only once a later one is answered.
+        // A step that asks for no answer is certainly carried out only once a later one is answered.
         while answered < steps.len() && answered > 0 && steps[answered - 1].expected.is_empty() {
             answered -= 1;
         }
@@ -312,13 +314,13 @@ impl<'u> Session<'u> {
         done
     }
 
-    /// Takes the answers to a step and compares them.
+    /// Receives the answers to a step and compares them.
     fn receive(&mut self, step: &Step, from: u64) -> Result<(), Stop> {
-        let mut told = Vec::new();
+        let mut uniques = Vec::new();
         for (i, expected) in step.expected.iter().enumerate() {
             let reply = self.connection(step.protocol).receive()?;
             if i == 0 {
-                if self.user.recent.len() == RECENT {
+                if self.user.recent.len() == MAX_RECENT {
                     self.user.recent.pop_front();
                 }
                 let line = format!("{:?}: {} -> {reply:?}", step.protocol, shown(&step.request));
@@ -329,24 +331,24 @@ impl<'u> Session<'u> {
                 return Ok(());
             }
             let sent = Sent { from, to: now() };
-            if !expected.is(&reply, sent, &mut told) {
+            if !expected.is(&reply, sent, &mut uniques) {
                 return Err(self.wrong(&shown(&step.request), &reply, expected));
             }
         }
         self.user.calls.add(step.name);
-        for told in told {
-            if !self.user.truth.note(told) {
-                let key = shown(&self.user.keys.all[told.place.1]);
+        for shown_unique in uniques {
+            if !self.user.truth.note(shown_unique) {
+                let key = shown(&self.user.keys.all[shown_unique.place.1]);
                 return Err(Stop::Wrong(format!(
-                    "item {key} has the unique {}, and had another one before",
-                    told.unique
+                    "item {key} has the unique {}, which contradicts an earlier answer",
+                    shown_unique.unique
                 )));
             }
         }
         Ok(())
     }
 
-    /// Takes a step back for which there was no room.
+    /// Undoes a step that the server refused for lack of room.
     fn refuse(&mut self, step: &Step) {
         self.user.refused += 1;
         for change in step.changes.iter().rev() {

@@ -1,16 +1,13 @@
 //! A connection: sends requests as bytes, and returns answers as values.
 
+use super::PATIENCE;
 use super::reply::Reply;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
 
-/// Upper bound on any wait for the server; beyond it the server counts as hung.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Which protocol a connection speaks.
+/// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     Memcached,
@@ -52,7 +49,7 @@ impl Connection {
         self.write.write_all(bytes)
     }
 
-    /// The next answer.
+    /// Reads the next answer.
     pub fn receive(&mut self) -> io::Result<Reply> {
         match self.protocol {
             Protocol::Memcached => self.memcached(),
@@ -75,7 +72,7 @@ impl Connection {
         self.read.read_exact(&mut data)?;
         match data.split_off(len) == b"\r\n" {
             true => Ok(data),
-            false => Err(odd(&data)),
+            false => Err(invalid_answer(&data)),
         }
     }
 
@@ -90,8 +87,8 @@ impl Connection {
                     let data = self.data(number(len, &line)?)?;
                     values.push(Reply::Value(line, data.into()));
                 }
-                // An error ends the values.
-                _ if !values.is_empty() => return Err(odd(&line)),
+                // An error after values is invalid.
+                _ if !values.is_empty() => return Err(invalid_answer(&line)),
                 [b"VA", len, ..] => {
                     let data = self.data(number(len, &line)?)?;
                     return Ok(Reply::Value(line, data.into()));
@@ -108,7 +105,7 @@ impl Connection {
     fn redis(&mut self) -> io::Result<Reply> {
         let line = self.line()?;
         let Some((&kind, rest)) = line.split_first() else {
-            return Err(odd(&line));
+            return Err(invalid_answer(&line));
         };
         Ok(match (kind, rest) {
             (b'+', text) => Reply::Line(text.to_vec()),
@@ -118,21 +115,22 @@ impl Connection {
             (b'$' | b'=', len) => Reply::Bulk(self.data(number(len, &line)?)?.into()),
             (b'*', count) => Reply::Array(self.several(number(count, &line)?)?),
             (b'%', count) => Reply::Array(self.several(2 * number::<usize>(count, &line)?)?),
-            _ => return Err(odd(&line)),
+            _ => return Err(invalid_answer(&line)),
         })
     }
 }
 
 fn number<N: std::str::FromStr>(text: &[u8], line: &[u8]) -> io::Result<N> {
     let text = std::str::from_utf8(text).ok();
-    text.and_then(|text| text.parse().ok()).ok_or_else(|| odd(line))
+    text.and_then(|text| text.parse().ok())
+        .ok_or_else(|| invalid_answer(line))
 }
 
-fn odd(bytes: &[u8]) -> io::Error {
+fn invalid_answer(bytes: &[u8]) -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
         format!(
-            "the server sends what is no answer: {}",
+            "the server sends an invalid answer: {}",
             super::reply::shown(bytes)
         ),
     )

@@ -1,23 +1,23 @@
 //! Batches and transactions.
 
 use super::unordered::not_refused;
-use super::{Worker, Wrong, same, wrong_one};
+use super::{Worker, Wrong, same, unmet_expectation};
 use crate::keys::owner;
 use crate::op::Body;
 use crate::truth::{Truth, Val};
 use std::collections::HashMap;
 use wollemi::{Entry, Error, Map, Transaction};
 
-/// A key, its value after the change, and where they are.
+/// A change: the map, its number, the key's number, and the new value.
 type Put = (Map, usize, usize, Option<Vec<u8>>);
 
-/// What a transaction has read before its changes, of what it has changed, and of a range.
+/// The results of a transaction's reads: before its changes, of the changed keys, and of a range.
 #[derive(Default)]
 struct Found {
     before: Vec<Option<Vec<u8>>>,
     changed: Vec<Option<Vec<u8>>>,
     range: Vec<Entry>,
-    /// What is wrong about the refusal of a range.
+    /// Set if a map without key order did not refuse the range as it must.
     wrong: Option<Wrong>,
 }
 
@@ -41,7 +41,7 @@ impl Worker<'_> {
             let value = if right {
                 old.map(Val::bytes)
             } else {
-                wrong_one(old)
+                unmet_expectation(old)
             };
             batch.expect(&map, &self.keys[slot][n], value);
         }
@@ -51,8 +51,7 @@ impl Worker<'_> {
         Ok(about.and(same("commit", batch.commit()?, holds)))
     }
 
-    /// Carries out a transaction: what it reads before its changes is what there is, and afterwards what it has made of
-    /// it.
+    /// Carries out a transaction. Its reads must show the present content, and after its changes their results.
     pub(super) fn transaction(&mut self, transaction: &Body, truth: &Truth) -> Result<Option<Wrong>, Error> {
         let Body {
             reads,
@@ -100,7 +99,7 @@ impl Worker<'_> {
         if found.wrong.is_some() {
             return Ok(found.wrong);
         }
-        // The last of several changes to a key counts.
+        // Of several changes to one key, the last one counts.
         let after: HashMap<_, _> = changes.iter().map(|&(slot, n, new)| ((slot, n), new)).collect();
         let before = reads.iter().map(|&(slot, n)| (slot, n, truth.value(slot, n)));
         let changed = changes.iter().map(|&(slot, n, _)| (slot, n, after[&(slot, n)]));
@@ -120,7 +119,7 @@ impl Worker<'_> {
             let wrong = loop {
                 break match own.next() {
                     Some((found, value)) if found == key => self.judge(slot, Some(value), Some(expected))?,
-                    // It may be past its end.
+                    // The sweeper may not have removed an expired entry yet.
                     Some((_, value)) if self.judge(slot, Some(value), None)?.is_none() => continue,
                     other => Some(format!("{:x?}", other.map(|(key, _)| key))),
                 };

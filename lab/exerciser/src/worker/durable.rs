@@ -1,7 +1,7 @@
 //! Calls about the durability of writes, at level `disk`; at the other levels they do not wait.
 
 use super::{Worker, Wrong, is_full, same};
-use crate::op::{Durable, Later};
+use crate::op::{Durable, EventualBy};
 use crate::truth::Val;
 use std::time::Duration;
 use wollemi::{Durability, Error, Level};
@@ -9,19 +9,19 @@ use wollemi::{Durability, Error, Level};
 impl Worker<'_> {
     pub(super) fn durable(&mut self, call: Durable) -> Result<Option<Wrong>, Error> {
         let (db, has_log) = (self.db, self.db.level() == Level::Disk);
-        let said = match call {
+        let answer = match call {
             Durable::Sync => {
                 db.sync()?;
                 Ok(())
             }
             Durable::Checkpoint(full) => same("checkpoint", db.checkpoint(full)?.is_some(), has_log),
             Durable::AskForCheckpoint => same("ask_for_checkpoint", db.ask_for_checkpoint(), has_log),
-            Durable::Within(milliseconds) => {
+            Durable::SyncInterval(milliseconds) => {
                 db.set_sync_within(Duration::from_millis(milliseconds));
                 Ok(())
             }
             Durable::About => {
-                // What it is set to already: the others rely on it.
+                // Sets the durability to its present value, because the other threads rely on it.
                 db.set_durability(db.durability());
                 let durability = match self.plan.durability {
                     Some(durability) if has_log => durability,
@@ -32,7 +32,7 @@ impl Worker<'_> {
                     .and(same("failure", db.failure(), None))
             }
         };
-        Ok(said.err())
+        Ok(answer.err())
     }
 
     pub(super) fn eventual(
@@ -40,33 +40,33 @@ impl Worker<'_> {
         slot: usize,
         n: usize,
         new: Val,
-        later: Later,
+        by: EventualBy,
     ) -> Result<Option<Wrong>, Error> {
         let (db, map) = (self.db, self.map(slot)?);
         let (key, value) = (&self.keys[slot][n], new.bytes());
-        match later {
-            Later::Map => {
+        match by {
+            EventualBy::Map => {
                 map.with_durability(Durability::Eventual).upsert(key, value)?;
                 db.sync()?;
             }
-            Later::Batch => {
+            EventualBy::Batch => {
                 let mut batch = db.batch();
                 batch.upsert(&map, key, value).durability(Durability::Eventual);
                 batch.commit()?;
                 db.sync()?;
             }
-            Later::Transaction => {
+            EventualBy::Transaction => {
                 db.transact(|tx| {
                     tx.set_durability(Durability::Eventual);
                     tx.upsert(&map, key, &value)
                 })?;
                 db.sync()?;
             }
-            Later::Turn => {
+            EventualBy::Turn => {
                 let mut turn = db.turn();
                 for by_map in [false, true] {
                     match map.upsert(key, &value) {
-                        // The value is there by the first of the two writes.
+                        // The pool may be full, but the first of the two writes has put the value.
                         Err(error) if by_map && is_full(&error) => {}
                         written => written?,
                     }
@@ -76,7 +76,7 @@ impl Worker<'_> {
                         false => db.settle_turn()?,
                     }
                     if !db.is_turn_durable() {
-                        return Ok(Some("a turn that has settled is not durable".into()));
+                        return Ok(Some("a settled turn is not durable".into()));
                     }
                 }
                 turn.end()?;

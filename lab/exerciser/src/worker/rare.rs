@@ -6,7 +6,7 @@ use crate::op::Rare;
 use crate::truth::{MapTruth, Truth, Val};
 use std::ops::Bound;
 use std::time::Duration;
-use wollemi::{Entry, Error, Event, Expiring, Retry, Transaction};
+use wollemi::{Durability, Entry, Error, Event, Expiring, Map, Retry, Transaction, View};
 
 /// Maximum number of entries that a walk over a shared map reads.
 const MAX_ENTRIES: usize = 200;
@@ -38,7 +38,7 @@ impl Worker<'_> {
             Rare::Alive(slot, from, to) => self.alive(slot, from, to, truth),
             Rare::Relive(slot, n, new) => self.relive(slot, n, new, truth),
             Rare::Durable(call) => self.durable(call),
-            Rare::Eventual(slot, n, new, later) => self.eventual(slot, n, new, later),
+            Rare::Eventual(slot, n, new, by) => self.eventual(slot, n, new, by),
             Rare::Typed => self.typed(),
             Rare::Unordered(slot, from, to) => self.unordered(slot, from, to),
         }
@@ -57,7 +57,7 @@ impl Worker<'_> {
         let _ = self.db.carried_out();
         let found = self.db.map(&name)?;
         let said = said.and_then(|()| same("map", found.name(), &name));
-        // The contract that servers use, from another handle.
+        // Both handles must reach an index with the same order.
         let order = |map: &wollemi::Map| map.index().order().require_keys().is_ok();
         Ok(said
             .and_then(|()| same("order", order(&found), order(&map)))
@@ -97,7 +97,7 @@ impl Worker<'_> {
         let found: Vec<Entry> = map.iter().collect::<Result<_, _>>()?;
         let mut back: Vec<Entry> = map.iter().rev().collect::<Result<_, _>>()?;
         back.reverse();
-        let wrong = (found != back).then(|| "from the end it is another map".to_owned());
+        let wrong = (found != back).then(|| "the reverse walk shows other entries".to_owned());
         Ok(wrong.or(self.judge_entries(slot, &found, held)?))
     }
 
@@ -135,11 +135,9 @@ impl Worker<'_> {
         if let (Some((first, _)), Some(last)) = (first, &last)
             && first > &last[..]
         {
-            return Ok(Some(format!(
-                "the first key is {first:x?}, and there is {last:x?}"
-            )));
+            return Ok(Some(format!("the first key is {first:x?}, but {last:x?} exists")));
         }
-        // A long walk was cut short.
+        // The walk stopped at the limit, so compare only the keys up to its last one.
         let behind =
             |key: &[u8]| walked.len() == MAX_ENTRIES && last.as_deref().is_some_and(|last| key > last);
         let held = held(keys, &truth.maps[slot]);
@@ -171,6 +169,9 @@ impl Worker<'_> {
             let first: Vec<Entry> = view.iter().take(MAX_ENTRIES).collect::<Result<_, _>>()?;
             let mut last: Vec<Entry> = view.iter().rev().take(MAX_ENTRIES).collect::<Result<_, _>>()?;
             last.reverse();
+            if wrong.is_none() {
+                wrong = view_differs(&view, lower)?;
+            }
             let ends = (first, last);
             Ok((
                 about,
@@ -207,7 +208,7 @@ impl Worker<'_> {
         // The sweeper may not have removed an expired entry yet.
         let may_be = self.is_expiring(slot) || contains == there;
         let wrong = wrong
-            .or((!about && before[slot].exists).then(|| "the view is not of the map".into()))
+            .or((!about && before[slot].exists).then(|| "the view belongs to another map".into()))
             .or((!may_be).then(|| format!("contains answers {contains}")));
         self.snapshot = Some((snapshot, before));
         Ok(wrong.map(|wrong| format!("in a snapshot: {wrong}")))
@@ -242,23 +243,59 @@ impl Worker<'_> {
                 let seen = body(&mut tx)?;
                 tx.commit()?;
                 // Another thread may write a neighbouring key; the conflict does not undo the commit.
-                let holds = through_conflicts(|| {
-                    let looks = self.db.begin_owned();
-                    let holds = looks.contains(&map, key)?;
-                    looks.check().map(|()| holds)
+                let holds = retry_conflicts(|| {
+                    let tx = self.db.begin_owned();
+                    let holds = tx.contains(&map, key)?;
+                    tx.check().map(|()| holds)
                 })?;
                 let again =
-                    through_conflicts(|| self.db.transact_owned(&Retry::new(), |tx| tx.contains(&map, key)))?;
-                if let Some(wrong) = same("transactions that look", [holds, again], [true; 2]).err() {
+                    retry_conflicts(|| self.db.transact_owned(&Retry::new(), |tx| tx.contains(&map, key)))?;
+                let wrong = same("read-only transactions", [holds, again], [true; 2]).err();
+                if let Some(wrong) = wrong.or(self.abandoned(&map, key)?) {
                     return Ok(Some(wrong));
                 }
                 seen
             }
             false => self.db.transact_with(&Retry::new().tries(100), body)?,
         };
-        // An insert of a present key is no change.
+        // Inserting a key that is present changes nothing.
         let expected = [there, there, !there, true, !there];
         Ok(same("a transaction that inserts", seen, expected).err())
+    }
+
+    /// Calls of a transaction that is dropped. The key is this thread's and present; others may change the map's ends.
+    fn abandoned(&self, map: &Map, key: &[u8]) -> Result<Option<Wrong>, Error> {
+        let mut tx = self.db.begin();
+        let there = tx.get(map, key)?;
+        let mut wrong = same(
+            "multi_get",
+            tx.multi_get(map, &[key, key])?,
+            vec![there.clone(); 2],
+        )
+        .err();
+        let updated = tx.update(map, key, "updated")?;
+        let edited = tx.edit_with(map, key, |value| value.map(|value| [value, b"!"].concat()))?;
+        wrong = wrong.or(same("update", updated, there.is_some()).err()).or(same(
+            "edit_with",
+            edited,
+            Some(b"updated!".to_vec()),
+        )
+        .err());
+        if !map.index_kind().is_ordered() {
+            return Ok(wrong
+                .or(not_refused("first", tx.first(map)))
+                .or(not_refused("last", tx.last(map)))
+                .or(not_refused("pop_first", tx.pop_first(map)))
+                .or(not_refused("pop_last", tx.pop_last(map))));
+        }
+        let (first, last) = (tx.first(map)?, tx.last(map)?);
+        let around = |entry: &Option<Entry>| entry.as_ref().map(|(key, _)| key.clone());
+        let between = around(&first).is_some_and(|first| &*first <= key)
+            && around(&last).is_some_and(|last| &*last >= key);
+        wrong = wrong.or((!between).then(|| format!("ends: {first:x?} and {last:x?} around {key:x?}")));
+        let popped = (tx.pop_first(map)?, tx.pop_last(map)?);
+        let both = around(&popped.0).is_some_and(|first| &*first <= key);
+        Ok(wrong.or((!both).then(|| format!("pops: {popped:x?} around {key:x?}"))))
     }
 
     fn wait(&mut self, slot: usize, n: usize, new: Val, truth: &Truth) -> Result<Option<Wrong>, Error> {
@@ -266,8 +303,8 @@ impl Worker<'_> {
         let mut watch = map.watch(key, 10)?;
         map.upsert(key, new.bytes())?;
         let patience = Duration::from_secs(60);
-        let told = match truth.value(slot, n) {
-            // Tests both ways to wait for an event.
+        let event = match truth.value(slot, n) {
+            // Uses both ways to wait for an event.
             Some(_) => watch.next_within(patience),
             None => watch.next(),
         };
@@ -275,7 +312,7 @@ impl Worker<'_> {
             key: key.clone(),
             value: Some(new.bytes()),
         };
-        Ok(same("a watch", told, Some(expected)).err())
+        Ok(same("a watch", event, Some(expected)).err())
     }
 
     fn alive(&mut self, slot: usize, from: usize, to: usize, truth: &Truth) -> Result<Option<Wrong>, Error> {
@@ -315,7 +352,44 @@ impl Worker<'_> {
         let lives = left.and_then(|(_, left)| left).is_some_and(|left| left <= HOURS);
         let wanted = wanted.is_some_and(|value| life(value.life).is_some());
         let more = found.next().map(|(key, _)| format!("alive: {key:x?}"));
-        Ok(wrong.or(more).or(same("get_with_life", lives, wanted).err()))
+        let wrong = wrong.or(more).or(same("get_with_life", lives, wanted).err());
+        Ok(wrong.or(self.alive_differs(&map, &keys[from], truth.value(slot, from))?))
+    }
+
+    /// Compares the other forms of an expiring map's reads with what this thread's key holds. Others change the map.
+    fn alive_differs(
+        &self,
+        map: &Expiring,
+        key: &[u8],
+        expected: Option<Val>,
+    ) -> Result<Option<Wrong>, Error> {
+        let there = expected.is_some();
+        let mut wrong = same("contains", map.contains(key)?, there).err();
+        for found in map.multi_get(&[key, key])? {
+            wrong = wrong.or(differs(found.as_deref(), expected));
+        }
+        let (len, is_empty) = (map.len()?, map.is_empty()?);
+        wrong = wrong
+            .or((there && len == 0).then(|| format!("len is 0 with {key:x?}")))
+            .or((there && is_empty).then(|| format!("is_empty with {key:x?}")));
+        let listed = map.iter().any(|entry| entry.is_ok_and(|(found, _)| found == key));
+        wrong = wrong.or(same("iter", listed, there).err());
+        if !map.map().index_kind().is_ordered() {
+            return Ok(wrong
+                .or(not_refused("first", map.first()))
+                .or(not_refused("last", map.last()))
+                .or(not_refused_by("prefix", map.prefix(key))));
+        }
+        let begins = map
+            .prefix(key)
+            .next()
+            .is_some_and(|entry| entry.is_ok_and(|(found, _)| found == key));
+        let (first, last) = (map.first()?, map.last()?);
+        let around =
+            first.is_some_and(|(first, _)| &*first <= key) && last.is_some_and(|(last, _)| &*last >= key);
+        Ok(wrong
+            .or(same("prefix", begins, there).err())
+            .or((there && !around).then(|| format!("the ends are not around {key:x?}"))))
     }
 
     fn relive(
@@ -331,8 +405,15 @@ impl Worker<'_> {
             truth.value(slot, n),
         );
         let (ordered, there) = (self.is_ordered(slot), old.is_some());
+        let mut wrong = self.relived(&map, key, old)?;
         let (found, alive, removed) = self.db.transact(|tx| -> Result<_, Error> {
             let found = map.get_in(tx, key)?;
+            wrong = wrong
+                .take()
+                .or(same("contains_in", map.contains_in(tx, key)?, there).err());
+            if ordered && there && map.prefix_in(tx, key)?.next().is_none() {
+                wrong = wrong.take().or(Some("prefix_in finds nothing".into()));
+            }
             let alive = map.range_in(tx, key..=key).map(Iterator::count);
             let alive = match ordered {
                 true => Ok(alive?),
@@ -340,25 +421,67 @@ impl Worker<'_> {
             };
             let removed = match new {
                 Some(new) => {
-                    map.upsert_in(tx, key, new.bytes(), life(new.life))?;
+                    if !map.insert_in(tx, key, new.bytes(), life(new.life))? {
+                        map.upsert_in(tx, key, new.bytes(), life(new.life))?;
+                    }
                     None
                 }
                 None => Some(map.remove_in(tx, key)?),
             };
             Ok((found, alive, removed))
         })?;
-        Ok(entry_differs(found.as_ref(), old)
+        Ok(wrong
+            .or(entry_differs(found.as_ref(), old))
             .or(same("range_in", alive, Ok(usize::from(there))).err())
             .or(same("remove_in", removed.unwrap_or(there), there).err()))
     }
 }
 
+impl Worker<'_> {
+    /// Calls of an expiring map that edit a key and leave it as it was.
+    fn relived(&self, map: &Expiring, key: &[u8], old: Option<Val>) -> Result<Option<Wrong>, Error> {
+        let map = map.with_durability(Durability::Immediate);
+        let mut wrong = None;
+        let kept = map.edit_with(key, |current| {
+            wrong = differs(current.map(|(value, _)| value), old);
+            current.map(|(value, left)| (value.to_vec(), left))
+        })?;
+        wrong = wrong.or(entry_differs(kept.as_ref(), old));
+        let bytes = old.map(Val::bytes);
+        let left = old.and_then(|old| life(old.life));
+        let swapped = map.compare_and_swap(key, bytes.as_ref(), bytes.as_ref(), left)?;
+        let missed = map.compare_and_swap(key, Some("no value is this"), None, None)?;
+        wrong = wrong.or(same("compare_and_swap", [swapped, missed], [true, false]).err());
+        let updated = map.update(key, bytes.unwrap_or_default(), left)?;
+        Ok(wrong.or(same("update", updated, old.is_some()).err()))
+    }
+}
+
+/// Compares the other forms of a view's reads with its iterator and its `get`.
+fn view_differs(view: &View, key: &[u8]) -> Result<Option<Wrong>, Error> {
+    let wrong = same("multi_get", view.multi_get(&[key, key])?, vec![view.get(key)?; 2]).err();
+    let wrong = wrong
+        .or(same("is_empty", view.is_empty()?, view.iter().next().is_none()).err())
+        .or(same("len", view.len()?, view.iter().rev().count() as u64).err());
+    Ok(wrong.or(match view.index_kind().is_ordered() {
+        true => {
+            let ends = (view.first()?, view.last()?);
+            let expected = (
+                view.iter().next().transpose()?,
+                view.iter().next_back().transpose()?,
+            );
+            same("ends", ends, expected).err()
+        }
+        false => not_refused("first", view.first()).or(not_refused("last", view.last())),
+    }))
+}
+
 /// Runs a read-only transaction until it meets no conflict. Each conflict is a write of another thread.
-fn through_conflicts<T>(mut look: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+fn retry_conflicts<T>(mut attempt: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
     loop {
-        match look() {
+        match attempt() {
             Err(Error::Conflict { .. }) => {}
-            looked => return looked,
+            result => return result,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Typed maps: of numbers, of text, and of pairs. The default index holds them.
+//! Calls of typed maps, with numbers, text and pairs as keys. The default index holds them.
 
 use super::unordered::{not_refused, not_refused_by};
 use super::{Worker, Wrong, same};
@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use wollemi::{Durability, Error, Map, TypedMap};
 
 impl Worker<'_> {
-    /// A map of the thread's own that is empty before and afterwards, unless the process is killed meanwhile.
+    /// Calls typed maps of the thread's own. The map of numbers is empty before and afterwards, unless the process is
+    /// killed meanwhile.
     pub(super) fn typed(&mut self) -> Result<Option<Wrong>, Error> {
         let name = format!("numbers of {}", self.thread);
         let map: TypedMap<u64, (u32, String)> = TypedMap::new(self.db.map(&name)?);
@@ -73,7 +74,7 @@ impl Worker<'_> {
         Ok(wrong.or(self.typed_texts()?))
     }
 
-    /// Calls of a typed map whose keys are text, and begin as others do.
+    /// Calls a typed map of text keys with common prefixes, and one of pairs.
     fn typed_texts(&mut self) -> Result<Option<Wrong>, Error> {
         let map: TypedMap<String, u64> = TypedMap::new(self.db.map(&format!("texts of {}", self.thread))?);
         let pairs: TypedMap<(String, u8), u64> =
@@ -111,9 +112,9 @@ impl Worker<'_> {
             })
             .or(same("view", map.view(&snapshot)?.get("ab")?, Some(2)).err());
         drop(snapshot);
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         while let Some(event) = watch.try_next()? {
-            told.push(event);
+            events.push(event);
         }
         let changed = |key: &String, value| wollemi::Event::Changed {
             key: key.clone(),
@@ -121,7 +122,7 @@ impl Worker<'_> {
         };
         let expected =
             [(&a, 1), (&ab, 2), (&b, 3), (&ab, 4), (&a, 11)].map(|(key, value)| changed(key, value));
-        wrong = wrong.or(same("watch", told, expected.to_vec()).err());
+        wrong = wrong.or(same("watch", events, expected.to_vec()).err());
         for (text, number) in [(&a, 2), (&ab, 1), (&a, 1)] {
             pairs.upsert(&(text.clone(), number), &1)?;
         }
@@ -136,12 +137,13 @@ impl Worker<'_> {
 }
 
 impl Worker<'_> {
-    /// Calls of a typed map of text that has no key that begins with `c`: in a transaction, and through a handle of
-    /// another durability.
+    /// Calls a typed map of text, in a transaction and through a handle with another durability. No key of the map may
+    /// begin with `c`.
     fn typed_handles(&self, map: &TypedMap<String, u64>) -> Result<Option<Wrong>, Error> {
         let ordered = map.map().index_kind().is_ordered();
         let [c, cd, d] = ["c", "cd", "d"].map(str::to_owned);
         let mut watch = map.watch_prefix("c", 10)?;
+        let mut wrong = None;
         let eventual = map.with_durability(Durability::Eventual);
         eventual.upsert(&c, &5)?;
         eventual.upsert(&d, &7)?;
@@ -160,15 +162,40 @@ impl Worker<'_> {
                 value: Some(value),
             })
         };
-        let told = [watch.try_next()?, watch.try_next()?, watch.try_next()?];
+        wrong = wrong.or(self.typed_ends_in(map, &c, &d)?);
+        let events = [watch.try_next()?, watch.try_next()?, watch.try_next()?];
         let expected = [changed(c, 5), changed(cd, 6), None];
-        Ok(same("prefix_in", seen, (true, false, Ok(2)))
-            .err()
-            .or(same("watch_prefix", told, expected).err()))
+        Ok(wrong
+            .or(same("prefix_in", seen, (true, false, Ok(2))).err())
+            .or(same("watch_prefix", events, expected).err()))
+    }
+
+    /// Calls of a typed map of text in a transaction that is dropped. `last` is its last key, as 7.
+    fn typed_ends_in(
+        &self,
+        map: &TypedMap<String, u64>,
+        there: &String,
+        last: &str,
+    ) -> Result<Option<Wrong>, Error> {
+        let mut tx = self.db.begin();
+        let wrong = same("update_in", map.update_in(&mut tx, there, &8)?, true).err();
+        if !map.map().index_kind().is_ordered() {
+            return Ok(wrong
+                .or(not_refused("first_in", map.first_in(&tx)))
+                .or(not_refused("last_in", map.last_in(&tx)))
+                .or(not_refused("pop_first_in", map.pop_first_in(&mut tx)))
+                .or(not_refused("pop_last_in", map.pop_last_in(&mut tx))));
+        }
+        let first = map.first_in(&tx)?;
+        let end = Some((last.to_owned(), 7));
+        Ok(wrong
+            .or(same("last_in", map.last_in(&tx)?, end.clone()).err())
+            .or(same("pop_last_in", map.pop_last_in(&mut tx)?, end).err())
+            .or(same("pop_first_in", map.pop_first_in(&mut tx)?, first).err()))
     }
 }
 
-/// Removes what a process that was killed has left.
+/// Removes the entries that a killed process has left.
 fn clear(map: &Map) -> Result<(), Error> {
     for entry in map.iter() {
         map.remove(entry?.0)?;

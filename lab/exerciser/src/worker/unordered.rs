@@ -1,4 +1,4 @@
-//! Walks in the order of a map's index, and the calls that maps of an index without key order refuse.
+//! Walks in the order of a map's index, and the calls that a map whose index has no key order refuses.
 
 use super::{Worker, Wrong};
 use crate::truth::{MapTruth, Truth, Val};
@@ -10,7 +10,8 @@ type Bounds<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);
 
 pub(super) const ALL: Bounds<'static> = (Bound::Unbounded, Bound::Unbounded);
 
-/// What is wrong with the answer to a call that must be refused for want of an order.
+/// Describes the answer to a call that the map must refuse because its index has no key order, unless the map refuses
+/// it so.
 pub(super) fn not_refused<T>(what: &str, answer: Result<T, Error>) -> Option<Wrong> {
     match answer {
         Err(Error::Index(IndexError::Unordered)) => None,
@@ -19,7 +20,7 @@ pub(super) fn not_refused<T>(what: &str, answer: Result<T, Error>) -> Option<Wro
     }
 }
 
-/// The same of an iterator: its first item is the refusal, and there is no other.
+/// Does the same for an iterator, whose only item must be the refusal.
 pub(super) fn not_refused_by<T>(
     what: &str,
     mut answer: impl Iterator<Item = Result<T, Error>>,
@@ -29,7 +30,7 @@ pub(super) fn not_refused_by<T>(
     };
     let more = answer
         .next()
-        .map(|_| format!("{what} goes on behind its refusal"));
+        .map(|_| format!("{what} yields another item after its refusal"));
     not_refused(what, first).or(more)
 }
 
@@ -38,7 +39,7 @@ impl<'d> Worker<'d> {
         self.plan.maps[slot].is_ordered()
     }
 
-    /// What a map holds of this thread's keys between two bounds, in the order of its index.
+    /// Returns this thread's keys that have a value between two bounds, in the order of the map's index.
     pub(super) fn held_between(
         &mut self,
         slot: usize,
@@ -58,7 +59,7 @@ impl<'d> Worker<'d> {
         held.flatten().collect()
     }
 
-    /// Walks some steps, each behind the one before, and compares what is shown.
+    /// Walks in steps, each from the last key of the one before, and compares the entries visited.
     pub(super) fn walk(
         &mut self,
         slot: usize,
@@ -81,7 +82,7 @@ impl<'d> Worker<'d> {
             let end = found.last().filter(|_| seen == limit).map(|(key, _)| key);
             if walked.seen != seen || walked.last.as_ref() != end {
                 return Ok(Some(format!(
-                    "{walked:?}, though {seen} keys were shown, {end:x?} last"
+                    "{walked:?}, though the walk visited {seen} keys, {end:x?} last"
                 )));
             }
             last = walked.last;
@@ -93,12 +94,12 @@ impl<'d> Worker<'d> {
         let bounds = (first.map_or(Bound::Unbounded, Bound::Excluded), upper);
         let order = self.plan.maps[slot].kind.order();
         if let Some((key, _)) = found.iter().find(|(key, _)| !order.contains(bounds, key)) {
-            return Ok(Some(format!("{key:x?} comes before where the walk begins")));
+            return Ok(Some(format!("{key:x?} lies outside the bounds of the walk")));
         }
         self.judge_walk(slot, &found, &truth.maps[slot], bounds)
     }
 
-    /// Compares entries at the front of a map, which are all of them where they are fewer than `limit`.
+    /// Compares the first entries of a map. Fewer than `limit` entries are the whole map.
     pub(super) fn judge_first(
         &mut self,
         slot: usize,
@@ -111,7 +112,7 @@ impl<'d> Worker<'d> {
         self.judge_walk(slot, found, map, (Bound::Unbounded, upper))
     }
 
-    /// The same at the end of a map.
+    /// Compares the last entries of a map. Fewer than `limit` entries are the whole map.
     pub(super) fn judge_last(
         &mut self,
         slot: usize,
@@ -124,7 +125,8 @@ impl<'d> Worker<'d> {
         self.judge_walk(slot, found, map, (lower, Bound::Unbounded))
     }
 
-    /// Compares what a walk has shown between these bounds: in the order of the index all of this thread's keys.
+    /// Compares the entries of a walk between these bounds. They must be in the order of the index, and show all of
+    /// this thread's keys that have a value.
     fn judge_walk(
         &mut self,
         slot: usize,
@@ -144,7 +146,7 @@ impl<'d> Worker<'d> {
         self.judge_entries(slot, found, expected)
     }
 
-    /// Asks for all that needs an order.
+    /// Makes every call that needs a key order; the map must refuse each.
     pub(super) fn unordered(&mut self, slot: usize, from: usize, to: usize) -> Result<Option<Wrong>, Error> {
         let map = self.map(slot)?;
         let (lower, upper) = (&self.keys[slot][from], &self.keys[slot][to]);

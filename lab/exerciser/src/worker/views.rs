@@ -5,7 +5,7 @@ use crate::truth::{Truth, Val};
 use std::collections::BTreeMap;
 use wollemi::{Db, Error, Event, Watch};
 
-/// A watch of a private map, and what the map held when it began.
+/// A watch of a private map, and the map's content when the watch began.
 pub(super) struct Watched {
     pub(super) slot: usize,
     watch: Watch,
@@ -28,16 +28,16 @@ impl Worker<'_> {
         };
         let wrong = match found {
             None if !held[slot].exists => None,
-            // A map made after the snapshot shows nothing.
+            // A map created after the snapshot shows no keys.
             Some(None) if !held[slot].exists => None,
-            None => Some("the snapshot does not have the map".to_owned()),
+            None => Some("the snapshot lacks the map".to_owned()),
             Some(value) => self.judge(slot, value.as_deref(), held[slot].values[n])?,
         };
         self.snapshot = Some((snapshot, held));
         Ok(wrong)
     }
 
-    /// Makes a backup of the snapshot, restores it into memory, and compares what that holds.
+    /// Makes a backup of the snapshot, restores it into memory, and compares the restored content.
     pub(super) fn backup(&mut self) -> Result<Option<Wrong>, Error> {
         let Some((snapshot, held)) = self.snapshot.take() else {
             return Ok(None);
@@ -53,7 +53,7 @@ impl Worker<'_> {
         for (slot, held) in slots {
             let name = self.plan.name(slot, self.thread);
             let Some(map) = restored.find_map(&name)? else {
-                return Ok(Some(format!("the backup does not have map '{name}'")));
+                return Ok(Some(format!("the backup lacks map '{name}'")));
             };
             for (key, value) in self.keys[slot].iter().zip(&held.values) {
                 if let Some(wrong) = self.judge(slot, map.get(key)?.as_deref(), *value)? {
@@ -64,7 +64,7 @@ impl Worker<'_> {
         Ok(None)
     }
 
-    /// Compares the watch's events with what the map holds, and begins a new watch.
+    /// Compares the result of the watch's events with the map's content, and begins a new watch.
     pub(super) fn watch(&mut self, slot: usize, truth: &Truth) -> Result<Option<Wrong>, Error> {
         let holds = |slot: usize| {
             let values = self.keys[slot].iter().zip(&truth.maps[slot].values);
@@ -79,7 +79,7 @@ impl Worker<'_> {
             held,
         }) = self.watch.take()
         {
-            let mut told: BTreeMap<Vec<u8>, Vec<u8>> = held
+            let mut reported: BTreeMap<Vec<u8>, Vec<u8>> = held
                 .into_iter()
                 .map(|(key, value)| (key, value.bytes()))
                 .collect();
@@ -90,24 +90,24 @@ impl Worker<'_> {
                         key,
                         value: Some(value),
                     } => {
-                        told.insert(key, value);
+                        reported.insert(key, value);
                     }
                     Event::Changed { key, value: None } => {
-                        told.remove(&key);
+                        reported.remove(&key);
                     }
                     Event::Missed(_) => missed = true,
                 }
             }
             let now = holds(slot);
-            let is = now.len() == told.len()
+            let is = now.len() == reported.len()
                 && now
                     .iter()
-                    .zip(&told)
-                    .all(|(now, told)| now.0 == told.0 && now.1.is(told.1));
+                    .zip(&reported)
+                    .all(|(now, reported)| now.0 == reported.0 && now.1.is(reported.1));
             if !missed && !is {
                 wrong = Some(format!(
-                    "the watch reported {} entries; {} were expected, or others",
-                    told.len(),
+                    "the watch's events lead to {} entries, which are not the {} expected",
+                    reported.len(),
                     now.len()
                 ));
             }

@@ -6,13 +6,13 @@ use super::{Args, output};
 use crate::exit::{Failure, Outcome};
 use ::torture::bounds::{Bounds, Report};
 use ::torture::log::Damaged;
-use ::torture::syncs::{Fate, hunt};
+use ::torture::syncs::{SyncFate, hunt};
 use ::torture::{disk, log};
 use std::io::Write;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// Judged states per damaged file.
-const DAMAGE: u64 = 10;
+/// The number of judged states per damaged file.
+const STATES_PER_DAMAGE: u64 = 10;
 
 impl Args {
     /// Tortures the log or the database, damages its files, and reports.
@@ -26,14 +26,19 @@ impl Args {
             steps: self.ops.min(60),
             histories: if self.history.is_some() { 1 } else { u64::MAX },
             states: self.states.unwrap_or(u64::MAX),
-            budget: self.time(),
+            // As for the other targets, a number of states has no time limit.
+            budget: if self.states.is_some() {
+                Duration::MAX
+            } else {
+                self.time()
+            },
             ..Bounds::default()
         };
         let started = Instant::now();
         let tortured = torture(&bounds);
         let seconds = started.elapsed().as_secs_f64();
         let states = tortured.as_ref().map_or(0, |report| report.states);
-        let damaged = damage(bounds.seed, self.damage.unwrap_or(states / DAMAGE));
+        let damaged = damage(bounds.seed, self.damage.unwrap_or(states / STATES_PER_DAMAGE));
         let mut out = output();
         if !self.json {
             print(&mut out, target, &tortured, &damaged, seconds)?;
@@ -41,7 +46,7 @@ impl Args {
         }
         let mut written = Ok(());
         let hunted = match self.mutants && tortured.is_ok() {
-            // Reports each fate as it is known, since each may take as long as all before.
+            // Reports each outcome as it becomes known, since each run may use the whole budget.
             true => hunt(&bounds, torture, |fate| {
                 if !self.json && written.is_ok() {
                     written = write_fate(&mut out, fate);
@@ -70,8 +75,10 @@ impl Args {
     }
 }
 
-/// Functions that torture, and that damage files, from a seed on.
+/// Explores histories within bounds.
 type Torture = fn(&Bounds) -> Result<Report, String>;
+
+/// Damages files: takes a seed and the number of mutations.
 type Damage = fn(u64, u64) -> Result<Damaged, String>;
 
 type Tortured = Result<Report, String>;
@@ -99,8 +106,8 @@ fn print(
     Ok(())
 }
 
-/// Writes the fate of an omitted sync.
-fn write_fate(out: &mut impl Write, fate: &Fate) -> std::io::Result<()> {
+/// Writes the outcome of omitting a sync.
+fn write_fate(out: &mut impl Write, fate: &SyncFate) -> std::io::Result<()> {
     let (what, found) = match &fate.found {
         Some(found) => ("killed", found.lines().next().unwrap_or_default()),
         None => ("SURVIVED", ""),
@@ -114,7 +121,7 @@ fn write_json(
     target: Target,
     tortured: &Tortured,
     damaged: &Judged,
-    hunted: &[Fate],
+    hunted: &[SyncFate],
     seconds: f64,
 ) -> std::io::Result<()> {
     let report = tortured.as_ref().cloned().unwrap_or_default();

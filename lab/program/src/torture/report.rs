@@ -1,4 +1,4 @@
-//! The output of `torture`: a table, the mutants and the counterexamples, or a line of JSON for each index.
+//! The output of `torture`: a table, the mutants and the counterexamples, or a line of JSON per index.
 
 use super::target::Target;
 use crashkit::coverage::Coverage;
@@ -11,7 +11,7 @@ use std::io::{self, Write};
 /// The result for one index.
 pub struct Finding {
     pub report: Report,
-    /// As requested; 0: a mix.
+    /// The requested number of threads; 0: one to four in turn.
     pub threads: u32,
     /// The shrunk failure.
     pub counterexample: Option<Counterexample>,
@@ -19,7 +19,7 @@ pub struct Finding {
     pub hunted: Option<Vec<Hunted>>,
 }
 
-/// A model in which an index was not judged.
+/// A model in which a target was not judged.
 pub struct LeftOut {
     pub target: Target,
     pub mode: Mode,
@@ -102,7 +102,7 @@ impl<'a> Reached<'a> {
 #[derive(Serialize)]
 struct Survivor {
     persist: String,
-    /// How often; 0: no run reached the place where it matters.
+    /// How often the persist was omitted; 0: no run reached the place where it matters.
     left_out: u64,
     reason: Option<&'static str>,
 }
@@ -314,7 +314,7 @@ mod tests {
         }
     }
 
-    /// A failure makes a finding bad, is printed as a whole, and is in the JSON.
+    /// A failure makes a finding bad, and both the table and the JSON show it entirely.
     #[test]
     fn failures_are_reported() {
         assert!(!finding(None).is_bad());

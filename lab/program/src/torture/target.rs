@@ -52,7 +52,7 @@ impl fmt::Display for Target {
 }
 
 impl Target {
-    /// Returns the single targets that have stores in a pool.
+    /// Returns the single targets whose stores go to a pool.
     pub fn each(self) -> Vec<Target> {
         match self {
             Target::Log | Target::Disk => Vec::new(),
@@ -65,7 +65,7 @@ impl Target {
         }
     }
 
-    /// Returns the single targets that have files.
+    /// Returns the single targets that write files.
     pub fn with_files(self) -> &'static [Target] {
         match self {
             Target::All => &[Target::Log, Target::Disk],

@@ -1,4 +1,4 @@
-//! The binary under test, and a directory of its own for each test.
+//! Runs the binary under test, in a directory of its own for each test.
 
 #![allow(dead_code, unused_imports)] // each test binary uses its part
 
@@ -28,7 +28,7 @@ impl Lab {
         self.dir.path()
     }
 
-    /// Whether nothing was left in the directory.
+    /// Returns whether the directory is empty.
     pub fn is_empty(&self) -> bool {
         let mut entries = std::fs::read_dir(self.path()).expect("the directory");
         entries.next().is_none()
@@ -41,14 +41,14 @@ impl Lab {
         run::to_end(&mut command, b"")
     }
 
-    /// Runs the binary and expects success; returns what it has written.
+    /// Runs the binary and expects success. Returns its standard output.
     pub fn ok<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Vec<u8> {
         self.run(args).ok()
     }
 }
 
-/// The program that has the server, beside the one under test. Where only this crate's tests are built, it is built
-/// first.
+/// Returns the path of the program `wollemi`, beside the one under test. Builds it first if it does not exist, as in a
+/// build of this crate's tests alone.
 pub fn wollemi() -> PathBuf {
     let lab = PathBuf::from(env!("CARGO_BIN_EXE_wollemi-lab"));
     let program = lab.with_file_name("wollemi");

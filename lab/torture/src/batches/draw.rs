@@ -1,26 +1,26 @@
 //! Random histories of the database.
 
-use super::live::{COMES_AND_GOES, ENDING};
-use super::{How, Life, Op, Place, PlacedValue};
+use super::live::{EXPIRING, TEMPORARY};
+use super::{Life, Op, Place, PlacedValue, Restoration};
 use crashkit::{History, Random};
 use std::collections::BTreeMap;
 
-/// Which reads a history makes outside of transactions and snapshots. While a batch is carried out, such a read may see
-/// a part of it, and a scan shows entries of different moments.
+/// Which reads a history makes outside of transactions and snapshots. During a batch such a read may see part of its
+/// changes, and a scan shows entries of different moments.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
-    /// All: there is one thread.
+    /// All reads: there is one thread.
     All,
-    /// Those of one key: each batch and each transaction changes one.
+    /// Reads of one key: each batch and each transaction changes one key.
     OfKeys,
     /// None.
     None,
 }
 
-/// Number of keys that share eleven bytes.
+/// The number of keys that share eleven bytes.
 const LONG_KEYS: u64 = 20;
 
-/// As many of them as nearly fill a border node of P-Masstree.
+/// The number of those keys that nearly fills a border node of P-Masstree.
 const NEARLY_FULL: u64 = 12;
 
 pub(super) fn place(random: &mut Random) -> Place {
@@ -81,9 +81,9 @@ pub(super) fn op(random: &mut Random, reads: Reads) -> Op {
         11..14 if reads == Reads::OfKeys => Op::Get(place(random)),
         1 | 2 => Op::Write(entry(random)),
         3 => Op::Batch(changes(random, reads), Some((place(random), None))),
-        4 => other(random),
-        5 => of_ending(random),
-        6 => shown(random),
+        4 => of_temporary(random),
+        5 => of_expiring(random),
+        6 => of_all_maps(random),
         7..11 => transaction(random, reads),
         16..19 => single(random, reads),
         19 => loaded(random),
@@ -91,7 +91,7 @@ pub(super) fn op(random: &mut Random, reads: Reads) -> Op {
     }
 }
 
-/// Of one key, or of an end of a map.
+/// Draws an operation on one key, or on an end of a map.
 fn single(random: &mut Random, reads: Reads) -> Op {
     let (place, value) = entry(random);
     match (random.below(9), value) {
@@ -106,14 +106,14 @@ fn single(random: &mut Random, reads: Reads) -> Op {
     }
 }
 
-/// Of keys that may be loaded with others.
+/// Draws a load, which may be joined with others.
 fn loaded(random: &mut Random) -> Op {
     let (place, value) = entry(random);
     Op::Load(place, value.unwrap_or_default())
 }
 
-/// Of all maps at one moment, and the map that is made of what such an operation has written.
-fn shown(random: &mut Random) -> Op {
+/// Draws a snapshot, a backup, or an operation on the restored map.
+fn of_all_maps(random: &mut Random) -> Op {
     match random.below(6) {
         0 => Op::Backup,
         1 => restored(random),
@@ -122,22 +122,22 @@ fn shown(random: &mut Random) -> Op {
     }
 }
 
-/// A map made of a backup, of one entry at least.
+/// Draws the restoration of a map of at least one entry.
 fn restored(random: &mut Random) -> Op {
     let entries = entries(random).into_iter();
     let entries = entries.map(|((_, key), value)| (key, value.unwrap_or_default()));
     let entries = entries.collect::<BTreeMap<_, _>>().into_iter().collect();
-    let how = How {
+    let how = Restoration {
         kind: random.below(3) as usize,
         copied: random.below(2) == 0,
     };
     Op::Restore(entries, how)
 }
 
-/// Of the map that comes and goes.
-fn other(random: &mut Random) -> Op {
+/// Draws an operation on the temporary map.
+fn of_temporary(random: &mut Random) -> Op {
     let ((_, key), value) = entry(random);
-    let place = (COMES_AND_GOES, key);
+    let place = (TEMPORARY, key);
     match random.below(7) {
         0 => Op::Drop,
         6 => Op::Make(random.below(3) as usize),
@@ -146,33 +146,36 @@ fn other(random: &mut Random) -> Op {
     }
 }
 
-/// Of the map whose entries end.
-fn of_ending(random: &mut Random) -> Op {
+/// Draws an operation on the expiring map.
+fn of_expiring(random: &mut Random) -> Op {
     let ((_, key), value) = entry(random);
     let life = *random.pick(&[Life::Over, Life::Long, Life::Endless]);
     match (random.below(6), value) {
-        (0, _) => Op::Get((ENDING, key)),
+        (0, _) => Op::Get((EXPIRING, key)),
         (1, _) => Op::Touch(key, life),
         (2, _) => Op::Sweep,
-        (3, value) => Op::Write(((ENDING, key), value)),
+        (3, value) => Op::Write(((EXPIRING, key), value)),
         (4, Some(value)) => Op::Add(key, value, life),
         (_, value) => Op::Put(key, value.unwrap_or_default(), life),
     }
 }
 
-/// Number of keys of the temporary map, before a history that is opened again.
+/// The bound of the number of keys prepared in the temporary map for a history that reopens the database.
 const KEYS: u64 = 40;
 
-/// The least size in bytes of a pool that is to become full soon, and the bound of the random number of additional 64
-/// KiB pages.
+/// The minimum size in bytes of a small pool, which is soon full.
 const MIN_ROOM: u64 = 14 << 16;
-const MORE: u64 = 12;
 
-/// Of several threads, those of one history in four read keys of the maps of the batches, each of which then changes
-/// one key; those of the others read these maps in transactions and snapshots only.
+/// The bound of the random number of additional 64 KiB pages of a small pool.
+const EXTRA_PAGES: u64 = 12;
+
+/// Returns a history of `ops` operations by `threads` threads.
 ///
-/// One history in three is opened again before its operations, and the map that comes and goes is dropped beside
-/// recovery; one in four begins with as many keys of one stem as fill nodes; one in five has little room.
+/// With several threads, one history in four reads single keys of the maps of the batches, and then each batch changes
+/// one key. The others read these maps only in transactions and snapshots.
+///
+/// One history in three reopens the database before its operations, and drops the temporary map during recovery. One in
+/// four begins with enough keys of one stem to fill nodes. One in five runs in a small pool.
 pub fn history(seed: u64, ops: usize, threads: u32) -> History<Op> {
     let mut random = Random(seed);
     let reads = match threads {
@@ -185,7 +188,7 @@ pub fn history(seed: u64, ops: usize, threads: u32) -> History<Op> {
     if reopened {
         let keys = random.below(KEYS);
         all.extend((0..keys).map(|number| {
-            let place = (COMES_AND_GOES, vec![number as u8; 1 + number as usize % 3]);
+            let place = (TEMPORARY, vec![number as u8; 1 + number as usize % 3]);
             let value = entry(&mut random).1.unwrap_or_else(|| vec![1; 20]);
             Op::Write((place, Some(value)))
         }));
@@ -209,7 +212,7 @@ pub fn history(seed: u64, ops: usize, threads: u32) -> History<Op> {
         reopened,
         legs: None,
         room: match seed % 5 {
-            3 => MIN_ROOM + (random.below(MORE) << 16),
+            3 => MIN_ROOM + (random.below(EXTRA_PAGES) << 16),
             _ => u64::MAX,
         },
     }

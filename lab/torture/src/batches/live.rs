@@ -1,6 +1,6 @@
 //! The database in use: its maps, and the execution of operations.
 
-use super::{Answer, Held, How, Life, Op, Place, PlacedValue, Seen, State, edited};
+use super::{Answer, Held, Life, Op, Place, PlacedValue, Restoration, Seen, State, edited};
 use crashkit::Crash;
 use crashkit::on_heap::may_be_full;
 use pmem::{Media, Pool};
@@ -11,25 +11,25 @@ use wollemi::{
     Watch,
 };
 
-/// The number of the map that comes and goes; those of the batches are below.
-pub(super) const COMES_AND_GOES: u8 = 2;
+/// The number of the temporary map. The maps of the batches have the numbers below it.
+pub(super) const TEMPORARY: u8 = 2;
 
-/// The number of the map whose entries end.
-pub(super) const ENDING: u8 = 3;
+/// The number of the map with expiring entries.
+pub(super) const EXPIRING: u8 = 3;
 
-/// The number of the map that is made of a backup.
+/// The number of the map that is restored from another database.
 pub(super) const RESTORED: u8 = 4;
 
-/// A root's short name shares a line with its link, and a long one does not.
+/// The names of the maps. A root's short name shares a line with its link; a long one does not.
 const NAMES: [&str; 3] = [
     "one",
     "two, by a name that goes on in the line after that of the link",
     "lives",
 ];
 
-const OTHER: &str = "comes and goes";
+const TEMPORARY_NAME: &str = "comes and goes";
 
-const OF_BACKUP: &str = "of a backup";
+const RESTORED_NAME: &str = "of a backup";
 
 /// The database in use.
 pub struct Live {
@@ -38,21 +38,21 @@ pub struct Live {
     media: Crash,
     tight: bool,
     maps: [Map; 3],
-    /// Whether a thread uses the table of maps, which the database locks while it reads the pool: logical threads must
-    /// not wait there, since they share an OS thread.
+    /// Whether a thread uses the table of maps. The database locks that table while it reads the pool. Logical threads
+    /// must not block at that lock, since they share an OS thread; they wait for this flag instead.
     table: AtomicBool,
 }
 
-/// The right to use the table of maps.
-struct OfTable<'l>(&'l AtomicBool);
+/// Exclusive use of the table of maps, until dropped.
+struct TableGuard<'l>(&'l AtomicBool);
 
-impl Drop for OfTable<'_> {
+impl Drop for TableGuard<'_> {
     fn drop(&mut self) {
         self.0.store(false, Relaxed);
     }
 }
 
-/// Whether the pool was full.
+/// Returns whether the pool was full.
 pub(super) fn is_full(error: &Error) -> bool {
     matches!(
         error,
@@ -60,7 +60,7 @@ pub(super) fn is_full(error: &Error) -> bool {
     )
 }
 
-/// Opens the database; its media, and whether its pool is tight.
+/// Opens the database. Returns it, its media, and whether its pool may become full.
 fn start(pool: Pool<Crash>) -> Result<(Db<Crash>, Crash, bool), String> {
     let (media, tight) = (pool.media().clone(), may_be_full(&pool));
     let options = Options::new().recovery_threads(0);
@@ -111,22 +111,22 @@ impl Live {
         self.db.check()
     }
 
-    /// A watch of all keys of the first map.
+    /// Watches all keys of the first map.
     pub(super) fn watch_first(&self) -> Result<Watch, Error> {
         self.maps[0].watch("", 1000)
     }
 
-    fn ending(&self) -> Expiring {
+    fn expiring(&self) -> Expiring {
         Expiring::new(self.maps[2].clone())
     }
 
-    fn use_table(&self) -> OfTable<'_> {
+    fn use_table(&self) -> TableGuard<'_> {
         let mut turn = 0;
         while self.table.swap(true, Relaxed) {
             self.media.wait(turn);
             turn += 1;
         }
-        OfTable(&self.table)
+        TableGuard(&self.table)
     }
 
     fn commit(&self, changes: &[PlacedValue], expected: Option<&PlacedValue>) -> Result<bool, Error> {
@@ -144,7 +144,7 @@ impl Live {
         batch.commit()
     }
 
-    /// Runs a transaction, as often as it meets conflicts.
+    /// Runs a transaction, and retries it after every conflict.
     fn transact(
         &self,
         places: &[Place],
@@ -178,66 +178,66 @@ impl Live {
 
     fn write(&self, map: u8, key: &[u8], value: Option<&[u8]>) -> Result<bool, Error> {
         match (map, value) {
-            (COMES_AND_GOES, value) => {
+            (TEMPORARY, value) => {
                 let _table = self.use_table();
                 let Some(value) = value else {
-                    let map = self.db.find_map(OTHER)?;
+                    let map = self.db.find_map(TEMPORARY_NAME)?;
                     return map.map_or(Ok(false), |map| map.remove(key));
                 };
                 self.make(self.held[0])?.upsert(key, value)?;
                 Ok(true)
             }
-            (ENDING, Some(value)) => self.ending().upsert(key, value, None).map(|()| true),
-            (ENDING, None) => self.ending().remove(key),
+            (EXPIRING, Some(value)) => self.expiring().upsert(key, value, None).map(|()| true),
+            (EXPIRING, None) => self.expiring().remove(key),
             (map, Some(value)) => self.maps[usize::from(map)].upsert(key, value).map(|()| true),
             (map, None) => self.maps[usize::from(map)].remove(key),
         }
     }
 
-    /// The map that comes and goes; it is made, held by this index, if it is not there. The caller uses the table.
+    /// Returns the temporary map, and makes it with this index if it does not exist. The caller uses the table.
     fn make(&self, kind: IndexKind) -> Result<Map, Error> {
-        match self.db.find_map(OTHER)? {
+        match self.db.find_map(TEMPORARY_NAME)? {
             Some(map) => Ok(map),
-            None => self.db.map_with(OTHER, kind),
+            None => self.db.map_with(TEMPORARY_NAME, kind),
         }
     }
 
-    /// Several keys of a map in one call.
+    /// Loads several keys of a map in one call.
     pub(super) fn load(&self, ops: &[&Op]) -> Result<Vec<Answer>, Error> {
-        let (mut of, mut entries) = (0, Vec::new());
+        let (mut number, mut entries) = (0, Vec::new());
         for op in ops {
             if let Op::Load((map, key), value) = op {
-                of = usize::from(*map);
+                number = usize::from(*map);
                 entries.push((key, value));
             }
         }
-        let loaded = self.maps[of].load(entries)?;
+        let loaded = self.maps[number].load(entries)?;
         Ok(vec![Answer::Done(loaded == ops.len() as u64); ops.len()])
     }
 
-    /// Changes a key; returns whether it was changed. The key's watch must get the event.
+    /// Changes a key, and checks that its watch receives the event. Returns whether the key changed.
     fn watched(&self, (map, key): &Place, value: Option<&[u8]>) -> Result<bool, Error> {
         let mut watch = self.maps[usize::from(*map)].watch(key, 1000)?;
         let changed = self.write(*map, key, value)?;
-        let told = std::iter::from_fn(|| watch.try_next()).any(|event| match event {
+        let received = std::iter::from_fn(|| watch.try_next()).any(|event| match event {
             Event::Changed { key: of, value: to } => of == *key && to.as_deref() == value,
             Event::Missed(_) => false,
         });
         assert!(
-            told || !changed,
-            "a watch gets no event for an acknowledged change"
+            received || !changed,
+            "a watch received no event for an acknowledged change"
         );
         Ok(changed)
     }
 
     fn get(&self, map: u8, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         match map {
-            COMES_AND_GOES => {
+            TEMPORARY => {
                 let _table = self.use_table();
-                let map = self.db.find_map(OTHER)?;
+                let map = self.db.find_map(TEMPORARY_NAME)?;
                 map.map_or(Ok(None), |map| map.get(key))
             }
-            ENDING => self.ending().get(key),
+            EXPIRING => self.expiring().get(key),
             map => self.maps[usize::from(map)].get(key),
         }
     }
@@ -255,13 +255,13 @@ impl Live {
             }
             Op::Get((map, key)) => Answer::Value(self.get(*map, key)?),
             Op::Put(key, value, life) => {
-                self.ending().upsert(key, value, life.duration())?;
+                self.expiring().upsert(key, value, life.duration())?;
                 Answer::Done(true)
             }
-            Op::Add(key, value, life) => Answer::Done(self.ending().insert(key, value, life.duration())?),
-            Op::Touch(key, life) => Answer::Done(self.ending().touch(key, life.duration())?),
+            Op::Add(key, value, life) => Answer::Done(self.expiring().insert(key, value, life.duration())?),
+            Op::Touch(key, life) => Answer::Done(self.expiring().touch(key, life.duration())?),
             Op::Sweep => {
-                self.ending().sweep(&mut None, usize::MAX)?;
+                self.expiring().sweep(&mut None, usize::MAX)?;
                 Answer::Done(true)
             }
             Op::Insert((map, key), value) => Answer::Done(self.maps[usize::from(*map)].insert(key, value)?),
@@ -300,7 +300,7 @@ impl Live {
             }
             Op::Drop => {
                 let _table = self.use_table();
-                self.db.drop_map(OTHER)?;
+                self.db.drop_map(TEMPORARY_NAME)?;
                 Answer::Done(true)
             }
             Op::Snapshot => Answer::Shown(self.in_snapshot()?),
@@ -308,16 +308,16 @@ impl Live {
             Op::Restore(entries, how) => Answer::Done(self.restore(entries, *how)?),
             Op::Discard => {
                 let _table = self.use_table();
-                Answer::Done(self.db.drop_map(OF_BACKUP)?)
+                Answer::Done(self.db.drop_map(RESTORED_NAME)?)
             }
         })
     }
 
-    /// What the maps of the batches held when a snapshot was taken.
+    /// Takes a snapshot. Returns the content of the maps of the batches in it.
     fn in_snapshot(&self) -> Result<State, Error> {
         let snapshot = self.db.snapshot()?;
         let mut state = State::new();
-        for (number, map) in (0..COMES_AND_GOES).zip(&self.maps) {
+        for (number, map) in (0..TEMPORARY).zip(&self.maps) {
             for entry in snapshot.view(map)?.iter() {
                 let (key, value) = entry?;
                 state.insert((number, key), value);
@@ -326,7 +326,7 @@ impl Live {
         Ok(state)
     }
 
-    /// What all maps held when a backup was taken.
+    /// Takes a backup, and restores it elsewhere. Returns the content of all maps in it.
     fn in_backup(&self) -> Result<State, Error> {
         let snapshot = self.db.snapshot()?;
         let mut bytes = Vec::new();
@@ -336,7 +336,7 @@ impl Live {
         };
         let restored = Db::anonymous()?;
         let read = restored.restore(&mut &bytes[..], |_| {})?;
-        assert_eq!(written, read, "what was written and what was read of a backup");
+        assert_eq!(written, read, "the counts of a backup and of its restoration");
         let of = |maps: &[MapInfo]| {
             maps.iter()
                 .map(|map| (map.name.clone(), map.index.clone()))
@@ -346,11 +346,11 @@ impl Live {
         all_entries(&restored)
     }
 
-    /// Makes the map of a backup if it is not there; whether it was not.
-    fn restore(&self, entries: &[(Vec<u8>, Vec<u8>)], how: How) -> Result<bool, Error> {
+    /// Restores a map from another database, unless it exists. Returns whether it did so.
+    fn restore(&self, entries: &[(Vec<u8>, Vec<u8>)], how: Restoration) -> Result<bool, Error> {
         let source = Db::anonymous()?;
         source
-            .map_with(OF_BACKUP, self.held[how.kind])?
+            .map_with(RESTORED_NAME, self.held[how.kind])?
             .load(entries.iter().map(|(key, value)| (key, value)))?;
         let snapshot = source.snapshot()?;
         let _table = self.use_table();
@@ -363,13 +363,9 @@ impl Live {
         };
         match made {
             Ok(_) => {
-                let map = self.db.find_map(OF_BACKUP)?;
+                let map = self.db.find_map(RESTORED_NAME)?;
                 let kind = map.map(|map| map.index_kind());
-                assert_eq!(
-                    kind,
-                    Some(self.held[how.kind]),
-                    "what holds a map that was restored"
-                );
+                assert_eq!(kind, Some(self.held[how.kind]), "the index of a restored map");
                 Ok(true)
             }
             Err(Error::MapExists(_)) => Ok(false),
@@ -377,33 +373,33 @@ impl Live {
         }
     }
 
-    /// What all maps hold.
+    /// Reads all maps.
     pub(super) fn entries(&self) -> Result<State, Error> {
         all_entries(&self.db)
     }
 }
 
-/// What the maps of a database hold.
+/// Reads all maps of a database.
 fn all_entries<M: Media>(db: &Db<M>) -> Result<State, Error> {
     let mut state = State::new();
-    let numbers = [0, 1, ENDING, COMES_AND_GOES, RESTORED];
+    let numbers = [0, 1, EXPIRING, TEMPORARY, RESTORED];
     for (number, name) in numbers
         .into_iter()
-        .zip(NAMES.into_iter().chain([OTHER, OF_BACKUP]))
+        .zip(NAMES.into_iter().chain([TEMPORARY_NAME, RESTORED_NAME]))
     {
         let Some(map) = db.find_map(name)? else { continue };
         let mut add = |(key, value)| _ = state.insert((number, key), value);
         match number {
-            ENDING if map.index_kind().is_ordered() => {
+            EXPIRING if map.index_kind().is_ordered() => {
                 for entry in Expiring::new(map).range(..) {
                     add(entry?);
                 }
             }
-            ENDING => {
-                let ending = Expiring::new(map);
-                for entry in ending.map().iter() {
+            EXPIRING => {
+                let expiring = Expiring::new(map);
+                for entry in expiring.map().iter() {
                     let (key, bytes) = entry?;
-                    if let Some((value, _)) = ending.read(&bytes)? {
+                    if let Some((value, _)) = expiring.read(&bytes)? {
                         add((key, value));
                     }
                 }
@@ -422,7 +418,7 @@ impl Life {
     fn duration(self) -> Option<Duration> {
         match self {
             Life::Over => Some(Duration::ZERO),
-            // Its end does not depend on the time, so that a history writes the same bytes whenever it runs.
+            // Saturates to an expiry that does not depend on the time, so a history always writes the same bytes.
             Life::Long => Some(Duration::MAX),
             Life::Endless => None,
         }

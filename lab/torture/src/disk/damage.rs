@@ -1,7 +1,7 @@
 //! Damaged bits, lengths and files: opening returns a clear error or the right data, never wrong data.
 
-use super::history::{ID, on_disk, pool};
 use super::notes::Trouble;
+use super::pool::{ID, draw_options, pool};
 use super::state::{State, key, value};
 use crate::log::{Damaged, mutate};
 use crashkit::Random;
@@ -10,22 +10,21 @@ use crashkit::killed::{Image, told};
 use std::sync::Arc;
 use wollemi::{Error, IndexKind};
 
-/// Files that are damaged of one database.
-const OF_ONE: u64 = 250;
+/// The number of mutations tried on one database.
+const MUTATIONS_PER_DATABASE: u64 = 250;
 
-/// Damages the files of databases that were closed in order, in ways that the seed draws, and opens what is left: with
-/// the pool, and without it.
+/// Damages the files of cleanly closed databases at random, and opens the result, with the pool or without it.
 ///
 /// # Errors
 ///
-/// Something that is missing or wrong, and how that came.
+/// Content that is missing or wrong, with the mutation that caused it.
 pub fn damage(seed: u64, mutations: u64) -> Result<Damaged, String> {
     let mut random = Random(seed);
     let mut report = Damaged::default();
     while report.mutations < mutations {
         let database = Database::new(ID, &mut random).map_err(|error| error.to_string())?;
         let other = Database::new(ID + 1, &mut random).map_err(|error| error.to_string())?;
-        for _ in 0..OF_ONE.min(mutations - report.mutations) {
+        for _ in 0..MUTATIONS_PER_DATABASE.min(mutations - report.mutations) {
             report.mutations += 1;
             let (medium, how) = database.mutate(&other, &mut random);
             match database.judge(medium, &mut random) {
@@ -41,7 +40,7 @@ pub fn damage(seed: u64, mutations: u64) -> Result<Damaged, String> {
     Ok(report)
 }
 
-/// A database that was closed.
+/// A cleanly closed database.
 struct Database {
     medium: Medium,
     pool: Image,
@@ -49,11 +48,11 @@ struct Database {
 }
 
 impl Database {
-    /// One with a full checkpoint, deltas and a log behind them.
+    /// Writes a database with a full checkpoint, deltas and a log after them, and closes it.
     fn new(id: u128, random: &mut Random) -> Result<Database, Error> {
         let disk = CrashDisk::new(Medium::new());
         let (pool, memory) = pool(None, id, told(|| ()))?;
-        let mut opened = on_disk(random);
+        let mut opened = draw_options(random);
         opened.small = 0;
         let db = opened.open(pool, Arc::new(disk.clone()))?;
         let kinds = [IndexKind::Roart, IndexKind::Part, IndexKind::Clht];
@@ -83,10 +82,10 @@ impl Database {
         })
     }
 
-    /// Changes a file, removes it, or puts another one in its place: of this database or of another.
+    /// Changes a file, removes it, or replaces it by another file of this database or of `other`.
     fn mutate(&self, other: &Database, random: &mut Random) -> (Medium, String) {
         let names = self.medium.names();
-        // The log has damage of its own.
+        // `log::damage` tests damage of the log.
         let own: Vec<_> = names
             .iter()
             .filter(|name| !name.starts_with("log-"))
@@ -104,19 +103,22 @@ impl Database {
                 let theirs = random.pick(&theirs);
                 let mut left = self.medium.clone();
                 left.put(&name, &other.medium.contents(theirs).unwrap_or_default());
-                (left, format!("{name} is {theirs} of another database"))
+                (
+                    left,
+                    format!("{name} is replaced by {theirs} of another database"),
+                )
             }
             _ => mutate(&self.medium, &own, random),
         }
     }
 
-    /// Whether it was opened, with all that it held.
+    /// Opens the database. Returns whether it opened, with its whole content.
     fn judge(&self, medium: Medium, random: &mut Random) -> Result<bool, String> {
         let with_pool = random.below(4) == 0;
         let image = with_pool.then_some(&self.pool);
         let look = || {
             let (pool, memory) = pool(image, ID, told(|| ()))?;
-            let db = on_disk(random).open(pool, Arc::new(CrashDisk::new(medium)))?;
+            let db = draw_options(random).open(pool, Arc::new(CrashDisk::new(medium)))?;
             let found = State::of(&db)?;
             drop(db);
             Ok::<_, Error>((found, memory))

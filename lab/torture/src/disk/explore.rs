@@ -1,7 +1,8 @@
-//! Crash points, images, second crashes.
+//! Explores a history: crash points, images, second crashes.
 
-use super::history::{Draw, History, ID, Left, on_disk, pool, run};
+use super::history::{CrashState, Draw, History, run};
 use super::notes::{Allowed, Trouble};
+use super::pool::{ID, draw_options, pool};
 use super::state::State;
 use super::together;
 use crate::bounds::{Bounds, Report};
@@ -11,18 +12,18 @@ use crashkit::killed::told;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// How often crashes follow each other, at most.
+/// The maximum number of consecutive crashes.
 const DEPTH: u32 = 3;
 
-/// One in this many judged states is used further.
-const USED: u64 = 16;
+/// The judge writes to one in this many judged states.
+const WRITE_SHARE: u64 = 16;
 
 /// Explores histories until one fails or the bounds are reached.
 ///
 /// # Errors
 ///
-/// What is wrong, after which crashes, and the seed of the history, which fails again alone, except for those of
-/// several threads, which are likely to.
+/// The failure, with the crashes before it and the history's seed. The seed reproduces the failure; with several
+/// threads it does so only probably.
 pub fn torture(bounds: &Bounds) -> Result<Report, String> {
     bounds.explore(|report, seed| {
         let seen = HashSet::new();
@@ -33,7 +34,7 @@ pub fn torture(bounds: &Bounds) -> Result<Report, String> {
 struct Explorer<'b> {
     bounds: &'b Bounds,
     report: &'b mut Report,
-    /// States of this history that were judged.
+    /// States of this history judged so far: hashes of disk and pool, and the range of allowed contents.
     seen: HashSet<(u64, u64, usize, usize)>,
 }
 
@@ -50,7 +51,7 @@ impl Explorer<'_> {
             faults: seed.is_multiple_of(3),
             skip: self.bounds.skip,
         };
-        let left = Left {
+        let left = CrashState {
             medium: Default::default(),
             pool: None,
         };
@@ -62,7 +63,7 @@ impl Explorer<'_> {
 
     fn run(
         &mut self,
-        left: &Left,
+        left: &CrashState,
         allowed: &Allowed,
         draw: Draw,
         random: &mut Random,
@@ -76,12 +77,12 @@ impl Explorer<'_> {
         Ok(history)
     }
 
-    /// Crashes before each event, and where the process was killed.
+    /// Crashes before each event, and at the recorded kills.
     fn explore(&mut self, history: &History, depth: u32, random: &mut Random) -> Result<(), String> {
         let mut medium = history.base.clone();
         let mut kills = history.kills.iter().peekable();
-        // What comes after a crash is a longer way to the same moments: a share of them. A hunt, in which many images
-        // go on, takes few of them, and few images, so that it comes to the end of a history.
+        // A history after a crash mostly repeats moments that a first history reaches sooner, so a share suffices. In a
+        // hunt many images run on; it takes fewer moments and images, so that it reaches the end of a history.
         let (share, images_of_each) = match (depth, self.bounds.skip) {
             (1, _) => (2, self.bounds.images),
             (_, None) => (6, self.bounds.images),
@@ -100,7 +101,7 @@ impl Explorer<'_> {
                 let allowed = history.notes.allowed(history.bounds[event]);
                 let ways = medium.choices();
                 for picks in images(&ways, images_of_each, random) {
-                    let left = Left {
+                    let left = CrashState {
                         medium: medium.image(&picks),
                         pool: None,
                     };
@@ -113,7 +114,7 @@ impl Explorer<'_> {
                 self.report.kills += 1;
                 let allowed = history.notes.allowed(kill.bounds);
                 let next = history.events.get(event).filter(|_| kill.amid);
-                let left = Left {
+                let left = CrashState {
                     medium: medium.killed(next, random),
                     pool: kill.pool.clone(),
                 };
@@ -124,11 +125,11 @@ impl Explorer<'_> {
                 medium.apply(event);
             }
         }
-        self.closed(history, medium, depth, random)
+        self.judge_closed(history, medium, depth, random)
     }
 
-    /// The pool was closed: it stays as it is after a loss of power, too.
-    fn closed(
+    /// Judges the state after a clean close, where the pool survives a loss of power too.
+    fn judge_closed(
         &mut self,
         history: &History,
         medium: crashkit::disk::Medium,
@@ -144,20 +145,20 @@ impl Explorer<'_> {
         let cuts = cuts.iter().map(|picks| medium.image(picks));
         let left = std::iter::once(medium.clone()).chain(cuts);
         for medium in left.collect::<Vec<_>>() {
-            let left = Left {
+            let left = CrashState {
                 medium,
                 pool: Some(closed.clone()),
             };
             let judged = self.judge(left, &allowed, history, depth, random);
-            judged.map_err(|trouble| format!("after it was closed: {trouble}"))?;
+            judged.map_err(|trouble| format!("after a clean close: {trouble}"))?;
         }
         Ok(())
     }
 
-    /// Judges what a crash has left.
+    /// Judges a crash state; or runs on from it, which judges it too.
     fn judge(
         &mut self,
-        left: Left,
+        left: CrashState,
         allowed: &Allowed,
         history: &History,
         depth: u32,
@@ -185,8 +186,8 @@ impl Explorer<'_> {
             let next = self.run(&left, allowed, draw, random).map_err(say)?;
             return self.explore(&next, depth + 1, random);
         }
-        let used = random.below(USED) == 0;
-        open_and_judge(&left, allowed, used, self.bounds.skip, random).map_err(say)
+        let writes = random.below(WRITE_SHARE) == 0;
+        open_and_judge(&left, allowed, writes, self.bounds.skip, random).map_err(say)
     }
 
     fn together(&mut self, random: &mut Random) -> Result<(), String> {
@@ -200,7 +201,7 @@ impl Explorer<'_> {
                     self.report.states += 1;
                     history.judge(image, event, random).map_err(|trouble| {
                         let all = history.events.len();
-                        format!("of several threads: power cut before event {event} of {all}: {trouble}")
+                        format!("several threads, power cut before event {event} of {all}: {trouble}")
                     })?;
                 }
             }
@@ -212,21 +213,21 @@ impl Explorer<'_> {
     }
 }
 
-/// Opens what a crash has left, and compares; uses it after that, if asked to.
+/// Opens a crash state and compares its content; with `writes`, then writes to it.
 fn open_and_judge(
-    left: &Left,
+    left: &CrashState,
     allowed: &Allowed,
-    used: bool,
+    writes: bool,
     skip: Option<crashkit::disk::Site>,
     random: &mut Random,
 ) -> Result<(), Trouble> {
     let disk = CrashDisk::new(left.medium.clone());
     disk.skip(skip);
     let (pool, _memory) = pool(left.pool.as_ref(), ID, told(|| ()))?;
-    let db = on_disk(random).open(pool, Arc::new(disk))?;
+    let db = draw_options(random).open(pool, Arc::new(disk))?;
     let found = State::of(&db)?;
     allowed.check(&found, left.pool.is_some())?;
-    if used {
+    if writes {
         let map = db.map("a")?;
         let mut then = State::of(&db)?;
         for _ in 0..3 {
@@ -238,7 +239,7 @@ fn open_and_judge(
         }
         if State::of(&db)? != then {
             return Err(Trouble::Wrong(
-                "it does not hold what was written after that".into(),
+                "it lacks a write made after recovery, or holds something else".into(),
             ));
         }
     }
@@ -246,6 +247,6 @@ fn open_and_judge(
     let check = db.check()?;
     match check.is_clean() {
         true => Ok(()),
-        false => Err(Trouble::Wrong(format!("the check says {check:?}"))),
+        false => Err(Trouble::Wrong(format!("the check reports {check:?}"))),
     }
 }

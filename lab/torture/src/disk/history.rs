@@ -1,51 +1,52 @@
-//! A process from its opening to its end: the events of its disk, the content of its pool, and the answers that it got.
+//! A process from its opening to its end: the events of its disk, the content of its pool, and its answers.
 
 use super::notes::{Allowed, Bounds, Notes, Trouble};
-use super::process::{MAPS, Process, Then, lock};
+use super::pool::{ID, draw_options, pool};
+use super::process::{Durable, MAPS, Process, lock};
 use super::state::State;
 use crashkit::Random;
-use crashkit::disk::{CrashDisk, Event, Fault, FaultKind, Medium, Site};
-use crashkit::killed::{Image, Told, told};
-use pmem::pool::{LastShutdown, Uuid};
-use pmem::{Memory, Pool, PoolOptions};
+use crashkit::disk::{CrashDisk, DiskEvent, DiskFault, FaultKind, Medium, Site};
+use crashkit::killed::{Image, told};
+use pmem::Memory;
+use pmem::pool::LastShutdown;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use wollemi::{Durability, Error, OnDisk, Options};
+use wollemi::Durability;
 
-/// What a crash has left.
+/// A crash state.
 #[derive(Clone)]
-pub struct Left {
+pub struct CrashState {
     pub medium: Medium,
-    /// The pool; a loss of power takes it, except for one that was closed.
+    /// The pool. A loss of power destroys it, unless it was closed cleanly.
     pub pool: Option<Image>,
 }
 
-/// How a history is drawn.
+/// The parameters of a history.
 #[derive(Clone, Copy)]
 pub struct Draw {
     pub steps: usize,
-    /// The number that no value has yet.
+    /// The first number that no value has.
     pub next: u64,
-    /// Whether calls may fail.
+    /// Whether disk calls may fail.
     pub faults: bool,
-    /// A sync to leave out.
+    /// A sync to omit.
     pub skip: Option<Site>,
 }
 
 /// A run of a process.
 pub struct History {
-    /// What the disk held at the beginning.
+    /// The disk's content at the beginning.
     pub base: Medium,
-    pub events: Vec<Event>,
-    /// What a crash before each event may leave.
+    pub events: Vec<DiskEvent>,
+    /// The states that a crash before each event may leave.
     pub bounds: Vec<Bounds>,
-    /// What may be there at all.
+    /// All states that the run may have led through.
     pub notes: Notes,
-    /// What was left between two stores, and before some of the events, by a process that was killed there.
+    /// Kills between two stores, and before some of the events.
     pub kills: Vec<Kill>,
-    /// The pool after it was closed.
+    /// The pool after a clean close.
     pub closed: Option<Image>,
-    /// The number that no value has yet.
+    /// The first number that no value has.
     pub next: u64,
     pub sync_sites: Vec<Site>,
     pub reached: BTreeMap<&'static str, u64>,
@@ -53,56 +54,13 @@ pub struct History {
 
 /// A moment at which the process is killed.
 pub struct Kill {
-    /// How many events there had been.
+    /// The number of events before it.
     pub events: usize,
     /// Whether the next event had begun.
     pub amid: bool,
-    /// `None`: it is not made yet that takes the lost one's place.
+    /// `None`: the pool that replaces the lost one does not exist yet.
     pub pool: Option<Image>,
     pub bounds: Bounds,
-}
-
-/// The id of every pool that is tortured.
-pub const ID: u128 = 0xdb;
-
-/// Bytes of a pool.
-const POOL: u64 = 8 << 20;
-
-/// How the databases are opened.
-pub fn on_disk(random: &mut Random) -> OnDisk {
-    OnDisk {
-        options: Options::new().recovery_threads(0),
-        log: log::Options {
-            segment_size: 8192,
-            limit: 64 << 10,
-            spares: 2,
-        },
-        run: 2048,
-        levels: 4,
-        small: *random.pick(&[0, 0, 4096]),
-        merged: *random.pick(&[1024, 1 << 20]),
-        rebuild_threads: 1 + random.below(2) as usize,
-        has_threads: false,
-    }
-}
-
-/// The pool that is there, or a new one of this id; and its memory.
-pub fn pool(left: Option<&Image>, id: u128, media: Told) -> Result<(Pool<Told>, Memory), Error> {
-    match left {
-        Some(image) => {
-            let memory = image.memory()?;
-            Ok((Pool::open_in(&memory, media)?, memory))
-        }
-        None => {
-            let memory = Memory::new(POOL)?;
-            let options = PoolOptions {
-                page_size: 64 << 10,
-                uuid: Some(Uuid::from_u128(id)),
-                ..PoolOptions::default()
-            };
-            Ok((Pool::create_in(&memory, &options, media)?, memory))
-        }
-    }
 }
 
 /// Observes the process's stores and events.
@@ -114,7 +72,7 @@ struct Watcher {
 
 struct Seen {
     memory: Option<Memory>,
-    /// Whether the pool is not made yet that takes the lost one's place.
+    /// Whether the opening is still making the pool that replaces the lost one.
     is_making: bool,
     random: Random,
     bounds: Vec<Bounds>,
@@ -123,16 +81,18 @@ struct Seen {
     left: u64,
 }
 
-/// One store in `STORES` is followed by a kill, and one event in `EVENTS` is preceded by one.
-const STORES: u64 = 600;
-const EVENTS: u64 = 12;
+/// A kill comes after every `STORES_PER_KILL` stores on average.
+const STORES_PER_KILL: u64 = 600;
+
+/// A kill comes before one in this many events.
+const EVENTS_PER_KILL: u64 = 12;
 
 impl Watcher {
     fn before_store(&self) {
         let mut seen = lock(&self.seen);
         seen.left -= 1;
         if seen.left == 0 {
-            seen.left = 1 + seen.random.below(2 * STORES);
+            seen.left = 1 + seen.random.below(2 * STORES_PER_KILL);
             let bounds = lock(&self.notes).now;
             seen.kill(self.disk.now(), false, bounds);
         }
@@ -141,7 +101,7 @@ impl Watcher {
     fn before_event(&self) {
         let (mut seen, bounds) = (lock(&self.seen), lock(&self.notes).now);
         seen.bounds.push(bounds);
-        if seen.random.below(EVENTS) == 0 {
+        if seen.random.below(EVENTS_PER_KILL) == 0 {
             let events = seen.bounds.len() - 1;
             seen.kill(events, true, bounds);
         }
@@ -164,8 +124,13 @@ impl Seen {
     }
 }
 
-/// Carries a history out. An error is one that no fault explains.
-pub fn run(left: &Left, allowed: &Allowed, draw: Draw, random: &mut Random) -> Result<History, Trouble> {
+/// Executes a history. Returns only errors that no injected fault explains.
+pub fn run(
+    left: &CrashState,
+    allowed: &Allowed,
+    draw: Draw,
+    random: &mut Random,
+) -> Result<History, Trouble> {
     let disk = CrashDisk::new(left.medium.clone());
     disk.skip(draw.skip);
     if draw.faults {
@@ -189,7 +154,7 @@ pub fn run(left: &Left, allowed: &Allowed, draw: Draw, random: &mut Random) -> R
             random: Random(random.next()),
             bounds: Vec::new(),
             kills: Vec::new(),
-            left: 1 + random.below(2 * STORES),
+            left: 1 + random.below(2 * STORES_PER_KILL),
         }),
     });
     let watching = watcher.clone();
@@ -198,7 +163,7 @@ pub fn run(left: &Left, allowed: &Allowed, draw: Draw, random: &mut Random) -> R
     let media = told(move || watching.before_store());
     let (pool, memory) = pool(left.pool.as_ref(), ID, media)?;
     lock(&watcher.seen).memory = Some(memory.clone());
-    let opened = on_disk(random).open(pool, Arc::new(disk.clone()));
+    let opened = draw_options(random).open(pool, Arc::new(disk.clone()));
     lock(&watcher.seen).is_making = false;
     let mut history = History {
         base: left.medium.clone(),
@@ -232,7 +197,9 @@ pub fn run(left: &Left, allowed: &Allowed, draw: Draw, random: &mut Random) -> R
     }
     if !(has_failed && is_making) {
         let image = Image::of(&memory);
-        let after = self::pool(Some(&image), ID, told(|| ()))?.0.last_shutdown();
+        let after = super::pool::pool(Some(&image), ID, told(|| ()))?
+            .0
+            .last_shutdown();
         match after {
             LastShutdown::Clean => history.closed = Some(image),
             _ => left_unclosed = Some(image),
@@ -255,10 +222,10 @@ pub fn run(left: &Left, allowed: &Allowed, draw: Draw, random: &mut Random) -> R
     Ok(history)
 }
 
-/// What no value has yet, and what was come to.
+/// The first number that no value has, and the named events with their counts.
 type Used = (u64, BTreeMap<&'static str, u64>);
 
-/// Uses a database that was opened, and closes it.
+/// Uses an opened database, and closes it.
 fn use_it(
     mut process: Process,
     (allowed, is_kept): (&Allowed, bool),
@@ -267,7 +234,7 @@ fn use_it(
 ) -> Result<Used, Trouble> {
     let found = State::of(&process.db)?;
     allowed.check(&found, is_kept)?;
-    // What was read is not taken back.
+    // Content that was read must not be lost afterwards.
     let reached = process.notes().begin([found]);
     process.notes().end(reached, true);
     go(&mut process, steps, random)?;
@@ -298,7 +265,9 @@ fn go(process: &mut Process, steps: usize, random: &mut Random) -> Result<(), Tr
             state.0.entry(name.into()).or_default().index = kind.name().into();
             states.push(state);
         }
-        let made = process.apply(states, Then::Durable, |process| process.db.map_with(name, kind))?;
+        let made = process.apply(states, Durable::OnReturn, |process| {
+            process.db.map_with(name, kind)
+        })?;
         match made {
             Some(map) => process.maps.push(map),
             None => return Ok(()),
@@ -314,10 +283,10 @@ fn go(process: &mut Process, steps: usize, random: &mut Random) -> Result<(), Tr
     Ok(())
 }
 
-/// One call fails, somewhere; or the disk is full from there on.
-fn draw_fault(steps: usize, random: &mut Random) -> Fault {
+/// Draws a fault: one call fails, or the disk is full from that call on.
+fn draw_fault(steps: usize, random: &mut Random) -> DiskFault {
     let kind = *random.pick(&[FaultKind::Io, FaultKind::Io, FaultKind::Full, FaultKind::Short]);
-    Fault {
+    DiskFault {
         call: random.below(60 + 8 * steps as u64),
         kind,
         lasting: kind == FaultKind::Full && random.below(2) == 0,

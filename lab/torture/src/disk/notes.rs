@@ -4,17 +4,17 @@ use super::state::State;
 use std::fmt;
 use std::sync::Arc;
 
-/// The states that a crash may leave, in the order in which the writes of the log lead from one to the next.
+/// The states that a crash may leave, in the order of the log's writes.
 #[derive(Clone, Debug)]
 pub struct Allowed {
-    /// `None`: it cannot be, since what led to it was refused.
+    /// `None`: a state that cannot occur, since the write that leads to it was refused.
     pub states: Vec<Option<Arc<State>>>,
-    /// The first that a kill may leave; a loss of power may leave any.
+    /// The first state that a kill may leave; a loss of power may leave any.
     pub kept: usize,
 }
 
 impl Allowed {
-    /// This alone.
+    /// Allows this state alone.
     pub fn only(state: State) -> Allowed {
         Allowed {
             states: vec![Some(Arc::new(state))],
@@ -22,7 +22,7 @@ impl Allowed {
         }
     }
 
-    /// Whether a crash may leave this state, which a loss of power has not taken from `kept` on if `is_kept`.
+    /// Checks that a crash may leave this state. `is_kept`: the pool survived, so states before `kept` are not allowed.
     pub fn check(&self, found: &State, is_kept: bool) -> Result<(), Trouble> {
         let first = if is_kept { self.kept } else { 0 };
         let allowed = &self.states[first..];
@@ -43,14 +43,14 @@ impl Allowed {
     }
 }
 
-/// What is known at a moment: indices into the states.
+/// The bounds at a moment, as indices of states.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bounds {
     /// The newest state that is durable.
     pub durable: usize,
     /// The newest state that has been reached.
     pub done: usize,
-    /// The newest state to which an operation under way may lead.
+    /// The newest state to which an operation in flight may lead.
     pub max: usize,
 }
 
@@ -62,7 +62,7 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// An operation begins, which leads through these states; the number of the last one.
+    /// Notes the start of an operation that leads through these states. Returns the number of the last one.
     pub fn begin(&mut self, states: impl IntoIterator<Item = State>) -> usize {
         self.states
             .extend(states.into_iter().map(|state| Some(Arc::new(state))));
@@ -70,7 +70,7 @@ impl Notes {
         self.now.max
     }
 
-    /// An operation has returned that has led to this state.
+    /// Notes that an operation that leads to this state has returned.
     pub fn end(&mut self, reached: usize, is_durable: bool) {
         self.now.done = self.now.done.max(reached);
         if is_durable {
@@ -78,7 +78,7 @@ impl Notes {
         }
     }
 
-    /// What a crash may leave when this is known.
+    /// Returns the states that a crash may leave within these bounds.
     pub fn allowed(&self, bounds: Bounds) -> Allowed {
         Allowed {
             states: self.states[bounds.durable..=bounds.max].to_vec(),
@@ -91,12 +91,12 @@ impl Notes {
     }
 }
 
-/// Why something was not what it must be.
+/// Why a run or a judgement failed.
 #[derive(Debug)]
 pub enum Trouble {
-    /// The database said so.
+    /// The database returned an error.
     Refused(wollemi::Error),
-    /// It holds something else, or answers something else.
+    /// The database holds or answers something wrong.
     Wrong(String),
 }
 
@@ -109,7 +109,7 @@ impl From<wollemi::Error> for Trouble {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::Refused(error) => write!(f, "it is refused: {error}"),
+            Trouble::Refused(error) => write!(f, "the database returned an error: {error}"),
             Trouble::Wrong(what) => what.fmt(f),
         }
     }

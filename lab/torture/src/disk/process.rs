@@ -1,8 +1,8 @@
 //! A process over a disk: executes and records operations.
 
-use super::history::{ID, pool};
 use super::notes::{Notes, Trouble};
-use super::state::{LIVES, State};
+use super::pool::{ID, pool};
+use super::state::{EXPIRING, State};
 use crashkit::disk::CrashDisk;
 use crashkit::killed::{Image, Told, told};
 use pmem::Memory;
@@ -10,29 +10,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wollemi::{Db, Durability, Error, IndexError, IndexKind, Map, Options};
 
-/// The maps that are always there.
+/// The maps that always exist.
 pub const MAPS: [(&str, IndexKind); 4] = [
     ("a", IndexKind::Roart),
     ("b", IndexKind::Part),
     ("c", IndexKind::Clht),
-    (LIVES, IndexKind::Roart),
+    (EXPIRING, IndexKind::Roart),
 ];
 
-/// The map that comes and goes.
+/// The name of the temporary map.
 pub const OTHER: &str = "other";
 
 pub struct Process {
     pub db: Db<Told>,
     pub disk: CrashDisk,
-    /// What the pool is in.
+    /// The memory of the pool.
     pub memory: Memory,
     pub maps: Vec<Map>,
     pub notes: Arc<Mutex<Notes>>,
-    /// Keys that were written since all was durable.
+    /// Keys written since everything was last durable.
     pub touched: BTreeSet<(String, Vec<u8>)>,
-    /// The number that no value has yet.
+    /// The first number that no value has.
     pub next: u64,
-    /// What was come to, and how often.
+    /// Named events of interest, and how often each occurred.
     pub reached: BTreeMap<&'static str, u64>,
 }
 
@@ -40,37 +40,39 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What an error says of the operation.
+/// What an error claims about the failed operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Says {
+enum Claim {
+    /// It changed nothing.
     Refused,
+    /// It took effect, but may not be durable.
     NotDurable,
-    /// Nothing, or of one of several parts.
-    Else,
+    /// Nothing, or something about one of several parts.
+    Unknown,
 }
 
-fn says(error: &Error) -> Says {
+fn claim(error: &Error) -> Claim {
     match error {
-        Error::Index(IndexError::Refused(_)) => Says::Refused,
-        Error::Index(IndexError::NotDurable(_)) => Says::NotDurable,
-        _ => Says::Else,
+        Error::Index(IndexError::Refused(_)) => Claim::Refused,
+        Error::Index(IndexError::NotDurable(_)) => Claim::NotDurable,
+        _ => Claim::Unknown,
     }
 }
 
-/// What a step does to what is known to be durable.
+/// When the changes of a step are durable.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Then {
-    /// All of it is durable when the step has returned.
-    Durable,
-    /// It need not be.
+pub enum Durable {
+    /// When the step returns.
+    OnReturn,
+    /// Perhaps later.
     Later,
 }
 
-impl From<Durability> for Then {
-    fn from(durability: Durability) -> Then {
+impl From<Durability> for Durable {
+    fn from(durability: Durability) -> Durable {
         match durability {
-            Durability::Immediate => Then::Durable,
-            Durability::Eventual => Then::Later,
+            Durability::Immediate => Durable::OnReturn,
+            Durability::Eventual => Durable::Later,
         }
     }
 }
@@ -80,21 +82,22 @@ impl Process {
         lock(&self.notes)
     }
 
-    /// What it holds.
+    /// Returns the newest state, according to the notes.
     pub fn now(&self) -> Arc<State> {
         self.notes().newest()
     }
 
+    /// Counts a named event.
     pub fn reach(&mut self, what: &'static str) {
         *self.reached.entry(what).or_default() += 1;
     }
 
-    /// Carries out an operation that leads through these states, of which there may be none; what it answers. `None` if
-    /// it has failed, as a call of the disk has before.
+    /// Executes an operation that leads through these states, or through none if it changes nothing. Returns its
+    /// answer; `None` if it failed after a fault was injected.
     pub fn apply<T>(
         &mut self,
         states: Vec<State>,
-        then: Then,
+        durable: Durable,
         run: impl FnOnce(&Process) -> Result<T, Error>,
     ) -> Result<Option<T>, Trouble> {
         let (before, parts) = (self.now(), states.len());
@@ -103,7 +106,7 @@ impl Process {
         let last = self.notes().begin(states);
         match run(self) {
             Ok(answer) => {
-                self.notes().end(last, changes && then == Then::Durable);
+                self.notes().end(last, changes && durable == Durable::OnReturn);
                 let all = self.notes().now;
                 if all.durable == all.max {
                     self.touched.clear();
@@ -118,8 +121,8 @@ impl Process {
         }
     }
 
-    /// An operation has failed, that began when there were `first` states: finds out what it has done, and whether the
-    /// error says so.
+    /// Handles a failed operation, which began when there were `first` states: finds out what it did, and checks that
+    /// the error's claim is true.
     fn settle(&mut self, error: Error, before: &State, first: usize, parts: usize) -> Result<(), Trouble> {
         let live = self.live()?;
         let mut notes = self.notes();
@@ -132,15 +135,18 @@ impl Process {
             )));
         };
         let differs = |n: usize| notes.states[n].as_ref().is_some_and(|state| **state != live);
-        match says(&error) {
-            Says::Refused if parts == 1 && live != *before => {
-                return Err(Trouble::Wrong(format!("what was refused has been done: {error}")));
+        match claim(&error) {
+            Claim::Refused if parts == 1 && live != *before => {
+                return Err(Trouble::Wrong(format!(
+                    "a refused operation took effect: {error}"
+                )));
             }
-            Says::NotDurable if parts == 1 && differs(last) => {
-                return Err(Trouble::Wrong(format!("what was done is not there: {error}")));
+            Claim::NotDurable if parts == 1 && differs(last) => {
+                let message = format!("an operation reported as not durable had no effect: {error}");
+                return Err(Trouble::Wrong(message));
             }
-            // Nothing of it is in the log.
-            Says::Refused if parts == 1 => notes.states[first..].fill(None),
+            // The log holds nothing of it.
+            Claim::Refused if parts == 1 => notes.states[first..].fill(None),
             _ => {}
         }
         if found < last || notes.states[last].is_none() {
@@ -151,21 +157,21 @@ impl Process {
         Ok(())
     }
 
-    /// What it holds, durable or not: what another process finds in a copy of the pool.
+    /// Reads the present content, durable or not, as another process would from a copy of the pool.
     pub fn live(&self) -> Result<State, Error> {
         let image = Image::of(&self.memory);
         let (pool, _memory) = pool(Some(&image), ID, told(|| ()))?;
         State::of(&Options::new().recovery_threads(0).open_pool(pool)?)
     }
 
-    /// Whether the log has failed.
+    /// Returns whether the log has failed.
     pub fn has_failed(&self) -> Result<bool, Error> {
         let log = self.db.stats()?.log;
         Ok(log.is_some_and(|log| log.failure.is_some()))
     }
 
-    /// A database whose log has failed takes no writes and acknowledges nothing more, says why, and reads what is
-    /// durable.
+    /// Checks a database whose log has failed: it refuses writes and says why, acknowledges nothing more, and still
+    /// reads what is durable.
     pub fn check_failed(&self) -> Result<(), Trouble> {
         let wrong = |what: &str| Err(Trouble::Wrong(format!("after the log has failed, {what}")));
         let before = self.live()?;
@@ -173,7 +179,7 @@ impl Process {
             let written = map.upsert("key 5", "after the failure");
             let said = written.as_ref().err().map(ToString::to_string);
             if !said.is_some_and(|said| said.contains("log")) {
-                return wrong(&format!("a write says {written:?}"));
+                return wrong(&format!("a write returns {written:?}"));
             }
         }
         let mut batch = self.db.batch();
@@ -181,14 +187,14 @@ impl Process {
             .upsert(&self.maps[0], "one", "1")
             .upsert(&self.maps[1], "two", "2");
         if batch.commit().is_ok() || self.db.map("another").is_ok() {
-            return wrong("a batch or a map is made");
+            return wrong("a batch or the creation of a map succeeds");
         }
         if self.live()? != before {
-            return wrong("a write that was refused is there");
+            return wrong("a refused write took effect");
         }
         let log = self.db.stats()?.log.unwrap_or_default();
         if log.durable < log.appended && self.db.sync().is_ok() {
-            return wrong("a sync says that all is durable");
+            return wrong("a sync reports that everything is durable");
         }
         for (map, _) in &MAPS[..3] {
             for key in (4..14).map(|n| format!("key {n}").into_bytes()) {

@@ -7,8 +7,8 @@ use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 use wollemi::{Db, Error, Expiring, Media};
 
-/// The map whose entries end.
-pub const LIVES: &str = "lives";
+/// The name of the map with expiring entries.
+pub const EXPIRING: &str = "lives";
 
 /// The entries of a map, as a reader sees them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Entries {
     pub held: BTreeMap<Vec<u8>, Arc<[u8]>>,
 }
 
-/// What all maps hold.
+/// The content of all maps.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct State(pub BTreeMap<String, Entries>);
 
@@ -27,7 +27,7 @@ impl State {
         self.0.get(map)?.held.get(key)
     }
 
-    /// The same after a change.
+    /// Returns the state after a change.
     #[must_use]
     pub fn with(&self, map: &str, key: &[u8], value: Option<&Arc<[u8]>>) -> State {
         let mut state = self.clone();
@@ -43,7 +43,7 @@ impl State {
         };
     }
 
-    /// Reads a database.
+    /// Reads all maps of a database.
     pub fn of<M: Media>(db: &Db<M>) -> Result<State, Error> {
         let mut state = State::default();
         for info in db.maps()? {
@@ -54,7 +54,7 @@ impl State {
                 index: map.index_kind().name().to_owned(),
                 held: BTreeMap::new(),
             };
-            if info.name == LIVES {
+            if info.name == EXPIRING {
                 for entry in Expiring::new(map).range(..) {
                     let (key, value) = entry?;
                     entries.held.insert(key, value.into());
@@ -71,7 +71,7 @@ impl State {
     }
 }
 
-/// Keys and values in short.
+/// Shows abbreviated keys and values.
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, map) in &self.0 {
@@ -101,7 +101,7 @@ impl fmt::Display for Short<'_> {
     }
 }
 
-/// One of a few keys: short and long, the empty one, and prefixes of others.
+/// Draws one of a few keys: the empty one, short and long ones, and prefixes of others.
 pub fn key(random: &mut Random) -> Vec<u8> {
     match random.below(14) {
         0 => Vec::new(),
@@ -112,7 +112,7 @@ pub fn key(random: &mut Random) -> Vec<u8> {
     }
 }
 
-/// A value that says which one it is, if it is not too short.
+/// Draws a value that begins with its number, if it is long enough for that.
 pub fn value(number: u64, random: &mut Random) -> Arc<[u8]> {
     static NOISE: OnceLock<Vec<u8>> = OnceLock::new();
     let noise = NOISE.get_or_init(|| {

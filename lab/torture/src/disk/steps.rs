@@ -1,8 +1,8 @@
 //! The steps of processes: writes of every kind, reads, checkpoints, syncs.
 
 use super::notes::Trouble;
-use super::process::{MAPS, OTHER, Process, Then, lock};
-use super::state::{LIVES, State, key, value};
+use super::process::{Durable, MAPS, OTHER, Process, lock};
+use super::state::{EXPIRING, State, key, value};
 use crashkit::Random;
 use crashkit::disk::CrashDisk;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ type StateChange = (usize, Vec<u8>, Option<Arc<[u8]>>);
 const PLAIN: u64 = 3;
 
 impl Process {
-    /// Carries out one step.
+    /// Executes one step.
     pub fn step(&mut self, random: &mut Random) -> Result<(), Trouble> {
         match random.below(40) {
             0..8 => self.write(random),
@@ -58,7 +58,7 @@ impl Process {
         self.touched.extend(touched);
     }
 
-    fn how(random: &mut Random) -> Durability {
+    fn durability(random: &mut Random) -> Durability {
         match random.below(3) {
             0 => Durability::Eventual,
             _ => Durability::Immediate,
@@ -66,7 +66,7 @@ impl Process {
     }
 
     fn write(&mut self, random: &mut Random) -> Result<(), Trouble> {
-        let (change, how) = (self.change(random), Self::how(random));
+        let (change, how) = (self.change(random), Self::durability(random));
         self.touch(std::slice::from_ref(&change));
         let (map, key, value) = change;
         let state = self.now().with(MAPS[map].0, &key, value.as_ref());
@@ -82,7 +82,11 @@ impl Process {
 
     /// Makes a conditional write.
     fn conditional(&mut self, random: &mut Random) -> Result<(), Trouble> {
-        let (map, key, how) = (random.below(PLAIN) as usize, key(random), Self::how(random));
+        let (map, key, how) = (
+            random.below(PLAIN) as usize,
+            key(random),
+            Self::durability(random),
+        );
         let (name, new, kind) = (MAPS[map].0, self.value(random), random.below(4));
         self.touch(&[(map, key.clone(), None)]);
         let old = self.now().get(name, &key).cloned();
@@ -133,7 +137,7 @@ impl Process {
     }
 
     fn batch(&mut self, random: &mut Random) -> Result<(), Trouble> {
-        let ((changes, state), how) = (self.changes(random), Self::how(random));
+        let ((changes, state), how) = (self.changes(random), Self::durability(random));
         self.apply(vec![state], how.into(), |process| {
             let mut batch = process.db.batch();
             for (map, key, value) in &changes {
@@ -149,7 +153,7 @@ impl Process {
     }
 
     fn transaction(&mut self, random: &mut Random) -> Result<(), Trouble> {
-        let ((changes, state), how) = (self.changes(random), Self::how(random));
+        let ((changes, state), how) = (self.changes(random), Self::durability(random));
         let (map, read) = (random.below(PLAIN) as usize, key(random));
         let expected = self.now().get(MAPS[map].0, &read).cloned();
         let seen = self.apply(vec![state], how.into(), |process| {
@@ -167,7 +171,7 @@ impl Process {
         })?;
         match seen {
             Some(seen) if seen.as_deref() != expected.as_deref() => {
-                wrong(format!("a transaction reads {seen:?}"))
+                wrong(format!("a transaction reads {seen:?} instead of {expected:?}"))
             }
             _ => Ok(()),
         }
@@ -184,13 +188,13 @@ impl Process {
             states.push(state.clone());
             entries.push((key, value));
         }
-        self.apply(states, Then::Durable, |process| {
+        self.apply(states, Durable::OnReturn, |process| {
             process.maps[map].load(entries.iter().map(|(key, value)| (key, value)))
         })?;
         Ok(())
     }
 
-    /// Takes the first entry of an ordered map, or the last.
+    /// Pops the first entry of an ordered map, or the last.
     fn pop(&mut self, random: &mut Random) -> Result<(), Trouble> {
         let (map, last) = (random.below(PLAIN - 1) as usize, random.below(2) == 0);
         let now = self.now();
@@ -207,12 +211,14 @@ impl Process {
         if let Some((key, _)) = &expected {
             self.touch(&[(map, key.clone(), None)]);
         }
-        let popped = self.apply(states.collect(), Then::Durable, |process| match last {
+        let popped = self.apply(states.collect(), Durable::OnReturn, |process| match last {
             true => process.maps[map].pop_last(),
             false => process.maps[map].pop_first(),
         })?;
         match popped {
-            Some(popped) if popped != expected => wrong(format!("{popped:?} was popped")),
+            Some(popped) if popped != expected => {
+                wrong(format!("a pop returns {popped:?} instead of {expected:?}"))
+            }
             _ => Ok(()),
         }
     }
@@ -222,17 +228,17 @@ impl Process {
         let (key, value) = (key(random), self.value(random));
         let life = *random.pick(&[None, Some(Duration::from_secs(100_000)), Some(Duration::ZERO)]);
         let visible = Some(&value).filter(|_| life != Some(Duration::ZERO));
-        let state = self.now().with(LIVES, &key, visible);
-        let then = Self::how(random);
-        self.apply(vec![state], then.into(), |process| {
-            let map = Expiring::new(process.maps[3].with_durability(then));
+        let state = self.now().with(EXPIRING, &key, visible);
+        let how = Self::durability(random);
+        self.apply(vec![state], how.into(), |process| {
+            let map = Expiring::new(process.maps[3].with_durability(how));
             map.upsert(&key, &value, life)
         })?;
         Ok(())
     }
 
     fn sweep(&mut self) -> Result<(), Trouble> {
-        self.apply(Vec::new(), Then::Later, |process| {
+        self.apply(Vec::new(), Durable::Later, |process| {
             Expiring::new(process.maps[3].clone()).sweep(&mut None, usize::MAX)
         })?;
         Ok(())
@@ -246,7 +252,7 @@ impl Process {
             self.reach("maps made");
             let mut state = State::clone(&now);
             state.0.entry(OTHER.into()).or_default().index = kind.name().into();
-            self.apply(vec![state], Then::Durable, |process| {
+            self.apply(vec![state], Durable::OnReturn, |process| {
                 process.db.map_with(OTHER, kind).map(drop)
             })?;
         }
@@ -254,7 +260,7 @@ impl Process {
         if !now.0.contains_key(OTHER) {
             return Ok(());
         }
-        let (state, how) = (now.with(OTHER, &key, Some(&value)), Self::how(random));
+        let (state, how) = (now.with(OTHER, &key, Some(&value)), Self::durability(random));
         let Some(map) = self.db.find_map(OTHER)? else {
             return wrong(format!("the map {OTHER} is missing"));
         };
@@ -269,7 +275,9 @@ impl Process {
             return Ok(());
         }
         self.reach("maps dropped");
-        self.apply(vec![state], Then::Durable, |process| process.db.drop_map(OTHER))?;
+        self.apply(vec![state], Durable::OnReturn, |process| {
+            process.db.drop_map(OTHER)
+        })?;
         Ok(())
     }
 
@@ -290,7 +298,7 @@ impl Process {
             state.set(OTHER, key, Some(value));
             states.push(state.clone());
         }
-        self.apply(states, Then::Durable, |process| {
+        self.apply(states, Durable::OnReturn, |process| {
             let mut sorted = Sorted::new(pairs.iter().map(|(key, value)| (key, value)));
             let parts = Parts::new(&mut sorted);
             process
@@ -313,7 +321,7 @@ impl Process {
             changes.push(change);
         }
         self.touch(&changes);
-        self.apply(states, Then::Durable, |process| {
+        self.apply(states, Durable::OnReturn, |process| {
             let turn = process.db.turn();
             for (map, key, value) in &changes {
                 match value {
@@ -329,7 +337,7 @@ impl Process {
     fn sync(&mut self) -> Result<(), Trouble> {
         let reached = self.notes().now.done;
         if self
-            .apply(Vec::new(), Then::Later, |process| process.db.sync())?
+            .apply(Vec::new(), Durable::Later, |process| process.db.sync())?
             .is_some()
         {
             self.synced(reached);
@@ -348,7 +356,7 @@ impl Process {
 
     fn checkpoint(&mut self, random: &mut Random) -> Result<(), Trouble> {
         let (full, reached) = (random.below(4) == 0, self.notes().now.done);
-        let taken = self.apply(Vec::new(), Then::Later, |process| process.db.checkpoint(full))?;
+        let taken = self.apply(Vec::new(), Durable::Later, |process| process.db.checkpoint(full))?;
         if let Some(taken) = taken.flatten() {
             self.reach(if taken.full { "full checkpoints" } else { "deltas" });
             self.synced(reached);
@@ -413,13 +421,13 @@ impl Process {
     fn read(&mut self, random: &mut Random) -> Result<(), Trouble> {
         let (map, key, now) = (random.below(PLAIN) as usize, key(random), self.now());
         let name = MAPS[map].0;
-        let got = self.apply(Vec::new(), Then::Later, |process| process.maps[map].get(&key))?;
+        let got = self.apply(Vec::new(), Durable::Later, |process| process.maps[map].get(&key))?;
         if let Some(got) = got
             && got.as_deref() != now.get(name, &key).map(|value| &**value)
         {
             return wrong(format!("{name} {} reads {got:?}", key.escape_ascii()));
         }
-        let all = self.apply(Vec::new(), Then::Later, |process| State::of(&process.db))?;
+        let all = self.apply(Vec::new(), Durable::Later, |process| State::of(&process.db))?;
         match all {
             Some(all) if all != *now => wrong(format!("it reads\n{all:?}\n  instead of\n{now:?}")),
             _ => Ok(()),
@@ -429,18 +437,20 @@ impl Process {
     /// Checks that a snapshot still shows the content at the time it was taken.
     fn snapshot(&mut self, random: &mut Random) -> Result<(), Trouble> {
         let before = self.now();
-        let Some(snapshot) = self.apply(Vec::new(), Then::Later, |process| process.db.snapshot())? else {
+        let Some(snapshot) = self.apply(Vec::new(), Durable::Later, |process| process.db.snapshot())? else {
             return Ok(());
         };
         self.write(random)?;
-        let shown = self.apply(Vec::new(), Then::Later, |process| {
+        let shown = self.apply(Vec::new(), Durable::Later, |process| {
             let view = snapshot.view(&process.maps[0])?;
             view.iter().collect::<Result<Vec<_>, _>>()
         })?;
         let held = before.0.get("a").into_iter().flat_map(|entries| &entries.held);
         let held: Vec<_> = held.map(|(key, value)| (key.clone(), value.to_vec())).collect();
         match shown {
-            Some(shown) if shown != held => wrong("a snapshot shows something else".into()),
+            Some(shown) if shown != held => {
+                wrong("a snapshot differs from the content when it was taken".into())
+            }
             _ => Ok(()),
         }
     }

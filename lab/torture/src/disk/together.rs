@@ -1,37 +1,40 @@
 //! Several threads at once: each writes its own keys, one write after the other, and reads those of the others. Their
-//! interleaving depends on the machine; each answer is recorded with the number of the disk's events.
+//! interleaving depends on the machine. Each answer is recorded with the number of disk events before it.
 //!
-//! A loss of power may take back a suffix of a thread's writes, but no acknowledged one, and none that another thread
-//! has read.
+//! A loss of power may take back a suffix of a thread's writes, but no acknowledged immediate one, and no immediate one
+//! that a thread has read.
 
-use super::history::{ID, on_disk, pool};
 use super::notes::Trouble;
+use super::pool::{ID, draw_options, pool};
 use super::process::lock;
 use super::state::State;
 use crashkit::Random;
-use crashkit::disk::{CrashDisk, Event, Medium};
+use crashkit::disk::{CrashDisk, DiskEvent, Medium};
 use crashkit::killed::{Told, told};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use wollemi::{Db, Durability, Error, IndexKind, Map};
 
-/// Writes of a thread.
+/// Writes per thread.
 const WRITES: u64 = 24;
 
-/// Keys of a thread.
+/// Keys per thread.
 const KEYS: u64 = 4;
 
-pub struct Together {
-    pub events: Vec<Event>,
+/// A run of several threads.
+pub struct History {
+    pub events: Vec<DiskEvent>,
     threads: Vec<Vec<Write>>,
-    /// A thread, how many of its writes must be there, and since which event.
-    told: Vec<(usize, u64, usize)>,
-    /// When the maps were there.
+    acknowledged: Vec<Acknowledged>,
+    /// The number of events when the maps had been made.
     began: usize,
 }
 
-/// The write of a number puts that into one key or two.
+/// A thread, how many of its writes must survive, and the number of events from which on that holds.
+type Acknowledged = (usize, u64, usize);
+
+/// A write of its number to one key or two.
 #[derive(Clone, Debug)]
 struct Write {
     keys: Vec<(&'static str, Vec<u8>)>,
@@ -52,7 +55,7 @@ struct Thread<'t> {
     db: &'t Db<Told>,
     maps: &'t [Map; 2],
     all: &'t [Mutex<Vec<Write>>],
-    told: &'t Mutex<Vec<(usize, u64, usize)>>,
+    acknowledged: &'t Mutex<Vec<Acknowledged>>,
 }
 
 impl Thread<'_> {
@@ -98,12 +101,12 @@ impl Thread<'_> {
             }
         }
         if durability == Durability::Immediate {
-            lock(self.told).push((self.number, number, self.disk.now()));
+            lock(self.acknowledged).push((self.number, number, self.disk.now()));
         }
         Ok(())
     }
 
-    /// Reads a key of another thread: what it has seen of an immediate write is durable.
+    /// Reads a key of some thread. An immediate write whose value it sees must be durable.
     fn read(&self, random: &mut Random) -> Result<(), Error> {
         let other = random.below(self.all.len() as u64) as usize;
         let map = *random.pick(&["a", "b"]);
@@ -122,7 +125,7 @@ impl Thread<'_> {
         let number = u64::from_le_bytes(*number);
         let write = lock(&self.all[other]).get(number as usize - 1).cloned();
         if write.is_some_and(|write| write.durability == Durability::Immediate) {
-            lock(self.told).push((other, number, self.disk.now()));
+            lock(self.acknowledged).push((other, number, self.disk.now()));
         }
         Ok(())
     }
@@ -133,7 +136,7 @@ impl Thread<'_> {
             self.read(&mut random)?;
             match random.below(12) {
                 0 | 1 => drop(self.db.checkpoint(random.below(2) == 0)?),
-                // There is a handle of it, so the drop is refused.
+                // Open handles of the map make the drop fail.
                 2 | 3 => match self.db.drop_map("a") {
                     Err(Error::MapInUse(_)) => {}
                     other => drop(other?),
@@ -141,7 +144,7 @@ impl Thread<'_> {
                 4 => {
                     let written = lock(&self.all[self.number]).len() as u64;
                     self.db.sync()?;
-                    lock(self.told).push((self.number, written, self.disk.now()));
+                    lock(self.acknowledged).push((self.number, written, self.disk.now()));
                 }
                 _ => {}
             }
@@ -150,11 +153,11 @@ impl Thread<'_> {
     }
 }
 
-/// Carries a history of several threads out.
-pub fn run(random: &mut Random) -> Result<Together, Trouble> {
+/// Executes a history of several threads.
+pub fn run(random: &mut Random) -> Result<History, Trouble> {
     let disk = CrashDisk::new(Medium::new());
     let (pool, _memory) = pool(None, ID, told(|| ()))?;
-    let mut opened = on_disk(random);
+    let mut opened = draw_options(random);
     opened.has_threads = true;
     let db = opened.open(pool, Arc::new(disk.clone()))?;
     let maps = [
@@ -163,18 +166,18 @@ pub fn run(random: &mut Random) -> Result<Together, Trouble> {
     ];
     let began = disk.now();
     let all: Vec<_> = (0..2 + random.below(2)).map(|_| Mutex::default()).collect();
-    let told = Mutex::default();
+    let acknowledged = Mutex::default();
     let panicked = AtomicUsize::new(0);
     let done: Result<(), Error> = std::thread::scope(|scope| {
         let spawn = |number| {
-            let (disk, db, maps, all, told) = (&disk, &db, &maps, &all[..], &told);
+            let (disk, db, maps, all, acknowledged) = (&disk, &db, &maps, &all[..], &acknowledged);
             let thread = Thread {
                 number,
                 disk,
                 db,
                 maps,
                 all,
-                told,
+                acknowledged,
             };
             let random = Random(random.next());
             scope.spawn(move || thread.go(random))
@@ -193,30 +196,33 @@ pub fn run(random: &mut Random) -> Result<Together, Trouble> {
         return Err(Trouble::Wrong("a thread panicked".into()));
     }
     drop((maps, db));
-    Ok(Together {
+    Ok(History {
         events: disk.events(),
         threads: all
             .into_iter()
             .map(|writes| std::mem::take(&mut *lock(&writes)))
             .collect(),
-        told: std::mem::take(&mut *lock(&told)),
+        acknowledged: std::mem::take(&mut *lock(&acknowledged)),
         began,
     })
 }
 
-impl Together {
-    /// Judges what a loss of power before this event has left.
+impl History {
+    /// Judges the state after a loss of power before this event.
     pub fn judge(&self, medium: Medium, event: usize, random: &mut Random) -> Result<(), Trouble> {
         let disk = CrashDisk::new(medium);
         let (pool, _memory) = pool(None, ID, told(|| ()))?;
-        let db = on_disk(random).open(pool, Arc::new(disk))?;
+        let db = draw_options(random).open(pool, Arc::new(disk))?;
         let found = State::of(&db)?;
         for (number, writes) in self.threads.iter().enumerate() {
-            let told = self
-                .told
+            let acknowledged = self
+                .acknowledged
                 .iter()
                 .filter(|(of, _, since)| *of == number && *since <= event);
-            let least = told.map(|(_, least, _)| *least as usize).max().unwrap_or(0);
+            let least = acknowledged
+                .map(|(_, least, _)| *least as usize)
+                .max()
+                .unwrap_or(0);
             let max = writes.iter().take_while(|write| write.begun <= event).count();
             let prefix = format!("{number} ").into_bytes();
             let mut held = BTreeMap::new();
@@ -243,19 +249,19 @@ impl Together {
                 });
                 let numbers: Vec<_> = numbers.collect();
                 return Err(Trouble::Wrong(format!(
-                    "thread {number} has begun {max} writes, {least} of which were acknowledged or read, and of \
-                     these there is {numbers:?}"
+                    "thread {number} had begun {max} writes, the first {least} of which were acknowledged or read, \
+                     but its keys hold {numbers:?}"
                 )));
             }
         }
         if event >= self.began && !(found.0.contains_key("a") && found.0.contains_key("b")) {
-            return Err(Trouble::Wrong("a map is not there".into()));
+            return Err(Trouble::Wrong("a map is missing".into()));
         }
         db.recover();
         let check = db.check()?;
         match check.is_clean() {
             true => Ok(()),
-            false => Err(Trouble::Wrong(format!("the check says {check:?}"))),
+            false => Err(Trouble::Wrong(format!("the check reports {check:?}"))),
         }
     }
 }

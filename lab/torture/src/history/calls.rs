@@ -1,17 +1,16 @@
-//! Changes to the operations of a new history: some become scans, and some are joined into one call.
+//! Changes some operations of a new history into scans, and joins some into one call.
 //!
-//! Neither consumes random numbers of the other operations: a history without these changes is the same as before they
-//! existed.
+//! These changes use random numbers of their own, so the other operations of the history stay the same.
 
 use crate::map::{Bytes, Op, Scan};
 use crashkit::Random;
 use std::collections::VecDeque;
 
-/// Number of keys that calls of several writes share.
+/// The number of keys that calls of several writes share.
 const SHARED_KEYS: usize = 3;
 
-/// Lets writes go together with those behind them. In half of these histories many are of a few keys, so that calls
-/// have several of one key; in a quarter all values need a leaf.
+/// Marks writes to be executed in one call with their successors. In half of these histories many writes are to
+/// [`SHARED_KEYS`] keys, so that one call writes a key several times; in a quarter all values need a leaf.
 pub(super) fn gather(seed: u64, ops: &mut [Op]) {
     let mut random = Random(!seed);
     let of_few = seed % 16 == 7;
@@ -32,7 +31,7 @@ pub(super) fn gather(seed: u64, ops: &mut [Op]) {
         *op = match op {
             Op::Insert(_, value) | Op::Update(_, value) | Op::Upsert(_, value) => {
                 let mut value = value.to_vec();
-                // Eight bytes need no leaf, or keep theirs.
+                // Values of eight bytes need no leaf, or keep their leaf.
                 if of_leaves && value.len() == 8 {
                     value.push(9);
                 }
@@ -50,8 +49,8 @@ pub(super) fn gather(seed: u64, ops: &mut [Op]) {
     }
 }
 
-/// Makes a share of the reads scans. `scanner_of`: one of this many threads does nothing but scans, and what was
-/// planned is left to the others.
+/// Replaces a third of the reads by scans. With `scanner_of`, one of that many threads only scans, and the other
+/// threads execute the planned operations.
 pub(super) fn add_scans(seed: u64, ops: &mut [Op], keys: &[Bytes], scanner_of: Option<u32>) {
     let mut random = Random(seed.rotate_left(7));
     if let Some(threads) = scanner_of {
@@ -64,8 +63,7 @@ pub(super) fn add_scans(seed: u64, ops: &mut [Op], keys: &[Bytes], scanner_of: O
     }
 }
 
-/// Makes all that one of `threads` threads does gets of one key, to which every third write gives a value; what was
-/// planned is left to the other threads.
+/// Makes one of `threads` threads only read one key, to which every third operation of the other threads writes.
 pub(super) fn add_gets(seed: u64, ops: &mut [Op], threads: u32) {
     let mut random = Random(seed.rotate_left(11));
     let keys: Vec<Bytes> = ops.iter().filter_map(|op| op.key().cloned()).collect();
@@ -81,7 +79,7 @@ pub(super) fn add_gets(seed: u64, ops: &mut [Op], threads: u32) {
     occupy_a_thread(ops, threads, || Op::Get(key.clone()));
 }
 
-/// Gives all turns of one of `threads` threads to `with`, and what was planned to the others.
+/// Fills all turns of one of `threads` threads from `with`, and those of the others with the planned operations.
 fn occupy_a_thread(ops: &mut [Op], threads: u32, mut with: impl FnMut() -> Op) {
     let mut planned: VecDeque<Op> = ops.to_vec().into();
     for (number, op) in ops.iter_mut().enumerate() {

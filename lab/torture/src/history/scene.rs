@@ -1,7 +1,7 @@
 //! Scenes: the prepared content of a map's history, and the changes to make.
 //!
-//! Each brings some structure to the brink of a change of shape, for all indexes alike: an index that has no such
-//! structure meets operations like any others. Seeds take the scenes in turn.
+//! Each scene brings some structure to the brink of a change of shape. All indexes run all scenes; to an index without
+//! that structure the operations are ordinary ones. Seeds take the scenes in turn.
 
 mod arrays;
 mod nodes;
@@ -10,45 +10,45 @@ mod siblings;
 use super::Maker;
 use crate::map::{Bytes, Op};
 
-/// What is prepared.
+/// The prepared content.
 #[derive(Clone, Copy, Debug)]
 enum Scene {
-    /// Nothing; this many keys of all sorts.
+    /// Nothing prepared; a choice of this many mixed keys.
     Mixed(usize),
-    /// Nothing; keys that are prefixes of each other, and long common ones.
+    /// Nothing prepared; keys that are prefixes of each other, or share long prefixes.
     Chains,
-    /// A node of about as many children as some kind of node holds, sometimes emptied in part.
+    /// A node with about as many children as some kind of node holds, sometimes partly emptied.
     Brink,
-    /// A node with this many children, which gets more.
+    /// A node with this many children, which gains more.
     Grow(u64),
-    /// A node that was made with `made` children and has `left`, with `keys` keys below them; it loses some.
+    /// A node that had `made` children and keeps `left`, with `keys` keys below them; it loses more children.
     Shrink { made: u64, left: u64, keys: u64 },
-    /// A node with this many children, and another one that comes and goes while it is looked for.
+    /// A node with this many children, and one more that is inserted and removed while readers look for it.
     Blink(u64),
-    /// A node far below the one above it; keys that part on the way come and go.
+    /// A node far below its parent; keys that diverge within its prefix are inserted and removed.
     Part,
-    /// This many leaves below one byte, which become more than one leaf array holds.
+    /// This many leaves below one byte, which grow beyond the capacity of a leaf array.
     Leaves(usize),
-    /// This many of them, of which the second number is left, which become few.
+    /// Leaves, reduced from the first number to the second, which become fewer.
     FewerLeaves(u64, u64),
-    /// This many short keys with values of eight bytes, which become more; as dense as makes inline leaf arrays of
-    /// every size.
+    /// This many short keys with values of eight bytes, which become more. They are dense enough for inline leaf
+    /// arrays of every size.
     Pairs(usize),
-    /// This many of them, of which the second number is left, which become few.
+    /// Pairs, reduced from the first number to the second, which become fewer.
     FewerPairs(u64, u64),
-    /// This many keys and values of eight bytes, which indexes with inline values store in place; values change and are
-    /// read, keys come and go.
+    /// This many keys and values of eight bytes, which indexes with inline values store in place. Operations update,
+    /// read and remove them.
     Words(u64),
-    /// Pairs, to which come keys or values that are no pairs, and pairs that have no room together.
+    /// Pairs, joined by a key or value too long for a pair, or by pairs that do not fit into one line.
     OddPairs,
-    /// This many keys that ascend, and more between them: nodes of B+-trees split, and those above them.
+    /// This many ascending keys, and more between them, so that B+-tree nodes and their parents split.
     Splits(u64),
-    /// This many keys, of which the second number is left and then removed: their nodes are emptied, and those above
-    /// them.
+    /// Ascending keys, reduced from the first number to the second, and then removed, so that B+-tree nodes and their
+    /// parents become empty.
     Emptied(u64, u64),
 }
 
-/// How many scenes there are: odd, so that histories of one to four threads in turn see each with each number.
+/// The number of scenes. It is odd, so that with one to four threads in turn each scene meets each number of threads.
 pub const SCENES: usize = ALL.len();
 
 const ALL: [Scene; 33] = [
@@ -74,14 +74,14 @@ const ALL: [Scene; 33] = [
     Scene::Chains,
     Scene::Pairs(60),
     Scene::Grow(4),
-    // Few enough for one leaf array.
+    // These keys fit into one leaf array.
     Scene::Shrink {
         made: 4,
         left: 4,
         keys: 33,
     },
     Scene::FewerLeaves(64, 28),
-    // Too many for that.
+    // These keys do not fit into one leaf array.
     Scene::Shrink {
         made: 6,
         left: 5,
@@ -110,13 +110,13 @@ const ALL: [Scene; 33] = [
     Scene::Emptied(40, 16),
 ];
 
-/// Whether a scene is of a key that comes and goes while it is looked for.
+/// Returns whether a scene inserts and removes a key while readers look for it.
 pub(super) fn blinks(scene: usize) -> bool {
     matches!(ALL[scene], Scene::Blink(_))
 }
 
 impl Maker {
-    /// Prepares a scene, by these operations and those that are planned.
+    /// Prepares a scene: appends its operations to `ops`, and plans those that follow.
     pub(super) fn prepare(&mut self, scene: usize, ops: &mut Vec<Op>) {
         match ALL[scene] {
             Scene::Mixed(count) => self.mixed_keys(count),
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
     use crate::history::of_map;
 
-    /// Every scene makes a history of as many watched operations as were asked for.
+    /// Every scene yields a history with at least the requested number of watched operations.
     #[test]
     fn scenes_make_histories() {
         for seed in 0..4 * SCENES as u64 {
@@ -205,7 +205,7 @@ mod tests {
         assert!(!SCENES.is_multiple_of(2));
     }
 
-    /// A node that is to shrink has what it is to have left.
+    /// The preparation of `Shrink` leaves the stated numbers of children and keys.
     #[test]
     fn what_shrinks_has_as_many_left() {
         for (seed, scene) in (0..).zip(ALL) {
@@ -213,17 +213,18 @@ mod tests {
                 continue;
             };
             let history = of_map(seed, 0, 1);
-            let mut there = std::collections::BTreeSet::new();
+            let mut present = std::collections::BTreeSet::new();
             for op in &history.ops {
                 match op {
-                    Op::Remove(key) => assert!(there.remove(key), "{scene:?}"),
-                    op => assert!(op.key().is_some_and(|key| there.insert(key)), "{scene:?}"),
+                    Op::Remove(key) => assert!(present.remove(key), "{scene:?}"),
+                    op => assert!(op.key().is_some_and(|key| present.insert(key)), "{scene:?}"),
                 }
             }
-            let prefix = there.iter().map(|key| key.len()).min().unwrap_or_default();
-            let children: std::collections::BTreeSet<u8> = there.iter().map(|key| key[prefix - 1]).collect();
+            let prefix = present.iter().map(|key| key.len()).min().unwrap_or_default();
+            let children: std::collections::BTreeSet<u8> =
+                present.iter().map(|key| key[prefix - 1]).collect();
             assert_eq!(
-                (children.len() as u64, there.len() as u64),
+                (children.len() as u64, present.len() as u64),
                 (left, keys),
                 "{scene:?}"
             );

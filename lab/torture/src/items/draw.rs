@@ -1,20 +1,21 @@
 //! Random histories of the server's items.
 
-use super::{How, Life, Op, Place, Shown, Token};
+use super::{Condition, Life, Op, Place, Shown, Token};
 use crashkit::{History, Random};
 
-/// Items before a history that is opened again.
+/// The bound of the number of items prepared for a history that reopens the databases.
 const PREPARED: u64 = 20;
 
-/// The least size in bytes of a pool that is to become full soon, and the bound of the random number of additional 64
-/// KiB pages.
+/// The minimum size in bytes of a small pool, which is soon full.
 const MIN_ROOM: u64 = 10 << 16;
-const MORE: u64 = 12;
 
-/// Of these, an operation compares with the unique of one of the last.
+/// The bound of the random number of additional 64 KiB pages of a small pool.
+const EXTRA_PAGES: u64 = 12;
+
+/// The number of recent uniques from which a compare-and-swap chooses.
 const REMEMBERED: usize = 8;
 
-/// What operations are drawn from.
+/// The source of random operations.
 struct Draw<'r> {
     random: &'r mut Random,
     /// The tokens of the last operations that gave or read a unique, and their keys.
@@ -26,7 +27,7 @@ impl Draw<'_> {
         self.random.below(end)
     }
 
-    /// Few keys, so that operations meet. No key is empty.
+    /// Draws one of a few keys, so that operations conflict. No key is empty.
     fn place(&mut self) -> Place {
         let len = 1 + self.below(2) as usize;
         let key = vec![b'a' + self.below(4) as u8; len];
@@ -43,7 +44,7 @@ impl Draw<'_> {
             .pick(&[Life::Over, Life::Long, Life::Endless, Life::Endless])
     }
 
-    /// A number, mostly: then it can be counted on.
+    /// Draws an item: mostly a number, which can be incremented.
     fn item(&mut self) -> Shown {
         let number = self.below(1000);
         let data = match self.below(8) {
@@ -69,7 +70,7 @@ impl Draw<'_> {
         token
     }
 
-    /// A command of one item.
+    /// Draws a command on one item.
     fn single(&mut self) -> Op {
         let place = self.place();
         let token = self.random.next();
@@ -79,9 +80,12 @@ impl Draw<'_> {
                 Op::Set(place, self.item(), token)
             }
             3 => {
-                let how = *self
-                    .random
-                    .pick(&[How::Add, How::Replace, How::Append, How::Prepend]);
+                let how = *self.random.pick(&[
+                    Condition::Add,
+                    Condition::Replace,
+                    Condition::Append,
+                    Condition::Prepend,
+                ]);
                 Op::Store(how, place, self.item(), token)
             }
             4 => Op::Count(place, self.below(200), self.below(2) == 0, token),
@@ -112,7 +116,7 @@ impl Draw<'_> {
         }
         let (place, seen) = self.random.pick(&self.seen).clone();
         let token = self.remembered(&place);
-        Op::Store(How::Swap(seen), place, self.item(), token)
+        Op::Store(Condition::Swap(seen), place, self.item(), token)
     }
 
     fn op(&mut self) -> Op {
@@ -128,7 +132,7 @@ impl Draw<'_> {
             10 => Op::FlushLater(self.database(), self.below(3) > 0),
             11 => self.random.pick(&[Op::Sweep(0), Op::Sweep(1)]).clone(),
             12 => Op::Evict(self.place()),
-            13 => Op::Tell(self.database()),
+            13 => Op::ItemCount(self.database()),
             14 => match self.below(4) {
                 0 => Op::Bury(self.place()),
                 1 => Op::CountOn(self.database()),
@@ -147,28 +151,28 @@ fn draw(random: &mut Random) -> Draw<'_> {
     }
 }
 
-/// A transaction that a judge has carried out.
+/// Draws a transaction for the judge to execute after recovery.
 pub(super) fn after_recovery(random: &mut Random) -> Op {
     draw(random).transaction()
 }
 
-/// What goes on after a crash: with the key that was in flight, and with any.
+/// Returns operations to follow a crash: on the key that was in flight, and a random one.
 pub(super) fn follow_up(in_flight: &[&Op], random: &mut Random) -> Vec<Op> {
     let place = in_flight.iter().find_map(|op| op.place()).cloned();
     let mut draw = draw(random);
     let place = place.unwrap_or_else(|| draw.place());
     let (read, token) = (draw.remembered(&place), draw.random.next());
-    let swapped = Op::Store(How::Swap(read), place.clone(), draw.item(), token);
+    let swapped = Op::Store(Condition::Swap(read), place.clone(), draw.item(), token);
     vec![
         Op::Read(place.clone(), read),
         swapped,
-        Op::Tell(place.0),
+        Op::ItemCount(place.0),
         draw.op(),
     ]
 }
 
-/// One history in three is opened again before its operations, which then run beside recovery; one in five has little
-/// room.
+/// Returns a history of `ops` operations by `threads` threads. One in three reopens the databases before its
+/// operations, which then run during recovery. One in five runs in a small pool.
 pub fn history(seed: u64, ops: usize, threads: u32) -> History<Op> {
     let mut random = Random(seed);
     let mut draw = draw(&mut random);
@@ -194,7 +198,7 @@ pub fn history(seed: u64, ops: usize, threads: u32) -> History<Op> {
         reopened,
         legs: None,
         room: match seed % 5 {
-            3 => MIN_ROOM + (random.below(MORE) << 16),
+            3 => MIN_ROOM + (random.below(EXTRA_PAGES) << 16),
             _ => u64::MAX,
         },
     }

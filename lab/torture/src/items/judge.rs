@@ -4,7 +4,7 @@ use super::{Items, Live, Place, Shown, draw, is_full};
 use crashkit::{Depth, Subject, Verdict};
 use std::collections::BTreeMap;
 
-/// Judges the items.
+/// Judges the items. Returns which of the allowed states it found.
 pub(super) fn judge(items: &Items, live: &Live, mut verdict: Verdict<'_, Items>) -> Result<usize, String> {
     let found = shown(live)?;
     let which = verdict
@@ -12,19 +12,23 @@ pub(super) fn judge(items: &Items, live: &Live, mut verdict: Verdict<'_, Items>)
         .iter()
         .position(|state| state.shown() == found)
         .ok_or_else(|| {
-            let allowed: Vec<_> = verdict.allowed.iter().map(|state| told(&state.shown())).collect();
+            let allowed: Vec<_> = verdict
+                .allowed
+                .iter()
+                .map(|state| listing(&state.shown()))
+                .collect();
             format!(
                 "it holds {} instead of one of {}",
-                told(&found),
+                listing(&found),
                 allowed.join(", or ")
             )
         })?;
     let mut state = verdict.allowed[which].clone();
     for database in [0, 1] {
-        uniques_grow(live, database, state.given(database))?;
-        live.count_is_right(database)?;
+        check_next_unique(live, database, state.given(database))?;
+        live.check_count(database)?;
     }
-    live.count_through()?;
+    live.check_totals()?;
     for _ in 0..if verdict.depth == Depth::Deep { 20 } else { 1 } {
         let op = draw::after_recovery(&mut verdict.random);
         let answer = items.apply(live, &op)?;
@@ -39,9 +43,9 @@ pub(super) fn judge(items: &Items, live: &Live, mut verdict: Verdict<'_, Items>)
         }
     }
     if shown(live)? != state.shown() {
-        return Err("after recovery, something is not what was stored there".into());
+        return Err("after recovery, the items differ from those stored".into());
     }
-    live.count_through()
+    live.check_totals()
         .map_err(|wrong| format!("after recovery and use, {wrong}"))?;
     if verdict.depth == Depth::Deep {
         live.check()
@@ -50,8 +54,8 @@ pub(super) fn judge(items: &Items, live: &Live, mut verdict: Verdict<'_, Items>)
     Ok(which)
 }
 
-/// Items as reports show them.
-fn told(items: &BTreeMap<Place, Shown>) -> String {
+/// Formats items for a report.
+fn listing(items: &BTreeMap<Place, Shown>) -> String {
     let item = |((database, key), item): (&Place, &Shown)| {
         format!("{database}: {} = {item:?}", crate::map::shown(key))
     };
@@ -59,7 +63,7 @@ fn told(items: &BTreeMap<Place, Shown>) -> String {
     format!("[{}]", all.join(", "))
 }
 
-/// What clients see.
+/// Returns the items of both databases as clients see them.
 fn shown(live: &Live) -> Result<BTreeMap<Place, Shown>, String> {
     let mut all = BTreeMap::new();
     for database in [0, 1] {
@@ -68,16 +72,16 @@ fn shown(live: &Live) -> Result<BTreeMap<Place, Shown>, String> {
     Ok(all)
 }
 
-/// Whether the next unique is larger than each that was given: than those of all items that are there, dropped ones
-/// too, and than as many as there were edits, since the first is 1 and none is left out but by a crash.
-fn uniques_grow(live: &Live, database: u8, given: u64) -> Result<(), String> {
+/// Checks that the next unique is larger than those given before: than those of all items in the map, including dropped
+/// ones, and than the number of edits, since the first unique is 1 and only a crash skips some.
+fn check_next_unique(live: &Live, database: u8, given: u64) -> Result<(), String> {
     let raw = live.raw(database)?;
-    let there = raw.items.iter().map(|(_, header)| header.unique).max();
-    let before = there.unwrap_or(0).max(given);
+    let largest = raw.items.iter().map(|(_, header)| header.unique).max();
+    let before = largest.unwrap_or(0).max(given);
     match live.first_unique(database) {
         Ok(next) if next > before => Ok(()),
-        Ok(next) => Err(format!("the unique {next} is given, and {before} was before")),
-        // Nothing is stored there, but a record may have to be.
+        Ok(next) => Err(format!("the unique {next} is given after {before}")),
+        // The edit stores no item, but may have to store a record.
         Err(failure) if is_full(&failure) => Ok(()),
         Err(failure) => Err(failure.to_string()),
     }

@@ -8,38 +8,39 @@ use super::{Answer, Op, Token, is_full};
 use crashkit::Crash;
 use crashkit::on_heap::may_be_full;
 use pmem::Pool;
-use server::stored::{Databases, Failure, Memory, NotMade, Store};
+use server::stored::{Databases, Failure, ItemStore, MemoryLimit, NotMade};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use wollemi::{Db, Map, Options, RecoveryState};
 
-/// The millisecond that it always is: before the clock's, so that what is due to the clock is due.
+/// The constant present time in milliseconds. It lies before the real time, so whatever is due at it is also due by
+/// the clock.
 const NOW: u64 = 1_000_000_000_000;
 
-/// The databases' maps: those of number 0 and 1.
+/// The names of the maps of databases 0 and 1.
 const MAPS: [&str; 2] = ["items", "items-1"];
 
-/// The longest value.
+/// The length of the longest value.
 const LARGEST: usize = 1 << 20;
 
-/// Looked at in one step of the count.
-const STEP: usize = 2;
+/// The number of entries visited by one step of the count.
+const COUNT_STEP: usize = 2;
 
 /// The databases in use.
 pub struct Live {
     db: Db<Crash>,
     databases: Databases<Crash>,
-    stores: [Arc<Store>; 2],
+    stores: [Arc<ItemStore>; 2],
     maps: [Map; 2],
     tight: bool,
-    /// The databases' own gate: a transaction has it alone.
+    /// Stands for the databases' gate. A transaction takes it exclusively.
     gate: Turns,
-    /// The lock of the record.
+    /// Stands for the lock of the record.
     record: Turns,
-    /// The lock of the count: edits share it, and a flush and a step of the count have it alone.
+    /// Stands for the lock of the count. Edits share it; a flush and a step of the count take it exclusively.
     edits: Turns,
-    /// Whether a delayed flush is due.
+    /// Whether a delayed flush is due, per database.
     due: [AtomicBool; 2],
     /// The uniques that operations gave or read, by their tokens.
     seen: Mutex<HashMap<Token, u64>>,
@@ -50,15 +51,16 @@ fn failed(error: impl std::fmt::Display) -> String {
 }
 
 impl Live {
-    /// Opens the server's databases in a database that is open.
+    /// Opens the server's databases in an open embedded database.
     fn of(db: Db<Crash>, media: Crash, tight: bool) -> Result<Live, String> {
         let largest = Arc::new(AtomicUsize::new(LARGEST));
-        let databases = Databases::open(&db, MAPS[0], None, Memory::new(0, true), largest).map_err(failed)?;
+        let databases =
+            Databases::open(&db, MAPS[0], None, MemoryLimit::new(0, true), largest).map_err(failed)?;
         let stores = [0, 1].map(|number| databases.select(number));
         let [first, second] = stores.map(|store| store.map_err(failed));
         let map = |name| {
             let found = db.find_map(name).map_err(failed)?;
-            found.ok_or_else(|| format!("{name} is gone"))
+            found.ok_or_else(|| format!("the map {name} is missing"))
         };
         Ok(Live {
             stores: [first?, second?],
@@ -88,11 +90,11 @@ impl Live {
 
     pub(super) fn open(pool: Pool<Crash>) -> Result<Option<Live>, String> {
         let (db, media, tight) = Live::start(pool)?;
-        // A server that finds no room to begin waits for recovery, which is then another thread.
+        // A server that finds no room at its start waits for the recovery thread. There is none here, so this recovers.
         if tight {
             db.recover();
         }
-        // The last one to be made.
+        // This map is created last, so its absence means that the creation did not complete.
         match db.find_map(MAPS[1]).map_err(failed)? {
             None => Ok(None),
             Some(_) => Live::of(db, media, tight).map(Some),
@@ -106,18 +108,18 @@ impl Live {
         }
     }
 
-    /// Whether nothing leaks, and all is in order.
+    /// Checks the database: its structures are sound, and nothing leaks.
     pub(super) fn check(&self) -> Result<(), String> {
-        // What was retired comes back, so that what was retired twice is known.
+        // Frees the retired chunks, so that the check sees one that was retired twice.
         (0..4).for_each(|_| heap::pin().flush());
         let check = self.db.check().map_err(failed)?;
         match check.is_clean() {
             true => Ok(()),
-            false => Err(format!("the check says {check:?}")),
+            false => Err(format!("the check reports {check:?}")),
         }
     }
 
-    /// What an operation answers: a pool that may be full may refuse it.
+    /// Returns an operation's answer: [`Answer::Full`] if a pool that may become full refused it.
     pub(super) fn unless_full(&self, done: Result<Answer, Failure>) -> Result<Answer, String> {
         match done {
             Err(failure) if is_full(&failure) && self.tight => Ok(Answer::Full),
@@ -125,11 +127,11 @@ impl Live {
         }
     }
 
-    pub(super) fn store(&self, database: u8) -> &Store {
+    pub(super) fn store(&self, database: u8) -> &ItemStore {
         &self.stores[usize::from(database)]
     }
 
-    /// Carries out a flush that is due, as the server does before each command.
+    /// Executes a flush that is due, as the server does before each command.
     fn tick(&self, database: u8) -> Result<(), Failure> {
         if self.due[usize::from(database)].load(SeqCst) {
             let _record = self.record.alone();
@@ -138,7 +140,7 @@ impl Live {
         Ok(())
     }
 
-    /// The caller has the record.
+    /// Executes a flush that is due. The caller holds the record.
     fn flush_if_due(&self, database: u8) -> Result<(), Failure> {
         let due = &self.due[usize::from(database)];
         if due.load(SeqCst) {
@@ -180,7 +182,7 @@ impl Live {
             }
             Op::FlushLater(database, soon) => {
                 let _record = self.record.alone();
-                // What has become due meanwhile is not replaced.
+                // The new schedule must not replace a flush that has become due meanwhile.
                 self.flush_if_due(*database)?;
                 let at = if *soon { 1 } else { u64::MAX };
                 self.store(*database).flush(Some(at))?;
@@ -189,17 +191,17 @@ impl Live {
             }
             Op::CountOn(database) => {
                 let _edits = self.edits.alone();
-                self.store(*database).count_on(STEP)?;
+                self.store(*database).count_on(COUNT_STEP)?;
                 Ok(Answer::Done)
             }
-            Op::Tell(database) => {
+            Op::ItemCount(database) => {
                 let _edits = self.edits.alone();
-                self.tell(*database)
+                self.item_count(*database)
             }
             Op::Evict((database, key)) => {
                 let _edits = self.edits.alone();
                 let store = self.store(*database);
-                // Behind the key there is then no dead item.
+                // After a sweep the next item is alive.
                 store.sweep(&mut None, usize::MAX, NOW)?;
                 let (_, gone) = store.evict(&mut key.clone(), 1, true, NOW)?;
                 Ok(Answer::Items(gone.evicted))
@@ -218,7 +220,7 @@ impl Live {
         }
     }
 
-    /// Carries out a transaction, with the flushes that are due.
+    /// Executes a transaction, together with the flushes that are due.
     fn transact(&self, ops: &[Op], commits: bool) -> Result<Answer, Failure> {
         let _gate = self.gate.alone();
         let _alone = self.databases.alone();

@@ -1,22 +1,22 @@
 //! The sequential specification of the operations on items.
 
-use super::{Answer, How, Life, Op, Place, Shown, Token};
+use super::{Answer, Condition, Life, Op, Place, Shown, Token};
 use server::stored::Outcome;
 use std::collections::BTreeMap;
 
-/// What the databases hold.
+/// The content of the databases.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct State {
     /// The items, each with the token of the operation that stored it.
     items: BTreeMap<Place, (Shown, Token)>,
-    /// Of reads: the token of the operation that had stored what they found.
+    /// The token of the operation that stored the item, for each read that found one.
     read: BTreeMap<Token, Token>,
-    /// How many uniques were given, at least, in each database.
+    /// A lower bound of the number of uniques given in each database.
     given: [u64; 2],
 }
 
 impl State {
-    /// The items as clients see them.
+    /// Returns the items as clients see them.
     pub fn shown(&self) -> BTreeMap<Place, Shown> {
         let items = self.items.iter();
         items
@@ -24,7 +24,7 @@ impl State {
             .collect()
     }
 
-    /// How many uniques were given, at least.
+    /// Returns a lower bound of the number of uniques given.
     pub fn given(&self, database: u8) -> u64 {
         self.given[usize::from(database)]
     }
@@ -42,19 +42,19 @@ impl State {
         self.items.get(place).cloned()
     }
 
-    fn store(&mut self, how: How, place: &Place, new: &Shown, token: Token) -> Answer {
+    fn store(&mut self, how: Condition, place: &Place, new: &Shown, token: Token) -> Answer {
         let old = self.give(place);
         let joined = |old: Shown, before: &[u8], after: &[u8]| Shown {
             data: [before, after].concat(),
             ..old
         };
         let new = match (how, old) {
-            (How::Add, None) | (How::Replace, Some(_)) => new.clone(),
-            (How::Append, Some((old, _))) => joined(old.clone(), &old.data, &new.data),
-            (How::Prepend, Some((old, _))) => joined(old.clone(), &new.data, &old.data),
-            (How::Swap(_), None) => return Answer::Outcome(Outcome::NotFound),
-            (How::Swap(seen), Some((_, stored))) => {
-                // A token that no read has is that of the operation that stored the item.
+            (Condition::Add, None) | (Condition::Replace, Some(_)) => new.clone(),
+            (Condition::Append, Some((old, _))) => joined(old.clone(), &old.data, &new.data),
+            (Condition::Prepend, Some((old, _))) => joined(old.clone(), &new.data, &old.data),
+            (Condition::Swap(_), None) => return Answer::Outcome(Outcome::NotFound),
+            (Condition::Swap(seen), Some((_, stored))) => {
+                // A token without an entry in `read` is that of a store.
                 if stored != *self.read.get(&seen).unwrap_or(&seen) {
                     return Answer::Outcome(Outcome::Exists);
                 }
@@ -93,7 +93,7 @@ impl State {
         Some(new)
     }
 
-    /// Drops what is next behind the place.
+    /// Removes the item after the place.
     fn evict(&mut self, (database, key): &Place) -> Answer {
         let behind = |place: &&Place| place.0 == *database && place.1 > *key;
         let next = self.items.keys().find(behind).cloned();
@@ -101,7 +101,7 @@ impl State {
         Answer::Items(u64::from(gone.is_some()))
     }
 
-    /// Carries out an operation.
+    /// Applies an operation.
     pub(super) fn specify(&mut self, op: &Op) -> Answer {
         match op {
             Op::Set(place, new, token) | Op::Put(place, new, token) => {
@@ -139,9 +139,9 @@ impl State {
                 Answer::Done
             }
             Op::Evict(place) => self.evict(place),
-            Op::Tell(database) => {
-                let of = self.items.keys().filter(|place| place.0 == *database);
-                Answer::Items(of.count() as u64)
+            Op::ItemCount(database) => {
+                let of_database = self.items.keys().filter(|place| place.0 == *database);
+                Answer::Items(of_database.count() as u64)
             }
             Op::Spend(database) => {
                 self.given[usize::from(*database)] += 1;

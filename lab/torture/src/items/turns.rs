@@ -1,17 +1,17 @@
-//! Turns: operations that the server's locks would make exclusive take turns before they reach these locks.
+//! Turns: operations that the server's locks make exclusive take turns before they reach these locks.
 //!
-//! Logical threads share an OS thread, so none of them may wait at a lock of the operating system that another one
-//! holds while it uses the pool. They wait at the media instead. The order of the turns is that of the locks: first the
-//! gate, then the record, then the count.
+//! Logical threads share an OS thread, so none of them may block at an OS lock that another one holds while it uses the
+//! pool. They wait at the media instead. They take turns in the order of the locks: first the gate, then the record,
+//! then the count.
 
 use crashkit::Crash;
 use pmem::Media;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
-/// Something that many share or one has alone.
+/// A reader-writer lock for logical threads.
 pub(super) struct Turns {
     media: Crash,
-    /// How many share it; [`ALONE`]: one has it alone.
+    /// The number of shared turns; [`ALONE`]: one exclusive turn.
     held: AtomicU32,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Turn<'t>(&'t AtomicU32);
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let one_less = |held| if held == ALONE { 0 } else { held - 1 };
-        // It cannot fail: `one_less` has a result for whatever is held.
+        // This cannot fail, since the closure always returns `Some`.
         let _ = self.0.fetch_update(SeqCst, SeqCst, |held| Some(one_less(held)));
     }
 }
@@ -36,12 +36,12 @@ impl Turns {
         }
     }
 
-    /// A turn that others may share. Waits while a thread has one alone.
+    /// Takes a shared turn. Waits while a thread has an exclusive one.
     pub(super) fn shared(&self) -> Turn<'_> {
         self.take(|held| (held != ALONE).then(|| held + 1))
     }
 
-    /// A turn that its thread has alone. Waits until no other thread has one.
+    /// Takes an exclusive turn. Waits until no other thread has one.
     pub(super) fn alone(&self) -> Turn<'_> {
         self.take(|held| (held == 0).then_some(ALONE))
     }

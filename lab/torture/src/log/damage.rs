@@ -1,4 +1,4 @@
-//! Damaged bits, lengths and files: opening gives a clear error or the right data, never a wrong record.
+//! Damaged bits, lengths and files: opening returns a clear error or the right data, never a wrong record.
 
 use super::truth::{BEGIN, Content, ID, LONGEST, Trouble, Truth, Written, options};
 use crashkit::Random;
@@ -9,19 +9,19 @@ use std::sync::Arc;
 /// The damage done, and the outcomes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Damaged {
-    /// Files that were changed, or exchanged.
+    /// Mutations: a file was changed, or two were exchanged.
     pub mutations: u64,
-    /// Of these, how many were refused with an error.
+    /// Mutations after which opening returned an error.
     pub refused: u64,
-    /// How many were opened, with all records that they had.
+    /// Mutations after which opening succeeded with the whole content.
     pub whole: u64,
 }
 
-/// Damages logs that were closed in order, in ways that the seed draws, and opens them.
+/// Damages cleanly closed logs at random, and opens them.
 ///
 /// # Errors
 ///
-/// A record that is missing or wrong, and how that came.
+/// A record that is missing or wrong, with the mutation that caused it.
 pub fn damage(seed: u64, mutations: u64) -> Result<Damaged, String> {
     let mut random = Random(seed);
     let mut report = Damaged::default();
@@ -45,7 +45,7 @@ pub fn damage(seed: u64, mutations: u64) -> Result<Damaged, String> {
     Ok(report)
 }
 
-/// A log of some segments that is durable, with spares beside it.
+/// Writes and syncs a log of several segments with spares, and closes it.
 fn log_of(random: &mut Random) -> Result<(Medium, Truth), Trouble> {
     let disk = CrashDisk::new(Medium::new());
     let log = Log::create(Arc::new(disk.clone()), ID, options())?;
@@ -86,7 +86,7 @@ fn log_of(random: &mut Random) -> Result<(Medium, Truth), Trouble> {
     Ok((disk.medium(), truth))
 }
 
-/// Changes one of these files, or exchanges two.
+/// Changes one of the named files, or exchanges two. Returns the result and a description.
 pub fn mutate(medium: &Medium, names: &[String], random: &mut Random) -> (Medium, String) {
     let mut damaged = medium.clone();
     let name = random.pick(names);
@@ -130,7 +130,7 @@ pub fn mutate(medium: &Medium, names: &[String], random: &mut Random) -> (Medium
     (damaged, how)
 }
 
-/// Whether the log was opened, and whole, by a caller that remembers its end.
+/// Opens the log as a caller that knows its end. Returns whether it opened, with all its records.
 fn judge(medium: Medium, truth: &Truth, random: &mut Random) -> Result<bool, String> {
     let all = truth.records.len();
     let check = truth.end(random.below(all as u64 + 1) as usize);
@@ -145,8 +145,8 @@ fn judge(medium: Medium, truth: &Truth, random: &mut Random) -> Result<bool, Str
     };
     match truth.compare(&log) {
         Ok(found) if found == all => Ok(true),
-        Ok(found) => Err(format!("{found} records are there, and {all} must be")),
-        // What lies below `check` shows when it is read.
+        Ok(found) => Err(format!("found {found} records, expected {all}")),
+        // Damage below `check` shows only when the records are read.
         Err(Trouble::Refused(_)) => Ok(false),
         Err(Trouble::Wrong(what)) => Err(what),
     }

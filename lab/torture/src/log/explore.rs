@@ -1,4 +1,4 @@
-//! Crash points, images, second crashes.
+//! Explores a history: crash points, images, second crashes.
 
 use super::script::{Draw, History, run, run_together};
 use super::truth::{Trouble, Truth};
@@ -12,8 +12,8 @@ use std::sync::Arc;
 ///
 /// # Errors
 ///
-/// What is wrong, after which crashes, and the seed of the history, which fails again alone, except for those of
-/// several threads, which are likely to.
+/// The failure, with the crashes before it and the history's seed. The seed reproduces the failure; with several
+/// threads it does so only probably.
 pub fn torture(bounds: &Bounds) -> Result<Report, String> {
     bounds.explore(|report, seed| {
         let seen = HashSet::new();
@@ -24,11 +24,11 @@ pub fn torture(bounds: &Bounds) -> Result<Report, String> {
 struct Explorer<'b> {
     bounds: &'b Bounds,
     report: &'b mut Report,
-    /// States of this history that were judged.
+    /// States of this history judged so far: an image's hash, and the numbers of required and possible records.
     seen: HashSet<(u64, usize, usize)>,
 }
 
-/// How often crashes follow each other, at most.
+/// The maximum number of consecutive crashes.
 const DEPTH: u32 = 3;
 
 impl Explorer<'_> {
@@ -55,7 +55,7 @@ impl Explorer<'_> {
     fn explore(&mut self, history: &History, depth: u32, random: &mut Random) -> Result<(), String> {
         self.report.note_syncs(&history.sync_sites);
         let mut medium = history.base.clone();
-        // What comes after a crash is a longer way to the same moments: a share of them.
+        // A history after a crash mostly repeats moments that a first history reaches sooner, so a share suffices.
         let share = if depth == 1 { 1 } else { 4 };
         for event in 0..=history.events.len() {
             if self.report.is_over() {
@@ -79,7 +79,7 @@ impl Explorer<'_> {
                 }
                 let killed = medium.killed(history.events.get(event), random);
                 self.report.kills += 1;
-                // What a process leaves at its end, even if its log has failed, always goes on.
+                // A run always continues from the end of a process, even if its log has failed.
                 let again = event == history.events.len() || random.below(self.bounds.again) == 0;
                 let judged = self.judge(killed, (&truth, truth.there), history, (depth, again), random);
                 judged.map_err(|trouble| crash("kill", trouble))?;
@@ -91,7 +91,7 @@ impl Explorer<'_> {
         Ok(())
     }
 
-    /// Judges what a crash has left, in which this many records must be; or goes on with it.
+    /// Judges a crash state, which must hold at least `least` records; or runs on from it, which judges it too.
     fn judge(
         &mut self,
         medium: Medium,

@@ -1,27 +1,28 @@
-//! The steps of a history, and notes of the answers it got.
+//! Executes the steps of a history, and records the answers.
 
 use super::truth::{BEGIN, Content, LONGEST, Trouble, Truth, Written};
 use crashkit::Random;
-use crashkit::disk::{CrashDisk, Event, Fault, FaultKind, Medium, Site};
+use crashkit::disk::{CrashDisk, DiskEvent, DiskFault, FaultKind, Medium, Site};
 use log::{Error, Log, Lsn};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A run of a process over a disk, from the opening of the log to its end.
+/// A run of a process over a disk, from the opening of the log to the end of the process.
 pub struct History {
-    /// What the disk held at the beginning.
+    /// The disk's content at the beginning.
     pub base: Medium,
-    /// What might have been there then.
+    /// The records that the disk might hold at the beginning.
     pub before: Truth,
-    /// What the disk did.
-    pub events: Vec<Event>,
-    /// The number of events when the opening had returned, and how many records it found.
+    /// The events of the disk.
+    pub events: Vec<DiskEvent>,
+    /// The number of events when the opening returned, and the number of records it found. `None`: it failed.
     pub opened: Option<(usize, usize)>,
     notes: Notes,
-    /// Where syncs were called.
+    /// The source locations that called a sync.
     pub sync_sites: Vec<Site>,
 }
 
-/// The answers that a process got from its log, with the numbers of the disk's events.
+/// The answers that a process got from its log. A `usize` is the number of disk events before the answer (for `kept`,
+/// before the call).
 #[derive(Default)]
 struct Notes {
     written: Vec<Written>,
@@ -29,20 +30,20 @@ struct Notes {
     kept: Vec<(usize, Lsn)>,
 }
 
-/// How a history is drawn.
+/// The parameters of a history.
 #[derive(Clone, Copy)]
 pub struct Draw {
     /// Steps after the opening.
     pub steps: usize,
     /// The number of the first record.
     pub first: u64,
-    /// Whether calls may fail.
+    /// Whether disk calls may fail.
     pub faults: bool,
-    /// A sync to leave out.
+    /// A sync to omit.
     pub skip: Option<Site>,
 }
 
-/// Carries a history out. An error is one that no fault explains.
+/// Executes a history. Returns only errors that no injected fault explains.
 pub fn run(
     base: Medium,
     before: Truth,
@@ -84,8 +85,7 @@ pub fn run(
     Ok(history)
 }
 
-/// Carries out a history of several threads, each of which appends and waits. How they interleave is the machine's
-/// affair.
+/// Executes a history of several threads, each of which appends and waits. Their interleaving depends on the machine.
 pub fn run_together(writers: u64, each: u64, random: &mut Random) -> Result<History, Trouble> {
     let disk = CrashDisk::new(Medium::new());
     let (log, found) = Truth::nothing().open(Arc::new(disk.clone()), 0, random)?;
@@ -133,10 +133,10 @@ pub fn run_together(writers: u64, each: u64, random: &mut Random) -> Result<Hist
     })
 }
 
-/// One call fails, somewhere; or the disk is full from there on.
-fn draw_fault(steps: usize, random: &mut Random) -> Fault {
+/// Draws a fault: one call fails, or the disk is full from that call on.
+fn draw_fault(steps: usize, random: &mut Random) -> DiskFault {
     let kind = *random.pick(&[FaultKind::Io, FaultKind::Io, FaultKind::Full, FaultKind::Short]);
-    Fault {
+    DiskFault {
         call: random.below(40 + 2 * steps as u64),
         kind,
         lasting: kind == FaultKind::Full && random.below(2) == 0,
@@ -172,7 +172,7 @@ impl Process {
             match done {
                 Ok(()) => {}
                 Err(Error::LogFull { .. }) => self.make_room()?,
-                // The process goes on after a refusal, and ends when the log has failed.
+                // The process continues after a refused call, and ends once the log has failed.
                 Err(Error::Failed(_)) if self.disk.injected() > 0 => return self.check_failed(),
                 Err(_) if self.disk.injected() > 0 => {}
                 Err(error) => return Err(error.into()),
@@ -187,13 +187,13 @@ impl Process {
         append(&self.log, &self.disk, &self.notes, content)
     }
 
-    /// Waits for one of the records.
+    /// Waits until one of the records is durable.
     fn wait(&mut self, random: &mut Random) -> Result<(), Error> {
         let ends: Vec<_> = self.notes().written.iter().map(|written| written.end).collect();
         if ends.is_empty() {
             return Ok(());
         }
-        // Rather a late one.
+        // Prefers a late record.
         let back = random.below(ends.len() as u64).min(random.below(4));
         self.acknowledge(ends[ends.len() - 1 - back as usize])
     }
@@ -205,7 +205,7 @@ impl Process {
         Ok(())
     }
 
-    /// Waits for all, while another thread appends during the sync.
+    /// Waits for all records, while another writer appends in the middle of the sync.
     fn wait_beside_a_writer(&mut self, random: &mut Random) -> Result<(), Error> {
         let (log, disk, notes) = (self.log.clone(), self.disk.clone(), self.notes.clone());
         let contents: Vec<_> = (0..1 + random.below(2))
@@ -214,7 +214,7 @@ impl Process {
         self.next += contents.len() as u64;
         self.disk.amid_next_sync(move || {
             for content in contents {
-                // What is refused is not noted as written.
+                // `append` does not record a refused one as written.
                 let _ = append(&log, &disk, &notes, content);
             }
         });
@@ -223,7 +223,7 @@ impl Process {
         waited
     }
 
-    /// Gives up records, as a checkpoint would whose manifest is durable by now.
+    /// Drops records, as a checkpoint does once its manifest is durable.
     fn drop_below(&mut self, random: &mut Random) -> Result<(), Error> {
         let durable = self.log.durable();
         let ends: Vec<_> = self.notes().written.iter().map(|written| written.end).collect();
@@ -240,7 +240,7 @@ impl Process {
         self.log.drop_below(lsn)
     }
 
-    /// Drops all.
+    /// Drops all records.
     fn make_room(&mut self) -> Result<(), Trouble> {
         let end = self.log.appended();
         let dropped = self.acknowledge(end).and_then(|()| {
@@ -254,14 +254,14 @@ impl Process {
         }
     }
 
-    /// A log that has failed says so to everyone, and acknowledges nothing more.
+    /// Checks that a failed log refuses every call and acknowledges nothing more.
     fn check_failed(&self) -> Result<(), Trouble> {
         let (durable, appended) = (self.log.durable(), self.log.appended());
         let refuses = self.log.append(&[]).is_err() && self.log.appended() == appended;
         let waits = durable < appended && self.log.sync().is_ok();
         match refuses && !waits && self.log.failure().is_some() {
             true => Ok(()),
-            false => Err(Trouble::Wrong("a log that has failed goes on".into())),
+            false => Err(Trouble::Wrong("a failed log continues to work".into())),
         }
     }
 }
@@ -274,7 +274,7 @@ fn draw_content(number: u64, random: &mut Random) -> Content {
     }
 }
 
-/// Appends, and notes that it did.
+/// Appends a record, and notes it.
 fn append(
     log: &Log<CrashDisk>,
     disk: &CrashDisk,
@@ -294,12 +294,12 @@ fn append(
 }
 
 impl History {
-    /// The truth of a crash before the event of this number.
+    /// Returns the truth for a crash before this event.
     pub fn truth_at(&self, event: usize) -> Truth {
         let Some((opened, found)) = self.opened.filter(|&(opened, _)| opened <= event) else {
             return self.before.clone();
         };
-        debug_assert!(opened <= event, "it was open");
+        debug_assert!(opened <= event, "the log was open");
         let mut records = self.before.records[..found].to_vec();
         records.extend(self.notes.written.iter().filter(|written| written.begun <= event));
         let acknowledged = self.notes.acknowledged.iter().filter(|(at, _)| *at <= event);
@@ -324,7 +324,7 @@ impl History {
         }
     }
 
-    /// The number that no record has yet.
+    /// Returns the first number that no record has.
     pub fn next_number(&self) -> u64 {
         let before = self.before.records.iter();
         let numbers = before

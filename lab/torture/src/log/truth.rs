@@ -1,37 +1,37 @@
 //! The records that must, and those that may, survive a crash.
 
-use log::{Change, Disk, Log, Lsn, Needs, Options};
+use log::{Change, Disk, Log, LogOptions, Lsn, Needs};
 use std::sync::{Arc, OnceLock};
 
-/// The id of every log here.
+/// The id of every tortured log.
 pub const ID: u128 = 0x1eaf;
 
-/// The smallest segments, so that a few records fill several.
-pub fn options() -> Options {
-    Options {
+/// Returns options with the smallest segments, so that a few records fill several.
+pub fn options() -> LogOptions {
+    LogOptions {
         segment_size: 8192,
         limit: 64 << 10,
         spares: 2,
     }
 }
 
-/// Where a log begins.
+/// The position of the first record of a new log.
 pub const BEGIN: Lsn = Lsn(4096);
 
-/// What a record says, in short.
+/// The content of a record, from which its changes are generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// No two records of a history have the same.
+    /// Unique within a history.
     pub number: u64,
-    /// Of its value.
+    /// The length of its value.
     pub len: usize,
 }
 
-/// The longest value.
+/// The length of the longest value.
 pub const LONGEST: usize = 11 << 10;
 
 impl Content {
-    /// Hands the record's changes over.
+    /// Calls `take` with the record's changes.
     pub fn with<T>(&self, take: impl FnOnce(&[Change<'_>]) -> T) -> T {
         static NOISE: OnceLock<Vec<u8>> = OnceLock::new();
         let noise = NOISE.get_or_init(|| {
@@ -59,34 +59,35 @@ impl Content {
     }
 }
 
-/// A record that was appended, or perhaps.
+/// A record that was appended, or whose append may not have returned.
 #[derive(Clone, Copy, Debug)]
 pub struct Written {
     pub content: Content,
-    /// Its end; the highest there is where the append has not returned.
+    /// Its end; the maximum if the append has not returned.
     pub end: Lsn,
-    /// The numbers of the disk's events between which it was appended.
+    /// The number of disk events before the append began.
     pub begun: usize,
+    /// The number of disk events before the append returned; `usize::MAX` if it has not.
     pub done: usize,
 }
 
-/// What a crash may leave: some of the first records, in order.
+/// What a crash may leave: a prefix of the records.
 #[derive(Clone, Debug)]
 pub struct Truth {
     /// Whether the log's creation had returned.
     pub exists: bool,
-    /// All records from `keep` on that may be there.
+    /// All records from `keep` on that may survive.
     pub records: Vec<Written>,
-    /// How many must be there after a power cut.
+    /// How many records must survive a power cut.
     pub durable: usize,
-    /// How many must be there after a kill.
+    /// How many records must survive a kill.
     pub there: usize,
-    /// Where the records begin that the caller needs.
+    /// The position from which the caller needs records.
     pub keep: Lsn,
 }
 
 impl Truth {
-    /// The truth of a disk without a log.
+    /// Returns the truth of a disk without a log.
     pub fn nothing() -> Truth {
         Truth {
             exists: false,
@@ -97,14 +98,14 @@ impl Truth {
         }
     }
 
-    /// The end of the first `count` records.
+    /// Returns the end of the first `count` records.
     pub fn end(&self, count: usize) -> Lsn {
         count
             .checked_sub(1)
             .map_or(self.keep, |last| self.records[last].end)
     }
 
-    /// Opens what a crash has left, of which this many records must be there, and compares. Returns how many were.
+    /// Opens a crash state, which must hold at least `least` records, and compares them. Returns their number.
     pub fn open<D: Disk>(
         &self,
         disk: Arc<D>,
@@ -115,8 +116,8 @@ impl Truth {
             Log::remove(&*disk)?;
             return Ok((Log::create(disk, ID, options())?, 0));
         }
-        // What the pool and the manifest know lies below what must be there. A caller knows less to be durable than to
-        // be there after a kill.
+        // The positions that the pool and the manifest know lie within the records that must survive. Fewer records
+        // are known to be durable than must survive a kill.
         let mut among = |count: usize| self.end(random.below(count as u64 + 1) as usize);
         let needs = Needs {
             keep: self.keep,
@@ -128,19 +129,19 @@ impl Truth {
         let found = self.compare(&log)?;
         match found < least {
             true => Err(Trouble::Wrong(format!(
-                "{found} records are there, and {least} must be"
+                "found {found} records, expected at least {least}"
             ))),
             false => Ok((log, found)),
         }
     }
 
-    /// Compares all records of a log: how many there are.
+    /// Compares all records of a log with the expected ones. Returns their number.
     pub fn compare<D: Disk>(&self, log: &Log<D>) -> Result<usize, Trouble> {
         let mut scan = log.scan(self.keep..log.appended())?;
         let mut found = 0;
         while let Some(record) = scan.next()? {
             let Some(expected) = self.records.get(found) else {
-                let more = format!("a record ends at {} behind all that were appended", record.end);
+                let more = format!("the record that ends at {} was never appended", record.end);
                 return Err(Trouble::Wrong(more));
             };
             let same = expected
@@ -149,7 +150,7 @@ impl Truth {
             let ends = expected.done == usize::MAX || expected.end == record.end;
             if !same || !ends {
                 return Err(Trouble::Wrong(format!(
-                    "record {found} ends at {} and is not {:?}, which ends at {}",
+                    "record {found}, which ends at {}, should be {:?}, which ends at {}",
                     record.end, expected.content, expected.end
                 )));
             }
@@ -159,12 +160,12 @@ impl Truth {
     }
 }
 
-/// Why an opening was not what it must be.
+/// Why a run or a judgement failed.
 #[derive(Debug)]
 pub enum Trouble {
-    /// The log said so.
+    /// The log returned an error.
     Refused(log::Error),
-    /// It is not what was appended.
+    /// The log holds or does something wrong.
     Wrong(String),
 }
 
@@ -177,7 +178,7 @@ impl From<log::Error> for Trouble {
 impl std::fmt::Display for Trouble {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Trouble::Refused(error) => write!(f, "it is refused: {error}"),
+            Trouble::Refused(error) => write!(f, "the log returned an error: {error}"),
             Trouble::Wrong(what) => what.fmt(f),
         }
     }

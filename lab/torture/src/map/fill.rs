@@ -1,8 +1,8 @@
-//! The thorough judge: everything is validated, filled until every node has split or grown, and emptied.
+//! The thorough judge: it validates the index, fills it until every node has split or grown, and empties it.
 //!
-//! Keys in order show where a radix tree of any kind has its nodes: where neighbours diverge, and where they end. Each
-//! such place gets enough additional bytes to bring a node there to the next kind, or a leaf array above its capacity.
-//! A few further rounds fill objects that have still not changed, according to the heap.
+//! Sorted keys show where any radix tree has its nodes: where neighbours diverge, and where keys end. The judge adds
+//! enough bytes at each such place to bring a node there to the next kind, or a leaf array above its capacity. A few
+//! further rounds fill objects that, according to the heap, have not changed yet.
 
 use super::judge::{difference, scan};
 use super::{Bytes, LiveIndex, Map, OfIndex};
@@ -13,17 +13,17 @@ use index::Direction;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-/// Rounds of filling, at most.
+/// The maximum number of rounds of filling.
 const ROUNDS: usize = 4;
 
-/// Keys that a filling adds, at most.
-const MAX: usize = 2500;
+/// The maximum number of keys that filling adds.
+const MAX_KEYS: usize = 2500;
 
-/// The most children of a node that can still grow.
+/// The maximum number of children of each kind of node that can still grow.
 const BRINKS: [usize; 3] = [4, 16, 48];
 
 impl OfIndex {
-    /// Validates everything, inserts until every node has split or grown, and removes all of it.
+    /// Validates the index, inserts until every node has split or grown, and removes all keys.
     pub(super) fn fill_and_empty(
         &self,
         live: &LiveIndex,
@@ -39,26 +39,27 @@ impl OfIndex {
             let removed = live.index.remove(&key);
             if !removed.map_err(|error| format!("emptying failed: {error}"))? {
                 return Err(format!(
-                    "when emptied after recovery, {} is not there",
+                    "when emptied after recovery, {} is missing",
                     super::shown(&key)
                 ));
             }
             map.remove(&key);
         }
         self.validate(live, &map, "when emptied after recovery")?;
-        // There is room again.
+        // The pool has room again.
         live.heap.wait_for_room();
         let put = live.index.upsert(b"one more", &[1; 8]);
-        put.map_err(|error| format!("when emptied after recovery, it takes no key: {error}"))
+        put.map_err(|error| format!("when emptied after recovery, an insert failed: {error}"))
     }
 
-    /// Inserts until every object that can is another one, or is gone, within bounds; those that are as they were.
+    /// Inserts, within bounds, until every object that can change has been replaced or is gone. Returns the names of
+    /// those that have not.
     fn fill(&self, live: &LiveIndex, map: &mut Map, random: &mut Random) -> Result<Vec<String>, String> {
-        // Nothing that is retired serves again, so that a place tells an object.
-        let _kept = self.name_object.map(|_| heap::pin());
+        // The guard prevents the reuse of retired chunks, so an offset identifies an object.
+        let _guard = self.name_object.map(|_| heap::pin());
         let before = self.objects(live)?;
-        let (places, max) = (places(map), map.len() + MAX);
-        // Of some bytes of the first nodes, so that those get new children too.
+        let (places, max) = (places(map), map.len() + MAX_KEYS);
+        // Keys that diverge within the first bytes, so that the upper nodes get new children too.
         for byte in 0..=255 {
             let key: Bytes = match map.keys().nth(random.below(map.len() as u64) as usize) {
                 Some(key) => key.clone(),
@@ -129,7 +130,7 @@ impl OfIndex {
     }
 }
 
-/// Puts a value, unless the pool is full.
+/// Upserts a random value of the key, and notes it in `map` unless the pool is full.
 fn put(live: &LiveIndex, key: &[u8], map: &mut Map, random: &mut Random) -> Result<(), String> {
     let value = random.next().to_le_bytes();
     let value = &value[..8 - random.below(2) as usize];
@@ -143,7 +144,7 @@ fn put(live: &LiveIndex, key: &[u8], map: &mut Map, random: &mut Random) -> Resu
     Ok(())
 }
 
-/// Where neighbours among the keys part, and where keys end.
+/// Returns the prefixes at which neighbouring keys diverge, and the keys themselves.
 fn places(map: &Map) -> BTreeSet<Bytes> {
     let pairs = map.keys().zip(map.keys().skip(1));
     let shared = |(key, next): (&Bytes, &Bytes)| {
@@ -153,14 +154,14 @@ fn places(map: &Map) -> BTreeSet<Bytes> {
     pairs.map(shared).chain(map.keys().cloned()).collect()
 }
 
-/// The bytes with which keys go on after a place.
+/// Returns the bytes that follow this prefix in the keys.
 fn bytes_after(place: &[u8], map: &Map) -> BTreeSet<u8> {
     let from = map.range::<[u8], _>((Bound::Included(place), Bound::Unbounded));
     let below = from.map(|(key, _)| key).take_while(|key| key.starts_with(place));
     below.filter_map(|key| key.get(place.len()).copied()).collect()
 }
 
-/// The names of objects that are as they were, except for nodes of the largest kind.
+/// Returns the names of unchanged objects, except for nodes of the largest kind.
 fn unchanged(before: &Shape, after: &Shape) -> Vec<String> {
     let objects = before.objects.iter();
     let same = objects.filter(|(at, (name, _))| {
@@ -187,8 +188,7 @@ mod tests {
         }
     }
 
-    /// Whatever a history has prepared and done: when it is filled, no node and no leaf array is as it was. (WORT's
-    /// nodes are of one kind, and stay what they are.)
+    /// After any history, filling changes every node and leaf array. (WORT is left out: its nodes are all of one kind.)
     #[test]
     fn everything_splits_or_grows() {
         for kind in [

@@ -3,10 +3,10 @@
 use index::{Direction, Error, Guard, Index, Order, Value, Visit};
 use std::ops::{Bound, ControlFlow};
 
-/// The index, with a scan made of a whole walk in the same direction: sorted, and cut to its bounds.
+/// Wraps an index so that a scan walks the whole index in the same direction, and sorts and cuts the result.
 struct InOrder(Box<dyn Index>);
 
-/// The index itself, or wrapped with these scans.
+/// Returns the index itself if it has a key order, or else wraps it.
 pub(super) fn in_order(index: Box<dyn Index>) -> Box<dyn Index> {
     match index.order() {
         Order::Keys => index,
@@ -32,7 +32,7 @@ impl Index for InOrder {
             ControlFlow::Continue(())
         })?;
         found.retain(|(key, _)| Order::Keys.contains((lower, upper), key));
-        // A key that was met twice is shown twice.
+        // A key that the walk visited twice stays in the result twice.
         found.sort_by_key(|&(key, _)| key);
         if direction == Direction::Reverse {
             found.reverse();

@@ -1,4 +1,4 @@
-//! The judge of a recovered index: compares its content with the allowed ones, and writes to it.
+//! The judge of a recovered index: compares its content with the allowed contents, and writes to it.
 
 use super::{Bytes, LiveIndex, Map, OfIndex, Op, shown};
 use crashkit::{Random, Verdict};
@@ -7,7 +7,7 @@ use std::ops::{Bound, ControlFlow};
 
 pub(super) type FoundEntry<'g> = (&'g [u8], Value<'g>);
 
-/// What a scan finds, at most one more than `max`.
+/// Scans the whole index, up to one entry more than `max`.
 pub(super) fn scan<'g>(
     index: &'g dyn Index,
     direction: Direction,
@@ -18,7 +18,7 @@ pub(super) fn scan<'g>(
     let all = Bound::Unbounded;
     let done = index.scan(all, all, direction, guard, &mut |key, value| {
         found.push((key, value));
-        // One too many is enough to be wrong.
+        // One entry too many is enough for the comparison to fail.
         if found.len() > max {
             ControlFlow::Break(())
         } else {
@@ -29,7 +29,7 @@ pub(super) fn scan<'g>(
     Ok(found)
 }
 
-/// Scans both ways and gets everything: which of the allowed states it is.
+/// Scans in both directions and gets every key. Returns which of the allowed states it found.
 pub(super) fn read_all(index: &dyn Index, verdict: &Verdict<'_, OfIndex>) -> Result<usize, String> {
     let guard = heap::pin();
     let max = verdict.allowed.iter().map(|map| map.len()).max().unwrap_or(0);
@@ -63,18 +63,19 @@ pub(super) fn read_all(index: &dyn Index, verdict: &Verdict<'_, OfIndex>) -> Res
             .filter(|key| !verdict.allowed[which].contains_key(*key))
         {
             if get(key)?.is_some() {
-                return Err(format!("a get finds {}, and no scan does", shown(key)));
+                return Err(format!("a get finds {}, but no scan does", shown(key)));
             }
         }
     }
     Ok(which)
 }
 
-/// A key, and what it holds.
+/// A key, and its value.
 pub(super) type Left = (Bytes, Option<Bytes>);
 
-/// Writes, reads and removes what was in flight, or else some key, which gets its value back afterwards; where the pool
-/// is too full for that, returns what is left. A write that finds the pool full changes nothing.
+/// Writes, reads and removes the keys in flight. If there are none, does so with some other key and restores its value
+/// afterwards; if the pool is too full for that, returns the key's present value. A write that finds the pool full must
+/// change nothing.
 pub(super) fn write_a_little(
     live: &LiveIndex,
     map: &Map,
@@ -111,9 +112,9 @@ pub(super) fn write_a_little(
         let after = get()?;
         if after.as_deref() != if put { Some(value) } else { before.as_deref() } {
             let what = if put {
-                "what was just put there"
+                "the value just written"
             } else {
-                "what it held when the pool was full"
+                "its value from before a write to a full pool"
             };
             return Err(format!("after recovery, {} does not hold {what}", shown(&key)));
         }
@@ -125,11 +126,11 @@ pub(super) fn write_a_little(
         }
         if get()?.is_some() != (removed.is_none() && after.is_some()) {
             return Err(format!(
-                "after recovery, {} is there though it was just removed",
+                "after recovery, the removal of {} does not match a get after it",
                 shown(&key)
             ));
         }
-        // Back to how it was, where it was there.
+        // Restores the previous value.
         if is_other && let Some(value) = map.get(&key) {
             let put = live.unless_full(index.upsert(&key, value));
             if put.map_err(|e| failed("an upsert", e))?.is_none() {
@@ -141,7 +142,7 @@ pub(super) fn write_a_little(
     Ok(None)
 }
 
-/// What is wrong with what a scan found, seen from the allowed state that is most like it.
+/// Describes how a scan's result differs from the most similar allowed state.
 pub(super) fn difference(found: &[FoundEntry<'_>], allowed: &[&Map]) -> String {
     let one = |map: &Map| {
         let mut wrong = Vec::new();
@@ -149,7 +150,7 @@ pub(super) fn difference(found: &[FoundEntry<'_>], allowed: &[&Map]) -> String {
         let mut last: Option<&[u8]> = None;
         for (key, expected) in map {
             while let Some((other, _)) = found.next_if(|(other, _)| **other < **key) {
-                wrong.push(format!("{} is there", shown(other)));
+                wrong.push(format!("{} is not expected", shown(other)));
             }
             match found.next_if(|(other, _)| **other == **key) {
                 None => wrong.push(format!("{} is missing", shown(key))),
@@ -170,7 +171,7 @@ pub(super) fn difference(found: &[FoundEntry<'_>], allowed: &[&Map]) -> String {
             } else {
                 ""
             };
-            wrong.push(format!("{} is there{order}", shown(other)));
+            wrong.push(format!("{} is not expected{order}", shown(other)));
         }
         wrong
     };

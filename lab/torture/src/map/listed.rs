@@ -1,14 +1,14 @@
-//! The indexes of the list as subjects.
+//! The listed indexes ([`IndexKind`]) as subjects.
 
 use super::OfIndex;
 use crashkit::Crash;
 use index::Index;
 use wollemi::indexes::{IndexKind, WithIndex};
 
-/// Longer than what shares a line with the root's link.
+/// The root's name. It is too long to share a line with the root's link.
 const ROOT: &[u8] = &[b'r'; 100];
 
-/// The index, as one type.
+/// Boxes the index, so that all kinds have one type.
 struct Boxed;
 
 impl WithIndex for Boxed {
@@ -19,7 +19,7 @@ impl WithIndex for Boxed {
 }
 
 impl OfIndex {
-    /// The index of the list that is of this kind.
+    /// Returns the subject of the listed index of this kind.
     pub fn listed(kind: IndexKind) -> OfIndex {
         let subject = OfIndex::new(
             kind.name(),

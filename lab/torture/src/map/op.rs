@@ -7,11 +7,11 @@ use std::fmt;
 /// An operation.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Op {
-    /// Add the key if it is absent.
+    /// Put the key, if it is absent.
     Insert(Bytes, Bytes),
-    /// Give the key this value.
+    /// Put the key.
     Upsert(Bytes, Bytes),
-    /// Change the key's value if it is present.
+    /// Put the key, if it is present.
     Update(Bytes, Bytes),
     /// Remove the key.
     Remove(Bytes),
@@ -19,12 +19,12 @@ pub enum Op {
     Get(Bytes),
     /// Visit the keys between two bounds.
     Scan(Scan),
-    /// One of the writes above, in one call with others of this kind right behind it.
+    /// One of the writes above, in one call with the `Together` operations next to it.
     Together(Box<Op>),
 }
 
 impl Op {
-    /// The key that it is about; a scan's is one of its bounds.
+    /// Returns its key; for a scan, one of its bounds.
     pub fn key(&self) -> Option<&Bytes> {
         match self {
             Op::Insert(key, _) | Op::Upsert(key, _) | Op::Update(key, _) | Op::Remove(key) | Op::Get(key) => {
@@ -35,7 +35,7 @@ impl Op {
         }
     }
 
-    /// The same, together with others right behind it, if it writes.
+    /// Wraps a write in [`Together`](Op::Together); returns a read unchanged.
     #[must_use]
     pub fn together(self) -> Op {
         match self {
@@ -59,16 +59,16 @@ impl fmt::Debug for Op {
     }
 }
 
-/// What an operation answers.
+/// The answer to an operation.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// Whether anything was changed.
+    /// Whether anything changed.
     Changed(bool),
-    /// What was read.
+    /// The value read.
     Value(Option<Bytes>),
-    /// What a scan has visited, in its order.
+    /// The entries that a scan visited, in order.
     Visited(Vec<(Bytes, Bytes)>),
-    /// The pool is full, and nothing was changed.
+    /// The pool is full; nothing changed.
     Full,
 }
 
@@ -88,7 +88,7 @@ impl fmt::Debug for Answer {
     }
 }
 
-/// What an operation does to a map, and answers.
+/// Applies an operation to a map, and returns its answer.
 pub(super) fn specify(state: &mut Map, op: &Op) -> Answer {
     match op {
         Op::Insert(key, value) => {

@@ -1,6 +1,7 @@
-//! Scans: their execution, and their allowed answers beside writers.
+//! Scans: their execution, and their allowed answers during concurrent writes.
 //!
-//! A scan has no single moment. Rules over the states that the map may have been in during the scan:
+//! A scan has no linearization point. These rules relate its answer to the states that the map may have been in during
+//! the scan:
 //!
 //! I1 Keys come in order, none twice, none outside the bounds.
 //! I2 Each visited key had the shown value in one of these states.
@@ -15,13 +16,13 @@ use std::ops::{Bound, ControlFlow, RangeBounds};
 /// Which keys a scan visits.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Scan {
-    /// Where the keys begin...
+    /// The lower bound.
     pub lower: Bound<Bytes>,
-    /// ...and end.
+    /// The upper bound.
     pub upper: Bound<Bytes>,
-    /// From which side.
+    /// The direction.
     pub direction: Direction,
-    /// After this many keys the visitor has enough.
+    /// The number of keys after which the visitor ends the scan.
     pub max: usize,
 }
 
@@ -56,7 +57,7 @@ fn slice(bound: &Bound<Bytes>) -> Bound<&[u8]> {
 }
 
 impl Scan {
-    /// A scan around some of these keys: with bounds at them, at their prefixes, right behind them and right before.
+    /// Draws a scan around some of these keys, with bounds at them, at their prefixes, just after them or just before.
     pub fn around(keys: &[Bytes], random: &mut Random) -> Scan {
         let (mut lower, mut upper) = (bound(keys, random), bound(keys, random));
         if let (Some(one), Some(other)) = (key_of(&lower), key_of(&upper))
@@ -81,7 +82,7 @@ impl Scan {
         RangeBounds::<[u8]>::contains(&(slice(&self.lower), slice(&self.upper)), key)
     }
 
-    /// What it visits of a map that stands still.
+    /// Returns the entries that it visits in an unchanging map.
     pub(super) fn of(&self, map: &Map) -> Vec<(Bytes, Bytes)> {
         let entries = map.iter().filter(|(key, _)| self.contains(key));
         let copied = |(key, value): (&Bytes, &Bytes)| (key.clone(), value.clone());
@@ -106,7 +107,7 @@ impl Scan {
         Ok(visited)
     }
 
-    /// Whether it may have visited these entries, in these states of the map.
+    /// Checks that it may visit these entries while the map goes through these states.
     pub(super) fn check(&self, visited: &[(Bytes, Bytes)], states: &[&Map]) -> Result<(), String> {
         let is_before = |one: &[u8], other: &[u8]| match self.direction {
             Direction::Forward => one < other,
@@ -123,24 +124,28 @@ impl Scan {
             }
             let mut held = states.iter().filter_map(|state| state.get(key)).peekable();
             if held.peek().is_none() {
-                return Err(format!("{} was never there meanwhile", shown(key)));
+                return Err(format!("{} was never present during the scan", shown(key)));
             }
             if !held.any(|other| other == value) {
-                return Err(format!("{} never held {} meanwhile", shown(key), shown(value)));
+                return Err(format!(
+                    "{} never held {} during the scan",
+                    shown(key),
+                    shown(value)
+                ));
             }
         }
-        // What comes behind the last was not asked for, if that were as many as it wanted.
+        // If the scan reached its limit, keys after the last visited one were not asked for.
         let last = visited.last().filter(|_| visited.len() >= self.max);
         let is_asked_for = |key: &[u8]| {
             self.contains(key) && last.is_none_or(|(last, _)| **last == *key || is_before(key, last))
         };
         let (Some(first), others) = (states.first(), states.get(1..).unwrap_or_default()) else {
-            return Err("there was no state".into());
+            return Err("no state to compare with".into());
         };
         for key in first.keys().filter(|key| is_asked_for(key)) {
             let stays = || others.iter().all(|state| state.contains_key(key));
             if !visited.iter().any(|(visited, _)| visited == key) && stays() {
-                return Err(format!("{} was there throughout", shown(key)));
+                return Err(format!("{} was present throughout, but not visited", shown(key)));
             }
         }
         Ok(())
@@ -182,7 +187,7 @@ mod tests {
         keys.iter().map(entry).collect()
     }
 
-    /// What a scan answers of a map that stands still is allowed, and each way to be wrong is not.
+    /// The check accepts the answers for an unchanging map, and rejects each kind of wrong answer.
     #[test]
     fn wrong_answers_are_told() {
         let scan = |direction, max| Scan {
@@ -200,19 +205,19 @@ mod tests {
             up.check(&up.of(state), &states).expect("it is one of the states");
         }
         for (wrong, why) in [
-            (&["c", "d"][..], "\"b\" was there throughout"),
+            (&["c", "d"][..], "\"b\" was present throughout, but not visited"),
             (&["b", "b", "c"][..], "\"b\" comes after \"b\""),
             (&["b", "d", "c"][..], "\"c\" comes after \"d\""),
             (&["a", "b"][..], "\"a\" is out of its bounds"),
             (&["b", "e"][..], "\"e\" is out of its bounds"),
-            (&["b", "ca"][..], "\"ca\" was never there meanwhile"),
+            (&["b", "ca"][..], "\"ca\" was never present during the scan"),
         ] {
             assert_eq!(up.check(&visited(wrong), &states), Err(why.to_owned()));
         }
         let other = [(Bytes::from(&b"b"[..]), Bytes::from(&b"w"[..]))];
         assert_eq!(
             up.check(&other, &states),
-            Err("\"b\" never held \"w\" meanwhile".to_owned())
+            Err("\"b\" never held \"w\" during the scan".to_owned())
         );
         let down = scan(Direction::Reverse, 1);
         down.check(&visited(&["d"]), &states).expect("one was asked for");

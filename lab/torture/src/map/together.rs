@@ -4,7 +4,7 @@ use super::{Answer, Bytes, LiveIndex, Op};
 use index::{Action, Edit, Edits, Error, Insert, Remove, Update, Upsert};
 use std::ops::ControlFlow;
 
-/// Carries out writes by one [`write_many`](index::Index::write_many).
+/// Executes writes by one [`write_many`](index::Index::write_many).
 pub(super) fn write_all(live: &LiveIndex, ops: &[&Op]) -> Result<Vec<Answer>, String> {
     let mut keys: Vec<&[u8]> = Vec::new();
     let mut writes = Writes {
@@ -20,7 +20,7 @@ pub(super) fn write_all(live: &LiveIndex, ops: &[&Op]) -> Result<Vec<Answer>, St
     live.index.write_many(&keys, &mut writes);
     if writes.answers.len() != ops.len() {
         return Err(format!(
-            "of {} operations {} answer",
+            "{} operations got {} answers",
             ops.len(),
             writes.answers.len()
         ));
@@ -28,7 +28,7 @@ pub(super) fn write_all(live: &LiveIndex, ops: &[&Op]) -> Result<Vec<Answer>, St
     writes.answers.into_iter().collect()
 }
 
-/// The key and the edit of a write.
+/// Returns the key and the edit of a write.
 fn edit(op: &Op) -> Result<(&Bytes, Box<dyn Edit + '_>), String> {
     let found: (&Bytes, Box<dyn Edit + '_>) = match op {
         Op::Together(op) => return edit(op),
@@ -36,7 +36,7 @@ fn edit(op: &Op) -> Result<(&Bytes, Box<dyn Edit + '_>), String> {
         Op::Upsert(key, value) => (key, Box::new(Upsert(value))),
         Op::Update(key, value) => (key, Box::new(Update(value))),
         Op::Remove(key) => (key, Box::new(Remove)),
-        Op::Get(_) | Op::Scan(_) => return Err(format!("{op:?} is no write")),
+        Op::Get(_) | Op::Scan(_) => return Err(format!("{op:?} is not a write")),
     };
     Ok(found)
 }

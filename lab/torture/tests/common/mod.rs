@@ -1,4 +1,4 @@
-//! Common parts of the indexes' tests.
+//! Shared parts of the indexes' tests.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -9,18 +9,18 @@ pub use wollemi::indexes::IndexKind;
 use crashkit::{Explorer, History, Mode, Report, Settings};
 use wollemi_torture::map::OfIndex;
 
-/// The indexes that are no ablations.
+/// Returns the indexes that are not ablations.
 pub fn whole() -> impl Iterator<Item = IndexKind> {
     IndexKind::ALL.iter().copied().filter(|kind| !kind.is_ablation())
 }
 
-/// These, and ROART in its other publication policy and as in the paper.
+/// Returns these, and ROART with its other publication policy and without inline leaf arrays, as in the paper.
 pub fn whole_and_variants() -> impl Iterator<Item = IndexKind> {
     whole().chain([IndexKind::RoartStreaming, IndexKind::RoartWithoutInline])
 }
 
-/// The index to look at in a model: ROART's inline leaf arrays rely on the stores to a line becoming durable in their
-/// order, and there is ROART without them.
+/// Returns the index to explore in a model. ROART's inline leaf arrays rely on the order in which stores to a line
+/// become durable; in the model `word`, ROART without them takes its place.
 pub fn claimed(kind: IndexKind, mode: Mode) -> IndexKind {
     if mode == Mode::Word && !kind.claims_word() {
         return IndexKind::RoartWithoutInline;
@@ -28,7 +28,7 @@ pub fn claimed(kind: IndexKind, mode: Mode) -> IndexKind {
     kind
 }
 
-/// Explores histories of an index; a failure is the test's.
+/// Explores histories of an index, and panics if one fails.
 pub fn explore(
     kind: IndexKind,
     settings: Settings,

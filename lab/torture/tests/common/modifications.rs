@@ -1,9 +1,9 @@
-//! The structure modifications that an index has, as reports name them.
+//! The structure modifications of each index, as reports name them.
 
 use super::IndexKind;
 use crashkit::coverage::Coverage;
 
-/// Nodes of a radix tree grow and shrink, and go.
+/// Nodes of a radix tree grow, shrink and disappear.
 const NODES: &[&str] = &[
     "N4 -> N16",
     "N16 -> N48",
@@ -14,10 +14,10 @@ const NODES: &[&str] = &[
     "N4 ->",
 ];
 
-/// One comes where two keys part.
+/// A node is inserted where two keys diverge.
 const PARTING: &[&str] = &["-> N4"];
 
-/// One comes above another.
+/// A node is inserted above another.
 const ABOVE: &[&str] = &[
     "-> N4 above N4",
     "-> N4 above N16",
@@ -25,7 +25,7 @@ const ABOVE: &[&str] = &[
     "-> N4 above N256",
 ];
 
-/// One comes above a copy of another, which is in one piece with its prefix; and the reverse.
+/// A node is inserted above a copy of another, whose prefix is part of it; and the reverse.
 const ABOVE_COPY: &[&str] = &[
     "N4 -> N4s",
     "N16 -> N16 + N4",
@@ -38,10 +38,10 @@ const ABOVE_COPY: &[&str] = &[
     "N16 -> N16",
 ];
 
-/// WORT's nodes are of one kind.
+/// WORT, whose nodes are all of one kind.
 const WORT: &[&str] = &["-> N16", "N16 ->", "-> N16 above N16"];
 
-/// Leaf arrays grow, split, shrink, and take the place of nodes.
+/// Leaf arrays grow, split, shrink, and replace nodes.
 const ARRAYS: &[&str] = &[
     "-> leaf array of 32 B",
     "leaf array of 32 B -> leaf array of 64 B",
@@ -59,7 +59,7 @@ const ARRAYS: &[&str] = &[
     "N4 + * -> leaf array of *",
 ];
 
-/// Where all are of one size.
+/// The same with leaf arrays of one size.
 const ARRAYS_OF_ONE_SIZE: &[&str] = &[
     "-> leaf array of 528 B",
     "leaf array of 528 B -> N*",
@@ -67,7 +67,7 @@ const ARRAYS_OF_ONE_SIZE: &[&str] = &[
     "N4 + * -> leaf array of *",
 ];
 
-/// Inline leaf arrays do so too, and become leaf arrays.
+/// The same with inline leaf arrays, which also become leaf arrays.
 const INLINE: &[&str] = &[
     "-> inline leaf array of 64 B",
     "inline leaf array of 64 B -> inline leaf array of 128 B",
@@ -88,7 +88,7 @@ const INLINE: &[&str] = &[
     "inline leaf array of 64 B ->",
 ];
 
-/// Tables of P-CLHT come, grow, shrink and go.
+/// Tables of P-CLHT appear, grow, shrink and disappear.
 const TABLES: &[&str] = &[
     "clht: a pair changes its form",
     "clht: first table",
@@ -98,8 +98,8 @@ const TABLES: &[&str] = &[
     "clht: table goes",
 ];
 
-/// What becomes of P-HOT's nodes. (That pull-ups end takes a tree higher than those of histories, and that a writer
-/// comes to an empty slot a removal beside a full pool before it: both have tests of their own in `papers/recipe`.)
+/// Modifications of P-HOT's nodes. (Two more have tests of their own in `papers/recipe`: a pull-up ends only in a tree
+/// higher than those of histories, and a writer reaches an empty slot only after a removal in a full pool.)
 const HOT: &[&str] = &[
     "intermediate node",
     "leaf-node pushdown",
@@ -112,7 +112,7 @@ const HOT: &[&str] = &[
     "remove: the last key",
 ];
 
-/// Nodes and layers of P-Masstree come and go, and what a crash has left of that is mended.
+/// Nodes and layers of P-Masstree appear and disappear, and writers repair interrupted modifications.
 const MASSTREE: &[&str] = &[
     "layer becomes a leaf",
     "lower root of a layer",
@@ -126,7 +126,7 @@ const MASSTREE: &[&str] = &[
     "split of an inner node",
 ];
 
-/// The phases of DPTree's merges, its log, and what an opening finds.
+/// The phases of DPTree's merges, steps of its log, and states that an opening finds.
 pub const DPTREE: &[&str] = &[
     "in place: removal",
     "in place: value",
@@ -148,10 +148,10 @@ pub const DPTREE: &[&str] = &[
     "opening: record replayed",
 ];
 
-/// What an opening finds of it if another thread has written beside a merge.
+/// The state of a DPTree that an opening finds only if another thread wrote beside a merge.
 pub const DPTREE_OF_THREADS: &[&str] = &["opening: merge to be begun again"];
 
-/// What a batch of the database comes to, and an opening that finds one.
+/// The steps of a batch of the database, and of an opening that finds one.
 pub const BATCHES: &[&str] = &[
     "batch: changes made",
     "batch: intent published",
@@ -163,10 +163,10 @@ pub const BATCHES: &[&str] = &[
     "opening: batch made again",
 ];
 
-/// What several threads come to beside these.
+/// Further steps that only several threads reach.
 pub const SEVERAL_BATCHES: &[&str] = &["opening: several batches made again", "transaction: conflict"];
 
-/// Those of an index.
+/// Returns the modifications of an index.
 pub fn of(kind: IndexKind) -> Vec<&'static str> {
     let parts: &[&[&str]] = match kind {
         IndexKind::Roart | IndexKind::RoartStreaming => &[NODES, ABOVE, ARRAYS, INLINE],
@@ -175,7 +175,7 @@ pub fn of(kind: IndexKind) -> Vec<&'static str> {
         | IndexKind::RoartWithoutSmp
         | IndexKind::RoartWithoutMo => &[NODES, ABOVE, ARRAYS],
         IndexKind::RoartWithoutSizes => &[NODES, ABOVE, ARRAYS_OF_ONE_SIZE],
-        // Without leaf arrays, keys part one by one.
+        // Without leaf arrays, a node is inserted wherever two keys diverge.
         IndexKind::RoartWithoutLc | IndexKind::RoartRaw | IndexKind::Part | IndexKind::Woart => {
             &[NODES, PARTING, ABOVE]
         }
@@ -184,13 +184,13 @@ pub fn of(kind: IndexKind) -> Vec<&'static str> {
         IndexKind::Clht => &[TABLES],
         IndexKind::Hot => &[HOT],
         IndexKind::Masstree => &[MASSTREE],
-        // Its merges are counted in `dptree`.
+        // The test `dptree` counts DPTree's merges.
         _ => &[],
     };
     parts.concat()
 }
 
-/// Those of a list that were not reached. `*` stands for anything.
+/// Returns the modifications of a list that were not reached. `*` matches any text.
 pub fn missing<'m>(all: &[&'m str], reached: &Coverage) -> Vec<&'m str> {
     let reached: Vec<&str> = reached
         .changes
@@ -199,16 +199,16 @@ pub fn missing<'m>(all: &[&'m str], reached: &Coverage) -> Vec<&'m str> {
         .chain(reached.steps.keys().copied())
         .collect();
     let all = all.iter().copied();
-    all.filter(|one| !reached.iter().any(|name| is(one, name)))
+    all.filter(|one| !reached.iter().any(|name| matches(one, name)))
         .collect()
 }
 
-fn is(pattern: &str, name: &str) -> bool {
+fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
         Some((first, rest)) => name.strip_prefix(first).is_some_and(|name| {
             let mut ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
-            ends.any(|at| is(rest, &name[at..]))
+            ends.any(|at| matches(rest, &name[at..]))
         }),
     }
 }

@@ -6,7 +6,7 @@
 use super::Base;
 use super::leaf::LeafRef;
 use super::slots::{GROUP, GROUPS, has};
-use crate::key::{Key, MarkedPair, in_direction};
+use crate::key::{MarkedPair, SearchKey, in_direction};
 use heap::{Access, Error};
 use index::Direction;
 use pmem::{Fault, Media};
@@ -216,8 +216,8 @@ impl<'t, 'g> Cursor<'t, 'g> {
     ) -> Result<Option<usize>, Error> {
         let (key, included) = match from {
             Bound::Unbounded => return Ok(Some(0)),
-            Bound::Included(key) => (Key::new(key), true),
-            Bound::Excluded(key) => (Key::new(key), false),
+            Bound::Included(key) => (SearchKey::new(key), true),
+            Bound::Excluded(key) => (SearchKey::new(key), false),
         };
         let Some(leaf) = self.leaf else { return Ok(Some(0)) };
         let (mut low, mut high) = (0, self.count);

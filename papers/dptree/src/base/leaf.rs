@@ -30,7 +30,7 @@
 //!    left.
 
 use super::slots::{Bits, GROUP, GROUPS, home, passed_by, print, slots_of};
-use crate::key::{Key, MarkedPair};
+use crate::key::{MarkedPair, SearchKey};
 use crate::options::Probing;
 use crate::root::tag;
 use heap::{Access, Error};
@@ -246,7 +246,7 @@ impl<'g> LeafRef<'g> {
         &self,
         heap: &Access<M>,
         version: usize,
-        key: &Key<'_>,
+        key: &SearchKey<'_>,
         hash: u64,
         probing: Probing,
     ) -> Result<Option<(usize, MarkedPair)>, Fault> {

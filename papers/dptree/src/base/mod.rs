@@ -11,7 +11,7 @@ pub(crate) mod new_leaf;
 mod router;
 pub(crate) mod slots;
 
-use crate::key::{Key, MarkedPair};
+use crate::key::{MarkedPair, SearchKey};
 use crate::options::Probing;
 use crate::root::{Root, State, tag};
 pub(crate) use cursor::Cursor;
@@ -92,7 +92,7 @@ impl Base {
         &self,
         heap: &Access<M>,
         capacity: usize,
-        key: &Key<'_>,
+        key: &SearchKey<'_>,
         hash: u64,
     ) -> usize {
         let place = self.router.rank(key.bytes);
@@ -131,7 +131,7 @@ impl Base {
         &self,
         heap: &'g Access<M>,
         place: usize,
-        key: &Key<'_>,
+        key: &SearchKey<'_>,
         hash: u64,
         probing: Probing,
     ) -> Result<Option<Found<'g>>, Error> {

@@ -7,7 +7,7 @@ mod bloom;
 mod node;
 mod tree;
 
-use crate::key::{Key, MarkedPair};
+use crate::key::{MarkedPair, SearchKey};
 use crate::log::{Log, lock};
 use crate::root::Shape;
 use bloom::Bloom;
@@ -60,7 +60,7 @@ impl Buffer {
     pub(crate) fn get<M: Media>(
         &self,
         heap: &Access<M>,
-        key: &Key<'_>,
+        key: &SearchKey<'_>,
         hash: u64,
     ) -> Result<Option<MarkedPair>, Fault> {
         if self.bloom.may_have(hash) {

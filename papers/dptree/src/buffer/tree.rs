@@ -6,7 +6,7 @@
 //! I3 Only the holder of a leaf's lock decides about the keys in its range.
 
 use super::node::{Arena, Child, INNER, Inner, LEAF, Leaf, Version};
-use crate::key::{Key, MarkedPair};
+use crate::key::{MarkedPair, SearchKey};
 use heap::Access;
 use index::Direction;
 use index::codec::PairWords;
@@ -59,9 +59,9 @@ impl LockedLeaf<'_> {
 #[derive(Clone, Copy)]
 enum Goal<'k> {
     /// The leaf that holds the key, or the keys after it.
-    At(Key<'k>),
+    At(SearchKey<'k>),
     /// The leaf that holds the keys before it.
-    Before(Key<'k>),
+    Before(SearchKey<'k>),
     First,
     Last,
 }
@@ -110,7 +110,11 @@ impl Tree {
     }
 
     /// The key's entry.
-    pub(crate) fn get<M: Media>(&self, heap: &Access<M>, key: &Key<'_>) -> Result<Option<MarkedPair>, Fault> {
+    pub(crate) fn get<M: Media>(
+        &self,
+        heap: &Access<M>,
+        key: &SearchKey<'_>,
+    ) -> Result<Option<MarkedPair>, Fault> {
         Self::retry(heap.media(), || {
             let Reached { leaf, version, .. } = self.reach(heap, Goal::At(*key), Direction::Forward)?;
             let found = position(heap, leaf.count(), |i| leaf.key(i), key)?;
@@ -121,7 +125,11 @@ impl Tree {
     }
 
     /// The leaf for the key, locked.
-    pub(crate) fn lock<M: Media>(&self, heap: &Access<M>, key: &Key<'_>) -> Result<LockedLeaf<'_>, Fault> {
+    pub(crate) fn lock<M: Media>(
+        &self,
+        heap: &Access<M>,
+        key: &SearchKey<'_>,
+    ) -> Result<LockedLeaf<'_>, Fault> {
         Self::retry(heap.media(), || {
             let leaf = self.lock_once(heap, key)?;
             let mut locked = LockedLeaf {
@@ -138,7 +146,7 @@ impl Tree {
     }
 
     /// One attempt to descend to the key's leaf and lock it, splitting full nodes on the way.
-    fn lock_once<M: Media>(&self, heap: &Access<M>, key: &Key<'_>) -> Result<&Leaf, Miss> {
+    fn lock_once<M: Media>(&self, heap: &Access<M>, key: &SearchKey<'_>) -> Result<&Leaf, Miss> {
         let media = heap.media();
         let mut parent: Option<(&Inner, Version, usize)> = None;
         let mut at = Child::load(&self.root);
@@ -270,9 +278,11 @@ impl Tree {
         Self::retry(heap.media(), || {
             entries.clear();
             let goal = match (from, direction) {
-                (Bound::Included(key) | Bound::Excluded(key), Direction::Forward) => Goal::At(Key::new(key)),
-                (Bound::Included(key), Direction::Reverse) => Goal::At(Key::new(key)),
-                (Bound::Excluded(key), Direction::Reverse) => Goal::Before(Key::new(key)),
+                (Bound::Included(key) | Bound::Excluded(key), Direction::Forward) => {
+                    Goal::At(SearchKey::new(key))
+                }
+                (Bound::Included(key), Direction::Reverse) => Goal::At(SearchKey::new(key)),
+                (Bound::Excluded(key), Direction::Reverse) => Goal::Before(SearchKey::new(key)),
                 (Bound::Unbounded, Direction::Forward) => Goal::First,
                 (Bound::Unbounded, Direction::Reverse) => Goal::Last,
             };
@@ -281,10 +291,14 @@ impl Tree {
             let count = leaf.count();
             let cut = match from {
                 Bound::Unbounded => None,
-                Bound::Included(key) => Some((position(heap, count, |i| leaf.key(i), &Key::new(key))?, true)),
-                Bound::Excluded(key) => {
-                    Some((position(heap, count, |i| leaf.key(i), &Key::new(key))?, false))
-                }
+                Bound::Included(key) => Some((
+                    position(heap, count, |i| leaf.key(i), &SearchKey::new(key))?,
+                    true,
+                )),
+                Bound::Excluded(key) => Some((
+                    position(heap, count, |i| leaf.key(i), &SearchKey::new(key))?,
+                    false,
+                )),
             };
             match direction {
                 Direction::Forward => {
@@ -377,7 +391,7 @@ fn position<M: Media>(
     heap: &Access<M>,
     count: usize,
     of: impl Fn(usize) -> (u64, Link),
-    key: &Key<'_>,
+    key: &SearchKey<'_>,
 ) -> Result<Result<usize, usize>, Fault> {
     let (mut low, mut high) = (0, count);
     while low < high {

@@ -287,7 +287,7 @@ const fn page_fits() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DpTree, Options};
+    use crate::{DpTree, DpTreeOptions};
     use heap::Heap;
     use pmem::{Hardware, Pool, PoolOptions};
 
@@ -299,11 +299,11 @@ mod tests {
         const RECORDS: u64 = 200_000;
         let pool = Pool::anonymous(&PoolOptions::default(), Hardware::detect()).expect("memory");
         let heap = Heap::new(pool).expect("a heap");
-        let options = Options {
+        let options = DpTreeOptions {
             partitions: 1,
             log_page: 256,
             workers: 0,
-            ..Options::default()
+            ..DpTreeOptions::default()
         };
         let tree = DpTree::create_with(&heap, b"tree", options).expect("room");
         let shared = tree.shared();

@@ -9,7 +9,7 @@
 use crate::base::Base;
 use crate::base::leaf::LeafRef;
 use crate::base::slots::{Bits, GROUP, has, set};
-use crate::key::{Key, MarkedPair};
+use crate::key::{MarkedPair, SearchKey};
 use heap::{Access, Error};
 use pmem::{Fault, Link, Media};
 use std::cmp::Ordering;
@@ -105,7 +105,7 @@ impl<'g> Plan<'g> {
         let Some(i) = i else {
             return Ok(self.entries.len());
         };
-        let greatest = Key::new(base.router.key(i));
+        let greatest = SearchKey::new(base.router.key(i));
         let mut end = from;
         while let Some(entry) = self.entries.get(end)
             && greatest.compare(heap, entry.prefix, entry.link)? != Ordering::Less
@@ -262,7 +262,7 @@ fn check_ends<M: Media>(
     };
     let order_of = |bound, slot: &u8| {
         let entry = leaf.entry((*slot).into(), heap.media());
-        Key::new(bound).compare(heap, entry.prefix, entry.link)
+        SearchKey::new(bound).compare(heap, entry.prefix, entry.link)
     };
     if let (Bound::Excluded(start), Some(first)) = (base.start(i), order.first())
         && order_of(start, first)? != Ordering::Less

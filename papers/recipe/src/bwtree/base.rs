@@ -18,7 +18,7 @@ use super::link::{Apart, Kind, apart, is_emptied, kind};
 use super::object::{bounds_lens, bytes_of, set_flag, slice_of, spare_len, words};
 use art::damaged;
 use heap::{Access, footprint};
-use index::codec::{Key, PairWords};
+use index::codec::{PairWords, SearchKey};
 use pmem::{Fault, Link, Media, PEither, PSlot, PWord, persistent};
 use std::cmp::Ordering;
 
@@ -232,7 +232,7 @@ impl<'g> BaseRef<'g> {
     pub(super) fn search<M: Media>(
         &self,
         heap: &'g Access<M>,
-        key: &Key<'_>,
+        key: &SearchKey<'_>,
     ) -> Result<Result<usize, usize>, Fault> {
         let media = heap.media();
         let (mut from, mut to) = (0, self.counted());

@@ -11,7 +11,7 @@ use super::link::{FIRST_DELTA, Kind, depth, gone, is_emptied, is_mark, kind, lev
 use super::object::{PairRef, RangeRef, slot_at};
 use art::damaged;
 use heap::Access;
-use index::codec::{Key, PairWords};
+use index::codec::{PairWords, SearchKey};
 use pmem::{Fault, Link, Media, PSlot};
 use std::cmp::Ordering;
 
@@ -96,7 +96,7 @@ impl<'g> Page<'g> {
 
     /// Looks up a key in the leaf.
     #[inline(always)]
-    pub(super) fn find<M: Media>(&self, heap: &'g Access<M>, key: &Key<'_>) -> Result<Found, Fault> {
+    pub(super) fn find<M: Media>(&self, heap: &'g Access<M>, key: &SearchKey<'_>) -> Result<Found, Fault> {
         let media = heap.media();
         let aim = Aim::to(key.bytes);
         let removed = gone(self.head);

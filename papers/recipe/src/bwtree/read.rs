@@ -6,7 +6,7 @@ use super::aim::Aim;
 use super::page::{Found, Page, Step};
 use art::{GROUP, damaged, prefetch_range};
 use index::Value;
-use index::codec::Key;
+use index::codec::SearchKey;
 use pmem::{Fault, Media};
 
 /// Maximum number of siblings that a walk passes.
@@ -16,7 +16,7 @@ impl<M: Media, const FULL: usize> BwTree<M, FULL> {
     /// The value of a key.
     #[inline]
     pub(super) fn read(&self, key: &[u8]) -> Result<Option<Value<'_>>, Fault> {
-        let key = Key::new(key);
+        let key = SearchKey::new(key);
         let mut page = Page::load(&self.heap, self.top()?)?;
         for _ in 0..MAX_SIBLINGS {
             page = match self.step(&key, page)? {
@@ -34,7 +34,7 @@ impl<M: Media, const FULL: usize> BwTree<M, FULL> {
     #[inline(always)]
     fn step<'g>(
         &'g self,
-        key: &Key<'_>,
+        key: &SearchKey<'_>,
         page: Page<'g>,
     ) -> Result<Result<Page<'g>, Option<Value<'g>>>, Fault> {
         if page.level > 0 {
@@ -70,7 +70,7 @@ impl<M: Media, const FULL: usize> BwTree<M, FULL> {
                 }
                 for ((i, key), walk) in keys.iter().enumerate().zip(&mut walks) {
                     let Some(page) = *walk else { continue };
-                    *walk = match self.step(&Key::new(key), page)? {
+                    *walk = match self.step(&SearchKey::new(key), page)? {
                         Ok(next) => {
                             prefetch_range(art::address(&self.heap, next.head), 64);
                             Some(next)

@@ -19,7 +19,7 @@ use super::page::{Found, Page, descend, follow};
 use super::{BwTree, root_at};
 use art::{Missed, Tries, damaged};
 use heap::{Access, Error, Guard};
-use index::codec::{self, Key, PairWords, RecordRef};
+use index::codec::{self, PairWords, RecordRef, SearchKey};
 use index::{Action, Edit};
 use pmem::{Link, Media, PEither, PSlot, PWord, Purpose, persist_scope};
 
@@ -75,13 +75,13 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
     /// Applies `edit` to the key.
     pub(super) fn edit(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         let mut spare = Link::NULL;
-        let done = self.try_edit(&Key::new(key), edit, &mut spare);
+        let done = self.try_edit(&SearchKey::new(key), edit, &mut spare);
         self.retire_record(spare);
         done
     }
 
     /// Tries to apply `edit` to the key. `spare` is an unlinked record that was made for it.
-    fn try_edit(&self, key: &Key<'_>, edit: &mut dyn Edit, spare: &mut Link) -> Result<Action, Error> {
+    fn try_edit(&self, key: &SearchKey<'_>, edit: &mut dyn Edit, spare: &mut Link) -> Result<Action, Error> {
         let mut tries = Tries::default();
         let mut page = self.leaf_of(key)?;
         loop {
@@ -116,7 +116,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         }
     }
 
-    fn leaf_of(&self, key: &Key<'_>) -> Result<Page<'a>, Error> {
+    fn leaf_of(&self, key: &SearchKey<'_>) -> Result<Page<'a>, Error> {
         let top = self.top()?.load(self.media());
         descend(self.heap, top, Aim::to(key.bytes), 0)?.ok_or_else(|| damaged("root of a tree", top).into())
     }
@@ -126,7 +126,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
     fn put(
         &self,
         page: Page<'a>,
-        (key, value): (&Key<'_>, &[u8]),
+        (key, value): (&SearchKey<'_>, &[u8]),
         old: Option<PairWords>,
         spare: &mut Link,
     ) -> Result<Result<(), Missed>, Error> {

@@ -14,7 +14,7 @@ use super::node::node_at;
 use super::plan::Plan;
 use super::position::{Position, bit, first_difference};
 use super::walk::{Path, descend, prefetch_node};
-use art::bounds::{Bounds, key_of};
+use art::bounds::{ScanBounds, key_of};
 use art::{LeafRef, address, damaged, prefetch};
 use index::{Direction, Visit};
 use pmem::{Fault, Link, Media, PSlot};
@@ -77,7 +77,7 @@ impl<M: Media> Hot<M> {
         direction: Direction,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Fault> {
-        let bounds = Bounds { lower, upper };
+        let bounds = ScanBounds { lower, upper };
         if bounds.cross() {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use art::{CommonPrefix, Kind, Missed, Tagged, Way, damaged, prefetch};
 use heap::{Access, Error};
 use pmem::{Fault, Link, Media};
 
-pub(super) type Place<'g> = art::Place<Node<'g>>;
+pub(super) type Place<'g> = art::NodePlace<Node<'g>>;
 
 /// The inner node at `link`, to which `level` bytes lead; sets `level` to the node's own.
 pub(super) fn node_below<'g, M: Media>(

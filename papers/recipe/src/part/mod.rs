@@ -22,7 +22,7 @@ mod split;
 mod view;
 mod write;
 
-use art::{Byte, Children, Design, Kind, Radix, Root, child_tag, damaged};
+use art::{Byte, Children, Design, Kind, Radix, RootNode, child_tag, damaged};
 use heap::{Access, Error, Heap};
 use index::{Action, Edit, Guard};
 use node::{N256, Node};
@@ -64,7 +64,7 @@ unsafe impl Design for AppendOnly {
 }
 
 /// The root is a node that branches on the first byte.
-impl Root for N256 {
+impl RootNode for N256 {
     const OBJECT: Option<usize> = None;
 
     fn draft<'e, 'h, M: Media>(

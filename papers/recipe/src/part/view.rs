@@ -6,7 +6,7 @@
 
 use super::AppendOnly;
 use super::node::Node;
-use art::{InnerRef, Kind, Kinds, Site, Tagged, address, damaged, index_word, prefetch, prefetch_range};
+use art::{InnerRef, Kind, Kinds, NodeSite, Tagged, address, damaged, index_word, prefetch, prefetch_range};
 use heap::Access;
 use pmem::{Fault, Link, Media, PSlot};
 use std::ops::Range;
@@ -52,7 +52,7 @@ impl<'g> art::Node<'g> for Node<'g> {
         AppendOnly::size(self.kind())
     }
 
-    fn fault<M: Media>(&self, heap: &'g Access<M>, site: Site<'_>) -> Option<&'static str> {
+    fn fault<M: Media>(&self, heap: &'g Access<M>, site: NodeSite<'_>) -> Option<&'static str> {
         let media = heap.media();
         if !self.meta(media).is_of(self.kind()) {
             return Some("the node's kind, counter or key bytes are invalid");

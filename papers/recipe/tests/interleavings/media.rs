@@ -1,6 +1,6 @@
 //! A media that stops a thread after a step, and counts the turns for which threads wait.
 
-use pmem::watched::{self, Watch, What};
+use pmem::watched::{self, Observer, StepKind};
 use pmem::{Purpose, Watched};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -52,15 +52,15 @@ pub struct Stops;
 
 pub type Stopping = Watched<Stops>;
 
-impl Watch for Stops {
-    fn after(&self, step: &watched::Step) {
+impl Observer for Stops {
+    fn after(&self, step: &watched::ObservedStep) {
         // The pool grows under a lock of the heap.
         let file = step.site.file();
         if ["crates/heap", "crates/pmem"].iter().any(|of| file.contains(of)) {
             return;
         }
         let counts = |counted| match step.what {
-            What::Fence(Purpose::Node) | What::StoreVolatile => true,
+            StepKind::Fence(Purpose::Node) | StepKind::StoreVolatile => true,
             _ => step.stores() && counted == Step::Store,
         };
         let hook = HOOK.with_borrow_mut(|hook| {

@@ -5,7 +5,7 @@
 //! (P-ART's modifications are in `part_stalled`.)
 
 use crate::media::{self, Step, Stopping, Stops};
-use index::conformance::Store;
+use index::conformance::IndexInFile;
 use index::{Index, OnHeap};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -69,8 +69,8 @@ impl Drop for Ends {
 }
 
 /// An index after these writes.
-fn after<I: OnHeap<Media = Stopping>>(writes: &[Write]) -> Store<I> {
-    let store = Store::<I>::create_on(Stopping::machine(Stops));
+fn after<I: OnHeap<Media = Stopping>>(writes: &[Write]) -> IndexInFile<I> {
+    let store = IndexInFile::<I>::create_on(Stopping::machine(Stops));
     for write in writes {
         write.run(store.index()).expect("no error");
     }

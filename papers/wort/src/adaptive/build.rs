@@ -1,7 +1,8 @@
 //! Nodes under construction: private drafts, flushed with their batch.
 
+use super::branch::Common;
 use super::locate::skip;
-use super::node::{Common, Node};
+use super::node::Node;
 use super::{Adaptive, Prefix, Scheme};
 use art::{Child, Children, Grown, Kind, Spot, draft_smallest};
 use heap::{Access, Error, Heap};

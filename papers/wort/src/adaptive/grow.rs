@@ -3,8 +3,7 @@
 
 use super::Scheme;
 use super::build::{children_of, draft_node};
-use super::locate::Passed;
-use super::write::Writer;
+use super::locate::{Passed, Writer};
 use art::{Child, Kind, Tagged, draft_leaf};
 use heap::Error;
 use pmem::{Media, Purpose, persist_scope};
@@ -40,7 +39,7 @@ mod tests {
     use crate::root::Root;
     use crate::woart::InPlace;
     use heap::Guard;
-    use index::conformance::Store;
+    use index::conformance::IndexInFile;
     use index::{Index, OnHeap};
     use pmem::Hardware;
     use std::marker::PhantomData;
@@ -74,7 +73,7 @@ mod tests {
             (b"prefixes that are long", 2),
         ] {
             for first in [3, 17] {
-                let store = Store::<Tree<S, Hardware>>::create();
+                let store = IndexInFile::<Tree<S, Hardware>>::create();
                 let tree = store.index();
                 let key = |byte: u8| [lead, &[byte]].concat();
                 let put = |key: &[u8]| tree.upsert(key, b"value").expect("no error");
@@ -109,7 +108,7 @@ mod tests {
     fn a_split_leaves_the_right_header<S: Scheme>() {
         for lead in [&b"prefix"[..], b"prefixes that are long"] {
             for parts in 1..lead.len() {
-                let store = Store::<Tree<S, Hardware>>::create();
+                let store = IndexInFile::<Tree<S, Hardware>>::create();
                 let tree = store.index();
                 let put = |key: &[u8]| tree.upsert(key, b"value").expect("no error");
                 put(b"other");

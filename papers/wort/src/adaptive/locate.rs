@@ -4,13 +4,21 @@
 //! by node, where writes reach them.
 
 use super::node::Node;
-use super::write::Writer;
 use super::{Adaptive, Prefix, Scheme};
 use crate::recover::{right_header, way_through};
 use crate::root::Root;
 use art::{Kind, LeafRef, Node as _, Tagged, Way, damaged};
-use heap::Access;
+use heap::{Access, Guard};
 use pmem::{Fault, Link, Media, PSlot};
+use std::marker::PhantomData;
+
+/// The tree's only writer, at work on one key.
+pub struct Writer<'g, S: Scheme, M: Media> {
+    pub(crate) heap: &'g Access<M>,
+    pub(crate) guard: &'g Guard,
+    pub(crate) key: &'g [u8],
+    pub(crate) scheme: PhantomData<S>,
+}
 
 /// A slot on the way, and its object.
 pub struct Place<'g> {

@@ -13,9 +13,10 @@
 //!    by now, and need no header to find a level.
 //! W4 A node has at least two children, its ending key counted. Removing the last but one removes the node too.
 //!
-//! Modules: `node` (the common part of all kinds, and the readers' view), `n48`, `n256`, `build` (nodes under
+//! Modules: `branch` (the common part of all kinds), `node` (the readers' view), `n48`, `n256`, `build` (nodes under
 //! construction).
 
+pub(crate) mod branch;
 pub(crate) mod build;
 mod grow;
 pub(crate) mod locate;
@@ -28,14 +29,14 @@ pub(crate) mod write;
 use crate::header::Header;
 use crate::root::Root;
 use art::{Byte, Design, Radix};
+use branch::Branch;
 use heap::{Access, Error, Guard};
 use index::{Action, Edit};
-use locate::Place;
-use node::{Branch, Node};
+use locate::{Place, Writer};
+use node::Node;
 use pmem::{Fault, Link, LinkAndPersist, Media};
 use std::fmt::Debug;
 use std::marker::PhantomData;
-use write::Writer;
 
 /// The publication policy for everything.
 pub(crate) type Publish = LinkAndPersist;

@@ -1,7 +1,7 @@
 //! N256, in both schemes (WORT §3.5): a slot for each byte, as in the original radix tree.
 
 use super::Publish;
-use super::node::{Branch, Common, link_for, slot_fault};
+use super::branch::{Branch, Common, link_for, slot_fault};
 use art::{Inner, Kind};
 use heap::{Access, Error};
 use pmem::{Link, Media, PSlot, PWord, persistent};

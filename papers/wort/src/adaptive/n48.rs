@@ -6,7 +6,7 @@
 //!    index named it does not occupy the slot.
 
 use super::Publish;
-use super::node::{Branch, Common, link_for, slot_fault};
+use super::branch::{Branch, Common, link_for, slot_fault};
 use art::{Inner, Kind, byte_at, child_tag, draft_leaf, index_word, named, naming};
 use heap::{Access, Error};
 use pmem::{CommitWord, Link, Media, PSlot, PWord, Purpose, persist_scope, persistent};

@@ -5,8 +5,7 @@
 //! key toggles an N48 or an N256. A remove needs no memory: in a full pool a node stays as large as it is.
 
 use super::build::{children_of, draft_node};
-use super::locate::{Passed, Place};
-use super::write::Writer;
+use super::locate::{Passed, Place, Writer};
 use super::{Publish, Scheme};
 use art::{Kind, LeafRef, Tagged, no_memory, shrink_at};
 use heap::Error;

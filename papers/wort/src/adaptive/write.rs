@@ -5,7 +5,7 @@
 //! and 2 if by a slot.
 
 use super::build::draft_node;
-use super::locate::{Found, Place, skip};
+use super::locate::{Found, Place, Writer, skip};
 use super::node::Node;
 use super::{Prefix, Publish, Scheme, Tree};
 use crate::root::Root;
@@ -17,14 +17,6 @@ use heap::{Access, Error, Guard};
 use index::{Action, Edit};
 use pmem::{Erased, Link, Media, Persisted, Purpose, persist_scope};
 use std::marker::PhantomData;
-
-/// The tree's only writer, at work on one key.
-pub struct Writer<'g, S: Scheme, M: Media> {
-    pub(crate) heap: &'g Access<M>,
-    pub(crate) guard: &'g Guard,
-    pub(crate) key: &'g [u8],
-    pub(crate) scheme: PhantomData<S>,
-}
 
 impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
     /// Applies the edit once this thread is the only writer.

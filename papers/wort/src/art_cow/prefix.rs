@@ -3,9 +3,9 @@
 
 use super::{ByCopy, small};
 use crate::adaptive::build::{children_of, draft_node};
+use crate::adaptive::locate::Writer;
 use crate::adaptive::locate::{Place, skip};
 use crate::adaptive::node::Node;
-use crate::adaptive::write::Writer;
 use crate::adaptive::{Adaptive, Prefix, Scheme};
 use crate::recover::right_header;
 use art::{Child, Children, Kind, Node as _, draft_leaf, no_memory};

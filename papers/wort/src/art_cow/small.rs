@@ -3,7 +3,7 @@
 //! I1 Partial keys never change. A slot always holds a link for its byte, unless a remove has emptied it because
 //!    there was no memory for a copy; then it stays empty.
 
-use crate::adaptive::node::{Branch, Common, link_for, slot_fault};
+use crate::adaptive::branch::{Branch, Common, link_for, slot_fault};
 use art::{Inner, Kind, byte_at, with_byte};
 use heap::{Access, Error};
 use pmem::{Link, Media, PSlot, PWord, persistent};

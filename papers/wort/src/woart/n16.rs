@@ -5,7 +5,7 @@
 //! I2 Partial key and slot of an entry change only while it does not count.
 
 use crate::adaptive::Publish;
-use crate::adaptive::node::{Branch, Common, link_for, slot_fault};
+use crate::adaptive::branch::{Branch, Common, link_for, slot_fault};
 use art::{Inner, Kind, child_tag, draft_leaf, with_byte};
 use heap::{Access, Error};
 use pmem::{CommitWord, Link, Media, PSlot, PWord, Purpose, persist_scope, persistent};

@@ -12,7 +12,7 @@
 //!    before the word named it. It is reused.
 
 use crate::adaptive::Publish;
-use crate::adaptive::node::{Branch, Common, link_for, slot_fault};
+use crate::adaptive::branch::{Branch, Common, link_for, slot_fault};
 use art::{Inner, Kind, child_tag, draft_leaf};
 use heap::{Access, Error};
 use pmem::{CommitWord, Link, Media, PSlot, Purpose, persist_scope, persistent};

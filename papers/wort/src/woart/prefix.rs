@@ -6,9 +6,9 @@
 
 use super::{InPlace, n4, n16};
 use crate::adaptive::build::draft_node;
+use crate::adaptive::locate::Writer;
 use crate::adaptive::locate::{Place, skip};
 use crate::adaptive::node::Node;
-use crate::adaptive::write::Writer;
 use crate::adaptive::{Adaptive, Prefix, Scheme};
 use crate::recover::right_header;
 use art::{Child, Children, Kind, draft_leaf};

@@ -10,7 +10,7 @@ mod write;
 
 use crate::root::Root;
 use art::{
-    Child, Children, Design, Digit, Grown, HalfByte, Kind, Radix, Site, Spot, Tagged, child_tag, damaged,
+    Child, Children, Design, Digit, Grown, HalfByte, Kind, NodeSite, Radix, Spot, Tagged, child_tag, damaged,
 };
 use heap::{Access, Error, Guard};
 use index::{Action, Edit};
@@ -110,7 +110,7 @@ impl<'g> art::Node<'g> for &'g Node {
     }
 
     /// A depth that is not the one at which the node is reached is no fault: the next writer recovers the header.
-    fn fault<M: Media>(&self, heap: &'g Access<M>, site: Site<'_>) -> Option<&'static str> {
+    fn fault<M: Media>(&self, heap: &'g Access<M>, site: NodeSite<'_>) -> Option<&'static str> {
         let media = heap.media();
         let header = self.header(media);
         if !header.is_clean() {

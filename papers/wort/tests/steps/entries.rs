@@ -2,7 +2,7 @@
 
 use heap::Heap;
 use index::conformance::options;
-use index::conformance::steps::{Step, Stepping, Steps, with_hook};
+use index::conformance::steps::{Stepping, Steps, ThreadStep, with_hook};
 use index::{Index, OnHeap};
 use pmem::Pool;
 use std::cell::Cell;
@@ -34,9 +34,9 @@ fn scan_amid(first: usize, last: usize) -> bool {
     let loads = Rc::new(Cell::new(0));
     let (count, changed) = (Rc::clone(&loads), Rc::clone(&tree));
     let hook = move |step| {
-        count.set(count.get() + usize::from(step == Step::Load));
+        count.set(count.get() + usize::from(step == ThreadStep::Load));
         match count.get() {
-            _ if step != Step::Load => {}
+            _ if step != ThreadStep::Load => {}
             // The first key moves into the entry of the last one...
             nth if nth == first => {
                 remove(&changed, 8);

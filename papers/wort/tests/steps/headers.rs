@@ -1,7 +1,7 @@
 //! Headers with wrong bits.
 
 use heap::Heap;
-use index::conformance::{Entries, Store};
+use index::conformance::{Entries, IndexInFile};
 use index::{Index, OnHeap};
 use pmem::{Hardware, Link};
 use std::os::unix::fs::FileExt;
@@ -29,7 +29,7 @@ fn nodes(heap: &Heap) -> Vec<u64> {
 /// if it would be right at that depth.
 #[test]
 fn checks_find_every_flipped_bit_of_a_header() {
-    let store = Store::<Wort>::create();
+    let store = IndexInFile::<Wort>::create();
     let mut model = Entries::new();
     for key in [
         &b""[..],
@@ -57,7 +57,7 @@ fn checks_find_every_flipped_bit_of_a_header() {
             file.read_exact_at(&mut byte, node + bit / 8).expect("read");
             file.write_all_at(&[byte[0] ^ 1 << (bit % 8)], node + bit / 8)
                 .expect("written");
-            let damaged = Store::<Wort>::open_in(image, Hardware::detect());
+            let damaged = IndexInFile::<Wort>::open_in(image, Hardware::detect());
             let faults = damaged.index().check().expect("no error").found;
             assert!(!faults.is_empty(), "bit {bit} of the node at {node:#x}");
         }

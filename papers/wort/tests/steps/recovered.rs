@@ -1,7 +1,7 @@
 //! Headers that a crash has left behind.
 
-use index::conformance::Store;
-use index::conformance::steps::{Step, StepChange, Stepping, Steps, changes, with_hook};
+use index::conformance::IndexInFile;
+use index::conformance::steps::{StepChange, Stepping, Steps, ThreadStep, changes, with_hook};
 use index::{Index, OnHeap};
 use pmem::{Counting, Hardware};
 use std::cell::RefCell;
@@ -13,14 +13,14 @@ use wollemi_wort::wort::Wort;
 
 /// The state left by a crash between the two steps of a change, the header's and the slot's.
 fn image_between<S: OnHeap<Media = Stepping> + 'static>(change: &StepChange) -> TempDir {
-    let store = Rc::new(Store::<S>::create_on(Stepping::machine(Steps)));
+    let store = Rc::new(IndexInFile::<S>::create_on(Stepping::machine(Steps)));
     for (key, value) in &change.before {
         store.index().upsert(key, value).expect("no error");
     }
     let image = Rc::new(RefCell::new(None));
     let (source, copy) = (Rc::clone(&store), Rc::clone(&image));
     let hook = move |step| {
-        if step == Step::Unpersisted {
+        if step == ThreadStep::Unpersisted {
             copy.borrow_mut().get_or_insert_with(|| source.image());
         }
     };
@@ -38,7 +38,7 @@ fn headers_are_recovered<S: OnHeap<Media = Stepping> + 'static, T: OnHeap<Media 
             continue;
         }
         let media = Counting::new(Hardware::detect());
-        let store = Store::<T>::open_in(image_between::<S>(&change), media.clone());
+        let store = IndexInFile::<T>::open_in(image_between::<S>(&change), media.clone());
         store.index().heap().wait_recovered();
         // Below the node in question.
         let other = change

@@ -4,7 +4,7 @@ use super::super::{in_words, output, write_json};
 use crate::exit::Failure;
 use indicatif::HumanCount;
 use serde::{Serialize, Serializer};
-use server::Report;
+use server::ServeReport;
 use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
@@ -51,7 +51,7 @@ pub fn log_output_error(said: io::Result<()>) {
     }
 }
 
-pub fn say_goodbye(report: &Report) -> io::Result<()> {
+pub fn say_goodbye(report: &ServeReport) -> io::Result<()> {
     let mut out = output();
     writeln!(
         out,

@@ -1,6 +1,6 @@
 //! Counts the lines that a thread touches.
 
-use pmem::watched::{Step, Watch, What};
+use pmem::watched::{ObservedStep, Observer, StepKind};
 use pmem::{LINE, Watched};
 use std::cell::Cell;
 
@@ -16,12 +16,16 @@ thread_local! {
     static COUNT: Cell<(u64, usize)> = const { Cell::new((0, 0)) };
 }
 
-impl Watch for Lines {
-    fn before(&self, step: &Step) {
+impl Observer for Lines {
+    fn before(&self, step: &ObservedStep) {
         // Ordering and write-backs only affect lines that were counted as stored.
         if matches!(
             step.what,
-            What::Drafted | What::Join | What::WriteBack(_) | What::WriteBackJoined(_) | What::Fence(_)
+            StepKind::Drafted
+                | StepKind::Join
+                | StepKind::WriteBack(_)
+                | StepKind::WriteBackJoined(_)
+                | StepKind::Fence(_)
         ) {
             return;
         }

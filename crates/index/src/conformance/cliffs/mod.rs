@@ -1,8 +1,8 @@
 //! No cliffs: on hostile keys an operation costs only what its key's length and the path to it cost.
 //!
-//! It counts the lines of 64 bytes that the operation's thread touches (`lines`): loads, stores, new objects and the
-//! bytes of keys in the pool, those of a key as often as it is read. So the count does not depend on the machine, and
-//! repeated work of a search is visible. An index's DRAM is not counted.
+//! The test counts the lines of 64 bytes that the operation's thread touches (`lines`): loads, stores, new objects and
+//! the bytes of keys in the pool, those of a key as often as it is read. So the count does not depend on the machine,
+//! and repeated work of a search is visible. An index's DRAM is not counted.
 //!
 //! The reference is the same work on random keys of the same lengths. A hostile shape may make the path to a key
 //! longer, at most as long as the key; so the lines of a get are the shape's *way*, which has a bound of its own.
@@ -23,7 +23,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::{Mutex, PoisonError};
 
 /// Maximum cost of an operation, as a multiple of its cost among random keys and of the shape's way.
-const MAX: f64 = 6.0;
+const MAX_FACTOR: f64 = 6.0;
 
 /// Lines per node on the way, for each byte of the key: a node of half-bytes has two lines, and there are two such
 /// nodes per byte.
@@ -33,7 +33,7 @@ const LINES_A_BYTE: f64 = 4.0;
 const NODE: f64 = 200.0;
 
 /// Maximum growth of space, as a multiple; the pages that a few objects reserve come on top.
-const MORE_SPACE: f64 = 1.25;
+const MAX_GROWTH: f64 = 1.25;
 const SLACK: u64 = 256 << 10;
 
 /// Keys per scan: the first batch of an iterator.
@@ -118,14 +118,14 @@ impl Cost {
     fn judge(&self, plain: &Cost, shape: &Shape, name: &str, keys: &[Vec<u8>], over: &mut Vec<String>) {
         let bytes = keys.iter().map(Vec::len).sum::<usize>() as f64 / keys.len() as f64;
         let comparisons = (keys.len() as f64).log2() * (bytes / LINE as f64 + 1.0);
-        let way = MAX * plain.get + LINES_A_BYTE * bytes * shape.branching + comparisons;
+        let way = MAX_FACTOR * plain.get + LINES_A_BYTE * bytes * shape.branching + comparisons;
         let mut hold = |what: &str, lines: f64, max: f64| {
             if lines > max {
                 over.push(format!("{name}: {what}: {lines:.0} lines, at most {max:.0}"));
             }
         };
         hold("get", self.get, way);
-        let max = |plain: f64| MAX * (plain + self.get);
+        let max = |plain: f64| MAX_FACTOR * (plain + self.get);
         hold("get of an absent key", self.absent, max(plain.absent));
         hold("insert", self.insert, max(plain.insert));
         hold("remove", self.remove, max(plain.remove));
@@ -135,7 +135,7 @@ impl Cost {
         hold(
             "insert and remove at a boundary",
             self.boundary,
-            MAX * (plain.boundary + self.longest) + NODE,
+            MAX_FACTOR * (plain.boundary + self.longest) + NODE,
         );
     }
 }
@@ -191,7 +191,7 @@ impl<I: crate::OnHeap<Media = Counted>> Bed<I> {
             max = max.max(self.used());
             lines
         });
-        let bound = (fresh as f64 * MORE_SPACE) as u64 + SLACK;
+        let bound = (fresh as f64 * MAX_GROWTH) as u64 + SLACK;
         for (what, used) in [("after ageing", aged), ("while all is removed", max)] {
             if used > bound {
                 over.push(format!("{name}: {used} bytes {what}, at most {bound}"));

@@ -1,7 +1,7 @@
 //! A crash after each step of a change.
 
-use super::{Step, StepChange, Stepping, Steps, changes, with_hook};
-use crate::conformance::Store;
+use super::{StepChange, Stepping, Steps, ThreadStep, changes, with_hook};
+use crate::conformance::IndexInFile;
 use crate::{Index, OnHeap};
 use pmem::Hardware;
 use std::cell::RefCell;
@@ -10,14 +10,14 @@ use tempfile::TempDir;
 
 /// The files that a killed process leaves after each step of the change that alters memory or makes it durable.
 fn images<S: OnHeap<Media = Stepping> + 'static>(change: &StepChange) -> Vec<TempDir> {
-    let store = Rc::new(Store::<S>::create_on(Stepping::machine(Steps)));
+    let store = Rc::new(IndexInFile::<S>::create_on(Stepping::machine(Steps)));
     for (key, value) in &change.before {
         store.index().upsert(key, value).expect("no error");
     }
     let images = Rc::new(RefCell::new(vec![store.image()]));
     let (source, copies) = (Rc::clone(&store), Rc::clone(&images));
     let hook = move |step| {
-        if step != Step::Load {
+        if step != ThreadStep::Load {
             copies.borrow_mut().push(source.image());
         }
     };
@@ -34,7 +34,7 @@ pub fn any_step_can_be_the_last<S: OnHeap<Media = Stepping> + 'static, T: OnHeap
         let mut is_after = false;
         for (i, image) in images::<S>(&change).into_iter().enumerate() {
             let what = || format!("{}, after step {i}, key {:?}", change.name, change.key);
-            let store = Store::<T>::open_in(image, Hardware::detect());
+            let store = IndexInFile::<T>::open_in(image, Hardware::detect());
             let found = {
                 let guard = heap::pin();
                 let value = store.index().get(&change.key, &guard).expect("no error");

@@ -1,12 +1,12 @@
 //! A media that calls a hook after each step of a thread.
 
-use pmem::watched::{self, Watch, What};
+use pmem::watched::{self, Observer, StepKind};
 use pmem::{Purpose, Watched};
 use std::cell::RefCell;
 
 /// The step that a thread has just taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ThreadStep {
     /// Loaded a persistent word.
     Load,
     /// Changed a persistent word.
@@ -17,7 +17,7 @@ pub enum Step {
     Fence,
 }
 
-type Hook = Box<dyn FnMut(Step)>;
+type Hook = Box<dyn FnMut(ThreadStep)>;
 
 thread_local! {
     static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
@@ -33,14 +33,14 @@ pub fn with_waits_hook<R>(hook: impl FnOnce() + 'static, operation: impl FnOnce(
 }
 
 /// Runs `operation`, and `hook` after each of its steps, but not after steps of the hook itself.
-pub fn with_hook<R>(hook: impl FnMut(Step) + 'static, operation: impl FnOnce() -> R) -> R {
+pub fn with_hook<R>(hook: impl FnMut(ThreadStep) + 'static, operation: impl FnOnce() -> R) -> R {
     HOOK.set(Some(Box::new(hook)));
     let result = operation();
     HOOK.set(None);
     result
 }
 
-fn pass(step: Step) {
+fn pass(step: ThreadStep) {
     if let Some(mut hook) = HOOK.take() {
         hook(step);
         HOOK.set(Some(hook));
@@ -54,13 +54,13 @@ pub type Stepping = Watched<Steps>;
 #[derive(Clone, Copy, Debug)]
 pub struct Steps;
 
-impl Watch for Steps {
-    fn after(&self, step: &watched::Step) {
+impl Observer for Steps {
+    fn after(&self, step: &watched::ObservedStep) {
         match step.what {
-            What::Load | What::Peek => pass(Step::Load),
-            What::Store | What::Exchange | What::StoreNt => pass(Step::Store),
-            What::StoreUnpersisted | What::ExchangeUnpersisted => pass(Step::Unpersisted),
-            What::Fence(Purpose::Node) => pass(Step::Fence),
+            StepKind::Load | StepKind::Peek => pass(ThreadStep::Load),
+            StepKind::Store | StepKind::Exchange | StepKind::StoreNt => pass(ThreadStep::Store),
+            StepKind::StoreUnpersisted | StepKind::ExchangeUnpersisted => pass(ThreadStep::Unpersisted),
+            StepKind::Fence(Purpose::Node) => pass(ThreadStep::Fence),
             _ => {}
         }
     }

@@ -13,7 +13,7 @@ mod writers;
 
 pub use changes::{StepChange, changes};
 pub use crashes::any_step_can_be_the_last;
-pub use media::{Step, Stepping, Steps, with_hook, with_waits_hook};
+pub use media::{Stepping, Steps, ThreadStep, with_hook, with_waits_hook};
 pub use readers::{readers_find_what_is_there_all_the_while, readers_see_no_half_of_a_write};
 pub use turnover::{readers_find_no_insertion_too_early, turnovers_do_not_mislead_readers};
 pub use writers::writers_do_not_mislead_writers;

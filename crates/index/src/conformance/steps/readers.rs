@@ -1,6 +1,6 @@
 //! Readers during a write, and a writer during reads.
 
-use super::{Step, Stepping, Steps, changes, with_hook};
+use super::{Stepping, Steps, ThreadStep, changes, with_hook};
 use crate::conformance::{ALL, Entries, Random, options, visit as visit_index};
 use crate::{Direction, Index, OnHeap};
 use heap::Heap;
@@ -50,7 +50,7 @@ pub(super) fn amid<I: OnHeap<Media = Stepping> + 'static>(
     let left = Rc::new(Cell::new(nth));
     let (count, changed) = (Rc::clone(&left), Rc::clone(&tree));
     let hook = move |step| {
-        if step == Step::Load && count.get() > 0 {
+        if step == ThreadStep::Load && count.get() > 0 {
             count.set(count.get() - 1);
             if count.get() == 0 {
                 change(&changed);
@@ -93,7 +93,7 @@ pub fn readers_see_no_half_of_a_write<I: OnHeap<Media = Stepping> + 'static>() {
         let (steps, is_after) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
         let (count, seen) = (Rc::clone(&steps), Rc::clone(&is_after));
         let hook = move |step| {
-            if step == Step::Load {
+            if step == ThreadStep::Load {
                 return;
             }
             count.set(count.get() + 1);

@@ -1,7 +1,7 @@
 //! Readers, in a walk and in a get, while slots on their way are emptied and reused for other keys.
 
 use super::readers::{amid, index};
-use super::{Step, Stepping, with_hook};
+use super::{Stepping, ThreadStep, with_hook};
 use crate::conformance::{ALL, visit as visit_index};
 use crate::{Direction, Index, OnHeap, Value};
 use std::cell::Cell;
@@ -155,9 +155,9 @@ where
         scope.spawn(move || {
             let mut loads = 0;
             let hook = move |step| {
-                loads += usize::from(step == Step::Load);
-                if step == Step::Load && loads == nth {
-                    stop.send(()).expect("it is waited for");
+                loads += usize::from(step == ThreadStep::Load);
+                if step == ThreadStep::Load && loads == nth {
+                    stop.send(()).expect("the test waits");
                     // The insertion may have ended.
                     let _ = may_go.recv();
                 }
@@ -172,7 +172,7 @@ where
                 steps += 1;
                 if steps == step {
                     is_reached.set(true);
-                    go.send(()).expect("it waits for this");
+                    go.send(()).expect("the reader waits");
                     if receiver
                         .recv_timeout(PATIENCE)
                         .expect("the reader ends")

@@ -1,7 +1,7 @@
 //! A writer during another write.
 
 use super::readers::index;
-use super::{Step, StepChange, Stepping, changes, with_hook, with_waits_hook};
+use super::{StepChange, Stepping, ThreadStep, changes, with_hook, with_waits_hook};
 use crate::conformance::{ALL, Entries, visit as visit_index};
 use crate::{Direction, Index, OnHeap, Value};
 use std::cell::Cell;
@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::mpsc::channel;
 
 /// Maximum length of keys; longer prefixes are of the same kinds.
-const LONGEST: usize = 48;
+const MAX_KEY_LEN: usize = 48;
 
 /// Maximum number of keys for which every load is stopped at.
 const MAX_KEYS_FOR_EVERY_LOAD: usize = 60;
@@ -38,10 +38,10 @@ fn beside<I: OnHeap<Media = Stepping>>(
         });
         let loads = Rc::clone(&reached);
         let hook = move |step| {
-            loads.set(loads.get() + usize::from(step == Step::Load));
-            if step == Step::Load && loads.get() == nth {
-                go.send(()).expect("it waits for this");
-                receiver.recv().expect("it ends or waits");
+            loads.set(loads.get() + usize::from(step == ThreadStep::Load));
+            if step == ThreadStep::Load && loads.get() == nth {
+                go.send(()).expect("the writer waits for this hook");
+                receiver.recv().expect("the writer ends or waits");
             }
         };
         with_hook(hook, || change.apply(tree));
@@ -56,7 +56,7 @@ fn beside<I: OnHeap<Media = Stepping>>(
 
 /// Whether the two changes may come in either order, and neither removes what the other needs.
 fn go_together(change: &StepChange, other: &StepChange) -> bool {
-    change.before == other.before && change.key.len() <= LONGEST && change.key != other.key
+    change.before == other.before && change.key.len() <= MAX_KEY_LEN && change.key != other.key
 }
 
 /// Two writers of different keys both complete their changes, wherever one interrupts the other: all keys are there

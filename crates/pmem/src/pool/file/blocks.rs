@@ -7,7 +7,7 @@ use super::PoolFile;
 use crate::platform;
 use crate::pool::ErrorKind;
 use crate::pool::mapping::{Backing, Mapping};
-use crate::pool::options::Level;
+use crate::pool::options::PoolLevel;
 use rustix::fs::{SeekFrom, XattrFlags};
 use rustix::io::Errno;
 use std::io;
@@ -179,12 +179,12 @@ impl PoolFile {
     pub(in crate::pool) fn extend(
         &self,
         mapping: &Mapping,
-        level: Level,
+        level: PoolLevel,
         from: u64,
         to: u64,
     ) -> Result<(), ErrorKind> {
         let extended = self.allocate(from, to).and_then(|()| {
-            if level == Level::Power {
+            if level == PoolLevel::Power {
                 // The header may soon say that these bytes exist, and it becomes durable without the file system.
                 self.sync()?;
             }

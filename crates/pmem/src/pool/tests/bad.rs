@@ -3,7 +3,7 @@
 use super::files::Place;
 use super::*;
 use crate::pool::checked::seal;
-use crate::pool::header::VERSION;
+use crate::pool::version::VERSION;
 use std::os::unix::fs::PermissionsExt;
 
 /// Opens `bytes` as a pool, which must be refused and left unchanged; returns the error.

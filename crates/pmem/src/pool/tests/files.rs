@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::pool::checked::seal;
-use crate::watched::{Step, Watch, Watched, What};
+use crate::watched::{ObservedStep, Observer, StepKind, Watched};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -193,7 +193,7 @@ fn lost_page_cache_is_not_trusted() {
     let pool = place.open().expect("a pool that was closed");
     assert_eq!(
         (pool.last_shutdown(), pool.level()),
-        (LastShutdown::Clean, Level::Process)
+        (LastShutdown::Clean, PoolLevel::Process)
     );
     crash(pool);
     place.change_boot();
@@ -248,7 +248,7 @@ fn lost_page_cache_is_not_trusted() {
 #[test]
 fn power_is_refused_where_it_cannot_be() {
     let power = PoolOptions {
-        level: Level::Power,
+        level: PoolLevel::Power,
         ..small()
     };
     for directory in ["/dev/shm", "/tmp"] {
@@ -258,7 +258,7 @@ fn power_is_refused_where_it_cannot_be() {
         let path = directory.path().join("a.pool");
         if let Ok(pool) = Pool::create(&path, &power, Hardware::detect()) {
             // A DAX file system after all: then the level must be reported.
-            assert_eq!(pool.level(), Level::Power);
+            assert_eq!(pool.level(), PoolLevel::Power);
             continue;
         }
         assert_eq!(
@@ -514,9 +514,9 @@ fn a_log_position_is_kept() {
 #[derive(Clone, Debug)]
 struct Images(PathBuf, Arc<Mutex<Vec<Vec<u8>>>>);
 
-impl Watch for Images {
-    fn after(&self, step: &Step) {
-        if let What::Fence(_) = step.what {
+impl Observer for Images {
+    fn after(&self, step: &ObservedStep) {
+        if let StepKind::Fence(_) = step.what {
             let image = std::fs::read(&self.0).expect("a file");
             self.1.lock().expect("no panic").push(image);
         }

@@ -3,7 +3,7 @@
 use crate::counters::Counter;
 use crate::items::access::Seen;
 use crate::items::store::classic::Verb;
-use crate::items::store::{Failure, Outcome, Store};
+use crate::items::store::{Failure, ItemStore, Outcome};
 use crate::net::clients::Client;
 use crate::ops::rate_limit;
 use crate::ops::shared::{Shared, Worker};
@@ -28,7 +28,7 @@ impl Handler {
     }
 
     /// Returns the database that memcached's clients see.
-    pub fn store(&self) -> &Store {
+    pub fn store(&self) -> &ItemStore {
         self.shared().databases.first()
     }
 

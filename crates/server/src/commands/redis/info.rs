@@ -6,7 +6,7 @@ use super::error::Done;
 use super::{backup, durable};
 use crate::clock::now;
 use crate::counters::{self, Counter};
-use crate::items::memory::Memory;
+use crate::items::memory::MemoryLimit;
 use crate::ops::metrics::resident;
 use crate::ops::pool;
 use crate::ops::shared::Shared;
@@ -106,7 +106,7 @@ fn server(shared: &Shared) -> Lines {
     ]
 }
 
-fn memory(memory: &Memory) -> Lines {
+fn memory(memory: &MemoryLimit) -> Lines {
     let resident = resident().map(|bytes| line("used_memory_rss", &bytes));
     let all = [
         line("used_memory", &memory.used()),

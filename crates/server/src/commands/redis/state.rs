@@ -4,7 +4,7 @@ pub mod queue;
 pub mod walk;
 pub mod watches;
 
-use crate::items::store::Store;
+use crate::items::store::ItemStore;
 use crate::ops::copying::Outcome;
 use queue::Queue;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use watches::Watches;
 /// What a connection remembers between two commands.
 pub struct State {
     /// The selected database, and its number.
-    pub store: Arc<Store>,
+    pub store: Arc<ItemStore>,
     pub db: usize,
     /// Whether the client speaks RESP3.
     pub resp3: bool,
@@ -42,7 +42,7 @@ pub type Saving = oneshot::Receiver<Outcome>;
 
 impl State {
     /// Creates the state of a new connection, whose client has selected this database.
-    pub fn new(store: Arc<Store>, known: bool) -> State {
+    pub fn new(store: Arc<ItemStore>, known: bool) -> State {
         State {
             store,
             db: 0,

@@ -4,7 +4,7 @@ use super::*;
 use crate::items::databases::Databases;
 use crate::items::item::PLACE;
 use crate::items::store::tests;
-use index::model::Model;
+use index::model::ModelIndex;
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::AtomicUsize;
 
@@ -13,14 +13,14 @@ const DATA: usize = 100;
 /// What an item of these tests takes: a key of ten bytes, a header, the data.
 const EACH: u64 = PLACE + 10 + 24 + DATA as u64;
 
-fn open(index: &Model, items: u64, evicts: bool) -> Databases {
+fn open(index: &ModelIndex, items: u64, evicts: bool) -> Databases {
     let db = wollemi::Db::anonymous().expect("memory");
     let _map = db.hold("items", Arc::new(index.clone()));
     let databases = Databases::open(
         &db,
         "items",
         None,
-        Memory::new(items * EACH, evicts),
+        MemoryLimit::new(items * EACH, evicts),
         Arc::new(AtomicUsize::new(1 << 20)),
     )
     .expect("empty, or a server's");
@@ -75,7 +75,7 @@ fn zipf(keys: usize, requests: usize, seed: u64) -> impl Iterator<Item = usize> 
 fn what_is_asked_for_stays() {
     const KEYS: usize = 10_000;
     const ITEMS: usize = 1000;
-    let index = Model::new();
+    let index = ModelIndex::new();
     let mut databases = open(&index, ITEMS as u64, true);
     let (mut hits, mut fifo_hits, mut passing) = (0, 0, KEYS);
     let (mut order, mut there) = (VecDeque::new(), HashSet::new());
@@ -112,7 +112,7 @@ fn what_is_asked_for_stays() {
 /// Without eviction writes are refused when all is full, and let in again when something is removed.
 #[test]
 fn writes_are_refused_where_nothing_may_go() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let databases = open(&index, 10, false);
     (0..10).for_each(|i| set(&databases, &key(i)).expect("room"));
     assert!(matches!(set(&databases, &key(10)), Err(Failure::NoRoom)));
@@ -136,7 +136,7 @@ fn writes_are_refused_where_nothing_may_go() {
 /// for one write, and else for a later one.
 #[test]
 fn the_dead_go_where_nothing_else_may() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let databases = open(&index, 10, false);
     (0..10).for_each(|i| put(&databases, &key(i), if i < 4 { NOW - 1 } else { 0 }));
     (10..14).for_each(|i| set(&databases, &key(i)).expect("room of the dead"));
@@ -147,7 +147,7 @@ fn the_dead_go_where_nothing_else_may() {
     assert!(matches!(set(&databases, &key(10)), Err(Failure::NoRoom)));
     assert_eq!(databases.memory().evicted(), 0);
 
-    let index = Model::new();
+    let index = ModelIndex::new();
     let databases = open(&index, 3 * LOOK as u64, false);
     let store = |i: usize, expiry| put(&databases, &format!("k{i:09}"), expiry);
     let last = 3 * LOOK - 1;
@@ -160,7 +160,7 @@ fn the_dead_go_where_nothing_else_may() {
 /// Writes that are large need room one after the other: not more goes than one of them needs.
 #[test]
 fn large_writes_do_not_empty_the_memory() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let databases = open(&index, 100, true);
     (0..100).for_each(|i| set(&databases, &key(i)).expect("room"));
     let barrier = std::sync::Barrier::new(4);
@@ -186,7 +186,7 @@ fn large_writes_do_not_empty_the_memory() {
 /// Dead items go first.
 #[test]
 fn the_dead_go_first() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let databases = open(&index, 100, true);
     for i in 0..100 {
         let expiry = if i % 2 == 0 { NOW - 1 } else { 0 };

@@ -1,7 +1,7 @@
 //! memcached's classic commands, each one edit of an item. As in memcached, appending to a value creates a new item,
 //! without the old one's marks.
 
-use super::{Decision, Failure, Outcome, Store};
+use super::{Decision, Failure, ItemStore, Outcome};
 use crate::items::item::{self, Header, Item};
 use crate::items::number;
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ pub enum Verb {
     Cas(u64),
 }
 
-impl Store {
+impl ItemStore {
     /// Carries out a storage command that depends on the present item.
     pub fn store(
         &self,

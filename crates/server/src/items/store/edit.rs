@@ -1,6 +1,6 @@
 //! The edits of items, which look at an item and change it under the lock on its key.
 
-use super::{Decision, Store};
+use super::{Decision, ItemStore};
 use crate::items::item::Item;
 use index::{Action, Edit};
 use std::sync::atomic::Ordering;
@@ -21,9 +21,9 @@ impl<F: FnMut(Option<&[u8]>) -> bool> Edit for Remove<F> {
     }
 }
 
-/// The edit of [`Store::change`].
+/// The edit of [`ItemStore::change`].
 pub struct StoreEdit<'s, R, T> {
-    pub store: &'s Store,
+    pub store: &'s ItemStore,
     /// The current time in milliseconds since 1970.
     pub now: u64,
     /// The buffer for the value to put.

@@ -1,7 +1,7 @@
 //! Removing the least used items.
 
 use super::edit::Remove;
-use super::{Failure, Store};
+use super::{Failure, ItemStore};
 use crate::items::item::Item;
 use index::Action;
 use std::ops::Bound;
@@ -15,7 +15,7 @@ pub struct Gone {
     pub dead: u64,
 }
 
-impl Store {
+impl ItemStore {
     /// Visits the next keys after `cursor`, at most `limit`, and removes the dead items among them. If there are none
     /// and `live_too` allows it, removes a quarter of the live ones: those accessed least, of equals those stored
     /// first. Returns also how many keys it has visited; if they are fewer than `limit`, no more are left, and `cursor`

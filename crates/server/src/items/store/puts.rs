@@ -2,13 +2,13 @@
 //! become durable together.
 
 use super::count::Counting;
-use super::{Failure, Store};
+use super::{Failure, ItemStore};
 use crate::items::item::Item;
 use index::{Action, Edit, Edits, Error};
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
-impl Store {
+impl ItemStore {
     /// Stores an item under each of these keys, in order, each by an edit of its own. `fill` makes the value of the
     /// `i`-th with this unique, perhaps under the locks of several keys, so it must be short and must not log. `done`
     /// receives the outcome of each once all are done.
@@ -43,7 +43,7 @@ impl Store {
 }
 
 struct Group<'p, F> {
-    store: &'p Store,
+    store: &'p ItemStore,
     keys: &'p [&'p [u8]],
     counting: Counting<'p>,
     /// The buffer for the value to put.

@@ -1,6 +1,6 @@
 //! Reading items.
 
-use super::{Failure, Store};
+use super::{Failure, ItemStore};
 use crate::items::item::Item;
 use crate::items::record;
 use index::{Direction, Guard, Order, Value};
@@ -9,7 +9,7 @@ use std::ops::{Bound, ControlFlow};
 /// The visitor of a walk: called for each key in order, with its item unless that is dead.
 pub type Visit<'f> = dyn FnMut(&[u8], Option<&Item<'_>>) -> ControlFlow<()> + 'f;
 
-impl Store {
+impl ItemStore {
     /// Calls `show` with an item, if it exists; in a transaction, as the transaction has left it.
     pub fn read<T>(
         &self,
@@ -88,7 +88,7 @@ impl Store {
         self.items.index().order()
     }
 
-    /// Visits items between the bounds, in [order](Store::order), until the visitor breaks. A dead item is `None`.
+    /// Visits items between the bounds, in [order](ItemStore::order), until the visitor breaks. A dead item is `None`.
     pub fn scan(
         &self,
         lower: Bound<&[u8]>,

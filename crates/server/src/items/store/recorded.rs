@@ -4,8 +4,8 @@
 //! they are adopted. Edits continue meanwhile, except in two cases: a flush separates the edits before it from those
 //! after it, and an edit that finds few uniques left waits for the block that is being reserved.
 
-use super::Store;
-use crate::items::record::{self, Record};
+use super::ItemStore;
+use crate::items::record::{self, StoreRecord};
 use index::Upsert;
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError, TryLockError};
@@ -20,7 +20,7 @@ pub(super) const LOW: u64 = 1 << 18;
 /// take fewer at a time: each a [`BATCH`](super::BATCH) of uniques, or two if a full pool makes it decide again.
 pub const ENOUGH: u64 = 1 << 17;
 
-impl Store {
+impl ItemStore {
     /// Carries out a delayed `flush_all` that is due. Called with the current time before each request, so that an item
     /// stored after the flush was due is newer than the flush.
     #[inline]
@@ -46,15 +46,15 @@ impl Store {
         let Some(flush_at) = at else {
             return self.flush_now(&mut record);
         };
-        let changed = Record { flush_at, ..*record };
+        let changed = StoreRecord { flush_at, ..*record };
         self.write_record(&mut record, changed)
     }
 
-    fn flush_now(&self, record: &mut MutexGuard<'_, Record>) -> Result<(), index::Error> {
+    fn flush_now(&self, record: &mut MutexGuard<'_, StoreRecord>) -> Result<(), index::Error> {
         // Flushed items no longer count, and an edit, with its unique, comes wholly before the flush or after it.
         self.count.restart(|| {
             let flushed = self.next.load(Ordering::SeqCst);
-            let changed = Record {
+            let changed = StoreRecord {
                 flushed,
                 flush_at: 0,
                 ..**record
@@ -81,12 +81,12 @@ impl Store {
         self.reserve_in(&mut self.lock())
     }
 
-    fn reserve_in(&self, record: &mut MutexGuard<'_, Record>) -> Result<(), index::Error> {
+    fn reserve_in(&self, record: &mut MutexGuard<'_, StoreRecord>) -> Result<(), index::Error> {
         if self.next.load(Ordering::SeqCst) + LOW <= record.reserved {
             return Ok(()); // Another thread was faster.
         }
         let reserved = record.reserved.saturating_add(BLOCK);
-        let changed = Record { reserved, ..**record };
+        let changed = StoreRecord { reserved, ..**record };
         if !self.in_transaction() {
             return self.write_record(record, changed);
         }
@@ -95,16 +95,20 @@ impl Store {
         let at_rest = {
             let guard = heap::pin();
             let value = self.items.index().get(record::KEY, &guard)?;
-            Record::read(value.as_deref().unwrap_or_default())
+            StoreRecord::read(value.as_deref().unwrap_or_default())
                 .map_err(|error| index::Error::Refused(error.into()))?
         };
-        let stored = Record { reserved, ..at_rest };
+        let stored = StoreRecord { reserved, ..at_rest };
         self.items
             .write_at_once(record::KEY, &mut Upsert(&stored.bytes()))?;
         self.write_record(record, changed)
     }
 
-    fn write_record(&self, record: &mut MutexGuard<'_, Record>, changed: Record) -> Result<(), index::Error> {
+    fn write_record(
+        &self,
+        record: &mut MutexGuard<'_, StoreRecord>,
+        changed: StoreRecord,
+    ) -> Result<(), index::Error> {
         self.items
             .write_durably(record::KEY, &mut Upsert(&changed.bytes()))?;
         if changed.reserved != record.reserved {
@@ -115,14 +119,14 @@ impl Store {
         Ok(())
     }
 
-    pub(super) fn adopt(&self, record: &mut MutexGuard<'_, Record>, changed: Record) {
+    pub(super) fn adopt(&self, record: &mut MutexGuard<'_, StoreRecord>, changed: StoreRecord) {
         **record = changed;
         self.reserved.store(changed.reserved, Ordering::Release);
         self.flushed.store(changed.flushed, Ordering::Release);
         self.flush_at.store(changed.flush_at, Ordering::Release);
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Record> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, StoreRecord> {
         // The record changes only after the index has stored it, so it is valid also after a panic.
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }

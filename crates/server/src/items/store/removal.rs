@@ -1,12 +1,12 @@
 //! Removing items: those that clients delete, and dead ones.
 
 use super::edit::Remove;
-use super::{Failure, Outcome, Store};
+use super::{Failure, ItemStore, Outcome};
 use crate::items::item::Item;
 use crate::items::record;
 use wollemi::Swept;
 
-impl Store {
+impl ItemStore {
     /// Removes the item if it is dead. Returns whether it was.
     pub fn bury(&self, key: &[u8], now: u64) -> Result<bool, Failure> {
         let mut dead = None;

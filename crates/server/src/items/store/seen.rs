@@ -8,7 +8,7 @@
 //! if it has none, not even a dead one, and no item with a larger unique was removed since. As keys of the same hash
 //! share a slot, a key may seem changed because another key was given an item and lost it.
 
-use super::{Decision, Failure, Store};
+use super::{Decision, Failure, ItemStore};
 use crate::items::item::Item;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -46,7 +46,7 @@ pub struct Seen {
     at: u64,
 }
 
-impl Store {
+impl ItemStore {
     /// Looks at a key, in no transaction.
     pub fn see(&self, key: &[u8], now: u64) -> Result<Seen, Failure> {
         self.change(key, now, &mut Vec::new(), |item, at, _| {
@@ -77,28 +77,28 @@ impl Store {
 mod tests {
     use super::super::tests::{NOW, open, set};
     use super::*;
-    use index::model::Model;
+    use index::model::ModelIndex;
 
     /// Creates a store without items, and looks at the key in it.
-    fn absent() -> (Store, Seen) {
-        let store = open(&Model::new(), NOW);
+    fn absent() -> (ItemStore, Seen) {
+        let store = open(&ModelIndex::new(), NOW);
         let seen = store.see(b"key", NOW).expect("the model does not fail");
         assert!(is_as(&store, seen, NOW));
         (store, seen)
     }
 
-    fn is_as(store: &Store, seen: Seen, now: u64) -> bool {
+    fn is_as(store: &ItemStore, seen: Seen, now: u64) -> bool {
         store
             .is_as_seen(b"key", seen, now)
             .expect("the model does not fail")
     }
 
-    fn flush(store: &Store) {
+    fn flush(store: &ItemStore) {
         store.flush(None).expect("the model does not fail");
     }
 
     /// Sweeps the dead items. Returns how many there were.
-    fn sweep(store: &Store, now: u64) -> usize {
+    fn sweep(store: &ItemStore, now: u64) -> usize {
         let swept = store.sweep(&mut None, 100, now);
         swept.expect("the model does not fail").removed
     }

@@ -12,7 +12,7 @@ use super::recorded::{BLOCK, LOW};
 use super::*;
 use crate::items::item;
 use crate::items::store::classic::Verb;
-use index::model::Model;
+use index::model::ModelIndex;
 use std::collections::HashSet;
 use wollemi::Swept;
 
@@ -25,8 +25,8 @@ fn held(index: impl Index + 'static) -> Map {
     db.hold("items", Arc::new(index))
 }
 
-pub fn open(index: &Model, now: u64) -> Store {
-    Store::open(
+pub fn open(index: &ModelIndex, now: u64) -> ItemStore {
+    ItemStore::open(
         held(index.clone()),
         Arc::default(),
         Arc::new(AtomicUsize::new(LARGEST)),
@@ -40,7 +40,7 @@ pub fn open(index: &Model, now: u64) -> Store {
 pub type New<'n> = (&'n [u8], u64, &'n [u8]);
 
 /// Stores items together; what came of each.
-pub fn put(store: &Store, new: &[New<'_>]) -> Vec<Result<(), Failure>> {
+pub fn put(store: &ItemStore, new: &[New<'_>]) -> Vec<Result<(), Failure>> {
     let keys: Vec<&[u8]> = new.iter().map(|&(key, ..)| key).collect();
     let mut all = Vec::new();
     let fill = |i: usize, unique, put: &mut Vec<u8>| {
@@ -62,12 +62,12 @@ pub fn put(store: &Store, new: &[New<'_>]) -> Vec<Result<(), Failure>> {
     all
 }
 
-pub fn set(store: &Store, key: &str, data: &str, expiry: u64) {
+pub fn set(store: &ItemStore, key: &str, data: &str, expiry: u64) {
     let done = put(store, &[(key.as_bytes(), expiry, data.as_bytes())]);
     assert!(matches!(done[..], [Ok(())]), "{done:?}");
 }
 
-fn get(store: &Store, key: &str, now: u64) -> Option<(String, u64)> {
+fn get(store: &ItemStore, key: &str, now: u64) -> Option<(String, u64)> {
     store.tick(now).expect("the model does not fail");
     let guard = heap::pin();
     let mut found = [None];
@@ -84,7 +84,7 @@ fn get(store: &Store, key: &str, now: u64) -> Option<(String, u64)> {
 /// No two items are given the same unique, however often the server crashes, and later ones are larger.
 #[test]
 fn uniques_never_repeat() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let mut seen = HashSet::new();
     let mut last = 0;
     for _ in 0..5 {
@@ -101,7 +101,7 @@ fn uniques_never_repeat() {
 /// A block of uniques that is used up is followed by another, reserved before.
 #[test]
 fn uniques_are_reserved_before_they_are_given() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let store = open(&index, NOW);
     let near_end = store.reserved.load(Ordering::SeqCst) - LOW - 2;
     store.next.store(near_end, Ordering::SeqCst);
@@ -114,7 +114,7 @@ fn uniques_are_reserved_before_they_are_given() {
             .expect("no failure")
             .expect("the record");
         assert_eq!(unique, near_end + i);
-        assert!(unique < Record::read(&record).expect("a record").reserved);
+        assert!(unique < StoreRecord::read(&record).expect("a record").reserved);
     }
     assert!(open(&index, NOW).next.load(Ordering::SeqCst) > near_end + BLOCK);
 }
@@ -124,14 +124,14 @@ fn uniques_are_reserved_before_they_are_given() {
 #[test]
 fn transactions_reserve_uniques_at_once() {
     for committed in [false, true] {
-        let index = Model::new();
+        let index = ModelIndex::new();
         let store = open(&index, NOW);
         let at_rest = || {
             let value = index
                 .get(record::KEY, &heap::pin())
                 .expect("no failure")
                 .map(|value| value.to_vec());
-            Record::read(&value.expect("the record")).expect("a record")
+            StoreRecord::read(&value.expect("the record")).expect("a record")
         };
         let near_end = store.reserved.load(Ordering::SeqCst) - LOW - 2;
         store.next.store(near_end, Ordering::SeqCst);
@@ -167,7 +167,7 @@ fn transactions_reserve_uniques_at_once() {
 /// A flush drops what was there before it and nothing that comes later, and a crash does not bring anything back.
 #[test]
 fn flushed_items_stay_flushed() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let store = open(&index, NOW);
     set(&store, "old", "x", 0);
     store.flush(None).expect("no failure");
@@ -184,7 +184,7 @@ fn flushed_items_stay_flushed() {
 /// A flush with a delay comes when it is due, once, and also if the server is down then. A later flush takes its place.
 #[test]
 fn delayed_flushes_come_when_due() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let store = open(&index, NOW);
     set(&store, "a", "x", 0);
     store.flush(Some(NOW + 10)).expect("no failure");
@@ -213,7 +213,7 @@ fn delayed_flushes_come_when_due() {
 /// Expired items are absent for every command, and every command that meets one leaves the key without it.
 #[test]
 fn expired_items_are_absent() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let store = open(&index, NOW);
     let soon = NOW + 5;
     let later = NOW + 5;
@@ -264,7 +264,7 @@ fn expired_items_are_absent() {
 #[test]
 fn the_sweep_removes_the_dead() {
     for limit in [1, 2, 7, 100] {
-        let index = Model::new();
+        let index = ModelIndex::new();
         let store = open(&index, NOW);
         let soon = NOW + 5;
         for i in 0..50 {
@@ -295,10 +295,10 @@ fn the_sweep_removes_the_dead() {
 /// A map with keys but without a record is not ours, and is left alone.
 #[test]
 fn other_maps_are_refused() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     index.insert(b"key", b"value").expect("no failure");
     assert!(matches!(
-        Store::open(
+        ItemStore::open(
             held(index.clone()),
             Arc::default(),
             Arc::new(AtomicUsize::new(LARGEST)),
@@ -310,7 +310,7 @@ fn other_maps_are_refused() {
     assert_eq!(index.check().expect("no failure").keys, 1);
     index.insert(b"", b"other").expect("no failure");
     assert!(matches!(
-        Store::open(
+        ItemStore::open(
             held(index),
             Arc::default(),
             Arc::new(AtomicUsize::new(LARGEST)),
@@ -324,7 +324,7 @@ fn other_maps_are_refused() {
 /// A value that is not an item is a failure for its key, and is not changed.
 #[test]
 fn other_values_are_failures() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let store = open(&index, NOW);
     index.insert(b"key", b"short").expect("no failure");
     let scratch = &mut Vec::new();
@@ -351,7 +351,7 @@ fn other_values_are_failures() {
 /// Items are counted beside writers, and exactly.
 #[test]
 fn items_are_counted_beside_writers() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let store = &open(&index, NOW);
     let key = |thread: u32, i: u32| format!("{}/{thread}", i * 7919 % 1000);
     (0..1000).for_each(|i| set(store, &key(0, i), "old", 0));
@@ -388,7 +388,7 @@ fn a_block_is_durable_before_its_uniques_are_given() {
         .expect("a database");
     let largest = Arc::new(AtomicUsize::new(LARGEST));
     let map = db.map("items").expect("a map");
-    let store = Store::open(map, Arc::default(), largest, Arc::default(), NOW).expect("it is empty");
+    let store = ItemStore::open(map, Arc::default(), largest, Arc::default(), NOW).expect("it is empty");
     let turn = db.turn();
     set(&store, "before", "x", 0);
     let reserved = store.reserved.load(Ordering::SeqCst);

@@ -1,15 +1,15 @@
 //! Transactions, which buffer edits until all of them are committed.
 
-use super::{Store, count};
-use crate::items::record::Record;
+use super::{ItemStore, count};
+use crate::items::record::StoreRecord;
 
 /// A copy of the state beside the index from before a transaction.
 pub struct Before {
-    record: Record,
+    record: StoreRecord,
     count: count::Saved,
 }
 
-impl Store {
+impl ItemStore {
     /// Buffers edits from now on. No other command runs until the transaction ends.
     pub fn begin(&self) -> Before {
         self.items.keep_back(true);
@@ -34,7 +34,7 @@ impl Store {
             let reserved = record.reserved;
             self.adopt(
                 &mut record,
-                Record {
+                StoreRecord {
                     reserved,
                     ..before.record
                 },

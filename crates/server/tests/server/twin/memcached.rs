@@ -9,7 +9,7 @@ mod words;
 
 use super::{Random, Real, rounds};
 use crate::support::{Client, PATIENCE, Running, config, shown};
-use index::model::Model;
+use index::model::ModelIndex;
 use mask::Uniques;
 use requests::{END, ENDS};
 use std::net::SocketAddr;
@@ -45,7 +45,7 @@ impl Side {
     /// Returns its masked answer to a request.
     fn answer(&mut self, requests: &str) -> Vec<String> {
         let ends = requests.ends_with(ENDS);
-        self.client.send(self.uniques.told(requests).as_bytes());
+        self.client.send(self.uniques.filled_in(requests).as_bytes());
         let answer = if ends {
             let rest = self.client.rest();
             self.client = Client::connect(self.address);
@@ -183,8 +183,10 @@ fn statistics_are_memcacheds() {
 
 /// Returns the connections in `stats conns`: each with its state, in order.
 fn states(asking: &mut Client) -> Vec<String> {
-    let told = statistics(asking, "stats conns\r\n");
-    let of_state = told.into_iter().filter(|(name, _)| name.ends_with(":state"));
+    let connections = statistics(asking, "stats conns\r\n");
+    let of_state = connections
+        .into_iter()
+        .filter(|(name, _)| name.ends_with(":state"));
     of_state.map(|(_, state)| state).collect()
 }
 
@@ -193,7 +195,7 @@ fn states(asking: &mut Client) -> Vec<String> {
 #[test]
 fn connections_are_told_of_as_in_memcached() {
     let real = real();
-    let ours = Running::over(config(), Arc::new(Model::new()));
+    let ours = Running::over(config(), Arc::new(ModelIndex::new()));
     let scenes = [real.address, ours.address].map(|address| {
         let connect = |sends: &[u8]| {
             let mut client = Client::connect(address);
@@ -234,8 +236,9 @@ fn connections_are_told_of_as_in_memcached() {
         }
     }
     let [theirs, ours] = scenes.each_mut().map(|scene| -> Vec<String> {
-        let told = statistics(&mut scene.4, "stats conns\r\n").into_iter();
-        told.map(|(name, _)| name.rsplit(':').next().unwrap_or_default().to_owned())
+        let connections = statistics(&mut scene.4, "stats conns\r\n").into_iter();
+        connections
+            .map(|(name, _)| name.rsplit(':').next().unwrap_or_default().to_owned())
             .collect()
     });
     assert_eq!(ours, theirs);

@@ -158,7 +158,7 @@ fn answers_to_malformed_input_are_rediss() {
         &format!("\0{}", "x".repeat(66_000)),
         &format!("*1\0{}", "x".repeat(66_000)),
     ] {
-        let answers = [real.address, ours.redis.expect("it serves Redis clients")].map(|address| {
+        let answers = [real.address, ours.redis.expect("the server serves Redis clients")].map(|address| {
             let mut client = Client::connect(address);
             client.send(input.as_bytes());
             client

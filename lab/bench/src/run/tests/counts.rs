@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Writes persist something and fence it; reads of what is durable do neither.
+/// Writes need write-backs and fences; reads of durable keys need neither.
 #[test]
 fn counts_are_of_the_workload_alone() {
     for workload in ["load", "update", "remove"] {
@@ -10,11 +10,11 @@ fn counts_are_of_the_workload_alone() {
         let write_backs = report.write_backs_per_op.unwrap() + report.non_temporal_per_op.unwrap();
         assert!(
             write_backs >= 1.0,
-            "{workload}: {write_backs} write-backs an operation"
+            "{workload}: {write_backs} write-backs per operation"
         );
         assert!(
             report.fences_per_op >= Some(1.0),
-            "{workload}: {:?} fences an operation",
+            "{workload}: {:?} fences per operation",
             report.fences_per_op
         );
     }
@@ -28,8 +28,8 @@ fn counts_are_of_the_workload_alone() {
     }
 }
 
-/// What nodes, allocation and the log take is all that is taken. Every byte stored is written back for one of them: at
-/// the end of a workload nothing waits for a fence.
+/// The counts of nodes, allocation and log sum to the totals. Every stored byte is written back for one of them: at the
+/// end of a workload nothing awaits a fence.
 #[test]
 fn purposes_add_up() {
     for index in IndexKind::ALL {
@@ -60,14 +60,14 @@ fn purposes_add_up() {
                 report.bytes_per_op,
             ];
             for (sum, all) in sums.into_iter().zip(all) {
-                // Of divisions that round.
+                // The divisions round.
                 assert!((sum - all.unwrap()).abs() < 1e-9, "{line}: {sum}, {all:?}");
             }
         }
     }
 }
 
-/// Updates of values of eight bytes cost what the crates' own tests say: one write-back and one fence, no more.
+/// Updates of eight-byte values cost one write-back and one fence, as in the crates' own tests.
 #[test]
 fn updates_in_place_cost_one_write_back_and_one_fence() {
     for index in ["roart", "part", "wort", "woart", "art-cow"] {
@@ -82,8 +82,8 @@ fn updates_in_place_cost_one_write_back_and_one_fence() {
     }
 }
 
-/// Inserts into WORT cost what its own tests say: two write-backs each, and three for the lines of each node. Dense
-/// keys make nodes on the last four levels of half-bytes, where all but the highest have 16 children; sparse ones make
+/// Inserts into WORT cost two write-backs each, and three for the lines of each node, as in its own tests. Dense keys
+/// create nodes on the last four levels of half-bytes, where all but the highest have 16 children; sparse keys create
 /// nodes on the first four, of which the lowest have 8.
 #[test]
 fn wort_writes_back_a_leaf_a_slot_and_new_nodes() {
@@ -102,7 +102,7 @@ fn wort_writes_back_a_leaf_a_slot_and_new_nodes() {
     }
 }
 
-/// What DPTree has gathered counts with the workload that wrote it: every pair has come to a leaf.
+/// Writes that DPTree has buffered count for the workload that made them: every pair has reached a leaf.
 #[test]
 fn gathered_writes_are_counted() {
     let report = report_of("--index dptree --workload load --keys 1000");
@@ -110,7 +110,7 @@ fn gathered_writes_are_counted() {
     assert!(node.bytes >= 16.0, "{node:?}");
 }
 
-/// The counts are the same whether counting is what is timed or done apart, on whatever media.
+/// Counts are the same on all media, whether counted in the timed run or in a separate one.
 #[test]
 fn media_count_alike() {
     let counts = ["native", "counting", "delay"].map(|media| {

@@ -5,18 +5,18 @@
 //! 1. Remove everything after a moment; operations in flight at that moment become pending.
 //! 2. Remove everything that ended before a moment; the key may have held any value then, and operations in flight
 //!    become pending.
-//! 3. Remove a single operation that has changed nothing: a read, or a write whose answer says so.
+//! 3. Remove a single operation that has changed nothing: a read, or a write whose answer says that it had no effect.
 
 use super::{History, is_linearizable};
 use crate::hot::ledger::Seen;
-use index::conformance::{Event, Operation, Outcome};
+use index::conformance::{HistoryEvent, Operation, Outcome};
 use std::collections::BTreeSet;
 
-/// An identity that no value has: what a key may have held that the rest of the history does not tell.
+/// An identity that no value has. It stands for any value of a key that the rest of the history does not mention.
 const ANYTHING_ELSE: u64 = u64::MAX;
 
-/// Leaves operations out, or makes them pending with the end given.
-fn cut(history: &History, change: impl Fn(&Seen) -> Option<Event>) -> History {
+/// Replaces the event of each operation by the result of `change`; `None` removes the operation.
+fn cut(history: &History, change: impl Fn(&Seen) -> Option<HistoryEvent>) -> History {
     let of_thread = |seen: &Vec<Seen>| {
         let left = seen.iter().filter_map(|seen| {
             let event = change(seen)?;
@@ -28,7 +28,7 @@ fn cut(history: &History, change: impl Fn(&Seen) -> Option<Event>) -> History {
     history.iter().map(of_thread).collect()
 }
 
-/// What the key may have held at first, as far as the history can tell the difference.
+/// Returns the values that the key may have held at first, as far as the history distinguishes them.
 fn possible(history: &History) -> Vec<Option<u64>> {
     let mut contents = BTreeSet::from([None, Some(ANYTHING_ELSE)]);
     for seen in history.iter().flatten() {
@@ -42,13 +42,13 @@ fn possible(history: &History) -> Vec<Option<u64>> {
     contents.into_iter().collect()
 }
 
-/// The first of these for which the condition holds, if it holds for all that follow the first.
+/// Returns the first moment for which the condition holds, which must then hold for all later ones.
 fn first_of(moments: &[u64], holds: impl Fn(u64) -> bool) -> Option<u64> {
     let at = moments.partition_point(|&moment| !holds(moment));
     moments.get(at).copied()
 }
 
-/// The operations that are left of a history that is not linearizable, in the order of their starts.
+/// Cuts down a history that is not linearizable. Returns the operations left, in the order of their starts.
 pub(super) fn cut_down(history: &History) -> Vec<Seen> {
     let (mut history, mut contents) = (history.clone(), vec![None]);
     let count = |history: &History| history.iter().map(Vec::len).sum::<usize>();
@@ -66,7 +66,7 @@ pub(super) fn cut_down(history: &History) -> Vec<Seen> {
     left
 }
 
-/// All moments at which something begins or ends.
+/// Returns all moments at which an operation begins or ends.
 fn moments(history: &History) -> Vec<u64> {
     let events = history.iter().flatten().map(|seen| seen.event);
     let mut moments: Vec<u64> = events.flat_map(|event| [event.start, event.end]).collect();
@@ -75,12 +75,12 @@ fn moments(history: &History) -> Vec<u64> {
     moments
 }
 
-/// The shortest beginning of the history that is not linearizable either.
+/// Returns the shortest beginning of the history that is not linearizable.
 fn cut_end(history: &History, contents: &[Option<u64>]) -> History {
     let until = |moment: u64| {
         cut(history, |seen| match seen.event {
-            Event { start, .. } if start > moment => None,
-            Event { end, .. } if end > moment => Some(pending(seen)),
+            HistoryEvent { start, .. } if start > moment => None,
+            HistoryEvent { end, .. } if end > moment => Some(pending(seen)),
             event => Some(event),
         })
     };
@@ -90,13 +90,13 @@ fn cut_end(history: &History, contents: &[Option<u64>]) -> History {
     end.map_or_else(|| history.clone(), until)
 }
 
-/// The shortest end of the history that is not linearizable, whatever the key held, and what it may have held; the
-/// whole history, if what the key held at first matters.
+/// Returns the shortest end of the history that is not linearizable whatever value the key held, and the values that it
+/// may have held. Returns the whole history if the proof needs the key's first value.
 fn cut_beginning(history: History, contents: Vec<Option<u64>>) -> (History, Vec<Option<u64>>) {
     let since = |moment: u64| {
         cut(&history, |seen| match seen.event {
-            Event { end, .. } if end < moment => None,
-            Event { start, .. } if start < moment => Some(pending(seen)),
+            HistoryEvent { end, .. } if end < moment => None,
+            HistoryEvent { start, .. } if start < moment => Some(pending(seen)),
             event => Some(event),
         })
     };
@@ -104,7 +104,7 @@ fn cut_beginning(history: History, contents: Vec<Option<u64>>) -> (History, Vec<
         let history = since(moment);
         is_linearizable(&possible(&history), &history)
     };
-    // The last moment since which it cannot be explained comes before the first since which it can.
+    // The history can be explained from some moment on; the moment before that one is the last from which it cannot.
     let moments = moments(&history);
     let after = moments.partition_point(|&moment| !explained(moment));
     match after.checked_sub(1) {
@@ -117,18 +117,18 @@ fn cut_beginning(history: History, contents: Vec<Option<u64>>) -> (History, Vec<
     }
 }
 
-fn pending(seen: &Seen) -> Event {
-    Event {
+fn pending(seen: &Seen) -> HistoryEvent {
+    HistoryEvent {
         outcome: Outcome::Pending,
         ..seen.event
     }
 }
 
-/// Leaves out each operation that has changed nothing and whose absence explains nothing.
+/// Removes each operation that has changed nothing, unless the rest is linearizable without it.
 fn leave_out_idle(history: &mut History, contents: &[Option<u64>]) {
     for thread in 0..history.len() {
         for at in (0..history[thread].len()).rev() {
-            let Event {
+            let HistoryEvent {
                 operation, outcome, ..
             } = history[thread][at].event;
             let is_idle = matches!(

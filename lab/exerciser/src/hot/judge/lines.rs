@@ -1,23 +1,23 @@
 //! Histories as text.
 
-use crate::hot::ledger::{Seen, of_clock};
+use crate::hot::ledger::{Seen, split_moment};
 use crate::hot::values::name;
 use index::conformance::{Operation, Outcome};
 use std::fmt::Write as _;
 
-/// Operations of a history that is shown at most.
-const SHOWN: usize = 200;
+/// Maximum number of operations shown of a history.
+const MAX_SHOWN: usize = 200;
 
 pub(super) fn list(seen: &[Seen]) -> String {
-    lines(seen, SHOWN)
+    lines(seen, MAX_SHOWN)
 }
 
-/// Lines of text: operations in the order of their starts, and the kills between them.
-pub(super) fn lines(seen: &[Seen], most: usize) -> String {
+/// Returns the last `max` operations, a line each, in the order of their starts, with the kills between them.
+pub(super) fn lines(seen: &[Seen], max: usize) -> String {
     let mut seen = seen.to_vec();
     seen.sort_by_key(|seen| (seen.event.start, seen.event.end));
     let mut text = String::new();
-    let left_out = seen.len().saturating_sub(most);
+    let left_out = seen.len().saturating_sub(max);
     if left_out > 0 {
         let _ = writeln!(text, "  ({left_out} operations before)");
     }
@@ -28,8 +28,8 @@ pub(super) fn lines(seen: &[Seen], most: usize) -> String {
             let _ = writeln!(text, "  ---- kill of generation {last}");
         }
         last = Some(generation);
-        let start = of_clock(seen.event.start).1;
-        let (end, answer) = match (of_clock(seen.event.end), seen.event.outcome) {
+        let start = split_moment(seen.event.start).1;
+        let (end, answer) = match (split_moment(seen.event.end), seen.event.outcome) {
             ((of, _), _) if of != generation => ("kill".into(), "in flight, happened or did not".into()),
             ((_, end), Outcome::Pending) => {
                 (end.to_string(), "under way at the edge of what is shown".into())
@@ -41,7 +41,7 @@ pub(super) fn lines(seen: &[Seen], most: usize) -> String {
             "  generation {generation} thread {} {start:>7}..{end:<7} {} by {}: {answer}",
             seen.thread,
             operation(seen.event.operation),
-            seen.how.name(),
+            seen.function.name(),
         );
     }
     text
@@ -71,7 +71,7 @@ fn answer(outcome: Outcome) -> String {
         Outcome::Did(true) => "done".into(),
         Outcome::Did(false) => "nothing done".into(),
         Outcome::Saw(seen) => value(seen),
-        Outcome::Untold => "done, answer not told".into(),
+        Outcome::Untold => "done, result unknown".into(),
         Outcome::Pending => "no answer".into(),
     }
 }

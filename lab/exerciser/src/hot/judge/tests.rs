@@ -1,12 +1,12 @@
-//! Made-up histories.
+//! The judge's verdicts on made-up histories.
 
 use super::*;
-use crate::hot::ledger::How;
+use crate::hot::ledger::Function;
 use crate::hot::values::identity;
 use Operation::*;
 use Outcome::*;
 
-/// An operation on key 0, by the function `How::Edit`: generation, thread, moments, what it asks and is answered.
+/// Returns an operation on key 0 by `Map::edit`.
 fn seen(
     generation: u64,
     thread: usize,
@@ -18,15 +18,15 @@ fn seen(
         generation,
         thread,
         call: moments.start,
-        how: How::Edit,
+        function: Function::Edit,
         key: 0,
-        event: Event {
+        event: HistoryEvent {
             operation,
             outcome,
-            start: dawn(generation) + moments.start,
+            start: first_moment(generation) + moments.start,
             end: match outcome {
-                Pending => dawn(generation + 1),
-                _ => dawn(generation) + moments.end,
+                Pending => first_moment(generation + 1),
+                _ => first_moment(generation) + moments.end,
             },
         },
     }
@@ -36,7 +36,7 @@ fn judge(seen: &[Seen]) -> Result<(), Wrong> {
     Ledgers::of(seen.to_vec()).judge(&[b"hot".to_vec(), b"hotter".to_vec()])
 }
 
-/// The operations that a failure shows.
+/// Returns the operations that a failure shows.
 fn shown(seen: &[Seen]) -> Vec<String> {
     let wrong = judge(seen).expect_err("it cannot be explained");
     let lines = wrong.lines().filter(|line| line.starts_with("  generation"));
@@ -46,7 +46,7 @@ fn shown(seen: &[Seen]) -> Vec<String> {
 const A: u64 = 1;
 const B: u64 = 2;
 
-/// What was acknowledged before the kill must be there behind it.
+/// A write acknowledged before the kill must be visible after it.
 #[test]
 fn a_lost_acknowledged_write_is_found() {
     let write = seen(0, 0, 1..2, Upsert(A), Did(true));
@@ -59,7 +59,7 @@ fn a_lost_acknowledged_write_is_found() {
     );
 }
 
-/// What was removed does not come back with the next generation.
+/// A removed key must not reappear in the next generation.
 #[test]
 fn a_resurrected_key_is_found() {
     let history = |value| {
@@ -73,7 +73,7 @@ fn a_resurrected_key_is_found() {
     assert!(judge(&history(Some(A))).is_err());
 }
 
-/// What was in flight at the kill happened before it or never.
+/// An operation in flight at the kill happened before it or never.
 #[test]
 fn what_was_in_flight_happened_or_did_not() {
     let history = |first, second| {
@@ -87,13 +87,13 @@ fn what_was_in_flight_happened_or_did_not() {
     for value in [A, B] {
         assert!(judge(&history(Some(value), Some(value))).is_ok());
     }
-    // Late, taken back, or something else altogether.
+    // The write happens late, is undone, or both values are lost.
     assert!(judge(&history(Some(A), Some(B))).is_err());
     assert!(judge(&history(Some(B), Some(A))).is_err());
     assert!(judge(&history(None, None)).is_err());
 }
 
-/// What was in flight and happened does not happen once more after another kill.
+/// An operation in flight that happened must not happen again after another kill.
 #[test]
 fn what_was_in_flight_happens_once() {
     let history = |last| {
@@ -108,7 +108,7 @@ fn what_was_in_flight_happens_once() {
     assert!(judge(&history(Some(A))).is_err());
 }
 
-/// Two that were in flight at once may have happened both, in either order.
+/// Two operations in flight at once may both have happened, in either order.
 #[test]
 fn two_in_flight_take_either_order() {
     let history = |swapped, after| {
@@ -125,7 +125,7 @@ fn two_in_flight_take_either_order() {
     assert!(judge(&history(Some(B), Some(A))).is_err());
 }
 
-/// Of what is atomic and was in flight, all keys show it or none does.
+/// All keys of an atomic call in flight show its change, or none does.
 #[test]
 fn a_batch_in_flight_is_whole_or_not_there() {
     let history = |first, second| {
@@ -134,11 +134,11 @@ fn a_batch_in_flight_is_whole_or_not_there() {
             seen(0, 0, 1..2, Remove, Pending),
             seen(1, 0, 1..2, Get, Saw(first)),
             seen(1, 0, 3..4, Get, Saw(second)),
-            // What the second key held before.
+            // The second key's value before.
             seen(0, 1, 0..1, Insert(B), Did(true)),
         ];
         for change in &mut history[..2] {
-            change.how = How::Batch;
+            change.function = Function::Batch;
         }
         for at in [1, 3, 4] {
             history[at].key = 1;
@@ -153,7 +153,7 @@ fn a_batch_in_flight_is_whole_or_not_there() {
     }
 }
 
-/// Of a long history that goes wrong once, the few operations are shown that show it.
+/// Of a long history with one fault, a failure shows only the few operations that prove it.
 #[test]
 fn a_long_history_is_cut_down() {
     let mut history = Vec::new();
@@ -176,13 +176,13 @@ fn a_long_history_is_cut_down() {
         push(0, 4, Remove, Did(true));
         held = None;
         if turn == 150 {
-            // This one is lost: the next swap does not see it.
+            // This write is lost: the next swap does not see it.
             push(1, 6, Insert(B), Did(true));
         } else {
             push(1, 6, Get, Saw(None));
         }
     }
-    // Beside the two, what was under way at either end.
+    // The failure may also show operations under way at either end.
     let lines = shown(&history);
     assert!(lines.len() <= 4, "{lines:#?}");
     assert!(lines.iter().any(|line| line.contains("insert")), "{lines:#?}");

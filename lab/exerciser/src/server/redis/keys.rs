@@ -58,7 +58,7 @@ pub(super) fn draw(draw: &mut Draw<'_>) -> Command {
             let mode = draw.random.pick(&["SYNC", "async"]);
             Command::new("FLUSHDB", [mode], line("OK"))
         }
-        // A cursor of no scan.
+        // An invalid cursor.
         "SCAN" => Command::new("SCAN", ["x"], error("ERR invalid cursor")),
         _ => several(draw, "EXISTS"),
     }
@@ -106,7 +106,7 @@ fn rename(draw: &mut Draw<'_>, name: &'static str) -> Command {
     Command::new(name, [draw.key(from), draw.key(to)], expected)
 }
 
-/// The own keys that a listing has to have, with their data if so.
+/// Expects the user's own keys for which `has` holds, in a listing with or without data.
 fn listing(draw: &Draw<'_>, mut has: impl FnMut(&[u8]) -> bool, with_data: bool, ordered: bool) -> Expected {
     let items = draw.keys.all.iter().zip(&draw.truth.items[*draw.database]);
     let own = items.filter(|(key, _)| has(key)).filter_map(|(key, item)| {
@@ -120,7 +120,7 @@ fn listing(draw: &Draw<'_>, mut has: impl FnMut(&[u8]) -> bool, with_data: bool,
     }
 }
 
-/// The words behind the bounds of a walk, and the walk's listing in their order.
+/// Draws the options of a walk, and returns them with the expected listing.
 fn walk(draw: &mut Draw<'_>, has: impl FnMut(&[u8]) -> bool, reverse: bool) -> (Vec<String>, Expected) {
     let with_data = draw.random.one_in(3);
     let mut words = Vec::new();
@@ -136,7 +136,7 @@ fn walk(draw: &mut Draw<'_>, has: impl FnMut(&[u8]) -> bool, reverse: bool) -> (
     if reverse {
         own.reverse();
     }
-    // Elsewhere others' keys count, too.
+    // In the shared database a limit would also count other users' keys.
     if *draw.database == OWN && draw.random.one_in(2) {
         let max = draw.random.below(20) as usize;
         words.extend(["LIMIT".to_owned(), max.to_string()]);
@@ -145,7 +145,8 @@ fn walk(draw: &mut Draw<'_>, has: impl FnMut(&[u8]) -> bool, reverse: bool) -> (
     if with_data {
         words.push("WITHVALUES".to_owned());
     }
-    // An empty listing tells nothing of whether data belong to it, and there are none of others' to be skipped.
+    // Without own keys the expectation cannot say that data follow each key, so other users' entries would be misread.
+    // The own database has no other users' keys.
     let expected = match own.is_empty() && with_data && *draw.database != OWN {
         true => Expected::Any,
         false => Expected::Keys {

@@ -52,7 +52,7 @@ pub(super) fn draw(draw: &mut Draw<'_>) -> Command {
     }
 }
 
-/// A unit, a time in it, and what it means.
+/// Draws an expiry option: the option's word, its time, and the lifetime that they mean.
 pub(super) fn lifetime(draw: &mut Draw<'_>) -> (&'static str, u64, Life) {
     let seconds = 20_000 + draw.random.below(1_000_000);
     let second = now() / 1000 + 3_000_000 + draw.random.below(1_000_000);
@@ -68,7 +68,7 @@ pub(super) fn lifetime(draw: &mut Draw<'_>) -> (&'static str, u64, Life) {
     }
 }
 
-/// Gives an item another life, and a unique.
+/// Gives an item another lifetime and a new unique.
 fn retime(draw: &mut Draw<'_>, place: Place, old: &Item, life: Life) {
     draw.put(place, old.data.clone(), old.flags, old.marks, life);
 }
@@ -77,9 +77,9 @@ fn expire(draw: &mut Draw<'_>, place: Place, name: &'static str) -> Command {
     let old = draw.item(place);
     let unit = if name.starts_with('P') { 1000 } else { 1 };
     let absolute = name.ends_with("AT");
-    let over = draw.random.one_in(8);
-    // Absolute times are later than all others.
-    let (time, end) = match (over, absolute) {
+    let is_past = draw.random.one_in(8);
+    // Absolute times are later than all relative ones.
+    let (time, end) = match (is_past, absolute) {
         (true, true) => (1000, None),
         (true, false) => (-1, None),
         (false, true) => {
@@ -94,11 +94,11 @@ fn expire(draw: &mut Draw<'_>, place: Place, name: &'static str) -> Command {
     let option = draw.random.pick(&["", "", "", "NX", "XX", "GT", "LT"]);
     let may_be = |order: fn(&End, &End) -> bool| match (old.as_ref().and_then(|old| old.end), &end) {
         (Some(old), Some(new)) => order(&old, new),
-        // What is over is earlier than anything.
+        // A time in the past is earlier than any item's.
         _ => false,
     };
     let has = old.as_ref().is_some_and(|old| old.end.is_some());
-    // Where it is not known which of two lives is longer, there is no condition.
+    // If it is unknown which of the two lifetimes ends later, no condition is given.
     let clear = !has || end.is_none() || may_be(|old, new| old.high < new.low || new.high < old.low);
     let option = if clear { option } else { "" };
     let later = may_be(|old, new| old.high < new.low);
@@ -111,7 +111,7 @@ fn expire(draw: &mut Draw<'_>, place: Place, name: &'static str) -> Command {
     };
     let done = old.is_some() && allowed;
     if let Some(old) = old.filter(|_| done) {
-        retime(draw, place, &old, end.map_or(Life::Over, Life::Until));
+        retime(draw, place, &old, end.map_or(Life::Expired, Life::Until));
     }
     let command = Command::new(name, [draw.key(place)], int(done.into())).with([(time * unit).to_string()]);
     match option {
@@ -142,7 +142,7 @@ fn getex(draw: &mut Draw<'_>, place: Place) -> Command {
     }
 }
 
-/// The scripts of redis-py's locks: release, and reacquire.
+/// Draws a script of redis-py's locks: release or reacquire.
 fn lock(draw: &mut Draw<'_>, place: Place) -> Command {
     const RELEASE: &str = "c3f8721cbb97f72bc19e972846bd7aaf91901658";
     const REACQUIRE: &str = "1cac51482acf5858da00f6d685d68f886cd6b6b2";

@@ -1,4 +1,4 @@
-//! Commands on strings and numbers.
+//! Draws commands on strings and numbers.
 
 use super::super::reply::{Expected, Reply};
 use super::super::step::{Draw, Life};
@@ -46,8 +46,8 @@ const NAMES: [&str; 36] = [
     "INCRBYFLOAT",
 ];
 
-/// Data are no longer than this, however much is appended.
-const LONGEST: usize = 1 << 20;
+/// Maximum length of an item's data, however much is appended.
+const MAX_LEN: usize = 1 << 20;
 
 pub(super) fn draw(draw: &mut Draw<'_>) -> Command {
     let place = draw.place();
@@ -88,7 +88,7 @@ pub(super) fn draw(draw: &mut Draw<'_>) -> Command {
         "APPEND" => {
             let more = draw.data();
             let old_data: &[u8] = data.as_deref().unwrap_or_default();
-            if old_data.len() + more.len() > LONGEST {
+            if old_data.len() + more.len() > MAX_LEN {
                 return Command::new("STRLEN", [key], int(old_data.len() as i64));
             }
             let joined: Arc<[u8]> = [old_data, &more].concat().into();
@@ -111,7 +111,7 @@ pub(super) fn draw(draw: &mut Draw<'_>) -> Command {
             let mut bytes = data.map_or(Vec::new(), |data| data.to_vec());
             let offset = draw
                 .random
-                .index((bytes.len() + 20).min(LONGEST - new.len().min(LONGEST)));
+                .index((bytes.len() + 20).min(MAX_LEN - new.len().min(MAX_LEN)));
             if !new.is_empty() {
                 bytes.resize(bytes.len().max(offset + new.len()), 0);
                 bytes[offset..offset + new.len()].copy_from_slice(&new);
@@ -131,7 +131,7 @@ pub(super) fn draw(draw: &mut Draw<'_>) -> Command {
     }
 }
 
-/// Gives a key other data, and leaves it its life.
+/// Gives a key other data, and keeps its lifetime.
 fn change(draw: &mut Draw<'_>, place: Place, data: Arc<[u8]>) {
     let life = draw.item(place).map_or(Life::Endless, |old| Draw::life_of(&old));
     draw.put(place, data, 0, 0, life);
@@ -208,7 +208,7 @@ fn mset(draw: &mut Draw<'_>, name: &'static str) -> Command {
     Command::new(name, words, expected)
 }
 
-/// The bytes from `first` through `last`; below zero they count from the end.
+/// Returns the bytes from `first` through `last`; negative indexes count from the end.
 fn part(bytes: &[u8], first: i64, last: i64) -> &[u8] {
     let len = bytes.len() as i64;
     if first < 0 && last < 0 && first > last {
@@ -222,7 +222,7 @@ fn part(bytes: &[u8], first: i64, last: i64) -> &[u8] {
     }
 }
 
-/// The number that data are, as Redis reads one.
+/// Parses data as Redis parses an integer.
 fn number(data: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(data).ok()?;
     let number: i64 = text.parse().ok()?;
@@ -251,10 +251,10 @@ fn count(draw: &mut Draw<'_>, place: Place, name: &'static str) -> Command {
     }
 }
 
-/// Ten-thousandths in one.
-const PARTS: i64 = 10_000;
+/// The unit of [`decimal`]: ten-thousandths.
+const UNITS: i64 = 10_000;
 
-/// The ten-thousandths that data are, if they are a short decimal number.
+/// Parses data as a short decimal number, in ten-thousandths.
 fn decimal(data: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(data).ok()?;
     let (whole, rest) = text.split_once('.').unwrap_or((text, "0"));
@@ -263,11 +263,11 @@ fn decimal(data: &[u8]) -> Option<i64> {
     if !are_digits(digits) || !are_digits(rest) || digits.len() > 12 || rest.len() > 4 {
         return None;
     }
-    let parts = digits.parse::<i64>().ok()? * PARTS + format!("{rest:0<4}").parse::<i64>().ok()?;
+    let parts = digits.parse::<i64>().ok()? * UNITS + format!("{rest:0<4}").parse::<i64>().ok()?;
     Some(if whole.starts_with('-') { -parts } else { parts })
 }
 
-/// `INCRBYFLOAT`, where the sum has few digits: else of a number that is none.
+/// Draws an `INCRBYFLOAT` whose sum has few digits, or one of text, which fails. Of another number draws an `INCR`.
 fn count_decimal(draw: &mut Draw<'_>, place: Place) -> Command {
     let by = draw.random.pick(&["0.5", "-2.25", "10", "0.0001", "-1000"]);
     let old = draw.item(place);
@@ -283,16 +283,16 @@ fn count_decimal(draw: &mut Draw<'_>, place: Place) -> Command {
                 [draw.key(place), by.as_bytes()],
                 error("ERR value is not a valid float"),
             ),
-            // Numbers that are too long for the sum to be known here.
+            // A number too long to compute the sum here.
             false => count(draw, place, "INCR"),
         };
     };
-    let mut text = format!("{}", sum / PARTS);
-    if sum < 0 && sum > -PARTS {
+    let mut text = format!("{}", sum / UNITS);
+    if sum < 0 && sum > -UNITS {
         text.insert(0, '-');
     }
-    if sum % PARTS != 0 {
-        let rest = format!("{:04}", (sum % PARTS).abs());
+    if sum % UNITS != 0 {
+        let rest = format!("{:04}", (sum % UNITS).abs());
         text = format!("{text}.{}", rest.trim_end_matches('0'));
     }
     let data: Arc<[u8]> = text.into_bytes().into();
@@ -308,7 +308,7 @@ fn count_decimal(draw: &mut Draw<'_>, place: Place) -> Command {
 mod tests {
     use super::*;
 
-    /// Numbers are read as Redis reads them.
+    /// Numbers are parsed as strictly as Redis does.
     #[test]
     fn numbers_are_strict() {
         assert_eq!(number(b"-12"), Some(-12));

@@ -1,4 +1,4 @@
-//! `MULTI`, commands, `EXEC`: one step, of which a crash leaves all or nothing.
+//! `MULTI`, commands, `EXEC`: one step, of which a crash leaves all changes or none.
 
 use super::super::reply::{Expected, Reply};
 use super::super::step::{Draw, Step};
@@ -9,7 +9,7 @@ fn bare(name: &'static str, expected: Expected) -> Command {
     Command::new(name, [""; 0], expected)
 }
 
-/// A transaction that is carried out, or else is given up.
+/// Draws a transaction: carried out, discarded, or aborted by the server.
 pub fn transaction(draw: &mut Draw<'_>) -> Step {
     match draw.random.below(12) {
         0 => given_up(draw),
@@ -18,7 +18,8 @@ pub fn transaction(draw: &mut Draw<'_>) -> Step {
     }
 }
 
-/// A transaction of some commands. Where a key that is watched has changed, none of them is carried out.
+/// Draws a transaction of several commands. If a watched key has changed (`carried_out` is false), the server carries
+/// out none of them.
 pub fn exec(draw: &mut Draw<'_>, carried_out: bool) -> Step {
     let mut request = bare("MULTI", Expected::Any).request();
     let mut expected = vec![line("OK")];
@@ -50,7 +51,7 @@ fn given_up(draw: &mut Draw<'_>) -> Step {
     joined(draw, "DISCARD", commands)
 }
 
-/// One that holds what is no command is not carried out.
+/// Draws a transaction with an invalid command, which the server does not carry out.
 fn refused(draw: &mut Draw<'_>) -> Step {
     let place = draw.place();
     let set = Command::new("SET", [draw.key(place), b"never"], line("QUEUED"));

@@ -1,10 +1,10 @@
-//! Leaf arrays, of leaves and of pairs, that gain or lose entries; and values in place.
+//! Scenes of leaf arrays and inline leaf arrays that gain or lose entries, and of values stored in place.
 
 use crate::history::Maker;
 use crate::map::{Bytes, Op};
 
 impl Maker {
-    /// Keys that are too long for pairs, in no order.
+    /// Returns keys that are too long for pairs, shuffled.
     fn long_keys(&mut self, count: u64) -> Vec<Bytes> {
         let first = self.random.below(256) as u8;
         let tail = *self.random.pick(&[7, 30]);
@@ -29,7 +29,7 @@ impl Maker {
         self.make_and_remove(keys, left, ops);
     }
 
-    /// Inserts the first `there` keys; the others are planned.
+    /// Inserts the first `there` keys, and plans the insertion of the others.
     fn insert_and_plan(&mut self, keys: Vec<Bytes>, there: usize, ops: &mut Vec<Op>) {
         for (number, key) in keys.into_iter().enumerate() {
             if number < there {
@@ -40,7 +40,7 @@ impl Maker {
         }
     }
 
-    /// Inserts the keys and removes all but `left`; the removal of the others is planned.
+    /// Inserts the keys, removes all but `left` of them, and plans the removal of those.
     fn make_and_remove(&mut self, mut keys: Vec<Bytes>, left: u64, ops: &mut Vec<Op>) {
         for key in &keys {
             self.insert(key.clone(), ops);
@@ -54,10 +54,10 @@ impl Maker {
         self.plan.extend(planned.into_iter().map(Op::Remove));
     }
 
-    /// Pairs in ascending order. Each byte but one in four has two keys: they are as close together as may be in one
-    /// array, and so make it grow soon, and the largest of all with few keys.
+    /// Returns keys of pairs in ascending order. Three of four second bytes have two keys each: the keys crowd
+    /// together in one array, so that it grows soon, and few keys make it reach its largest size.
     fn dense_keys(&mut self, count: u64) -> Vec<Bytes> {
-        // Of any bytes, or of text.
+        // Arbitrary bytes, or text.
         let (first, least) = *self.random.pick(&[(b'p', 0), (b'p', 40), (0, 150), (255, 64)]);
         let key = |number: u64| {
             let (byte, second) = (number / 7 * 4 + number % 7 / 2, number % 7 % 2);
@@ -95,7 +95,7 @@ impl Maker {
             if i % 3 == 0 {
                 self.plan.push_back(Op::Remove(key(place)));
             } else {
-                // A reader that looks at once may meet it on its way.
+                // A concurrent reader may meet the update in progress.
                 self.plan.push_back(Op::Update(key(place), value));
                 self.plan.push_back(Op::Get(key(place)));
             }
@@ -111,21 +111,21 @@ impl Maker {
         }
         let first = keys[0][0];
         match self.random.below(3) {
-            // One line of the largest array has no room for as many as begin with these bytes.
+            // More keys with these two first bytes than one line of the largest array holds.
             0 => {
                 for last in 0..40 {
                     self.plan_insert([first, keys[0][1], b'n', last].into());
                 }
             }
-            // A key that is too long.
+            // A key too long for a pair.
             1 => self.plan_insert([first; 12].into()),
-            // A value that is.
+            // A value too long for a pair.
             _ => {
                 let key = self.random.pick(&keys).clone();
                 self.plan.push_back(Op::Upsert(key, [7; 20][..].into()));
             }
         }
-        // And keys that part from all the others, or end where these do.
+        // Keys that diverge from all others, or are a prefix of them.
         self.keys.extend([Bytes::from([first]), [first, 7, 7, 7].into()]);
         self.odd_values = self.random.below(2) == 0;
     }

@@ -1,21 +1,21 @@
-//! Nodes that gain or lose children, and nodes between which another one is inserted.
+//! Scenes of nodes that gain or lose children, and of nodes inserted between parent and child.
 
 use crate::history::Maker;
 use crate::map::{Bytes, Op};
 
-/// Children at which trees of this family change the kind of a node, or nearly.
+/// Numbers of children at or near which radix trees change the kind of a node.
 const BRINKS: [u64; 10] = [1, 2, 4, 5, 12, 16, 17, 40, 48, 49];
 
 /// More leaves than one leaf array holds, so that a node exists.
 const MORE_THAN_ARRAY: u64 = 66;
 
-/// Keys below one node: a prefix, a byte for the child, and what tells the leaves below a child apart.
-struct Below {
+/// Generates the keys below one node: a prefix, a byte for the child, and bytes that distinguish the child's leaves.
+struct Subtree {
     prefix: Vec<u8>,
     first: u8,
 }
 
-impl Below {
+impl Subtree {
     fn key(&self, child: u64, leaf: u64) -> Bytes {
         let mut key = self.prefix.clone();
         key.push(self.first.wrapping_add((child as u8).wrapping_mul(37)));
@@ -27,17 +27,17 @@ impl Below {
 }
 
 impl Maker {
-    fn below(&mut self, lengths: &[u64]) -> Below {
+    fn subtree(&mut self, lengths: &[u64]) -> Subtree {
         let len = *self.random.pick(lengths);
-        Below {
+        Subtree {
             prefix: (0..len).map(|_| self.random.below(256) as u8).collect(),
             first: self.random.below(256) as u8,
         }
     }
 
-    /// What there is to choose from below a node of that number of children: neighbours of what is there, and new
-    /// children; keys that part from the prefix; and the key that ends where the others part.
-    fn keys_around(&mut self, below: &Below, children: u64) {
+    /// Adds keys to choose from, for a node with `children` children: neighbours of the present keys, new children,
+    /// keys that diverge within the prefix, and the prefix itself.
+    fn keys_around(&mut self, below: &Subtree, children: u64) {
         for child in 0..children + 8 {
             let leaf = 1 + self.random.below(6);
             self.keys.push(below.key(child, leaf));
@@ -54,13 +54,13 @@ impl Maker {
 
     pub(super) fn brink(&mut self, ops: &mut Vec<Op>) {
         let children = *self.random.pick(&BRINKS);
-        let below = self.below(&[0, 1, 3, 12]);
+        let below = self.subtree(&[0, 1, 3, 12]);
         let leaves = *self.random.pick(&[20, MORE_THAN_ARRAY, MORE_THAN_ARRAY, 80]);
         for number in 0..leaves {
             self.insert(below.key(number % children, number / children), ops);
         }
         self.keys_around(&below, children);
-        // A removal of most of it sometimes comes before.
+        // Sometimes most of the keys are removed first.
         if self.random.below(3) == 0 {
             while self.present.len() as u64 > children.max(34) + 2 {
                 let at = self.random.below(self.present.len() as u64) as usize;
@@ -70,7 +70,7 @@ impl Maker {
     }
 
     pub(super) fn grow(&mut self, children: u64, ops: &mut Vec<Op>) {
-        let below = self.below(&[1, 3, 12]);
+        let below = self.subtree(&[1, 3, 12]);
         for number in 0..MORE_THAN_ARRAY {
             self.insert(below.key(number % children, number / children), ops);
         }
@@ -81,8 +81,8 @@ impl Maker {
     }
 
     pub(super) fn shrink(&mut self, made: u64, left: u64, keys: u64, ops: &mut Vec<Op>) {
-        let below = self.below(&[1, 3, 12]);
-        // The first few children have one key each; the others share the rest.
+        let below = self.subtree(&[1, 3, 12]);
+        // The first few children have one key each. The others share the rest.
         let lone = (left / 2).min(3);
         let child = |number: u64| match number.checked_sub(lone) {
             None => (number, 0),
@@ -114,7 +114,7 @@ impl Maker {
     }
 
     pub(super) fn blink(&mut self, children: u64, ops: &mut Vec<Op>) {
-        let below = self.below(&[1, 3, 12]);
+        let below = self.subtree(&[1, 3, 12]);
         for number in 0..MORE_THAN_ARRAY {
             self.insert(below.key(number % children, number / children), ops);
         }
@@ -126,7 +126,7 @@ impl Maker {
             self.plan.push_back(Op::Remove(key.clone()));
             self.plan.push_back(Op::Get(key.clone()));
         }
-        // Two that take each other's place: a reader on its way along the node may come by one of them twice.
+        // Two keys that replace each other: a reader that passes along the node may meet one of them twice.
         let other = below.key(children + 1, 0);
         self.plan_insert(key.clone());
         for _ in 0..6 {
@@ -138,7 +138,7 @@ impl Maker {
     }
 
     pub(super) fn part(&mut self, ops: &mut Vec<Op>) {
-        let below = self.below(&[4, 12, 40]);
+        let below = self.subtree(&[4, 12, 40]);
         let children = *self.random.pick(&BRINKS);
         for number in 0..MORE_THAN_ARRAY {
             self.insert(below.key(number % children, number / children), ops);

@@ -1,16 +1,16 @@
-//! Nodes of B+-trees, linked to their siblings, that gain or lose entries: more keys with equal first bytes than a few
-//! nodes hold.
+//! Scenes of B+-tree nodes, linked to their siblings, that gain or lose entries: more keys with equal first bytes than
+//! a few nodes hold.
 
 use crate::history::Maker;
 use crate::map::{Bytes, Op};
 
-/// Keys side by side in one node that become many.
+/// The number of keys inserted between two neighbours in a node.
 const RUN: u64 = 16;
 
 impl Maker {
-    /// Keys of eight bytes, or some more, that ascend with their numbers.
+    /// Returns ascending keys, each an eight-byte number with a common prefix and suffix, both of which may be empty.
     fn ascending(&mut self, count: u64) -> Vec<Bytes> {
-        // Below other layers of eight bytes as well.
+        // A long prefix puts them below other layers of eight bytes (Masstree).
         let lead = vec![b'l'; *self.random.pick(&[0, 0, 0, 8, 20])];
         let tail = vec![b'~'; *self.random.pick(&[0, 0, 3])];
         (0..count)
@@ -18,7 +18,7 @@ impl Maker {
             .collect()
     }
 
-    /// `there` keys in ascending order, which leave nodes full, and more between some of them.
+    /// Inserts `there` ascending keys, which leave nodes full, and plans the insertion of more between some of them.
     pub(super) fn splits(&mut self, there: u64, ops: &mut Vec<Op>) {
         let keys = self.ascending(there);
         for key in &keys {
@@ -43,14 +43,14 @@ impl Maker {
         self.keys.extend(keys.into_iter().step_by(7));
     }
 
-    /// `made` keys in ascending order, of which runs are removed except some keys, whose removal is planned.
+    /// Inserts `made` ascending keys, removes all but `left` of them, and plans the removal of those.
     pub(super) fn emptied(&mut self, made: u64, left: u64, ops: &mut Vec<Op>) {
         let mut keys = self.ascending(made);
         for key in &keys {
             self.insert(key.clone(), ops);
         }
         self.keys.extend(keys.iter().step_by(5).cloned());
-        // The last keys of several nodes, or all of a few.
+        // Keeps the last keys of several nodes, or all keys of a few nodes.
         let every = if self.random.below(2) == 0 { made / left } else { 1 };
         let from = self.random.below(made - left * every + 1);
         let stays = |number: u64| {

@@ -1,10 +1,10 @@
-//! Commands on one item, alone and in a transaction; and items stored by one call.
+//! Commands on one item, alone and in a transaction; and several items stored by one call.
 
 use super::{Live, NOW};
-use crate::items::{Answer, How, Life, Op, Place, Shown, Token};
+use crate::items::{Answer, Condition, Life, Op, Place, Shown, Token};
 use server::stored::{Decision, Failure, Header, Item, Outcome, Verb};
 
-/// An item as clients see it.
+/// Returns an item as clients see it.
 pub(super) fn shown(item: &Item<'_>) -> Shown {
     Shown {
         flags: item.header.flags,
@@ -25,7 +25,7 @@ fn expiry(life: Life) -> u64 {
     }
 }
 
-/// Makes the value of an item.
+/// Appends the value of an item to `put`.
 fn fill(new: &Shown, unique: u64, put: &mut Vec<u8>) {
     let header = Header {
         unique,
@@ -38,7 +38,7 @@ fn fill(new: &Shown, unique: u64, put: &mut Vec<u8>) {
 }
 
 impl Live {
-    /// Carries out a command of one item.
+    /// Executes a command on one item.
     pub(super) fn edit(&self, op: &Op, in_transaction: bool) -> Result<Answer, Failure> {
         if let Op::Read(place, token) = op {
             return match in_transaction {
@@ -46,7 +46,7 @@ impl Live {
                 false => self.get(place, *token),
             };
         }
-        // A transaction has the gate alone, so that no other thread edits.
+        // A transaction has the gate exclusively, so no other thread edits.
         let _edits = (!in_transaction).then(|| self.edits.shared());
         let scratch = &mut Vec::new();
         Ok(match op {
@@ -59,11 +59,11 @@ impl Live {
             }
             Op::Store(how, (database, key), new, _) => {
                 let verb = match how {
-                    How::Add => Verb::Add,
-                    How::Replace => Verb::Replace,
-                    How::Append => Verb::Append,
-                    How::Prepend => Verb::Prepend,
-                    How::Swap(token) => match self.seen(*token) {
+                    Condition::Add => Verb::Add,
+                    Condition::Replace => Verb::Replace,
+                    Condition::Append => Verb::Append,
+                    Condition::Prepend => Verb::Prepend,
+                    Condition::Swap(token) => match self.seen(*token) {
                         Some(unique) => Verb::Cas(unique),
                         None => return Ok(Answer::Unseen),
                     },
@@ -82,7 +82,7 @@ impl Live {
             }
             Op::GetAndTouch((database, key), life) => {
                 let touched = self.store(*database).touch(key, expiry(*life), NOW, scratch)?;
-                // What was put is still in the scratch space.
+                // The scratch space still holds the value stored.
                 let item = (touched == Outcome::Done).then(|| Item::read(scratch)).flatten();
                 Answer::Item(item.as_ref().map(shown))
             }
@@ -95,11 +95,11 @@ impl Live {
                 self.store(*database).bury(key, NOW)?;
                 Answer::Done
             }
-            other => unreachable!("{other:?} is no command of one item"),
+            other => unreachable!("{other:?} is not a command on one item"),
         })
     }
 
-    /// Stores an item; its unique. Of two items of a key the later has the larger.
+    /// Stores an item, and checks that its unique is larger than that of the item it replaces. Returns the unique.
     fn set(&self, (database, key): &Place, new: &Shown) -> Result<u64, Failure> {
         let mut given = 0;
         self.store(*database)
@@ -107,7 +107,7 @@ impl Live {
                 let older = old.map_or(0, |old| old.header.unique);
                 assert!(
                     older < unique,
-                    "an item has the unique {older}, and a later one gets {unique}"
+                    "an item with the unique {older} is replaced by one with the unique {unique}"
                 );
                 given = unique;
                 fill(new, unique, put);
@@ -133,7 +133,7 @@ impl Live {
         };
         if !dead.is_empty() {
             let _edits = self.edits.shared();
-            // Where there is no room, whoever comes next will try again.
+            // If the pool is full, the next reader of this item will try again.
             self.unless_full(store.bury(key, NOW).map(|_| Answer::Done))
                 .map_err(|error| Failure::Index(index::Error::Refused(error.into())))?;
         }
@@ -169,14 +169,14 @@ impl Live {
         Ok(answers)
     }
 
-    /// Passes over uniques, and has the next ones reserved by an edit that keeps what is there. No edit runs meanwhile.
+    /// Skips uniques, and has the next ones reserved by an edit that changes nothing. No edit may run meanwhile.
     pub(super) fn spend(&self, database: u8) -> Result<Answer, Failure> {
         self.store(database).pass_uniques(2);
         self.first_unique(database)?;
         Ok(Answer::Done)
     }
 
-    /// The next unique.
+    /// Takes and returns the next unique.
     pub(in crate::items) fn first_unique(&self, database: u8) -> Result<u64, Failure> {
         self.store(database)
             .change(b"no key", NOW, &mut Vec::new(), |_, unique, _| {

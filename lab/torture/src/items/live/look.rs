@@ -1,65 +1,66 @@
-//! Reads the databases' content: as clients see it, as the count reports it, and as it is in the maps.
+//! Reads the databases' content: as clients see it, as the count reports it, and as the maps hold it.
 
 use super::edits::shown;
 use super::{Live, NOW, failed};
 use crate::items::{Answer, Place, Shown};
-use server::stored::{Failure, Header, Item, PLACE, Record};
+use server::stored::{Failure, Header, Item, PLACE, StoreRecord};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 
-/// What a map holds, dead items and dropped ones too.
+/// The content of a map, including dead and dropped items.
 pub(in crate::items) struct Raw {
-    pub(in crate::items) record: Record,
+    pub(in crate::items) record: StoreRecord,
     pub(in crate::items) items: Vec<(Vec<u8>, Header)>,
-    /// What the items take.
+    /// The bytes that the items occupy.
     pub(in crate::items) bytes: u64,
 }
 
 impl Live {
-    /// The number of items that clients see. The number that the server tells must be that of the map's items, as far
-    /// as it says that it is exact. No edit is under way.
-    pub(super) fn tell(&self, database: u8) -> Result<Answer, Failure> {
-        let wrong = self.count_is_right(database);
+    /// Checks the server's count, and returns the number of items that clients see. No edit may be in progress.
+    pub(super) fn item_count(&self, database: u8) -> Result<Answer, Failure> {
+        let wrong = self.check_count(database);
         wrong.map_err(|wrong| Failure::Index(index::Error::Refused(wrong.into())))?;
         Ok(Answer::Items(self.shown(database)?.len() as u64))
     }
 
-    /// Whether the number of items is right. No edit is under way.
-    pub(in crate::items) fn count_is_right(&self, database: u8) -> Result<(), String> {
+    /// Checks the server's count of items: it must be that of the map's items if the server calls it exact, and no
+    /// larger otherwise. No edit may be in progress.
+    pub(in crate::items) fn check_count(&self, database: u8) -> Result<(), String> {
         let raw = self.raw(database)?;
         let kept = raw
             .items
             .iter()
             .filter(|(_, header)| header.unique >= raw.record.flushed);
-        let (there, keys) = (kept.count() as u64, raw.items.len() as u64 + 1);
-        let (told, exact) = self.store(database).items();
-        let told_keys = self.store(database).keys();
+        let (items, keys) = (kept.count() as u64, raw.items.len() as u64 + 1);
+        let (counted, exact) = self.store(database).items();
+        let counted_keys = self.store(database).keys();
         match exact {
-            true if (told, told_keys) == (there, keys) => Ok(()),
-            false if told <= there && told_keys <= keys => Ok(()),
+            true if (counted, counted_keys) == (items, keys) => Ok(()),
+            false if counted <= items && counted_keys <= keys => Ok(()),
             _ => Err(format!(
-                "there are {there} items and {keys} keys, and the count says {told} and {told_keys} (exact: {exact})"
+                "the map holds {items} items and {keys} keys, but the server counts {counted} and {counted_keys} \
+                 (exact: {exact})"
             )),
         }
     }
 
-    /// Counts all items, and looks whether they take what the server says. No edit is under way.
-    pub(in crate::items) fn count_through(&self) -> Result<(), String> {
+    /// Completes the count, and checks it and the server's memory use. No edit may be in progress.
+    pub(in crate::items) fn check_totals(&self) -> Result<(), String> {
         let mut bytes = 0;
         for database in [0, 1] {
             self.store(database).count_on(usize::MAX).map_err(failed)?;
-            self.count_is_right(database)?;
+            self.check_count(database)?;
             bytes += self.raw(database)?.bytes;
         }
         match self.databases.memory().used() {
             used if used == bytes => Ok(()),
             used => Err(format!(
-                "the items take {bytes} bytes, and the server says {used}"
+                "the items occupy {bytes} bytes, but the server reports {used}"
             )),
         }
     }
 
-    /// The items of a database as clients see them.
+    /// Returns the items of a database as clients see them.
     pub(in crate::items) fn shown(&self, database: u8) -> Result<BTreeMap<Place, Shown>, Failure> {
         let mut all = BTreeMap::new();
         let mut visit = |key: &[u8], item: Option<&Item<'_>>| {
@@ -79,21 +80,22 @@ impl Live {
         Ok(all)
     }
 
-    /// What a database's map holds.
+    /// Reads a database's map.
     pub(in crate::items) fn raw(&self, database: u8) -> Result<Raw, String> {
         let (mut record, mut items, mut bytes) = (None, Vec::new(), 0);
         for entry in self.maps[usize::from(database)].iter() {
             let (key, value) = entry.map_err(failed)?;
             if key.is_empty() {
-                record = Some(Record::read(&value).map_err(failed)?);
+                record = Some(StoreRecord::read(&value).map_err(failed)?);
                 continue;
             }
-            let item = Item::read(&value).ok_or_else(|| format!("{key:?} has no item: {value:?}"))?;
+            let item = Item::read(&value)
+                .ok_or_else(|| format!("the value of {key:?} is not an item: {value:?}"))?;
             bytes += (key.len() + value.len()) as u64 + PLACE;
             items.push((key, item.header));
         }
         Ok(Raw {
-            record: record.ok_or("there is no record")?,
+            record: record.ok_or("the record is missing")?,
             items,
             bytes,
         })

@@ -9,7 +9,7 @@
 use super::super::error::{Wrong, bounded};
 use super::super::glob::Pattern;
 use crate::items::item::Item;
-use crate::items::store::Store;
+use crate::items::store::ItemStore;
 use crate::proto::redis::reply::Reply;
 use index::{Direction, behind};
 use std::ops::{Bound, ControlFlow};
@@ -29,7 +29,7 @@ pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 /// Visits live items between the bounds, in order, until the visitor breaks, at most `max` keys, live or dead. Returns
 /// whether this was all; if not, the bounds become those of the remainder. `now` is the current time in milliseconds.
 pub fn walk(
-    (store, now): (&Store, u64),
+    (store, now): (&ItemStore, u64),
     bounds: &mut Bounds,
     direction: Direction,
     max: usize,
@@ -127,7 +127,7 @@ impl Walk {
     /// a pass of the databases' gate, or has exclusive use.
     pub fn take_turn(
         &mut self,
-        (store, now): (&Store, u64),
+        (store, now): (&ItemStore, u64),
         turns_alone: u64,
         undivided: bool,
         resp3: bool,
@@ -143,7 +143,7 @@ impl Walk {
     }
 
     /// Visits at most `max` keys of a range. Returns whether all ranges are done.
-    fn step(&mut self, (store, now): (&Store, u64), max: usize, resp3: bool) -> Result<bool, Wrong> {
+    fn step(&mut self, (store, now): (&ItemStore, u64), max: usize, resp3: bool) -> Result<bool, Wrong> {
         while self.count < self.listing.limit
             && let Some(range) = self.ranges.get(self.done)
         {

@@ -4,7 +4,7 @@
 //!    every change of an item by a Redis command gives it a new unique, and no unique is given twice.
 
 use crate::freed;
-use crate::items::store::{Failure, Seen, Store};
+use crate::items::store::{Failure, ItemStore, Seen};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ type SeenKeys = HashMap<Vec<u8>, Seen>;
 #[derive(Default)]
 pub struct Watches {
     /// By the database that they are in.
-    stores: Vec<(Arc<Store>, SeenKeys)>,
+    stores: Vec<(Arc<ItemStore>, SeenKeys)>,
     count: usize,
     /// Bytes of all keys.
     bytes: usize,
@@ -34,7 +34,7 @@ impl Watches {
     }
 
     /// Returns whether a key of this database is watched.
-    pub fn has(&self, store: &Arc<Store>, key: &[u8]) -> bool {
+    pub fn has(&self, store: &Arc<ItemStore>, key: &[u8]) -> bool {
         let mut stores = self.stores.iter();
         stores.any(|(its, keys)| Arc::ptr_eq(its, store) && keys.contains_key(key))
     }
@@ -45,7 +45,7 @@ impl Watches {
     }
 
     /// Watches a key that is not watched yet.
-    pub fn add(&mut self, store: &Arc<Store>, key: &[u8], seen: Seen) {
+    pub fn add(&mut self, store: &Arc<ItemStore>, key: &[u8], seen: Seen) {
         let place = self.stores.iter().position(|(its, _)| Arc::ptr_eq(its, store));
         let place = place.unwrap_or_else(|| {
             self.stores.push((store.clone(), SeenKeys::new()));
@@ -73,12 +73,12 @@ impl Watches {
 mod tests {
     use super::*;
     use crate::items::store::tests::{NOW, open};
-    use index::model::Model;
+    use index::model::ModelIndex;
 
     /// Each key counts once in each database, until none is watched.
     #[test]
     fn watched_keys_are_counted() {
-        let stores = [0, 1].map(|_| Arc::new(open(&Model::new(), NOW)));
+        let stores = [0, 1].map(|_| Arc::new(open(&ModelIndex::new(), NOW)));
         let mut watches = Watches::default();
         for _ in 0..2 {
             for (i, store) in stores.iter().enumerate() {

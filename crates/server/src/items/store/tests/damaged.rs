@@ -10,7 +10,7 @@ const MAX_SCANS: usize = 100;
 /// behind the last.
 #[derive(Default)]
 struct Damaged {
-    index: Model,
+    index: ModelIndex,
     torn: bool,
     scans: AtomicUsize,
 }
@@ -58,8 +58,8 @@ impl Index for Damaged {
 }
 
 /// A store of two items, dead from the next millisecond on, in a pool that is then damaged; and what the pool holds.
-fn damaged(torn: bool) -> (Store, Model) {
-    let model = Model::new();
+fn damaged(torn: bool) -> (ItemStore, ModelIndex) {
+    let model = ModelIndex::new();
     let store = open(&model, NOW);
     set(&store, "a", "one", NOW + 1);
     set(&store, "b", "two", NOW + 1);
@@ -69,7 +69,7 @@ fn damaged(torn: bool) -> (Store, Model) {
         ..Damaged::default()
     };
     let largest = Arc::new(AtomicUsize::new(LARGEST));
-    let store = Store::open(held(index), Arc::default(), largest, Arc::default(), NOW);
+    let store = ItemStore::open(held(index), Arc::default(), largest, Arc::default(), NOW);
     (store.expect("a store's"), model)
 }
 
@@ -94,7 +94,7 @@ fn keys_out_of_order_end_a_round() {
 /// The items before a damaged spot are removed, and then the round begins again.
 #[test]
 fn a_damaged_spot_ends_a_round() {
-    type Step = fn(&Store, &mut Vec<u8>) -> bool;
+    type Step = fn(&ItemStore, &mut Vec<u8>) -> bool;
     let steps: [Step; 2] = [
         |store, cursor| {
             let mut place = Some(std::mem::take(cursor));

@@ -52,7 +52,7 @@ proptest! {
     /// Any sequence of commands, with time passing and restarts, does what a plain map says.
     #[test]
     fn commands_do_what_a_plain_map_says(steps in prop::collection::vec(step(), 1..80)) {
-        let index = Model::new();
+        let index = ModelIndex::new();
         let mut store = open(&index, NOW);
         let mut now = NOW;
         let mut plain = Plain::new();

@@ -10,7 +10,7 @@ const LATER: u64 = 1 << 40;
 /// A reference index in which, once `renews` is set and the next scan has ended, every item that the scan visited is
 /// stored again.
 struct Renewing {
-    index: Model,
+    index: ModelIndex,
     renews: Arc<AtomicBool>,
 }
 
@@ -58,12 +58,12 @@ impl Index for Renewing {
 fn an_eviction_leaves_what_was_stored_again() {
     let renews = Arc::new(AtomicBool::new(false));
     let renewing = Renewing {
-        index: Model::new(),
+        index: ModelIndex::new(),
         renews: renews.clone(),
     };
     let largest = Arc::new(AtomicUsize::new(LARGEST));
     let store =
-        Store::open(held(renewing), Arc::default(), largest, Arc::default(), NOW).expect("it is empty");
+        ItemStore::open(held(renewing), Arc::default(), largest, Arc::default(), NOW).expect("it is empty");
     set(&store, "a", "old", 0);
     set(&store, "b", "old", 0);
     renews.store(true, Ordering::SeqCst);

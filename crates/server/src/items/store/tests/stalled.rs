@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A reference index in which, once `stalls` is set, the next write of the record blocks until the test releases it.
 struct Stalling {
-    index: Model,
+    index: ModelIndex,
     stalls: Arc<AtomicBool>,
     waits: Sender<()>,
     let_on: Mutex<Receiver<()>>,
@@ -38,7 +38,7 @@ impl Index for Stalling {
 /// stays below what a crash would find reserved.
 #[test]
 fn edits_go_on_while_uniques_are_reserved() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let stalls = Arc::new(AtomicBool::new(false));
     let ((waits, waiting), (go_on, let_on)) = (channel(), channel());
     let stalling = Stalling {
@@ -49,11 +49,11 @@ fn edits_go_on_while_uniques_are_reserved() {
     };
     let largest = Arc::new(AtomicUsize::new(LARGEST));
     let store =
-        &Store::open(held(stalling), Arc::default(), largest, Arc::default(), NOW).expect("it is empty");
+        &ItemStore::open(held(stalling), Arc::default(), largest, Arc::default(), NOW).expect("it is empty");
     let reserved = || {
         let guard = heap::pin();
         let record = index.get(record::KEY, &guard).expect("no failure");
-        Record::read(&record.expect("the record"))
+        StoreRecord::read(&record.expect("the record"))
             .expect("a record")
             .reserved
     };

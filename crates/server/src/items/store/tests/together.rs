@@ -1,4 +1,5 @@
-//! Items stored together (`Store::put_many`): each as if it had been stored by itself, whatever becomes of the others.
+//! Items stored together (`ItemStore::put_many`): each as if it had been stored by itself, whatever becomes of the
+//! others.
 
 use super::*;
 use index::Error;
@@ -6,7 +7,7 @@ use index::Error;
 /// A reference index in which some keys' writes are decided twice, as where a full pool is given room meanwhile, and
 /// some of them then fail.
 #[derive(Default)]
-struct Short(Model);
+struct Short(ModelIndex);
 
 impl Index for Short {
     index::delegate!(0: get, scan, check);
@@ -40,7 +41,7 @@ fn those_that_fail_leave_the_others_alone() {
     old.insert(b"foreign", b"short").expect("the model does not fail");
     let usage = Arc::<Usage>::default();
     let largest = Arc::new(AtomicUsize::new(LARGEST));
-    let store = Store::open(held(index), Arc::default(), largest, usage.clone(), NOW).expect("a store's");
+    let store = ItemStore::open(held(index), Arc::default(), largest, usage.clone(), NOW).expect("a store's");
     while !store.count_on(10).expect("the model does not fail") {}
     let (items, taken) = (store.items(), usage.bytes());
     assert_eq!(items, (2, true));
@@ -92,8 +93,14 @@ fn those_that_fail_leave_the_others_alone() {
 fn of_one_key_the_last_stays() {
     let usage = Arc::<Usage>::default();
     let largest = Arc::new(AtomicUsize::new(LARGEST));
-    let store =
-        Store::open(held(Model::new()), Arc::default(), largest, usage.clone(), NOW).expect("it is empty");
+    let store = ItemStore::open(
+        held(ModelIndex::new()),
+        Arc::default(),
+        largest,
+        usage.clone(),
+        NOW,
+    )
+    .expect("it is empty");
     assert!(store.count_on(10).expect("the model does not fail"));
     let mut last = 0;
     for round in 0..3 {
@@ -122,7 +129,7 @@ fn of_one_key_the_last_stays() {
 #[test]
 fn a_flush_parts_no_group() {
     for _ in 0..200 {
-        let index = Model::new();
+        let index = ModelIndex::new();
         let store = &open(&index, NOW);
         let keys: [[u8; 1]; 16] = std::array::from_fn(|i| [b'a' + i as u8]);
         let new: Vec<New<'_>> = keys.iter().map(|key| (&key[..], 0, &b"x"[..])).collect();
@@ -147,7 +154,7 @@ fn a_flush_parts_no_group() {
 /// A block of uniques that is used up while items are stored together is followed by another, reserved before.
 #[test]
 fn uniques_are_reserved_for_all_of_them() {
-    let index = Model::new();
+    let index = ModelIndex::new();
     let store = open(&index, NOW);
     let near_end = store.reserved.load(Ordering::SeqCst) - LOW - 2;
     store.next.store(near_end, Ordering::SeqCst);
@@ -158,7 +165,7 @@ fn uniques_are_reserved_for_all_of_them() {
         assert_eq!(unique, near_end + 64 * round - 1);
         let guard = heap::pin();
         let record = index.get(record::KEY, &guard).expect("no failure");
-        let record = Record::read(&record.expect("the record")).expect("a record");
+        let record = StoreRecord::read(&record.expect("the record")).expect("a record");
         assert!(unique < record.reserved);
     }
 }

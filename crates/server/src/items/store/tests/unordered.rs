@@ -11,7 +11,7 @@ fn the_count_goes_by_the_order_of_the_index() {
     let open = || {
         let map = db.map_with("items", kind).expect("a map");
         let largest = Arc::new(AtomicUsize::new(LARGEST));
-        Store::open(map, Arc::default(), largest, Arc::default(), NOW).expect("a store's")
+        ItemStore::open(map, Arc::default(), largest, Arc::default(), NOW).expect("a store's")
     };
     let key = |i: u32| format!("key-{i}");
     let store = open();

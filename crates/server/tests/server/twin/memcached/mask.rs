@@ -11,17 +11,17 @@ pub struct Uniques {
 
 impl Uniques {
     /// Returns a request as this server gets it: `{n}` stands for the n-th latest unique.
-    pub fn told(&self, requests: &str) -> String {
+    pub fn filled_in(&self, requests: &str) -> String {
         let mut parts = requests.split('{');
-        let mut told = parts.next().unwrap_or_default().to_owned();
+        let mut text = parts.next().unwrap_or_default().to_owned();
         for part in parts {
             let (back, rest) = part.split_once('}').expect("a closing brace");
             let back: usize = back.parse().expect("a number");
             let latest = &self.seen[self.seen.len().saturating_sub(back)..];
             let unique = latest.first().copied().unwrap_or(u64::MAX);
-            write!(told, "{unique}{rest}").expect("a string grows");
+            write!(text, "{unique}{rest}").expect("a string grows");
         }
-        told
+        text
     }
 
     /// Returns the index of a unique.

@@ -76,7 +76,9 @@ fn expect_described(clients: &mut [Client; 2]) {
             assert_eq!(form(ours), form(theirs), "{ours:?}");
             assert_eq!(ours.parts[1], theirs.parts[1], "{ours:?}");
         }
-        let [theirs, ours] = docs.each_ref().map(|docs| docs.get(name).expect("it is told"));
+        let [theirs, ours] = docs
+            .each_ref()
+            .map(|docs| docs.get(name).expect("both servers document it"));
         assert_eq!(ours.kind, theirs.kind, "{name}");
         assert_eq!(ours.get("group"), theirs.get("group"), "{name}");
         let [theirs_args, ours_args] = [theirs, ours].map(|docs| docs.get("arguments").map(without_since));
@@ -235,10 +237,10 @@ fn information_is_rediss() {
     let [theirs, ours] = ask(&mut clients, &["INFO"]);
     let [theirs, ours] = [sections(&theirs.text), sections(&ours.text)];
     let mut titles = theirs.iter().map(|(title, _)| title);
-    for (title, told) in &ours {
+    for (title, fields) in &ours {
         assert!(titles.any(|theirs| theirs == title), "{title}, in this order");
         let (_, theirs) = theirs.iter().find(|(theirs, _)| theirs == title).expect("found");
-        for (name, value) in told.iter().filter(|(name, _)| !OUR_OWN.contains(name)) {
+        for (name, value) in fields.iter().filter(|(name, _)| !OUR_OWN.contains(name)) {
             let there = theirs.iter().find(|(theirs, _)| theirs == name);
             let (_, there) = there.unwrap_or_else(|| panic!("{title}: {name}"));
             let is_number = |value: &str| value.parse::<f64>().is_ok();
@@ -246,7 +248,7 @@ fn information_is_rediss() {
         }
     }
     let find = |sections: &[(&str, Vec<(&str, &str)>)], wanted: &str| {
-        let mut all = sections.iter().flat_map(|(_, told)| told);
+        let mut all = sections.iter().flat_map(|(_, fields)| fields);
         all.find(|(name, _)| *name == wanted)
             .map(|(_, value)| value.to_string())
     };
@@ -309,10 +311,10 @@ fn clients_are_told_of_as_in_redis() {
             fields(&line.text)
         });
         assert_eq!(ours[0].1, ids[1]);
-        let (told, library) = ours.split_at(theirs.len());
+        let (shared, library) = ours.split_at(theirs.len());
         let of_library: Vec<_> = library.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(of_library, ["lib-name", "lib-ver"]);
-        for (ours, theirs) in told.iter().zip(&theirs) {
+        for (ours, theirs) in shared.iter().zip(&theirs) {
             assert_eq!(ours.0, theirs.0, "after {words:?}");
             let same = [
                 "name", "flags", "db", "sub", "psub", "ssub", "multi", "events", "cmd", "user", "redir",

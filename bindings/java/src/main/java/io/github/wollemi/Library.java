@@ -1,5 +1,6 @@
 package io.github.wollemi;
 
+import java.io.Closeable;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
@@ -32,18 +33,24 @@ final class Library {
                         + "; build one from bindings/java/native and name it by -D" + PROPERTY);
             }
             Path copy = Files.createTempFile("libwollemi_java", ".so");
-            try {
-                Files.copy(library, copy, StandardCopyOption.REPLACE_EXISTING);
-                System.load(copy.toString());
-            } finally {
-                // The loader keeps the file mapped.
-                Files.delete(copy);
+            // The loader keeps the file mapped. If copying or loading fails, an error of the deletion is suppressed.
+            try (Deletion deletion = new Deletion(copy)) {
+                Files.copy(library, deletion.file(), StandardCopyOption.REPLACE_EXISTING);
+                System.load(deletion.file().toString());
             }
         } catch (IOException error) {
             throw new UncheckedIOException("wollemi: cannot copy the native library to "
                     + System.getProperty("java.io.tmpdir") + "; name one by -D" + PROPERTY, error);
         }
         return name;
+    }
+
+    /** Deletes a file when it is closed; one that is gone already is no error. */
+    private record Deletion(Path file) implements Closeable {
+        @Override
+        public void close() throws IOException {
+            Files.deleteIfExists(file);
+        }
     }
 
     /** Returns the name of a platform, as used for the jar's folders. */

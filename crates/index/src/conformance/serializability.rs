@@ -1,0 +1,331 @@
+//! Checks whether some serial order explains a recorded history of operations on many keys.
+//!
+//! The method is that of dependency graphs (A. Adya, *Weak Consistency*, 1999) with recoverable versions (K. Kingsbury
+//! and P. Alvaro, *Elle*, VLDB 2020): each value that is written is unique, and each write records which value it has
+//! replaced. So the order of a key's values is known, and with it the dependencies between operations. An operation
+//! comes after another one that
+//!
+//! * wrote the value that it replaces (*write-write*) or reads (*write-read*);
+//! * read the value that it replaces (*read-write*, an anti-dependency);
+//! * had ended when it began (*real time*).
+//!
+//! If and only if the graph has no cycle, the history is strictly serializable: an order exists that explains all
+//! observations and contradicts no clock. A cycle is named after the [`AnomalyKind`] that it shows, the most basic one
+//! found, by as few operations as the search finds.
+//!
+//! The check takes time in proportion to the history's reads and writes, with a logarithm. [`linearizable`] needs no
+//! unique values and no replaced ones, but checks single keys and searches orders.
+//!
+//! ```
+//! # extern crate wollemi_index as index;
+//! use index::conformance::serializability::{ABSENT, AnomalyKind, Committed, check};
+//!
+//! let setup = Committed::between(0, 1).wrote("x", ABSENT, 1).wrote("y", ABSENT, 2);
+//! // Two transactions at the same time: each reads both keys and writes one of them.
+//! let one = Committed::between(2, 5).read("x", 1).read("y", 2).wrote("x", 1, 3);
+//! let two = Committed::between(3, 4).read("x", 1).read("y", 2).wrote("y", 2, 4);
+//!
+//! assert!(check(&[setup.clone(), one.clone()]).is_ok());
+//! let anomaly = check(&[setup, one, two]).unwrap_err();
+//! assert_eq!(anomaly.kind, AnomalyKind::WriteSkew);
+//! assert_eq!(anomaly.operations, [1, 2]);
+//! ```
+//!
+//! What a history must contain, and what the check does not see:
+//!
+//! * Record committed operations only. A value of an operation that failed must then never be read.
+//! * A removal is recorded only if the store keeps what identifies it: a key that is absent again is taken for one that
+//!   was never written. Let a removing program write a unique value that stands for "absent".
+//!
+//! [`linearizable`]: super::linearizable
+
+mod cycle;
+#[cfg(test)]
+mod tests;
+
+use cycle::{Dependency, Graph};
+use std::collections::HashMap;
+use std::fmt::{self, Debug};
+use std::hash::Hash;
+use std::ops::{Bound, RangeBounds};
+
+/// Identifies a value of a key: no two writes of the key have the same.
+pub type Version = u64;
+
+/// The version of a key that has not been written yet.
+pub const ABSENT: Version = 0;
+
+/// A committed operation on several keys: a transaction, a batch, the reads of a snapshot, or a single write.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Committed<K> {
+    /// When it was called, on a clock that all threads share.
+    pub began: u64,
+    /// When it returned. Another operation that began later came after it.
+    pub ended: u64,
+    /// The keys that it read, with the versions that it saw.
+    pub reads: Vec<(K, Version)>,
+    /// The ranges that it read.
+    pub scans: Vec<RangeRead<K>>,
+    /// The keys that it wrote.
+    pub writes: Vec<Overwrite<K>>,
+}
+
+/// A read of all keys between two bounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeRead<K> {
+    /// The lower and the upper bound.
+    pub bounds: (Bound<K>, Bound<K>),
+    /// The keys found. All others between the bounds were [`ABSENT`].
+    pub found: Vec<(K, Version)>,
+}
+
+/// A write of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overwrite<K> {
+    /// The key.
+    pub key: K,
+    /// The version that it replaced.
+    pub replaced: Version,
+    /// The version that it wrote.
+    pub new: Version,
+}
+
+impl<K> Committed<K> {
+    /// Returns an operation that has read and written nothing yet.
+    pub fn between(began: u64, ended: u64) -> Committed<K> {
+        Committed {
+            began,
+            ended,
+            reads: Vec::new(),
+            scans: Vec::new(),
+            writes: Vec::new(),
+        }
+    }
+
+    /// Adds a read of one key.
+    pub fn read(mut self, key: K, version: Version) -> Committed<K> {
+        self.reads.push((key, version));
+        self
+    }
+
+    /// Adds a read of a range.
+    pub fn scanned(
+        mut self,
+        keys: impl RangeBounds<K>,
+        found: impl IntoIterator<Item = (K, Version)>,
+    ) -> Committed<K>
+    where
+        K: Clone,
+    {
+        self.scans.push(RangeRead {
+            bounds: (keys.start_bound().cloned(), keys.end_bound().cloned()),
+            found: found.into_iter().collect(),
+        });
+        self
+    }
+
+    /// Adds a write.
+    pub fn wrote(mut self, key: K, replaced: Version, new: Version) -> Committed<K> {
+        self.writes.push(Overwrite { key, replaced, new });
+        self
+    }
+}
+
+/// What a history shows that no serial order does. Names in parentheses are Adya's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnomalyKind {
+    /// Two writes replaced the same version, so one of them is lost.
+    LostUpdate,
+    /// A version was read or replaced that no committed operation has written (G1a).
+    DirtyRead,
+    /// A version was read that its own writer has replaced (G1b).
+    IntermediateRead,
+    /// Operations overwrote each other's values in a circle (G0).
+    WriteCycle,
+    /// Operations read or overwrote each other's values in a circle (G1c).
+    CircularInformation,
+    /// An operation saw some of another's effects and missed others: one anti-dependency in the circle (G-single).
+    ReadSkew,
+    /// Operations did not see each other's writes: two anti-dependencies in a row (G2-item).
+    WriteSkew,
+    /// Readers saw two writes in different orders: anti-dependencies that are not neighbours (a long fork).
+    LongFork,
+    /// A range read missed a key that another operation of the circle has added (G2).
+    Phantom,
+    /// All orders that explain the values contradict the clock. The history may be serializable, but is not strictly.
+    RealTime,
+}
+
+impl fmt::Display for AnomalyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            AnomalyKind::LostUpdate => "lost update",
+            AnomalyKind::DirtyRead => "dirty read (G1a)",
+            AnomalyKind::IntermediateRead => "intermediate read (G1b)",
+            AnomalyKind::WriteCycle => "write cycle (G0)",
+            AnomalyKind::CircularInformation => "circular information flow (G1c)",
+            AnomalyKind::ReadSkew => "read skew (G-single)",
+            AnomalyKind::WriteSkew => "write skew (G2-item)",
+            AnomalyKind::LongFork => "long fork (G2-item)",
+            AnomalyKind::Phantom => "phantom (G2)",
+            AnomalyKind::RealTime => "real-time violation",
+        })
+    }
+}
+
+/// Why a history is not strictly serializable. Displayed, it describes each operation that takes part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Anomaly {
+    /// Its kind.
+    pub kind: AnomalyKind,
+    /// The positions in the history of the operations that take part; in a cycle each comes before the next, and the
+    /// last before the first.
+    pub operations: Vec<usize>,
+    text: String,
+}
+
+impl fmt::Display for Anomaly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind, self.text)
+    }
+}
+
+impl std::error::Error for Anomaly {}
+
+/// Checks that a history, in any order, is strictly serializable.
+///
+/// # Errors
+///
+/// The anomaly that it shows.
+///
+/// # Panics
+///
+/// If the record is wrong: a key was written with the same version twice, or with [`ABSENT`].
+pub fn check<K: Clone + Debug + Hash + Ord>(history: &[Committed<K>]) -> Result<(), Anomaly> {
+    let versions = Versions::of(history)?;
+    let mut graph = Graph::new(history.iter().map(|done| (done.began, done.ended)));
+    for (reader, done) in history.iter().enumerate() {
+        for write in &done.writes {
+            if let Some(writer) = versions.writer(reader, done, &write.key, write.replaced)? {
+                graph.add(writer, reader, Dependency::WriteWrite);
+            }
+        }
+        let points = done.reads.iter().cloned();
+        let points = points.map(|(key, version)| (key, version, Dependency::ReadWrite));
+        for (key, version, anti) in points.chain(versions.scanned(done)) {
+            let writer = versions.writer(reader, done, &key, version)?;
+            let replacer = versions.replacers.get(&(key.clone(), version)).copied();
+            if let Some(writer) = writer {
+                if writer != reader && replacer == Some(writer) {
+                    let what = format!("{key:?} as {version}, which its writer has replaced, was read");
+                    return Err(anomaly(
+                        AnomalyKind::IntermediateRead,
+                        history,
+                        what,
+                        &[writer, reader],
+                    ));
+                }
+                graph.add(writer, reader, Dependency::WriteRead);
+            }
+            if let Some(replacer) = replacer {
+                graph.add(reader, replacer, anti);
+            }
+        }
+    }
+    match graph.anomaly() {
+        None => Ok(()),
+        Some((kind, operations)) => {
+            let what = "each of these comes before the next, and the last before the first".to_owned();
+            Err(anomaly(kind, history, what, &operations))
+        }
+    }
+}
+
+fn anomaly<K: Debug>(
+    kind: AnomalyKind,
+    history: &[Committed<K>],
+    what: String,
+    operations: &[usize],
+) -> Anomaly {
+    let each = operations
+        .iter()
+        .map(|&number| format!("\n  operation {number}: {:?}", history[number]));
+    Anomaly {
+        kind,
+        operations: operations.to_vec(),
+        text: what + &each.collect::<String>(),
+    }
+}
+
+/// The writers of a history's versions.
+struct Versions<K> {
+    /// The operation that wrote a version.
+    writers: HashMap<(K, Version), usize>,
+    /// The operation that replaced a version.
+    replacers: HashMap<(K, Version), usize>,
+    /// The keys that were ever written, in order.
+    keys: Vec<K>,
+}
+
+impl<K: Clone + Debug + Hash + Ord> Versions<K> {
+    fn of(history: &[Committed<K>]) -> Result<Versions<K>, Anomaly> {
+        let (mut writers, mut replacers) = (HashMap::new(), HashMap::new());
+        for (number, done) in history.iter().enumerate() {
+            for Overwrite { key, replaced, new } in &done.writes {
+                assert_ne!(
+                    *new, ABSENT,
+                    "{key:?} was written with the version of an absent key"
+                );
+                let other = writers.insert((key.clone(), *new), number);
+                assert_eq!(other, None, "{key:?} was written as {new} twice");
+                if let Some(other) = replacers.insert((key.clone(), *replaced), number) {
+                    let what = format!("{key:?} as {replaced} was replaced twice");
+                    return Err(anomaly(AnomalyKind::LostUpdate, history, what, &[other, number]));
+                }
+            }
+        }
+        let mut keys: Vec<K> = writers.keys().map(|(key, _)| key.clone()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        Ok(Versions {
+            writers,
+            replacers,
+            keys,
+        })
+    }
+
+    /// Returns the operation that wrote a version which `number` has read or replaced; `None` for an absent key.
+    fn writer(
+        &self,
+        number: usize,
+        done: &Committed<K>,
+        key: &K,
+        version: Version,
+    ) -> Result<Option<usize>, Anomaly> {
+        let writer = self.writers.get(&(key.clone(), version)).copied();
+        if writer.is_none() && version != ABSENT {
+            return Err(Anomaly {
+                kind: AnomalyKind::DirtyRead,
+                operations: vec![number],
+                text: format!(
+                    "no operation has written {key:?} as {version}\n  operation {number}: {done:?}"
+                ),
+            });
+        }
+        Ok(writer)
+    }
+
+    /// Returns what an operation's range reads say of each key in the history, with the dependency of the operation
+    /// that has replaced what was read.
+    fn scanned(&self, done: &Committed<K>) -> impl Iterator<Item = (K, Version, Dependency)> {
+        done.scans.iter().flat_map(|scan| {
+            let found = scan.found.iter().cloned();
+            let found = found.map(|(key, version)| (key, version, Dependency::ReadWrite));
+            let seen: HashMap<&K, Version> =
+                scan.found.iter().map(|(key, version)| (key, *version)).collect();
+            let between = self.keys.iter().filter(|key| scan.bounds.contains(*key));
+            let missed = between.filter(move |key| !seen.contains_key(key));
+            found.chain(missed.map(|key| (key.clone(), ABSENT, Dependency::RangeReadWrite)))
+        })
+    }
+}
