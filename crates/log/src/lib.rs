@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use wollemi_log::{Change, Directory, Log, Needs, Options};
+//! use wollemi_log::{Change, Directory, Log, Needs, LogOptions};
 //!
 //! # let directory = tempfile::tempdir().expect("a directory");
 //! # let path = directory.path();

@@ -5,8 +5,8 @@
 //!
 //! ```
 //! # extern crate wollemi_index as index;
-//! use index::conformance::{Reopen, Subject};
-//! use index::{Index, model::Model};
+//! use index::conformance::{Reopen, TestedIndex};
+//! use index::{Index, model::ModelIndex};
 //!
 //! struct InMemory(Model);
 //!
