@@ -221,7 +221,7 @@ impl Recovery {
     }
 
     /// Waits for the end of recovery, for an allocation, whose caller may hold anything: returns at once if the
-    /// thread holds a guard, and while there are pauses (I3).
+    /// thread holds a guard, and while there are pauses (I3 of `recovery`).
     pub(crate) fn wait_for_room<M: Media>(&self, media: &M) {
         if crate::is_pinned() {
             return;

@@ -151,8 +151,8 @@ impl Drop for EndOnPanic<'_> {
 }
 
 impl<M: Media> Tracing<'_, M> {
-    /// Calls `visit` for each object that these roots, with their names, lead to, with its length, and follows its links if `visit` returns that it is
-    /// new. Returns `false` if the trace was stopped.
+    /// Calls `visit` for each object that these roots, with their names, lead to, with its length, and follows its
+    /// links if `visit` returns that it is new. Returns `false` if the trace was stopped.
     ///
     /// # Errors
     ///

@@ -125,7 +125,7 @@ impl Header {
 }
 
 /// Refuses a file that has the name of a spare but does not begin like one. A spare begins with the header of a
-/// segment, or with zeros and any part of a header if a crash came before all of it was written.
+/// segment, or with the first bytes of its magic and zeros if a crash came before all of it was written.
 pub(crate) fn check_spare<F: DiskFile>(file: &F, name: &str) -> Result<(), Error> {
     let mut first = [0; MAGIC.len()];
     let len = file.len()?.min(MAGIC.len() as u64) as usize;

@@ -52,7 +52,7 @@ impl Latency {
 /// Passes all calls on to `M`, and prolongs each fence.
 pub type Delaying<M = Hardware> = Watched<Delay, M>;
 
-/// The watch that prolongs the fences of a [`Delaying`] media.
+/// The observer that prolongs the fences of a [`Delaying`] media.
 #[derive(Debug)]
 pub struct Delay {
     latency: Latency,

@@ -1,5 +1,5 @@
 //! A media with an observer: it forwards each call to another media, and calls an [`Observer`] before and after each
-//! step. The media that count, delay and trace are watches; so are those that stop a thread at a step, or end the
+//! step. The media that count, delay and trace have observers; so do those that stop a thread at a step, or end the
 //! process there.
 
 use crate::{Hardware, Media, PersistenceDomain, Purpose};

@@ -1,10 +1,10 @@
 //! Bounds of scans.
 //!
-//! Why scans do not take `impl RangeBounds<K>` for any `K: AsRef<[u8]>`: `..` is a range of every type, and `&key..` one
-//! of keys as well as of references to them, so each such call fails with "error[E0283]: type annotations needed". Nor
-//! can `KeyRange` be implemented for all of them at once ("error[E0207]: the type parameter `K` is not constrained"). So
-//! it is implemented for each of Rust's ranges, and [`within`] accepts all others. (Typed maps know their keys' type,
-//! and take `RangeBounds`.)
+//! Why scans do not take `impl RangeBounds<K>` for any `K: AsRef<[u8]>`: `..` is a range of every type, and `&key..`
+//! one of keys as well as of references to them, so each such call fails with "error[E0283]: type annotations needed".
+//! Nor can `KeyRange` be implemented for all of them at once ("error[E0207]: the type parameter `K` is not
+//! constrained"). So it is implemented for each of Rust's ranges, and [`within`] accepts all others. (Typed maps know
+//! their keys' type, and take `RangeBounds`.)
 
 use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 

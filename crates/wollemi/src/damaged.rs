@@ -1,10 +1,11 @@
 //! A test double: an index in a damaged pool.
 
-use crate::write::commit::Plan;
-use crate::write::gate::Closed;
-use crate::write::journal::Durability;
+use crate::write::gate::{Closed, Gate};
+use crate::write::journal::{Durability, Journal};
+use crate::write::map_index::{MapIndex, Plan, Recording};
 use crate::write::stripes::StripeId;
-use crate::write::traffic::{MapIndex, Recording, Traffic};
+use crate::write::traffic::Traffic;
+use crate::write::watch::Watches;
 use crate::{Error, IndexKind, Map};
 use index::{Action, Direction, Edit, Faults, Guard, Index, Value, Visit};
 use pmem::Hardware;
@@ -120,8 +121,14 @@ impl MapIndex for Damaged {
     fn close_gate(&self) -> Result<Closed<'_>, index::Error> {
         self.traffic.gate.close(&Hardware::detect())
     }
-    fn traffic(&self) -> &Arc<Traffic> {
-        &self.traffic
+    fn gate(&self) -> &Gate {
+        &self.traffic.gate
+    }
+    fn journal(&self) -> Option<&Journal> {
+        self.traffic.journal.get().map(Arc::as_ref)
+    }
+    fn watches(&self) -> &Arc<Watches> {
+        &self.traffic.watches
     }
     fn commit(&self, _: &mut dyn FnMut() -> Result<Plan, Error>) -> Result<(), Error> {
         Err(index::Error::ReadOnly.into())

@@ -5,9 +5,10 @@ mod durable;
 use crate::report::{
     Check, Checkpoint, HeapCheck, LogStats, MapCheck, MapInfo, Recovery, RecoveryState, Stats,
 };
+use crate::write::map_index::MapIndex;
 use crate::write::roots::Unlinked;
 use crate::write::store::Store;
-use crate::write::traffic::{Alive, MapIndex};
+use crate::write::traffic::Alive;
 use crate::write::walked::Walked;
 use crate::{Error, Hardware, IndexKind, MAX_NAME, Map, Media};
 use index::{Faults, Merges};

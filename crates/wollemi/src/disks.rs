@@ -2,7 +2,8 @@
 //! writes exercise every step.
 
 use crate::disk::manifest::Manifest;
-use crate::disk::opening::{Settings, attach};
+use crate::disk::opening::attach;
+use crate::disk::settings::Settings;
 use crate::disk::sizes::Sizes;
 use crate::{Db, Error, Media, Options};
 use log::Disk;

@@ -3,7 +3,7 @@
 
 use crate::disk::opening;
 use crate::write::guarded::Guarded;
-use crate::write::traffic::MapIndex;
+use crate::write::map_index::MapIndex;
 use crate::{Db, Error, Hardware, Map, Media, Options};
 use index::Index;
 use log::Disk;

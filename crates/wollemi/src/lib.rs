@@ -88,7 +88,7 @@ mod write;
 pub use backup::Copied;
 pub use bounds::{KeyRange, within};
 pub use db::Db;
-pub use disk::rebuild::{OnRebuild, Rebuilding};
+pub use disk::progress::{OnRebuild, Rebuilding};
 #[cfg(feature = "disks")]
 pub use disks::OnDisk;
 pub use entry::Entry;

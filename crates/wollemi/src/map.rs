@@ -1,7 +1,8 @@
 //! Maps: the named collections of a database.
 
 use crate::write::journal::Durability;
-use crate::write::traffic::{Alive, MapIndex};
+use crate::write::map_index::MapIndex;
+use crate::write::traffic::Alive;
 use crate::{Error, IndexKind};
 use index::{Action, CompareAndSwap, Edit, Edits, Index, Insert, Remove, Update, Upsert};
 use std::ops::ControlFlow;
@@ -69,7 +70,7 @@ impl Map {
     ///
     /// [`Error::Index`] if it is not known whether they are durable.
     pub fn settle_turn(&self) -> Result<(), Error> {
-        match self.index.traffic().journal.get() {
+        match self.index.journal() {
             Some(journal) => Ok(journal.settle_turn()?),
             None => Ok(()),
         }

@@ -1,7 +1,7 @@
 //! Options for opening a database.
 
-use crate::disk::opening::Settings;
-use crate::disk::rebuild::{OnRebuild, Rebuilding};
+use crate::disk::progress::{OnRebuild, Rebuilding};
+use crate::disk::settings::Settings;
 use crate::disk::sizes::Sizes;
 use crate::files_error::FilesError;
 use crate::write::journal::Durability;
@@ -216,7 +216,7 @@ impl Options {
         let started = std::time::Instant::now();
         // The log and a rebuilt pool belong beside the file itself. The opening refuses a cycle of links.
         let path = &behind_links(path.as_ref()).unwrap_or_else(|_| path.as_ref().into());
-        if !self.pool.read_only && (self.level == Level::Disk || disk::opening::has_files(path)) {
+        if !self.pool.read_only && (self.level == Level::Disk || disk::beside::has_files(path)) {
             return disk::opening::open(path, &self.settings(), media);
         }
         disk::opening::refuse_unbuilt(path, &self.pool)?;
@@ -234,7 +234,7 @@ impl Options {
         let pool = opened.map_err(|error| match error.kind {
             ErrorKind::Missing => disk::opening::missing(path),
             ErrorKind::HasLog => {
-                let directory = disk::opening::directory_of(path).display().to_string();
+                let directory = disk::beside::directory_of(path).display().to_string();
                 FilesError::NoCheckpoint(directory).into()
             }
             _ => Error::from(error),

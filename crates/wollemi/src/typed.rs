@@ -166,8 +166,8 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         self.range::<K>(..)
     }
 
-    /// Iterates over the entries between two bounds, in key order. The bounds may have a borrowed form of the key's type,
-    /// as those of [`BTreeMap::range`](std::collections::BTreeMap::range) may.
+    /// Iterates over the entries between two bounds, in key order. The bounds may have a borrowed form of the key's
+    /// type, as those of [`BTreeMap::range`](std::collections::BTreeMap::range) may.
     ///
     /// ```
     /// use std::ops::Bound;

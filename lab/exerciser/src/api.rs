@@ -257,9 +257,15 @@ fn rare_functions(rare: Rare) -> &'static [&'static str] {
         ],
         Rare::Relive(_, _, Some(_)) => &[
             "Expiring::get_in",
+            "Expiring::contains_in",
             "Expiring::range_in",
+            "Expiring::prefix_in",
             "Expiring::insert_in",
             "Expiring::upsert_in",
+            "Expiring::with_durability",
+            "Expiring::edit_with",
+            "Expiring::compare_and_swap",
+            "Expiring::update",
         ],
         Rare::Relive(..) => &[
             "Expiring::get_in",

@@ -1,8 +1,8 @@
 //! Cycles among the modules of a crate: modules beside each other that use each other, directly or through others.
 //!
-//! A module uses what its paths name ([`cycles`](crate::cycles) says which count), and what is inside a module counts as
-//! the module's. A name that a parent imports by `use` counts as that of the module that has it. The parent's own items
-//! count for no module, so all of its children may use them.
+//! A module uses what its paths name ([`cycles`](crate::cycles) says which count), and what is inside a module counts
+//! as the module's. A name that a parent imports by `use` counts as that of the module that has it. The parent's own
+//! items count for no module, so all of its children may use them.
 
 use crate::paths::{Module, Named, absolute, paths};
 use crate::without_tests;

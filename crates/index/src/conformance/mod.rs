@@ -8,11 +8,11 @@
 //! use index::conformance::{Reopen, TestedIndex};
 //! use index::{Index, model::ModelIndex};
 //!
-//! struct InMemory(Model);
+//! struct InMemory(ModelIndex);
 //!
-//! impl Subject for InMemory {
+//! impl TestedIndex for InMemory {
 //!     fn create() -> Self {
-//!         InMemory(Model::new())
+//!         InMemory(ModelIndex::new())
 //!     }
 //!     fn index(&self) -> &dyn Index {
 //!         &self.0
@@ -35,8 +35,8 @@
 //! Tests of the order of keys run only for ordered indexes. Unordered indexes are tested in their own order, in which
 //! they are walked, and must refuse ranges of keys.
 //!
-//! Stores of several keys that commit together are not subjects. Their tests record a history and pass it to the checker
-//! of strict serializability ([`serializability`]).
+//! Stores of several keys that commit together are not subjects. Their tests record a history and pass it to the
+//! checker of strict serializability ([`serializability`]).
 //!
 //! The properties are functions that panic if the index breaks the contract. The suite itself is tested on indexes
 //! that are broken on purpose (`tests/doubles`). It does not cover crashes in the middle of an operation.

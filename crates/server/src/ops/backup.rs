@@ -6,7 +6,8 @@
 //! I2 No worker waits for a backup. Only the client that asks with `SAVE` waits.
 //! I3 No backup outlives its server.
 //!
-//! Not here: the file, which the program around the server writes (`config::Host`); the commands (`commands::redis::backup`).
+//! Not here: the file, which the program around the server writes (`config::Host`); the commands
+//! (`commands::redis::backup`).
 
 use crate::clock::now;
 use crate::items::databases::Databases;

@@ -29,8 +29,7 @@
 //! I4 If the sync of the directory fails after a manifest was renamed, this manifest is in doubt: processes see it,
 //!    while the medium may have either it or its predecessor. Another sync would prove nothing about the name. So the
 //!    files of both stay until the manifest has been written again, durably: by the next checkpoint, which builds on
-//!    the runs of the one in doubt, or by an opening (`clear_beside` there). one before, or by an opening
-//!    (`clear_beside` there).
+//!    the runs of the one in doubt, or by an opening (`clear_beside` in `beside`).
 
 use crate::db::Maps;
 use crate::disk::delta::Deltas;

@@ -8,8 +8,8 @@
 //! the last handle stops them and waits for them. A checkpoint in progress is then abandoned.
 
 use crate::db::{Keeper, Maps};
+use crate::disk::beside;
 use crate::disk::checkpoint::Checkpoints;
-use crate::disk::opening;
 use crate::files_error::FilesError;
 use crate::report::{Checkpoint, LogStats};
 use crate::write::traffic::Alive;
@@ -370,8 +370,8 @@ impl<D: Disk, M: Media> Keeper for Threads<D, M> {
         let disk = self.shared.checkpoints.disk();
         let path = self.shared.maps.store.heap.pool().path().map(Path::to_owned);
         Box::new(move || match path {
-            Some(path) => opening::remove_ended(&path),
-            None => Ok(opening::clear(&*disk, None)?),
+            Some(path) => beside::remove_ended(&path),
+            None => Ok(beside::clear(&*disk, None)?),
         })
     }
 

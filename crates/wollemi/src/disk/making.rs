@@ -14,8 +14,8 @@
 //! M3 Creation never leaves a pool without a log position. If a machine crash leaves a pool without one, the pool has
 //!    level `process`, or was about to get its log, and may hold data that no log contains.
 
+use crate::disk::beside::clear;
 use crate::disk::manifest::{self, Manifest, Run};
-use crate::disk::opening::clear;
 use crate::files_error::FilesError;
 use log::{Disk, Log, Remains};
 use pmem::pool::Uuid;

@@ -3,7 +3,7 @@
 
 use crate::disk::delta::LastStatements;
 use crate::disk::manifest::Run;
-use crate::disk::rebuild::{Progress, STRIDE};
+use crate::disk::progress::{Progress, STRIDE};
 use crate::disk::run::{RunEntry, RunReader};
 use crate::files_error::FilesError;
 use index::{Error, Order, Pair, Pairs};

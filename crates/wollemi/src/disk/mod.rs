@@ -23,14 +23,17 @@
 //! | module       | what it holds                                                        |
 //! |--------------|----------------------------------------------------------------------|
 //! | `making`     | creating a database: its steps, and what a crash between them leaves |
-//! | `opening`    | which of these steps an opening takes                                |
+//! | `opening`    | which of these steps an opening takes; `settings`: what it is told   |
+//! | `beside`     | the directory beside the pool, its lock, and removing its files      |
 //! | `checkpoint` | taking checkpoints; `manifest`, `run`: their files; `sizes`          |
 //! | `pace`       | the pace of a checkpoint beside writers                              |
 //! | `delta`      | the last record of the log about each key, sorted                    |
 //! | `rebuild`    | a new pool from a checkpoint and the log; `merged`: a map's runs     |
+//! | `progress`   | the progress of a rebuild, and its reports                           |
 //! | `replay`     | the log's changes over the maps                                      |
 //! | `keeper`     | the threads that record the position and take checkpoints            |
 
+pub mod beside;
 pub mod checkpoint;
 mod delta;
 pub mod keeper;
@@ -39,9 +42,11 @@ pub mod manifest;
 pub mod merged;
 pub mod opening;
 pub mod pace;
+pub mod progress;
 pub mod rebuild;
 pub mod replay;
 pub mod run;
+pub mod settings;
 pub mod sizes;
 #[cfg(test)]
 mod tests;

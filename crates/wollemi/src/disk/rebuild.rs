@@ -6,8 +6,9 @@
 use crate::disk::delta::{Deltas, LastStatements, MapDelta};
 use crate::disk::manifest::{Manifest, MapRuns};
 use crate::disk::merged::{MapPart, Merged, RunStart, first_key};
-use crate::disk::opening::Settings;
+use crate::disk::progress::{Progress, STRIDE};
 use crate::disk::replay::{index_kind, replay};
+use crate::disk::settings::Settings;
 use crate::files_error::FilesError;
 use crate::indexes::WithIndex;
 use crate::write::store::Store;
@@ -15,52 +16,10 @@ use crate::{Error, Media};
 use index::{Index, Order, Parts};
 use log::{Disk, Log, Lsn};
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// Progress of a rebuild.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Rebuilding {
-    /// Entries of the checkpoint loaded so far; removed keys count.
-    pub entries: u64,
-    /// All entries of the checkpoint.
-    pub entries_in_all: u64,
-    /// Bytes of the log replayed so far.
-    pub log: u64,
-    /// Bytes of the log to replay in all.
-    pub log_in_all: u64,
-}
-
-/// Called with the progress of a rebuild, by several threads.
-pub type OnRebuild = Arc<dyn Fn(&Rebuilding) + Send + Sync>;
-
-/// Entries, or log records, between two progress reports.
-pub(crate) const STRIDE: u64 = 16 << 10;
 
 /// Bytes of the log between two progress reports.
 const LOG_STRIDE: u64 = 1 << 20;
-
-/// The progress of a rebuild, for the callback.
-pub(crate) struct Progress {
-    pub entries: AtomicU64,
-    pub log: AtomicU64,
-    entries_in_all: u64,
-    log_in_all: u64,
-    report: Option<OnRebuild>,
-}
-
-impl Progress {
-    pub fn report(&self) {
-        if let Some(report) = &self.report {
-            report(&Rebuilding {
-                entries: self.entries.load(Relaxed),
-                entries_in_all: self.entries_in_all,
-                log: self.log.load(Relaxed),
-                log_in_all: self.log_in_all,
-            });
-        }
-    }
-}
 
 struct Built;
 

@@ -6,13 +6,11 @@
 //! applied: maps are dropped and keys removed first.
 
 use crate::disk::delta::{Deltas, LastStatements, MapDelta};
-use crate::disk::rebuild::{Progress, STRIDE};
+use crate::disk::progress::{Progress, STRIDE};
 use crate::files_error::FilesError;
 use crate::indexes::IndexKind;
-use crate::write::commit::Plan;
-use crate::write::key_state::KeyState;
+use crate::write::map_index::{KeyState, MapIndex, Plan};
 use crate::write::store::Store;
-use crate::write::traffic::MapIndex;
 use crate::{Error, Media};
 use heap::MayBeFull;
 use index::{Action, Edit, Order};

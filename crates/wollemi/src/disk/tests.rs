@@ -2,7 +2,8 @@
 
 use super::keeper::REPLAYED;
 use super::manifest::Manifest;
-use super::opening::{Settings, attach, open_log};
+use super::opening::{attach, open_log};
+use super::settings::Settings;
 use super::sizes::Sizes;
 use crate::{Db, Durability, Error, IndexKind, Map, Media};
 use log::disk::{FileMapping, OpenFile};

@@ -6,7 +6,7 @@
 
 use crate::Error;
 use crate::entry::{BATCH_BYTES, Entry};
-use crate::write::traffic::MapIndex;
+use crate::write::map_index::MapIndex;
 use index::{Direction, ReadAhead, Refill};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;

@@ -44,13 +44,8 @@ impl Map {
     /// [`Error::Index`] if an [unfinished](Error::Unfinished) batch has stopped all writing.
     pub fn watch(&self, prefix: impl AsRef<[u8]>, capacity: usize) -> Result<Watch, Error> {
         let _closed = self.index.close_gate()?;
-        let traffic = self.index.traffic();
-        Ok(Watch::new(
-            &traffic.watches,
-            self.name(),
-            prefix.as_ref(),
-            capacity,
-        ))
+        let watches = self.index.watches();
+        Ok(Watch::new(watches, self.name(), prefix.as_ref(), capacity))
     }
 
     /// Iterates over all entries in key order, copied a batch at a time; in the index's own order if it has [no key

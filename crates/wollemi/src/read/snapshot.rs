@@ -110,7 +110,7 @@ impl<M: Media> Snapshot<M> {
     ///
     /// [`Error::OtherDatabase`]
     pub fn view(&self, map: &Map) -> Result<View, Error> {
-        if !Arc::ptr_eq(map.index.traffic(), &self.moment.traffic) {
+        if !std::ptr::eq(map.index.gate(), &self.moment.traffic.gate) {
             return Err(Error::OtherDatabase(map.name().to_owned()));
         }
         Ok(View {

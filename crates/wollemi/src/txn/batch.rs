@@ -2,12 +2,10 @@
 //!
 //! [`commit`](crate::write::commit) implements their commit.
 
-use crate::write::commit::Plan;
 use crate::write::journal::Durability;
-use crate::write::key_state::KeyState;
+use crate::write::map_index::{KeyState, Plan};
 use crate::{Db, Error, Hardware, Map, Media};
 use std::collections::HashSet;
-use std::sync::Arc;
 
 /// Changes applied together: all of them or, whenever a crash comes, none.
 ///
@@ -136,7 +134,7 @@ impl<M: Media> Batch<M> {
         // A map of another database may have the same name; the commit refuses it.
         let mut kept: Vec<bool> = changes
             .map(|entry| {
-                let database = Arc::as_ptr(entry.map.traffic());
+                let database = std::ptr::from_ref(entry.map.gate());
                 later.insert((database, entry.map.name(), &*entry.key))
             })
             .collect();

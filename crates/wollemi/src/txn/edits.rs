@@ -1,7 +1,7 @@
 //! The remaining operations of a map on keys, in transactions.
 
 use crate::txn::transaction::Transaction;
-use crate::write::key_state::KeyState;
+use crate::write::map_index::KeyState;
 use crate::{Error, Map, Media};
 
 impl<M: Media> Transaction<'_, M> {

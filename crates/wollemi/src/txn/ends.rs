@@ -42,6 +42,9 @@ impl<M: Media> Transaction<'_, M> {
     /// # Ok::<(), wollemi::Error>(())
     /// ```
     ///
+    /// Each call reads from the end of the map again, past what the transaction has removed: to remove many entries,
+    /// iterate over a [range](Transaction::range) and remove its keys.
+    ///
     /// # Errors
     ///
     /// Those of [`first`](Transaction::first).
@@ -60,7 +63,7 @@ impl<M: Media> Transaction<'_, M> {
         self.pop(map, entry)
     }
 
-    fn pop(&mut self, map: &Map, entry: Option<Entry>) -> Result<Option<Entry>, Error> {
+    pub(crate) fn pop(&mut self, map: &Map, entry: Option<Entry>) -> Result<Option<Entry>, Error> {
         if let Some((key, _)) = &entry {
             self.changes.set(map, key, None);
         }

@@ -1,7 +1,6 @@
 //! Buffered changes, and the maps as they would be with them applied.
 
-use crate::write::commit::Plan;
-use crate::write::key_state::KeyState;
+use crate::write::map_index::{KeyState, Plan};
 use crate::{Db, Error, MAX_KEY, MAX_VALUE, Map, Media};
 use index::{Action, Direction, Edit, Order};
 use std::collections::BTreeMap;

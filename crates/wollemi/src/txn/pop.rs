@@ -5,9 +5,7 @@
 
 use crate::entry::Entry;
 use crate::read::merge::Read;
-use crate::write::commit::Plan;
-use crate::write::key_state::KeyState;
-use crate::write::reads::RangeRead;
+use crate::write::map_index::{KeyState, Plan, RangeRead};
 use crate::{Error, Map};
 use index::Direction;
 use std::ops::Bound;

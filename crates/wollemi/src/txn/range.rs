@@ -7,7 +7,8 @@
 use crate::entry::Entry;
 use crate::read::merge::{self, Read};
 use crate::txn::overlay::Changes;
-use crate::write::reads::{RangeRead, Reads};
+use crate::write::map_index::RangeRead;
+use crate::write::reads::Reads;
 use crate::{Error, Map};
 use index::{Direction, ReadAhead, Refill};
 use std::cell::RefCell;

@@ -6,9 +6,8 @@
 
 use crate::txn::overlay::Overlay;
 use crate::txn::range::TransactionRange;
-use crate::write::commit::Plan;
 use crate::write::journal::Durability;
-use crate::write::key_state::KeyState;
+use crate::write::map_index::{KeyState, Plan};
 use crate::write::reads::Reads;
 use crate::write::retry::Retry;
 use crate::write::store::Store;

@@ -118,11 +118,8 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     ///
     /// Those of [`first_in`](TypedMap::first_in). An entry that does not decode remains.
     pub fn pop_first_in<M: Media>(&self, tx: &mut Transaction<'_, M>) -> Result<Option<(K, V)>, Error> {
-        let entry = self.first_in(tx)?;
-        if entry.is_some() {
-            tx.pop_first(self.map())?;
-        }
-        Ok(entry)
+        let entry = tx.first(self.map())?;
+        self.pop_in(tx, entry)
     }
 
     /// Removes the entry with the largest key in a transaction and returns it; `None` if the transaction sees none.
@@ -131,11 +128,18 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     ///
     /// Those of [`pop_first_in`](TypedMap::pop_first_in).
     pub fn pop_last_in<M: Media>(&self, tx: &mut Transaction<'_, M>) -> Result<Option<(K, V)>, Error> {
-        let entry = self.last_in(tx)?;
-        if entry.is_some() {
-            tx.pop_last(self.map())?;
-        }
-        Ok(entry)
+        let entry = tx.last(self.map())?;
+        self.pop_in(tx, entry)
+    }
+
+    fn pop_in<M: Media>(
+        &self,
+        tx: &mut Transaction<'_, M>,
+        entry: Option<(Vec<u8>, Vec<u8>)>,
+    ) -> Result<Option<(K, V)>, Error> {
+        let decoded = entry.clone().map(|entry| self.entry(Ok(entry))).transpose()?;
+        tx.pop(self.map(), entry)?;
+        Ok(decoded)
     }
 
     /// Removes the key in a transaction; returns `false` if it is absent there.

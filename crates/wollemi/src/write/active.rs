@@ -18,7 +18,7 @@
 //! A thread waits here for one mutex only, whose holder compares some keys and waits for nothing.
 
 use crate::Error;
-use crate::write::key_state::KeyState;
+use crate::write::map_index::KeyState;
 use crate::write::reads::AnnouncedReads;
 use crate::write::stripes::StripeId;
 use crossbeam_utils::CachePadded;

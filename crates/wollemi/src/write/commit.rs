@@ -56,13 +56,13 @@
 
 use crate::write::active::Entered;
 use crate::write::gate::Gate;
-use crate::write::journal::{Durability, may_be_undone};
-use crate::write::key_state::KeyState;
-use crate::write::reads::{AnnouncedReads, Points, RangeRead};
+use crate::write::journal::may_be_undone;
+use crate::write::map_index::{KeyState, MapIndex, Plan, Points, RangeRead, Recording, make};
+use crate::write::reads::AnnouncedReads;
 use crate::write::slots::Slot;
 use crate::write::store::Store;
 use crate::write::stripes::{Held, StripeId};
-use crate::write::traffic::{MapIndex, Recording, Traffic, make};
+use crate::write::traffic::Traffic;
 use crate::{Error, MAX_KEY, MAX_VALUE, Media};
 use heap::Guard;
 use log::Lsn;
@@ -70,19 +70,6 @@ use std::sync::Arc;
 
 /// Checks of each range and each announced key: see the module's invariants.
 const LOOKS: usize = 2;
-
-/// A commit's content: changes of different keys, to be applied if all expectations and reads still hold.
-#[derive(Debug, Default)]
-pub(crate) struct Plan {
-    pub changes: Arc<[KeyState]>,
-    pub expected: Vec<KeyState>,
-    pub points: Arc<Points>,
-    pub ranges: Arc<[RangeRead]>,
-    /// Whether the single keys read are checked as ranges of one key.
-    pub announces_points: bool,
-    /// `None`: the database's default.
-    pub durability: Option<Durability>,
-}
 
 impl Plan {
     /// The stripes of all single keys in it.
@@ -125,7 +112,7 @@ impl Drop for Underway<'_> {
 impl<M: Media> Store<M> {
     /// Refuses a map of another database.
     pub fn refuse_if_foreign(&self, map: &dyn MapIndex) -> Result<(), Error> {
-        match Arc::ptr_eq(map.traffic(), &self.traffic) {
+        match std::ptr::eq(map.gate(), &self.traffic.gate) {
             true => Ok(()),
             false => Err(Error::OtherDatabase(map.name().to_owned())),
         }

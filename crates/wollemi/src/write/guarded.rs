@@ -4,13 +4,14 @@
 //! Reads go straight to the index. In a database with a log, a write appends to it before the index publishes, and
 //! reads and writes return once everything they have seen and done is durable ([`journal`](super::journal)).
 
-use crate::write::commit::Plan;
-use crate::write::gate::Closed;
-use crate::write::journal::{Durability, may_be_undone};
+use crate::write::gate::{Closed, Gate};
+use crate::write::journal::{Durability, Journal, may_be_undone};
+use crate::write::map_index::{MapIndex, Plan, Recording};
 use crate::write::retry::Retry;
 use crate::write::store::Store;
 use crate::write::stripes::{Held, StripeId, hash, stripe_of};
-use crate::write::traffic::{MapIndex, Recording, Traffic};
+use crate::write::traffic::Traffic;
+use crate::write::watch::Watches;
 use heap::Guard;
 use index::{Action, Direction, Edit, Edits, Error, Faults, Index, Merges, Order, Quiesced, Value, Visit};
 use log::Lsn;
@@ -219,8 +220,16 @@ impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
         self.store.traffic.gate.close(self.store.heap.media())
     }
 
-    fn traffic(&self) -> &Arc<Traffic> {
-        &self.store.traffic
+    fn gate(&self) -> &Gate {
+        &self.store.traffic.gate
+    }
+
+    fn journal(&self) -> Option<&Journal> {
+        self.store.traffic.journal.get().map(Arc::as_ref)
+    }
+
+    fn watches(&self) -> &Arc<Watches> {
+        &self.store.traffic.watches
     }
 
     fn commit(&self, plan: &mut dyn FnMut() -> Result<Plan, crate::Error>) -> Result<(), crate::Error> {

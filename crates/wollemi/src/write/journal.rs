@@ -15,7 +15,6 @@
 
 use crate::files_error::FilesError;
 use crate::write::stripes::{STRIPES, StripeId};
-use crate::write::turn::{self, TurnId};
 use crossbeam_utils::CachePadded;
 use index::{Action, Edit, Error, Index, MAX_VALUE};
 use log::{Change, Disk, Log, Lsn};
@@ -81,7 +80,7 @@ impl<D: Disk> AnyLog for Log<D> {
 
 /// A database's log.
 pub(crate) struct Journal {
-    log: Arc<dyn AnyLog>,
+    pub(super) log: Arc<dyn AnyLog>,
     /// By stripe: the end of the last record of an immediate write.
     last: Box<[AtomicU64]>,
     /// The maximum over all stripes.
@@ -201,65 +200,9 @@ impl Journal {
         Lsn(self.newest.load(Acquire))
     }
 
-    /// Waits until everything below the position is durable; returns at once in a [turn].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NotDurable`]
-    #[inline]
-    pub fn settle(&self, end: Lsn) -> Result<(), Error> {
-        if end <= self.log.durable() {
-            return Ok(());
-        }
-        self.settle_later(end)
-    }
-
-    #[cold]
-    fn settle_later(&self, end: Lsn) -> Result<(), Error> {
-        self.settle_in(end, turn::newest(self))
-    }
-
-    /// Waits until everything below the position is durable. In a turn of this thread it returns at once: the turn
-    /// waits.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NotDurable`]
-    pub fn settle_in(&self, end: Lsn, turn: Option<TurnId>) -> Result<(), Error> {
-        if end <= self.log.durable() {
-            return Ok(());
-        }
-        let Some(turn) = turn else {
-            return self.wait(end);
-        };
-        // If its write can no longer become durable, the operation itself fails, rather than the turn's end.
-        if let Some(why) = self.log.failure() {
-            return Err(not_durable(log::Error::Failed(why)));
-        }
-        turn::note(turn, end);
-        Ok(())
-    }
-
-    fn wait(&self, end: Lsn) -> Result<(), Error> {
+    /// Waits until everything below the position is durable.
+    pub(super) fn wait(&self, end: Lsn) -> Result<(), Error> {
         self.log.wait_durable(end).map_err(not_durable)
-    }
-
-    /// Returns whether everything that this thread's turn has done and seen is durable; `true` without a turn.
-    #[inline]
-    pub fn is_turn_durable(&self) -> bool {
-        turn::end(self) <= self.log.durable()
-    }
-
-    /// Waits until everything that this thread's turn has done and seen is durable. The turn continues.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NotDurable`]
-    pub fn settle_turn(&self) -> Result<(), Error> {
-        match self.is_turn_durable() {
-            true => Ok(()),
-            false => self.wait(turn::end(self)),
-        }
     }
 
     /// Runs an operation that the log may refuse because of its limit, and again when a checkpoint has made room. The
@@ -339,7 +282,7 @@ fn refused(error: log::Error) -> Error {
     Error::Refused(Box::new(error))
 }
 
-fn not_durable(error: log::Error) -> Error {
+pub(super) fn not_durable(error: log::Error) -> Error {
     Error::NotDurable(Box::new(error))
 }
 

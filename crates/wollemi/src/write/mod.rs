@@ -7,17 +7,17 @@
 //! | `guarded`       | an index behind gate and stripes                                                 |
 //! | `traffic`       | state shared by the maps of a database                                           |
 //! | `store`         | the heap, the traffic and the slots                                              |
+//! | `map_index`     | a map's index behind the gate, and the plans of commits, which it takes          |
 //! | `commit`        | several changes at once, after a check of the reads                              |
 //! | `intent`        | the bytes of a commit in progress                                                |
 //! | `own`           | the database's own root in use; `slots`: which of its slots are claimed          |
-//! | `key_state`     | a key and its present or future value                                            |
 //! | `roots`         | the maps' roots: creating, opening and dropping maps                             |
 //! | `retry`         | the policy for retries after conflicts                                           |
 //! | `reads`         | a transaction's reads                                                            |
 //! | `active`        | commits in progress, as other writers see them                                   |
 //! | `before_images` | values of keys before their changes, for snapshots                               |
 //! | `journal`       | the log of a database of level `disk`, as writers and readers use it             |
-//! | `turn`          | operations of a thread that wait together for durability                         |
+//! | `turn`          | waiting for durability; operations of a thread that wait together                |
 //! | `walked`        | the map that a checkpoint is walking                                             |
 //! | `watch`         | streams of change events                                                         |
 
@@ -28,7 +28,7 @@ pub mod gate;
 pub mod guarded;
 pub mod intent;
 pub mod journal;
-pub mod key_state;
+pub mod map_index;
 pub mod own;
 pub mod reads;
 pub mod retry;

@@ -8,9 +8,8 @@
 //! kind with one slot, that commit removes it, which is empty by then, and creates the current kind.
 
 use crate::write::intent::{self, INTENT, Intent, KeyChange, Own, SLOTS, SingleSlot};
-use crate::write::key_state::KeyState;
+use crate::write::map_index::{KeyState, MapIndex, Recording, make};
 use crate::write::store::Store;
-use crate::write::traffic::{MapIndex, Recording, make};
 use crate::{Error, Media};
 use heap::{Access, Guard, SetApart, footprint};
 use pmem::{Link, LinkAndPersist, Offset, PSlot, Purpose, Tag, persist_scope};

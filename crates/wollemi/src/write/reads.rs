@@ -3,13 +3,12 @@
 //! I1 The version of a stripe is noted before one of its keys is read.
 //! I2 A range is noted as far as it was read, with all entries that the index had there.
 
-use crate::write::key_state::KeyState;
+use crate::Error;
+use crate::write::map_index::{KeyState, Point, Points, RangeRead};
 use crate::write::stripes::{Held, StripeId, Stripes};
-use crate::write::traffic::MapIndex;
-use crate::{Entry, Error};
 use heap::Guard;
 use index::Direction;
-use std::collections::{BTreeMap, btree_map};
+use std::collections::btree_map;
 use std::ops::{Bound, ControlFlow, RangeBounds};
 use std::sync::Arc;
 
@@ -20,16 +19,6 @@ pub(crate) struct Reads {
     pub ranges: Vec<RangeRead>,
     /// A conflict already met: it remains one, even if the key gets its old value back.
     conflict: Option<Error>,
-}
-
-/// A part of a map that was read from one end to the other.
-#[derive(Debug)]
-pub(crate) struct RangeRead {
-    pub map: Arc<dyn MapIndex>,
-    pub lower: Bound<Vec<u8>>,
-    pub upper: Bound<Vec<u8>>,
-    /// All its entries, in ascending order.
-    pub entries: Vec<Entry>,
 }
 
 impl Reads {
@@ -106,18 +95,6 @@ impl AnnouncedReads {
         self.ranges.iter().try_for_each(|range| range.check(guard))?;
         self.points.as_ref().map_or(Ok(()), |points| points.check(guard))
     }
-}
-
-/// The single keys read, by their stripes.
-#[derive(Debug, Default)]
-pub(crate) struct Points(BTreeMap<StripeId, Point>);
-
-/// The keys of a stripe that were read, and their values; none was read before the stripe had this version.
-#[derive(Debug)]
-struct Point {
-    version: u64,
-    first: KeyState,
-    others: Vec<KeyState>,
 }
 
 impl Points {

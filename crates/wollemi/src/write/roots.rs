@@ -3,8 +3,8 @@
 use crate::indexes::WithIndex;
 use crate::write::guarded::Guarded;
 use crate::write::journal::Durability;
+use crate::write::map_index::MapIndex;
 use crate::write::store::Store;
-use crate::write::traffic::MapIndex;
 use crate::{Error, IndexKind, Media};
 use heap::{Removed, Root, Trace};
 use index::{Index, Parts};

@@ -1,14 +1,12 @@
-//! The steps that writes of all maps of a database share, and a map's index as the code after these steps sees it.
+//! The steps that writes of all maps of a database share.
 
 use crate::write::active::Active;
 use crate::write::before_images::BeforeImages;
-use crate::write::commit::Plan;
-use crate::write::gate::{Closed, Gate};
-use crate::write::intent::KeyChange;
-use crate::write::journal::{AsLogError, Durability, Journal};
+use crate::write::gate::Gate;
+use crate::write::journal::{AsLogError, Journal};
 use crate::write::stripes::{StripeId, Stripes};
 use crate::write::watch::Watches;
-use index::{Action, Edit, Error, Index, Remove, Upsert};
+use index::Error;
 use log::Lsn;
 use std::sync::{Arc, OnceLock};
 
@@ -28,55 +26,6 @@ pub(crate) struct Traffic {
 
 /// State that lives as long as any handle of a database or of a map.
 pub(crate) trait Alive: Send + Sync {}
-
-/// An index behind the gate.
-pub(crate) trait MapIndex: Index {
-    /// Returns the map's name.
-    fn name(&self) -> &str;
-
-    /// Writes with this durability, or with the database's default.
-    fn write_durably(
-        &self,
-        key: &[u8],
-        edit: &mut dyn Edit,
-        durability: Option<Durability>,
-    ) -> Result<Action, Error>;
-
-    /// Writes, for a thread that holds the key's stripe. Appends the change to the log if [`Recording`] says so.
-    fn write_held(&self, key: &[u8], edit: &mut dyn Edit, recording: Recording) -> Result<Action, Error>;
-
-    /// Returns the index itself: its reads do not wait for durability, and its writes are not logged.
-    fn bare(&self) -> &dyn Index;
-
-    /// Returns the stripe of a key.
-    fn stripe_of(&self, key: &[u8]) -> StripeId;
-
-    /// Closes the database's gate.
-    fn close_gate(&self) -> Result<Closed<'_>, Error>;
-
-    /// Returns the database's shared state.
-    fn traffic(&self) -> &Arc<Traffic>;
-
-    /// Commits what `plan` returns; calls it again after a conflict, as the default [`Retry`](crate::Retry) says.
-    fn commit(&self, plan: &mut dyn FnMut() -> Result<Plan, crate::Error>) -> Result<(), crate::Error>;
-}
-
-impl std::fmt::Debug for dyn MapIndex {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MapIndex")
-            .field("name", &self.name())
-            .finish_non_exhaustive()
-    }
-}
-
-/// Whether a write must be appended to the log.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Recording {
-    /// It must, with this durability; `None`: the database's default.
-    Append(Option<Durability>),
-    /// Its commit has already appended it.
-    Done,
-}
 
 impl Traffic {
     /// Waits until everything that could be read of keys with this stripe is durable.
@@ -134,19 +83,6 @@ impl Traffic {
             None => run(),
         }
     }
-}
-
-/// Applies a change in the map's index, for a thread that holds its stripe.
-pub(crate) fn make(
-    change: &KeyChange<'_>,
-    index: &dyn MapIndex,
-    recording: Recording,
-) -> Result<(), crate::Error> {
-    match change.value {
-        Some(value) => index.write_held(change.key, &mut Upsert(value), recording)?,
-        None => index.write_held(change.key, &mut Remove, recording)?,
-    };
-    Ok(())
 }
 
 /// A hook that a test has installed before the commits of a database.

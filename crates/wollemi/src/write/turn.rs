@@ -1,4 +1,4 @@
-//! Turns: operations of a thread that wait for durability once, together.
+//! Waiting for durability, and turns: operations of a thread that wait for it once, together.
 //!
 //! A turn belongs to a thread and to one database. While it is active, [`Journal::settle`] of that database notes the
 //! position that must be durable, instead of waiting for it.
@@ -8,7 +8,8 @@
 //! I2 If a turn ends while an older turn of its database is active, the older turn waits for it; otherwise the ending
 //! turn waits itself. Newer turns do not wait for it.
 
-use crate::write::journal::Journal;
+use crate::write::journal::{Journal, not_durable};
+use index::Error;
 use log::Lsn;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ struct UnderWay {
 
 /// The id of a turn, unique on its thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TurnId(u64);
+struct TurnId(u64);
 
 impl Turns {
     fn push(&mut self, of: Arc<Journal>, end: Lsn) -> TurnId {
@@ -67,12 +68,12 @@ fn with<R>(look: impl FnOnce(&mut Turns) -> R) -> Option<R> {
 }
 
 /// Returns the thread's newest turn of this journal.
-pub(crate) fn newest(journal: &Journal) -> Option<TurnId> {
+fn newest(journal: &Journal) -> Option<TurnId> {
     with(|turns| newest_of(&turns.under_way, journal).map(|turn| turn.id)).flatten()
 }
 
 /// Makes a turn of the thread wait for this position at its end.
-pub(crate) fn note(id: TurnId, end: Lsn) {
+fn note(id: TurnId, end: Lsn) {
     with(|turns| {
         if let Some(at) = turns.position(id) {
             let turn = &mut turns.under_way[at];
@@ -84,10 +85,69 @@ pub(crate) fn note(id: TurnId, end: Lsn) {
 /// Returns the position that must be durable before results of the thread's newest turn of this journal may be
 /// acknowledged.
 #[inline]
-pub(crate) fn end(journal: &Journal) -> Lsn {
+fn end(journal: &Journal) -> Lsn {
     with(|turns| newest_of(&turns.under_way, journal).map(|turn| turn.end))
         .flatten()
         .unwrap_or_default()
+}
+
+impl Journal {
+    /// Waits until everything below the position is durable; returns at once in a [turn](self).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotDurable`]
+    #[inline]
+    pub fn settle(&self, end: Lsn) -> Result<(), Error> {
+        if end <= self.log.durable() {
+            return Ok(());
+        }
+        self.settle_later(end)
+    }
+
+    #[cold]
+    fn settle_later(&self, end: Lsn) -> Result<(), Error> {
+        self.settle_in(end, newest(self))
+    }
+
+    /// Waits until everything below the position is durable. In a turn of this thread it returns at once: the turn
+    /// waits.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotDurable`]
+    fn settle_in(&self, end: Lsn, turn: Option<TurnId>) -> Result<(), Error> {
+        if end <= self.log.durable() {
+            return Ok(());
+        }
+        let Some(turn) = turn else {
+            return self.wait(end);
+        };
+        // If its write can no longer become durable, the operation itself fails, rather than the turn's end.
+        if let Some(why) = self.log.failure() {
+            return Err(not_durable(log::Error::Failed(why)));
+        }
+        note(turn, end);
+        Ok(())
+    }
+
+    /// Returns whether everything that this thread's turn has done and seen is durable; `true` without a turn.
+    #[inline]
+    pub fn is_turn_durable(&self) -> bool {
+        end(self) <= self.log.durable()
+    }
+
+    /// Waits until everything that this thread's turn has done and seen is durable. The turn continues.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotDurable`]
+    pub fn settle_turn(&self) -> Result<(), Error> {
+        match self.is_turn_durable() {
+            true => Ok(()),
+            false => self.wait(end(self)),
+        }
+    }
 }
 
 /// A [turn](Turn) that its thread has paused, to be resumed later. See [`Turn::pause`].
@@ -167,7 +227,7 @@ impl Turn<'_> {
 }
 
 impl Left {
-    fn settle(self) -> Result<(), index::Error> {
+    fn settle(self) -> Result<(), Error> {
         self.journal.settle_in(self.end, self.around)
     }
 }

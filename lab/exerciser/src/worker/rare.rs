@@ -372,7 +372,9 @@ impl Worker<'_> {
         wrong = wrong
             .or((there && len == 0).then(|| format!("len is 0 with {key:x?}")))
             .or((there && is_empty).then(|| format!("is_empty with {key:x?}")));
-        let listed = map.iter().any(|entry| entry.is_ok_and(|(found, _)| found == key));
+        let listed = map.iter().try_fold(false, |listed, entry| {
+            entry.map(|(found, _)| listed || found == key)
+        })?;
         wrong = wrong.or(same("iter", listed, there).err());
         if !map.map().index_kind().is_ordered() {
             return Ok(wrong
@@ -383,7 +385,8 @@ impl Worker<'_> {
         let begins = map
             .prefix(key)
             .next()
-            .is_some_and(|entry| entry.is_ok_and(|(found, _)| found == key));
+            .transpose()?
+            .is_some_and(|(found, _)| found == key);
         let (first, last) = (map.first()?, map.last()?);
         let around =
             first.is_some_and(|(first, _)| &*first <= key) && last.is_some_and(|(last, _)| &*last >= key);
@@ -460,9 +463,18 @@ impl Worker<'_> {
 /// Compares the other forms of a view's reads with its iterator and its `get`.
 fn view_differs(view: &View, key: &[u8]) -> Result<Option<Wrong>, Error> {
     let wrong = same("multi_get", view.multi_get(&[key, key])?, vec![view.get(key)?; 2]).err();
+    let counted = view
+        .iter()
+        .rev()
+        .try_fold(0, |count, entry| entry.map(|_| count + 1))?;
     let wrong = wrong
-        .or(same("is_empty", view.is_empty()?, view.iter().next().is_none()).err())
-        .or(same("len", view.len()?, view.iter().rev().count() as u64).err());
+        .or(same(
+            "is_empty",
+            view.is_empty()?,
+            view.iter().next().transpose()?.is_none(),
+        )
+        .err())
+        .or(same("len", view.len()?, counted).err());
     Ok(wrong.or(match view.index_kind().is_ordered() {
         true => {
             let ends = (view.first()?, view.last()?);

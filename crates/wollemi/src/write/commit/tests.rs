@@ -4,8 +4,9 @@ use super::*;
 use crate::write::guarded::Guarded;
 use crate::write::intent::KeyChange;
 use crate::write::intent::{self, INTENT, Intent, SingleSlot};
+use crate::write::journal::{Durability, Journal};
 use crate::write::stripes::StripeId;
-use crate::write::traffic::{MapIndex, Recording, Traffic};
+use crate::write::watch::Watches;
 use crate::{Db, IndexKind, Map, Options};
 use crossbeam_utils::sync::Parker;
 use index::{Action, Direction, Edit, Index, Visit};
@@ -83,8 +84,14 @@ impl MapIndex for Held {
     fn close_gate(&self) -> Result<crate::write::gate::Closed<'_>, index::Error> {
         self.map.index.close_gate()
     }
-    fn traffic(&self) -> &Arc<Traffic> {
-        self.map.index.traffic()
+    fn gate(&self) -> &Gate {
+        self.map.index.gate()
+    }
+    fn journal(&self) -> Option<&Journal> {
+        self.map.index.journal()
+    }
+    fn watches(&self) -> &Arc<Watches> {
+        self.map.index.watches()
     }
     fn commit(&self, plan: &mut dyn FnMut() -> Result<Plan, Error>) -> Result<(), Error> {
         self.map.index.commit(plan)
@@ -198,7 +205,7 @@ fn an_announced_key_is_broken_by_its_own_writes_alone() -> Outcome {
 /// Asserts which single writes break these reads while they are announced, and that none does afterwards. The commit of
 /// "a 1" and "a 2" does, and refuses them while it is in progress.
 fn breaks<K: AsRef<[u8]>>(db: &Db, map: &Map, reads: &AnnouncedReads, writes: &[(K, bool)]) -> Outcome {
-    let active = &map.index.traffic().active;
+    let active = &db.store().traffic.active;
     for (key, breaks) in writes {
         let entered = active.enter(&Arc::default(), reads)?;
         map.upsert(key, "1")?;

@@ -1,0 +1,45 @@
+//! The progress of a rebuild, and its reports.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Progress of a rebuild.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Rebuilding {
+    /// Entries of the checkpoint loaded so far; removed keys count.
+    pub entries: u64,
+    /// All entries of the checkpoint.
+    pub entries_in_all: u64,
+    /// Bytes of the log replayed so far.
+    pub log: u64,
+    /// Bytes of the log to replay in all.
+    pub log_in_all: u64,
+}
+
+/// Called with the progress of a rebuild, by several threads.
+pub type OnRebuild = Arc<dyn Fn(&Rebuilding) + Send + Sync>;
+
+/// Entries, or log records, between two progress reports.
+pub(crate) const STRIDE: u64 = 16 << 10;
+
+/// The progress of a rebuild, for the callback.
+pub(crate) struct Progress {
+    pub entries: AtomicU64,
+    pub log: AtomicU64,
+    pub entries_in_all: u64,
+    pub log_in_all: u64,
+    pub report: Option<OnRebuild>,
+}
+
+impl Progress {
+    pub fn report(&self) {
+        if let Some(report) = &self.report {
+            report(&Rebuilding {
+                entries: self.entries.load(Relaxed),
+                entries_in_all: self.entries_in_all,
+                log: self.log.load(Relaxed),
+                log_in_all: self.log_in_all,
+            });
+        }
+    }
+}
